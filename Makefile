@@ -16,7 +16,7 @@ TOLD := $(VENV)/told
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup serve test check style types format bench docs pictures lock clean dist
+.PHONY: help setup serve test quick check style types format bench docs pictures lock clean dist
 .PHONY: node ui ui-check ui-types page-for-tests tests typed-python typed-page
 .DELETE_ON_ERROR:
 
@@ -38,6 +38,9 @@ test: ## check, and every test, against a real PostgreSQL, S3 and browser
 
 tests: style page-for-tests
 	$(BIN)/pytest -n 4 --dist worksteal $(ARGS)
+
+quick: $(VENV)/.dev ## tests of core and actions on SQLite, in under a minute
+	$(BIN)/pytest -n 4 --dist worksteal tests/core tests/actions -k "not postgres" $(ARGS)
 
 typed-python: $(VENV)/.dev
 	@$(BIN)/mypy $(CODE) >$(TOLD) 2>&1

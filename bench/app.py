@@ -19,13 +19,13 @@ class ConstantQuery(RequestModel, frozen=True):
     size: Annotated[int, msgspec.Meta(ge=0, le=2**20)] = 4096
 
 
-@endpoint("GET", "/bench/constant", public=True, query=ConstantQuery, answers={200: "text/plain"})
+@endpoint("GET", "/bench/constant", public=True, query=ConstantQuery, responses={200: "text/plain"})
 async def constant(call: Request[None, ConstantQuery]) -> Response:
     """The same bytes to everybody: what the server can do when it has nothing to do."""
     return Response(200, BYTES[: call.query.size], [JSON_TYPE])
 
 
-@endpoint("GET", "/bench/process", public=True, answers={200: "text/plain"})
+@endpoint("GET", "/bench/process", public=True, responses={200: "text/plain"})
 async def process(call: Request[None, None]) -> Response:
     """Which of the processes has answered."""
     return Response(200, b"%d" % os.getpid(), [JSON_TYPE])

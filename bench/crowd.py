@@ -66,7 +66,7 @@ async def _first(ports: Ports, actor: Actor, number: int) -> Record:
 
 
 async def _made(ports: Ports, first: Record, number: int) -> Commit:
-    id, at = ports.clock.fresh("agt"), ports.clock.now()
+    id, at = ports.clock.new_id("agt"), ports.clock.now()
     body = {**agent_fields(first), "slug": slug_of(number), "name": f"Agent {number}"}
     change = agent_change(first.tenant, id, body, 0)
     writes: tuple[Write, ...] = ()

@@ -43,14 +43,14 @@ async def _fill(ports: Ports, agent: str) -> None:
     for start in range(0, MEMORIES, 500):
         some = [
             new_memory(
-                clock.fresh("mem"), agent, f"fact {n} of many that were told", Audience.MAIN, at
+                clock.new_id("mem"), agent, f"fact {n} of many that were told", Audience.MAIN, at
             )
             for n in range(start, start + 500)
         ]
         changes = tuple(memory_change(_OWNER.tenant, one, 0) for one in some)
         await ports.trees.commit([Commit((), "bench", "", at, changes=changes)])
         recalls = [
-            Recall(clock.fresh("rcl"), agent, one.id, f"question {k}", 1 / (k + 1), at - k * 10**7)
+            Recall(clock.new_id("rcl"), agent, one.id, f"question {k}", 1 / (k + 1), at - k * 10**7)
             for one in some
             for k in range(each)
         ]

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path as File
 
-from tests.services.postgres import Postgres
+from tests.support.services.postgres import Postgres
 
 
 @contextmanager

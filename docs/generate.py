@@ -245,7 +245,7 @@ def tools() -> str:
 
 
 def _tool(tool: Tool) -> str:
-    kind = [word for word, so in (("private", tool.private), ("writes", tool.writes)) if so]
+    kind = [word for word, so in (("private", tool.private_only), ("writes", tool.writes)) if so]
     head = f"## {tool.name}" + (f" ({', '.join(kind)})" if kind else "")
     schema = dict(tool.schema)
     rows = [

@@ -17,8 +17,9 @@ from typing import Any, TypeVar
 
 import pytest
 from hypothesis import HealthCheck, settings
-from tests.services import ask, databases
-from tests.services.s3 import Bucket
+from tests.support.services import databases
+from tests.support.services import service_client as ask
+from tests.support.services.s3 import Bucket
 
 # A slow machine is no failure. Loaded before any test is read, so that every property has it.
 settings.register_profile(
@@ -57,7 +58,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def write_to_memory() -> None:
     """Temporary files of the tests lie in memory, where there is room and programs may be run:
-    thousands of stores wait for no disk. The servers of `tests/services` keep theirs on one."""
+    thousands of stores wait for no disk. The servers of `tests/support/services` keep theirs on one."""
     with suppress(OSError):
         there = os.statvfs(MEMORY)
         is_large = there.f_bavail * there.f_frsize >= ROOM

@@ -71,11 +71,11 @@ __all__ = [
 
 _LATER: Final = {
     **dict.fromkeys(
-        ("Carrel", "Event", "Feed", "File", "FileRow", "Files", "Run", "Workspace"),
+        ("Carrel", "Event", "EventStream", "File", "FileRow", "Files", "Run", "Workspace"),
         "carrel.server.python",
     ),
-    "Corrupt": "carrel.ports",
-    "Unusable": "carrel.settings",
+    "CorruptContent": "carrel.ports",
+    "SettingsError": "carrel.settings",
 }
 """What is imported when it is first asked for, so that importing carrel stays cheap."""
 

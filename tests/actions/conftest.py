@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path as File
 
 import pytest
-from tests.actions.stores import Stores
-from tests.services import databases
-from tests.stores import WORLDS, world_of
+from tests.support.empty_stores import Stores
+from tests.support.services import databases
+from tests.support.stores import open_ports, world_of
 
 from carrel.adapters.postgres import open_store
 from carrel.ports import Ports
@@ -19,20 +19,20 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-@pytest.fixture(params=WORLDS)
-async def ports(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[Ports]:
-    async with WORLDS[request.param](tmp_path) as opened:
+@pytest.fixture
+async def ports(tmp_path: File) -> AsyncIterator[Ports]:
+    async with open_ports(tmp_path) as opened:
         yield opened
 
 
-@pytest.fixture(params=[*WORLDS, "postgres"])
+@pytest.fixture(params=["sqlite", "postgres"])
 async def anywhere(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[Ports]:
     """The same and PostgreSQL, for what must be shown on every store."""
     if request.param == "postgres":
         async with open_store(request.getfixturevalue("postgres_url")) as store:
             yield world_of(store, directory=tmp_path)
         return
-    async with WORLDS[request.param](tmp_path) as opened:
+    async with open_ports(tmp_path) as opened:
         yield opened
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import pytest
-from tests.actions.cast import founded, joined
+from tests.support.tenants import founded, joined
 
 from carrel.actions.accounts import people, tenants
 from carrel.actions.agents import agents, templates

@@ -12,8 +12,8 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.actions.cast import founded, joined, later, rivals
-from tests.stores import WORLDS, travel
+from tests.support.stores import open_ports, travel
+from tests.support.tenants import founded, joined, later, rivals
 
 from carrel.actions import items
 from carrel.actions.accounts import credentials, keys, secrets
@@ -46,9 +46,9 @@ from carrel.ports import Ports
 pytestmark = pytest.mark.anyio
 
 
-async def hired(ports: Ports, by: Actor, slug: str, /, **facts: object) -> Record:
+async def hired(ports: Ports, author: Actor, slug: str, /, **facts: object) -> Record:
     new = replace(NewAgent(slug, slug), **facts)  # type: ignore[arg-type]
-    return await agents.create(ports, by, new)
+    return await agents.create(ports, author, new)
 
 
 async def bound(ports: Ports, owner: Actor, agent: Record) -> Actor:
@@ -291,7 +291,7 @@ def test_a_canary_is_seen_by_those_who_share_it_and_by_nobody_else(
 ) -> None:
     async def scene() -> None:
         with TemporaryDirectory() as directory:
-            async with WORLDS["memory"](File(directory)) as ports:
+            async with open_ports(File(directory)) as ports:
                 await _boundary(ports, places)
 
     asyncio.run(scene())

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests import thesaurus
+from tests.support import tiny_embedding_model as thesaurus
 
 import carrel
 from carrel.adapters.model2vec import _BESIDE, Model2VecIndex
@@ -162,7 +162,7 @@ async def test_without_the_extra_a_model_is_refused_and_everything_else_works(
     said = await refusal(tmp_path, model)
     assert said == "CARREL_SEMANTIC_MODEL needs the extra `semantic`"
     async with open_world(_settings(tmp_path, "")) as opened:
-        assert opened.ports.meanings is None
+        assert opened.ports.semantic_index is None
 
 
 def _settings(directory: File, model: str) -> Settings:

@@ -110,10 +110,10 @@ def encoded(value: Any) -> str:
 
 
 async def refused(verifier: OidcIssuer, token: str) -> None:
-    with pytest.raises(Unauthenticated) as why:
+    with pytest.raises(Unauthenticated) as reason:
         await verifier.claims(token)
-    assert str(why.value) == REFUSED
-    assert not why.value.details
+    assert str(reason.value) == REFUSED
+    assert not reason.value.details
 
 
 @pytest.fixture
@@ -350,10 +350,10 @@ async def test_while_the_issuer_is_down_nobody_can_tell(local: Local) -> None:
     verifier, port = local.verifier(), int(local.url.rpartition(":")[2])
     local.close()
     for _ in range(2):
-        with pytest.raises(IssuerUnreachable) as why:
+        with pytest.raises(IssuerUnreachable) as reason:
             await verifier.claims(local.token())
-        assert isinstance(why.value, ConnectionError)
-        assert ADA.sub not in str(why.value)
+        assert isinstance(reason.value, ConnectionError)
+        assert ADA.sub not in str(reason.value)
     await local.open(port)
     with pytest.raises(IssuerUnreachable):
         await verifier.claims(local.token())

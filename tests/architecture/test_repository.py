@@ -58,5 +58,5 @@ PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
 
 
 def test_every_link_between_pages_leads_somewhere() -> None:
-    links = [(page, link) for page in PAGES for link in LINK.findall(page.read_text("utf-8"))]
-    assert not [(str(page), link) for page, link in links if not (page.parent / link).exists()]
+    index_keys = [(page, link) for page in PAGES for link in LINK.findall(page.read_text("utf-8"))]
+    assert not [(str(page), link) for page, link in index_keys if not (page.parent / link).exists()]

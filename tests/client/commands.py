@@ -10,7 +10,7 @@ from subprocess import CompletedProcess
 from typing import Any
 
 from click.testing import CliRunner, Result
-from tests.e2e.servers import TOKEN, environment
+from tests.support.server_process import TOKEN, environment
 
 from carrel.cli import main
 

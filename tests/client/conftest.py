@@ -9,7 +9,7 @@ import httpx
 import pytest
 from tests.client.commands import Carrel
 from tests.client.scene import Hands
-from tests.e2e.servers import PLAIN, TOKEN, Live, serving
+from tests.support.server_process import PLAIN, TOKEN, Live, serving
 
 from carrel.client import Client, requests
 

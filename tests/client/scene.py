@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import quote
 
 import httpx
-from tests.e2e.servers import TOKEN
+from tests.support.server_process import TOKEN
 
 from carrel.client import Client
 

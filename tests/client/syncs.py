@@ -14,7 +14,7 @@ from typing import Any
 
 from click.testing import CliRunner
 from tests.client.scene import Hands, made
-from tests.e2e.servers import TOKEN, Live, command, environment
+from tests.support.server_process import TOKEN, Live, command, environment
 
 from carrel.cli import main
 

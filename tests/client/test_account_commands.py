@@ -7,7 +7,7 @@ import re
 
 import pytest
 from tests.client.commands import finished as carrel
-from tests.e2e.servers import TOKEN, Live
+from tests.support.server_process import TOKEN, Live
 
 from carrel.client import Client, Malformed, Missing
 

@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner
 from tests.client.scene import Hands, made
 from tests.client.syncs import STATE, Synced, wait_for
-from tests.e2e.servers import TOKEN, Live, serving
+from tests.support.server_process import TOKEN, Live, serving
 
 from carrel.cli import main
 from carrel.cli.apply.agents_file import agents_of
@@ -161,8 +161,8 @@ def test_the_files_of_a_directory_become_the_agent_s_own_the_first_time(desk: De
 
     [agent] = first["agents"]
     assert agent["taken"] == ["SOUL.md", "notes/a.md"]
-    why = {each["path"]: each["problem"] for each in agent["leftOut"]}
-    assert why == {
+    reason = {each["path"]: each["problem"] for each in agent["leftOut"]}
+    assert reason == {
         "USER.md": "it is managed: it was not taken",
         "GUARDRAILS.md": "it is pinned: it was not taken",
     }

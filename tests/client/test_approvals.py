@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from tests.e2e.servers import TOKEN, Live, serving
-from tests.e2e.shelled import WORKING, furnish
-from tests.tools.commands import HERE, kept, standing_in
+from tests.support.server_process import TOKEN, Live, serving
+from tests.support.shell_commands import HERE, kept, standing_in
+from tests.support.shell_session import WORKING, furnish
 
 import carrel
 from carrel.cli import main

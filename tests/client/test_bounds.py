@@ -9,11 +9,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import chain, repeat
 from pathlib import Path as File
 
 import pytest
 from tests.client.scene import Hands, held, look
-from tests.e2e.servers import TOKEN, Live
+from tests.support.server_process import TOKEN, Live
 
 from carrel.client import (
     AsyncClient,
@@ -26,6 +27,7 @@ from carrel.client import (
     requests,
 )
 
+PATIENCE = 30
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 Manner = Callable[[socket.socket, threading.Event], None]
 
@@ -114,7 +116,7 @@ def test_an_answer_that_takes_too_long_is_given_up(manner: Manner, desk: File) -
         began = time.monotonic()
         with pytest.raises(DeadlineExceeded, match=r"within 0\.3 s"):
             client.materialise("ada", desk)
-        assert 0.3 <= time.monotonic() - began < 5
+        assert 0.3 <= time.monotonic() - began < PATIENCE
         with pytest.raises(DeadlineExceeded):
             client.agent("ada").get("a.md")
     assert not desk.exists()
@@ -128,7 +130,7 @@ async def test_the_same_is_true_for_who_awaits(manner: Manner, desk: File) -> No
             began = time.monotonic()
             with pytest.raises(DeadlineExceeded):
                 await client.materialise("ada", desk)
-            assert 0.3 <= time.monotonic() - began < 5
+            assert 0.3 <= time.monotonic() - began < PATIENCE
     assert not held(desk)
 
 
@@ -203,7 +205,7 @@ def test_a_pause_that_would_outlast_the_deadline_is_not_begun(
 
 
 def test_a_client_goes_on_after_it_has_given_up() -> None:
-    answers = iter([trickling_body, prompt])
+    answers = chain([trickling_body], repeat(prompt))
 
     def first_slowly(line: socket.socket, over: threading.Event) -> None:
         next(answers)(line, over)
@@ -211,7 +213,13 @@ def test_a_client_goes_on_after_it_has_given_up() -> None:
     with serving(first_slowly) as url, Client(url, TOKEN, deadline=0.3) as client:
         with pytest.raises(DeadlineExceeded):
             client.agent("ada").list()
-        assert client.agent("ada").list() == ()
+        ends = time.monotonic() + PATIENCE
+        while True:
+            try:
+                assert client.agent("ada").list() == ()
+                break
+            except DeadlineExceeded:  # a busy machine may be late once more
+                assert time.monotonic() < ends
 
 
 @pytest.mark.parametrize("bound", ["timeout", "deadline", "max_answer_bytes"])

@@ -11,7 +11,7 @@ from pathlib import Path as Local
 import pytest
 from tests.client.commands import Carrel
 from tests.client.scene import Hands
-from tests.e2e.servers import TOKEN
+from tests.support.server_process import TOKEN
 
 MEDDLING = """
 import sys, urllib.request as web

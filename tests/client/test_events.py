@@ -8,7 +8,7 @@ from contextlib import aclosing
 import httpx
 import pytest
 from tests.client.scene import Hands, made
-from tests.e2e.servers import TOKEN, Live
+from tests.support.server_process import TOKEN, Live
 
 from carrel.client import (
     CONNECTED,

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 from tests.client.scene import Hands, held
-from tests.e2e.servers import PLAIN, TOKEN, Live, serving
+from tests.support.server_process import PLAIN, TOKEN, Live, serving
 
 from carrel.client import Client, IncompleteWorkspace, Missing, ServerError, Unauthenticated
 

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 from tests.client.scene import Hands, Wire, made, over
-from tests.e2e.servers import TOKEN, Live
+from tests.support.server_process import TOKEN, Live
 
 from carrel.client import (
     AsyncClient,
@@ -40,7 +40,7 @@ PATHS = [
 def test_a_file_is_written_read_listed_and_removed(client: Client, hands: Hands, path: str) -> None:
     desk = client.agent(hands.agent)
 
-    put = desk.put(path, "one\r\ntwo\u2028\n", why="because ünicode €", if_none_match="*")
+    put = desk.put(path, "one\r\ntwo\u2028\n", reason="because ünicode €", if_none_match="*")
     got = desk.get(path)
 
     assert (put.path, put.version, put.content) == (path, 1, "one\r\ntwo\u2028\n")
@@ -117,7 +117,7 @@ def test_a_pinned_file_is_overridden_only_on_purpose(client: Client, http: httpx
         (Malformed, lambda desk: desk.agent("ada").put("x", "\ud800")),
         (Malformed, lambda desk: desk.agent("ada").put("x", b"\xff")),
         (Malformed, lambda desk: desk.start_run()),
-        (Malformed, lambda desk: desk.agent("ada").put("x", "y", why="a\nb")),
+        (Malformed, lambda desk: desk.agent("ada").put("x", "y", reason="a\nb")),
         (Malformed, lambda desk: desk.agent("ada").put("x", "y", if_match="\ud800")),
         (Malformed, lambda desk: desk.agent("ada").list("\ud800")),
         (Malformed, lambda desk: desk.agent("ada").get("x" * 100_000)),

@@ -10,8 +10,8 @@ from typing import Any
 import httpx
 import pytest
 from tests.client.scene import made
-from tests.docs.shell import BLOCK
-from tests.e2e.servers import PLAIN, TOKEN, Live, serving
+from tests.support.server_process import PLAIN, TOKEN, Live, serving
+from tests.support.shell import BLOCK
 
 GUIDE = File(__file__).parents[2] / "docs/guide/runtime-client.md"
 SOUL = "You are {{AGENT_NAME}}. Be patient.\n"

@@ -17,7 +17,7 @@ def test_items_are_put_got_listed_and_deleted(hands: Hands, client: Client) -> N
     assert (row["key"], row["preview"]) == ("a/b ü.", "x")
     with pytest.raises(Stale):
         items.put("a/b ü.", "y", if_match='"v7"')
-    assert items.put("a/b ü.", "y", if_match='"v1"', why="to see")["version"] == 2
+    assert items.put("a/b ü.", "y", if_match='"v1"', reason="to see")["version"] == 2
     assert items.get("a/b ü.", version=1)["value"] == "x"
     items.delete("a/b ü.", if_match='"v2"')
     with pytest.raises(Missing):

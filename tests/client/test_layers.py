@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 from tests.client.scene import Hands
-from tests.e2e.servers import TOKEN, Live
+from tests.support.server_process import TOKEN, Live
 
 from carrel.client import AsyncClient, Client, Forbidden, InvalidResponse, Missing, Stale, Taken
 
@@ -24,7 +24,7 @@ def test_a_file_of_every_layer_is_written_read_and_removed(hands: Hands, client:
     ]
     for number, place in enumerate(places):
         name = f"{hands.agent}-{number}.md"
-        was = place.put(name, "one", if_none_match="*", why="begun")
+        was = place.put(name, "one", if_none_match="*", reason="begun")
         place.put(name, "two", if_match=was.etag)
         with pytest.raises(Stale):
             place.restore(name, 1, if_match=was.etag)

@@ -12,7 +12,7 @@ from pathlib import Path as File
 import httpx
 import pytest
 from tests.client.scene import Hands, Wire, held, look, made, over
-from tests.e2e.servers import TOKEN, Live
+from tests.support.server_process import TOKEN, Live
 
 from carrel.client import (
     AsyncClient,

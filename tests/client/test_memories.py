@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from tests.client.scene import Hands
-from tests.e2e.servers import TOKEN, Live, command, environment
+from tests.support.server_process import TOKEN, Live, command, environment
 
 from carrel.client import AsyncClient, Client, Malformed, Missing
 

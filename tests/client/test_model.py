@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.client.scene import STATE, Hands, Wire, held, over
-from tests.e2e.servers import Live
+from tests.support.server_process import Live
 
 from carrel.client import Client, UnsafePath
 
@@ -77,7 +77,7 @@ def test_a_directory_is_the_listing(
     fingerprint, wire = None, Wire()
     with tempfile.TemporaryDirectory() as room, over(wire, live.url) as client:
         desk = File(room) / "desk"
-        for files, deed in steps:
+        for files, entry in steps:
             wanted = without_overlaps(files)
             arrange(hands, wanted, present)
             present = set(wanted)
@@ -93,7 +93,7 @@ def test_a_directory_is_the_listing(
             if fingerprint is not None and before == held(desk):
                 assert result.fingerprint == fingerprint
             fingerprint = result.fingerprint
-            deed(hands, desk)
+            entry(hands, desk)
 
 
 def test_what_no_directory_can_hold_is_refused_by_name(

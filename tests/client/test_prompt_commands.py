@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from tests.client.commands import finished as carrel
 from tests.client.scene import Hands, made
-from tests.e2e.servers import TOKEN, Live, command, environment
+from tests.support.server_process import TOKEN, Live, command, environment
 
 PROGRAM = "from carrel.client import requests as asking; asking.FIRST_WAIT = 0.001\n"
 PROGRAM += "from carrel.cli import main; main()"

@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner
 from tests.client.commands import finished
 from tests.client.scene import Hands, held
-from tests.e2e.servers import TOKEN, Live, command, environment
+from tests.support.server_process import TOKEN, Live, command, environment
 
 from carrel.cli import main
 

@@ -12,7 +12,7 @@ from pathlib import Path as Local
 
 from tests.client.commands import Carrel
 from tests.client.scene import Hands, made
-from tests.e2e.servers import TOKEN, command, environment
+from tests.support.server_process import TOKEN, command, environment
 
 PATH = "GUARDRAILS.md"
 PROGRAM = """

@@ -10,7 +10,7 @@ import httpx
 import pytest
 from tests.client.commands import finished
 from tests.client.scene import Hands, Wire, over
-from tests.e2e.servers import TOKEN, Live
+from tests.support.server_process import TOKEN, Live
 
 from carrel.client import AsyncClient, Client, InvalidResponse, Malformed, Missing, Taken
 

@@ -12,7 +12,7 @@ import httpx
 import pytest
 from tests.client.scene import Hands, made
 from tests.client.syncs import HELD, STATE, Synced
-from tests.e2e.servers import Live
+from tests.support.server_process import Live
 
 from carrel.cli.sync.directory import SyncedDirectory
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from tests.client.scene import Hands
 from tests.client.syncs import STATE, Synced
-from tests.e2e.servers import Live
+from tests.support.server_process import Live
 
 from carrel.cli.sync import directory as sync_directory
 from carrel.cli.sync.directory import SyncedDirectory
@@ -63,17 +63,17 @@ def test_what_cannot_be_synced_is_told_by_name_and_all_else_is_synced(both: Sync
         os.close(here)
         done = both.sync()
 
-    why = {each["path"]: each["problem"] for each in done["leftOut"]}
-    assert why.pop("link.md") == why.pop("linked") == "it is a link"
-    assert why.pop("pipe") == why.pop("socket") == "it is not a regular file"
-    assert why.pop("binary.md") == "it is not text"
-    assert why.pop("latin.md") == "it is not UTF-8"
-    assert "bytes" in why.pop("large.md")
-    assert "a file may have 1048576" in why.pop("over.md")
-    assert "backslash" in why.pop("back\\slash.md")
-    assert "not valid Unicode" in why.pop("caf\\udce9.md")
-    assert "control character" in why.pop("red\\x1b[31m\\nsent all.md")
-    assert not why
+    reason = {each["path"]: each["problem"] for each in done["leftOut"]}
+    assert reason.pop("link.md") == reason.pop("linked") == "it is a link"
+    assert reason.pop("pipe") == reason.pop("socket") == "it is not a regular file"
+    assert reason.pop("binary.md") == "it is not text"
+    assert reason.pop("latin.md") == "it is not UTF-8"
+    assert "bytes" in reason.pop("large.md")
+    assert "a file may have 1048576" in reason.pop("over.md")
+    assert "backslash" in reason.pop("back\\slash.md")
+    assert "not valid Unicode" in reason.pop("caf\\udce9.md")
+    assert "control character" in reason.pop("red\\x1b[31m\\nsent all.md")
+    assert not reason
     assert both.there() == {"fine.md": "fine"}
     assert both.code == 1
 
@@ -170,46 +170,46 @@ class Clock:
 
 def test_a_file_is_read_only_once_it_has_been_left_alone(folder: SyncedDirectory) -> None:
     clock = Clock()
-    eyes = clock.eyes(folder)
+    scanner = clock.eyes(folder)
     file = File(folder.path) / "a.md"
     file.write_text("half")
-    assert eyes.look(()).unsettled == {"a.md"}
+    assert scanner.look(()).unsettled == {"a.md"}
     clock.now += 0.4
     file.write_text("half and half")
-    assert eyes.look(()).unsettled == {"a.md"}
+    assert scanner.look(()).unsettled == {"a.md"}
     clock.now += 0.4
-    assert eyes.look(()).unsettled == {"a.md"}
+    assert scanner.look(()).unsettled == {"a.md"}
     clock.now += 0.2
-    look = eyes.look(())
+    look = scanner.look(())
     assert (look.unsettled, look.files["a.md"].digest) == (set(), digest("half and half"))
 
 
 def test_a_removal_counts_only_once_the_file_has_stayed_away(folder: SyncedDirectory) -> None:
     clock = Clock()
-    eyes = clock.eyes(folder)
+    scanner = clock.eyes(folder)
     file = File(folder.path) / "a.md"
-    assert not eyes.look(["a.md"]).tells_of("a.md")
+    assert not scanner.look(["a.md"]).tells_of("a.md")
     clock.now += 0.4
     file.write_text("saved by an editor that moves the old one away first")
-    assert not eyes.look(["a.md"]).tells_of("a.md")
+    assert not scanner.look(["a.md"]).tells_of("a.md")
     clock.now += 0.6
-    assert eyes.look(["a.md"]).files.keys() == {"a.md"}
+    assert scanner.look(["a.md"]).files.keys() == {"a.md"}
     file.unlink()
-    assert not eyes.look(["a.md"]).tells_of("a.md")
+    assert not scanner.look(["a.md"]).tells_of("a.md")
     clock.now += 0.6
-    look = eyes.look(["a.md"])
+    look = scanner.look(["a.md"])
     assert look.tells_of("a.md")
     assert "a.md" not in look.files
 
 
 def test_a_change_within_one_tick_of_the_disk_s_clock_is_seen(folder: SyncedDirectory) -> None:
-    eyes, file = DirectoryScanner(folder, 0), File(folder.path) / "a.md"
+    scanner, file = DirectoryScanner(folder, 0), File(folder.path) / "a.md"
     file.write_text("1")
     info = file.stat()
-    assert eyes.look(()).files["a.md"].digest == digest("1")
+    assert scanner.look(()).files["a.md"].digest == digest("1")
     file.write_text("2")
     os.utime(file, ns=(info.st_atime_ns, info.st_mtime_ns))
-    assert eyes.look(()).files["a.md"].digest == digest("2")
+    assert scanner.look(()).files["a.md"].digest == digest("2")
 
 
 @pytest.mark.parametrize("can_exchange", [True, False])
@@ -296,17 +296,17 @@ def test_a_copy_that_an_editor_saves_by_renaming_is_not_taken_for_removed(
     folder: SyncedDirectory,
 ) -> None:
     clock = Clock()
-    eyes, copy = clock.eyes(folder), "a.conflict-00000000.md"
+    scanner, copy = clock.eyes(folder), "a.conflict-00000000.md"
     file = File(folder.path) / copy
     (File(folder.path) / "a.md").write_text("mine")
-    eyes.look(())
+    scanner.look(())
     clock.now += 1
-    assert eyes.look((), {"a.md": copy}).unsettled == {"a.md"}
+    assert scanner.look((), {"a.md": copy}).unsettled == {"a.md"}
     clock.now += 0.4
     file.write_text("saved again")
-    assert eyes.look((), {"a.md": copy}).copies == {copy}
+    assert scanner.look((), {"a.md": copy}).copies == {copy}
     file.unlink()
-    assert eyes.look((), {"a.md": copy}).unsettled == {"a.md"}
+    assert scanner.look((), {"a.md": copy}).unsettled == {"a.md"}
     clock.now += 0.6
-    look = eyes.look((), {"a.md": copy})
+    look = scanner.look((), {"a.md": copy})
     assert (look.unsettled, look.copies) == (set(), set())

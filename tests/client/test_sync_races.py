@@ -9,7 +9,7 @@ import httpx
 import pytest
 from tests.client.scene import Hands
 from tests.client.syncs import Synced
-from tests.e2e.servers import TOKEN, Live
+from tests.support.server_process import TOKEN, Live
 
 from carrel.cli.sync.directory import SyncedDirectory
 from carrel.cli.sync.sync_pass import PassResult

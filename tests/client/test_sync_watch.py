@@ -14,7 +14,7 @@ import httpx
 import pytest
 from tests.client.scene import Hands, made
 from tests.client.syncs import STATE, Synced, wait_for
-from tests.e2e.servers import PLAIN, TOKEN, Live, serving
+from tests.support.server_process import PLAIN, TOKEN, Live, serving
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 from tests.client.scene import STATE, Hands, Wire, held, look, over
-from tests.e2e.servers import Live
+from tests.support.server_process import Live
 
 from carrel.client import (
     CarrelError,

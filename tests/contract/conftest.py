@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path as File
 
 import pytest
-from tests.contract.stores import STORES, Place, Ports
+from tests.support.contract_stores import STORES, Place, Ports
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.contract.scenes import (
+from tests.support.commits import (
     AGENT,
     NOW,
     RULES,
@@ -15,7 +15,7 @@ from tests.contract.scenes import (
     start,
     texts,
 )
-from tests.contract.stores import Ports
+from tests.support.contract_stores import Ports
 
 from carrel.core.identifiers import Digest, digest
 from carrel.core.store.tree import Blob, Entry, Write
@@ -113,11 +113,10 @@ async def test_bytes_that_are_gone_are_said_to_be_gone(ports: Ports) -> None:
 async def test_bytes_that_a_commit_refers_to_outlive_the_tidying(ports: Ports) -> None:
     await stored(ports, LARGE)
     run = await start(ports, "run_1")
-    await say(ports, "new", keep=1)
-    await say(ports, "newer", keep=1)
+    await say(ports, "new", max_versions=1)
+    await say(ports, "newer", max_versions=1)
 
-    if ports.upkeep:
-        await ports.upkeep.collect(NOW * 2, grace=0, events_kept=0)
+    await ports.upkeep.collect(NOW * 2, grace=0, events_kept=0)
 
     assert await texts(ports, AGENT) == {"SOUL.md": "newer"}
     assert await texts(ports, run.snapshot[0]) == {"SOUL.md": LARGE.decode()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from tests.contract.scenes import (
+from tests.support.commits import (
     ACME,
     AGENT,
     DEFAULTS,
@@ -23,7 +23,7 @@ from tests.contract.scenes import (
     texts,
     write,
 )
-from tests.contract.stores import Ports
+from tests.support.contract_stores import Ports
 
 from carrel.core.identifiers import Path, Scope, ScopeKind
 from carrel.core.store.idempotency import Claimed, InProgress
@@ -74,7 +74,7 @@ async def test_later_commits_of_one_call_see_earlier_ones(ports: Ports) -> None:
 async def test_a_refused_commit_leaves_no_trace_in_any_scope(ports: Ports) -> None:
     await say(ports, "mine", AGENT)
     key = IdempotencyKey(ACME, "PUT", "k")
-    assert await ports.receipts.claim(key, "f", NOW, NOW) == Claimed()
+    assert await ports.idempotency.claim(key, "f", NOW, NOW) == Claimed()
     writes = [await write(ports, "new", scope) for scope in (AGENT, TEMPLATE, DEFAULTS)]
 
     [answer] = await ports.trees.commit(
@@ -83,7 +83,7 @@ async def test_a_refused_commit_leaves_no_trace_in_any_scope(ports: Ports) -> No
                 *writes,
                 expects=(Expect(AGENT, SOUL, version=1), Expect(DEFAULTS, SOUL, live=True)),
                 changes=(RecordChange(ACME, RecordType.AGENT, "marco", {"name": "Marco"}),),
-                receipt=key,
+                idempotency_key=key,
             )
         ]
     )
@@ -94,7 +94,7 @@ async def test_a_refused_commit_leaves_no_trace_in_any_scope(ports: Ports) -> No
     assert await ports.records.get(ACME, RecordType.AGENT, ["marco"]) == (None,)
     assert await ports.records.audit(ACME) == ()
     assert [event.payload["version"] for event in await log(ports)] == [1]
-    assert await ports.receipts.claim(key, "f", NOW, NOW) == InProgress()
+    assert await ports.idempotency.claim(key, "f", NOW, NOW) == InProgress()
 
 
 async def test_a_commit_over_several_scopes_is_applied_to_all_of_them(ports: Ports) -> None:
@@ -167,13 +167,17 @@ async def test_a_commit_is_refused_if_records_it_rested_on_have_moved(ports: Por
         CollectionRevision(ACME, RecordType.POLICY, 1),
     )
 
-    assert isinstance(await attempt(ports, "one", shelves=(unmoved,)), Applied)
+    assert isinstance(await attempt(ports, "one", collection_revisions=(unmoved,)), Applied)
     await ports.trees.commit([commit(changes=(policy,))])
 
-    assert await attempt(ports, "two", shelves=(unmoved,)) == ExpectationFailed(unmoved)
-    assert isinstance(await attempt(ports, "two", shelves=(moved,)), Applied)
+    assert await attempt(ports, "two", collection_revisions=(unmoved,)) == ExpectationFailed(
+        unmoved
+    )
+    assert isinstance(await attempt(ports, "two", collection_revisions=(moved,)), Applied)
     assert isinstance(
-        await attempt(ports, "x", shelves=(CollectionRevision("globex", RecordType.KEY, 0),)),
+        await attempt(
+            ports, "x", collection_revisions=(CollectionRevision("globex", RecordType.KEY, 0),)
+        ),
         Applied,
     )
     assert await numbers(ports) == [3, 2, 1]

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from tests.contract.scenes import ACME, GLOBEX, NOW, say
-from tests.contract.stores import Ports
+from tests.support.commits import ACME, GLOBEX, NOW, say
+from tests.support.contract_stores import Ports
 
 from carrel.core.webhooks import Delivery, DeliveryAttempt, DeliveryState, PostResult
 
@@ -31,17 +31,17 @@ def delivery(id: str, **more: Any) -> Delivery:
 async def queued(ports: Ports, *deliveries: Delivery) -> None:
     """Add these, and move the mark on."""
     await say(ports, "something happened")
-    was = await ports.deliveries.mark()
+    was = await ports.deliveries.cursor()
     assert await ports.deliveries.enqueue(was, await ports.events.latest(), deliveries)
 
 
 async def due(ports: Ports, now: int = NOW, lease: int = NOW + 60, limit: int = 100) -> set[str]:
-    return {one.id for one in await ports.deliveries.due(now, lease, limit)}
+    return {one.id for one in await ports.deliveries.lease_due(now, lease, limit)}
 
 
 async def test_nothing_has_been_turned_into_deliveries_at_first(ports: Ports) -> None:
-    assert await ports.deliveries.mark() is None
-    assert await ports.deliveries.due(NOW, NOW, 10) == ()
+    assert await ports.deliveries.cursor() is None
+    assert await ports.deliveries.lease_due(NOW, NOW, 10) == ()
     assert await ports.deliveries.get(ACME, ["dl_1"]) == (None,)
     assert await ports.deliveries.list(ACME, "wh_1") == ()
 
@@ -51,18 +51,18 @@ async def test_deliveries_and_the_mark_move_together(ports: Ports) -> None:
 
     assert await ports.deliveries.enqueue(None, start, [delivery("dl_1")])
 
-    assert await ports.deliveries.mark() == start
+    assert await ports.deliveries.cursor() == start
     assert await ports.deliveries.get(ACME, ["dl_2", "dl_1"]) == (None, delivery("dl_1"))
 
 
 async def test_whoever_comes_with_an_old_mark_adds_nothing(ports: Ports) -> None:
     await queued(ports)
-    mark = await ports.deliveries.mark()
+    mark = await ports.deliveries.cursor()
 
     assert not await ports.deliveries.enqueue(None, "9", [delivery("dl_1")])
     assert not await ports.deliveries.enqueue("never", "9", [delivery("dl_1")])
 
-    assert await ports.deliveries.mark() == mark
+    assert await ports.deliveries.cursor() == mark
     assert await ports.deliveries.get(ACME, ["dl_1"]) == (None,)
 
 
@@ -80,11 +80,11 @@ async def test_of_many_who_turn_the_same_events_into_deliveries_one_does(ports: 
 
 async def test_the_mark_can_move_on_without_deliveries(ports: Ports) -> None:
     await queued(ports)
-    first = await ports.deliveries.mark()
+    first = await ports.deliveries.cursor()
     await queued(ports)
 
     assert first is not None
-    assert await ports.deliveries.mark() not in {None, first}
+    assert await ports.deliveries.cursor() not in {None, first}
 
 
 async def test_only_what_is_pending_and_whose_time_has_come_is_due(ports: Ports) -> None:
@@ -118,7 +118,7 @@ async def test_no_more_are_given_than_asked_for_and_the_longest_due_first(ports:
 async def test_a_delivery_that_is_given_is_whole(ports: Ports) -> None:
     await queued(ports, delivery("dl_1", tries=2))
 
-    [given] = await ports.deliveries.due(NOW, NOW + 60, 1)
+    [given] = await ports.deliveries.lease_due(NOW, NOW + 60, 1)
 
     assert replace(given, due=NOW) == delivery("dl_1", tries=2)
 
@@ -128,7 +128,7 @@ async def test_two_workers_never_get_the_same_one(ports: Ports) -> None:
 
     async def worker() -> list[str]:
         mine: list[str] = []
-        while given := await ports.deliveries.due(NOW, NOW + 60, 4):
+        while given := await ports.deliveries.lease_due(NOW, NOW + 60, 4):
             mine += [one.id for one in given]
             await asyncio.sleep(0)
         return mine
@@ -145,11 +145,11 @@ async def test_what_became_of_an_attempt_is_kept_with_the_delivery(ports: Ports)
     again = delivery("dl_1", tries=1, due=NOW + 5000)
     done = delivery("dl_2", tries=1, state=DeliveryState.DELIVERED)
 
-    await ports.deliveries.settle(
+    await ports.deliveries.record_attempts(
         [(again, failed), (done, DeliveryAttempt(NOW + 1, PostResult(204)))]
     )
-    await ports.deliveries.settle([(replace(again, tries=2), broken)])
-    await ports.deliveries.settle([])
+    await ports.deliveries.record_attempts([(replace(again, tries=2), broken)])
+    await ports.deliveries.record_attempts([])
 
     assert await ports.deliveries.get(ACME, ["dl_1", "dl_2"]) == (replace(again, tries=2), done)
     listed = dict(await ports.deliveries.list(ACME, "wh_1"))
@@ -159,10 +159,10 @@ async def test_what_became_of_an_attempt_is_kept_with_the_delivery(ports: Ports)
 
 async def test_a_settled_delivery_is_due_again_only_at_its_new_time(ports: Ports) -> None:
     await queued(ports, delivery("dl_1"), delivery("dl_2"))
-    for one in await ports.deliveries.due(NOW, NOW + 60, 2):
+    for one in await ports.deliveries.lease_due(NOW, NOW + 60, 2):
         state = DeliveryState.PENDING if one.id == "dl_1" else DeliveryState.FAILED
         moved = replace(one, state=state, tries=1, due=NOW + 30)
-        await ports.deliveries.settle([(moved, DeliveryAttempt(NOW, PostResult(500)))])
+        await ports.deliveries.record_attempts([(moved, DeliveryAttempt(NOW, PostResult(500)))])
 
     assert await due(ports, NOW + 29) == set()
     assert await due(ports, NOW + 30) == {"dl_1"}
@@ -200,16 +200,18 @@ async def test_a_replayed_delivery_is_due_again_with_its_attempts_forgiven(
     over = delivery("dl_1", state=state, tries=8)
     attempts = tuple(DeliveryAttempt(NOW + n, PostResult(500)) for n in range(3))
     for attempt in attempts:
-        await ports.deliveries.settle([(over, attempt)])
+        await ports.deliveries.record_attempts([(over, attempt)])
     assert await due(ports) == set()
 
     await ports.deliveries.replay(replace(over, due=NOW + 7))
 
     assert await ports.deliveries.get(ACME, ["dl_1"]) == (delivery("dl_1", due=NOW + 7),)
     assert await due(ports, NOW + 6) == set()
-    [given] = await ports.deliveries.due(NOW + 7, NOW + 60, 1)
+    [given] = await ports.deliveries.lease_due(NOW + 7, NOW + 60, 1)
     assert given.tries == 0
     last = DeliveryAttempt(NOW + 9, PostResult(200))
-    await ports.deliveries.settle([(replace(given, state=DeliveryState.DELIVERED, tries=1), last)])
+    await ports.deliveries.record_attempts(
+        [(replace(given, state=DeliveryState.DELIVERED, tries=1), last)]
+    )
     [(_, kept)] = await ports.deliveries.list(ACME, "wh_1")
     assert kept == (*attempts, last)

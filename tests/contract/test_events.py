@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from tests.contract.scenes import (
+from tests.support.commits import (
     ACME,
     AGENT,
     GLOBEX,
@@ -24,7 +24,7 @@ from tests.contract.scenes import (
     start,
     write,
 )
-from tests.contract.stores import Ports
+from tests.support.contract_stores import Ports
 
 from carrel.core.errors import ValidationError
 from carrel.core.identifiers import Path, Scope, ScopeKind
@@ -50,7 +50,7 @@ async def pages(
 async def quiet(ports: Ports) -> None:
     """Wait until nothing wakes any more; a store may wake somebody once too often."""
     async with asyncio.timeout(30):
-        while await ports.events.wake(0.3):
+        while await ports.events.wait_for_new(0.3):
             pass
 
 
@@ -243,7 +243,7 @@ async def test_none_is_missed_while_many_write(ports: Ports) -> None:
 
 
 async def test_whoever_waits_is_woken_by_a_write(ports: Ports) -> None:
-    sleepers = [asyncio.create_task(ports.events.wake(60)) for _ in range(3)]
+    sleepers = [asyncio.create_task(ports.events.wait_for_new(60)) for _ in range(3)]
 
     async with asyncio.timeout(30):
         while not all(sleeper.done() for sleeper in sleepers):
@@ -256,7 +256,7 @@ async def test_whoever_waits_is_woken_by_a_write(ports: Ports) -> None:
 async def test_whoever_waits_is_woken_by_the_writes_of_another_process(ports: Ports) -> None:
     async with ports.twin() as other:
         await quiet(ports)
-        sleepers = [asyncio.create_task(ports.events.wake(30)) for _ in range(3)]
+        sleepers = [asyncio.create_task(ports.events.wait_for_new(30)) for _ in range(3)]
         while not any(sleeper.done() for sleeper in sleepers):
             kept = await other.blobs.put([b"wake up"])
             await other.trees.commit([commit(Write(AGENT, SOUL, Entry(kept[0])))])
@@ -270,12 +270,12 @@ async def test_whoever_waits_is_woken_by_the_writes_of_another_process(ports: Po
 
 async def test_whoever_waits_for_nothing_is_told_when_the_time_is_over(ports: Ports) -> None:
     await quiet(ports)
-    assert await ports.events.wake(0.01) is False
+    assert await ports.events.wait_for_new(0.01) is False
 
 
 async def test_a_waiter_who_gives_up_leaves_the_others_waiting(ports: Ports) -> None:
     await quiet(ports)
-    gone, patient = (asyncio.create_task(ports.events.wake(60)) for _ in range(2))
+    gone, patient = (asyncio.create_task(ports.events.wait_for_new(60)) for _ in range(2))
     await asyncio.sleep(0)
     gone.cancel()
     await asyncio.wait([gone])

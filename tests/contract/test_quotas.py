@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from tests.contract.scenes import (
+from tests.support.commits import (
     AGENT,
     RULES,
     SOUL,
@@ -16,7 +16,7 @@ from tests.contract.scenes import (
     texts,
     write,
 )
-from tests.contract.stores import Ports
+from tests.support.contract_stores import Ports
 
 from carrel.core.identifiers import Path
 from carrel.core.store.tree import Applied, Quota, QuotaExceeded

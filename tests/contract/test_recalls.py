@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.contract.scenes import ACME, GLOBEX, NOW
-from tests.contract.stores import Ports
+from tests.support.commits import ACME, GLOBEX, NOW
+from tests.support.contract_stores import Ports
 
 from carrel.core.memory.recall import Recall, RecallStats
 

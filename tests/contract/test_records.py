@@ -6,8 +6,8 @@ import asyncio
 from typing import Any
 
 import pytest
-from tests.contract.scenes import ACME, AGENT, GLOBEX, NOW, SOUL, attempt, commit, say, texts
-from tests.contract.stores import Ports
+from tests.support.commits import ACME, AGENT, GLOBEX, NOW, SOUL, attempt, commit, say, texts
+from tests.support.contract_stores import Ports
 
 from carrel.core.store.record import (
     AuditEntry,
@@ -49,9 +49,9 @@ async def ids(ports: Ports, tenant: str = ACME, **more: Any) -> list[str]:
 async def test_an_empty_store_knows_no_records(ports: Ports) -> None:
     assert await ports.records.get(ACME, RecordType.PERSON, ["ada", "bob"]) == (None, None)
     assert await ports.records.get(ACME, RecordType.PERSON, []) == ()
-    assert await ports.records.named([ADA]) == (None,)
+    assert await ports.records.get_by_unique_key([ADA]) == (None,)
     assert await ports.records.list(ACME, RecordType.PERSON) == ()
-    assert await ports.records.shelves([(ACME, RecordType.PERSON)]) == (0,)
+    assert await ports.records.collection_revisions([(ACME, RecordType.PERSON)]) == (0,)
     assert await ports.records.audit(ACME) == ()
 
 
@@ -84,11 +84,11 @@ async def test_the_same_id_in_another_tenant_or_noun_is_another_record(ports: Po
     await changed(ports, person("ada", {"of": "globex"}, tenant=GLOBEX))
     await changed(ports, person("ada", {"of": "key"}, noun=RecordType.KEY))
 
-    for tenant, noun, of in (
+    for tenant, record_type, of in (
         (ACME, RecordType.PERSON, "acme"),
         (GLOBEX, RecordType.PERSON, "globex"),
     ):
-        [record] = await ports.records.get(tenant, noun, ["ada"])
+        [record] = await ports.records.get(tenant, record_type, ["ada"])
         assert record
         assert record.body == {"of": of}
     assert await ids(ports, GLOBEX) == ["ada"]
@@ -142,7 +142,7 @@ async def test_deleting_what_is_not_there_succeeds_and_moves_nothing(ports: Port
 
     await changed(ports, person("ada", None))
 
-    assert await ports.records.shelves([(ACME, RecordType.PERSON)]) == (1,)
+    assert await ports.records.collection_revisions([(ACME, RecordType.PERSON)]) == (1,)
     assert await ports.records.revision() == before
 
 
@@ -150,7 +150,7 @@ async def test_a_record_is_found_by_any_of_its_handles_whatever_its_tenant(ports
     await changed(ports, person("ada", {}, handles=(ADA, KEY)))
     await changed(ports, person("eve", {}, tenant=GLOBEX, handles=("theirs",)))
 
-    found = await ports.records.named([KEY, "nobody's", ADA, "theirs", KEY])
+    found = await ports.records.get_by_unique_key([KEY, "nobody's", ADA, "theirs", KEY])
 
     assert [record and (record.tenant, record.id) for record in found] == [
         (ACME, "ada"),
@@ -165,7 +165,7 @@ async def test_handles_and_links_replace_what_the_record_had(ports: Ports) -> No
     await changed(ports, person("ada", {}, handles=(ADA, KEY), links=("red", "big")))
     await changed(ports, person("ada", {}, handles=(KEY, "new"), links=("big", "old")))
 
-    found = await ports.records.named([ADA, KEY, "new"])
+    found = await ports.records.get_by_unique_key([ADA, KEY, "new"])
     assert [record and record.id for record in found] == [None, "ada", "ada"]
     assert [await ids(ports, link=link) for link in ("red", "big", "old")] == [[], ["ada"], ["ada"]]
 
@@ -174,7 +174,7 @@ async def test_deleting_a_record_gives_up_its_names(ports: Ports) -> None:
     await changed(ports, person("ada", {}, handles=(ADA,), links=("red",)))
     await changed(ports, person("ada", None))
 
-    assert await ports.records.named([ADA]) == (None,)
+    assert await ports.records.get_by_unique_key([ADA]) == (None,)
     assert await ids(ports, link="red") == []
     await changed(ports, person("bob", {}, handles=(ADA,), expected=0))
     await changed(ports, person("ada", {}, expected=0))
@@ -189,7 +189,7 @@ async def test_a_handle_that_another_record_has_is_refused_by_name(ports: Ports)
 
     assert outcome == ExpectationFailed(rival, handle=ADA)
     assert await ids(ports) == ["ada"]
-    assert await ports.records.named(["free"]) == (None,)
+    assert await ports.records.get_by_unique_key(["free"]) == (None,)
 
 
 async def test_two_changes_of_one_commit_cannot_have_the_same_handle(ports: Ports) -> None:
@@ -204,7 +204,7 @@ async def test_a_handle_given_up_can_be_taken_in_the_same_commit(ports: Ports) -
     await changed(ports, person("old", None), person("new", {}, handles=(ADA,)))
     await changed(ports, person("new", {}), person("newer", {}, handles=(ADA,)))
 
-    [found] = await ports.records.named([ADA])
+    [found] = await ports.records.get_by_unique_key([ADA])
     assert found
     assert found.id == "newer"
 
@@ -254,11 +254,11 @@ async def test_a_shelf_rises_once_with_each_commit_that_changes_it(ports: Ports)
     asks = [(ACME, RecordType.PERSON), (ACME, RecordType.KEY), (GLOBEX, RecordType.PERSON)]
 
     await changed(ports, person("ada", {}), person("bob", {}), person("k", {}, noun=RecordType.KEY))
-    assert await ports.records.shelves(asks) == (1, 1, 0)
+    assert await ports.records.collection_revisions(asks) == (1, 1, 0)
     await changed(ports, person("ada", {"n": 2}))
-    assert await ports.records.shelves(asks) == (2, 1, 0)
+    assert await ports.records.collection_revisions(asks) == (2, 1, 0)
     await changed(ports, person("ada", None))
-    assert await ports.records.shelves([*asks, asks[0]]) == (3, 1, 0, 3)
+    assert await ports.records.collection_revisions([*asks, asks[0]]) == (3, 1, 0, 3)
 
 
 async def test_a_refused_change_moves_no_shelf(ports: Ports) -> None:
@@ -267,7 +267,7 @@ async def test_a_refused_change_moves_no_shelf(ports: Ports) -> None:
 
     assert await change(ports, person("bob", {}), wrong) == ExpectationFailed(wrong)
 
-    assert await ports.records.shelves([(ACME, RecordType.PERSON)]) == (0,)
+    assert await ports.records.collection_revisions([(ACME, RecordType.PERSON)]) == (0,)
     assert await ports.records.revision() == before
 
 
@@ -294,7 +294,7 @@ async def test_a_decision_on_records_and_the_files_that_follow_are_one_commit(
     seen = CollectionRevision(ACME, RecordType.PERSON, 1)
     await changed(ports, person("ada", {"title": "Prof"}))
 
-    assert await attempt(ports, "Dr Ada", shelves=(seen,)) == ExpectationFailed(seen)
+    assert await attempt(ports, "Dr Ada", collection_revisions=(seen,)) == ExpectationFailed(seen)
     assert await texts(ports, AGENT) == {}
 
 
@@ -302,7 +302,7 @@ async def test_of_many_decisions_on_one_shelf_exactly_one_wins(ports: Ports) -> 
     unmoved = CollectionRevision(ACME, RecordType.PERSON, 0)
 
     outcomes = await asyncio.gather(
-        *[change(ports, person(f"p{n}", {}), shelves=(unmoved,)) for n in range(32)]
+        *[change(ports, person(f"p{n}", {}), collection_revisions=(unmoved,)) for n in range(32)]
     )
 
     assert sum(isinstance(outcome, Applied) for outcome in outcomes) == 1
@@ -310,9 +310,9 @@ async def test_of_many_decisions_on_one_shelf_exactly_one_wins(ports: Ports) -> 
 
 
 async def test_the_last_use_never_goes_back(ports: Ports) -> None:
-    await ports.records.used({"k1": NOW, "k2": NOW})
-    await ports.records.used({"k1": NOW - 1, "k2": NOW + 1})
-    await ports.records.used({})
+    await ports.records.mark_used({"k1": NOW, "k2": NOW})
+    await ports.records.mark_used({"k1": NOW - 1, "k2": NOW + 1})
+    await ports.records.mark_used({})
 
     assert await ports.records.last_used(["k2", "k1", "k3"]) == (NOW + 1, NOW, None)
     assert await ports.records.last_used([]) == ()
@@ -334,29 +334,32 @@ async def test_every_commit_that_changed_records_is_a_deed(ports: Ports) -> None
     assert newest.id > first.id
     assert await ports.records.audit(ACME, before=newest.id) == (first,)
     assert await ports.records.audit(ACME, limit=1) == (newest,)
-    assert [deed.subjects for deed in await ports.records.audit(GLOBEX)] == [("person/eve",)]
+    assert [entry.subjects for entry in await ports.records.audit(GLOBEX)] == [("person/eve",)]
 
 
 async def test_a_commit_may_name_in_the_audit_what_it_does_not_change(ports: Ports) -> None:
     about = ("agent/marco", "person/ada")
-    await say(ports, "reviewed", about=about)
-    await attempt(ports, "refused", expects=(Expect(AGENT, SOUL, 7),), about=about)
-    shelves = [(ACME, RecordType.PERSON), (ACME, RecordType.AGENT)]
-    untouched = (await ports.records.revision(), await ports.records.shelves(shelves))
+    await say(ports, "reviewed", audit_subjects=about)
+    await attempt(ports, "refused", expects=(Expect(AGENT, SOUL, 7),), audit_subjects=about)
+    collection_revisions = [(ACME, RecordType.PERSON), (ACME, RecordType.AGENT)]
+    untouched = (
+        await ports.records.revision(),
+        await ports.records.collection_revisions(collection_revisions),
+    )
     changes = (person("bob", {}),)
-    await say(ports, "both", about=about[:1], changes=changes, why="both")
+    await say(ports, "both", audit_subjects=about[:1], changes=changes, reason="both")
 
     both, named = await ports.records.audit(ACME)
 
-    assert (named.why, named.subjects) == ("to see", about)
-    assert (both.why, both.subjects) == ("both", ("person/bob", "agent/marco"))
+    assert (named.reason, named.subjects) == ("to see", about)
+    assert (both.reason, both.subjects) == ("both", ("person/bob", "agent/marco"))
     assert untouched == (0, (0, 0))
 
 
 async def test_records_are_counted_by_their_links(ports: Ports) -> None:
     for number in range(3):
-        links = ("team:a", "even") if number % 2 == 0 else ("team:a",)
-        await changed(ports, person(f"p{number}", {}, links=links))
+        index_keys = ("team:a", "even") if number % 2 == 0 else ("team:a",)
+        await changed(ports, person(f"p{number}", {}, links=index_keys))
     await changed(ports, person("k", {}, noun=RecordType.KEY, links=("team:a",)))
     await changed(ports, person("eve", {}, tenant=GLOBEX, links=("team:a",)))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
-from tests.contract.scenes import (
+from tests.support.commits import (
     AGENT,
     NOW,
     RULES,
@@ -17,7 +17,7 @@ from tests.contract.scenes import (
     texts,
     write,
 )
-from tests.contract.stores import Ports
+from tests.support.contract_stores import Ports
 
 from carrel.core.runs import Run, SnapshotLayer
 
@@ -27,18 +27,17 @@ DAY = 24 * 3600 * 1000
 
 
 async def let_go(ports: Ports, run: Run) -> None:
-    assert await ports.runs.change(replace(run, kept=False), run)
+    assert await ports.runs.change(replace(run, snapshot_kept=False), run)
 
 
 async def tidy(ports: Ports) -> None:
-    if ports.upkeep:
-        await ports.upkeep.collect(NOW + DAY, grace=0, events_kept=DAY)
+    await ports.upkeep.collect(NOW + DAY, grace=0, events_kept=DAY)
 
 
 @pytest.mark.parametrize("keep", [1, 3])
 async def test_exactly_the_newest_versions_stay(ports: Ports, keep: int) -> None:
     for n in range(8):
-        await say(ports, f"text {n}", keep=keep)
+        await say(ports, f"text {n}", max_versions=keep)
 
     assert await numbers(ports) == list(range(8, 8 - keep, -1))
     assert await texts(ports, AGENT) == {"SOUL.md": "text 7"}
@@ -47,16 +46,16 @@ async def test_exactly_the_newest_versions_stay(ports: Ports, keep: int) -> None
 
 async def test_tombstones_are_pruned_like_any_version(ports: Ports) -> None:
     for text in ("one", None, "three", None, "five"):
-        await say(ports, text, keep=2)
+        await say(ports, text, max_versions=2)
 
     assert await numbers(ports) == [5, 4]
 
 
 async def test_pruning_one_path_spares_the_others(ports: Ports) -> None:
-    await say(ports, "strict", path=RULES, keep=1)
-    await say(ports, "elsewhere", TEMPLATE, keep=1)
+    await say(ports, "strict", path=RULES, max_versions=1)
+    await say(ports, "elsewhere", TEMPLATE, max_versions=1)
     for n in range(4):
-        await say(ports, f"text {n}", keep=1)
+        await say(ports, f"text {n}", max_versions=1)
 
     assert await numbers(ports, path=RULES) == [1]
     assert await numbers(ports, TEMPLATE) == [1]
@@ -65,20 +64,22 @@ async def test_pruning_one_path_spares_the_others(ports: Ports) -> None:
 async def test_a_version_number_is_never_given_twice_even_when_all_before_it_are_gone(
     ports: Ports,
 ) -> None:
-    given = [(await say(ports, text, keep=1)).version for text in ("a", None, "b", None, "c")]
+    given = [
+        (await say(ports, text, max_versions=1)).version for text in ("a", None, "b", None, "c")
+    ]
 
     assert given == [1, 2, 3, 4, 5]
     assert await numbers(ports) == [5]
-    assert (await say(ports, None, keep=1)).version == 6
-    assert (await say(ports, "d", keep=1)).version == 7
+    assert (await say(ports, None, max_versions=1)).version == 6
+    assert (await say(ports, "d", max_versions=1)).version == 7
 
 
 async def test_what_a_kept_run_can_see_is_never_taken(ports: Ports) -> None:
     for n in range(3):
-        await say(ports, f"text {n}", keep=2)
+        await say(ports, f"text {n}", max_versions=2)
     run = await start(ports, "run_1")
     for n in range(3, 9):
-        await say(ports, f"text {n}", keep=2)
+        await say(ports, f"text {n}", max_versions=2)
     await tidy(ports)
 
     assert await numbers(ports) == [9, 8, 3]
@@ -88,7 +89,7 @@ async def test_what_a_kept_run_can_see_is_never_taken(ports: Ports) -> None:
 async def test_two_runs_hold_what_each_of_them_sees(ports: Ports) -> None:
     runs = []
     for n in range(6):
-        await say(ports, f"text {n}", keep=1)
+        await say(ports, f"text {n}", max_versions=1)
         if n in {1, 3}:
             runs.append(await start(ports, f"run_{n}"))
 
@@ -100,12 +101,12 @@ async def test_two_runs_hold_what_each_of_them_sees(ports: Ports) -> None:
 
 
 async def test_a_run_holds_what_was_newest_at_its_revision_however_old(ports: Ports) -> None:
-    await say(ports, "old", keep=1)
+    await say(ports, "old", max_versions=1)
     for n in range(4):
-        await say(ports, f"rules {n}", path=RULES, keep=1)
+        await say(ports, f"rules {n}", path=RULES, max_versions=1)
     run = await start(ports, "run_1")
     for n in range(4):
-        await say(ports, f"new {n}", keep=1)
+        await say(ports, f"new {n}", max_versions=1)
 
     assert await texts(ports, run.snapshot[0]) == {"SOUL.md": "old", "GUARDRAILS.md": "rules 3"}
     assert await numbers(ports) == [5, 1]
@@ -114,11 +115,11 @@ async def test_a_run_holds_what_was_newest_at_its_revision_however_old(ports: Po
 async def test_a_run_that_saw_no_file_still_sees_none_after_it_was_made(ports: Ports) -> None:
     await say(ports, "strict", path=RULES)
     before = await start(ports, "run_1")
-    await say(ports, "one", keep=1)
-    await say(ports, None, keep=1)
+    await say(ports, "one", max_versions=1)
+    await say(ports, None, max_versions=1)
     gone = await start(ports, "run_2")
     for n in range(4):
-        await say(ports, f"new {n}", keep=1)
+        await say(ports, f"new {n}", max_versions=1)
 
     assert await texts(ports, before.snapshot[0]) == {"GUARDRAILS.md": "strict"}
     assert await texts(ports, gone.snapshot[0]) == {"GUARDRAILS.md": "strict"}
@@ -135,11 +136,11 @@ async def test_a_snapshot_reads_the_same_whatever_happens_after(ports: Ports) ->
     contents = [await texts(ports, layer) for layer in run.snapshot]
 
     for n in range(5):
-        await say(ports, f"edit {n}", path=SOUL, keep=1)
-        await say(ports, None, path=RULES, keep=1)
-        await say(ports, f"anew {n}", path=RULES, keep=1)
-        await say(ports, f"moved {n}", TEMPLATE, keep=1)
-    await say(ports, None, TEMPLATE, keep=1)
+        await say(ports, f"edit {n}", path=SOUL, max_versions=1)
+        await say(ports, None, path=RULES, max_versions=1)
+        await say(ports, f"anew {n}", path=RULES, max_versions=1)
+        await say(ports, f"moved {n}", TEMPLATE, max_versions=1)
+    await say(ports, None, TEMPLATE, max_versions=1)
     await tidy(ports)
 
     assert await ports.trees.read(run.snapshot) == before

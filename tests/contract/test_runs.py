@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 from msgspec.structs import replace
-from tests.contract.scenes import (
+from tests.support.commits import (
     ACME,
     AGENT,
     DEFAULTS,
@@ -24,7 +24,7 @@ from tests.contract.scenes import (
     texts,
     write,
 )
-from tests.contract.stores import Ports
+from tests.support.contract_stores import Ports
 
 from carrel.core.identifiers import Path
 from carrel.core.runs import Audience, Run, RunStatus, SnapshotLayer
@@ -145,7 +145,7 @@ async def test_the_newest_run_of_each_scope_is_found_with_its_layers_and_let_go_
     assert await ports.runs.newest(GLOBEX, [STRANGER, AGENT]) == (theirs, None)
     assert await ports.runs.newest(ACME, []) == ()
 
-    gone = replace(last, status=RunStatus.COMPLETED, ended=NOW, kept=False, snapshot=())
+    gone = replace(last, status=RunStatus.COMPLETED, ended=NOW, snapshot_kept=False, snapshot=())
     assert await ports.runs.change(gone, last)
     assert await ports.runs.newest(ACME, [AGENT]) == (gone,)
 
@@ -188,8 +188,8 @@ async def test_a_run_that_does_not_exist_here_cannot_be_changed(ports: Ports) ->
     was = await start(ports, "run_1")
     foreign = replace(was, tenant=GLOBEX, scope=STRANGER)
 
-    assert not await ports.runs.change(replace(run("run_2"), kept=False), run("run_2"))
-    assert not await ports.runs.change(replace(foreign, kept=False), foreign)
+    assert not await ports.runs.change(replace(run("run_2"), snapshot_kept=False), run("run_2"))
+    assert not await ports.runs.change(replace(foreign, snapshot_kept=False), foreign)
     assert await ports.runs.get(ACME, ["run_1"]) == (was,)
 
 
@@ -210,10 +210,10 @@ async def test_letting_go_of_a_run_drops_its_snapshot_and_nothing_else(ports: Po
     was = await start(ports, "run_1", AGENT, TEMPLATE)
     other = await start(ports, "run_2", AGENT, TEMPLATE)
 
-    assert await ports.runs.change(replace(was, kept=False), was)
+    assert await ports.runs.change(replace(was, snapshot_kept=False), was)
 
     assert await ports.runs.get(ACME, ["run_1", "run_2"]) == (
-        replace(was, kept=False, snapshot=()),
+        replace(was, snapshot_kept=False, snapshot=()),
         other,
     )
     assert [event.type for event in await log(ports, run="run_1")] == [RUN_STARTED]
@@ -224,7 +224,7 @@ async def test_letting_go_of_a_run_that_has_ended_does_not_end_it_again(ports: P
     done = replace(was, status=RunStatus.COMPLETED, ended=NOW + 1)
     assert await ports.runs.change(done, was)
 
-    assert await ports.runs.change(replace(done, kept=False), done)
+    assert await ports.runs.change(replace(done, snapshot_kept=False), done)
 
     told = [event.type for event in await log(ports, run="run_1")]
     assert told == [RUN_STARTED, "run.completed"]
@@ -232,7 +232,7 @@ async def test_letting_go_of_a_run_that_has_ended_does_not_end_it_again(ports: P
 
 async def test_ending_and_letting_go_can_be_one_change(ports: Ports) -> None:
     was = await start(ports, "run_1")
-    done = replace(was, status=RunStatus.FAILED, ended=NOW + 1, kept=False)
+    done = replace(was, status=RunStatus.FAILED, ended=NOW + 1, snapshot_kept=False)
 
     assert await ports.runs.change(done, was)
     assert await ports.runs.get(ACME, ["run_1"]) == (replace(done, snapshot=()),)

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from tests.contract.scenes import ACME, GLOBEX, NOW
-from tests.contract.stores import Ports
+from tests.support.commits import ACME, GLOBEX, NOW
+from tests.support.contract_stores import Ports
 
 from carrel.core.runs import Audience
 from carrel.core.search.full_text import tokenize
@@ -36,8 +36,8 @@ def said(text: str, **more: Any) -> TranscriptEntry:
     )
 
 
-def addition(*utterances: TranscriptEntry, n: int = 1, **more: Any) -> SessionAppend:
-    facts = {"tenant": ACME, "session": id_of(n), "agent": MARCO, "utterances": utterances}
+def addition(*entries: TranscriptEntry, n: int = 1, **more: Any) -> SessionAppend:
+    facts = {"tenant": ACME, "session": id_of(n), "agent": MARCO, "utterances": entries}
     return SessionAppend(**{**facts, **more})
 
 
@@ -87,8 +87,8 @@ async def test_what_is_said_is_numbered_on_and_whole(ports: Ports) -> None:
 
     assert became == session(entries=2, last=NOW + 7)
     heard = await ports.sessions.read(ACME, id_of(1))
-    assert heard[:2] == (replace(first, number=1), replace(second, number=2))
-    assert [one.number for one in heard] == [1, 2, 3]
+    assert heard[:2] == (replace(first, sequence=1), replace(second, sequence=2))
+    assert [one.sequence for one in heard] == [1, 2, 3]
     [now] = await ports.sessions.get(ACME, [id_of(1)])
     assert now == session(entries=3, last=NOW + 7)
 
@@ -122,7 +122,7 @@ async def test_16_writers_on_one_new_session_begin_it_once_and_lose_nothing(port
     [now] = await ports.sessions.get(ACME, [id_of(1)])
     assert now and now.entries == 160
     heard = await ports.sessions.read(ACME, id_of(1), limit=1000)
-    assert [one.number for one in heard] == list(range(1, 161))
+    assert [one.sequence for one in heard] == list(range(1, 161))
     for n in range(16):
         mine = [one.content for one in heard if one.content.startswith(f"writer {n} ")]
         assert mine == [f"writer {n} {does} {t}" for t in range(5) for does in ("says", "adds")]
@@ -130,7 +130,7 @@ async def test_16_writers_on_one_new_session_begin_it_once_and_lose_nothing(port
 
 
 def replace_store(ports: Ports, twin: Any) -> Ports:
-    return Ports(twin, ports.tamper, ports.twin)
+    return Ports(twin, ports.tamper, ports.twin, ports.upkeep)
 
 
 async def speak(ports: Ports, n: int) -> None:
@@ -191,11 +191,11 @@ async def test_reading_is_bounded_in_number_and_in_bytes(ports: Ports) -> None:
     await tell(ports, *[f"{n}" for n in range(10)])
 
     some = await ports.sessions.read(ACME, id_of(1), after=3, limit=4)
-    assert [one.number for one in some] == [4, 5, 6, 7]
+    assert [one.sequence for one in some] == [4, 5, 6, 7]
 
     large = "x" * (HEAVIEST // 2 + 1)
     await tell(ports, large, large, large)
-    assert [one.number for one in await ports.sessions.read(ACME, id_of(1), after=10)] == [11, 12]
+    assert [one.sequence for one in await ports.sessions.read(ACME, id_of(1), after=10)] == [11, 12]
     assert len(await ports.sessions.read(ACME, id_of(1), after=12)) == 1
     assert len(await ports.sessions.search(ACME, MARCO, ["x"])) == 2
 
@@ -229,7 +229,7 @@ async def test_a_search_stays_with_its_agent_and_mode(ports: Ports) -> None:
     assert await found(ports, "plan", mode=Audience.SHARED) == ["open plan"]
     assert await found(ports, "plan", KATE) == ["her plan"]
     hits = await ports.sessions.search(ACME, KATE, ["plan"])
-    assert [(hit.session, hit.utterance.number) for hit in hits] == [(id_of(3), 1)]
+    assert [(hit.session, hit.utterance.sequence) for hit in hits] == [(id_of(3), 1)]
 
 
 @pytest.mark.parametrize("odd", ["'", '"', "\\", "a:*", "a & b", "NEAR(a b)", "-x", "@acme", "\0"])
@@ -321,11 +321,11 @@ async def test_an_addition_marks_its_receipt_with_its_numbers(ports: Ports) -> N
     key = IdempotencyKey(ACME, "POST entries", "k")
     await begun(ports)
     await tell(ports, "first")
-    assert await ports.receipts.claim(key, "f", NOW, 0) == Claimed()
+    assert await ports.idempotency.claim(key, "f", NOW, 0) == Claimed()
 
     await ports.sessions.append([addition(said("a"), said("b"), receipt=key)])
 
-    assert await ports.receipts.claim(key, "f", NOW, NOW + 1) == Committed((2, 3))
+    assert await ports.idempotency.claim(key, "f", NOW, NOW + 1) == Committed((2, 3))
 
 
 async def test_what_was_said_is_there_when_the_store_is_opened_again(ports: Ports) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 import pytest
-from tests.contract.scenes import (
+from tests.support.commits import (
     AGENT,
     DEFAULTS,
     NOW,
@@ -22,7 +22,7 @@ from tests.contract.scenes import (
     texts,
     write,
 )
-from tests.contract.stores import Ports
+from tests.support.contract_stores import Ports
 
 from carrel.core.identifiers import Path
 from carrel.core.runs import SnapshotLayer
@@ -201,8 +201,10 @@ async def test_what_was_read_stays_as_it_was_read(ports: Ports) -> None:
 
 async def test_a_version_is_found_by_its_number_tombstones_too(ports: Ports) -> None:
     one = await entry(ports, "one")
-    await ports.trees.commit([commit(Write(AGENT, SOUL, one), by="ada", why="first", run="run_1")])
-    await say(ports, None, by="bob", why="enough", at=NOW + 1)
+    await ports.trees.commit(
+        [commit(Write(AGENT, SOUL, one), author="ada", reason="first", run="run_1")]
+    )
+    await say(ports, None, author="bob", reason="enough", at=NOW + 1)
 
     asks = [(AGENT, SOUL, 2), (AGENT, SOUL, 1), (AGENT, SOUL, 3), (AGENT, RULES, 1)]
     found = await ports.trees.versions([*asks, (STRANGER, SOUL, 1), (AGENT, SOUL, 0)])

@@ -71,16 +71,16 @@ def test_a_caller_does_only_what_its_credential_carries(
 ) -> None:
     actor = Actor("acme", "key_1", carried)
     if wanted in carried:
-        actor.must(wanted)
+        actor.require(wanted)
         return
     with pytest.raises(Forbidden, match=wanted):
-        actor.must(wanted)
+        actor.require(wanted)
 
 
 def test_a_caller_works_where_its_credential_is_bound() -> None:
     assert Actor("acme", "k").scope == Scope("acme", ScopeKind.WORKSPACE, "default")
     assert Actor("acme", "k", workspace="w").scope == Scope("acme", ScopeKind.WORKSPACE, "w")
     assert Actor("acme", "k", agent="a", workspace="w").scope == Scope("acme", ScopeKind.AGENT, "a")
-    assert not Actor("acme", "k").bound
-    assert Actor("acme", "k", workspace="w").bound
-    assert Actor("acme", "k", agent="a").bound
+    assert not Actor("acme", "k").is_confined
+    assert Actor("acme", "k", workspace="w").is_confined
+    assert Actor("acme", "k", agent="a").is_confined

@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path as File
 from typing import Final
+from urllib.parse import urlsplit
 
 from playwright.sync_api import (
     Browser,
@@ -19,9 +20,10 @@ from playwright.sync_api import (
     Error,
     Page,
     Playwright,
+    Response,
     sync_playwright,
 )
-from tests.e2e.servers import TOKEN, Live
+from tests.support.server_process import TOKEN, Live
 
 UI: Final = File(__file__).resolve().parents[2] / "ui"
 WIDE: Final = (1280, 800)
@@ -151,6 +153,24 @@ class Seat:
             for node in each["nodes"]
         ]
         assert not grave, "\n".join(grave)
+
+
+@contextmanager
+def answered(page: Page, method: str, path: str) -> Iterator[None]:
+    """Leaves the block once the server has done what the page asks for within it: what a screen
+    shows may stand there before. A refusal is not waited for, since the page may ask again."""
+
+    def is_it(answer: Response) -> bool:
+        asked = answer.request.method == method and path in urlsplit(answer.url).path
+        return asked and answer.ok
+
+    with page.expect_response(is_it):
+        yield
+
+
+def wait_for_copied(page: Page, text: str) -> None:
+    """The clipboard is written after the click, and nothing that a reader hears tells when."""
+    page.wait_for_function("async text => await navigator.clipboard.readText() === text", arg=text)
 
 
 @contextmanager

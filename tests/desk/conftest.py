@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 from tests.desk import browsing
 from tests.desk.browsing import Seat
-from tests.e2e.servers import TOKEN, Live, serving
+from tests.support.server_process import TOKEN, Live, serving
 
 Seating = Callable[..., Seat]
 expect.set_options(timeout=30_000)

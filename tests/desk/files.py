@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from playwright.sync_api import Locator, Page
-from tests.desk.browsing import Seat
+from playwright.sync_api import Locator, Page, expect
+from tests.desk.browsing import Seat, answered
 from tests.desk.conftest import Office
 
 
@@ -28,7 +28,20 @@ def write_over(page: Page, text: str) -> None:
     """Types over whatever is in the editor."""
     editor(page).click()
     page.keyboard.press("ControlOrMeta+a")
+    type_in(page, text)
+
+
+def type_in(page: Page, text: str) -> None:
+    """Types where the cursor is. Before the page knows of it, there is nothing to save or lose."""
     page.keyboard.insert_text(text)
+    expect(page.get_by_text("Unsaved changes")).to_be_visible()
+
+
+def save(page: Page) -> None:
+    """Presses the key that saves, until the text is stored and the page says so."""
+    with answered(page, "PUT", "/files/"):
+        page.keyboard.press("ControlOrMeta+s")
+    expect(page.get_by_text("Saved", exact=True)).to_be_visible()
 
 
 def stored(office: Office, agent: Any, path: str) -> str:

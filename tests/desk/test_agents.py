@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from playwright.sync_api import Page, expect
-from tests.desk.browsing import NARROW
+from tests.desk.browsing import NARROW, answered
 from tests.desk.conftest import Office, Seating
 
 
@@ -79,7 +79,8 @@ def test_an_agent_is_made_renamed_and_deleted(seat: Seating, office: Office) -> 
     form = page.get_by_role("form", name="Name")
     form.get_by_label("Name", exact=True).fill(f"Amélie {office.mark}")
     form.get_by_label("Slug").fill(f"amelie-{office.mark}")
-    form.get_by_role("button", name="Save").click()
+    with answered(page, "PATCH", "/v1/agents/"):
+        form.get_by_role("button", name="Save").click()
     expect(page.get_by_role("heading", name=f"Amélie {office.mark}")).to_be_visible()
     identity = office.ask("GET", f"/v1/agents/amelie-{office.mark}/files/IDENTITY.md")["content"]
     assert f"Amélie {office.mark}" in identity
@@ -93,7 +94,8 @@ def test_an_agent_is_made_renamed_and_deleted(seat: Seating, office: Office) -> 
     gone = page.get_by_role("dialog")
     expect(gone.get_by_role("button", name="Delete for good")).to_be_disabled()
     gone.get_by_role("textbox").fill(f"amelie-{office.mark}")
-    gone.get_by_role("button", name="Delete for good").click()
+    with answered(page, "DELETE", "/v1/agents/"):
+        gone.get_by_role("button", name="Delete for good").click()
     expect(page.get_by_text("The agent is deleted.")).to_be_visible()
     expect(page).to_have_url(re.compile("/agents$"))
     assert office.http.get(f"/v1/agents/amelie-{office.mark}").status_code == 404
@@ -112,14 +114,16 @@ def test_reassigning_the_human_rewrites_what_the_agent_knows_of_them(
     someone.visit(f"/agents/{agent['id']}/settings")
     form = page.get_by_role("form", name="Human")
     form.get_by_label("Works for").select_option(lee["id"])
-    form.get_by_role("button", name="Save").click()
+    with answered(page, "PATCH", "/v1/agents/"):
+        form.get_by_role("button", name="Save").click()
     expect(page.get_by_text("works for Lee Stone")).to_be_visible()
     after = office.ask("GET", f"/v1/agents/{agent['id']}/files/USER.md")["content"]
     assert "Lee Stone" in after
     assert "they/them" in after
     assert "Kim" not in after
     form.get_by_label("Works for").select_option("")
-    form.get_by_role("button", name="Save").click()
+    with answered(page, "PATCH", "/v1/agents/"):
+        form.get_by_role("button", name="Save").click()
     expect(page.get_by_text("works for nobody in particular")).to_be_visible()
     blank = office.ask("GET", f"/v1/agents/{agent['id']}/files/USER.md")["content"]
     assert "Lee" not in blank
@@ -138,7 +142,8 @@ def test_moving_to_another_template_keeps_the_pins_and_the_config_has_fields(
     someone.visit(f"/agents/{agent['id']}/settings")
     form = page.get_by_role("form", name="Template")
     form.get_by_label("Template").select_option(new["id"])
-    form.get_by_role("button", name="Save").click()
+    with answered(page, "PATCH", "/v1/agents/"):
+        form.get_by_role("button", name="Save").click()
     expect(page.get_by_role("link", name="1 update waits")).to_be_visible()
     assert office.ask("GET", f"{place}/files/GUARDRAILS.md")["content"] == "# Old rules\n"
 
@@ -150,18 +155,21 @@ def test_moving_to_another_template_keeps_the_pins_and_the_config_has_fields(
     expect(runtime.get_by_role("alert")).to_be_visible()
     runtime.get_by_label("Timezone").fill("Europe/Paris")
     runtime.get_by_label("Model").fill("")
-    runtime.get_by_role("button", name="Save").click()
+    with answered(page, "PATCH", "/v1/agents/"):
+        runtime.get_by_role("button", name="Save").click()
     expect(runtime.get_by_role("button", name="Undo")).to_have_count(0)
     habits = page.get_by_role("form", name="Dreaming and git")
     habits.get_by_label(re.compile("^Dreams")).check()
     habits.get_by_label(re.compile("^Git")).check()
-    habits.get_by_role("button", name="Save").click()
+    with answered(page, "PATCH", "/v1/agents/"):
+        habits.get_by_role("button", name="Save").click()
     expect(habits.get_by_role("button", name="Undo")).to_have_count(0)
     rest = page.get_by_role("form", name="Other config")
     rest.get_by_label("JSON").fill('{"color": ')
     expect(rest.get_by_role("alert")).to_contain_text("not JSON")
     rest.get_by_label("JSON").fill('{"color": "green"}')
-    rest.get_by_role("button", name="Save").click()
+    with answered(page, "PATCH", "/v1/agents/"):
+        rest.get_by_role("button", name="Save").click()
     expect(rest.get_by_role("button", name="Undo")).to_have_count(0)
     config = office.ask("GET", place)["config"]
     assert config == {

@@ -8,9 +8,9 @@ from typing import Any
 
 from playwright.sync_api import Browser, expect
 from tests.desk.browsing import seated
-from tests.e2e.servers import serving as carrel
-from tests.server.live import serving
-from tests.server.test_browser_oidc import CLIENT, Provider
+from tests.server.rest.accounts.test_browser_oidc import CLIENT, Provider
+from tests.support.live_server import serving
+from tests.support.server_process import serving as carrel
 
 
 class Company(Provider):

@@ -9,7 +9,7 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, expect
 from tests.desk.browsing import NARROW, WIDE, Seat, seated
-from tests.e2e.servers import TOKEN, Live, serving
+from tests.support.server_process import TOKEN, Live, serving
 
 FIRST_LOAD = 250 * 1024
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
-from playwright.sync_api import expect
-from tests.desk.browsing import NARROW
+from playwright.sync_api import Route, expect
+from tests.desk.browsing import NARROW, answered
 from tests.desk.conftest import Office, Seating
 
 
@@ -27,7 +28,9 @@ def test_an_item_is_written_conflicts_lose_nothing_and_versions_come_back(
     form = page.get_by_role("dialog", name="New item")
     form.get_by_label("Key").fill("shopping/list")
     form.get_by_label("Value").fill("milk")
-    form.get_by_role("button", name="Write").click()
+    with answered(page, "PUT", "/items/"):
+        form.get_by_role("button", name="Write").click()
+    expect(form).to_have_count(0)
     value = page.get_by_label("Value", exact=True)
     expect(value).to_have_value("milk")
     _write(office, agent, "shopping/list", "milk, tea")
@@ -41,7 +44,8 @@ def test_an_item_is_written_conflicts_lose_nothing_and_versions_come_back(
     expect(conflict).to_contain_text("milk, rum")
     expect(conflict).to_contain_text("milk, eggs")
     someone.look_for_barriers()
-    conflict.get_by_role("button", name="Write mine over theirs").click()
+    with answered(page, "PUT", "/items/"):
+        conflict.get_by_role("button", name="Write mine over theirs").click()
     expect(value).to_have_value("milk, eggs")
     now = office.ask("GET", f"/v1/agents/{agent['id']}/items/shopping%2Flist")
     assert (now["value"], now["version"]) == ("milk, eggs", 4)
@@ -50,12 +54,41 @@ def test_an_item_is_written_conflicts_lose_nothing_and_versions_come_back(
     expect(page.get_by_role("region", name="Value at version 3")).to_contain_text("milk, rum")
     page.get_by_role("button", name="Version before").click()
     page.get_by_role("button", name="Take it up again").click()
-    value.press("Control+s")
+    with answered(page, "PUT", "/items/"):
+        value.press("Control+s")
     expect(page.get_by_text("The item is written.").last).to_be_visible()
     expect(page.get_by_role("list", name="Items")).to_contain_text("milk, tea")
     page.get_by_role("button", name="Delete the item").click()
     page.get_by_role("dialog").get_by_role("button", name="Delete").click()
     expect(page.get_by_text("No items yet")).to_be_visible()
+
+
+def test_what_was_saved_stays_in_sight_before_it_is_read_again(
+    seat: Seating, office: Office
+) -> None:
+    agent = office.agent("Front desk", isShared=True)
+    _write(office, agent, "hours", "9 to 5")
+    someone = seat()
+    page = someone.page
+    someone.visit(f"/agents/{agent['id']}/items?key=hours")
+    value = page.get_by_label("Value", exact=True)
+    expect(value).to_have_value("9 to 5")
+    held: list[Route] = []
+
+    def reading_waits(route: Route) -> None:
+        if route.request.method == "GET":
+            held.append(route)
+        else:
+            route.continue_()
+
+    page.route("**/items/hours", reading_waits)
+    value.fill("8 to 6")
+    with answered(page, "PUT", "/items/hours"):
+        page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("definition").filter(has_text=re.compile("^2$"))).to_be_visible()
+    expect(value).to_have_value("8 to 6")
+    for route in held:
+        route.continue_()
 
 
 def test_private_agents_of_a_person_share_one_set_that_other_members_never_see(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from playwright.sync_api import expect
-from tests.desk.browsing import NARROW
+from tests.desk.browsing import NARROW, answered
 from tests.desk.conftest import Office, Seating
 
 _COFFEE = "Ines drinks her coffee without sugar"
@@ -118,7 +118,8 @@ def test_a_dream_that_waits_is_rejected_with_a_reason_or_approved(
 
     office.ask("POST", dreams, {})
     page.get_by_role("button", name="Review").click()
-    page.get_by_role("dialog").get_by_role("button", name="Approve").click()
+    with answered(page, "POST", "/approve"):
+        page.get_by_role("dialog").get_by_role("button", name="Approve").click()
     expect(rows.nth(1)).to_contain_text("done")
     served = office.ask("GET", f"/v1/agents/{agent['id']}/files/MEMORY.md")
     assert _COFFEE in served["content"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from playwright.sync_api import expect
-from tests.desk.browsing import NARROW
+from tests.desk.browsing import NARROW, wait_for_copied
 from tests.desk.conftest import Office, Seating
 
 
@@ -48,7 +48,7 @@ def test_a_prompt_shows_its_blocks_by_size_with_file_layer_and_version(
 
     main.get_by_role("button", name="Copy the main prompt").click()
     told = office.ask("GET", f"{own}/prompt?scope=main")
-    assert page.evaluate("navigator.clipboard.readText()") == told["text"]
+    wait_for_copied(page, told["text"])
     expect(main.get_by_text(told["etag"])).to_be_visible()
 
     # What others change appears without reload.

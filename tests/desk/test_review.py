@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from playwright.sync_api import Page, expect
-from tests.desk.browsing import NARROW
+from tests.desk.browsing import NARROW, answered
 from tests.desk.conftest import Office, Seating
 
 BEFORE = "# Guardrails\n\n- Never promise a refund.\n- Be kind.\n"
@@ -51,7 +51,8 @@ def test_a_guardrail_edit_reaches_the_agent_only_when_somebody_has_looked_and_ac
     expect(dialog.get_by_role("button", name="Roll back")).to_have_count(0)
     someone.look_for_barriers()
     assert _served(office, agent) == own
-    dialog.get_by_role("button", name="Accept and drop the override").click()
+    with answered(page, "POST", "/accept"):
+        dialog.get_by_role("button", name="Accept and drop the override").click()
     expect(page.get_by_text(f"{PATH} is accepted.")).to_be_visible()
     expect(dialog).to_have_count(0)
     assert _served(office, agent) == AFTER
@@ -80,7 +81,8 @@ def test_what_is_accepted_is_what_was_read_and_a_newer_text_asks_again(
     expect(dialog.get_by_role("alert")).to_contain_text("Upstream has moved on")
     expect(dialog.get_by_label(f"Latest text of {PATH}")).to_contain_text("And log it.")
     assert _served(office, agent) == BEFORE
-    dialog.get_by_role("button", name="Accept").click()
+    with answered(page, "POST", "/accept"):
+        dialog.get_by_role("button", name="Accept").click()
     expect(dialog).to_have_count(0)
     assert _served(office, agent).endswith("- And log it.\n")
     someone.wrong = [each for each in someone.wrong if "ERR_FAILED" not in each]
@@ -112,7 +114,8 @@ def test_a_newer_text_is_announced_while_one_reads_and_a_pin_can_be_rolled_back(
     newer.click()
     expect(latest).to_contain_text("Fourth.")
     dialog.get_by_role("button", name="Roll back").click()
-    dialog.get_by_role("button", name="Yes, roll back").click()
+    with answered(page, "POST", "/rollback"):
+        dialog.get_by_role("button", name="Yes, roll back").click()
     expect(dialog).to_have_count(0)
     assert _served(office, agent) == BEFORE
 

@@ -7,8 +7,8 @@ import re
 from playwright.sync_api import Browser, expect
 from tests.desk.browsing import Seat, seated
 from tests.desk.conftest import Office, Seating
-from tests.desk.files import editor, opened, stored, write_over
-from tests.e2e.servers import TOKEN, Live
+from tests.desk.files import editor, opened, save, stored, write_over
+from tests.support.server_process import TOKEN, Live
 
 
 def test_a_token_opens_the_desk_and_is_kept_where_no_script_can_read_it(
@@ -25,7 +25,7 @@ def test_a_token_opens_the_desk_and_is_kept_where_no_script_can_read_it(
     expect(page.get_by_role("alert")).to_be_visible()
     page.get_by_label("Token").fill(TOKEN)
     page.get_by_role("button", name="Sign in").click()
-    expect(page.get_by_role("heading", name="Agents")).to_be_visible()
+    expect(page.get_by_role("heading", name="Agents", exact=True)).to_be_visible()
     kept = page.evaluate("JSON.stringify({...localStorage, ...sessionStorage}) + document.cookie")
     assert "carrel_owner" not in kept
     assert "carrel_session" not in kept
@@ -81,8 +81,7 @@ def test_a_session_that_ends_under_a_draft_takes_nothing_with_it(
     expect(dialog).to_be_hidden()
     expect(editor(page)).to_contain_text("what I wrote")
     editor(page).click()
-    page.keyboard.press("ControlOrMeta+s")
-    expect(page.get_by_text("Saved", exact=True)).to_be_visible()
+    save(page)
     assert stored(office, agent, "plan.md") == "what I wrote\n"
     # With nothing under the pen one is shown the door: at the next step, or as soon as the stream
     # of events has ended, whichever comes first.
@@ -97,7 +96,7 @@ def test_a_screen_that_cannot_be_loaded_leaves_the_frame_and_can_be_tried_again(
     someone = seat()
     someone.visit("/agents")
     page = someone.page
-    expect(page.get_by_role("heading", name="Agents")).to_be_visible()
+    expect(page.get_by_role("heading", name="Agents", exact=True)).to_be_visible()
     page.route("**/ui/approvals-*.js", lambda route: route.fulfill(status=404))
     someone.expected = {404}
     page.get_by_role("link", name="Approvals").click()
@@ -105,4 +104,4 @@ def test_a_screen_that_cannot_be_loaded_leaves_the_frame_and_can_be_tried_again(
     expect(page.get_by_role("navigation", name="Screens")).to_be_visible()
     page.unroute("**/ui/approvals-*.js")
     page.get_by_role("button", name="Try again").click()
-    expect(page.get_by_role("heading", name="Approvals")).to_be_visible()
+    expect(page.get_by_role("heading", name="Approvals", exact=True)).to_be_visible()

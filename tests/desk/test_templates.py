@@ -4,19 +4,10 @@ from __future__ import annotations
 
 import re
 
-from playwright.sync_api import Locator, Page, expect
-from tests.desk.browsing import NARROW
+from playwright.sync_api import expect
+from tests.desk.browsing import NARROW, answered
 from tests.desk.conftest import Office, Seating
-
-
-def _line(page: Page, name: str) -> Locator:
-    return page.get_by_role("treeitem", name=re.compile(rf"^{re.escape(name)}"))
-
-
-def _write(page: Page, text: str) -> None:
-    page.get_by_role("textbox", name=re.compile("^Text of")).click()
-    page.keyboard.press("ControlOrMeta+a")
-    page.keyboard.insert_text(text)
+from tests.desk.files import line, save, write_over
 
 
 def test_a_template_is_made_renamed_and_deleted(seat: Seating, office: Office) -> None:
@@ -48,7 +39,7 @@ def test_a_template_is_made_renamed_and_deleted(seat: Seating, office: Office) -
     row.get_by_role("link", name="<b>Clerk</b>␣").click()
     page.get_by_role("button", name="Delete the template").click()
     page.get_by_role("dialog").get_by_role("button", name="Delete").click()
-    expect(page.get_by_role("heading", name="Templates")).to_be_visible()
+    expect(page.get_by_role("heading", name="Templates", exact=True)).to_be_visible()
     expect(row).to_be_hidden()
 
 
@@ -67,30 +58,29 @@ def test_a_template_shows_the_defaults_through_and_says_what_a_save_will_do(
     bar = page.get_by_role("form", name="Save")
     expect(bar).to_contain_text("2 agents change at once")
     expect(bar).to_contain_text("1 agent overrides it and keeps its own")
-    _line(page, "GUARDRAILS.md").click()
+    line(page, "GUARDRAILS.md").click()
     expect(bar).to_contain_text("3 agents will be asked")
-    _write(page, "# Rules\n\n- Never.\n")
-    page.keyboard.press("ControlOrMeta+s")
-    expect(page.get_by_text("Saved", exact=True)).to_be_visible()
+    write_over(page, "# Rules\n\n- Never.\n")
+    save(page)
     expect(page.get_by_role("link", name=re.compile("Review 3 updates"))).to_have_attribute(
         "href", f"/agent-templates/{template['id']}/review"
     )
 
-    borrowed = _line(page, "ROUTER.md")
+    borrowed = line(page, "ROUTER.md")
     expect(borrowed).to_have_accessible_name("ROUTER.md, From the defaults")
     expect(borrowed).to_have_css("content", '"defaults"', pseudo="after")
     borrowed.click()
     expect(page.get_by_role("heading", name="ROUTER.md")).to_be_visible()
-    _write(page, "# Ours\n")
-    page.keyboard.press("ControlOrMeta+s")
+    write_over(page, "# Ours\n")
+    save(page)
     expect(borrowed).to_have_accessible_name("ROUTER.md, This template’s own")  # noqa: RUF001
-    _write(page, "# Ours, again\n")
-    page.keyboard.press("ControlOrMeta+s")
-    expect(page.get_by_text("Saved", exact=True)).to_be_visible()
+    write_over(page, "# Ours, again\n")
+    save(page)
     served = office.ask("GET", f"/v1/agents/{agents[1]['id']}/files/ROUTER.md")
     assert served["content"] == "# Ours, again\n"
     page.get_by_role("button", name="Revert to the defaults").click()
-    page.get_by_role("dialog").get_by_role("button", name="Revert to the defaults").click()
+    with answered(page, "DELETE", "/files/"):
+        page.get_by_role("dialog").get_by_role("button", name="Revert to the defaults").click()
     expect(borrowed).to_have_accessible_name("ROUTER.md, From the defaults")
     expect(page.get_by_role("textbox", name="Text of ROUTER.md")).not_to_contain_text("Ours")
     someone.look_for_barriers()
@@ -102,14 +92,14 @@ def test_two_override_the_same_default_at_once(seat: Seating, office: Office) ->
     one.expected = other.expected = {404, 409}
     for someone in (one, other):
         someone.visit(f"/agent-templates/{template['id']}?file=ROUTER.md")
-    _write(one.page, "# First\n")
-    _write(other.page, "# Second\n")
-    one.page.keyboard.press("ControlOrMeta+s")
-    expect(one.page.get_by_text("Saved", exact=True)).to_be_visible()
+    write_over(one.page, "# First\n")
+    write_over(other.page, "# Second\n")
+    save(one.page)
     other.page.keyboard.press("ControlOrMeta+s")
     dialog = other.page.get_by_role("dialog", name="Two texts of ROUTER.md")
     dialog.get_by_role("group", name="Conflict 1").get_by_label("Both, mine first").check()
-    dialog.get_by_role("button", name="Save both").click()
+    with answered(other.page, "PUT", "/files/"):
+        dialog.get_by_role("button", name="Save both").click()
     expect(dialog).to_be_hidden()
     stored = office.ask("GET", f"/v1/templates/{template['id']}/files/ROUTER.md")["content"]
     assert "# First" in stored
@@ -125,12 +115,13 @@ def test_the_defaults_are_edited_and_told_from_the_packaged_ones(
     page = someone.page
     someone.visit("/agent-templates/defaults")
     expect(page.get_by_text("Up to date with version")).to_be_visible()
-    _line(page, "MEMORY_GUIDE.md").click()
+    line(page, "MEMORY_GUIDE.md").click()
     bar = page.get_by_role("form", name="Save")
     expect(bar).to_contain_text(re.compile(r"agents? changes? at once"))
-    _write(page, before + "\nOne more line.\n")
+    write_over(page, before + "\nOne more line.\n")
     bar.get_by_label("Reason (optional)").fill("we learnt something")
-    bar.get_by_role("button", name="Save", exact=True).click()
+    with answered(page, "PUT", "/files/"):
+        bar.get_by_role("button", name="Save", exact=True).click()
     expect(page.get_by_text("Saved", exact=True)).to_be_visible()
     expect(page.get_by_text(re.compile("1 of 11 changed here, and kept"))).to_be_visible()
     page.get_by_role("button", name="History").click()
@@ -146,7 +137,7 @@ def test_a_member_looks_and_changes_nothing(seat: Seating, office: Office) -> No
     template = office.template(SOUL_md="# Soul\n")
     someone = seat(office.token_of(office.person("Max Member")))
     someone.visit("/agent-templates")
-    expect(someone.page.get_by_role("heading", name="Templates")).to_be_visible()
+    expect(someone.page.get_by_role("heading", name="Templates", exact=True)).to_be_visible()
     expect(someone.page.get_by_role("button", name="New template")).to_be_hidden()
     someone.visit(f"/agent-templates/{template['id']}?file=SOUL.md")
     expect(someone.page.get_by_text("Owners and admins change it.")).to_be_visible()

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 from playwright.sync_api import expect
-from tests.desk.browsing import NARROW
+from tests.desk.browsing import NARROW, answered
 from tests.desk.conftest import Office, Seating
-from tests.desk.files import editor, line, opened, stored, write_over
+from tests.desk.files import editor, line, opened, save, stored, type_in, write_over
 
 SOUL = "# Soul\n\n{{AGENT_NAME}} is calm.\n\n- one\n- two\n- three\n"
 HOSTILE = "<img src=x onerror=alert(1)>\u202egnp.md"
@@ -28,11 +28,9 @@ def test_soul_is_customised_for_one_agent_and_reverted(seat: Seating, office: Of
     preview = page.get_by_role("region", name="Preview")
     expect(preview.get_by_text("Ada is calm.")).to_be_visible()
     expect(page.locator(".cm-placeholder-token", has_text="{{AGENT_NAME}}")).to_be_visible()
-    save = page.get_by_role("button", name="Save", exact=True)
-    expect(save).to_be_disabled()
+    expect(page.get_by_role("button", name="Save", exact=True)).to_be_disabled()
 
     write_over(page, "# Soul\n\n{{AGENT_NAME}} is **fierce**.\n")
-    expect(page.get_by_text("Unsaved changes")).to_be_visible()
     expect(preview.get_by_text("Ada is fierce.")).to_be_visible()
     assert stored(office, ada, "SOUL.md") == SOUL
     page.get_by_label("Reason (optional)").fill("she asked for it, ünïcode")
@@ -40,22 +38,24 @@ def test_soul_is_customised_for_one_agent_and_reverted(seat: Seating, office: Of
     asked = page.get_by_role("dialog")
     expect(asked.get_by_text("siblings keep inheriting")).to_be_visible()
     asked.get_by_label(re.compile("ask again for this agent")).check()
-    asked.get_by_role("button", name="Override and save").click()
+    with answered(page, "PUT", "/files/"):
+        asked.get_by_role("button", name="Override and save").click()
     expect(line(page, "SOUL.md")).to_have_accessible_name("SOUL.md, Overridden")
     expect(page.get_by_text("Saved", exact=True)).to_be_visible()
     assert "fierce" in stored(office, ada, "SOUL.md")
     assert stored(office, sibling, "SOUL.md") == SOUL
 
     page.get_by_role("button", name="Revert", exact=True).click()
-    page.get_by_role("dialog").get_by_role("button", name="Revert").click()
+    with answered(page, "DELETE", "/files/"):
+        page.get_by_role("dialog").get_by_role("button", name="Revert").click()
     expect(line(page, "SOUL.md")).to_have_accessible_name("SOUL.md, From the template")
     expect(editor(page)).to_contain_text("is calm.")
     assert stored(office, ada, "SOUL.md") == SOUL
 
     editor(page).click()
     page.keyboard.press("ControlOrMeta+End")
-    page.keyboard.insert_text("- four\n")
-    page.keyboard.press("ControlOrMeta+s")
+    type_in(page, "- four\n")
+    save(page)
     expect(line(page, "SOUL.md")).to_have_accessible_name("SOUL.md, Overridden")
     assert stored(office, ada, "SOUL.md") == SOUL + "- four\n"
     someone.look_for_barriers()
@@ -73,8 +73,7 @@ def test_two_who_write_at_once_get_three_ways_and_lose_nothing(
     mine, theirs = opened(one, agent, "plan.md"), opened(other, agent, "plan.md")
     write_over(mine, SOUL.replace("- one", "- one, said the first"))
     write_over(theirs, SOUL.replace("- three", "- three, said the second"))
-    theirs.keyboard.press("ControlOrMeta+s")
-    expect(theirs.get_by_text("Saved", exact=True)).to_be_visible()
+    save(theirs)
 
     notice = mine.get_by_text("Changed by Grace Second meanwhile.")
     expect(notice).to_be_visible()
@@ -84,7 +83,8 @@ def test_two_who_write_at_once_get_three_ways_and_lose_nothing(
     expect(dialog.get_by_text("Grace Second saved version 2")).to_be_visible()
     expect(dialog.get_by_text("both fit together")).to_be_visible()
     one.look_for_barriers()
-    dialog.get_by_role("button", name="Save both").click()
+    with answered(mine, "PUT", "/files/"):
+        dialog.get_by_role("button", name="Save both").click()
     expect(dialog).to_be_hidden()
     both = SOUL.replace("- one", "- one, said the first").replace(
         "- three", "- three, said the second"
@@ -94,8 +94,7 @@ def test_two_who_write_at_once_get_three_ways_and_lose_nothing(
 
     write_over(mine, both.replace("is calm", "is quick"))
     write_over(theirs, both.replace("is calm", "is slow"))
-    mine.keyboard.press("ControlOrMeta+s")
-    expect(mine.get_by_text("Saved", exact=True)).to_be_visible()
+    save(mine)
     theirs.get_by_role("button", name="Compare").click()
     dialog = theirs.get_by_role("dialog", name="Two texts of plan.md")
     hunk = dialog.get_by_role("group", name="Conflict 1")
@@ -107,10 +106,8 @@ def test_two_who_write_at_once_get_three_ways_and_lose_nothing(
     hunk.get_by_label("Conflict 1 by hand").fill("{{AGENT_NAME}} is slow, then quick.")
     dialog.get_by_role("button", name="Go on editing").click()
     expect(editor(theirs)).to_contain_text("slow, then quick")
-    theirs.keyboard.press("ControlOrMeta+s")
-    editor(theirs).click()
-    theirs.keyboard.press("ControlOrMeta+s")
-    expect(theirs.get_by_text("Saved", exact=True)).to_be_visible()
+    expect(dialog).to_be_hidden()
+    save(theirs)
     assert stored(office, agent, "plan.md") == both.replace("is calm", "is slow, then quick")
 
 
@@ -131,12 +128,14 @@ def test_a_pinned_file_and_a_managed_one_have_their_own_rules(
     page.keyboard.press("ControlOrMeta+s")
     asked = page.get_by_role("dialog", name="Override the pinned GUARDRAILS.md?")
     expect(asked.get_by_text("The pin stays beneath.")).to_be_visible()
-    asked.get_by_role("button", name="Override and save").click()
+    with answered(page, "PUT", "/files/"):
+        asked.get_by_role("button", name="Override and save").click()
     name = "GUARDRAILS.md, Update available, overridden, pinned"
     expect(line(page, "GUARDRAILS.md")).to_have_accessible_name(name)
     assert stored(office, agent, "GUARDRAILS.md") == "# Rules\n\n- Mostly.\n"
     page.get_by_role("button", name="Revert to the pin").click()
-    page.get_by_role("dialog").get_by_role("button", name="Revert to the pin").click()
+    with answered(page, "DELETE", "/files/"):
+        page.get_by_role("dialog").get_by_role("button", name="Revert to the pin").click()
     expect(editor(page)).to_contain_text("- Never.")
     assert stored(office, agent, "GUARDRAILS.md") == "# Rules\n\n- Never.\n"
 
@@ -153,8 +152,12 @@ def test_a_pinned_file_and_a_managed_one_have_their_own_rules(
 
 def test_history_tells_who_why_and_what_and_leads_back(seat: Seating, office: Office) -> None:
     agent = office.agent("Ada", office.template(SOUL_md=SOUL))
-    for text, why in (("one\n", "the first"), ("two\n", "a better one"), ("three\n", "the third")):
-        office.put(f"/v1/agents/{agent['id']}", "notes/a b.md", text, why)
+    for text, reason in (
+        ("one\n", "the first"),
+        ("two\n", "a better one"),
+        ("three\n", "the third"),
+    ):
+        office.put(f"/v1/agents/{agent['id']}", "notes/a b.md", text, reason)
     someone = seat()
     page = opened(someone, agent, "notes%2Fa%20b.md", "history")
     panel = page.get_by_role("complementary", name="History")
@@ -214,7 +217,7 @@ def test_the_keyboard_is_enough_for_tree_editor_and_dialogs(seat: Seating, offic
         if page.evaluate("document.activeElement.classList.contains('cm-content')"):
             break
     expect(editor(page)).to_be_focused()
-    page.keyboard.insert_text("typed by keys alone ")
+    type_in(page, "typed by keys alone ")
     page.keyboard.press("ControlOrMeta+s")
     asked = page.get_by_role("dialog")
     expect(asked).to_be_visible()
@@ -223,7 +226,8 @@ def test_the_keyboard_is_enough_for_tree_editor_and_dialogs(seat: Seating, offic
     expect(editor(page)).to_be_focused()
     page.keyboard.press("ControlOrMeta+s")
     asked.get_by_role("button", name="Override and save").focus()
-    page.keyboard.press("Enter")
+    with answered(page, "PUT", "/files/"):
+        page.keyboard.press("Enter")
     expect(page.get_by_text("Saved", exact=True)).to_be_visible()
     assert "typed by keys alone" in stored(office, agent, "SOUL.md")
 
@@ -235,7 +239,7 @@ def test_a_draft_is_not_left_behind_unasked(seat: Seating, office: Office) -> No
     page = opened(someone, agent, "a.md")
     editor(page).click()
     page.keyboard.press("ControlOrMeta+Home")
-    page.keyboard.insert_text("half a thought ")
+    type_in(page, "half a thought ")
     line(page, "SOUL.md").click()
     leaving = page.get_by_role("dialog", name="Leave without saving?")
     leaving.get_by_role("button", name="Cancel").click()
@@ -243,10 +247,8 @@ def test_a_draft_is_not_left_behind_unasked(seat: Seating, office: Office) -> No
     page.get_by_role("link", name="Templates").click()
     expect(leaving).to_be_visible()
     page.keyboard.press("Escape")
-    page.keyboard.press("ControlOrMeta+s")
-    editor(page).click()
-    page.keyboard.press("ControlOrMeta+s")
-    expect(page.get_by_text("Saved", exact=True)).to_be_visible()
+    expect(leaving).to_be_hidden()
+    save(page)
     assert stored(office, agent, "a.md") == "half a thought a\r\nb\r\n"
     write_over(page, "thrown away")
     page.get_by_role("button", name="Discard").click()
@@ -254,7 +256,7 @@ def test_a_draft_is_not_left_behind_unasked(seat: Seating, office: Office) -> No
     write_over(page, "left behind")
     page.get_by_role("link", name="Templates").click()
     leaving.get_by_role("button", name="Discard and leave").click()
-    expect(page.get_by_role("heading", name="Templates")).to_be_visible()
+    expect(page.get_by_role("heading", name="Templates", exact=True)).to_be_visible()
 
 
 def test_files_are_made_and_taken_away_and_secrets_do_not_stay(
@@ -269,7 +271,7 @@ def test_files_are_made_and_taken_away_and_secrets_do_not_stay(
     page.get_by_role("button", name="New file").click()
     dialog = page.get_by_role("dialog", name="New file")
     path = dialog.get_by_label("Path")
-    for wrong, why in (
+    for wrong, reason in (
         ("../up.md", "“..”"),
         ("/etc/passwd", "relative"),
         ("a\\b", "backslash"),
@@ -277,7 +279,7 @@ def test_files_are_made_and_taken_away_and_secrets_do_not_stay(
         ("guardrails.md", "letter case"),
     ):
         path.fill(wrong)
-        expect(dialog.get_by_role("alert")).to_contain_text(why)
+        expect(dialog.get_by_role("alert")).to_contain_text(reason)
     path.fill("letters/2026/ink.md")
     page.keyboard.press("Enter")
     expect(page).to_have_url(re.compile("letters%2F2026%2Fink.md"))
@@ -340,7 +342,8 @@ def test_a_file_deleted_elsewhere_is_made_anew_from_what_is_shown(
     expect(editor(page)).to_contain_text("one")
     office.ask("DELETE", f"/v1/agents/{agent['id']}/files/plan.md")
     expect(page.get_by_text("saving makes the file anew")).to_be_visible()
-    page.get_by_role("button", name="Save", exact=True).click()
+    with answered(page, "PUT", "/files/"):
+        page.get_by_role("button", name="Save", exact=True).click()
     expect(page.get_by_text("saving makes the file anew")).to_be_hidden()
     assert stored(office, agent, "plan.md") == "one\n"
 
@@ -351,8 +354,7 @@ def test_the_save_key_saves_from_outside_the_editor_too(seat: Seating, office: O
     page = opened(seat(), agent, "plan.md")
     write_over(page, "two\n")
     page.get_by_label("Filter the files").click()
-    page.keyboard.press("ControlOrMeta+s")
-    expect(page.get_by_text("Saved", exact=True)).to_be_visible()
+    save(page)
     assert stored(office, agent, "plan.md") == "two\n"
 
 
@@ -367,7 +369,6 @@ def test_the_cursor_stays_where_it_is_when_others_write_above_it(
     page.keyboard.press("End")
     office.put(place, "plan.md", "one, and more\ntwo\nthree\n")
     expect(editor(page)).to_contain_text("and more")
-    page.keyboard.insert_text(" here")
-    page.keyboard.press("ControlOrMeta+s")
-    expect(page.get_by_text("Saved", exact=True)).to_be_visible()
+    type_in(page, " here")
+    save(page)
     assert stored(office, agent, "plan.md") == "one, and more\ntwo here\nthree\n"

@@ -8,8 +8,8 @@ from pathlib import Path as File
 from typing import Any
 
 import pytest
-from tests.docs.shell import BLOCK, compare, fits, said, steps
-from tests.e2e.servers import CARREL, COLD, TOKEN, environment, serving
+from tests.support.server_process import CARREL, COLD, TOKEN, environment, serving
+from tests.support.shell import BLOCK, compare, fits, said, steps
 
 from carrel.core.webhooks import signed
 

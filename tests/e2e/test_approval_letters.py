@@ -11,9 +11,9 @@ from pathlib import Path as File
 from typing import Any
 
 import pytest
-from tests.e2e.servers import serving
-from tests.e2e.shelled import WORKING, furnish
-from tests.server.receiving import receiver
+from tests.support.http_sink import receiver
+from tests.support.server_process import serving
+from tests.support.shell_session import WORKING, furnish
 
 pytestmark = pytest.mark.anyio
 BASH = "/v1/agents/kate/tools/bash"

@@ -12,9 +12,9 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.e2e.servers import PLAIN, TOKEN, Live, serving
-from tests.e2e.shelled import IDLE, WORKING, furnish
-from tests.server.listening import listening
+from tests.support.server_process import PLAIN, TOKEN, Live, serving
+from tests.support.shell_session import IDLE, WORKING, furnish
+from tests.support.sse_client import listening
 
 BASH = "/v1/agents/kate/tools/bash"
 ROUNDS, CALLS = 3, 5

@@ -12,8 +12,8 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path as File
 
 import pytest
-from tests.contract.providers import WALLED
-from tests.e2e.yard import Yard, groups, leftovers, open_house, processes_marked, yard
+from tests.support.escape_harness import Yard, groups, leftovers, open_house, processes_marked, yard
+from tests.support.local_providers import WALLED
 
 from carrel.adapters.sandbox.local import LocalSandbox
 from carrel.ports.sandbox import ResourceLimits
@@ -56,7 +56,7 @@ for number in range(60):
         break
 print(number)
 """
-    tried = await prison.python(crowd, ResourceLimits(processes=20, seconds=10))
+    tried = await prison.python(crowd, ResourceLimits(processes=20, seconds=25))
     assert 10 < int(tried.said) < 30  # where all that a user has is counted, others come and go
 
 
@@ -119,7 +119,7 @@ for _ in range(12):
 
 @pytest.mark.parametrize("where", HOARDS)
 async def test_no_memory_is_out_of_sight(prison: Yard, where: str) -> None:
-    hoard = f"import time\n{HOARDS[where]}\ntime.sleep(3)\nprint('HE' + 'LD')"
+    hoard = f"import time\n{HOARDS[where]}\ntime.sleep(20)\nprint('HE' + 'LD')"
     tried = await prison.python(hoard, ResourceLimits(memory_mb=128, seconds=25))
     assert "HELD" not in tried.said
     assert not tried.timed_out
@@ -187,7 +187,7 @@ async def test_no_signal_reaches_anybody_outside(prison: Yard) -> None:
         tried = await prison.attempt(
             f"trap '' TERM HUP; for s in TERM KILL; do kill -$s {os.getpid()} {sleeper.pid}"
             f" {other.pid} 1 $PPID; done; echo survived; kill -KILL -1",
-            ResourceLimits(seconds=5),
+            ResourceLimits(seconds=25),
         )
         assert "survived" in tried.said
         assert (sleeper.poll(), other.poll()) == (None, None)
@@ -247,7 +247,7 @@ async def main():
     sandbox = LocalSandbox(File(sys.argv[1]), Wishes(sys.argv[2]))
     async def fetch(blobs):
         return {}
-    async with sandbox.run(Order("one", sys.argv[3], {}), fetch):
+    async with sandbox.run(CommandSpec("one", sys.argv[3], {}), fetch):
         pass
 
 asyncio.run(main())

@@ -12,7 +12,7 @@ import httpx
 import pytest
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
-from tests.e2e.servers import FILES, Live, serving
+from tests.support.server_process import FILES, Live, serving
 
 from carrel.core.store.event import TYPES
 from carrel.server.rest.meta.json_schemas import SCHEMAS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path as File
 
 import pytest
-from tests.actions.cast import founded
+from tests.support.tenants import founded
 
 from carrel.actions.agents import agents
 from carrel.actions.agents.agents import NewAgent
@@ -37,14 +37,14 @@ async def test_who_has_not_the_turn_lets_nobody_dream(
         config = {"dreaming": {"enabled": True}}
         await agents.create(ports, owner, NewAgent("marco", "Marco", config=config))
         first, second = (leader_lock(settings, "dreams") for _ in range(2))
-        assert await first.take()
+        assert await first.try_acquire()
 
         await run_dreams_as_leader(opened, second)
         assert await dreams.listing(ports, owner, "marco") == ()
 
-        await first.leave()
+        await first.release()
         for _ in range(2):
             await run_dreams_as_leader(opened, second)
         [dream] = await dreams.listing(ports, owner, "marco")
         assert dream.by == "carrel"
-        await second.leave()
+        await second.release()

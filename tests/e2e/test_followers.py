@@ -9,7 +9,7 @@ from pathlib import Path as File
 
 import httpx
 import pytest
-from tests.e2e.servers import Live, serving
+from tests.support.server_process import Live, serving
 
 FOLLOWERS = [f"agent-{number}" for number in range(8)]
 SALES = "/v1/templates/sales"

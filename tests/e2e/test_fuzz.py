@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path as File
 
-from tests.e2e.servers import TOKEN, serving
+from tests.support.server_process import TOKEN, serving
 
 CHECKS = (
     "not_a_server_error",

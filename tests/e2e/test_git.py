@@ -16,7 +16,7 @@ import pytest
 from dulwich import porcelain
 from dulwich.errors import GitProtocolError
 from dulwich.repo import Repo
-from tests.e2e.servers import PLAIN, TOKEN, Live, carrel, serving
+from tests.support.server_process import PLAIN, TOKEN, Live, carrel, serving
 
 VERSIONS = 1000
 HEAD = {"Authorization": f"Bearer {TOKEN}"}
@@ -70,10 +70,10 @@ def clones_with_git(live: Live, where: File, ids: list[str]) -> None:
         assert git("-C", place, "rev-list", "HEAD").split() == ids
     assert git("-C", place, "fsck", "--full", "--strict") == ""
     shown = git("-C", place, "log", "-1", "--format=%an|%at|%s|%(trailers:key=Carrel-Revision)")
-    who, when, why, revision = shown.strip().split("|")
+    who, when, reason, revision = shown.strip().split("|")
     assert who.startswith("per_")
     assert int(when) > 0
-    assert why.startswith("put notes/n")
+    assert reason.startswith("put notes/n")
     assert revision == f"Carrel-Revision: {VERSIONS}"
     shallow = str(where / "shallow")
     git("clone", "-q", "--depth", "1", address(live), shallow)
@@ -166,12 +166,12 @@ def test_a_server_that_is_killed_at_it_gives_the_same_when_it_is_back(tmp_path: 
     data = tmp_path / "data"
     with serving(data) as live:
         asyncio.run(busy(live, 400))
-        asking = threading.Thread(target=_ask, args=(live,))
-        asking.start()
-        while not list((data / "git").glob("*/*.new")) and asking.is_alive():
+        context = threading.Thread(target=_ask, args=(live,))
+        context.start()
+        while not list((data / "git").glob("*/*.new")) and context.is_alive():
             pass
         live.kill()
-        asking.join()
+        context.join()
     with serving(data) as live:
         ids = cloned(live, tmp_path / "one")
     assert len(ids) == 400

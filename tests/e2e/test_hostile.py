@@ -10,7 +10,7 @@ from pathlib import Path as File
 
 import httpx
 import pytest
-from tests.e2e.servers import FILES, TOKEN, Live, serving
+from tests.support.server_process import FILES, TOKEN, Live, serving
 
 
 @pytest.fixture(scope="module")

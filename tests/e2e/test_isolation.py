@@ -18,7 +18,7 @@ import httpx
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.e2e.servers import PLAIN, TOKEN, Live, serving
+from tests.support.server_process import PLAIN, TOKEN, Live, serving
 
 CANARY = "canary7d1f"
 PLATFORM = "carrel_platform_of_the_isolation_tests"

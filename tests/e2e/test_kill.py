@@ -12,7 +12,7 @@ from pathlib import Path as File
 
 import httpx
 import pytest
-from tests.e2e.servers import FILES, Live, carrel, serving
+from tests.support.server_process import FILES, Live, carrel, serving
 
 DEATHS = {1: 14, 2: 6}
 """How often it dies, by how many processes it is: twenty times in all."""

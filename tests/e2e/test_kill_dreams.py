@@ -9,7 +9,7 @@ import re
 import subprocess
 from pathlib import Path as File
 
-from tests.e2e.servers import command
+from tests.support.server_process import command
 
 import carrel
 

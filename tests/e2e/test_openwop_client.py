@@ -12,7 +12,7 @@ from openwop_client import (  # type: ignore[import-untyped]  # it ships no type
     PutWorkspaceFileRequest,
     WopError,
 )
-from tests.e2e.servers import TOKEN, serving
+from tests.support.server_process import TOKEN, serving
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from pathlib import Path as File
 from typing import Any
 
 import httpx
-from tests.e2e.servers import Live, serving
+from tests.support.server_process import Live, serving
 
 KATE = "/v1/agents/kate"
 FACT = "Luis prefers Spanish"

@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path as File
 
 import httpx
-from tests.e2e.servers import FILES, serving
+from tests.support.server_process import FILES, serving
 
 RIVALS = 64
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path as File
 
 import pytest
-from tests.e2e.servers import TOKEN, serving
+from tests.support.server_process import TOKEN, serving
 
 pytestmark = pytest.mark.anyio
 FORWARDED = {"X-Forwarded-Proto": "https", "X-Forwarded-For": "203.0.113.9"}

@@ -8,7 +8,7 @@ from pathlib import Path as File
 
 import httpx
 import pytest
-from tests.e2e.servers import PLAIN, serving
+from tests.support.server_process import PLAIN, serving
 
 from carrel.adapters.sandbox.local import cgroups
 

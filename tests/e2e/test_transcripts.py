@@ -15,7 +15,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.e2e.servers import PLAIN, TOKEN, Live, carrel, serving
+from tests.support.server_process import PLAIN, TOKEN, Live, carrel, serving
 
 DEATHS = 5
 WRITERS = 8

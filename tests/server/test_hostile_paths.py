@@ -11,14 +11,15 @@ import unicodedata
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path as File
+from tempfile import mkdtemp
 from typing import Any, Final
 from urllib.parse import quote, quote_from_bytes
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from tests.server.tenancy.desk import Desk, desk
-from tests.server.tenancy.stage import URL, member, stage
+from tests.support.rest_client import Desk, desk
+from tests.support.rest_tenant import URL, member, stage
 
 from carrel.actions.accounts import credentials
 from carrel.core.errors import Refusal
@@ -251,7 +252,8 @@ async def shown(here: Desk, token: str, agent: str) -> dict[str, Any]:
 @settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 def test_no_spelling_changes_a_protected_file(face: str, path: str, tmp_path: File) -> None:
     async def story() -> None:
-        async with desk("memory", tmp_path, more=http.endpoints(12, 10_000)) as here:
+        directory = File(mkdtemp(dir=tmp_path))
+        async with desk(directory, more=http.endpoints(12, 10_000)) as here:
             agent, tokens = await guarded(here)
             owner = tokens["the owner"]
             before = await shown(here, owner, agent)
@@ -286,7 +288,7 @@ def same_on_some_disk(one: str, other: str) -> bool:
 @pytest.mark.parametrize("face", FACES)
 def test_a_face_that_is_tried_does_change_what_is_not_protected(face: str, tmp_path: File) -> None:
     async def story() -> None:
-        async with desk("memory", tmp_path, more=http.endpoints(12, 10_000)) as here:
+        async with desk(tmp_path, more=http.endpoints(12, 10_000)) as here:
             agent, tokens = await guarded(here)
             owner, own = tokens["the owner"], FACES[face] is host_wire
             hand = Hand(here, tokens["agent"] if own else owner, agent)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 from tests.actions.conftest import anywhere
-from tests.tools.commands import standing_in
-from tests.tools.room import Room, furnished
+from tests.support.shell_commands import standing_in
+from tests.support.tenant_fixture import Room, furnished
 
 from carrel.ports import Ports
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tests.actions.cast import joined, rivals
-from tests.stores import travel
-from tests.tools.commands import HERE, SANDBOX, SHARED, kept, sandbox
-from tests.tools.room import Room, furnished, running
+from tests.support.shell_commands import HERE, SANDBOX, SHARED, kept, sandbox
+from tests.support.stores import travel
+from tests.support.tenant_fixture import Room, furnished, running
+from tests.support.tenants import joined, rivals
 
 from carrel.actions.accounts import audit, secrets
 from carrel.actions.agents import agents
@@ -73,8 +73,8 @@ async def test_who_asked_what_who_answered_and_what_came_of_it_stands_in_the_aud
         one = await room.asked()
         await room.answer(one)
         await room.ended(one)
-    deeds = (await audit.listing(room.ports, room.ada)).items
-    mine = [(d.by, d.why) for d in reversed(deeds) if f"approval/{one.id}" in d.subjects]
+    entries = (await audit.listing(room.ports, room.ada)).items
+    mine = [(d.author, d.reason) for d in reversed(entries) if f"approval/{one.id}" in d.subjects]
     assert mine == [
         (room.kate.name, "ask to run bash"),
         (room.ada.name, "approve a call of bash"),
@@ -185,7 +185,7 @@ async def test_the_same_call_is_asked_about_and_done_once(room: Room) -> None:
 async def test_a_call_that_nobody_is_asked_about_is_done_once_too(room: Room) -> None:
     await sandbox(room.ports, room.ada.tenant, "bypass")
     told, refused = await rivals(*(room.bash("ls", call="c1") for _ in range(8)))
-    assert {type(why) for why in refused} <= {IdempotencyInFlight}
+    assert {type(reason) for reason in refused} <= {IdempotencyInFlight}
     assert {one.content for one in told} == {"ran ls"}
     assert (await room.bash("ls", call="c1")).content == "ran ls"
     with pytest.raises(Conflict, match="another one"):

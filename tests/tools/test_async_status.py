@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 from msgspec import structs
-from tests.stores import WORLDS
-from tests.tools.plain_runner import KeepingRunner
-from tests.tools.workshop import TOOLS, Workshop, workshop
+from tests.support.stores import open_ports
+from tests.support.tool_fixture import TOOLS, Workshop, workshop
+from tests.support.unsandboxed_provider import KeepingRunner
 
 from carrel.core.errors import CapabilityNotProvided, NotFound, ValidationError
 from carrel.core.store.record import RecordType
@@ -24,9 +24,9 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-@pytest.fixture(params=WORLDS)
-async def shop(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[Workshop]:
-    async with WORLDS[request.param](tmp_path) as opened:
+@pytest.fixture
+async def shop(tmp_path: File) -> AsyncIterator[Workshop]:
+    async with open_ports(tmp_path) as opened:
         runner = KeepingRunner()
         yield await workshop(opened, runner=runner, persistent=True)
         await runner.close()
@@ -42,7 +42,7 @@ async def begun(shop: Workshop, command: str) -> str:
 
 async def asked(shop: Workshop, id: str, action: str = "status") -> Any:
     tool = TOOLS["async_status"]
-    return await tool.run(shop.sitting, tool.understood({"statusId": id, "action": action}))
+    return await tool.run(shop.sitting, tool.parse_arguments({"statusId": id, "action": action}))
 
 
 async def ended(shop: Workshop, id: str) -> None:
@@ -70,17 +70,17 @@ async def test_a_command_that_goes_on_is_stopped(shop: Workshop) -> None:
 
 async def test_another_conversation_or_agent_knows_nothing_of_it(shop: Workshop) -> None:
     id = await begun(shop, "true")
-    sitting = shop.sitting
+    context = shop.sitting
     unreached = {**shop.agent.body, "config": {}}
     for other in (
-        structs.replace(sitting, session="another"),
-        structs.replace(sitting, agent=structs.replace(shop.agent, id="agt_other")),
-        structs.replace(sitting, agent=structs.replace(shop.agent, body=unreached)),
+        structs.replace(context, session="another"),
+        structs.replace(context, agent=structs.replace(shop.agent, id="agt_other")),
+        structs.replace(context, agent=structs.replace(shop.agent, body=unreached)),
     ):
         shop.sitting = other
         with pytest.raises(NotFound, match=f"no async result found for {id}"):
             await asked(shop, id)
-    shop.sitting = sitting
+    shop.sitting = context
     for wrong in ("call_" + "0" * 24, "a\0b", "x" * 5000):
         with pytest.raises(NotFound, match="no async result found for "):
             await asked(shop, wrong)
@@ -96,7 +96,7 @@ async def test_what_is_refused_is_not_remembered(shop: Workshop) -> None:
 
 
 async def test_only_a_persistent_sandbox_lets_commands_go_on(tmp_path: File) -> None:
-    async with WORLDS["memory"](tmp_path) as opened:
+    async with open_ports(tmp_path) as opened:
         shop = await workshop(opened, runner=KeepingRunner())
         with pytest.raises(ValidationError, match="background jobs require a persistent"):
             await shop.gate("bash", command="true", background=True)

@@ -9,8 +9,8 @@ from pathlib import Path as File
 
 import pytest
 from msgspec import structs
-from tests.stores import WORLDS
-from tests.tools.workshop import BOX, NOTES, Workshop, workshop
+from tests.support.stores import open_ports
+from tests.support.tool_fixture import BOX, NOTES, Workshop, workshop
 
 from carrel.actions.accounts import secrets
 from carrel.actions.agents import agents
@@ -41,9 +41,9 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-@pytest.fixture(params=WORLDS)
-async def ports(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[Ports]:
-    async with WORLDS[request.param](tmp_path) as opened:
+@pytest.fixture
+async def ports(tmp_path: File) -> AsyncIterator[Ports]:
+    async with open_ports(tmp_path) as opened:
         yield opened
 
 
@@ -161,7 +161,7 @@ async def test_a_persistent_sandbox_has_an_instance_for_each_workspace(ports: Po
     shop.runner.keeps = True
     await shop.call("bash", command="true")
     [order] = shop.runner.orders
-    assert order.reservation == f"{namespace(shop.owner.tenant, NOTES)}-{BOX}"
+    assert order.instance_key == f"{namespace(shop.owner.tenant, NOTES)}-{BOX}"
     assert (order.idle_seconds, order.lifetime_seconds) == (60, 600)
     assert order.options == {"image": "small"}
 
@@ -204,7 +204,7 @@ async def test_no_half_of_a_secret_stands_in_a_reason(shop: Workshop) -> None:
         await shop.call("bash", command=f"echo {before} > a # {'x' * before}{secret}")
     reasons = [version.why for version in await shop.history("a")]
     assert len(reasons) == 16
-    assert not [why for why in reasons if "sesame" in why]
+    assert not [reason for reason in reasons if "sesame" in reason]
 
 
 async def test_too_many_changes_are_refused_as_a_whole(shop: Workshop) -> None:
@@ -259,9 +259,9 @@ async def test_whoever_calls_it_the_same_each_call_is_one_of_its_own(shop: Works
         "marco": await open_tool_context(shop.ports, shop.owner, "marco"),
         "talk": await open_tool_context(shop.ports, shop.owner, "kate", session=talk.id),
     }
-    for name, sitting in seats.items():
+    for name, context in seats.items():
         for _ in range(2):
-            told = await call(sitting, "bash", {"command": f"echo {name} >> all"}, "call-1")
+            told = await call(context, "bash", {"command": f"echo {name} >> all"}, "call-1")
             assert (told.content, told.is_error) == ("", False)
     assert await shop.files() == {"all": b"kate\nmarco\ntalk\n"}
     assert [version.why for version in await shop.history("all")] == [

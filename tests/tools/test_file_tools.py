@@ -9,9 +9,9 @@ from pathlib import Path as File
 import msgspec
 import pytest
 from msgspec import structs
-from tests.actions.cast import rivals
-from tests.stores import WORLDS, travel
-from tests.tools.workshop import BOX, DOCS, EASY, NOTES, TOOLS, Workshop, workshop
+from tests.support.stores import open_ports, travel
+from tests.support.tenants import rivals
+from tests.support.tool_fixture import BOX, DOCS, EASY, NOTES, TOOLS, Workshop, workshop
 
 from carrel.actions.accounts import secrets
 from carrel.actions.files import files
@@ -32,9 +32,9 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-@pytest.fixture(params=WORLDS)
-async def ports(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[Ports]:
-    async with WORLDS[request.param](tmp_path) as opened:
+@pytest.fixture
+async def ports(tmp_path: File) -> AsyncIterator[Ports]:
+    async with open_ports(tmp_path) as opened:
         yield opened
 
 
@@ -208,7 +208,7 @@ async def test_of_two_edits_of_one_place_the_second_finds_nothing(shop: Workshop
         shop.call("edit", file_path="a", old_string="one", new_string="two"),
         shop.call("edit", file_path="a", old_string="one", new_string="three"),
     )
-    assert (len(done), [str(why) for why in failed]) == (1, ["old_string not found in a"])
+    assert (len(done), [str(reason) for reason in failed]) == (1, ["old_string not found in a"])
 
 
 async def test_of_two_writers_one_is_head_and_the_other_in_history(shop: Workshop) -> None:
@@ -322,17 +322,17 @@ async def test_a_workspace_is_in_the_schema_where_there_is_a_choice(shop: Worksh
     one = ToolAccess(both.sandbox, both.workspaces[:1])
     for name in ("read", "write", "edit", "glob", "grep", "bash"):
         tool = TOOLS[name]
-        assert tool.fitted
+        assert tool.schema_for
         assert tool.schema["additionalProperties"] is False
-        assert "workspace" not in tool.fitted(tool.schema, one)["properties"]
-        chosen = tool.fitted(tool.schema, both)["properties"]["workspace"]
+        assert "workspace" not in tool.schema_for(tool.schema, one)["properties"]
+        chosen = tool.schema_for(tool.schema, both)["properties"]["workspace"]
         assert chosen["enum"] == ["notes", "docs"]
 
 
 async def test_nothing_passes_that_a_tool_does_not_know(shop: Workshop) -> None:
     for name in ("read", "write", "edit", "glob", "grep", "bash"):
         with pytest.raises(msgspec.ValidationError):
-            TOOLS[name].understood({"nonsense": 1})
+            TOOLS[name].parse_arguments({"nonsense": 1})
 
 
 async def test_what_is_gone_is_named(shop: Workshop) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.server.test_rest_items import bound
-from tests.server.whole import Whole, whole
+from tests.server.rest.agents.test_items import bound
+from tests.support.full_app import Whole, whole
 
 from carrel.tools import ALL
 
@@ -22,9 +22,9 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-async def desk(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[Whole]:
-    async with whole(request.param, tmp_path) as found:
+@pytest.fixture
+async def desk(tmp_path: File) -> AsyncIterator[Whole]:
+    async with whole(tmp_path) as found:
         yield found
 
 

@@ -11,7 +11,7 @@ import httpx
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.server.whole import Whole, hands, whole
+from tests.support.full_app import Whole, hands, whole
 
 from carrel.tools import ALL
 
@@ -67,7 +67,7 @@ class Scene:
 
 @pytest.fixture
 async def scene(tmp_path: File) -> AsyncIterator[Scene]:
-    async with whole("sqlite", tmp_path) as desk:
+    async with whole(tmp_path) as desk:
         yield await Scene(desk, await desk.owner()).set()
 
 

@@ -82,7 +82,7 @@ async def _claim(ports: Ports, key: IdempotencyKey, fingerprint: str) -> Claim:
     """Take the key; while somebody else is at work on it, wait a little for their answer."""
     for wait in (*_WAITS, None):
         now = ports.clock.now()
-        claim = await ports.receipts.claim(key, fingerprint, now, now - LEASE)
+        claim = await ports.idempotency.claim(key, fingerprint, now, now - LEASE)
         if not isinstance(claim, InProgress) or wait is None:
             break
         await asyncio.sleep(wait)
@@ -95,12 +95,12 @@ async def _first(
     try:
         record = await act(key)
     except Exception:
-        await ports.receipts.drop(key)
+        await ports.idempotency.release(key)
         raise
     return await _settled(ports, key, record)
 
 
 async def _settled(ports: Ports, key: IdempotencyKey, record: Record) -> Record:
     sealed = ports.vault.seal(_encode(record), _CONTEXT)
-    await ports.receipts.settle(key, StoredResponse(_DONE, sealed))
+    await ports.idempotency.complete(key, StoredResponse(_DONE, sealed))
     return record

@@ -49,7 +49,7 @@ def is_mine(actor: Actor, agent: Record) -> bool:
 
 async def inbox(ports: Ports, actor: Actor, *, mine: bool = False) -> Inbox:
     """What waits in the tenant, or with the agents of the person who asks. Raises Forbidden."""
-    if actor.bound:
+    if actor.is_confined:
         raise Forbidden("this credential is confined to one workspace")
     pins = await _pins(ports, actor, mine)
     approvals = await _approvals(ports, actor, mine)
@@ -75,10 +75,10 @@ async def _agents(ports: Ports, actor: Actor, mine: bool) -> AsyncIterator[Seque
     """All of the tenant, some thousands at once; or those of the person who asks, all together."""
     if mine:
         person = actor.person
-        links = [by_human_index(person), by_owner_index(person)] if person else []
+        index_keys = [by_human_index(person), by_owner_index(person)] if person else []
         own = [
             one
-            for link in links
+            for link in index_keys
             async for one in iter_records(ports, actor.tenant, RecordType.AGENT, link)
         ]
         known = {agent.id: agent for agent in own}
@@ -119,11 +119,13 @@ def _of(actor: Actor, agents: Mapping[str, Record], waiting: Record) -> bool:
 
 
 async def _waiting(
-    ports: Ports, actor: Actor, noun: RecordType, link: str
+    ports: Ports, actor: Actor, record_type: RecordType, link: str
 ) -> AsyncIterator[tuple[Mapping[str, Record], Collection[Record]]]:
     """Records under a link, some hundred at once, with the agents that they are of."""
     after = ""
-    while found := await ports.records.list(actor.tenant, noun, link=link, after=after, limit=MOST):
+    while found := await ports.records.list(
+        actor.tenant, record_type, link=link, after=after, limit=MOST
+    ):
         ids = sorted({str(one.body["agent"]) for one in found})
         agents = await ports.records.get(actor.tenant, RecordType.AGENT, ids)
         yield {agent.id: agent for agent in agents if agent}, found

@@ -100,13 +100,13 @@ class _ItemWriter(FileWriter, frozen=True, gc=False):
     def _may_write(self, rules: TenantRules) -> None:
         """Whose items these are has been decided when their scope was found."""
 
-    async def _in_run(self, id: str) -> None:
+    async def _check_run(self, id: str) -> None:
         """A run is of the agent, and not of its items: see ``_told_in_run``."""
 
-    def _admitted(self, rules: TenantRules, content: bytes) -> RedactionResult:
+    def _check_and_redact(self, rules: TenantRules, content: bytes) -> RedactionResult:
         if rules.redactor.finds_in(self.key):
             raise ValidationError("the key holds a secret")
-        return super()._admitted(rules, content)
+        return super()._check_and_redact(rules, content)
 
 
 async def listing(
@@ -203,8 +203,10 @@ async def publish(  # noqa: PLR0913 - from whom what goes where
     _, scope = await _home(ports, actor, agent)
     await _told_in_run(ports, record, writing.run)
     kept = await _read(ports, scope, key, None)
-    shelf = items_of_agent(actor.tenant, other.id)
-    return other, await _write(ports, actor, shelf, target_key or key, kept.value, writing)
+    collection_revision = items_of_agent(actor.tenant, other.id)
+    return other, await _write(
+        ports, actor, collection_revision, target_key or key, kept.value, writing
+    )
 
 
 async def _agent(ports: Ports, actor: Actor, name: str) -> Record:
@@ -276,8 +278,8 @@ async def _write_at(
         )
         try:
             with _speaking_of(key):
-                pen = _ItemWriter(ports, (scope,), path, actor, intent, key)
-                written = await pen.put(content)
+                writer = _ItemWriter(ports, (scope,), path, actor, intent, key)
+                written = await writer.put(content)
         except WorkspaceConflict:
             continue
         item = item_of(written.file.head, written.file.etag)

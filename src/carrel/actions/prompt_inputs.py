@@ -14,14 +14,16 @@ from carrel.core.sandbox.tool_access import available_tool_names
 from carrel.ports import Ports
 
 
-async def current_prompt_inputs(ports: Ports, lineage: AgentLayers, mode: Audience) -> PromptInputs:
+async def current_prompt_inputs(
+    ports: Ports, agent_layers: AgentLayers, mode: Audience
+) -> PromptInputs:
     """Raises Missing where a workspace or sandbox is gone that the agent's config refers to."""
-    agent = lineage.agent
+    agent = agent_layers.agent
     config = config_of(agent.body.get("config") or {})
     today = day(ports.clock.now(), config.timezone)
-    harness = await _harness(ports, agent.tenant, config)
+    notes = await _harness(ports, agent.tenant, config)
     return PromptInputs(
-        *(mode, today, config.extra_docs, config.prompt_chars, config.file_chars), harness=harness
+        *(mode, today, config.extra_docs, config.prompt_chars, config.file_chars), harness=notes
     )
 
 
@@ -40,6 +42,6 @@ def run_prompt_inputs(run: Run) -> PromptInputs:
     return PromptInputs.of(run.variables, run.mode, day(run.started, None))
 
 
-def attached(tenant: str, wish: PromptInputs) -> Stack:
+def attached(tenant: str, inputs: PromptInputs) -> Stack:
     """The scopes of the workspaces that a wish tells of, each once."""
-    return tuple(Scope(tenant, ScopeKind.WORKSPACE, id) for id in wish.harness.workspaces)
+    return tuple(Scope(tenant, ScopeKind.WORKSPACE, id) for id in inputs.harness.workspaces)

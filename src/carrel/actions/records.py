@@ -62,31 +62,37 @@ class Page(Generic[Item]):
     """Where the following page begins, None on the last."""
 
 
-async def find(ports: Ports, tenant: str, noun: RecordType, id: str) -> Record:
+async def find(ports: Ports, tenant: str, record_type: RecordType, id: str) -> Record:
     """Raises Missing, also for what could be no id."""
-    [record] = await ports.records.get(tenant, noun, [_valid_id_or_not_found(noun, id)])
+    [record] = await ports.records.get(
+        tenant, record_type, [_valid_id_or_not_found(record_type, id)]
+    )
     if record is None:
-        raise NotFound(f"there is no {noun} {id}")
+        raise NotFound(f"there is no {record_type} {id}")
     return record
 
 
-async def find_by_id_or_slug(ports: Ports, tenant: str, noun: RecordType, name: str) -> Record:
+async def find_by_id_or_slug(
+    ports: Ports, tenant: str, record_type: RecordType, name: str
+) -> Record:
     """A record by its id or by its slug: ids have a ``_``, and no slug has one."""
-    _valid_id_or_not_found(noun, name)
+    _valid_id_or_not_found(record_type, name)
     if "_" in name:
-        [record] = await ports.records.get(tenant, noun, [name])
+        [record] = await ports.records.get(tenant, record_type, [name])
     else:
-        [record] = await ports.records.named([unique_key(tenant, noun, "slug", name)])
+        [record] = await ports.records.get_by_unique_key(
+            [unique_key(tenant, record_type, "slug", name)]
+        )
     if record is None:
-        raise NotFound(f"there is no {noun} {name}")
+        raise NotFound(f"there is no {record_type} {name}")
     return record
 
 
-def _valid_id_or_not_found(noun: RecordType, id: str) -> str:
+def _valid_id_or_not_found(record_type: RecordType, id: str) -> str:
     try:
         return identifier(id)
     except ValidationError:
-        raise NotFound(f"there is no {noun} of that id") from None
+        raise NotFound(f"there is no {record_type} of that id") from None
 
 
 def validate_cursor(cursor: str, prefix: str | None) -> str:
@@ -103,45 +109,52 @@ def validate_cursor(cursor: str, prefix: str | None) -> str:
 async def page(
     ports: Ports,
     tenant: str,
-    noun: RecordType,
+    record_type: RecordType,
     *,
     link: str = "",
     cursor: str = "",
     limit: int = 100,
 ) -> Page[Record]:
-    after = validate_cursor(cursor, PREFIXES.get(noun))
-    found = await ports.records.list(tenant, noun, link=link, after=after, limit=limit + 1)
+    after = validate_cursor(cursor, PREFIXES.get(record_type))
+    found = await ports.records.list(tenant, record_type, link=link, after=after, limit=limit + 1)
     more = len(found) > limit
     return Page(found[:limit], found[limit - 1].id if more else None)
 
 
 async def iter_records(
-    ports: Ports, tenant: str, noun: RecordType, link: str = ""
+    ports: Ports, tenant: str, record_type: RecordType, link: str = ""
 ) -> AsyncIterator[Record]:
     """Every record of a noun, however many."""
     after = ""
-    while found := await ports.records.list(tenant, noun, link=link, after=after, limit=500):
+    while found := await ports.records.list(tenant, record_type, link=link, after=after, limit=500):
         for record in found:
             yield record
         after = found[-1].id
 
 
-async def collection_revision(ports: Ports, tenant: str, noun: RecordType) -> CollectionRevision:
+async def collection_revision(
+    ports: Ports, tenant: str, record_type: RecordType
+) -> CollectionRevision:
     """All records of a noun as they are now, for a commit that rests on them: ask before reading.
 
     Every decision made from what is read afterwards is refused if any of them changes meanwhile.
     """
-    [found] = await collection_revisions(ports, tenant, (noun,))
+    [found] = await collection_revisions(ports, tenant, (record_type,))
     return found
 
 
 async def collection_revisions(
-    ports: Ports, tenant: str, nouns: Iterable[RecordType]
+    ports: Ports, tenant: str, record_types: Iterable[RecordType]
 ) -> list[CollectionRevision]:
     """The same for several nouns."""
-    asked = tuple(nouns)
-    seen = await ports.records.shelves([(tenant, noun) for noun in asked])
-    return [CollectionRevision(tenant, noun, at) for noun, at in zip(asked, seen, strict=True)]
+    asked = tuple(record_types)
+    seen = await ports.records.collection_revisions(
+        [(tenant, record_type) for record_type in asked]
+    )
+    return [
+        CollectionRevision(tenant, record_type, at)
+        for record_type, at in zip(asked, seen, strict=True)
+    ]
 
 
 async def retry_while_busy(attempt: Callable[[], Awaitable[Item]]) -> Item:
@@ -156,11 +169,11 @@ async def retry_while_busy(attempt: Callable[[], Awaitable[Item]]) -> Item:
 
 async def commit_changes(  # noqa: PLR0913 - a change and all that goes with it, by name
     ports: Ports,
-    by: str,
-    why: str,
+    author: str,
+    reason: str,
     changes: Sequence[RecordChange],
     *,
-    shelves: Sequence[CollectionRevision] = (),
+    collection_revisions: Sequence[CollectionRevision] = (),
     receipt: IdempotencyKey | None = None,
     drafts: FileDrafts = NO_DRAFTS,
     keep: int = 100,
@@ -172,14 +185,14 @@ async def commit_changes(  # noqa: PLR0913 - a change and all that goes with it,
     at = ports.clock.now()
     commit = Commit(
         drafts.writes,
-        by,
-        why,
+        author,
+        reason,
         at,
         expects=drafts.expects,
         changes=tuple(changes),
-        shelves=tuple(shelves),
-        receipt=receipt,
-        keep=keep,
+        collection_revisions=tuple(collection_revisions),
+        idempotency_key=receipt,
+        max_versions=keep,
     )
     [outcome] = await ports.trees.commit([commit])
     if isinstance(outcome, Applied):
@@ -190,8 +203,8 @@ async def commit_changes(  # noqa: PLR0913 - a change and all that goes with it,
     if isinstance(outcome, ExpectationFailed) and isinstance(outcome.expected, RecordChange):
         change = outcome.expected
         if change.expected == 0:
-            raise Taken(f"there is a {change.noun} {change.id} already")
-        raise Busy(f"the {change.noun} {change.id} was changed by another at the same time")
+            raise Taken(f"there is a {change.type} {change.id} already")
+        raise Busy(f"the {change.type} {change.id} was changed by another at the same time")
     raise Busy("others were changing the same things at the same time")
 
 
@@ -200,24 +213,26 @@ def record_after(change: RecordChange, at: TimestampMs, was: Record | None = Non
     assert change.body is not None
     return Record(
         change.tenant,
-        change.noun,
+        change.type,
         change.id,
         revision=was.revision + 1 if was else 1,
         body=change.body,
-        created=was.created if was else at,
-        changed=at,
+        created_at=was.created_at if was else at,
+        updated_at=at,
     )
 
 
-async def delete_unchanged(ports: Ports, by: str, why: str, records: Iterable[Record]) -> int:
+async def delete_unchanged(
+    ports: Ports, author: str, reason: str, records: Iterable[Record]
+) -> int:
     """Remove records as they were seen, some at a time; how many. What has changed since stays."""
     gone = 0
     ordered = sorted(records, key=lambda record: record.tenant)
     for _, theirs in groupby(ordered, lambda record: record.tenant):
-        changes = [RecordChange(one.tenant, one.noun, one.id, None, one.revision) for one in theirs]
+        changes = [RecordChange(one.tenant, one.type, one.id, None, one.revision) for one in theirs]
         for start in range(0, len(changes), _TOGETHER):
             some = changes[start : start + _TOGETHER]
             with suppress(Busy):
-                await commit_changes(ports, by, why, some)
+                await commit_changes(ports, author, reason, some)
                 gone += len(some)
     return gone

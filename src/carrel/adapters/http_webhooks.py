@@ -83,7 +83,7 @@ class HttpWebhookSender:
         await self._client.aclose()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    async def refuses(self, url: str) -> str | None:
+    async def refusal_reason(self, url: str) -> str | None:
         try:
             parsed = _parsed(url)
             if not self._allow_private:

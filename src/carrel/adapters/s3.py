@@ -153,7 +153,7 @@ class S3ObjectStore:
     are not as they were when last seen.
     """
 
-    nests = False
+    forbids_nested_keys = False
 
     def __init__(self, store: S3Store, prefix: str = "") -> None:
         self._store = store

@@ -21,7 +21,7 @@ class SystemClock:
     def now(self) -> TimestampMs:
         return time.time_ns() // 1_000_000
 
-    def fresh(self, prefix: str) -> str:
+    def new_id(self, prefix: str) -> str:
         """Greater than every id this clock gave before, though the machine's time may go back."""
         wanted = (self.now() << _CHANCE) | secrets.randbits(_CHANCE)
         with self._lock:
@@ -30,5 +30,5 @@ class SystemClock:
             self._latest = wanted
         return f"{prefix}_{wanted:024x}"
 
-    def token(self, prefix: str) -> str:
+    def new_token(self, prefix: str) -> str:
         return f"{prefix}_{secrets.token_urlsafe(32)}"

@@ -104,9 +104,9 @@ class Bridge:
             return head | {"Mcp-Name": _field(name)} if isinstance(name, str) else head
         return head | {"MCP-Protocol-Version": self._version} if self._version else head
 
-    def _failed(self, message: Mapping[str, Any], why: str) -> None:
+    def _failed(self, message: Mapping[str, Any], reason: str) -> None:
         if "id" in message and "method" in message:
-            _say({"jsonrpc": "2.0", "id": message["id"], "error": _error(_INTERNAL, why)})
+            _say({"jsonrpc": "2.0", "id": message["id"], "error": _error(_INTERNAL, reason)})
 
 
 def _error(code: int, message: str) -> dict[str, Any]:

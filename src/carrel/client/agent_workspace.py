@@ -129,8 +129,8 @@ class Workspace(Files[Driver]):
         files to do without where the server cannot give them. ``watch`` is told of each file that
         is written: what is done, how many, of how many.
         """
-        wish = MaterializeRequest(self._server, self._agent, stale_ok, frozenset(tolerate), watch)
-        return (yield from materialise(directory, wish))
+        inputs = MaterializeRequest(self._server, self._agent, stale_ok, frozenset(tolerate), watch)
+        return (yield from materialise(directory, inputs))
 
     @operation
     def start_run(self, workflow: str = "", *, mode: str | None = None) -> Steps[Run[Driver]]:

@@ -76,8 +76,8 @@ class ApiClient(Resource[Driver]):
         watch: Watch | None = None,
     ) -> Steps[MaterializeResult]:
         """As Workspace.materialise, for the agent of this name."""
-        wish = MaterializeRequest(self._server, agent, stale_ok, frozenset(tolerate), watch)
-        return (yield from materialise(directory, wish))
+        inputs = MaterializeRequest(self._server, agent, stale_ok, frozenset(tolerate), watch)
+        return (yield from materialise(directory, inputs))
 
     @operation
     def run(self, id: str) -> Steps[Run[Driver]]:

@@ -194,19 +194,19 @@ class operation(Generic[Given, Result]):
         self.__doc__ = steps.__doc__
 
     @overload
-    def __get__(self, noun: Resource[SyncDriver], kind: type) -> Callable[Given, Result]: ...
+    def __get__(self, record_type: Resource[SyncDriver], kind: type) -> Callable[Given, Result]: ...
     @overload
     def __get__(
-        self, noun: Resource[AsyncDriver], kind: type
+        self, record_type: Resource[AsyncDriver], kind: type
     ) -> Callable[Given, Coroutine[Any, Any, Result]]: ...
     @overload
-    def __get__(self, noun: None, kind: type) -> operation[Given, Result]: ...
-    def __get__(self, noun: Any, kind: type) -> Any:
-        if noun is None:
+    def __get__(self, record_type: None, kind: type) -> operation[Given, Result]: ...
+    def __get__(self, record_type: Any, kind: type) -> Any:
+        if record_type is None:
             return self
 
         @functools.wraps(self._steps)
         def asked(*given: Given.args, **named: Given.kwargs) -> Any:
-            return noun._driver.drive(self._steps(noun, *given, **named))
+            return record_type._driver.drive(self._steps(record_type, *given, **named))
 
         return asked

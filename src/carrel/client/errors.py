@@ -102,7 +102,7 @@ class IncompleteWorkspace(UnusableWorkspace):
     """The server could not give some files of the workspace; ``files`` says which and why."""
 
     def __init__(self, files: Mapping[str, str]) -> None:
-        told = "; ".join(f"{path}: {why}" for path, why in sorted(files.items()))
+        told = "; ".join(f"{path}: {reason}" for path, reason in sorted(files.items()))
         super().__init__(f"the workspace is not complete: {told}")
         self.files = dict(files)
 

@@ -62,8 +62,10 @@ async def _stream(
 ) -> AsyncGenerator[Event, None]:
     head = {"Accept": "text/event-stream"} | ({"Last-Event-ID": last} if last else {})
     query = {"types": ",".join(sorted(types))} if types else {}
-    patience = httpx.Timeout(http.timeout.connect, read=SILENCE)
-    async with http.stream("GET", path, params=query, headers=head, timeout=patience) as answer:
+    read_timeouts = httpx.Timeout(http.timeout.connect, read=SILENCE)
+    async with http.stream(
+        "GET", path, params=query, headers=head, timeout=read_timeouts
+    ) as answer:
         if not answer.is_success:
             await answer.aread()
             raise error_from_response(answer)

@@ -72,7 +72,7 @@ class Files(Resource[Driver]):
         if_none_match: str | None = None,
         accept_template_update: bool = False,
         content_type: str | None = None,
-        why: str | None = None,
+        reason: str | None = None,
         run: str | None = None,
     ) -> Steps[File]:
         """Create or replace a file; what comes back is what was stored, secrets redacted.
@@ -87,7 +87,7 @@ class Files(Resource[Driver]):
         if content_type is not None:
             body["contentType"] = content_type
         head = drop_none(If_Match=if_match, If_None_Match=if_none_match)
-        head |= drop_none(Carrel_Reason=why, Carrel_Run=run)
+        head |= drop_none(Carrel_Reason=reason, Carrel_Run=run)
         answer = yield from send_idempotent(
             HttpRequest("PUT", self._at(path), headers=head, body=body)
         )
@@ -100,12 +100,12 @@ class Files(Resource[Driver]):
         *,
         if_match: str | None = None,
         if_none_match: str | None = None,
-        why: str | None = None,
+        reason: str | None = None,
         run: str | None = None,
     ) -> Steps[None]:
         """Remove a file; in a stack, go back to what lies beneath."""
         head = drop_none(If_Match=if_match, If_None_Match=if_none_match)
-        head |= drop_none(Carrel_Reason=why, Carrel_Run=run)
+        head |= drop_none(Carrel_Reason=reason, Carrel_Run=run)
         yield from send_idempotent(HttpRequest("DELETE", self._at(path), headers=head))
 
     @operation
@@ -137,13 +137,13 @@ class Files(Resource[Driver]):
         *,
         if_match: str | None = None,
         accept_template_update: bool = False,
-        why: str | None = None,
+        reason: str | None = None,
     ) -> Steps[File]:
         """Make an earlier version the newest again."""
         body: dict[str, Any] = {"version": version}
         if accept_template_update:
             body["acceptTemplateUpdate"] = True
-        head = drop_none(If_Match=if_match, Carrel_Reason=why)
+        head = drop_none(If_Match=if_match, Carrel_Reason=reason)
         request = HttpRequest("POST", self._at(path, "restore"), headers=head, body=body)
         return file_from_json(decode_json((yield from send_idempotent(request))))
 

@@ -51,10 +51,10 @@ class Items(Resource[Driver]):
         *,
         if_match: str | None = None,
         if_none_match: str | None = None,
-        why: str | None = None,
+        reason: str | None = None,
     ) -> Steps[dict[str, Any]]:
         """Create or replace an item. Raises Stale where it is not as ``if_match`` says."""
-        said = {"If-Match": if_match, "If-None-Match": if_none_match, "Carrel-Reason": why}
+        said = {"If-Match": if_match, "If-None-Match": if_none_match, "Carrel-Reason": reason}
         head = {name: text for name, text in said.items() if text is not None}
         request = HttpRequest("PUT", self._at(key), headers=head, body={"value": value})
         return _object(decode_json((yield from send_idempotent(request))))

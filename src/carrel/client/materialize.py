@@ -124,12 +124,12 @@ class VerifiedListing:
     etag: str | None
     agent_id: str | None
 
-    def state(self, wish: MaterializeRequest) -> DirectoryState:
+    def state(self, inputs: MaterializeRequest) -> DirectoryState:
         files = {path: digest(content) for path, content in sorted(self.contents.items())}
         return DirectoryState(
             format=_FORMAT,
-            server=wish.server,
-            agent=wish.agent,
+            server=inputs.server,
+            agent=inputs.agent,
             agent_id=self.agent_id,
             # What is mended on the server need not change the etag: ask for all again.
             etag=None if self.unavailable else self.etag,
@@ -147,28 +147,28 @@ def fingerprint_of(files: Mapping[str, str]) -> str:
 
 
 def materialise(
-    directory: str | os.PathLike[str], wish: MaterializeRequest
+    directory: str | os.PathLike[str], inputs: MaterializeRequest
 ) -> Steps[MaterializeResult]:
     place = yield from run_blocking(lambda: TargetDirectory.at(directory))
     lock = place.lock()
     try:
         yield from _hold(place, lock)
         yield from run_blocking(place.recover)
-        known = yield from run_blocking(lambda: _known(place, wish))
+        known = yield from run_blocking(lambda: _known(place, inputs))
         try:
-            answer = yield from _answer(place, wish, known)
+            answer = yield from _answer(place, inputs, known)
         except (CarrelError, OSError) as problem:
-            return (yield from _fallen_back(place, wish, known, problem))
+            return (yield from _fallen_back(place, inputs, known, problem))
         known = known if known is not None and _of_same_agent(answer, known) else None
         try:
-            return (yield from _settled(place, wish, known, answer))
+            return (yield from _settled(place, inputs, known, answer))
         except (CarrelError, OSError) as problem:
-            return (yield from _fallen_back(place, wish, known, problem))
+            return (yield from _fallen_back(place, inputs, known, problem))
     finally:
         lock.close()
 
 
-def _known(place: TargetDirectory, wish: MaterializeRequest) -> DirectoryState | None:
+def _known(place: TargetDirectory, inputs: MaterializeRequest) -> DirectoryState | None:
     """What an earlier call noted, if it was for the same agent by name. Raises NotOurs."""
     noted = place.known()
     if noted is None:
@@ -179,7 +179,7 @@ def _known(place: TargetDirectory, wish: MaterializeRequest) -> DirectoryState |
         raise NotACarrelDirectory(
             f"{at} was not written by materialising: its directory is left alone"
         )
-    return state if wish.knows(state) else None
+    return state if inputs.knows(state) else None
 
 
 def _of_same_agent(answer: httpx.Response, known: DirectoryState) -> bool:
@@ -190,14 +190,14 @@ def _of_same_agent(answer: httpx.Response, known: DirectoryState) -> bool:
 
 def _fallen_back(
     place: TargetDirectory,
-    wish: MaterializeRequest,
+    inputs: MaterializeRequest,
     known: DirectoryState | None,
     problem: Exception,
 ) -> Steps[MaterializeResult]:
     """What is there, where the caller is content with that. Raises the problem."""
-    if not wish.stale_ok or known is None or not (yield from _intact(place, known)):
+    if not inputs.stale_ok or known is None or not (yield from _intact(place, known)):
         raise problem
-    if not set(known.unavailable) <= set(wish.tolerate):
+    if not set(known.unavailable) <= set(inputs.tolerate):
         raise IncompleteWorkspace(known.unavailable) from problem
     return replace(known.result(place, changed=False), stale=True, problem=problem)
 
@@ -217,33 +217,33 @@ def _intact(place: TargetDirectory, state: DirectoryState) -> Steps[bool]:
 
 
 def _answer(
-    place: TargetDirectory, wish: MaterializeRequest, known: DirectoryState | None
+    place: TargetDirectory, inputs: MaterializeRequest, known: DirectoryState | None
 ) -> Steps[httpx.Response]:
     """The listing, or that it is what lies in the directory, untouched (304)."""
-    answer = yield from _listing(wish.agent, known.etag if known else None)
+    answer = yield from _listing(inputs.agent, known.etag if known else None)
     if answer.status_code == 304 and known is not None:
         same = _of_same_agent(answer, known) and (yield from _intact(place, known))
-        return answer if same else (yield from _listing(wish.agent, None))
+        return answer if same else (yield from _listing(inputs.agent, None))
     return answer
 
 
 def _settled(
     place: TargetDirectory,
-    wish: MaterializeRequest,
+    inputs: MaterializeRequest,
     known: DirectoryState | None,
     answer: httpx.Response,
 ) -> Steps[MaterializeResult]:
     if answer.status_code == 304 and known is not None:
         return known.result(place, changed=False)
-    served = yield from run_blocking(lambda: checked(answer, wish.tolerate, place.clash))
-    state = yield from run_blocking(lambda: served.state(wish))
+    served = yield from run_blocking(lambda: checked(answer, inputs.tolerate, place.clash))
+    state = yield from run_blocking(lambda: served.state(inputs))
     same = known is not None and known.fingerprint == state.fingerprint
     if same and (yield from _intact(place, state)):
         yield from run_blocking(lambda: place.note(state.encoded()))
     else:
         same = False
         encoded = state.encoded()
-        yield from run_blocking(lambda: place.replace(served.contents, encoded, wish.watch))
+        yield from run_blocking(lambda: place.replace(served.contents, encoded, inputs.watch))
     return state.result(place, changed=not same)
 
 
@@ -266,7 +266,7 @@ def checked(answer: httpx.Response, tolerate: Collection[str], clash: Clash) -> 
             contents[row["path"]] = _content(row)
         else:
             unavailable[row["path"]] = str(row.get("error") or "its content is not text")
-    if missing := {path: why for path, why in unavailable.items() if path not in tolerate}:
+    if missing := {path: reason for path, reason in unavailable.items() if path not in tolerate}:
         raise IncompleteWorkspace(missing)
     head = answer.headers
     return VerifiedListing(contents, unavailable, head.get("ETag"), head.get(_AGENT))

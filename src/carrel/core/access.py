@@ -75,12 +75,12 @@ class Actor:
             kind, name = ScopeKind.AGENT, self.agent
         object.__setattr__(self, "scope", Scope(self.tenant, kind, name))
 
-    def must(self, permission: Permission) -> None:
+    def require(self, permission: Permission) -> None:
         if permission not in self.permissions:
             raise Forbidden(f"this credential does not carry {permission}", scope=permission)
 
     @property
-    def bound(self) -> bool:
+    def is_confined(self) -> bool:
         """Whether it is confined to one agent or workspace."""
         return self.agent is not None or self.workspace is not None
 

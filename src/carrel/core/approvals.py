@@ -169,7 +169,7 @@ def fingerprint(tool: str, arguments: Mapping[str, Any]) -> str:
 
 
 def answered(
-    approval: Approval, approved: bool, by: str, at: TimestampMs, reason: str = ""
+    approval: Approval, approved: bool, author: str, at: TimestampMs, reason: str = ""
 ) -> Approval:
     """With somebody's answer; the very same where that was the answer before.
 
@@ -185,7 +185,7 @@ def answered(
     if approval.status is ApprovalStatus.CANCELLED:
         raise Conflict(f"it is not run: {approval.reason}", status=approval.status)
     status = ApprovalStatus.APPROVED if approved else ApprovalStatus.DENIED
-    given = replace(approval, answer=approved, answered_by=by, answered=at, reason=reason)
+    given = replace(approval, answer=approved, answered_by=author, answered=at, reason=reason)
     return _transition(given, status, at)
 
 
@@ -197,9 +197,9 @@ def expired(approval: Approval, at: TimestampMs) -> Approval:
     return _transition(approval, ApprovalStatus.EXPIRED, at)
 
 
-def cancelled(approval: Approval, why: str, at: TimestampMs) -> Approval:
+def cancelled(approval: Approval, reason: str, at: TimestampMs) -> Approval:
     """Not run, though nobody denied it. Raises Taken for what has begun or is over."""
-    return _transition(replace(approval, reason=why), ApprovalStatus.CANCELLED, at)
+    return _transition(replace(approval, reason=reason), ApprovalStatus.CANCELLED, at)
 
 
 def start(approval: Approval, at: TimestampMs) -> Approval:
@@ -231,8 +231,8 @@ def change_of(approval: Approval, expected: int) -> RecordChange:
         approval.id,
         body,
         expected,
-        handles=_handles(approval),
-        links=_links(approval),
+        unique_keys=_handles(approval),
+        index_keys=_links(approval),
     )
 
 
@@ -244,11 +244,11 @@ def _handles(approval: Approval) -> tuple[str, ...]:
 
 
 def _links(approval: Approval) -> tuple[str, ...]:
-    links = [link_of(status=approval.status), link_of(agent=approval.agent)]
-    links.append(link_of(agent=approval.agent, status=approval.status))
+    index_keys = [link_of(status=approval.status), link_of(agent=approval.agent)]
+    index_keys.append(link_of(agent=approval.agent, status=approval.status))
     if approval.status is ApprovalStatus.REQUESTED and approval.session is not None:
-        links.append(session_link(approval.session))
-    return tuple(links)
+        index_keys.append(session_link(approval.session))
+    return tuple(index_keys)
 
 
 def link_of(*, agent: str | None = None, status: ApprovalStatus | None = None) -> str:

@@ -133,20 +133,20 @@ def item_type(created_by: str, created_at: TimestampMs | None = None) -> str:
 
     Of an item that is new only who: when it was written says the version itself.
     """
-    by = f"text/plain; by={created_by}"
-    return by if created_at is None else f"{by}; at={created_at}"
+    author = f"text/plain; by={created_by}"
+    return author if created_at is None else f"{author}; at={created_at}"
 
 
 def item_of(head: Head, etag: str) -> Item:
     """What is known of a live item."""
     assert head.entry
-    _, by, *at = head.entry.type.split("; ")
+    _, author, *at = head.entry.type.split("; ")
     return Item(
         key=key_at(head.path),
         version=head.version,
         etag=etag,
         revision=head.revision,
-        created_by=by.removeprefix("by="),
+        created_by=author.removeprefix("by="),
         created_at=int(at[0].removeprefix("at=")) if at else head.at,
         updated_at=head.at,
         blob=head.entry.blob,

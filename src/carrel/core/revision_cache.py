@@ -17,7 +17,7 @@ class RevisionCache:
         self.hits = 0
         self.misses = 0
 
-    def find(self, revision: int, key: Hashable) -> Any:
+    def get(self, revision: int, key: Hashable) -> Any:
         found = self._values.get(key) if revision == self._revision else None
         if found is None:
             self.misses += 1
@@ -25,11 +25,11 @@ class RevisionCache:
             self.hits += 1
         return found
 
-    def latest(self, key: Hashable) -> Any:
+    def peek(self, key: Hashable) -> Any:
         """What was kept last, whether it still holds or not; None if nothing was."""
         return self._values.get(key)
 
-    def keep(self, revision: int, key: Hashable, value: Any) -> None:
+    def put(self, revision: int, key: Hashable, value: Any) -> None:
         """Keep a value that was worked out from records no older than this revision."""
         if revision < self._revision:
             return

@@ -57,7 +57,7 @@ class Run(Struct, frozen=True):
     ended: TimestampMs | None = None
     parent: str | None = None
     replay_of: str | None = None
-    kept: bool = True
+    snapshot_kept: bool = True
     """A run that is let go no longer holds back the pruning of what it saw."""
     snapshot: Snapshot = ()
     variables: Mapping[str, str] = field(default_factory=dict)
@@ -69,7 +69,7 @@ class Run(Struct, frozen=True):
         return tuple(layer for layer in self.snapshot if not self._is_attached(layer))
 
     @property
-    def attached(self) -> Snapshot:
+    def attached_layers(self) -> Snapshot:
         """The workspaces beside an agent's own, of which its prompt tells."""
         return tuple(layer for layer in self.snapshot if self._is_attached(layer))
 

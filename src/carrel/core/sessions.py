@@ -58,14 +58,14 @@ class Session(Struct, frozen=True):
     started: TimestampMs
     ended: TimestampMs | None = None
     entries: int = 0
-    last: TimestampMs = 0
+    last_entry_at: TimestampMs = 0
     """When something was last said; when it was started, if nothing was."""
 
 
 class TranscriptEntry(Struct, frozen=True):
     """One thing that was said. It never changes."""
 
-    number: int
+    sequence: int
     """Its place in the session, from 1, without gaps."""
     at: TimestampMs
     role: SpeakerRole
@@ -173,8 +173,8 @@ def line(said: TranscriptEntry) -> bytes:
     )
 
 
-def lines(utterances: Iterable[TranscriptEntry]) -> bytes:
-    return b"".join(map(line, utterances))
+def lines(entries: Iterable[TranscriptEntry]) -> bytes:
+    return b"".join(map(line, entries))
 
 
 def read(content: bytes) -> Transcript:

@@ -19,7 +19,6 @@ from carrel.ports.embeddings import IndexedTexts as IndexedTexts
 from carrel.ports.embeddings import SemanticIndex as SemanticIndex
 from carrel.ports.git import Repositories as Repositories
 from carrel.ports.git import Repository as Repository
-from carrel.ports.grep import GrepEngine as GrepEngine
 from carrel.ports.maintenance import StoreMaintenance as StoreMaintenance
 from carrel.ports.maintenance import StoreSnapshot as StoreSnapshot
 from carrel.ports.recalls import RecallLog as RecallLog
@@ -68,7 +67,7 @@ class Trees(Protocol):
         Tombstones are included, and versions that were pruned are not.
         """
 
-    async def unbroken(self, scope: Scope) -> int:
+    async def complete_since(self, scope: Scope) -> int:
         """The revision from which on nothing that a scope said has been pruned.
 
         0 where nothing ever was. At this revision and all later ones its tree is known.
@@ -143,7 +142,7 @@ class ObjectStore(Protocol):
     """
 
     @property
-    def nests(self) -> bool:
+    def forbids_nested_keys(self) -> bool:
         """Whether a key cannot be held while another key lies beneath it."""
 
     async def put(self, contents: Mapping[str, bytes]) -> Mapping[str, str]:
@@ -167,13 +166,13 @@ class ObjectStore(Protocol):
 class LeaderLock(Protocol):
     """Lets one process of many do a work that two would only do twice."""
 
-    async def take(self) -> bool:
+    async def try_acquire(self) -> bool:
         """Whether it is this one's turn: nobody else had it, or it has it still.
 
         Whoever dies gives it back. Raises what the store raises.
         """
 
-    async def leave(self) -> None:
+    async def release(self) -> None:
         """Let another have it; without having had it no error."""
 
 
@@ -181,39 +180,53 @@ class Records(Protocol):
     """The facts beside the files. They change only inside Trees.commit."""
 
     async def get(
-        self, tenant: str, noun: RecordType, ids: Sequence[str]
+        self, tenant: str, record_type: RecordType, ids: Sequence[str]
     ) -> tuple[Record | None, ...]:
         """Return each record of this tenant and noun by id."""
 
-    async def named(self, handles: Sequence[str]) -> tuple[Record | None, ...]:
+    async def get_by_unique_key(self, unique_keys: Sequence[str]) -> tuple[Record | None, ...]:
         """Return each record by one of its handles, whatever its tenant."""
 
     async def list(
-        self, tenant: str, noun: RecordType, *, link: str = "", after: str = "", limit: int = 100
+        self,
+        tenant: str,
+        record_type: RecordType,
+        *,
+        link: str = "",
+        after: str = "",
+        limit: int = 100,
     ) -> tuple[Record, ...]:
         """Return records in order of id, those past ``after``, with this link where one is given.
 
         An empty tenant lists those of all tenants: for upkeep, never for a caller.
         """
 
-    async def count(self, tenant: str, noun: RecordType, links: Sequence[str]) -> tuple[int, ...]:
+    async def count(
+        self, tenant: str, record_type: RecordType, index_keys: Sequence[str]
+    ) -> tuple[int, ...]:
         """How many records of this tenant and noun have each of these links."""
 
     async def find(
-        self, tenant: str, noun: RecordType, link: str, words: Sequence[str], *, limit: int = 100
+        self,
+        tenant: str,
+        record_type: RecordType,
+        link: str,
+        words: Sequence[str],
+        *,
+        limit: int = 100,
     ) -> tuple[Record, ...]:
         """Return records with this link in whose text some word begins with one of these.
 
         Most of them first, then most whole words, then the greatest id. Words: ``core.search``.
         """
 
-    async def shelves(self, asks: Sequence[tuple[str, RecordType]]) -> tuple[int, ...]:
+    async def collection_revisions(self, asks: Sequence[tuple[str, RecordType]]) -> tuple[int, ...]:
         """Return the revision of each (tenant, noun), 0 where nothing ever was."""
 
     async def revision(self) -> int:
         """A number that rises with any change of a record that is not QUIET: for keys of caches."""
 
-    async def used(self, marks: Mapping[str, TimestampMs]) -> None:
+    async def mark_used(self, marks: Mapping[str, TimestampMs]) -> None:
         """Note when each id was last used; an earlier moment never replaces a later one."""
 
     async def last_used(self, ids: Sequence[str]) -> tuple[TimestampMs | None, ...]: ...
@@ -268,7 +281,7 @@ class Events(Protocol):
     async def latest(self) -> str:
         """A cursor past everything that can be seen now."""
 
-    async def wake(self, seconds: float) -> bool:
+    async def wait_for_new(self, seconds: float) -> bool:
         """Return soon after new events may be there (True), or when the time is over (False).
 
         Writes of other processes wake too.
@@ -287,26 +300,28 @@ class IdempotencyStore(Protocol):
         fingerprint, unless a commit has marked it.
         """
 
-    async def settle(self, key: IdempotencyKey, receipt: StoredResponse) -> None:
+    async def complete(self, key: IdempotencyKey, receipt: StoredResponse) -> None:
         """Keep the answer. Settling what is settled changes nothing."""
 
-    async def drop(self, key: IdempotencyKey) -> None:
+    async def release(self, key: IdempotencyKey) -> None:
         """Give the key back, unless a commit has marked it."""
 
 
 class Deliveries(Protocol):
     """What is to be posted to webhooks, and what became of it."""
 
-    async def mark(self) -> str | None:
+    async def cursor(self) -> str | None:
         """The cursor up to which events have been turned into deliveries."""
 
     async def enqueue(self, was: str | None, mark: str, deliveries: Sequence[Delivery]) -> bool:
         """Add deliveries and move the mark, if it still is as it was; else do nothing."""
 
-    async def due(self, now: TimestampMs, lease: TimestampMs, limit: int) -> tuple[Delivery, ...]:
+    async def lease_due(
+        self, now: TimestampMs, lease: TimestampMs, limit: int
+    ) -> tuple[Delivery, ...]:
         """Take deliveries whose time has come; nobody else is given them until ``lease``."""
 
-    async def settle(self, results: Sequence[tuple[Delivery, DeliveryAttempt]]) -> None:
+    async def record_attempts(self, results: Sequence[tuple[Delivery, DeliveryAttempt]]) -> None:
         """Store each delivery as it is now, and add the attempt to its log."""
 
     async def get(self, tenant: str, ids: Sequence[str]) -> tuple[Delivery | None, ...]: ...
@@ -326,7 +341,7 @@ class WebhookSender(Protocol):
     async def send(self, url: str, headers: Mapping[str, str], body: bytes) -> PostResult:
         """Post it once, never following redirects. A refused address is an answer, not an error."""
 
-    async def refuses(self, url: str) -> str | None:
+    async def refusal_reason(self, url: str) -> str | None:
         """Why this address would be refused (private, loopback, not https …), or None."""
 
 
@@ -348,10 +363,10 @@ class Clock(Protocol):
 
     def now(self) -> TimestampMs: ...
 
-    def fresh(self, prefix: str) -> str:
+    def new_id(self, prefix: str) -> str:
         """A new id: the prefix, ``_`` and 24 hex digits that sort by when it was made."""
 
-    def token(self, prefix: str) -> str:
+    def new_token(self, prefix: str) -> str:
         """A new secret of 256 bits."""
 
 
@@ -375,25 +390,23 @@ class Ports:
     records: Records
     runs: Runs
     events: Events
-    receipts: IdempotencyStore
+    idempotency: IdempotencyStore
     deliveries: Deliveries
     sessions: Sessions
     recalls: RecallLog
     vault: Vault
-    post: WebhookSender
+    webhook_sender: WebhookSender
     clock: Clock
     tokens: Tokenizer
     repositories: Repositories | None = None
     """None where no git is kept."""
-    meanings: SemanticIndex | None = None
+    semantic_index: SemanticIndex | None = None
     """None where memories are found by their words alone."""
     sandboxes: Mapping[str, Sandbox] = field(default_factory=dict)
     """Where commands can run, by the name of the provider."""
-    asking: ApprovalSettings = field(default_factory=ApprovalSettings)
+    approvals: ApprovalSettings = field(default_factory=ApprovalSettings)
     """How people are asked before a call runs."""
-    search: GrepEngine | None = None
-    """None where much text is searched in this process, as little is everywhere."""
-    memo: RevisionCache = field(default_factory=RevisionCache)
+    record_cache: RevisionCache = field(default_factory=RevisionCache)
     """What was worked out from records, by their revision."""
-    marks: dict[str, TimestampMs] = field(default_factory=dict)
+    key_last_used: dict[str, TimestampMs] = field(default_factory=dict)
     """When each key was last used, until it is written down."""

@@ -24,7 +24,7 @@ class StoreMaintenance(Protocol):
     async def ping(self) -> None:
         """Return if the store answers; raise what is wrong otherwise."""
 
-    def frozen(self) -> AbstractAsyncContextManager[StoreSnapshot]:
+    def snapshot(self) -> AbstractAsyncContextManager[StoreSnapshot]:
         """Hold still one consistent view, while others go on writing."""
 
     async def load(self, rows: AsyncIterator[tuple[str, Sequence[Sequence[Any]]]]) -> None:
@@ -44,7 +44,7 @@ class StoreMaintenance(Protocol):
     async def reindex(self) -> int:
         """Make the words anew that records are found by, and say how many they are."""
 
-    async def referred(self) -> Set[Digest]:
+    async def referenced_digests(self) -> Set[Digest]:
         """The digests of all bytes that are kept outside the database."""
 
     async def migrations(self) -> tuple[str, ...]:

@@ -43,7 +43,7 @@ class ResourceLimits(Struct, frozen=True):
     output_bytes: int = 65_536
     """Of stdout and of stderr, each; what comes after is drained and marked."""
     memory_mb: int = 1024
-    insists_on_memory: bool = False
+    memory_limit_required: bool = False
     """Somebody has asked for just this bound of memory: where the kernel does not keep it for all
     processes together, nothing runs. Otherwise it is enough to look and to kill.
     """
@@ -65,7 +65,7 @@ class CommandSpec(Struct, frozen=True):
     bounds: ResourceLimits = ResourceLimits()
     env: Mapping[str, str] = {}
     """Added to PATH, HOME, TMPDIR and LANG, which it cannot replace. Nothing of ours is seen."""
-    reservation: str | None = None
+    instance_key: str | None = None
     """Names an instance that outlives the command, where the provider keeps such: its processes go
     on, and its home and /tmp are there for the next. One command at a time is run to its end in it.
     One that was made with other bounds than those of time and output, other variables, options or
@@ -79,7 +79,7 @@ class CommandSpec(Struct, frozen=True):
     """After how long an instance is let go, whatever goes on in it: jobs are lost then, and only a
     command that is waited for is let end. None: never.
     """
-    home: Home | None = None
+    write_back: Home | None = None
     """How what lies changed in an instance gets out of it where no command tells of it."""
 
 
@@ -100,7 +100,7 @@ class CommandResult(Protocol):
     changed: Mapping[Path, ChangedFile]
     """Made or modified; what was only touched is not here."""
     deleted: frozenset[Path]
-    unkept: str | None
+    discard_reason: str | None
     """Why none of what it changed may be kept: there is too much of it. Nothing is told of it then:
     ``changed`` and ``deleted`` are empty, never half of what they would be.
     """
@@ -163,7 +163,7 @@ class Sandbox(Protocol):
     def tier(self) -> str:
         """What isolates here, for people: ``bubblewrap``, ``landlock``, ``none``, ``docker`` …"""
 
-    def refuses(self, bounds: ResourceLimits, *, persistent: bool = False) -> str | None:
+    def unsupported_reason(self, bounds: ResourceLimits, *, persistent: bool = False) -> str | None:
         """Why a setting cannot be kept here, or None; as far as is known before anything has run,
         so ``run`` may still refuse it.
         """
@@ -188,7 +188,7 @@ class PersistentSandbox(Sandbox, Protocol):
     async def stop(self, reservation: str, id: str) -> BackgroundJob | None:
         """End a job, if it has not ended."""
 
-    async def forget(self, reservation: str, id: str) -> None:
+    async def delete_job(self, reservation: str, id: str) -> None:
         """Let go of what is known of a job that has ended. It need not be there."""
 
     async def release(self, reservation: str) -> None:

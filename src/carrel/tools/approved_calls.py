@@ -56,17 +56,17 @@ class PreparedCall(Struct, frozen=True):
 
 async def run_approvals(ports: Ports, stop: asyncio.Event) -> None:
     """Run what is approved, and close what nobody answers, until told to stop."""
-    crew = ApprovedCallWorker(ports)
+    worker = ApprovedCallWorker(ports)
     try:
         while not stop.is_set():
-            ports.asking.approved.clear()
+            ports.approvals.approved.clear()
             try:
-                await crew.look()
+                await worker.poll()
             except Exception as problem:
                 _log.warning("approvals are held up", error=type(problem).__name__)
-            await _first(min(_LOOK, ports.asking.lease / 1000), stop, ports.asking.approved)
+            await _first(min(_LOOK, ports.approvals.lease / 1000), stop, ports.approvals.approved)
     finally:
-        await crew.finish()
+        await worker.finish()
 
 
 async def resume(ports: Ports, tenant: str, id: str) -> None:
@@ -93,7 +93,7 @@ class ApprovedCallWorker:
         self._ports = ports
         self._busy: dict[str, asyncio.Task[None]] = {}
 
-    async def look(self) -> None:
+    async def poll(self) -> None:
         """See to all that are open."""
         async for record in transitions.in_status(self._ports, ApprovalStatus.APPROVED):
             if len(self._busy) < AT_ONCE and record.id not in self._busy:
@@ -114,7 +114,7 @@ class ApprovedCallWorker:
         try:
             await resume(self._ports, record.tenant, record.id)
             if len(self._busy) >= AT_ONCE:
-                self._ports.asking.approved.set()  # others may have waited for a free hand
+                self._ports.approvals.approved.set()  # others may have waited for a free hand
         except Exception as problem:
             error = type(problem).__name__
             _log.warning("an approved call is held up", approval=record.id, error=error)
@@ -133,7 +133,7 @@ async def close_if_abandoned(ports: Ports, record: Record) -> None:
     """Finish a call whose process shows no sign of life; what it did is not known."""
     [seen] = await ports.records.last_used([record.id])
     last = max(seen or 0, approval_of(record).started or 0)
-    if ports.clock.now() > last + ports.asking.lease:
+    if ports.clock.now() > last + ports.approvals.lease:
         cut = ToolResult(f"Error: {INTERRUPTED}", True)
         await transitions.finish(ports, record.tenant, record.id, cut)
 
@@ -171,7 +171,7 @@ async def _prepared(ports: Ports, approval: Approval) -> PreparedCall:
         actor = await actor_now(ports, approval.asker.actor(approval.tenant))
     except Unauthenticated:
         raise Conflict("the credential that asked for it is there no more") from None
-    sitting = await open_tool_context(
+    context = await open_tool_context(
         ports,
         actor,
         approval.agent,
@@ -179,11 +179,11 @@ async def _prepared(ports: Ports, approval: Approval) -> PreparedCall:
         session=approval.session,
         run=approval.run,
     )
-    sitting = replace(sitting, call=approval.call)
-    tool = await find_tool(sitting, approval.tool)
-    asked, gate = await check_call(sitting, tool, transitions.arguments_of(ports, approval))
+    context = replace(context, call=approval.call)
+    tool = await find_tool(context, approval.tool)
+    asked, gate = await check_call(context, tool, transitions.arguments_of(ports, approval))
     _must_match(approval, gate)
-    return PreparedCall(sitting, tool, asked)
+    return PreparedCall(context, tool, asked)
 
 
 def _must_match(approval: Approval, gate: ApprovalCheck) -> None:
@@ -217,9 +217,9 @@ async def _heartbeat(ports: Ports, id: str) -> AsyncIterator[None]:
 
     async def beat() -> None:
         while True:
-            await asyncio.sleep(ports.asking.lease / 3000)
+            await asyncio.sleep(ports.approvals.lease / 3000)
             with suppress(Exception):  # the next beat may come through
-                await ports.records.used({id: ports.clock.now()})
+                await ports.records.mark_used({id: ports.clock.now()})
 
     beating = asyncio.create_task(beat())
     try:

@@ -21,21 +21,23 @@ _decode: Final = msgspec.json.Decoder(ToolResult).decode
 
 
 async def run_call_once(
-    sitting: ToolContext, question: ApprovalRequest, work: Callable[[], Awaitable[ToolReply]]
+    context: ToolContext, question: ApprovalRequest, work: Callable[[], Awaitable[ToolReply]]
 ) -> ToolReply:
     """Do it, or say what came of it when it was done, for a day.
 
     Raises Taken where a call of that id was another, InFlight where it is under way or was cut off.
     """
-    ports, tenant = sitting.ports, sitting.agent.tenant
+    ports, tenant = context.ports, context.agent.tenant
     name = call_name(question.agent, question.session, question.run, question.call or "")
     key = IdempotencyKey(tenant, "call", name)
     mark = fingerprint(question.tool, question.arguments)
-    match await ports.receipts.claim(key, mark, ports.clock.now(), _NEVER):
+    match await ports.idempotency.claim(key, mark, ports.clock.now(), _NEVER):
         case Claimed():
             reply = await work()
             kept = msgspec.json.encode(ToolResult(reply.content, reply.is_error, reply.structured))
-            await ports.receipts.settle(key, StoredResponse(200, ports.vault.seal(kept, _CONTEXT)))
+            await ports.idempotency.complete(
+                key, StoredResponse(200, ports.vault.seal(kept, _CONTEXT))
+            )
             return reply
         case Completed(receipt):
             found = _decode(ports.vault.open(receipt.sealed, _CONTEXT))

@@ -61,19 +61,19 @@ def available_tools(config: AgentConfig, hands: ToolAccess | None = None) -> Seq
     ]
 
 
-async def tools_with_schemas(sitting: ToolContext) -> Sequence[tuple[Tool, Mapping[str, Any]]]:
+async def tools_with_schemas(context: ToolContext) -> Sequence[tuple[Tool, Mapping[str, Any]]]:
     """The tools that an agent has, each with its schema as it is for this agent.
 
     What it refers to and is gone changes no list: a call will tell.
     """
-    hands = await _hands(sitting)
-    return [(tool, _schema(tool, hands)) for tool in available_tools(sitting.config, hands)]
+    hands = await _hands(context)
+    return [(tool, _schema(tool, hands)) for tool in available_tools(context.config, hands)]
 
 
 def _schema(tool: Tool, hands: ToolAccess | None) -> Mapping[str, Any]:
-    if tool.fitted is None or hands is None:
+    if tool.schema_for is None or hands is None:
         return tool.schema
-    return tool.fitted(tool.schema, hands)
+    return tool.schema_for(tool.schema, hands)
 
 
 def _persists(hands: ToolAccess | None) -> bool:
@@ -81,12 +81,12 @@ def _persists(hands: ToolAccess | None) -> bool:
     return any(one.sandbox is not None and one.sandbox.is_persistent for one in reaches)
 
 
-async def _hands(sitting: ToolContext) -> ToolAccess | None:
-    config = sitting.config
+async def _hands(context: ToolContext) -> ToolAccess | None:
+    config = context.config
     if not available_tool_names(config):
         return None
     try:
-        return await load_tool_access(sitting.ports, sitting.agent.tenant, config)
+        return await load_tool_access(context.ports, context.agent.tenant, config)
     except NotFound:
         return None
 
@@ -119,7 +119,7 @@ async def open_tool_context(
 
 
 async def call(
-    sitting: ToolContext, name: str, arguments: Mapping[str, Any], call_id: str | None = None
+    context: ToolContext, name: str, arguments: Mapping[str, Any], call_id: str | None = None
 ) -> ToolReply:
     """Do what a model asks for, or ask first. Raises Missing where the agent has no such tool.
 
@@ -128,58 +128,60 @@ async def call(
     but gives what the first gave or gives then; raises Taken where the first was another call, and
     InFlight while it is under way.
     """
-    tool = await find_tool(sitting, name)
-    sitting = structs.replace(sitting, call=call_id)
-    question = _question(sitting, tool, arguments)
-    if known := await approvals.find_for_call(sitting.ports, sitting.agent.tenant, question):
+    tool = await find_tool(context, name)
+    context = structs.replace(context, call=call_id)
+    question = _question(context, tool, arguments)
+    if known := await approvals.find_for_call(context.ports, context.agent.tenant, question):
         return reply_from_approval(known)
     try:
-        asked, gate = await check_call(sitting, tool, arguments)
+        asked, gate = await check_call(context, tool, arguments)
     except (Refusal, CorruptContent) as refused:
         return error_reply(tool, refused)
     if gate.asks:
         wanted = _with_gate(question, gate)
         return reply_from_approval(
-            await approvals.request_approval(sitting.ports, sitting.actor, wanted)
+            await approvals.request_approval(context.ports, context.actor, wanted)
         )
     if call_id is None or not tool.writes:
-        return await execute(sitting, tool, asked)
-    return await run_call_once(sitting, question, lambda: execute(sitting, tool, asked))
+        return await execute(context, tool, asked)
+    return await run_call_once(context, question, lambda: execute(context, tool, asked))
 
 
-async def find_tool(sitting: ToolContext, name: str) -> Tool:
+async def find_tool(context: ToolContext, name: str) -> Tool:
     """A tool that the agent has and the caller may use. Raises Missing and Forbidden."""
-    hands = await _hands(sitting) if name == PERSISTENT else None
+    hands = await _hands(context) if name == PERSISTENT else None
     tool = next(
-        (tool for tool in available_tools(sitting.config, hands) if tool.name == name), None
+        (tool for tool in available_tools(context.config, hands) if tool.name == name), None
     )
     if tool is None:
         raise NotFound(f"this agent has no tool {name[:80]!a}")
     if tool.writes:
-        sitting.actor.must(Permission.WORKSPACE_WRITE)
+        context.actor.require(Permission.WORKSPACE_WRITE)
     return tool
 
 
 async def check_call(
-    sitting: ToolContext, tool: Tool, arguments: Mapping[str, Any]
+    context: ToolContext, tool: Tool, arguments: Mapping[str, Any]
 ) -> tuple[ToolArguments, ApprovalCheck]:
     """What a call means and where it would work, if nothing speaks against it.
 
     Raises a Refusal that the model can do something about.
     """
-    if tool.private and sitting.mode is Audience.SHARED:
+    if tool.private_only and context.mode is Audience.SHARED:
         raise ValidationError(f"{tool.name} is not available in a shared session")
     try:
-        asked = tool.understood(arguments)
+        asked = tool.parse_arguments(arguments)
     except msgspec.ValidationError as wrong:
         raise ValidationError(f"the arguments of {tool.name} do not fit: {wrong}") from None
-    return asked, await tool.gate(sitting, asked) if tool.gate else ApprovalCheck(asks=False)
+    return asked, await tool.approval_check(
+        context, asked
+    ) if tool.approval_check else ApprovalCheck(asks=False)
 
 
-async def execute(sitting: ToolContext, tool: Tool, asked: ToolArguments) -> ToolReply:
+async def execute(context: ToolContext, tool: Tool, asked: ToolArguments) -> ToolReply:
     """Let a tool do its work, and say what it says."""
     try:
-        return _to_reply(await tool.run(sitting, asked))
+        return _to_reply(await tool.run(context, asked))
     except (Refusal, CorruptContent) as refused:
         return error_reply(tool, refused)
 
@@ -201,19 +203,19 @@ def error_reply(tool: Tool, refused: Refusal | CorruptContent) -> ToolReply:
 _SAYS_SO: Final = ("Error: ", "Invalid path: ")
 
 
-def _question(sitting: ToolContext, tool: Tool, arguments: Mapping[str, Any]) -> ApprovalRequest:
-    call = sitting.call
+def _question(context: ToolContext, tool: Tool, arguments: Mapping[str, Any]) -> ApprovalRequest:
+    call = context.call
     if call is not None and not (0 < len(call) <= LONGEST_CALL and call.isprintable()):
         raise ValidationError(
             f"the id of a call has 1 to {LONGEST_CALL} characters that can be printed"
         )
     return ApprovalRequest(
-        agent=sitting.agent.id,
+        agent=context.agent.id,
         tool=tool.name,
         arguments=arguments,
-        mode=sitting.mode,
-        run=sitting.run.id if sitting.run else None,
-        session=sitting.session,
+        mode=context.mode,
+        run=context.run.id if context.run else None,
+        session=context.session,
         call=call,
     )
 

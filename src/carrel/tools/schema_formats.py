@@ -45,7 +45,7 @@ def _hints(tool: Tool) -> Mapping[str, Any]:
     """What a client may tell its user before a call; of one that only reads there is less."""
     hints = {"readOnlyHint": not tool.writes, "openWorldHint": tool.name in OPEN}
     if tool.writes:
-        hints |= {"destructiveHint": tool.destroys, "idempotentHint": tool.name in REPEATABLE}
+        hints |= {"destructiveHint": tool.destructive, "idempotentHint": tool.name in REPEATABLE}
     return hints
 
 

@@ -113,18 +113,18 @@ class Tool(Struct, frozen=True):
 
     Raises a Refusal, whose message the model is told.
     """
-    private: bool = False
+    private_only: bool = False
     """Not available in a shared session."""
     writes: bool = False
     """Needs a credential that may write."""
-    destroys: bool = False
+    destructive: bool = False
     """May undo what was there."""
-    gate: Callable[[ToolContext, Any], Awaitable[ApprovalCheck]] | None = None
+    approval_check: Callable[[ToolContext, Any], Awaitable[ApprovalCheck]] | None = None
     """Checks all that can be checked, and says whether to ask. Raises a Refusal."""
-    fitted: Callable[[Mapping[str, Any], ToolAccess], Mapping[str, Any]] | None = None
+    schema_for: Callable[[Mapping[str, Any], ToolAccess], Mapping[str, Any]] | None = None
     """Its schema as it is for an agent that can reach this."""
 
-    def understood(self, given: Mapping[str, Any]) -> ToolArguments:
+    def parse_arguments(self, given: Mapping[str, Any]) -> ToolArguments:
         """Its arguments; what may be left out may be null as well. Raises ValidationError.
 
         Where a schema is strict, a model has to say null for what it does not want to say.

@@ -38,11 +38,11 @@ class WorkspaceCall(Struct, frozen=True):
     @property
     def bench(self) -> WorkspaceFiles:
         assert self.aim.reach
-        sitting = self.sitting
-        run, call = sitting.run.id if sitting.run else None, sitting.call
-        name = None if call is None else call_name(sitting.agent.id, sitting.session, run, call)
+        context = self.sitting
+        run, call = context.run.id if context.run else None, context.call
+        name = None if call is None else call_name(context.agent.id, context.session, run, call)
         return WorkspaceFiles(
-            sitting.ports, sitting.actor, self.aim.reach.workspace, run, call, name
+            context.ports, context.actor, self.aim.reach.workspace, run, call, name
         )
 
     @property
@@ -67,18 +67,18 @@ class WorkspaceCall(Struct, frozen=True):
 
 
 async def resolve_workspace_call(
-    tool: str, sitting: ToolContext, asked: ToolArguments, workspace: str
+    tool: str, context: ToolContext, asked: ToolArguments, workspace: str
 ) -> WorkspaceCall:
     """Raises a Refusal where a call cannot be meant, or is not allowed whatever anybody says."""
     for name, value in asdict(asked).items():
         if isinstance(value, str):
             encode_utf8(name, value)
-    hands = await load_tool_access(sitting.ports, sitting.actor.tenant, sitting.config)
+    hands = await load_tool_access(context.ports, context.actor.tenant, context.config)
     aim = resolve_call_target(tool, hands, workspace or None)
-    run = sitting.run
+    run = context.run
     if tool in (*WRITING, *RUNNING) and run is not None and run.status is not RunStatus.RUNNING:
         raise Conflict(f"the run has {run.status}", status=run.status)
-    return WorkspaceCall(sitting, aim)
+    return WorkspaceCall(context, aim)
 
 
 def encode_utf8(name: str, text: str) -> bytes:
@@ -94,8 +94,8 @@ Checked = Callable[[ToolContext, Any], Awaitable[WorkspaceCall]]
 def approval_check_of(checked: Checked) -> Callable[[ToolContext, Any], Awaitable[ApprovalCheck]]:
     """What is found out before anybody is asked: all that does not depend on the files."""
 
-    async def gate(sitting: ToolContext, asked: Any) -> ApprovalCheck:
-        return (await checked(sitting, asked)).gate
+    async def gate(context: ToolContext, asked: Any) -> ApprovalCheck:
+        return (await checked(context, asked)).gate
 
     return gate
 

@@ -37,8 +37,8 @@ async def background(opened: OpenStore, stop: asyncio.Event) -> AsyncIterator[No
         _run_periodically(_NOTE_EVERY, stop, lambda: flush_key_usage(ports)),
         _self_test_sandbox(ports),
     ]
-    if depot := configured_object_store(settings):
-        works.append(keep_catalog(opened, depot, stop))
+    if object_store := configured_object_store(settings):
+        works.append(keep_catalog(opened, object_store, stop))
     if settings.defaults_follow:
         works.append(_follow_defaults(ports))
     if settings.dreams_seconds:
@@ -100,12 +100,12 @@ async def _dream(opened: OpenStore, stop: asyncio.Event) -> None:
             opened.settings.dreams_seconds, stop, lambda: run_dreams_as_leader(opened, turn)
         )
     finally:
-        await turn.leave()
+        await turn.release()
 
 
 async def run_dreams_as_leader(opened: OpenStore, turn: LeaderLock) -> None:
     """Let those dream whose time has come, unless another process has the turn."""
-    if not await turn.take():
+    if not await turn.try_acquire():
         return
     async for slept in run_due_dreams(opened.ports):
         if slept.problem is None:
@@ -117,10 +117,10 @@ async def run_dreams_as_leader(opened: OpenStore, turn: LeaderLock) -> None:
 
 async def flush_key_usage(ports: Ports) -> None:
     """Write down when keys were last used."""
-    marks = dict(ports.marks)
-    ports.marks.clear()
+    marks = dict(ports.key_last_used)
+    ports.key_last_used.clear()
     if marks:
-        await ports.records.used(marks)
+        await ports.records.mark_used(marks)
 
 
 async def _collect(opened: OpenStore) -> None:

@@ -82,9 +82,9 @@ def leader_lock(settings: Settings, work: str = "catalog") -> LeaderLock:
     return PostgresLeaderLock(settings.database_url, work)
 
 
-async def keep_catalog(opened: OpenStore, depot: ObjectStore, stop: asyncio.Event) -> None:
+async def keep_catalog(opened: OpenStore, object_store: ObjectStore, stop: asyncio.Event) -> None:
     """Keep the catalog of the settings up to date until told to stop."""
-    await run_catalog(opened.ports, depot, leader_lock(opened.settings), stop)
+    await run_catalog(opened.ports, object_store, leader_lock(opened.settings), stop)
 
 
 async def export_catalog(
@@ -95,15 +95,15 @@ async def export_catalog(
     Raises Taken where a server keeps the catalog there up to date.
     """
     with translate_open_errors(opened.settings):
-        depot = open_object_store(opened.settings, place)
+        object_store = open_object_store(opened.settings, place)
         kept = opened.settings.catalog_url
         shared = bool(kept) and await asyncio.to_thread(is_same_place, place, kept)
     if not shared:
-        return await export(opened.ports, depot, only=only, adopt=adopt, watch=watch)
+        return await export(opened.ports, object_store, only=only, adopt=adopt, watch=watch)
     turn = leader_lock(opened.settings)
-    if not await turn.take():
+    if not await turn.try_acquire():
         raise Conflict("a server keeps the catalog there up to date already")
     try:
-        return await export(opened.ports, depot, only=only, adopt=adopt, watch=watch)
+        return await export(opened.ports, object_store, only=only, adopt=adopt, watch=watch)
     finally:
-        await turn.leave()
+        await turn.release()

@@ -56,8 +56,8 @@ class LazyLocalSandbox:
         """What is missing for stronger walls, in words."""
         return self._made.lacking if self._made else ()
 
-    def refuses(self, bounds: ResourceLimits, *, persistent: bool = False) -> str | None:
-        return self._sandbox().refuses(bounds, persistent=persistent)
+    def unsupported_reason(self, bounds: ResourceLimits, *, persistent: bool = False) -> str | None:
+        return self._sandbox().unsupported_reason(bounds, persistent=persistent)
 
     @asynccontextmanager
     async def run(self, order: CommandSpec, fetch: Fetch) -> AsyncIterator[CommandResult]:
@@ -73,8 +73,8 @@ class LazyLocalSandbox:
     async def stop(self, reservation: str, id: str) -> BackgroundJob | None:
         return await self._sandbox().stop(reservation, id)
 
-    async def forget(self, reservation: str, id: str) -> None:
-        await self._sandbox().forget(reservation, id)
+    async def delete_job(self, reservation: str, id: str) -> None:
+        await self._sandbox().delete_job(reservation, id)
 
     async def release(self, reservation: str) -> None:
         await self._sandbox().release(reservation)

@@ -35,8 +35,8 @@ class LazyWebhookSender:
     async def send(self, url: str, headers: Mapping[str, str], body: bytes) -> PostResult:
         return await (await self._post()).send(url, headers, body)
 
-    async def refuses(self, url: str) -> str | None:
-        return await (await self._post()).refuses(url)
+    async def refusal_reason(self, url: str) -> str | None:
+        return await (await self._post()).refusal_reason(url)
 
     async def _post(self) -> HttpWebhookSender:
         if self._made is None:

@@ -35,7 +35,7 @@ async def serve(
         actor = itself or await credentials.authenticate(ports, token)
         return Visit(ports, actor, agent, circumstances)
 
-    await (await visiting(None)).sitting(None)
+    await (await visiting(None)).tool_context(None)
     await _speak(ports, visiting)
 
 
@@ -54,7 +54,7 @@ async def _speak(ports: Ports, visiting: Any) -> None:
     from carrel.server.mcp import Subscriptions, made  # noqa: PLC0415 - as above
 
     def tell(failure: BaseException) -> str:
-        id = ports.clock.fresh("req")
+        id = ports.clock.new_id("req")
         RequestLog().failure(id, failure)
         return id
 

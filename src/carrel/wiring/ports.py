@@ -10,7 +10,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from carrel.actions.accounts import vault_check
-from carrel.adapters import ripgrep
 from carrel.adapters.aes_vault import AesGcmVault
 from carrel.adapters.blob_cache import CachedBlobs
 from carrel.adapters.filesystem.blob_directory import DirectoryBlobStore
@@ -64,18 +63,17 @@ async def open_world(settings: Settings, *, insist: bool = True) -> AsyncIterato
             records=store.records,
             runs=store.runs,
             events=store.events,
-            receipts=store.receipts,
+            idempotency=store.idempotency,
             deliveries=store.deliveries,
             sessions=store.sessions,
             recalls=store.recalls,
             vault=vault,
-            post=post,
+            webhook_sender=post,
             clock=SystemClock(),
             tokens=_tokens(settings),
             repositories=GitDirectory(settings.directory / "git"),
-            meanings=meanings,
-            asking=_asking(settings),
-            search=ripgrep.found(),
+            semantic_index=meanings,
+            approvals=_asking(settings),
             sandboxes={LOCAL: local, **remote_sandboxes(settings)},
         )
         if insist and not await vault_check.verify_vault_key(ports):

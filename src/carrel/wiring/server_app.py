@@ -108,7 +108,7 @@ PLATFORM: Final = Actor("", "platform", frozenset(), platform=True)
 def endpoints(settings: Settings) -> tuple[Endpoint, ...]:
     """Everything that this server answers to."""
     shown = _NOUNS + ((conformance,) if settings.test_seam else ())
-    told = tuple(endpoint for noun in shown for endpoint in noun.ENDPOINTS)
+    told = tuple(endpoint for record_type in shown for endpoint in record_type.ENDPOINTS)
     site = site_of(settings)
     doors = browser_session.endpoints(site) + browser_oidc.endpoints(site, code_flow_of(settings))
     return told + doors + http.endpoints(settings.graphql_depth, settings.graphql_cost)

@@ -7,13 +7,13 @@ from pathlib import Path as File
 
 import httpx
 import pytest
-from tests.server.graphql.asking import Scene, scene
-from tests.server.whole import Whole, whole
+from tests.support.full_app import Whole, whole
+from tests.support.graphql_client import Scene, scene
 
 
 @pytest.fixture
 async def here(tmp_path: File) -> AsyncIterator[Whole]:
-    async with whole("sqlite", tmp_path) as opened:
+    async with whole(tmp_path) as opened:
         yield opened
 
 

@@ -11,8 +11,8 @@ from typing import Any
 import httpx
 import pytest
 from structlog.testing import capture_logs
-from tests.server.graphql.asking import ask, scene, write
-from tests.server.whole import Whole, app_of, whole
+from tests.support.full_app import Whole, app_of, whole
+from tests.support.graphql_client import ask, scene, write
 
 from carrel.core.store.record import AuditEntry, Record, RecordType
 from carrel.ports import Records
@@ -25,7 +25,7 @@ PINS = """{ agentPinStatus(agentId: "marco") {
 
 @pytest.fixture
 async def stored(tmp_path: File) -> AsyncIterator[Whole]:
-    async with whole("sqlite", tmp_path) as opened:
+    async with whole(tmp_path) as opened:
         yield opened
 
 
@@ -96,11 +96,11 @@ class Failing:
         raise RuntimeError("the password is tiger")
 
     async def get(
-        self, tenant: str, noun: RecordType, ids: Sequence[str]
+        self, tenant: str, record_type: RecordType, ids: Sequence[str]
     ) -> tuple[Record | None, ...]:
-        if noun is RecordType.TEMPLATE and all(id.startswith("tpl_") for id in ids):
+        if record_type is RecordType.TEMPLATE and all(id.startswith("tpl_") for id in ids):
             raise ConnectionError("the password is tiger")
-        return await self._records.get(tenant, noun, ids)
+        return await self._records.get(tenant, record_type, ids)
 
 
 async def test_what_nobody_foresaw_is_told_by_an_id_and_logged_once(stored: Whole) -> None:

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis_graphql import from_schema, nodes
-from tests.server.graphql.asking import scene
-from tests.server.whole import whole
+from tests.support.full_app import whole
+from tests.support.graphql_client import scene
 
 from carrel.server.graphql.schema import SCHEMA
 
@@ -88,7 +88,7 @@ class Server:
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     directory: File = tmp_path_factory.mktemp("fuzz")
     loop = asyncio.new_event_loop()
-    opening = whole("sqlite", directory)
+    opening = whole(directory)
     opened = loop.run_until_complete(opening.__aenter__())
     owner = loop.run_until_complete(opened.owner())
     loop.run_until_complete(scene(owner))

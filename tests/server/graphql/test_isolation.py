@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import httpx
 import pytest
-from tests.server.graphql.asking import Scene, ask, refused, scene, told
-from tests.server.whole import Whole
+from tests.support.full_app import Whole
+from tests.support.graphql_client import Scene, ask, refused, scene, told
 
 from carrel.core.access import Actor, Permission
 from carrel.server.graphql import Asked, execute

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 import pytest
-from tests.server.graphql.asking import ask, scene, sha, told, write
-from tests.server.graphql.test_batches import DOCUMENT, REVIEWS
+from tests.server.graphql.test_batching import DOCUMENT, REVIEWS
 from tests.server.graphql.test_fuzz import STRICT, WORDS
-from tests.server.whole import Whole, app_of
-from tests.stores import world_of
+from tests.support.full_app import Whole, app_of
+from tests.support.graphql_client import ask, scene, sha, told, write
+from tests.support.stores import world_of
 
 from carrel.adapters.postgres import open_store
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.server.graphql.asking import ask, made, member, scene, told, write
-from tests.server.stores import STORES, over
-from tests.server.whole import Whole
+from tests.support.full_app import Whole
+from tests.support.graphql_client import ask, made, member, scene, told, write
+from tests.support.server_stores import STORES, over
 
 from carrel.core.access import Permission
 

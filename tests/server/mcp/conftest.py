@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from tests.server.mcp.clients import Place, running
+from tests.support.mcp_clients import Place, running
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from mcp.shared.exceptions import MCPError
 from mcp_types import TextContent, TextResourceContents
-from tests.server.mcp.clients import MODES, Place, meta, text_of
+from tests.support.mcp_clients import MODES, Place, meta, text_of
 
 pytestmark = pytest.mark.anyio
 both = pytest.mark.parametrize("mode", MODES)

@@ -13,8 +13,8 @@ import pytest
 from mcp.client import Client
 from mcp.shared.exceptions import MCPError
 from mcp_types import BlobResourceContents, ElicitResult
-from tests.actions.cast import founded, joined
-from tests.stores import WORLDS
+from tests.support.stores import open_ports
+from tests.support.tenants import founded, joined
 
 from carrel.actions.agents import agents
 from carrel.actions.agents.agents import NewAgent
@@ -42,19 +42,19 @@ class Arguments(ToolArguments, frozen=True):
     pass
 
 
-async def _run(sitting: ToolContext, asked: Arguments) -> object:
+async def _run(context: ToolContext, asked: Arguments) -> object:
     return "done"
 
 
-async def _gate(sitting: ToolContext, asked: Arguments) -> ApprovalCheck:
+async def _gate(context: ToolContext, asked: Arguments) -> ApprovalCheck:
     return ApprovalCheck(asks=True)
 
 
-async def _breaks(sitting: ToolContext, asked: Arguments) -> object:
+async def _breaks(context: ToolContext, asked: Arguments) -> object:
     raise ZeroDivisionError("canary")
 
 
-LAUNCH = Tool("launch", "Launches.", Arguments, _run, writes=True, gate=_gate)
+LAUNCH = Tool("launch", "Launches.", Arguments, _run, writes=True, approval_check=_gate)
 BREAKS = Tool("breaks", "Breaks.", Arguments, _breaks)
 
 
@@ -62,7 +62,7 @@ BREAKS = Tool("breaks", "Breaks.", Arguments, _breaks)
 async def ports(tmp_path: File, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Ports]:
     monkeypatch.setattr("carrel.tools.calls.ALL", (BREAKS, LAUNCH, *ALL))
     FAILED.clear()
-    async with WORLDS["memory"](tmp_path) as opened:
+    async with open_ports(tmp_path) as opened:
         stop = asyncio.Event()
         running = asyncio.create_task(run_approvals(opened, stop))
         yield opened

@@ -17,8 +17,8 @@ from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
 from mcp.shared.exceptions import MCPError
 from mcp_types import ResourceListChangedNotification, ResourceUpdatedNotification
-from tests.e2e.servers import PLAIN, TOKEN, Live, carrel, command, environment, serving
-from tests.server.mcp.clients import MODERN, MODES, meta, text_of
+from tests.support.mcp_clients import MODERN, MODES, meta, text_of
+from tests.support.server_process import PLAIN, TOKEN, Live, carrel, command, environment, serving
 
 pytestmark = pytest.mark.anyio
 both = pytest.mark.parametrize("mode", MODES)
@@ -51,13 +51,15 @@ def spoken(lines: bytes, last: int, store: File, *arguments: str) -> list[dict[s
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
+        bufsize=0,  # what a buffer had read ahead, communicate would leave there
     ) as program:
         assert program.stdin and program.stdout
         program.stdin.write(lines)
-        program.stdin.flush()
         told: list[dict[str, Any]] = []
         while not told or told[-1].get("id") != last:
-            told.append(json.loads(program.stdout.readline()))
+            line = program.stdout.readline()
+            assert line, program.communicate(timeout=120)[1]
+            told.append(json.loads(line))
         rest, complaints = program.communicate(timeout=120)
     assert program.returncode == 0, complaints
     assert b"Traceback" not in complaints

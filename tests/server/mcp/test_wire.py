@@ -10,8 +10,8 @@ import httpx
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.e2e.servers import PLAIN
-from tests.server.mcp.clients import MODERN, OWNER, PLATFORM, Place
+from tests.support.mcp_clients import MODERN, OWNER, PLATFORM, Place
+from tests.support.server_process import PLAIN
 
 from carrel.server.mcp.http import _replayed
 

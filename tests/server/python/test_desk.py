@@ -64,7 +64,7 @@ async def test_a_write_can_insist_that_nothing_or_something_is_there(desk: Carre
         await ws.put("a.md", "2", if_absent=True)
     with pytest.raises(carrel.WorkspaceConflict):
         await ws.delete("a.md", if_match='"v9"')
-    assert await ws.delete("a.md", if_match='"v1"', why="no longer needed") == 2
+    assert await ws.delete("a.md", if_match='"v1"', reason="no longer needed") == 2
     newest, _ = await ws.history("a.md")
     assert (newest.deleted, newest.reason, newest.author) == (
         True,
@@ -190,7 +190,7 @@ async def test_what_is_no_text_is_refused(desk: Carrel) -> None:
         with pytest.raises(carrel.ValidationError):
             await ws.put(path, "x")
     with pytest.raises(carrel.ValidationError):
-        await ws.put("a.md", "x", why="two\nlines")
+        await ws.put("a.md", "x", reason="two\nlines")
     with pytest.raises(carrel.ValidationError):
         desk.workspace("no such name/")
 
@@ -248,7 +248,7 @@ async def test_people_and_keys_come_and_go(desk: Carrel) -> None:
     [owner] = await desk.people.list()
     with pytest.raises(carrel.Conflict):
         await desk.people.delete(owner.id)
-    reasons = [deed.why for deed in await desk.audit(limit=2)]
+    reasons = [entry.reason for entry in await desk.audit(limit=2)]
     assert reasons == ["remove a person", "revoke a key"]
 
 

@@ -23,7 +23,7 @@ async def test_items_are_put_got_listed_and_deleted(desk: Carrel) -> None:
     assert await main.list("b") == ()
     with pytest.raises(carrel.WorkspaceConflict):
         await main.put("a/b", "y", if_match='"v2"')
-    assert (await main.put("a/b", "y", if_match='"v1"', why="to see")).version == 2
+    assert (await main.put("a/b", "y", if_match='"v1"', reason="to see")).version == 2
     assert (await cook.get("a/b", version=1)).value == "x" * 101
     await cook.delete("a/b", if_match='"v2"')
     with pytest.raises(carrel.NotFound):

@@ -9,7 +9,7 @@ from pathlib import Path as File
 
 import httpx
 import pytest
-from tests.stores import memory
+from tests.support.stores import open_ports
 
 from carrel.core.access import Actor
 from carrel.core.errors import Unauthenticated
@@ -32,7 +32,7 @@ async def anybody(tmp_path: File) -> AsyncIterator[httpx.AsyncClient]:
     async def nobody(headers: Headers) -> Actor:
         raise Unauthenticated("nobody is known here")
 
-    async with memory(tmp_path) as ports:
+    async with open_ports(tmp_path) as ports:
         told = endpoints(Settings())
         app = create_app(ports, told, nobody, metrics=Metrics(), mounts=http.MOUNTS)
         transport = httpx.ASGITransport(app=app)

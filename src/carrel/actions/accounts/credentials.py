@@ -28,15 +28,15 @@ def key_handle(hash: str) -> str:
 async def authenticate(ports: Ports, token: str) -> Actor:
     """Return whose token this is. Raises Unauthenticated, saying nothing of why."""
     revision = await ports.records.revision()
-    found: tuple[Actor, str, TimestampMs] | None = ports.memo.find(revision, token)
+    found: tuple[Actor, str, TimestampMs] | None = ports.record_cache.get(revision, token)
     if found is None:
         found = await _find(ports, hash_of(token))
-        ports.memo.keep(revision, token, found)
+        ports.record_cache.put(revision, token, found)
     actor, key, expires = found
     now = ports.clock.now()
     if expires and now >= expires:
         raise Unauthenticated(UNKNOWN)
-    ports.marks[key] = now
+    ports.key_last_used[key] = now
     return actor
 
 
@@ -62,16 +62,16 @@ async def _is_called(ports: Ports, tenant: str, name: str) -> bool:
     if name == tenant:
         return True
     revision = await ports.records.revision()
-    known: str | None = ports.memo.find(revision, ("slug", tenant))
+    known: str | None = ports.record_cache.get(revision, ("slug", tenant))
     if known is None:
         [record] = await ports.records.get(tenant, RecordType.TENANT, [tenant])
         known = str(record.body["slug"]) if record else ""
-        ports.memo.keep(revision, ("slug", tenant), known)
+        ports.record_cache.put(revision, ("slug", tenant), known)
     return bool(name) and name == known
 
 
 async def _find(ports: Ports, hashed: str) -> tuple[Actor, str, TimestampMs]:
-    [key] = await ports.records.named([key_handle(hashed)])
+    [key] = await ports.records.get_by_unique_key([key_handle(hashed)])
     if key is None or not hmac.compare_digest(str(key.body["hash"]), hashed):
         raise Unauthenticated(UNKNOWN)
     return await _actor(ports, key), key.id, key.body.get("expires") or 0

@@ -70,7 +70,7 @@ def agent_keys_index(id: str) -> str:
 
 def new_key(ports: Ports, tenant: str, holding: KeySpec, token: str | None = None) -> NewKey:
     """A key on its way into the store, for a commit that makes it and perhaps more."""
-    token = token or ports.clock.token("carrel")
+    token = token or ports.clock.new_token("carrel")
     hashed = hash_of(token)
     scopes = None if holding.scopes is None else sorted(scope.value for scope in holding.scopes)
     body = {
@@ -85,16 +85,16 @@ def new_key(ports: Ports, tenant: str, holding: KeySpec, token: str | None = Non
         # A token that an operator chose may be short: most of it stays unknown all the same.
         "prefix": token[: min(_SHOWN, len(token) // 4)],
     }
-    links = [of_person(holding.person)] if holding.person else []
-    links += [agent_keys_index(holding.agent)] if holding.agent else []
+    index_keys = [of_person(holding.person)] if holding.person else []
+    index_keys += [agent_keys_index(holding.agent)] if holding.agent else []
     change = RecordChange(
         tenant,
         RecordType.KEY,
-        ports.clock.fresh("key"),
+        ports.clock.new_id("key"),
         body,
         expected=0,
-        handles=(key_handle(hashed),),
-        links=tuple(links),
+        unique_keys=(key_handle(hashed),),
+        index_keys=tuple(index_keys),
     )
     return NewKey(change, token)
 
@@ -107,17 +107,22 @@ async def create(
     Raises Malformed for what does not go together, Forbidden for more than the caller may give,
     Missing for a person or an agent that is not there.
     """
-    if actor.bound:
+    if actor.is_confined:
         raise Forbidden("a credential that is confined to one workspace cannot make keys")
     asked = _checked(ports, actor, wanted)
     if asked.person is None or asked.person != actor.person:
-        actor.must(Permission.TENANT_ADMIN)
+        actor.require(Permission.TENANT_ADMIN)
 
     async def attempt() -> IssuedKey:
         holding, rests = await _settled(ports, actor, asked)
         key = new_key(ports, actor.tenant, holding)
         at = await commit_changes(
-            ports, actor.name, "make a key", [key.change], shelves=rests, receipt=receipt
+            ports,
+            actor.name,
+            "make a key",
+            [key.change],
+            collection_revisions=rests,
+            receipt=receipt,
         )
         return IssuedKey(record_after(key.change, at), key.token)
 
@@ -164,12 +169,12 @@ async def _settled(
     ports: Ports, actor: Actor, asked: KeySpec
 ) -> tuple[KeySpec, list[CollectionRevision]]:
     """The key with its holder found and its worth weighed, and what that rests on."""
-    nouns = [
-        noun
-        for noun, id in ((RecordType.PERSON, asked.person), (RecordType.AGENT, asked.agent))
+    record_types = [
+        record_type
+        for record_type, id in ((RecordType.PERSON, asked.person), (RecordType.AGENT, asked.agent))
         if id
     ]
-    rests = await collection_revisions(ports, actor.tenant, nouns)
+    rests = await collection_revisions(ports, actor.tenant, record_types)
     role, agent = None, None
     if asked.person is not None:
         role = Role((await find(ports, actor.tenant, RecordType.PERSON, asked.person)).body["role"])
@@ -219,7 +224,7 @@ async def listing(
 async def last_used(ports: Ports, keys: tuple[Record, ...]) -> tuple[TimestampMs | None, ...]:
     """When each was last used: as written down, or as noted since by this process."""
     written = await ports.records.last_used([key.id for key in keys])
-    noted = [ports.marks.get(key.id) for key in keys]
+    noted = [ports.key_last_used.get(key.id) for key in keys]
     return tuple(max(filter(None, both), default=None) for both in zip(written, noted, strict=True))
 
 

@@ -65,11 +65,11 @@ async def person_of(ports: Ports, issuer: Issuer, token: str) -> Actor:
     address = _address(claims)
     revision = await ports.records.revision()
     bearer = ("oidc", issuer.name, claims.sub, address)
-    known: Actor | None = ports.memo.find(revision, bearer)
+    known: Actor | None = ports.record_cache.get(revision, bearer)
     if known is None:
         subject = f"{issuer.name}|{claims.sub}"
         known = _actor(await retry_while_busy(lambda: _found(ports, subject, address)))
-        ports.memo.keep(revision, bearer, known)
+        ports.record_cache.put(revision, bearer, known)
     return known
 
 
@@ -96,7 +96,7 @@ def _address(claims: Claims) -> str | None:
 
 
 async def _found(ports: Ports, subject: str, address: str | None) -> Record:
-    [linked] = await ports.records.named([people.subject_handle(subject)])
+    [linked] = await ports.records.get_by_unique_key([people.subject_handle(subject)])
     if linked is not None:
         return linked
     if address is None:
@@ -111,8 +111,8 @@ async def _only_one(ports: Ports, address: str) -> Record:
     found: list[Record] = []
     after, key = "", email_key(address)
     while tenants := await ports.records.list("", RecordType.TENANT, after=after, limit=_MANY):
-        handles = [unique_key(tenant.id, RecordType.PERSON, "email", key) for tenant in tenants]
-        named = await ports.records.named(handles)
+        unique_keys = [unique_key(tenant.id, RecordType.PERSON, "email", key) for tenant in tenants]
+        named = await ports.records.get_by_unique_key(unique_keys)
         found += [person for person in named if person and _same(person.body["email"], address)]
         after = tenants[-1].id
     if len(found) > 1:

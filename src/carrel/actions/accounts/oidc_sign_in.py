@@ -64,7 +64,9 @@ class SignInResult(Struct, frozen=True):
 
 async def begin(ports: Ports, flow: CodeFlow, redirect: str, home: str) -> SignInStart:
     """Raises ConnectionError."""
-    state, nonce, verifier = (ports.clock.token(word) for word in ("state", "nonce", "verifier"))
+    state, nonce, verifier = (
+        ports.clock.new_token(word) for word in ("state", "nonce", "verifier")
+    )
     address = await flow.address(redirect, state, nonce, verifier)
     errand = SignInState(state, nonce, verifier, home, ports.clock.now() + LIFE)
     return SignInStart(address, ports.vault.seal(msgspec.json.encode(errand), _CONTEXT))

@@ -78,7 +78,7 @@ async def listing(
 
 async def named(ports: Ports, actor: Actor, address: str) -> Record:
     """The person with an e-mail address. Raises Missing."""
-    [found] = await ports.records.named([_handle(actor.tenant, address)])
+    [found] = await ports.records.get_by_unique_key([_handle(actor.tenant, address)])
     if found is None:
         raise NotFound("there is no person of that address")
     return found
@@ -89,12 +89,12 @@ async def create(
 ) -> Record:
     """Raises Taken where another has the address, Forbidden for an owner not made by one."""
     body = await body_of(profile)
-    change = change_of(actor.tenant, ports.clock.fresh("per"), 0, body)
+    change = change_of(actor.tenant, ports.clock.new_id("per"), 0, body)
 
     async def attempt() -> Record:
         rests = await _on_owners(ports, actor, {profile.role})
         at = await commit_changes(
-            ports, actor.name, "add a person", [change], shelves=rests, receipt=receipt
+            ports, actor.name, "add a person", [change], collection_revisions=rests, receipt=receipt
         )
         return record_after(change, at)
 
@@ -131,7 +131,7 @@ async def patch(
             actor.name,
             "change a person",
             [change],
-            shelves=[*rests, *rules.shelves],
+            collection_revisions=[*rests, *rules.shelves],
             receipt=receipt,
             drafts=drafts,
         )
@@ -151,9 +151,11 @@ async def delete(
         rests += await _on_owners(ports, actor, {was.body["role"]})
         await _spare_the_last_owner(ports, was, rests)
         gone = [was]
-        for noun in _HOLDINGS:
-            gone += [held async for held in iter_records(ports, was.tenant, noun, of_person(id))]
-        changes = [RecordChange(one.tenant, one.noun, one.id, None, one.revision) for one in gone]
+        for record_type in _HOLDINGS:
+            gone += [
+                held async for held in iter_records(ports, was.tenant, record_type, of_person(id))
+            ]
+        changes = [RecordChange(one.tenant, one.type, one.id, None, one.revision) for one in gone]
         rests.append(await collection_revision(ports, actor.tenant, RecordType.AGENT))
         rules = await load_rules(ports, actor.tenant)
         unpaired, drafts = await person_left(ports, rules, was)
@@ -162,7 +164,7 @@ async def delete(
             actor.name,
             "remove a person",
             [*changes, *unpaired],
-            shelves=[*rests, *rules.shelves],
+            collection_revisions=[*rests, *rules.shelves],
             receipt=receipt,
             drafts=drafts,
         )
@@ -186,13 +188,19 @@ async def body_of(profile: Profile) -> dict[str, Any]:
 
 
 def change_of(tenant: str, id: str, expected: int, body: Mapping[str, Any]) -> RecordChange:
-    links = [OWNERS] if body["role"] == Role.OWNER else []
-    handles = [_handle(tenant, body["email"])]
+    index_keys = [OWNERS] if body["role"] == Role.OWNER else []
+    unique_keys = [_handle(tenant, body["email"])]
     if subject := body.get(SUBJECT):
-        handles.append(subject_handle(subject))
-        links.append(linked(id))
+        unique_keys.append(subject_handle(subject))
+        index_keys.append(linked(id))
     return RecordChange(
-        tenant, RecordType.PERSON, id, body, expected, handles=tuple(handles), links=tuple(links)
+        tenant,
+        RecordType.PERSON,
+        id,
+        body,
+        expected,
+        unique_keys=tuple(unique_keys),
+        index_keys=tuple(index_keys),
     )
 
 
@@ -233,7 +241,7 @@ async def _spare_the_last_owner(
     """Raises Busy where the caller, whom they were asked with, may have ceased to be one since."""
     owners = await ports.records.list(person.tenant, RecordType.PERSON, link=OWNERS, limit=2)
     if [owner.id for owner in owners] == [person.id]:
-        if [await collection_revision(ports, seen.tenant, seen.noun) for seen in rests] != list(
+        if [await collection_revision(ports, seen.tenant, seen.type) for seen in rests] != list(
             rests
         ):
             raise Busy("people were being changed at the same time")

@@ -34,8 +34,8 @@ async def put(
         sealed = ports.vault.seal(value.encode(), secret_context(actor.tenant, id))
         expected = was.revision if was else None
         change = RecordChange(actor.tenant, RecordType.SECRET, id, {"sealed": sealed}, expected)
-        why = "replace a secret" if was else "add a secret"
-        at = await commit_changes(ports, actor.name, why, [change], receipt=receipt)
+        reason = "replace a secret" if was else "add a secret"
+        at = await commit_changes(ports, actor.name, reason, [change], receipt=receipt)
         return record_after(change, at, was)
 
     return await retry_while_busy(attempt)

@@ -54,7 +54,7 @@ class CredentialDetails:
 
 async def issue(ports: Ports, tenant: str, person: str) -> str:
     """A new code for a person; those that have run out are swept away. Raises Missing."""
-    code = ports.clock.token("code")
+    code = ports.clock.new_token("code")
 
     async def attempt() -> str:
         rests = await collection_revision(ports, tenant, RecordType.PERSON)
@@ -65,7 +65,9 @@ async def issue(ports: Ports, tenant: str, person: str) -> str:
         ]
         changes = [_removed(known) for known in old if known.body["expires"] <= now]
         changes.append(_made(ports, tenant, person, code))
-        await commit_changes(ports, person, "issue a sign-in code", changes, shelves=[rests])
+        await commit_changes(
+            ports, person, "issue a sign-in code", changes, collection_revisions=[rests]
+        )
         return code
 
     return await retry_while_busy(attempt)
@@ -84,7 +86,7 @@ async def redeem(ports: Ports, code: str, name: str = "web sign-in") -> SignedIn
     """
 
     async def attempt() -> SignedIn:
-        [found] = await ports.records.named([_handle(hash_of(code))])
+        [found] = await ports.records.get_by_unique_key([_handle(hash_of(code))])
         now = ports.clock.now()
         if found is None or now >= found.body["expires"]:
             raise Unauthenticated(UNKNOWN)
@@ -94,7 +96,7 @@ async def redeem(ports: Ports, code: str, name: str = "web sign-in") -> SignedIn
         )
         key = keys.new_key(ports, found.tenant, holding)
         changes = [_removed(found), key.change]
-        await commit_changes(ports, key.change.id, "sign in", changes, shelves=[rests])
+        await commit_changes(ports, key.change.id, "sign in", changes, collection_revisions=[rests])
         tenant = await find(ports, found.tenant, RecordType.TENANT, found.tenant)
         return SignedIn(key.token, tenant, person)
 
@@ -115,7 +117,7 @@ async def begin(ports: Ports, token: str) -> str:
         shown = await _still(ports, actor.tenant, RecordType.KEY, actor.key)
         await _still(ports, actor.tenant, RecordType.PERSON, shown.body["personId"])
         key = keys.new_key(ports, actor.tenant, _like(shown, ports.clock.now()))
-        await commit_changes(ports, actor.name, "sign in", [key.change], shelves=rests)
+        await commit_changes(ports, actor.name, "sign in", [key.change], collection_revisions=rests)
         return key.token
 
     return await retry_while_busy(attempt)
@@ -130,7 +132,9 @@ async def sign_in_person(ports: Ports, actor: Actor) -> str:
         until = ports.clock.now() + KEY_LIFE
         holding = keys.KeySpec(BROWSER, CredentialKind.PERSON, person=person.id, expires=until)
         key = keys.new_key(ports, actor.tenant, holding)
-        await commit_changes(ports, person.id, "sign in", [key.change], shelves=[rests])
+        await commit_changes(
+            ports, person.id, "sign in", [key.change], collection_revisions=[rests]
+        )
         return key.token
 
     return await retry_while_busy(attempt)
@@ -173,9 +177,9 @@ async def current_credential(ports: Ports, actor: Actor) -> CredentialDetails:
     return CredentialDetails(tenant, person, expires)
 
 
-async def _still(ports: Ports, tenant: str, noun: RecordType, id: str) -> Record:
+async def _still(ports: Ports, tenant: str, record_type: RecordType, id: str) -> Record:
     try:
-        return await find(ports, tenant, noun, id)
+        return await find(ports, tenant, record_type, id)
     except NotFound:
         raise Unauthenticated(UNKNOWN) from None
 
@@ -189,11 +193,11 @@ def _made(ports: Ports, tenant: str, person: str, code: str) -> RecordChange:
     return RecordChange(
         tenant,
         RecordType.CODE,
-        ports.clock.fresh("cod"),
+        ports.clock.new_id("cod"),
         {"personId": person, "expires": ports.clock.now() + CODE_LIFE},
         expected=0,
-        handles=(_handle(hash_of(code)),),
-        links=(of_person(person),),
+        unique_keys=(_handle(hash_of(code)),),
+        index_keys=(of_person(person),),
     )
 
 

@@ -54,7 +54,7 @@ async def create(  # noqa: PLR0913 - what a tenant begins with
 
     Raises Taken for a known slug.
     """
-    id, person = ports.clock.fresh("ten"), ports.clock.fresh("per")
+    id, person = ports.clock.new_id("ten"), ports.clock.new_id("per")
     tenant = _change(id, 0, free_slug(slug), single_line(name, "name"))
     profile = Profile(owner_name, owner_email, Role.OWNER)
     owner = people.change_of(id, person, 0, await people.body_of(profile))
@@ -90,7 +90,7 @@ async def bootstrap(ports: Ports, owner_token: str | None = None) -> NewTenant |
 async def _admit(ports: Ports, token: str) -> None:
     """Make sure that an owner of the first tenant holds this token."""
     handle = key_handle(hash_of(token))
-    [known] = await ports.records.named([handle])
+    [known] = await ports.records.get_by_unique_key([handle])
     if known is not None:
         return
     owner = await first_owner(ports, FIRST)
@@ -103,7 +103,9 @@ async def _admit(ports: Ports, token: str) -> None:
 
 
 async def by_slug(ports: Ports, slug: str) -> Record | None:
-    [found] = await ports.records.named([global_unique_key(RecordType.TENANT, "slug", slug)])
+    [found] = await ports.records.get_by_unique_key(
+        [global_unique_key(RecordType.TENANT, "slug", slug)]
+    )
     return found
 
 
@@ -137,7 +139,7 @@ async def rename(
             actor.name,
             "rename the tenant",
             [change],
-            shelves=[*rests, *rules.shelves],
+            collection_revisions=[*rests, *rules.shelves],
             receipt=receipt,
             drafts=await tenant_renamed(ports, rules, record_after(change, 0, was)),
         )
@@ -149,4 +151,4 @@ async def rename(
 def _change(id: str, expected: int, slug: str, name: str) -> RecordChange:
     handle = global_unique_key(RecordType.TENANT, "slug", slug)
     body = {"slug": slug, "name": name}
-    return RecordChange(id, RecordType.TENANT, id, body, expected, handles=(handle,))
+    return RecordChange(id, RecordType.TENANT, id, body, expected, unique_keys=(handle,))

@@ -17,8 +17,10 @@ async def verify_vault_key(ports: Ports) -> bool:
     ours = ports.vault.fingerprint()
     if (noted := await known(ports)) is None:
         change = RecordChange(_NOBODY, RecordType.VAULT, _ID, {"fingerprint": ours}, expected=0)
-        why = "note which key seals secrets"
-        await ports.trees.commit([Commit((), "carrel", why, ports.clock.now(), changes=(change,))])
+        reason = "note which key seals secrets"
+        await ports.trees.commit(
+            [Commit((), "carrel", reason, ports.clock.now(), changes=(change,))]
+        )
         noted = await known(ports)
     return noted == ours
 

@@ -70,7 +70,7 @@ async def create(
     Raises Taken where another has the slug, Missing where there is no such template or person.
     """
     slug, name = free_slug(new.slug), single_line(new.name, "name")
-    id = ports.clock.fresh("agt")
+    id = ports.clock.new_id("agt")
 
     async def attempt() -> Record:
         rests = await _rests(ports, actor.tenant)
@@ -97,7 +97,7 @@ async def create(
             actor.name,
             "create an agent",
             [change],
-            shelves=[*rests, *rules.shelves],
+            collection_revisions=[*rests, *rules.shelves],
             receipt=receipt,
             drafts=drafts,
         )
@@ -132,7 +132,7 @@ async def patch(
             actor.name,
             "change an agent",
             [change],
-            shelves=[*rests, *rules.shelves],
+            collection_revisions=[*rests, *rules.shelves],
             receipt=receipt,
             drafts=drafts,
         )
@@ -156,9 +156,14 @@ async def delete(
                 ports, was.tenant, RecordType.KEY, agent_keys_index(was.id)
             )
         ]
-        changes = [RecordChange(one.tenant, one.noun, one.id, None, one.revision) for one in gone]
+        changes = [RecordChange(one.tenant, one.type, one.id, None, one.revision) for one in gone]
         await commit_changes(
-            ports, actor.name, "delete an agent", changes, shelves=[rests], receipt=receipt
+            ports,
+            actor.name,
+            "delete an agent",
+            changes,
+            collection_revisions=[rests],
+            receipt=receipt,
         )
         return was
 
@@ -223,7 +228,8 @@ async def _pins(ports: Ports, rules: TenantRules, agent: Record) -> tuple[str | 
     pins = {
         path: Entry(found.blob, found.blob, found.entry.type)
         for path in paths
-        if rules.policy.classes.of(path) is FileClass.PINNED and (found := resolve(path, layers))
+        if rules.policy.classes.class_of(path) is FileClass.PINNED
+        and (found := resolve(path, layers))
     }
     if not pins:
         return None, FileDrafts()

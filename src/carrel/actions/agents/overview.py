@@ -72,8 +72,8 @@ def _starts(agent: Record, wanted: str) -> bool:
 
 async def followers(ports: Ports, tenant: str, templates: Sequence[str]) -> tuple[int, ...]:
     """How many agents follow each of these templates, by id."""
-    links = [by_template_index(id) for id in templates]
-    return await ports.records.count(tenant, RecordType.AGENT, links)
+    index_keys = [by_template_index(id) for id in templates]
+    return await ports.records.count(tenant, RecordType.AGENT, index_keys)
 
 
 async def workspaces(
@@ -92,8 +92,8 @@ async def workspaces(
     for stack in stacks:
         layers = [trees[scope] for scope in stack]
         if stack[0].kind is ScopeKind.AGENT:
-            eye = known.get(stack[0])
-            shown.append(eye.compose(layers) if eye else None)
+            render_context = known.get(stack[0])
+            shown.append(render_context.compose(layers) if render_context else None)
         else:
             shown.append(compose(layers, await classes_of(ports, stack)))
     return tuple(shown)
@@ -116,7 +116,7 @@ async def overrides(ports: Ports, actor: Actor, agents: Sequence[Record]) -> tup
 
 async def newest_runs(ports: Ports, actor: Actor, agents: Sequence[str]) -> tuple[Run | None, ...]:
     """The run of each of these agents, by id, that began last. Raises Missing beyond reach."""
-    if actor.bound and any(actor.agent != id for id in agents):
+    if actor.is_confined and any(actor.agent != id for id in agents):
         raise NotFound("there is no such agent")
     scopes = [Scope(actor.tenant, ScopeKind.AGENT, id) for id in agents]
     return await ports.runs.newest(actor.tenant, scopes)
@@ -126,7 +126,7 @@ async def offers(
     ports: Ports, actor: Actor, templates: Sequence[str]
 ) -> tuple[tuple[PinOffer, ...], ...]:
     """The pinned files that each of these templates, by id, or the defaults beneath it offer."""
-    if actor.bound:
+    if actor.is_confined:
         raise NotFound("this credential is confined to one workspace")
     classes = (await load_rules(ports, actor.tenant)).policy.classes
     scopes = [Scope(actor.tenant, ScopeKind.TEMPLATE, id) for id in templates]
@@ -134,7 +134,7 @@ async def offers(
     offered = []
     for tree in own:
         paths = sorted({*tree.heads, *defaults.heads})
-        pinned = [path for path in paths if classes.of(path) is FileClass.PINNED]
+        pinned = [path for path in paths if classes.class_of(path) is FileClass.PINNED]
         files = [file for path in pinned if (file := resolve(path, (tree, defaults)))]
         offered.append(tuple(PinOffer(file.path, file.blob, file.source.kind) for file in files))
     return tuple(offered)

@@ -40,10 +40,10 @@ async def create(
     change = RecordChange(
         actor.tenant,
         RecordType.TEMPLATE,
-        ports.clock.fresh("tpl"),
+        ports.clock.new_id("tpl"),
         {"slug": free_slug(slug), "name": single_line(name, "name")},
         expected=0,
-        handles=(unique_key(actor.tenant, RecordType.TEMPLATE, "slug", slug),),
+        unique_keys=(unique_key(actor.tenant, RecordType.TEMPLATE, "slug", slug),),
     )
     at = await commit_changes(ports, actor.name, "create a template", [change], receipt=receipt)
     return record_after(change, at)
@@ -67,9 +67,9 @@ async def patch(
         slug, body["name"] = free_slug(body["slug"]), single_line(body["name"], "name")
         if body == was.body:
             return was
-        handles = (unique_key(was.tenant, RecordType.TEMPLATE, "slug", slug),)
+        unique_keys = (unique_key(was.tenant, RecordType.TEMPLATE, "slug", slug),)
         change = RecordChange(
-            was.tenant, RecordType.TEMPLATE, was.id, body, was.revision, handles=handles
+            was.tenant, RecordType.TEMPLATE, was.id, body, was.revision, unique_keys=unique_keys
         )
         at = await commit_changes(ports, actor.name, "change a template", [change], receipt=receipt)
         return record_after(change, at, was)
@@ -90,7 +90,12 @@ async def delete(
             raise Conflict("agents follow this template")
         change = RecordChange(was.tenant, RecordType.TEMPLATE, was.id, None, was.revision)
         await commit_changes(
-            ports, actor.name, "delete a template", [change], shelves=[rests], receipt=receipt
+            ports,
+            actor.name,
+            "delete a template",
+            [change],
+            collection_revisions=[rests],
+            receipt=receipt,
         )
 
     await retry_while_busy(attempt)

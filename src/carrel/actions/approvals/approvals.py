@@ -69,7 +69,7 @@ async def request_approval(ports: Ports, actor: Actor, question: ApprovalRequest
     """
     if known := await find_for_call(ports, actor.tenant, question):
         return known
-    id, at = ports.clock.fresh(PREFIX), ports.clock.now()
+    id, at = ports.clock.new_id(PREFIX), ports.clock.now()
     rules = await load_rules(ports, actor.tenant)
     sealed = ports.vault.seal(msgspec.json.encode(question.arguments), context(actor.tenant, id))
     new = Approval(
@@ -78,11 +78,11 @@ async def request_approval(ports: Ports, actor: Actor, question: ApprovalRequest
         agent=question.agent,
         tool=question.tool,
         asker=Requester.of(actor),
-        shown=_without_secrets(rules.redacted, dict(question.arguments)),
+        shown=_without_secrets(rules.redact_text, dict(question.arguments)),
         sealed=sealed,
         digest=fingerprint(question.tool, question.arguments),
         requested=at,
-        expires=at + ports.asking.span,
+        expires=at + ports.approvals.span,
         mode=question.mode,
         workspace=question.workspace,
         sandbox=question.sandbox,
@@ -106,7 +106,7 @@ async def find_for_call(ports: Ports, tenant: str, question: ApprovalRequest) ->
     if question.call is None:
         return None
     name = call_name(question.agent, question.session, question.run, question.call)
-    [record] = await ports.records.named([call_handle(tenant, name)])
+    [record] = await ports.records.get_by_unique_key([call_handle(tenant, name)])
     if record is None:
         return None
     found = approval_of(record)
@@ -130,7 +130,7 @@ async def listing(
     limit: int = 100,
 ) -> Page[Approval]:
     """Approvals of the tenant, of an agent, or in a status: the oldest first."""
-    if actor.bound and actor.agent is None:
+    if actor.is_confined and actor.agent is None:
         raise Forbidden("this credential is confined to one workspace")
     named = agent or actor.agent
     owner = (await stacks.agent_stack(ports, actor, named))[0].name if named else None
@@ -146,7 +146,7 @@ async def wait_until_closed(ports: Ports, actor: Actor, id: str, seconds: float)
     loop = asyncio.get_running_loop()
     ends = loop.time() + seconds
     while not (found := await get(ports, actor, id)).lasts and (left := ends - loop.time()) > 0:
-        await ports.events.wake(min(left, _LOOK))
+        await ports.events.wait_for_new(min(left, _LOOK))
         await asyncio.sleep(min(left, _BREATH))  # a busy store wakes all the time
     return found
 
@@ -166,7 +166,7 @@ async def answer(ports: Ports, actor: Actor, id: str, approved: bool, reason: st
         await _may_answer(ports, actor, was)
         if is_late(was, at):
             await expire(ports, record)
-        said = (await load_rules(ports, actor.tenant)).redacted(reason)
+        said = (await load_rules(ports, actor.tenant)).redact_text(reason)
         now = approvals.answered(was, approved, actor.name, at, said)
         if now is not was:
             verb = "approve" if approved else "deny"
@@ -175,7 +175,7 @@ async def answer(ports: Ports, actor: Actor, id: str, approved: bool, reason: st
 
     found = await retry_while_busy(attempt)
     if found.status is ApprovalStatus.APPROVED:
-        ports.asking.approved.set()
+        ports.approvals.approved.set()
     return found
 
 
@@ -190,14 +190,14 @@ async def supersede(ports: Ports, tenant: str, session: str) -> None:
 
 async def _find(ports: Ports, actor: Actor, id: str) -> Record:
     record = await find(ports, actor.tenant, RecordType.APPROVAL, id)
-    if actor.bound and actor.agent != record.body["agent"]:
+    if actor.is_confined and actor.agent != record.body["agent"]:
         raise NotFound(f"there is no approval {id}")
     return record
 
 
 async def _may_answer(ports: Ports, actor: Actor, approval: Approval) -> None:
     """Owners and admins may, and the person whom the agent works for or belongs to."""
-    actor.must(Permission.WORKSPACE_WRITE)
+    actor.require(Permission.WORKSPACE_WRITE)
     if actor.kind is CredentialKind.PERSON:
         if actor.role in {Role.OWNER, Role.ADMIN}:
             return

@@ -38,9 +38,9 @@ async def in_status(ports: Ports, status: ApprovalStatus) -> AsyncIterator[Recor
         yield record
 
 
-async def cancel(ports: Ports, record: Record, why: str) -> Approval:
+async def cancel(ports: Ports, record: Record, reason: str) -> Approval:
     """Raises Taken for what has begun or is over, Busy where it changed meanwhile."""
-    now = approvals.cancelled(approval_of(record), why, ports.clock.now())
+    now = approvals.cancelled(approval_of(record), reason, ports.clock.now())
     await commit(ports, CARREL, f"cancel a call of {now.tool}", now, record.revision)
     return now
 
@@ -62,7 +62,7 @@ async def finish(ports: Ports, tenant: str, id: str, result: ToolResult) -> None
         [record] = await ports.records.get(tenant, RecordType.APPROVAL, [id])
         if record is None or record.body["status"] != ApprovalStatus.RUNNING:
             return
-        text = (await load_rules(ports, tenant)).redacted(result.content)
+        text = (await load_rules(ports, tenant)).redact_text(result.content)
         kept = result if text == result.content else ToolResult(text, result.is_error)
         now = approvals.finished(approval_of(record), kept, ports.clock.now())
         await commit(ports, CARREL, f"finish a call of {now.tool}", now, record.revision)
@@ -105,14 +105,14 @@ async def is_superseded(ports: Ports, approval: Approval) -> bool:
     while said := await ports.sessions.read(approval.tenant, approval.session, after=after):
         if any(one.role is SpeakerRole.USER for one in said):
             return True
-        after = said[-1].number
+        after = said[-1].sequence
     return False
 
 
 async def commit(
     ports: Ports,
-    by: str,
-    why: str,
+    author: str,
+    reason: str,
     approval: Approval,
     expected: int,
     seen: Sequence[CollectionRevision] = (),
@@ -120,13 +120,13 @@ async def commit(
     """Let it become so, with what is told of it, if it still is as expected. Raises Busy."""
     wanted = Commit(
         (),
-        by,
-        why,
+        author,
+        reason,
         ports.clock.now(),
-        shelves=tuple(seen),
+        collection_revisions=tuple(seen),
         changes=(change_of(approval, expected),),
         run=approval.run,
-        tells=approval_event(approval),
+        events=approval_event(approval),
     )
     [outcome] = await ports.trees.commit([wanted])
     if isinstance(outcome, Applied):

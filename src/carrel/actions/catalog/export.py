@@ -51,7 +51,7 @@ Item = TypeVar("Item")
 
 async def export(
     ports: Ports,
-    depot: ObjectStore,
+    object_store: ObjectStore,
     *,
     only: str | None = None,
     adopt: bool = False,
@@ -63,51 +63,51 @@ async def export(
     is not Carrel's, unless that is to be adopted.
     """
     chosen = [await _tenant(ports, only)] if only is not None else None
-    await claim(depot, adopt=adopt)
+    await claim(object_store, adopt=adopt)
     tally, done = ProgressCounter(watch, "exporting agents"), ExportResult()
     tally.expect(await _count(ports, chosen))
     slugs: set[str] = set()
     async for tenant in _each_of(ports, chosen):
-        await project(ports, depot, tenant, done, tally)
+        await project(ports, object_store, tenant, done, tally)
         slugs.add(tenant.body["slug"])
     if chosen is None:
-        done.deleted += await remove_strangers(depot, slugs)
+        done.deleted += await remove_strangers(object_store, slugs)
     return done
 
 
-async def claim(depot: ObjectStore, *, adopt: bool = False) -> None:
+async def claim(object_store: ObjectStore, *, adopt: bool = False) -> None:
     """Mark a place as Carrel's, before anything there is removed. Raises Taken."""
-    if await depot.get(CLAIM) is not None:
+    if await object_store.get(CLAIM) is not None:
         return
     if not adopt:
-        async for key, _ in depot.list("tenants/"):
+        async for key, _ in object_store.list("tenants/"):
             if layout.parse(key):
                 raise Conflict("there is a catalog already that is not Carrel's; --adopt takes it")
-    await depot.put({CLAIM: _CLAIMED})
+    await object_store.put({CLAIM: _CLAIMED})
 
 
-async def remove_strangers(depot: ObjectStore, slugs: Iterable[str]) -> int:
+async def remove_strangers(object_store: ObjectStore, slugs: Iterable[str]) -> int:
     """Remove what stands there of tenants that are none of these, and say how much it was."""
     known = frozenset(slugs)
     strange: list[str] = []
-    async for key, _ in depot.list("tenants/"):
+    async for key, _ in object_store.list("tenants/"):
         found = layout.parse(key)
         if found is not None and found.tenant not in known:
             strange.append(key)
-    await depot.delete(strange)
+    await object_store.delete(strange)
     return len(strange)
 
 
 async def project(
     ports: Ports,
-    depot: ObjectStore,
+    object_store: ObjectStore,
     tenant: Record,
     done: ExportResult,
     tally: ProgressCounter | None = None,
 ) -> Marks:
     """Bring what stands of one tenant to what the store says now."""
     slug, classes = tenant.body["slug"], await _classes(ports, tenant)
-    keeper, marks = CatalogWriter(ports, depot, done), dict[Scope, Digest]()
+    keeper, marks = CatalogWriter(ports, object_store, done), dict[Scope, Digest]()
     await keeper.look(layout.prefix_of(slug))
     templates = {
         one.id: one.body["slug"]
@@ -132,7 +132,7 @@ async def project(
 
 
 async def project_parts(
-    ports: Ports, depot: ObjectStore, tenant: Record, parts: Parts, done: ExportResult
+    ports: Ports, object_store: ObjectStore, tenant: Record, parts: Parts, done: ExportResult
 ) -> bool:
     """The same for some scopes alone. False, and nothing is done, where more follows from them.
 
@@ -159,7 +159,7 @@ async def project_parts(
             if scope.kind is ScopeKind.AGENT
             else layout.template_prefix(slug, layers[scope])
         )
-        keeper = CatalogWriter(ports, depot, done)
+        keeper = CatalogWriter(ports, object_store, done)
         await keeper.look(prefix)
         await keeper.want({key: plan[key] for key in plan if key.startswith(prefix)})
         await keeper.finish()
@@ -169,7 +169,7 @@ async def project_parts(
 
 
 def _is_followed(classes: FileClassRules, scope: Scope, part: ChangedScope) -> bool:
-    managed = any(classes.of(path) is FileClass.MANAGED for path in part.paths)
+    managed = any(classes.class_of(path) is FileClass.MANAGED for path in part.paths)
     return managed and scope.kind is not ScopeKind.AGENT
 
 
@@ -242,7 +242,7 @@ async def _agents(
         slug, tree = agent.body["slug"], trees[scope]
         _tell_left_out(done, f"{tenant}/{slug}", tree)
         instead = shown.get(agent.id, {})
-        own_files = CatalogAgent(slug, tree, agent.created, template, trees[pinset], instead)
+        own_files = CatalogAgent(slug, tree, agent.created_at, template, trees[pinset], instead)
         plans[scope] = layout.of_agent(tenant, classes, own_files)
     return plans
 

@@ -53,15 +53,15 @@ _log = log_of("carrel.catalog")
 
 
 async def run_catalog(
-    ports: Ports, depot: ObjectStore, turn: LeaderLock, stop: asyncio.Event
+    ports: Ports, object_store: ObjectStore, turn: LeaderLock, stop: asyncio.Event
 ) -> None:
     """Keep it up to date until told to stop, whatever goes wrong, while it is this one's turn."""
-    follower, tries = CatalogFollower(ports, depot), 0
+    follower, tries = CatalogFollower(ports, object_store), 0
     try:
         while not stop.is_set():
             try:
-                if not await turn.take():
-                    follower = CatalogFollower(ports, depot)
+                if not await turn.try_acquire():
+                    follower = CatalogFollower(ports, object_store)
                     await first_of(_BESIDE, stop.wait())
                     continue
                 # Called off when told to stop: what is half done then is what a crash would leave.
@@ -72,17 +72,17 @@ async def run_catalog(
                 await first_of(BACKOFF[min(tries, len(BACKOFF) - 1)], stop.wait())
                 tries += 1
             else:
-                if await first_of(_IDLE, stop.wait(), ports.events.wake(_IDLE)):
+                if await first_of(_IDLE, stop.wait(), ports.events.wait_for_new(_IDLE)):
                     await first_of(_GATHER, stop.wait())
     finally:
-        await turn.leave()
+        await turn.release()
 
 
 class CatalogFollower:
     """Knows which tenants are to be done, and does them."""
 
-    def __init__(self, ports: Ports, depot: ObjectStore) -> None:
-        self._ports, self._depot = ports, depot
+    def __init__(self, ports: Ports, object_store: ObjectStore) -> None:
+        self._ports, self._depot = ports, object_store
         self._cursor: str | None = None
         self._revision = -1
         self._shelves: dict[str, tuple[int, ...]] = {}
@@ -195,16 +195,16 @@ class CatalogFollower:
         """By the shelves of what a plan is made from; a tenant that is not known yet is due."""
         tenants = [tenant async for tenant in iter_records(self._ports, "", RecordType.TENANT)]
         found = await self._revisions(tenants)
-        for id, shelves in found.items():
-            if self._shelves.get(id) != shelves:
+        for id, collection_revisions in found.items():
+            if self._shelves.get(id) != collection_revisions:
                 self._due[id] = 0
         slugs = frozenset(tenant.body["slug"] for tenant in tenants)
         self._strangers |= bool(self._slugs - slugs)
         self._shelves, self._slugs = found, slugs
 
     async def _revisions(self, tenants: list[Record]) -> dict[str, tuple[int, ...]]:
-        asks = [(tenant.id, noun) for tenant in tenants for noun in _NOUNS]
-        told = await self._ports.records.shelves(asks) if asks else ()
+        asks = [(tenant.id, record_type) for tenant in tenants for record_type in _NOUNS]
+        told = await self._ports.records.collection_revisions(asks) if asks else ()
         width = len(_NOUNS)
         return {
             tenant.id: tuple(told[at * width : (at + 1) * width])

@@ -30,7 +30,8 @@ async def shown_instead(
     """What stands for each such file, by agent; in as many questions for many as for one."""
     own = {agent.id: trees[Scope(agent.tenant, ScopeKind.AGENT, agent.id)] for agent in agents}
     managed = {
-        id: [p for p in t.heads if classes.of(p) is FileClass.MANAGED] for id, t in own.items()
+        id: [p for p in t.heads if classes.class_of(p) is FileClass.MANAGED]
+        for id, t in own.items()
     }
     paths = {path for some in managed.values() for path in some}
     if not paths:
@@ -44,7 +45,7 @@ async def shown_instead(
     passed: Passed = {}
     for id, some in managed.items():
         for path in some:
-            file = RenderContext(classes).shown(path, layers[id])
+            file = RenderContext(classes).resolve(path, layers[id])
             if file is not None and file.origin is not FileSource.OVERRIDE:
                 passed.setdefault(id, []).append(path)
     return await _filled_in(ports, classes, passed, layers) if passed else {}
@@ -62,7 +63,7 @@ async def _filled_in(
         for id, paths in passed.items()
         for path in paths
         if id in lineages
-        and (file := RenderContext(classes, lineages[id].eye.variables).shown(path, layers[id]))
+        and (file := RenderContext(classes, lineages[id].eye.variables).resolve(path, layers[id]))
     }
     blobs = await contents_of(ports, [file.blob for file in files.values()])
     found: dict[str, dict[Path, ServedFile]] = {}

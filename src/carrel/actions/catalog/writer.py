@@ -46,8 +46,8 @@ class ExportResult:
 class CatalogWriter:
     """Brings what stands under one prefix to what is wanted there, plan by plan."""
 
-    def __init__(self, ports: Ports, depot: ObjectStore, done: ExportResult) -> None:
-        self._ports, self._depot, self._done = ports, depot, done
+    def __init__(self, ports: Ports, object_store: ObjectStore, done: ExportResult) -> None:
+        self._ports, self._depot, self._done = ports, object_store, done
         self._standing: dict[str, Digest | None] = {}
         """What is there and was not wanted so far."""
         self._reviewed: set[str] = set()
@@ -61,7 +61,7 @@ class CatalogWriter:
 
     async def want(self, plan: Plan) -> None:
         """What is made from files is written after them, so that it tells of nothing to come."""
-        barred = beneath_others(plan) if self._depot.nests else frozenset()
+        barred = beneath_others(plan) if self._depot.forbids_nested_keys else frozenset()
         self._done.failures += [
             ExportFailure(key, _BARRED, passing=False) for key in sorted(barred)
         ]
@@ -76,8 +76,8 @@ class CatalogWriter:
         self._done.deleted += len(self._standing)
         again, self._refused = self._refused, {}
         for some in _loads(again):
-            for key, why in (await self._write(some)).items():
-                self._done.failures.append(ExportFailure(key, why, passing=False))
+            for key, reason in (await self._write(some)).items():
+                self._done.failures.append(ExportFailure(key, reason, passing=False))
 
     def _is_news(self, key: str, content: Blob | bytes) -> bool:
         if key in self._reviewed:

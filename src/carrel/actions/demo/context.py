@@ -20,11 +20,11 @@ class EarlierClock:
     def now(self) -> TimestampMs:
         return self._clock.now() - self._ago
 
-    def fresh(self, prefix: str) -> str:
-        return self._clock.fresh(prefix)
+    def new_id(self, prefix: str) -> str:
+        return self._clock.new_id(prefix)
 
-    def token(self, prefix: str) -> str:
-        return self._clock.token(prefix)
+    def new_token(self, prefix: str) -> str:
+        return self._clock.new_token(prefix)
 
 
 class NoPost:
@@ -33,7 +33,7 @@ class NoPost:
     async def send(self, url: str, headers: Mapping[str, str], body: bytes) -> PostResult:
         return PostResult(None, "the demo sends nothing")
 
-    async def refuses(self, url: str) -> str | None:
+    async def refusal_reason(self, url: str) -> str | None:
         return None
 
 
@@ -45,7 +45,9 @@ class DemoContext:
 
     @property
     def ports(self) -> Ports:
-        return replace(self.now, clock=EarlierClock(self.now.clock, self.ago), post=NoPost())
+        return replace(
+            self.now, clock=EarlierClock(self.now.clock, self.ago), webhook_sender=NoPost()
+        )
 
     def person(self, name: str) -> Actor:
         return self.people[name]

@@ -36,8 +36,8 @@ _HOOK: Final = "https://hooks.meridian.example/carrel"
 
 async def create_demo(ports: Ports, owner: Record) -> bool:
     """Put it all into the owner's tenant; False where there are agents or templates already."""
-    for noun in (RecordType.AGENT, RecordType.TEMPLATE):
-        if await ports.records.list(owner.tenant, noun, limit=1):
+    for record_type in (RecordType.AGENT, RecordType.TEMPLATE):
+        if await ports.records.list(owner.tenant, record_type, limit=1):
             return False
     mara = Actor(owner.tenant, owner.id, role=Role.OWNER, person=owner.id)
     stage = DemoContext(ports, {"mara": mara}, 9 * DAY)
@@ -73,9 +73,9 @@ async def _shelves(stage: DemoContext) -> None:
     ports, mara = stage.ports, stage.person("mara")
     for slug, name in demo_texts.TEMPLATES.items():
         await templates.create(ports, mara, slug, name)
-        shelf = await stacks.template_stack(ports, mara, slug)
+        collection_revision = await stacks.template_stack(ports, mara, slug)
         for path, text in demo_texts.FILES[slug].items():
-            await _write(ports, mara, shelf, path, text, "first version")
+            await _write(ports, mara, collection_revision, path, text, "first version")
 
 
 async def _staff(stage: DemoContext) -> None:
@@ -127,13 +127,13 @@ async def _hands(stage: DemoContext) -> tuple[Record, Record, str]:
 async def _edited(stage: DemoContext) -> None:
     """Guardrails that got stricter, and wait for a review with everybody at the support desk."""
     ports, tomas = stage.ports, stage.person("tomas")
-    shelf = await stacks.template_stack(ports, tomas, "support")
-    text, why = demo_texts.STRICTER, demo_texts.STRICTER_WHY
-    await _write(ports, tomas, shelf, "GUARDRAILS.md", text, why)
+    collection_revision = await stacks.template_stack(ports, tomas, "support")
+    text, reason = demo_texts.STRICTER, demo_texts.STRICTER_WHY
+    await _write(ports, tomas, collection_revision, "GUARDRAILS.md", text, reason)
 
 
 async def _write(
-    ports: Ports, actor: Actor, stack: Stack, path: str, text: str, why: str = ""
+    ports: Ports, actor: Actor, stack: Stack, path: str, text: str, reason: str = ""
 ) -> None:
-    intent = WriteOptions(why=why, accepted=True)
+    intent = WriteOptions(reason=reason, accept_template_update=True)
     await files.put(ports, stack, Path(path), text.encode(), actor, intent)

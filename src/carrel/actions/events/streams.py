@@ -126,7 +126,7 @@ class EventBroadcaster:
             try:
                 async with self._reading:
                     await self._read()
-                await self.events.wake(_LOOK)
+                await self.events.wait_for_new(_LOOK)
             except Exception as problem:
                 _log.warning("the log of events cannot be read", error=type(problem).__name__)
                 await asyncio.sleep(_PAUSE)
@@ -139,23 +139,25 @@ _HUBS: Final[dict[Events, EventBroadcaster]] = {}
 @asynccontextmanager
 async def broadcaster_of(events: Events, room: int = _ROOM) -> AsyncIterator[EventBroadcaster]:
     """The process's one reader of this log: the first listener starts it, the last one stops it."""
-    hub = _HUBS.setdefault(events, EventBroadcaster(events, room))
-    hub.listeners += 1
+    broadcaster = _HUBS.setdefault(events, EventBroadcaster(events, room))
+    broadcaster.listeners += 1
     try:
-        await hub.start()
-        yield hub
+        await broadcaster.start()
+        yield broadcaster
     finally:
-        hub.listeners -= 1
-        if not hub.listeners:
+        broadcaster.listeners -= 1
+        if not broadcaster.listeners:
             del _HUBS[events]
-            await hub.stop()
+            await broadcaster.stop()
 
 
 class EventSubscriber:
     """One who follows the log from a cursor on."""
 
-    def __init__(self, hub: EventBroadcaster, filter: EventFilter, cursor: str | None) -> None:
-        self._hub = hub
+    def __init__(
+        self, broadcaster: EventBroadcaster, filter: EventFilter, cursor: str | None
+    ) -> None:
+        self._hub = broadcaster
         self._filter = filter
         self._cursor = cursor
         self._place: int | None = None
@@ -276,8 +278,8 @@ async def _followed(ports: Ports, filter: EventFilter, cursor: str | None, first
     if first:
         yield first
         cursor = first[-1].cursor
-    async with broadcaster_of(ports.events) as hub:
-        listener = EventSubscriber(hub, filter, cursor)
+    async with broadcaster_of(ports.events) as broadcaster:
+        listener = EventSubscriber(broadcaster, filter, cursor)
         while True:
             yield await listener.next()
 
@@ -301,4 +303,4 @@ async def _is_over(ports: Ports, run: Run) -> bool:
     if run.status is RunStatus.RUNNING:
         return False
     ends = EventFilter(run.tenant, run=run.id, types=_ENDS)
-    return not run.kept or bool(await ports.events.after(None, ends, limit=1))
+    return not run.snapshot_kept or bool(await ports.events.after(None, ends, limit=1))

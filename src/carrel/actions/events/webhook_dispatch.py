@@ -49,10 +49,10 @@ async def run_dispatch(
     ports: Ports, stop: asyncio.Event, *, backoff: tuple[int, ...] = BACKOFF
 ) -> None:
     """Turn events into deliveries and post them until told to stop, whatever goes wrong."""
-    async with _courier(ports, backoff) as courier:
+    async with _courier(ports, backoff) as worker:
         await asyncio.gather(
-            _go_on(stop, lambda: _tell(ports, stop, courier)),
-            _go_on(stop, lambda: courier.carry(stop)),
+            _go_on(stop, lambda: _tell(ports, stop, worker)),
+            _go_on(stop, lambda: worker.carry(stop)),
         )
 
 
@@ -78,16 +78,16 @@ async def _first(seconds: float, *waits: Coroutine[Any, Any, Any]) -> None:
         await asyncio.wait(tasks)
 
 
-async def _tell(ports: Ports, stop: asyncio.Event, courier: DeliveryWorker) -> None:
+async def _tell(ports: Ports, stop: asyncio.Event, worker: DeliveryWorker) -> None:
     while not stop.is_set():
         if await webhooks.has_no_webhooks(ports):
             await _first(_IDLE, stop.wait())
             continue
         told = await fan_out(ports)
         if not told:
-            await _first(_IDLE, stop.wait(), ports.events.wake(_IDLE))
+            await _first(_IDLE, stop.wait(), ports.events.wait_for_new(_IDLE))
         else:
-            courier.call()
+            worker.call()
             if told < _PAGE:
                 await _first(_GATHER, stop.wait())
 
@@ -97,7 +97,7 @@ async def fan_out(ports: Ports) -> int:
 
     Where nobody ever did, it begins with what happens from now on.
     """
-    mark = await ports.deliveries.mark()
+    mark = await ports.deliveries.cursor()
     if mark is None:
         mark = await ports.events.latest()
         await ports.deliveries.enqueue(None, mark, ())
@@ -120,7 +120,7 @@ async def fan_out(ports: Ports) -> int:
 def _delivery(ports: Ports, event: Event, webhook: Record) -> Delivery:
     now = ports.clock.now()
     return Delivery(
-        id=ports.clock.fresh("msg"),
+        id=ports.clock.new_id("msg"),
         tenant=webhook.tenant,
         webhook=webhook.id,
         type=event.type,
@@ -147,11 +147,11 @@ def _when(at: TimestampMs) -> str:
 
 @asynccontextmanager
 async def _courier(ports: Ports, backoff: tuple[int, ...]) -> AsyncIterator[DeliveryWorker]:
-    courier = DeliveryWorker(ports, backoff)
+    worker = DeliveryWorker(ports, backoff)
     try:
-        yield courier
+        yield worker
     finally:
-        await courier.finish()
+        await worker.finish()
 
 
 class DeliveryWorker:
@@ -179,7 +179,7 @@ class DeliveryWorker:
         if not free:
             return 0
         now = self._ports.clock.now()
-        taken = await self._ports.deliveries.due(now, now + LEASE, free)
+        taken = await self._ports.deliveries.lease_due(now, now + LEASE, free)
         for delivery in taken:
             task = asyncio.create_task(self._deliver(delivery))
             self._busy.add(task)
@@ -206,7 +206,7 @@ class DeliveryWorker:
             settled = after(delivery, posted, self._ports.clock.now(), self._backoff)
             if lost:
                 settled = replace(settled, state=DeliveryState.FAILED)
-            await self._ports.deliveries.settle([(settled, DeliveryAttempt(at, posted))])
+            await self._ports.deliveries.record_attempts([(settled, DeliveryAttempt(at, posted))])
         except Exception as problem:
             kind = type(problem).__name__
             _log.warning("a delivery is held up", delivery=delivery.id, error=kind)
@@ -226,4 +226,6 @@ class DeliveryWorker:
             **signed(secret, delivery.id, at, delivery.body),
             "content-type": "application/json",
         }
-        return await self._ports.post.send(webhook.body["url"], headers, delivery.body), False
+        return await self._ports.webhook_sender.send(
+            webhook.body["url"], headers, delivery.body
+        ), False

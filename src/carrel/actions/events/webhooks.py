@@ -59,7 +59,7 @@ async def create(
     _unconfined(actor)
     body = {"url": await _address(ports, url), "events": _events(events), "active": True}
     secret = secret or _fresh_secret(ports)
-    id = ports.clock.fresh("whk")
+    id = ports.clock.new_id("whk")
     sealed = ports.vault.seal(_secret(secret), _context(actor.tenant, id))
     change = RecordChange(
         actor.tenant, RecordType.WEBHOOK, id, {**body, "sealed": sealed}, expected=0
@@ -105,9 +105,9 @@ async def change(
 
     async def attempt() -> Record:
         was = await get(ports, actor, id)
-        wanted = RecordChange(was.tenant, was.noun, was.id, {**was.body, **given}, was.revision)
-        why = "change a webhook"
-        at = await commit_changes(ports, actor.name, why, [wanted], receipt=receipt)
+        wanted = RecordChange(was.tenant, was.type, was.id, {**was.body, **given}, was.revision)
+        reason = "change a webhook"
+        at = await commit_changes(ports, actor.name, reason, [wanted], receipt=receipt)
         return record_after(wanted, at, was)
 
     return await retry_while_busy(attempt)
@@ -118,7 +118,7 @@ async def delete(
 ) -> None:
     async def attempt() -> None:
         was = await get(ports, actor, id)
-        gone = RecordChange(was.tenant, was.noun, was.id, None, was.revision)
+        gone = RecordChange(was.tenant, was.type, was.id, None, was.revision)
         await commit_changes(ports, actor.name, "remove a webhook", [gone], receipt=receipt)
 
     await retry_while_busy(attempt)
@@ -156,7 +156,7 @@ async def has_no_webhooks(ports: Ports) -> bool:
 
     How far is asked first: a webhook that comes meanwhile hears of all that happens after it.
     """
-    mark, latest = await ports.deliveries.mark(), await ports.events.latest()
+    mark, latest = await ports.deliveries.cursor(), await ports.events.latest()
     if await ports.records.list("", RecordType.WEBHOOK, limit=1):
         return False
     if latest != mark:
@@ -167,11 +167,11 @@ async def has_no_webhooks(ports: Ports) -> bool:
 async def active_webhooks(ports: Ports, tenant: str) -> tuple[Record, ...]:
     """The tenant's active webhooks, asked for once for as long as no record changes."""
     revision = await ports.records.revision()
-    found: tuple[Record, ...] | None = ports.memo.find(revision, ("webhooks", tenant))
+    found: tuple[Record, ...] | None = ports.record_cache.get(revision, ("webhooks", tenant))
     if found is None:
         known = [record async for record in iter_records(ports, tenant, RecordType.WEBHOOK)]
         found = tuple(record for record in known if record.body["active"])
-        ports.memo.keep(revision, ("webhooks", tenant), found)
+        ports.record_cache.put(revision, ("webhooks", tenant), found)
     return found
 
 
@@ -190,14 +190,14 @@ def _context(tenant: str, id: str) -> str:
 
 def _unconfined(actor: Actor) -> None:
     """A webhook hears of the whole tenant, so those who see only a part of it have none."""
-    if actor.bound:
+    if actor.is_confined:
         raise Forbidden("a credential that is confined to one workspace has no webhooks")
 
 
 async def _address(ports: Ports, url: str) -> str:
     if not _URL.fullmatch(url):
         raise ValidationError(f"url is an http or https URL of at most {LONGEST_URL} characters")
-    if reason := await ports.post.refuses(url):
+    if reason := await ports.webhook_sender.refusal_reason(url):
         raise ValidationError(f"nothing is posted to this url: {reason}")
     return url
 
@@ -210,7 +210,7 @@ def _events(names: Sequence[str]) -> list[str]:
 
 
 def _fresh_secret(ports: Ports) -> str:
-    chance = hashlib.sha256(ports.clock.token("whsec").encode()).digest()
+    chance = hashlib.sha256(ports.clock.new_token("whsec").encode()).digest()
     return PREFIX + base64.b64encode(chance).decode()
 
 

@@ -30,14 +30,14 @@ async def render(ports: Ports, stack: Stack, path: Path, draft: bytes) -> Render
     file could have.
     """
     own = stack[0]
-    lineage = await load_agent_layers(ports, own.tenant, own.name)
+    agent_layers = await load_agent_layers(ports, own.tenant, own.name)
     rules = await load_rules(ports, own.tenant)
-    file_class = rules.policy.classes.admit(path)
+    file_class = rules.policy.classes.check_path(path)
     rules.policy.limits_of(own).admit(len(draft))
     stored = rules.redactor.redact(draft).content
     if file_class is FileClass.PINNED:
         return RenderedDraft(stored, {})
-    variables = lineage.eye.variables
+    variables = agent_layers.eye.variables
     tokens = dict.fromkeys(piece.token for piece in split(stored) if piece.token)
     filled = {token: variables.shown[token] for token in tokens}
     return RenderedDraft(render_bytes(stored, variables), filled)

@@ -66,10 +66,10 @@ class WriteOptions(Struct, frozen=True, gc=False):
 
     condition: WriteCondition = UNCONDITIONAL
     type: str | None = None
-    why: str = ""
+    reason: str = ""
     run: str | None = None
-    receipt: IdempotencyKey | None = None
-    accepted: bool = False
+    idempotency_key: IdempotencyKey | None = None
+    accept_template_update: bool = False
     """The writer knows that the file is pinned, and wants an override all the same."""
 
 
@@ -92,18 +92,18 @@ class FileWriter(Struct, frozen=True, gc=False):
         if self.intent.type is not None and not _TYPE.fullmatch(self.intent.type):
             raise ValidationError("contentType is not a media type")
         if self.intent.run is not None:
-            await self._in_run(self.intent.run)
+            await self._check_run(self.intent.run)
         tenant = self.actor.tenant
         rules = cached_rules(self.ports, tenant) or await load_rules(self.ports, tenant)
         for attempt in range(_ATTEMPTS):
             try:
-                redacted = self._admitted(rules, content)
+                redacted = self._check_and_redact(rules, content)
             except Refusal:
                 redacted = None
             # Bytes that go out before the commit do so under the rules of the moment.
             if redacted is None or len(redacted.content) > self.ports.blobs.inline:
                 rules = await load_rules(self.ports, tenant)
-                redacted = self._admitted(rules, content)
+                redacted = self._check_and_redact(rules, content)
             written = await self._put(rules, redacted, first=not attempt)
             if written is not None:
                 return written
@@ -112,18 +112,22 @@ class FileWriter(Struct, frozen=True, gc=False):
 
     async def delete(self) -> Head:
         if self.intent.run is not None:
-            await self._in_run(self.intent.run)
+            await self._check_run(self.intent.run)
         for _ in range(_ATTEMPTS):
             rules = await load_rules(self.ports, self.actor.tenant)
             self._may_write(rules)
             layers, condition = await self._read(), self.intent.condition
-            eye = await self._eye(rules) if self.stack[0].kind is ScopeKind.AGENT else None
-            if eye is None:
+            render_context = (
+                await self._render_context(rules) if self.stack[0].kind is ScopeKind.AGENT else None
+            )
+            if render_context is None:
                 decided = edit.delete(layers, self.path, condition)
             else:
-                decided = agent_files.delete(layers, self.path, eye, condition)
+                decided = agent_files.delete(layers, self.path, render_context, condition)
                 bare = (replace(layers[0], heads={}), *layers[1:])
-                await self._keeps_its_name(eye, layers, await self._served(eye, bare))
+                await self._check_name_unchanged(
+                    render_context, layers, await self._rendered(render_context, bare)
+                )
             head = await self._commit(rules, decided, f"delete {self.path.text}")
             if head is not None:
                 return head
@@ -136,9 +140,12 @@ class FileWriter(Struct, frozen=True, gc=False):
         stack, path, condition = self.stack, self.path, self.intent.condition
         type, kind = self.intent.type or MARKDOWN, stack[0].kind
         [blob] = await self.ports.blobs.put((redacted.content,))
-        if kind is ScopeKind.AGENT and (eye := await self._eye(rules)) is not None:
-            wanted = NewContent(blob, type, self.intent.accepted)
-            return await self._put_over(rules, redacted, wanted, eye)
+        if (
+            kind is ScopeKind.AGENT
+            and (render_context := await self._render_context(rules)) is not None
+        ):
+            wanted = NewContent(blob, type, self.intent.accept_template_update)
+            return await self._put_override(rules, redacted, wanted, render_context)
         decided = None
         if first and len(stack) == 1:
             decided = edit.put_without_read(stack[0], path, blob, condition, type)
@@ -149,34 +156,42 @@ class FileWriter(Struct, frozen=True, gc=False):
             return None
         file = file_from_head(stack, head)
         if kind is ScopeKind.TEMPLATE or kind is ScopeKind.DEFAULTS:
-            file = replace(file, file_class=rules.policy.classes.of(path))
+            file = replace(file, file_class=rules.policy.classes.class_of(path))
         return WriteResult(file, redacted.content, redacted)
 
-    async def _put_over(
-        self, rules: TenantRules, redacted: RedactionResult, wanted: NewContent, eye: RenderContext
+    async def _put_override(
+        self,
+        rules: TenantRules,
+        redacted: RedactionResult,
+        wanted: NewContent,
+        render_context: RenderContext,
     ) -> WriteResult | None:
         """The same for an agent's own file, which may end in having none of its own."""
         layers = await self._read()
-        decided = agent_files.put(layers, self.path, wanted, eye, self.intent.condition)
-        await self._keeps_its_name(eye, layers, render_bytes(redacted.content, eye.variables))
+        decided = agent_files.put(layers, self.path, wanted, render_context, self.intent.condition)
+        await self._check_name_unchanged(
+            render_context, layers, render_bytes(redacted.content, render_context.variables)
+        )
         if decided is not None:
             head = await self._commit(rules, decided, f"put {self.path.text}")
             if head is None:
                 return None
             layers = (replace(layers[0], heads={self.path: head}), *layers[1:])
-        shown = eye.shown(self.path, layers)
+        shown = render_context.resolve(self.path, layers)
         assert shown is not None
         return WriteResult(shown, redacted.content, redacted)
 
-    async def _keeps_its_name(self, eye: RenderContext, layers: Layers, after: bytes) -> None:
+    async def _check_name_unchanged(
+        self, render_context: RenderContext, layers: Layers, after: bytes
+    ) -> None:
         """What an agent is called is for people to say. Raises Forbidden."""
         if self.actor.kind is not CredentialKind.AGENT or self.path != IDENTITY:
             return
-        if names_in(await self._served(eye, layers)) != names_in(after):
+        if names_in(await self._rendered(render_context, layers)) != names_in(after):
             raise Forbidden("an agent may change its IDENTITY.md, but not its name")
 
-    async def _served(self, eye: RenderContext, layers: Layers) -> bytes:
-        shown = eye.shown(self.path, layers)
+    async def _rendered(self, render_context: RenderContext, layers: Layers) -> bytes:
+        shown = render_context.resolve(self.path, layers)
         if shown is None:
             return b""
         content = (await self.ports.blobs.get([shown.blob]))[shown.blob.digest]
@@ -185,12 +200,16 @@ class FileWriter(Struct, frozen=True, gc=False):
     async def _read(self) -> Layers:
         return await self.ports.trees.read(self.stack, (self.path,))
 
-    async def _eye(self, rules: TenantRules) -> RenderContext | None:
+    async def _render_context(self, rules: TenantRules) -> RenderContext | None:
         """With the classes that the commit will insist on."""
-        eye = await render_context_of(self.ports, self.stack)
-        return None if eye is None else replace(eye, classes=rules.policy.classes)
+        render_context = await render_context_of(self.ports, self.stack)
+        return (
+            None
+            if render_context is None
+            else replace(render_context, classes=rules.policy.classes)
+        )
 
-    def _admitted(self, rules: TenantRules, content: bytes) -> RedactionResult:
+    def _check_and_redact(self, rules: TenantRules, content: bytes) -> RedactionResult:
         """What may be stored of it. Raises Forbidden, TooLarge or Malformed."""
         self._may_write(rules)
         rules.policy.limits_of(self.stack[0]).admit(len(content))
@@ -203,36 +222,36 @@ class FileWriter(Struct, frozen=True, gc=False):
     def _may_write(self, rules: TenantRules) -> None:
         own = self.stack[0]
         if own.kind is not ScopeKind.WORKSPACE:
-            rules.policy.classes.admit(self.path)
+            rules.policy.classes.check_path(self.path)
         if own.kind is not ScopeKind.AGENT:
             return
         may_write(self.actor, own, self.path, rules.policy.agent_writable)
-        pinned = rules.policy.classes.of(self.path) is FileClass.PINNED
+        pinned = rules.policy.classes.class_of(self.path) is FileClass.PINNED
         if self.actor.kind is CredentialKind.AGENT and pinned:
             raise Forbidden(f"{self.path} is pinned: no agent overrides its own guardrails")
 
-    async def _commit(self, rules: TenantRules, decided: PlannedWrite, why: str) -> Head | None:
+    async def _commit(self, rules: TenantRules, decided: PlannedWrite, reason: str) -> Head | None:
         """The head that the edit became, or None when it must be decided again."""
         scope, intent = decided.write.scope, self.intent
         limits = rules.policy.limits_of(scope)
-        if intent.why:
-            why = rules.redactor.redact(intent.why.encode()).content.decode()
-        shelves = rules.shelves
+        if intent.reason:
+            reason = rules.redactor.redact(intent.reason.encode()).content.decode()
+        collection_revisions = rules.shelves
         if is_described(scope):
-            shelves = (*shelves, *await standing(self.ports, scope))
+            collection_revisions = (*collection_revisions, *await standing(self.ports, scope))
         commit = Commit(
             writes=(decided.write,),
-            by=self.actor.name,
-            why=why,
+            author=self.actor.name,
+            reason=reason,
             at=self.ports.clock.now(),
             expects=decided.expects,
-            shelves=shelves,
-            rooms=decided.rooms,
+            collection_revisions=collection_revisions,
+            path_checks=decided.rooms,
             quotas=(limits.quota(scope),) if decided.write.entry else (),
-            keep=limits.max_versions,
+            max_versions=limits.max_versions,
             run=intent.run,
-            about=() if scope.kind is not ScopeKind.AGENT else self._audited(rules),
-            receipt=intent.receipt,
+            audit_subjects=() if scope.kind is not ScopeKind.AGENT else self._audit_subjects(rules),
+            idempotency_key=intent.idempotency_key,
         )
         [outcome] = await self.ports.trees.commit((commit,))
         match outcome:
@@ -245,17 +264,17 @@ class FileWriter(Struct, frozen=True, gc=False):
             case ExpectationFailed():
                 return None
 
-    def _audited(self, rules: TenantRules) -> tuple[str, ...]:
+    def _audit_subjects(self, rules: TenantRules) -> tuple[str, ...]:
         """What the audit names: overriding a guardrail and taking that back is for it to tell."""
         own = self.stack[0]
         if (
             own.kind is not ScopeKind.AGENT
-            or rules.policy.classes.of(self.path) is not FileClass.PINNED
+            or rules.policy.classes.class_of(self.path) is not FileClass.PINNED
         ):
             return ()
         return (f"{RecordType.AGENT}/{own.name}",)
 
-    async def _in_run(self, id: str) -> None:
+    async def _check_run(self, id: str) -> None:
         """A write may name the run it belongs to: one of this workspace that has not ended.
 
         In a workspace that agents share it is one of an agent.

@@ -49,15 +49,15 @@ async def find_file(ports: Ports, stack: Stack, path: Path) -> File:
     if stack[0].kind is ScopeKind.WORKSPACE:
         return file
     classes = await classes_of(ports, stack)
-    return file if classes is None else replace(file, file_class=classes.of(path))
+    return file if classes is None else replace(file, file_class=classes.class_of(path))
 
 
 async def _shown(ports: Ports, stack: Stack, path: Path, layers: Layers) -> File | None:
     """The same with an agent's eyes."""
-    eye = (await load_agent_layers(ports, stack[0].tenant, stack[0].name)).eye
-    file = eye.shown(path, layers)
+    render_context = (await load_agent_layers(ports, stack[0].tenant, stack[0].name)).eye
+    file = render_context.resolve(path, layers)
     if file is None:  # It may have become pinned in between, and so be there.
-        file = eye.shown(path, await ports.trees.read(stack, (path,)))
+        file = render_context.resolve(path, await ports.trees.read(stack, (path,)))
     return file
 
 
@@ -153,9 +153,9 @@ class WorkspaceView(Struct, frozen=True):
         """None for a workspace that is not an agent's, or has something of its own."""
         if self.lineage is None:
             return None
-        eye = self.lineage.eye
-        files = eye.alike(self.layers)
-        return None if files is None else InheritedFiles(files, eye.variables)
+        render_context = self.lineage.eye
+        files = render_context.inherited_files(self.layers)
+        return None if files is None else InheritedFiles(files, render_context.variables)
 
     def is_seen_as(self, other: WorkspaceView) -> bool:
         """Whether nothing has changed that decides how the files are seen."""
@@ -179,16 +179,16 @@ async def load_view(ports: Ports, stack: Stack, prefix: str = "") -> WorkspaceVi
 async def _view(ports: Ports, stack: Stack, layers: Layers) -> WorkspaceView:
     own = stack[0]
     is_agent = own.kind is ScopeKind.AGENT
-    lineage = await load_agent_layers(ports, own.tenant, own.name) if is_agent else None
-    return WorkspaceView(stack, layers, lineage, await classes_of(ports, stack))
+    agent_layers = await load_agent_layers(ports, own.tenant, own.name) if is_agent else None
+    return WorkspaceView(stack, layers, agent_layers, await classes_of(ports, stack))
 
 
 async def list_files(
-    ports: Ports, stack: Stack, prefix: str = "", eye: RenderContext | None = None
+    ports: Ports, stack: Stack, prefix: str = "", render_context: RenderContext | None = None
 ) -> Workspace:
     """Everything that a workspace shows, in order of path; with other eyes where they are given."""
-    if eye is not None:
-        return eye.compose(await ports.trees.read(stack, prefix=prefix))
+    if render_context is not None:
+        return render_context.compose(await ports.trees.read(stack, prefix=prefix))
     return (await load_view(ports, stack, prefix)).workspace
 
 
@@ -220,6 +220,6 @@ async def restore(
 ) -> WriteResult:
     """Make an earlier version the newest again: a new version with the old content."""
     file, content = await read_version(ports, stack, path, number)
-    why = intent.why or f"restore {path} to version {number}"
-    again = replace(intent, type=file.entry.type, why=why)
+    reason = intent.reason or f"restore {path} to version {number}"
+    again = replace(intent, type=file.entry.type, reason=reason)
     return await put(ports, stack, path, content, actor, again)

@@ -85,11 +85,13 @@ class Explanation:
 async def explain(ports: Ports, stack: Stack, path: Path) -> Explanation:
     """What every layer says of a path, and why the one that is shown won."""
     layers = await ports.trees.read(stack, (path,))
-    eye = await render_context_of(ports, stack)
+    render_context = await render_context_of(ports, stack)
     heard = [tree for tree in layers if tree.scope.kind is not ScopeKind.PINS or path in tree.heads]
     said = tuple(LayerEntry(tree.scope, tree.heads.get(path)) for tree in heard)
-    winner = resolve(path, layers) if eye is None else eye.shown(path, layers)
-    if eye is not None and eye.classes.of(path) is not FileClass.LIVE:
+    winner = (
+        resolve(path, layers) if render_context is None else render_context.resolve(path, layers)
+    )
+    if render_context is not None and render_context.classes.class_of(path) is not FileClass.LIVE:
         return Explanation(said, winner, agent_files.explain_resolution(path, layers, winner))
     return Explanation(said, winner, _nearest(agent_files.layers_without_pins(layers), winner))
 

@@ -49,7 +49,7 @@ async def read_stored(ports: Ports, file: File) -> bytes:
 
 
 async def rewrite(
-    ports: Ports, actor: Actor, stack: Stack, path: Path, change: Rewrite, why: str
+    ports: Ports, actor: Actor, stack: Stack, path: Path, change: Rewrite, reason: str
 ) -> RewriteOutcome:
     """One conditional commit, decided again while others are quicker; none where nothing changes.
 
@@ -66,14 +66,14 @@ async def rewrite(
         if rules.redactor.redact(after).content == before:
             return RewriteOutcome.SAME
         try:
-            await files.put(ports, stack, path, after, actor, _intent(file, why))
+            await files.put(ports, stack, path, after, actor, _intent(file, reason))
         except WorkspaceConflict:
             continue
         return RewriteOutcome.CHANGED
     raise Busy(f"{path} is being written by many others")
 
 
-def _intent(file: File | None, why: str) -> WriteOptions:
+def _intent(file: File | None, reason: str) -> WriteOptions:
     if file is None:
-        return WriteOptions(WriteCondition(absent=True), why=why)
-    return WriteOptions(WriteCondition(frozenset({file.etag})), file.entry.type, why)
+        return WriteOptions(WriteCondition(absent=True), reason=reason)
+    return WriteOptions(WriteCondition(frozenset({file.etag})), file.entry.type, reason)

@@ -49,7 +49,7 @@ async def mark(ports: Ports, actor: Actor, scope: Scope, note: str) -> tuple[Che
         "note": said,
     }
     change = RecordChange(
-        scope.tenant, RecordType.CHECKPOINT, id, body, expected=0, links=(_of_agent(scope),)
+        scope.tenant, RecordType.CHECKPOINT, id, body, expected=0, index_keys=(_of_agent(scope),)
     )
     try:
         await commit_changes(ports, actor.name, "mark a checkpoint", [change])

@@ -88,7 +88,7 @@ async def checkpoint(
     ports: Ports, actor: Actor, name: str, note: str = "manual"
 ) -> CheckpointResult:
     """Mark where an agent's files are now, so that it can be found again. Raises Missing."""
-    actor.must(Permission.WORKSPACE_WRITE)
+    actor.require(Permission.WORKSPACE_WRITE)
     scope, repositories = await _found(ports, actor, name)
     if (await ports.trees.revisions([scope]))[0] == 0:
         return CheckpointResult("", "", skipped=True, reason="nothing has been written yet")
@@ -116,7 +116,7 @@ async def packed(ports: Ports, actor: Actor, name: str, request: bytes) -> Async
 
 
 async def _found(ports: Ports, actor: Actor, name: str) -> tuple[Scope, Repositories]:
-    actor.must(Permission.WORKSPACE_READ)
+    actor.require(Permission.WORKSPACE_READ)
     scope = (await stacks.agent_stack(ports, actor, name))[0]
     if not keeps_all((await agents.get(ports, actor, scope.name)).body):
         raise NotFound(f"the agent {name} keeps no history in git")

@@ -57,7 +57,7 @@ async def project(
 ) -> ProjectionResult:
     """Bring a repository that is held up to date. Raises Corrupt for bytes that are damaged."""
     rules = await load_rules(ports, scope.tenant)
-    since = await ports.trees.unbroken(scope)
+    since = await ports.trees.complete_since(scope)
     key = _key(rules, since)
     projector = GitProjector(ports, repository, scope, rules, since)
     anew = anew or await repository.key() != key or not await projector.resume()
@@ -273,7 +273,11 @@ async def _said(
 
 def _key(rules: TenantRules, since: int) -> str:
     """What a repository was made by: where any of it has changed it is made anew."""
-    secrets = [shelf.revision for shelf in rules.shelves if shelf.noun is RecordType.SECRET]
+    secrets = [
+        collection_revision.revision
+        for collection_revision in rules.shelves
+        if collection_revision.type is RecordType.SECRET
+    ]
     return json.dumps([VERSION, since, *secrets, rules.policy.redaction])
 
 

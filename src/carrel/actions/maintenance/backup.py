@@ -54,7 +54,7 @@ async def take(
     """
     _must_be_new(file)
     with _aside(file) as (aside, opened), closing(ArchiveWriter(opened)) as packing:
-        async with upkeep.frozen() as frozen:
+        async with upkeep.snapshot() as frozen:
             outside = await _pack_tables(packing, frozen, ProgressCounter(watch, "writing rows"))
         await _pack_objects(packing, outside, objects, ProgressCounter(watch, "writing objects"))
         manifest = packing.finish(VERSION, now, await upkeep.migrations(), vault_key)
@@ -191,7 +191,7 @@ def _digest(row: Sequence[Any]) -> Digest:
 
 
 async def _must_be_empty(upkeep: StoreMaintenance) -> None:
-    async with upkeep.frozen() as frozen:
+    async with upkeep.snapshot() as frozen:
         if await frozen.count("scope") or await frozen.count("record"):
             raise Conflict("the store is not empty; a backup is restored into an empty one")
 

@@ -38,7 +38,7 @@ async def examine(
 
     What is younger than ``grace`` milliseconds may be on its way, and is nothing to wonder about.
     """
-    async with upkeep.frozen() as frozen:
+    async with upkeep.snapshot() as frozen:
         examination = await check_rows(frozen, now, grace, ProgressCounter(watch, "examining rows"))
     findings = examination.finish()
     get = objects.get if objects else _nowhere
@@ -129,7 +129,7 @@ async def _collect_objects(
     """What is referred to is asked last: all that was put by then, and committed, is among it."""
     trashed = [found async for found in objects.trash()]
     old = [digest async for digest, _, at in objects.each() if at < before]
-    kept = await upkeep.referred()
+    kept = await upkeep.referenced_digests()
     back = [digest for digest, _ in trashed if digest in kept]
     gone = [digest for digest, at in trashed if at < before]
     discarded = [digest for digest in old if digest not in kept]

@@ -41,7 +41,7 @@ def plan_promotion(
     """The files as they become, and what the ledger has of it."""
     tenant, agent, at = files.own.tenant, dream.agent, dream.started
     after = dream.after if dream.after is not None else files.memory
-    after = None if after is None else rules.redacted(after)
+    after = None if after is None else rules.redact_text(after)
     fallen = {one.memory for one in missing(after or "", [standing_of(one) for one in ledger])}
     fallen |= set(dream.evicted)
     stood = {
@@ -71,9 +71,9 @@ def dream_record(tenant: str, dream: Dream) -> RecordChange:
     return dream_change(tenant, told, 0)
 
 
-def next_schedule(night: DreamInputs, dream: Dream) -> RecordChange:
-    rest = DreamSchedule(last=night.at, dream=dream.id)
-    return rest_change(night.own.tenant, night.own.name, rest, night.rest)
+def next_schedule(inputs: DreamInputs, dream: Dream) -> RecordChange:
+    rest = DreamSchedule(last=inputs.at, dream=dream.id)
+    return rest_change(inputs.own.tenant, inputs.own.name, rest, inputs.schedule)
 
 
 async def oldest(ports: Ports, own: Scope) -> list[RecordChange]:
@@ -83,13 +83,13 @@ async def oldest(ports: Ports, own: Scope) -> list[RecordChange]:
     )
     ended = [one for one in found if one.body.get("status") != DreamStatus.PROPOSED]
     gone = ended[: max(0, len(found) + 1 - MOST_KEPT)]
-    return [RecordChange(one.tenant, one.noun, one.id, None, one.revision) for one in gone]
+    return [RecordChange(one.tenant, one.type, one.id, None, one.revision) for one in gone]
 
 
 def close_proposal(
     record: Record,
     status: DreamStatus,
-    by: str | None = None,
+    author: str | None = None,
     at: TimestampMs | None = None,
     reason: str = "",
 ) -> RecordChange:
@@ -102,7 +102,7 @@ def close_proposal(
         promoted=bare,
         after=None,
         answered=at,
-        answered_by=by,
+        answered_by=author,
         reason=reason,
     )
     return dream_change(record.tenant, answered, record.revision)

@@ -47,7 +47,7 @@ class DreamInputs:
     """The promotions whose lines stand in MEMORY.md, as far as the ledger knows."""
     waiting: Sequence[Record]
     """What was proposed and is not answered yet."""
-    rest: Record | None
+    schedule: Record | None
 
     @property
     def gone(self) -> list[str]:
@@ -70,7 +70,7 @@ class DreamDecision:
 async def load_dream_inputs(ports: Ports, own: Scope, rules: TenantRules) -> DreamInputs:
     """Everything as it is now. Raises Missing where there is no such agent any more."""
     tenant, agent = own.tenant, own.name
-    lineage = await load_agent_layers(ports, tenant, agent)
+    agent_layers = await load_agent_layers(ports, tenant, agent)
     [rest] = await ports.records.get(tenant, RecordType.DREAM, [agent])
     files = await memory_files.read(ports, tenant, agent, rules)
     tallies = await ports.recalls.tallies(tenant, agent, limit=MOST_CONSIDERED)
@@ -81,49 +81,49 @@ async def load_dream_inputs(ports: Ports, own: Scope, rules: TenantRules) -> Dre
     return DreamInputs(
         own,
         ports.clock.now(),
-        config_of(lineage.agent.body.get("config") or {}).dreaming,
+        config_of(agent_layers.agent.body.get("config") or {}).dreaming,
         files,
         tallies,
         {id: record for id, record in memories.items() if record.body["agentId"] == agent},
         [id for id in ids if id in promotions],
-        [as_written(record, rules.redacted) async for record in ledger],
+        [as_written(record, rules.redact_text) async for record in ledger],
         await ports.records.list(tenant, RecordType.DREAM, link=proposed(agent)),
         rest,
     )
 
 
 async def _records(
-    ports: Ports, tenant: str, noun: RecordType, ids: Sequence[str]
+    ports: Ports, tenant: str, record_type: RecordType, ids: Sequence[str]
 ) -> Mapping[str, Record]:
     found: dict[str, Record] = {}
     for start in range(0, len(ids), _AT_ONCE):
-        some = await ports.records.get(tenant, noun, ids[start : start + _AT_ONCE])
+        some = await ports.records.get(tenant, record_type, ids[start : start + _AT_ONCE])
         found |= {record.id: record for record in some if record}
     return found
 
 
-def decide(night: DreamInputs, rules: TenantRules) -> DreamDecision:
+def decide(inputs: DreamInputs, rules: TenantRules) -> DreamDecision:
     """What is promoted and what is not, and why.
 
     What is written is redacted anew: a secret may have become one since it was remembered.
     """
-    settings, before = night.settings, set(night.promoted)
+    settings, before = inputs.settings, set(inputs.promoted)
     candidates = [
-        _candidate(tally, night.memories[tally.memory])
-        for tally in night.tallies
-        if tally.memory in night.memories and tally.memory not in before
+        _candidate(tally, inputs.memories[tally.memory])
+        for tally in inputs.tallies
+        if tally.memory in inputs.memories and tally.memory not in before
     ]
-    good, rejected = weighed(candidates, settings, night.at)
-    ledger = [standing_of(record) for record in night.standing]
-    memory = None if night.files.memory is None else rules.redacted(night.files.memory)
+    good, rejected = weighed(candidates, settings, inputs.at)
+    ledger = [standing_of(record) for record in inputs.standing]
+    memory = None if inputs.files.memory is None else rules.redact_text(inputs.files.memory)
     lost = missing(memory or "", ledger)
     made = written(
         memory,
         [one for one in ledger if one not in lost],
         good,
-        night.at,
+        inputs.at,
         (settings.max_promotions_per_sweep, settings.max_chars),
-        rules.redacted,
+        rules.redact_text,
     )
     every = best_first([*rejected, *made.rejected])
     return DreamDecision(len(candidates), made, every, counted(every))

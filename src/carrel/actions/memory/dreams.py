@@ -63,46 +63,48 @@ async def sweep(
     """
     [own, *_] = await stacks.agent_stack(ports, actor, agent)
     may_remember(actor, own)
-    id = "" if dry_run else ports.clock.fresh("drm")
+    id = "" if dry_run else ports.clock.new_id("drm")
 
     async def attempt() -> tuple[DreamReport, DreamInputs]:
         rules = await load_rules(ports, own.tenant)
-        night = await load_dream_inputs(ports, own, rules)
-        dream, after = _dreamed(id, actor.name, night, rules)
-        before = night.files.memory
-        report = DreamReport(dream, night.contents, _diff(before, after), dry_run)
+        inputs = await load_dream_inputs(ports, own, rules)
+        dream, after = _dreamed(id, actor.name, inputs, rules)
+        before = inputs.files.memory
+        report = DreamReport(dream, inputs.contents, _diff(before, after), dry_run)
         if not dry_run:
             land = _propose if dream.status is DreamStatus.PROPOSED else _land
-            await land(ports, rules, night, dream, receipt)
-        return report, night
+            await land(ports, rules, inputs, dream, receipt)
+        return report, inputs
 
-    report, night = await retry_while_busy(attempt)
+    report, inputs = await retry_while_busy(attempt)
     if not dry_run:
-        await _prune(ports, own, night, report.dream)
+        await _prune(ports, own, inputs, report.dream)
     return report
 
 
-def _dreamed(id: str, by: str, night: DreamInputs, rules: TenantRules) -> tuple[Dream, str | None]:
+def _dreamed(
+    id: str, author: str, inputs: DreamInputs, rules: TenantRules
+) -> tuple[Dream, str | None]:
     """The dream, with all that it would write, and MEMORY.md as it would become."""
-    found = decide(night, rules)
-    after = found.written.text if found.written.promoted else night.files.memory
+    found = decide(inputs, rules)
+    after = found.written.text if found.written.promoted else inputs.files.memory
     if after is not None:
-        after = rules.redacted(after)
+        after = rules.redact_text(after)
     dream = Dream(
         id,
-        night.own.name,
-        by,
-        night.at,
+        inputs.own.name,
+        author,
+        inputs.at,
         DreamStatus.PROPOSED
-        if night.settings.review and found.written.promoted
+        if inputs.settings.review and found.written.promoted
         else DreamStatus.DONE,
         candidates=found.candidates,
-        skipped=len(night.promoted),
+        skipped=len(inputs.promoted),
         promoted=found.written.promoted,
         rejected=tuple(found.rejected),
         reasons=found.reasons,
         evicted=tuple(one.memory for one in found.written.evicted),
-        seen=night.files.seen,
+        seen=inputs.files.seen,
         after=after if found.written.promoted else None,
     )
     return dream, after
@@ -116,44 +118,44 @@ def _diff(before: str | None, after: str | None) -> str:
 async def _land(
     ports: Ports,
     rules: TenantRules,
-    night: DreamInputs,
+    inputs: DreamInputs,
     dream: Dream,
     receipt: IdempotencyKey | None,
 ) -> None:
-    wanted, changes = plan_promotion(night.files, rules, night.standing, dream, night.memories)
-    changes += [dream_record(night.own.tenant, dream), next_schedule(night, dream)]
-    changes += await oldest(ports, night.own)
-    drafts = await memory_files.changed_files(ports, rules, night.files, wanted)
-    by, why = dream.by, f"dream: {len(dream.promoted)} promoted"
+    wanted, changes = plan_promotion(inputs.files, rules, inputs.standing, dream, inputs.memories)
+    changes += [dream_record(inputs.own.tenant, dream), next_schedule(inputs, dream)]
+    changes += await oldest(ports, inputs.own)
+    drafts = await memory_files.changed_files(ports, rules, inputs.files, wanted)
+    author, reason = dream.by, f"dream: {len(dream.promoted)} promoted"
     await memory_files.commit_memory_files(
-        ports, rules, by, why, drafts, changes, at=night.at, receipt=receipt
+        ports, rules, author, reason, drafts, changes, at=inputs.at, receipt=receipt
     )
 
 
 async def _propose(
     ports: Ports,
     rules: TenantRules,
-    night: DreamInputs,
+    inputs: DreamInputs,
     dream: Dream,
     receipt: IdempotencyKey | None,
 ) -> None:
     """Keep it for somebody to look at, in place of what was proposed before."""
-    changes = [dream_record(night.own.tenant, dream), next_schedule(night, dream)]
-    changes += [close_proposal(record, DreamStatus.SUPERSEDED) for record in night.waiting]
-    changes += await oldest(ports, night.own)
-    by, why = dream.by, "dream: propose what to promote"
+    changes = [dream_record(inputs.own.tenant, dream), next_schedule(inputs, dream)]
+    changes += [close_proposal(record, DreamStatus.SUPERSEDED) for record in inputs.waiting]
+    changes += await oldest(ports, inputs.own)
+    author, reason = dream.by, "dream: propose what to promote"
     await memory_files.commit_memory_files(
-        ports, rules, by, why, FileDrafts(), changes, at=night.at, receipt=receipt
+        ports, rules, author, reason, FileDrafts(), changes, at=inputs.at, receipt=receipt
     )
 
 
-async def _prune(ports: Ports, own: Scope, night: DreamInputs, dream: Dream) -> None:
+async def _prune(ports: Ports, own: Scope, inputs: DreamInputs, dream: Dream) -> None:
     """Forget recalls that decide nothing more. Done after the commit, and again by the next."""
     ask = (own.tenant, own.name)
-    await ports.recalls.drop(*ask, night.gone)
-    promoted = [*night.promoted, *(one.memory for one in dream.promoted)]
-    await ports.recalls.drop(*ask, promoted, before=night.at - PROMOTED_KEPT)
-    await ports.recalls.prune(*ask, night.at - RECALLS_KEPT)
+    await ports.recalls.drop(*ask, inputs.gone)
+    promoted = [*inputs.promoted, *(one.memory for one in dream.promoted)]
+    await ports.recalls.drop(*ask, promoted, before=inputs.at - PROMOTED_KEPT)
+    await ports.recalls.prune(*ask, inputs.at - RECALLS_KEPT)
 
 
 async def listing(ports: Ports, actor: Actor, agent: str) -> tuple[Dream, ...]:
@@ -206,27 +208,27 @@ async def approve(
         rules, at = await load_rules(ports, own.tenant), ports.clock.now()
         record = await _find(ports, own, id)
         dream = _admitted(_waits(record), rules)
-        night = await load_dream_inputs(ports, own, rules)
+        inputs = await load_dream_inputs(ports, own, rules)
         ids = [one.memory for one in dream.promoted]
         memories = {
             one.id: one
             for one in await ports.records.get(own.tenant, RecordType.MEMORY, ids)
             if one
         }
-        again = set(ids) & set(night.promoted)
-        if night.files.seen != dream.seen or set(ids) - memories.keys() or again:
+        again = set(ids) & set(inputs.promoted)
+        if inputs.files.seen != dream.seen or set(ids) - memories.keys() or again:
             change = close_proposal(record, DreamStatus.SUPERSEDED)
             await memory_files.commit_memory_files(
                 ports, rules, actor.name, "supersede a dream", FileDrafts(), [change], at=at
             )
-            version = night.files.layers[0].version(MEMORY)
+            version = inputs.files.layers[0].version(MEMORY)
             raise WorkspaceConflict("MEMORY.md or a memory has changed since: dream again", version)
-        wanted, changes = plan_promotion(night.files, rules, night.standing, dream, memories)
+        wanted, changes = plan_promotion(inputs.files, rules, inputs.standing, dream, memories)
         changes.append(close_proposal(record, DreamStatus.DONE, actor.name, at))
-        drafts = await memory_files.changed_files(ports, rules, night.files, wanted)
-        why = f"dream: {len(ids)} promoted, as reviewed"
+        drafts = await memory_files.changed_files(ports, rules, inputs.files, wanted)
+        reason = f"dream: {len(ids)} promoted, as reviewed"
         await memory_files.commit_memory_files(
-            ports, rules, actor.name, why, drafts, changes, at=at, receipt=receipt
+            ports, rules, actor.name, reason, drafts, changes, at=at, receipt=receipt
         )
 
     await retry_while_busy(attempt)
@@ -249,7 +251,7 @@ async def reject(
         rules, at = await load_rules(ports, own.tenant), ports.clock.now()
         record = await _find(ports, own, id)
         _waits(record)
-        said = rules.redacted(reason)
+        said = rules.redact_text(reason)
         change = close_proposal(record, DreamStatus.REJECTED, actor.name, at, said)
         await memory_files.commit_memory_files(
             ports,
@@ -268,7 +270,7 @@ async def reject(
 
 def _admitted(dream: Dream, rules: TenantRules) -> Dream:
     """What was proposed, without what became a secret meanwhile."""
-    lines = tuple(replace(one, line=rules.redacted(one.line)) for one in dream.promoted)
+    lines = tuple(replace(one, line=rules.redact_text(one.line)) for one in dream.promoted)
     return replace(dream, promoted=lines)
 
 

@@ -96,25 +96,30 @@ async def remember(
     [own, *_] = await stacks.agent_stack(ports, actor, agent)
     may_remember(actor, own)
     line, labels, sort = flatten_line(new.text), tidy_tags(new.tags), kind_of(new.kind)
-    id = ports.clock.fresh("mem")
+    id = ports.clock.new_id("mem")
 
     async def attempt() -> RememberResult:
         rules = await load_rules(ports, own.tenant)
-        content = rules.redacted(line)
+        content = rules.redact_text(line)
         name = text_handle(own.tenant, own.name, new.mode, content)
-        [known] = await ports.records.named([name])
+        [known] = await ports.records.get_by_unique_key([name])
         if known is not None:
             return RememberResult(memory_of(known), created=False)
         await _has_room(ports, own.tenant, own.name)
-        kept = tuple(rules.redacted(label) for label in labels)
+        kept = tuple(rules.redact_text(label) for label in labels)
         memory = new_memory(id, own.name, content, new.mode, 0, tags=kept, kind=sort)
         change = memory_change(own.tenant, memory, 0)
         try:
             at = await commit_changes(
-                ports, actor.name, "remember", [change], shelves=rules.shelves, receipt=receipt
+                ports,
+                actor.name,
+                "remember",
+                [change],
+                collection_revisions=rules.shelves,
+                receipt=receipt,
             )
         except Conflict:
-            [known] = await ports.records.named([name])
+            [known] = await ports.records.get_by_unique_key([name])
             if known is None:
                 raise
             return RememberResult(memory_of(known), created=False)
@@ -139,9 +144,9 @@ async def recall(
     hits = await search(ports, actor, agent, query, limit=limit, mode=mode)
     if hits:
         rules = await load_rules(ports, actor.tenant)
-        noted, at = rules.redacted(normalize_question(query)), ports.clock.now()
+        noted, at = rules.redact_text(normalize_question(query)), ports.clock.now()
         recalls = [
-            Recall(ports.clock.fresh("rcl"), hit.memory.agent, hit.memory.id, noted, hit.score, at)
+            Recall(ports.clock.new_id("rcl"), hit.memory.agent, hit.memory.id, noted, hit.score, at)
             for hit in hits
         ]
         await ports.recalls.record(actor.tenant, recalls)
@@ -165,10 +170,12 @@ async def search(
     found = await ports.records.find(
         own.tenant, RecordType.MEMORY, of_agent(own.name), words, limit=_LOOKED_AT
     )
-    texts = [(record, searched_text(record.body), record.created) for record in found]
+    texts = [(record, searched_text(record.body), record.created_at) for record in found]
     best = ranked(query, texts)
-    if words and ports.meanings is not None:
-        near = await semantic_recall.nearest_memories(ports, ports.meanings, own, query, limit=MOST)
+    if words and ports.semantic_index is not None:
+        near = await semantic_recall.nearest_memories(
+            ports, ports.semantic_index, own, query, limit=MOST
+        )
         best = semantic_recall.merge_hits(query, best, near)
     shown = best[: max(0, min(limit, MOST))]
     return tuple(MemoryHit(memory_of(record), 1 / place) for place, record in enumerate(shown, 1))
@@ -206,12 +213,12 @@ async def forget(
         was = await _find(ports, own.tenant, own.name, id)
         [promotion] = await ports.records.get(own.tenant, RecordType.PROMOTION, [id])
         gone = [one for one in (was, promotion) if one]
-        changes = [RecordChange(one.tenant, one.noun, one.id, None, one.revision) for one in gone]
+        changes = [RecordChange(one.tenant, one.type, one.id, None, one.revision) for one in gone]
         changes += await _superseded(ports, own.tenant, own.name, id)
         drafts = await _unwritten(ports, rules, promotion, at) if promotion else FileDrafts()
-        why = "forget a memory"
+        reason = "forget a memory"
         await memory_files.commit_memory_files(
-            ports, rules, actor.name, why, drafts, changes, at=at, receipt=receipt
+            ports, rules, actor.name, reason, drafts, changes, at=at, receipt=receipt
         )
 
     await retry_while_busy(attempt)
@@ -225,8 +232,8 @@ async def _unwritten(
     agent = promotion.body["agentId"]
     files = await memory_files.read(ports, promotion.tenant, agent, rules)
     ledger = iter_records(ports, promotion.tenant, RecordType.PROMOTION, promoted_index(agent))
-    stood = [standing_of(as_written(one, rules.redacted)) async for one in ledger]
-    wanted = _without_line(files, as_written(promotion, rules.redacted), rules)
+    stood = [standing_of(as_written(one, rules.redact_text)) async for one in ledger]
+    wanted = _without_line(files, as_written(promotion, rules.redact_text), rules)
     if MEMORY in wanted:
         others = [one for one in stood if one.memory != promotion.id]
         wanted |= memory_files.with_index(files, wanted[MEMORY], others, at)
@@ -237,10 +244,10 @@ def _without_line(files: MemoryFiles, promotion: Record, rules: TenantRules) -> 
     memory, diary = files.memory, files.texts[DREAMS]
     wanted: dict[Path, str] = {}
     if memory is not None:
-        wanted[MEMORY] = without(rules.redacted(memory), [standing_of(promotion)])
+        wanted[MEMORY] = without(rules.redact_text(memory), [standing_of(promotion)])
     if diary is not None:
         wanted[DREAMS] = without_line(
-            rules.redacted(diary), diary_line(promotion_of_record(promotion))
+            rules.redact_text(diary), diary_line(promotion_of_record(promotion))
         )
     return wanted
 

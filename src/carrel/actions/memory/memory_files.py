@@ -67,10 +67,10 @@ def may_remember(actor: Actor, own: Scope) -> None:
 
 async def read(ports: Ports, tenant: str, agent: str, rules: TenantRules) -> MemoryFiles:
     """In one reading of trees and one of bytes. Raises Missing, or Taken for what is no text."""
-    lineage: AgentLayers = await load_agent_layers(ports, tenant, agent)
-    layers = await ports.trees.read(lineage.stack, _PATHS)
-    eye = replace(lineage.eye, classes=rules.policy.classes)
-    shown = {path: eye.shown(path, layers) for path in _PATHS}
+    agent_layers: AgentLayers = await load_agent_layers(ports, tenant, agent)
+    layers = await ports.trees.read(agent_layers.stack, _PATHS)
+    render_context = replace(agent_layers.eye, classes=rules.policy.classes)
+    shown = {path: render_context.resolve(path, layers) for path in _PATHS}
     bytes_of = await ports.blobs.get([file.blob for file in shown.values() if file])
     texts: dict[Path, str | None] = {}
     for path, file in shown.items():
@@ -78,7 +78,7 @@ async def read(ports: Ports, tenant: str, agent: str, rules: TenantRules) -> Mem
             texts[path] = bytes_of[file.blob.digest].decode() if file else None
         except UnicodeDecodeError:
             raise Conflict(f"{path} is not text") from None
-    return MemoryFiles(layers, eye, texts)
+    return MemoryFiles(layers, render_context, texts)
 
 
 def with_index(
@@ -116,8 +116,8 @@ async def changed_files(
 async def commit_memory_files(  # noqa: PLR0913 - a commit and all that goes with it, by name
     ports: Ports,
     rules: TenantRules,
-    by: str,
-    why: str,
+    author: str,
+    reason: str,
     files: FileDrafts,
     changes: Sequence[RecordChange],
     *,
@@ -128,15 +128,15 @@ async def commit_memory_files(  # noqa: PLR0913 - a commit and all that goes wit
     scopes = {write.scope for write in files.writes}
     commit = Commit(
         files.writes,
-        by,
-        why,
+        author,
+        reason,
         at,
         expects=files.expects,
-        shelves=rules.shelves,
+        collection_revisions=rules.shelves,
         changes=tuple(changes),
         quotas=tuple(rules.policy.limits_of(scope).quota(scope) for scope in scopes),
-        keep=rules.policy.limits.max_versions,
-        receipt=receipt,
+        max_versions=rules.policy.limits.max_versions,
+        idempotency_key=receipt,
     )
     [outcome] = await ports.trees.commit([commit])
     if isinstance(outcome, QuotaExceeded):

@@ -28,9 +28,9 @@ class AgentLayers(Struct, frozen=True):
 async def load_agent_layers(ports: Ports, tenant: str, id: str) -> AgentLayers:
     """Asked once for as long as no record changes. Raises Missing."""
     revision = await ports.records.revision()
-    found: AgentLayers | None = ports.memo.find(revision, ("lineage", tenant, id))
+    found: AgentLayers | None = ports.record_cache.get(revision, ("lineage", tenant, id))
     if found is None:
-        agent: Record | None = ports.memo.find(revision, (tenant, RecordType.AGENT, id))
+        agent: Record | None = ports.record_cache.get(revision, (tenant, RecordType.AGENT, id))
         agents = (
             [agent] if agent else await _records(ports, tenant, RecordType.AGENT, [_possible(id)])
         )
@@ -45,8 +45,10 @@ async def load_many_agent_layers(
 ) -> Mapping[str, AgentLayers]:
     """Those of many agents, by their ids, in as many questions as for one; who is gone has none."""
     revision = await ports.records.revision()
-    kept = {id: ports.memo.find(revision, ("lineage", tenant, id)) for id in ids}
-    found: dict[str, AgentLayers] = {id: lineage for id, lineage in kept.items() if lineage}
+    kept = {id: ports.record_cache.get(revision, ("lineage", tenant, id)) for id in ids}
+    found: dict[str, AgentLayers] = {
+        id: agent_layers for id, agent_layers in kept.items() if agent_layers
+    }
     unknown = [id for id in kept if id not in found]
     if unknown:
         agents = await _records(ports, tenant, RecordType.AGENT, unknown)
@@ -58,7 +60,7 @@ async def _load(
     ports: Ports, revision: int, tenant: str, agents: Sequence[Record]
 ) -> Mapping[str, AgentLayers]:
     classes = (await load_rules(ports, tenant)).policy.classes
-    account = ports.memo.find(revision, (tenant, RecordType.TENANT, tenant))
+    account = ports.record_cache.get(revision, (tenant, RecordType.TENANT, tenant))
     if account is None:
         account = next(iter(await _records(ports, tenant, RecordType.TENANT, [tenant])), None)
     pairs = sorted({pair for agent in agents if (pair := agent.body.get("humanPairId"))})
@@ -69,23 +71,25 @@ async def _load(
         variables = placeholder_values(
             agent, account, humans.get(agent.body.get("humanPairId") or "")
         )
-        eye = RenderContext(classes, variables)
-        found[agent.id] = lineage = AgentLayers(agent, stack_of(agent), eye, eye.key)
-        ports.memo.keep(revision, ("lineage", tenant, agent.id), lineage)
+        render_context = RenderContext(classes, variables)
+        found[agent.id] = agent_layers = AgentLayers(
+            agent, stack_of(agent), render_context, render_context.key
+        )
+        ports.record_cache.put(revision, ("lineage", tenant, agent.id), agent_layers)
     return found
 
 
 async def _records(
-    ports: Ports, tenant: str, noun: RecordType, ids: Sequence[str]
+    ports: Ports, tenant: str, record_type: RecordType, ids: Sequence[str]
 ) -> Sequence[Record]:
     """Those that are there, the ones not asked for again that were since any record changed."""
     revision = await ports.records.revision()
-    kept = {id: ports.memo.find(revision, (tenant, noun, id)) for id in ids}
+    kept = {id: ports.record_cache.get(revision, (tenant, record_type, id)) for id in ids}
     unknown = [id for id, record in kept.items() if record is None]
-    for record in await ports.records.get(tenant, noun, unknown) if unknown else ():
+    for record in await ports.records.get(tenant, record_type, unknown) if unknown else ():
         if record is not None:
             kept[record.id] = record
-            ports.memo.keep(revision, (tenant, noun, record.id), record)
+            ports.record_cache.put(revision, (tenant, record_type, record.id), record)
     return [record for record in kept.values() if record]
 
 

@@ -138,7 +138,7 @@ async def _update(
             actor.name,
             f"bring the defaults to version {after.version}",
             [_change(tenant, after, standing.revision)],
-            shelves=rules.shelves,
+            collection_revisions=rules.shelves,
             receipt=receipt,
             drafts=await _drafts(ports, package, writes, tree),
         )

@@ -39,7 +39,7 @@ class Impact(Struct, frozen=True):
 async def impact(ports: Ports, stack: Stack, path: Path) -> Impact:
     """Of an edit of a template's file, or of one of the defaults, which need not be there yet."""
     layer = stack[0]
-    file_class = (await load_rules(ports, layer.tenant)).policy.classes.of(path)
+    file_class = (await load_rules(ports, layer.tenant)).policy.classes.class_of(path)
     hiding = await _hiding(ports, layer, path)
     followers = changes = asked = 0
     async for agents in _followers(ports, layer):

@@ -66,7 +66,7 @@ async def identity_file(ports: Ports, rules: TenantRules, agent: Record, name: s
     trees = await _trees(ports, stack, IDENTITY)
     layers = [trees[scope] for scope in stack]
     own, beneath = layers[0].entry(IDENTITY), upstream_blob(IDENTITY, upstream(layers))
-    if rules.policy.classes.of(IDENTITY) is FileClass.PINNED:
+    if rules.policy.classes.class_of(IDENTITY) is FileClass.PINNED:
         own = held_entry(IDENTITY, layers)
     seen = _seen(layers, IDENTITY)
     source = own.blob if own else beneath

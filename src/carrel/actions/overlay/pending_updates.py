@@ -54,7 +54,7 @@ def _pinned(classes: FileClassRules, shared: Mapping[Scope, Tree]) -> Sequence[P
     """The pinned paths of which anything could be offered."""
     offering = [tree for scope, tree in shared.items() if scope.kind is not ScopeKind.PINS]
     paths = sorted({path for tree in offering for path in tree.heads})
-    return [path for path in paths if classes.of(path) is FileClass.PINNED]
+    return [path for path in paths if classes.class_of(path) is FileClass.PINNED]
 
 
 async def _own(

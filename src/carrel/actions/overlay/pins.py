@@ -80,7 +80,7 @@ async def pin_statuses(
     for stack in stacks:
         layers = [trees[scope] for scope in stack]
         paths = sorted({path for tree in layers for path in tree.heads})
-        held = [path for path in paths if classes.of(path) is FileClass.PINNED]
+        held = [path for path in paths if classes.class_of(path) is FileClass.PINNED]
         found.append(tuple(pins.pin_of(path, layers) for path in held))
     return tuple(found)
 
@@ -177,9 +177,9 @@ async def roll_back(
         await review.readable(decided)
         own = not any(was is tree.heads.get(path) for tree in layers[1:])
         to = f"its version {was.version}" if own else "what it was made with"
-        why = f"{ROLL}{path.text} back to {to}"
-        why += from_to(layers, decided)
-        head = await review.commit(decided, why)
+        reason = f"{ROLL}{path.text} back to {to}"
+        reason += from_to(layers, decided)
+        head = await review.commit(decided, reason)
         if head is not None:
             return _after(stack, layers, path, head)
     raise Busy(f"{path} is being changed by many others")
@@ -194,7 +194,7 @@ async def _agent(ports: Ports, actor: Actor, name: str) -> Record:
 
 def can_see_agent(actor: Actor, agent: Record) -> bool:
     """Whether a caller may know of an agent's files: one confined to another workspace may not."""
-    return not actor.bound or actor.agent == agent.id
+    return not actor.is_confined or actor.agent == agent.id
 
 
 def _after(stack: Stack, layers: Layers, path: Path, head: Head) -> PinStatus:

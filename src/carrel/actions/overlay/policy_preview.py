@@ -66,12 +66,14 @@ async def preview(ports: Ports, actor: Actor, form: PolicyModel) -> PolicyPrevie
         seen.update(paths)
         looser = looser or any(_frees(before, after, path, layers) for path in paths)
     told = sorted(seen, key=lambda path: (-seen[path], path))[:MOST]
-    changes = (ClassChange(path, before.of(path), after.of(path), seen[path]) for path in told)
+    changes = (
+        ClassChange(path, before.class_of(path), after.class_of(path), seen[path]) for path in told
+    )
     return PolicyPreview(tuple(changes), len(seen), loosens=looser)
 
 
 def _moved(before: FileClassRules, after: FileClassRules, tree: Tree) -> Collection[Path]:
-    return [path for path in tree.heads if before.of(path) is not after.of(path)]
+    return [path for path in tree.heads if before.class_of(path) is not after.class_of(path)]
 
 
 def _frees(

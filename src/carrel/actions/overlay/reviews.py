@@ -60,9 +60,9 @@ class PinnedFileReview:
     read: set[Digest] = field(default_factory=set)
     """What was found to be whole."""
 
-    async def commit(self, decided: PlannedWrite, why: str) -> Head | None:
+    async def commit(self, decided: PlannedWrite, reason: str) -> Head | None:
         """What the agent's entry became, None when it must be decided again."""
-        [outcome] = await self.ports.trees.commit([self._commit(decided, why)])
+        [outcome] = await self.ports.trees.commit([self._commit(decided, reason)])
         if isinstance(outcome, PathOccupied):
             raise path_occupied_error(outcome)
         return outcome.heads[0] if isinstance(outcome, Applied) else None
@@ -112,18 +112,18 @@ class PinnedFileReview:
                 results[id] = BulkAcceptOutcome(id, changed=problem is None, problem=problem)
         return results
 
-    def _commit(self, decided: PlannedWrite, why: str) -> Commit:
+    def _commit(self, decided: PlannedWrite, reason: str) -> Commit:
         return Commit(
             (decided.write,),
             self.actor.name,
-            why,
+            reason,
             self.ports.clock.now(),
             expects=decided.expects,
-            shelves=(*self.rules.shelves, self.rests),
-            rooms=decided.rooms,
-            keep=self.rules.policy.limits_of(decided.write.scope).max_versions,
-            about=(f"{RecordType.AGENT}/{decided.write.scope.name}",),
-            receipt=self.receipt,
+            collection_revisions=(*self.rules.shelves, self.rests),
+            path_checks=decided.rooms,
+            max_versions=self.rules.policy.limits_of(decided.write.scope).max_versions,
+            audit_subjects=(f"{RecordType.AGENT}/{decided.write.scope.name}",),
+            idempotency_key=self.receipt,
         )
 
 
@@ -135,7 +135,7 @@ async def reviewer(
         raise Forbidden("only a person who is owner or admin may review a pinned file")
     rests = await collection_revision(ports, actor.tenant, RecordType.AGENT)
     rules = await load_rules(ports, actor.tenant)
-    if rules.policy.classes.of(path) is not FileClass.PINNED:
+    if rules.policy.classes.class_of(path) is not FileClass.PINNED:
         raise ValidationError(f"{path} is not pinned: it needs no review")
     return PinnedFileReview(ports, actor, path, rules, rests, receipt)
 

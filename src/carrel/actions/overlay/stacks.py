@@ -27,7 +27,7 @@ async def default_stack(ports: Ports, actor: Actor) -> Stack:
 async def workspace_stack(ports: Ports, actor: Actor, name: str) -> Stack:
     """A workspace of its own. One that an account describes is there as long as its record is."""
     scope = Scope(actor.tenant, ScopeKind.WORKSPACE, identifier(name))
-    if actor.bound and actor.scope != scope:
+    if actor.is_confined and actor.scope != scope:
         raise NotFound(f"there is no workspace {name}")
     if name.startswith(_DESCRIBED):
         await _named(ports, actor.tenant, RecordType.WORKSPACE, name)
@@ -37,37 +37,37 @@ async def workspace_stack(ports: Ports, actor: Actor, name: str) -> Stack:
 async def agent_stack(ports: Ports, actor: Actor, name: str) -> Stack:
     """An agent's own files over its template's over the defaults, by id or slug."""
     revision = await ports.records.revision()
-    found: Stack | None = ports.memo.find(revision, ("stack", actor.tenant, name))
+    found: Stack | None = ports.record_cache.get(revision, ("stack", actor.tenant, name))
     if found is None:
         found = stack_of(await _named(ports, actor.tenant, RecordType.AGENT, name))
-        ports.memo.keep(revision, ("stack", actor.tenant, name), found)
-    if actor.bound and actor.agent != found[0].name:
+        ports.record_cache.put(revision, ("stack", actor.tenant, name), found)
+    if actor.is_confined and actor.agent != found[0].name:
         raise NotFound(f"there is no agent {name}")
     return found
 
 
 async def template_stack(ports: Ports, actor: Actor, name: str) -> Stack:
     """A template's own files: what it says, not what it inherits."""
-    if actor.bound:
+    if actor.is_confined:
         raise NotFound(f"there is no template {name}")
     record = await _named(ports, actor.tenant, RecordType.TEMPLATE, name)
     return (Scope(actor.tenant, ScopeKind.TEMPLATE, record.id),)
 
 
 async def defaults_stack(ports: Ports, actor: Actor) -> Stack:
-    if actor.bound:
+    if actor.is_confined:
         raise NotFound("this credential is confined to one workspace")
     return (Scope(actor.tenant, ScopeKind.DEFAULTS, ""),)
 
 
-async def _named(ports: Ports, tenant: str, noun: RecordType, name: str) -> Record:
+async def _named(ports: Ports, tenant: str, record_type: RecordType, name: str) -> Record:
     """A record by its id, else by its slug; asked once for as long as no record changes."""
     revision = await ports.records.revision()
-    found: Record | None = ports.memo.find(revision, (tenant, noun, name))
+    found: Record | None = ports.record_cache.get(revision, (tenant, record_type, name))
     if found is None:
-        found = await find_by_id_or_slug(ports, tenant, noun, name)
-        ports.memo.keep(revision, (tenant, noun, name), found)
-        ports.memo.keep(revision, (tenant, noun, found.id), found)
+        found = await find_by_id_or_slug(ports, tenant, record_type, name)
+        ports.record_cache.put(revision, (tenant, record_type, name), found)
+        ports.record_cache.put(revision, (tenant, record_type, found.id), found)
     return found
 
 

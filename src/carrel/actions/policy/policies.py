@@ -133,7 +133,9 @@ async def put(ports: Ports, actor: Actor, form: PolicyModel, why: str = "") -> P
         change = RecordChange(actor.tenant, RecordType.POLICY, POLICY_ID, msgspec.to_builtins(form))
         reason = f"change the policy: {single_line(why, 'reason')}" if why else "change the policy"
         changes = [change, *changes]
-        await commit_changes(ports, actor.name, reason, changes, shelves=rests, drafts=drafts)
+        await commit_changes(
+            ports, actor.name, reason, changes, collection_revisions=rests, drafts=drafts
+        )
         return form
 
     return await retry_while_busy(attempt)

@@ -19,23 +19,23 @@ class TenantRules:
     shelves: tuple[CollectionRevision, ...]
     """What these were worked out from: a commit made under them expects it unchanged."""
 
-    def redacted(self, text: str) -> str:
+    def redact_text(self, text: str) -> str:
         return self.redactor.redact(text.encode()).content.decode()
 
 
 async def load_rules(ports: Ports, tenant: str) -> TenantRules:
     revision = await ports.records.revision()
-    found: TenantRules | None = ports.memo.find(revision, ("rules", tenant))
+    found: TenantRules | None = ports.record_cache.get(revision, ("rules", tenant))
     if found is None:
         found = await _read(ports, tenant)
-        ports.memo.keep(revision, ("rules", tenant), found)
+        ports.record_cache.put(revision, ("rules", tenant), found)
     return found
 
 
 def cached_rules(ports: Ports, tenant: str) -> TenantRules | None:
     """The rules as they were when somebody last asked, if anybody has: for a commit that expects
     them unchanged."""
-    found: TenantRules | None = ports.memo.latest(("rules", tenant))
+    found: TenantRules | None = ports.record_cache.peek(("rules", tenant))
     return found
 
 
@@ -45,8 +45,10 @@ def secret_context(tenant: str, id: str) -> str:
 
 
 async def _read(ports: Ports, tenant: str) -> TenantRules:
-    nouns = (RecordType.POLICY, RecordType.SECRET)
-    seen = await ports.records.shelves([(tenant, noun) for noun in nouns])
+    record_types = (RecordType.POLICY, RecordType.SECRET)
+    seen = await ports.records.collection_revisions(
+        [(tenant, record_type) for record_type in record_types]
+    )
     [record] = await ports.records.get(tenant, RecordType.POLICY, [POLICY_ID])
     policy = policy_of(record)
     secrets = {
@@ -54,7 +56,8 @@ async def _read(ports: Ports, tenant: str) -> TenantRules:
         async for secret in iter_records(ports, tenant, RecordType.SECRET)
     }
     redactor = Redactor({id: value.decode() for id, value in secrets.items()}, policy.redaction)
-    shelves = tuple(
-        CollectionRevision(tenant, noun, at) for noun, at in zip(nouns, seen, strict=True)
+    collection_revisions = tuple(
+        CollectionRevision(tenant, record_type, at)
+        for record_type, at in zip(record_types, seen, strict=True)
     )
-    return TenantRules(policy, redactor, shelves)
+    return TenantRules(policy, redactor, collection_revisions)

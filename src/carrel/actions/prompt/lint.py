@@ -14,7 +14,7 @@ from carrel.ports import Ports
 async def of_agent(ports: Ports, actor: Actor, name: str) -> tuple[LintFinding, ...]:
     """What is wrong with its main prompt and its files, in order. Raises Missing."""
     asked = await prompts.load_prompt_request(ports, actor, name, Audience.MAIN)
-    workspace = await files.list_files(ports, asked.lineage.stack, eye=asked.lineage.eye)
+    workspace = await files.list_files(ports, asked.lineage.stack, render_context=asked.lineage.eye)
     contents = await files.read_contents(ports, workspace, raw=True)
     stored = {
         path: LintInput(content, workspace.files[path].variables)

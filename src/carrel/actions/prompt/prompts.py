@@ -83,27 +83,32 @@ async def load_prompt_request(
 ) -> PromptRequest:
     """By id or slug. Raises Missing."""
     stack = await stacks.agent_stack(ports, actor, name)
-    lineage = await load_agent_layers(ports, actor.tenant, stack[0].name)
-    wish = await current_prompt_inputs(ports, lineage, mode)
-    today = wish.day.isoformat() if mode is Audience.MAIN else ""
-    seen = (lineage.key, str(lineage.agent.revision), ports.tokens.name, wish.harness.key)
-    read = (*stack, *_remembering(lineage, wish))
+    agent_layers = await load_agent_layers(ports, actor.tenant, stack[0].name)
+    inputs = await current_prompt_inputs(ports, agent_layers, mode)
+    today = inputs.day.isoformat() if mode is Audience.MAIN else ""
+    seen = (
+        agent_layers.key,
+        str(agent_layers.agent.revision),
+        ports.tokens.name,
+        inputs.harness.key,
+    )
+    read = (*stack, *_remembering(agent_layers, inputs))
     key = revisions_etag(read, await ports.trees.revisions(read), "prompt", mode, today, *seen)
-    return PromptRequest(key, lineage, wish)
+    return PromptRequest(key, agent_layers, inputs)
 
 
-def _remembering(lineage: AgentLayers, wish: PromptInputs) -> Stack:
+def _remembering(agent_layers: AgentLayers, inputs: PromptInputs) -> Stack:
     """The attached workspaces of which the prompt shows a file."""
-    return attached(lineage.agent.tenant, wish) if remembering(wish) else ()
+    return attached(agent_layers.agent.tenant, inputs) if remembering(inputs) else ()
 
 
 async def assemble_prompt(ports: Ports, asked: PromptRequest) -> AssembledPrompt:
     """Raises Taken where a policy file does not fit or cannot be had."""
-    eye, paths = asked.lineage.eye, wanted(asked.wish)
+    render_context, paths = asked.lineage.eye, wanted(asked.wish)
     stack, beside = asked.lineage.stack, _remembering(asked.lineage, asked.wish)
     trees = await ports.trees.read((*stack, *beside), paths)
     layers, memories = trees[: len(stack)], runs.memories_in(trees[len(stack) :])
-    found = {path: file for path in paths if (file := eye.shown(path, layers))}
+    found = {path: file for path in paths if (file := render_context.resolve(path, layers))}
     return await _counted(ports, await _assembled(ports, found, memories, asked.wish))
 
 
@@ -123,18 +128,18 @@ async def of_agent(
 
 async def of_run(ports: Ports, run: Run) -> AssembledPrompt:
     """The prompt of a run, whatever has changed since. Raises Missing where that was let go."""
-    wish = run_prompt_inputs(run)
-    found = await runs.find_files(ports, run, wanted(wish))
-    prompt = await _assembled(ports, found, await runs.memories(ports, run), wish)
+    inputs = run_prompt_inputs(run)
+    found = await runs.find_files(ports, run, wanted(inputs))
+    prompt = await _assembled(ports, found, await runs.memories(ports, run), inputs)
     await runs.verify_snapshot_kept(ports, run)
     return await _counted(ports, prompt)
 
 
 async def _assembled(
-    ports: Ports, found: Mapping[Path, File], memories: Mapping[str, File], wish: PromptInputs
+    ports: Ports, found: Mapping[Path, File], memories: Mapping[str, File], inputs: PromptInputs
 ) -> Prompt:
     own = await _documents(ports, found)
-    return assembled(own, wish, await _documents(ports, memories) if memories else {})
+    return assembled(own, inputs, await _documents(ports, memories) if memories else {})
 
 
 async def _documents(ports: Ports, found: Mapping[Key, File]) -> Mapping[Key, PromptDocument]:

@@ -38,8 +38,10 @@ async def diff(ports: Ports, run: Run) -> tuple[Difference, ...]:
     Raises Missing where the run's snapshot was let go.
     """
     frozen = (await runs.manifest(ports, run)).files
-    stack, eye = await _now(ports, run)
-    live = runs.visible(run, await files.list_files(ports, stack, eye=eye)).files
+    stack, render_context = await _now(ports, run)
+    live = runs.visible(
+        run, await files.list_files(ports, stack, render_context=render_context)
+    ).files
     paths = sorted({*frozen, *live})
     pairs = [Difference(path, frozen.get(path), live.get(path)) for path in paths]
     same = await _reading_the_same(ports, pairs)
@@ -65,9 +67,11 @@ async def _reading_the_same(ports: Ports, pairs: Sequence[Difference]) -> Set[Pa
 async def difference(ports: Ports, run: Run, path: Path) -> tuple[Difference | None, str]:
     """What has changed at one path, with a unified diff. Raises Missing where it never was."""
     before = (await runs.find_files(ports, run, [path])).get(path)
-    stack, eye = await _now(ports, run)
+    stack, render_context = await _now(ports, run)
     layers = await ports.trees.read(stack, (path,))
-    after = resolve(path, layers) if eye is None else eye.shown(path, layers)
+    after = (
+        resolve(path, layers) if render_context is None else render_context.resolve(path, layers)
+    )
     after = after if run.mode is Audience.MAIN or path in SHARED else None
     await runs.verify_snapshot_kept(ports, run)
     if before is None and after is None:

@@ -82,7 +82,7 @@ async def start(ports: Ports, actor: Actor, asked: RunRequest) -> Run:
 
 async def _recorded(ports: Ports, actor: Actor, asked: RunRequest, plan: _RunPlan) -> Run:
     run = Run(
-        id=ports.clock.fresh("run"),
+        id=ports.clock.new_id("run"),
         tenant=actor.tenant,
         scope=plan.scope,
         workflow=plan.workflow,
@@ -163,31 +163,33 @@ async def _spoken(ports: Ports, plan: _RunPlan, stack: Stack, asked: RunRequest)
     """The plan with the words of this moment."""
     own = stack[0]
     if own.kind is not ScopeKind.AGENT:
-        wish = PromptInputs(Audience.MAIN, day(ports.clock.now(), None))
-        return dataclasses.replace(plan, variables=_words(None, asked, wish))
-    lineage = await load_agent_layers(ports, own.tenant, own.name)
-    wish = await current_prompt_inputs(ports, lineage, Audience.MAIN)
+        inputs = PromptInputs(Audience.MAIN, day(ports.clock.now(), None))
+        return dataclasses.replace(plan, variables=_words(None, asked, inputs))
+    agent_layers = await load_agent_layers(ports, own.tenant, own.name)
+    inputs = await current_prompt_inputs(ports, agent_layers, Audience.MAIN)
     return dataclasses.replace(
         plan,
-        layers=(*stack, *attached(own.tenant, wish)),
-        variables=_words(lineage, asked, wish),
-        lineage=lineage,
-        harness=wish.harness,
+        layers=(*stack, *attached(own.tenant, inputs)),
+        variables=_words(agent_layers, asked, inputs),
+        lineage=agent_layers,
+        harness=inputs.harness,
     )
 
 
-def _words(lineage: AgentLayers | None, asked: RunRequest, wish: PromptInputs) -> Mapping[str, str]:
+def _words(
+    agent_layers: AgentLayers | None, asked: RunRequest, inputs: PromptInputs
+) -> Mapping[str, str]:
     """What an agent's files are rendered with, and what of them its prompt is: frozen with them."""
-    of_agent = lineage is not None
+    of_agent = agent_layers is not None
     claimed = (
         name
         for name in asked.variables
-        if PromptInputs.claims(name) or of_agent * RenderContext.claims(name)
+        if PromptInputs.claims(name) or of_agent * RenderContext.is_reserved(name)
     )
     if taken := sorted(claimed):
         raise ValidationError(f"{taken[0]} is not for a caller to say")
-    seen = {} if lineage is None else lineage.eye.words()
-    return {**asked.variables, **seen, **wish.words()}
+    seen = {} if agent_layers is None else agent_layers.eye.to_run_variables()
+    return {**asked.variables, **seen, **inputs.words()}
 
 
 def _kept_words(run: Run) -> Mapping[str, str]:
@@ -233,7 +235,7 @@ async def _taken_over(ports: Ports, held_by: Run, started: Run) -> None:
     A run that is let go stays so: one that is kept now has been kept all the while.
     """
     [found] = await ports.runs.get(held_by.tenant, [held_by.id])
-    if found is None or not found.kept:
+    if found is None or not found.snapshot_kept:
         await _changed(ports, started, RunStatus.CANCELLED, kept=False)
         raise Conflict(f"run {held_by.id} has no files any more: {LET_GO}")
 
@@ -244,7 +246,7 @@ async def get(ports: Ports, actor: Actor, id: str) -> Run:
         [run] = await ports.runs.get(actor.tenant, [identifier(id)])
     except ValidationError:
         raise NotFound("there is no run of that id") from None
-    if run is None or (actor.bound and run.scope != actor.scope):
+    if run is None or (actor.is_confined and run.scope != actor.scope):
         raise NotFound(f"there is no run {id}")
     return run
 
@@ -254,7 +256,7 @@ async def page(
 ) -> Page[Run]:
     """Runs newest first, of one agent where one is named."""
     before = validate_cursor(cursor, "run")
-    scope = actor.scope if actor.bound else None
+    scope = actor.scope if actor.is_confined else None
     if agent is not None:
         scope = (await stacks.agent_stack(ports, actor, agent))[0]
     found = await ports.runs.list(actor.tenant, scope=scope, before=before, limit=limit + 1)
@@ -290,18 +292,18 @@ async def _changed(
 
 def _wanted(ports: Ports, run: Run, status: RunStatus | None, kept: bool | None) -> Run:
     becomes = settled(run, run.status if status is None else status)
-    if kept and not run.kept:
+    if kept and not run.snapshot_kept:
         raise Conflict(f"run {run.id} cannot be kept again: {LET_GO}")
-    stays = run.kept if kept is None else kept
+    stays = run.snapshot_kept if kept is None else kept
     if not stays and becomes is RunStatus.RUNNING:
         raise Conflict("a run that has not ended needs its snapshot", status=run.status)
     ended = run.ended if becomes is run.status else ports.clock.now()
     snapshot = run.snapshot if stays else ()
-    return replace(run, status=becomes, ended=ended, kept=stays, snapshot=snapshot)
+    return replace(run, status=becomes, ended=ended, snapshot_kept=stays, snapshot=snapshot)
 
 
 def snapshot_layers(run: Run, refusal: type[NotFound] | type[Conflict] = NotFound) -> None:
-    if not run.kept:
+    if not run.snapshot_kept:
         raise refusal(f"run {run.id} has no files any more: {LET_GO}")
 
 
@@ -316,8 +318,8 @@ async def verify_snapshot_kept(ports: Ports, run: Run) -> None:
 async def manifest(ports: Ports, run: Run) -> Workspace:
     """What the run sees, in order of path. Raises Missing where its snapshot was let go."""
     snapshot_layers(run)
-    layers, eye = await ports.trees.read(run.own), render_context_of_run(run)
-    workspace = compose(layers) if eye is None else eye.compose(layers)
+    layers, render_context = await ports.trees.read(run.own), render_context_of_run(run)
+    workspace = compose(layers) if render_context is None else render_context.compose(layers)
     await verify_snapshot_kept(ports, run)
     return visible(run, workspace)
 
@@ -350,19 +352,25 @@ async def find_files(ports: Ports, run: Run, paths: Collection[Path]) -> Mapping
     """What the run sees at these paths, where it sees anything, without content."""
     snapshot_layers(run)
     asked = [path for path in paths if run.mode is Audience.MAIN or path in SHARED]
-    layers, eye = await ports.trees.read(run.own, asked), render_context_of_run(run)
+    layers, render_context = await ports.trees.read(run.own, asked), render_context_of_run(run)
     shown = (
-        (path, resolve(path, layers) if eye is None else eye.shown(path, layers)) for path in asked
+        (
+            path,
+            resolve(path, layers)
+            if render_context is None
+            else render_context.resolve(path, layers),
+        )
+        for path in asked
     )
     return {path: file for path, file in shown if file}
 
 
 async def memories(ports: Ports, run: Run) -> Mapping[str, File]:
     """MEMORY.md of each workspace that was attached, by its id, as it was; where it was one."""
-    if run.mode is not Audience.MAIN or not run.attached:
+    if run.mode is not Audience.MAIN or not run.attached_layers:
         return {}
     snapshot_layers(run)
-    return memories_in(await ports.trees.read(run.attached, [MEMORY]))
+    return memories_in(await ports.trees.read(run.attached_layers, [MEMORY]))
 
 
 def memories_in(trees: Sequence[Tree]) -> Mapping[str, File]:
@@ -373,4 +381,8 @@ def memories_in(trees: Sequence[Tree]) -> Mapping[str, File]:
 
 def render_context_of_run(run: Run) -> RenderContext | None:
     """The eyes with which the run sees an agent's workspace, as they were when it started."""
-    return RenderContext.of(run.variables) if run.scope.kind is ScopeKind.AGENT else None
+    return (
+        RenderContext.from_run_variables(run.variables)
+        if run.scope.kind is ScopeKind.AGENT
+        else None
+    )

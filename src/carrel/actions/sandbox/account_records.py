@@ -59,14 +59,14 @@ async def create(
     receipt: IdempotencyKey | None = None,
 ) -> Record:
     """Raises Malformed."""
-    id = ports.clock.fresh(book.prefix)
+    id = ports.clock.new_id(book.prefix)
     body: dict[str, Any] = {"name": field_validation.name(given.get("name")), **_described(given)}
     body["config"] = await book.settle(ports, actor.tenant, id, _config(given), {})
     if receipt is not None:
         body["request"] = _request(receipt)
     change = _change(actor.tenant, book, id, body, 0)
-    why = f"create a {book.noun}"
-    at = await commit_changes(ports, actor.name, why, [change], receipt=receipt)
+    reason = f"create a {book.noun}"
+    at = await commit_changes(ports, actor.name, reason, [change], receipt=receipt)
     return record_after(change, at)
 
 
@@ -74,7 +74,9 @@ async def created(
     ports: Ports, actor: Actor, book: AccountRecordType, receipt: IdempotencyKey
 ) -> Record:
     """The record that a request made before. Raises Missing where it is gone since."""
-    [found] = await ports.records.named([_handle(actor.tenant, book, _request(receipt))])
+    [found] = await ports.records.get_by_unique_key(
+        [_handle(actor.tenant, book, _request(receipt))]
+    )
     if found is None:
         raise book.missing
     return found
@@ -104,8 +106,8 @@ async def patch(
         if body == was.body:
             return was
         change = _change(was.tenant, book, id, body, was.revision)
-        why = f"change a {book.noun}"
-        at = await commit_changes(ports, actor.name, why, [change], receipt=receipt)
+        reason = f"change a {book.noun}"
+        at = await commit_changes(ports, actor.name, reason, [change], receipt=receipt)
         return record_after(change, at, was)
 
     return await retry_while_busy(attempt)
@@ -128,8 +130,8 @@ def _change(
     tenant: str, book: AccountRecordType, id: str, body: Config, expected: int
 ) -> RecordChange:
     made_by = body.get("request")
-    handles = (_handle(tenant, book, made_by),) if made_by else ()
-    return RecordChange(tenant, book.noun, id, body, expected, handles)
+    unique_keys = (_handle(tenant, book, made_by),) if made_by else ()
+    return RecordChange(tenant, book.noun, id, body, expected, unique_keys)
 
 
 def _handle(tenant: str, book: AccountRecordType, request: str) -> str:

@@ -1,7 +1,6 @@
-"""Searching the files of a shared workspace for lines that a pattern fits.
+"""Search in the files of a shared workspace for lines that match a pattern.
 
-The contents come from the store, some at a time. Little is searched on the spot, more in a thread,
-and much by another program where the machine has one: the answers are the same.
+Contents are read from the store in batches of 16 MiB. More than 256 KiB are searched in a thread.
 """
 
 from __future__ import annotations
@@ -15,46 +14,44 @@ from carrel.core.errors import NotFound
 from carrel.core.files.file_kinds import is_binary
 from carrel.core.identifiers import Path
 from carrel.core.sandbox.file_tools import beneath
-from carrel.core.sandbox.grep import GrepQuery, compiled, format_matches, found_lines
-from carrel.core.search.grep_pattern import translate_pattern
+from carrel.core.sandbox.grep import GrepQuery, compile_pattern, format_matches, matching_lines
 from carrel.core.store.tree import Head
 from carrel.ports import Ports
 
-BATCH: Final = 16 * 1024 * 1024
-"""Bytes of files that are held at once."""
-SMALL: Final = 256 * 1024
-"""Bytes up to which the loop waits: a thread would take longer to begin."""
-LARGE: Final = 8 * 1024 * 1024
-"""Bytes from which on another program is asked."""
+BATCH_BYTES: Final = 16 * 1024 * 1024
+LOOP_BYTES: Final = 256 * 1024
+"""The most that is searched on the event loop: a thread would take longer to start."""
 
 
-async def search(bench: WorkspaceFiles, wanted: GrepQuery, enough: int) -> bytes:
-    """What is told of the lines that fit, in order of path; more than is enough is not looked for.
+async def search(workspace: WorkspaceFiles, query: GrepQuery, max_bytes: int) -> bytes:
+    """Return the formatted matches in order of path; stops after more than ``max_bytes``.
 
-    Raises Missing where there is no such place, and Malformed for what is no pattern.
+    Raises NotFound for a root that does not exist, ValidationError for an invalid pattern.
     """
-    heads = sorted(await list_heads(bench), key=lambda head: head.path)
-    alone = [head for head in heads if head.path.text == wanted.root]
-    chosen = alone or await _within(bench, heads, wanted)
-    said: list[bytes] = []
+    heads = sorted(await list_heads(workspace), key=lambda head: head.path)
+    single = [head for head in heads if head.path.text == query.root]
+    selected = single or await _select(workspace, heads, query)
+    output: list[bytes] = []
     size = 0
-    for batch in _batches(chosen):
-        texts = await _texts(bench.ports, batch)
-        named = {"" if alone else path.text: text for path, text in texts.items()}
-        more = await _said(bench.ports, wanted, named, enough - size)
-        said += more
-        size += sum(map(len, more))
-        if size > enough:
+    for batch in _batches(selected):
+        texts = await _read_texts(workspace.ports, batch)
+        named = {"" if single else path.text: text for path, text in texts.items()}
+        matches = await _search_texts(query, named, max_bytes - size)
+        output += matches
+        size += sum(map(len, matches))
+        if size > max_bytes:
             break
-    return b"".join(said)
+    return b"".join(output)
 
 
-async def _within(bench: WorkspaceFiles, heads: Sequence[Head], wanted: GrepQuery) -> list[Head]:
-    chosen = [head for head in heads if beneath(wanted.root, head.path) is not None]
-    if not chosen and wanted.root:
-        await read_file(bench, Path(wanted.root))
-        raise NotFound(f"file not found: {wanted.root}")
-    return [head for head in chosen if wanted.searches(head.path)]
+async def _select(
+    workspace: WorkspaceFiles, heads: Sequence[Head], query: GrepQuery
+) -> Sequence[Head]:
+    in_root = [head for head in heads if beneath(query.root, head.path) is not None]
+    if not in_root and query.root:
+        await read_file(workspace, Path(query.root))
+        raise NotFound(f"file not found: {query.root}")
+    return [head for head in in_root if query.searches(head.path)]
 
 
 def _batches(heads: Iterable[Head]) -> Iterator[list[Head]]:
@@ -62,7 +59,7 @@ def _batches(heads: Iterable[Head]) -> Iterator[list[Head]]:
     size = 0
     for head in heads:
         assert head.entry
-        if batch and size + head.entry.blob.size > BATCH:
+        if batch and size + head.entry.blob.size > BATCH_BYTES:
             yield batch
             batch, size = [], 0
         batch.append(head)
@@ -71,42 +68,29 @@ def _batches(heads: Iterable[Head]) -> Iterator[list[Head]]:
         yield batch
 
 
-async def _texts(ports: Ports, heads: Sequence[Head]) -> Mapping[Path, bytes]:
-    """Those of them that are text."""
+async def _read_texts(ports: Ports, heads: Sequence[Head]) -> Mapping[Path, bytes]:
     blobs = {head.path: head.entry.blob for head in heads if head.entry}
     contents = await ports.blobs.get(set(blobs.values()))
     texts = {path: contents[blob.digest] for path, blob in blobs.items()}
     return {path: text for path, text in texts.items() if not is_binary(text)}
 
 
-async def _said(
-    ports: Ports, wanted: GrepQuery, texts: Mapping[str, bytes], enough: int
+async def _search_texts(
+    query: GrepQuery, texts: Mapping[str, bytes], max_bytes: int
 ) -> Sequence[bytes]:
-    """What is told of each text in which something was found, until it is more than enough."""
-    size = sum(map(len, texts.values()))
-    if size > LARGE and ports.search is not None:
-        pattern = translate_pattern(wanted.pattern, ignoring_case=wanted.ignoring_case)
-        found = await ports.search.lines(pattern, list(texts.values()), wanted.most(enough))
-        if found is not None:
-            told_of = zip(texts.items(), found, strict=True)
-            return [
-                format_matches(wanted, name, text, lines)
-                for (name, text), lines in told_of
-                if lines
-            ]
-    if size > SMALL:
-        return await asyncio.to_thread(_searched, wanted, texts, enough)
-    return _searched(wanted, texts, enough)
+    if sum(map(len, texts.values())) > LOOP_BYTES:
+        return await asyncio.to_thread(_matches, query, texts, max_bytes)
+    return _matches(query, texts, max_bytes)
 
 
-def _searched(wanted: GrepQuery, texts: Mapping[str, bytes], enough: int) -> Sequence[bytes]:
-    finder = compiled(wanted.pattern, ignoring_case=wanted.ignoring_case)
-    said: list[bytes] = []
+def _matches(query: GrepQuery, texts: Mapping[str, bytes], max_bytes: int) -> Sequence[bytes]:
+    regex = compile_pattern(query.pattern, ignore_case=query.ignore_case)
+    output: list[bytes] = []
     size = 0
     for name, text in texts.items():
-        if numbers := found_lines(finder, text, wanted.most(enough)):
-            said.append(format_matches(wanted, name, text, numbers))
-            size += len(said[-1])
-        if size > enough:
+        if numbers := matching_lines(regex, text, query.max_lines(max_bytes)):
+            output.append(format_matches(query, name, text, numbers))
+            size += len(output[-1])
+        if size > max_bytes:
             break
-    return said
+    return output

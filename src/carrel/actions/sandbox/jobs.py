@@ -59,7 +59,7 @@ async def begin(ports: Ports, actor: Actor, tracked: JobRecord, order: CommandSp
     keeper = _keeper(ports, tracked)
     body = {name: getattr(tracked, name) for name in JobRecord.__struct_fields__}
     change = RecordChange(
-        actor.tenant, RecordType.JOB, order.id, body, 0, links=(f"agent:{tracked.agent}",)
+        actor.tenant, RecordType.JOB, order.id, body, 0, index_keys=(f"agent:{tracked.agent}",)
     )
     await commit_changes(ports, actor.name, "start a job", [change])
     try:
@@ -101,7 +101,7 @@ async def retire(ports: Ports, before: TimestampMs) -> int:
     """Forget jobs that began before then and have ended; how many."""
     old: list[Record] = []
     async for record in iter_records(ports, "", RecordType.JOB):
-        if record.created < before and await _let_go(ports, record):
+        if record.created_at < before and await _let_go(ports, record):
             old.append(record)
     return await delete_unchanged(ports, "carrel", "forget jobs that have ended", old)
 
@@ -114,7 +114,7 @@ async def _let_go(ports: Ports, record: Record) -> bool:
         job = await provider.job(tracked.reservation, record.id)
         if job is not None and job.exit_code is None:
             return False
-        await provider.forget(tracked.reservation, record.id)
+        await provider.delete_job(tracked.reservation, record.id)
     return True
 
 
@@ -126,11 +126,11 @@ def write_back_callback(bench: WorkspaceFiles, id: str, command: str) -> Home:
     bench = replace(bench, call=None, name=None)
 
     async def home(look: Look, job: BackgroundJob | None) -> Sequence[str]:
-        why = f"bash (background{_partial(job)}) {id}: {command}"
+        reason = f"bash (background{_partial(job)}) {id}: {command}"
         try:
             start = await write_back.load_inputs(bench)
             async with look(start.files) as ran:
-                known = await write_back.commit_changes(bench, start, ran, id, why)
+                known = await write_back.commit_changes(bench, start, ran, id, reason)
                 return (*ran.notes, *known)
         except Refusal as problem:
             _log.warning("changes not kept", workspace=bench.workspace, call=id)

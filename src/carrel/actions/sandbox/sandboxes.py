@@ -82,7 +82,7 @@ async def delete(
 
     async def attempt() -> Record:
         was = await get(ports, actor, id)
-        change = RecordChange(was.tenant, was.noun, was.id, None, was.revision)
+        change = RecordChange(was.tenant, was.type, was.id, None, was.revision)
         await commit_changes(ports, actor.name, "delete a sandbox", [change], receipt=receipt)
         return was
 
@@ -105,7 +105,7 @@ def bounds_of(config: Mapping[str, Any]) -> ResourceLimits:
         seconds=known.get("timeout", DEFAULT_TIMEOUT),
         output_bytes=known.get("outputLimitBytes", DEFAULT_OUTPUT),
         memory_mb=known.get("memoryLimit", usual.memory_mb),
-        insists_on_memory="memoryLimit" in known,
+        memory_limit_required="memoryLimit" in known,
         network=wants_network(known),
     )
 
@@ -129,19 +129,21 @@ def _enforceable(ports: Ports, config: Mapping[str, Any]) -> None:
     provider = ports.sandboxes.get(config["provider"])
     if provider is None:
         return
-    if all(provider.refuses(ResourceLimits(network=open)) for open in (False, True)):
+    if all(provider.unsupported_reason(ResourceLimits(network=open)) for open in (False, True)):
         return
     persistent = config.get("persistent") is True
-    if why := provider.refuses(bounds_of(config), persistent=persistent):
-        raise ValidationError(f"config cannot be enforced by provider {config['provider']}: {why}")
+    if reason := provider.unsupported_reason(bounds_of(config), persistent=persistent):
+        raise ValidationError(
+            f"config cannot be enforced by provider {config['provider']}: {reason}"
+        )
 
 
 async def _reachable(ports: Ports, config: Mapping[str, Any]) -> None:
     """That no address in it leads to where only we should get."""
     for place, url in _addresses(config.get("options", {}), ("options",)):
         plain = "" if url.lower().startswith("https://") else "it is not https"
-        if why := plain or await ports.post.refuses(url):
-            raise ValidationError(f"config.{'.'.join(map(str, place))} is refused: {why}")
+        if reason := plain or await ports.webhook_sender.refusal_reason(url):
+            raise ValidationError(f"config.{'.'.join(map(str, place))} is refused: {reason}")
 
 
 def _addresses(value: object, place: Place) -> Iterator[tuple[Place, str]]:

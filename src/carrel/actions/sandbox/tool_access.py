@@ -30,10 +30,10 @@ async def load_tool_access(ports: Ports, tenant: str, config: AgentConfig) -> To
         return EMPTY
     key = ("hands", tenant, config.sandbox, config.workspaces)
     revision = await ports.records.revision()
-    found: ToolAccess | None = ports.memo.find(revision, key)
+    found: ToolAccess | None = ports.record_cache.get(revision, key)
     if found is None:
         found = await _found(ports, tenant, config)
-        ports.memo.keep(revision, key, found)
+        ports.record_cache.put(revision, key, found)
     return found
 
 
@@ -62,10 +62,10 @@ async def _found(ports: Ports, tenant: str, config: AgentConfig) -> ToolAccess:
 
 
 async def _records(
-    ports: Ports, tenant: str, noun: RecordType, ids: Sequence[str]
+    ports: Ports, tenant: str, record_type: RecordType, ids: Sequence[str]
 ) -> Mapping[str, Record]:
     asked = sorted({id for id in ids if _possible(id)})
-    records = await ports.records.get(tenant, noun, asked) if asked else ()
+    records = await ports.records.get(tenant, record_type, asked) if asked else ()
     return {record.id: record for record in records if record is not None}
 
 
@@ -84,12 +84,12 @@ def sandbox_of(record: Record) -> SandboxSpec:
 
 
 def _reach(name: str, record: Record, sandbox: SandboxSpec | None) -> AttachedWorkspace:
-    harness = record.body["config"].get("harness", {}).get("enabled") is not False
+    notes = record.body["config"].get("harness", {}).get("enabled") is not False
     return AttachedWorkspace(
         name,
         record.id,
         namespace(record.tenant, record.id),
         sandbox,
         record.body.get("description") or "",
-        harness,
+        notes,
     )

@@ -59,11 +59,11 @@ async def delete(
     async def attempt() -> Scope:
         was = await get(ports, actor, id)
         scope = Scope(was.tenant, ScopeKind.WORKSPACE, was.id)
-        gone = RecordChange(was.tenant, was.noun, was.id, None, was.revision)
+        gone = RecordChange(was.tenant, was.type, was.id, None, was.revision)
         drafts = await _removal(ports, scope)
-        why = "delete a workspace"
+        reason = "delete a workspace"
         await commit_changes(
-            ports, actor.name, why, [gone], receipt=receipt, drafts=drafts, keep=keep
+            ports, actor.name, reason, [gone], receipt=receipt, drafts=drafts, keep=keep
         )
         return scope
 
@@ -71,8 +71,8 @@ async def delete(
     await release.release_workspace_instances(ports, scope.tenant, scope.name)
     late = await _removal(ports, scope)  # written between the look and the commit: the last ones
     if late.writes:
-        why = "delete a workspace: what was written meanwhile"
-        await commit_changes(ports, actor.name, why, [], drafts=late, keep=keep)
+        reason = "delete a workspace: what was written meanwhile"
+        await commit_changes(ports, actor.name, reason, [], drafts=late, keep=keep)
 
 
 async def _removal(ports: Ports, scope: Scope) -> FileDrafts:

@@ -81,7 +81,7 @@ async def load_inputs(bench: WorkspaceFiles) -> CommandInputs:
 
 
 async def commit_changes(
-    bench: WorkspaceFiles, start: CommandInputs, ran: CommandResult, id: str, why: str
+    bench: WorkspaceFiles, start: CommandInputs, ran: CommandResult, id: str, reason: str
 ) -> Sequence[str]:
     """Keep what it changed, whole or not at all; what the caller is to know of it.
 
@@ -89,15 +89,15 @@ async def commit_changes(
     does nothing and tells the same. Raises TooLarge, which names what is too much, Busy and
     InFlight.
     """
-    if ran.unkept is not None:
-        raise WorkspaceTooLarge(ran.unkept)
+    if ran.discard_reason is not None:
+        raise WorkspaceTooLarge(ran.discard_reason)
     if not ran.changed and not ran.deleted:
         return ()
     if bench.name is None:
-        return await _WriteBack(bench, start, ran, id, why).kept()
+        return await _WriteBack(bench, start, ran, id, reason).kept()
     key = IdempotencyKey(bench.actor.tenant, f"hands/{bench.workspace}", bench.name)
     ports, now = bench.ports, bench.ports.clock.now()
-    match await ports.receipts.claim(key, "returned", now, now - _LEASE):
+    match await ports.idempotency.claim(key, "returned", now, now - _LEASE):
         case Completed(receipt):
             told = ports.vault.open(receipt.sealed, _CONTEXT)
             return msgspec.json.decode(told, type=tuple[str, ...])
@@ -106,7 +106,7 @@ async def commit_changes(
         case InProgress() | KeyMismatch():
             raise IdempotencyInFlight("the changes of this call are being kept already")
         case Claimed():
-            return await _first(_WriteBack(bench, start, ran, id, why, key), key)
+            return await _first(_WriteBack(bench, start, ran, id, reason, key), key)
 
 
 async def _first(back: _WriteBack, key: IdempotencyKey) -> Sequence[str]:
@@ -114,10 +114,10 @@ async def _first(back: _WriteBack, key: IdempotencyKey) -> Sequence[str]:
     try:
         told = await back.kept()
     except Exception:
-        await ports.receipts.drop(key)
+        await ports.idempotency.release(key)
         raise
     sealed = ports.vault.seal(msgspec.json.encode(told), _CONTEXT)
-    await ports.receipts.settle(key, StoredResponse(_DONE, sealed))
+    await ports.idempotency.complete(key, StoredResponse(_DONE, sealed))
     return told
 
 
@@ -146,8 +146,10 @@ class _WriteBack(Struct):
             [fresh] = await ports.trees.read((self.bench.scope,))
             decision = decide(brought, fresh, short_id(self.id))
             self._refuse(self._overfull(rules, decision, fresh))
-            shelves = (*rules.shelves, *await standing(ports, self.bench.scope))
-            outcomes = await ports.trees.commit(self._commits(rules, decision, shelves))
+            collection_revisions = (*rules.shelves, *await standing(ports, self.bench.scope))
+            outcomes = await ports.trees.commit(
+                self._commits(rules, decision, collection_revisions)
+            )
             self._learn(decision, outcomes)
             if all(isinstance(outcome, Applied) for outcome in outcomes):
                 return (*self.notes, *await self._warnings())
@@ -237,7 +239,10 @@ class _WriteBack(Struct):
         return Entry(blob, None, type)
 
     def _commits(
-        self, rules: TenantRules, decision: MergePlan, shelves: tuple[CollectionRevision, ...]
+        self,
+        rules: TenantRules,
+        decision: MergePlan,
+        collection_revisions: tuple[CollectionRevision, ...],
     ) -> list[Commit]:
         """One; and where a file takes a directory's place, or the reverse, a second at once.
 
@@ -251,20 +256,20 @@ class _WriteBack(Struct):
         first = Commit(
             decision.writes,
             self.bench.actor.name,
-            rules.redacted(self.why)[:_LONGEST_WHY],  # of half a secret nobody could tell
+            rules.redact_text(self.why)[:_LONGEST_WHY],  # of half a secret nobody could tell
             self.bench.ports.clock.now(),
             expects=decision.expects,
-            shelves=shelves,
-            rooms=decision.rooms,
+            collection_revisions=collection_revisions,
+            path_checks=decision.rooms,
             quotas=(Quota(quota.scope, max(0, quota.files - len(decision.later)), most),),
-            keep=limits.max_versions,
+            max_versions=limits.max_versions,
             run=self.bench.run,
-            receipt=None if decision.later else self.key,
+            idempotency_key=None if decision.later else self.key,
         )
         if not decision.later:
             return [first] if decision.writes else []
-        more = {"expects": (), "rooms": decision.later_rooms, "quotas": (quota,)}
-        return [first, replace(first, writes=decision.later, receipt=self.key, **more)]
+        more = {"expects": (), "path_checks": decision.later_rooms, "quotas": (quota,)}
+        return [first, replace(first, writes=decision.later, idempotency_key=self.key, **more)]
 
     def _learn(self, decision: MergePlan, outcomes: Sequence[Outcome]) -> None:
         """Remember whom it met, where that has come true."""

@@ -72,15 +72,15 @@ async def _seen(ports: Ports, actor: Actor) -> list[FileCandidate]:
 
 
 async def _scopes(ports: Ports, actor: Actor, agents: Sequence[Record]) -> Sequence[Scope]:
-    if actor.bound:
+    if actor.is_confined:
         return await stacks.default_stack(ports, actor)
     tenant = actor.tenant
     found = [Scope(tenant, ScopeKind.DEFAULTS, ""), actor.scope]
-    for noun, kind in (
+    for record_type, kind in (
         (RecordType.TEMPLATE, ScopeKind.TEMPLATE),
         (RecordType.WORKSPACE, ScopeKind.WORKSPACE),
     ):
-        some = await ports.records.list(tenant, noun, limit=_SCOPES)
+        some = await ports.records.list(tenant, record_type, limit=_SCOPES)
         found += [Scope(tenant, kind, one.id) for one in some]
     return [*found, *(Scope(tenant, ScopeKind.AGENT, agent.id) for agent in agents)]
 

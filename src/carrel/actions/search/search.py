@@ -102,7 +102,7 @@ async def search(
 
     What the caller may not read is not found. Raises Forbidden.
     """
-    actor.must(Permission.WORKSPACE_READ)
+    actor.require(Permission.WORKSPACE_READ)
     wanted, haul = query_terms(query), _HitCollector()
     if not wanted:
         return SearchResult((), complete=True)
@@ -117,7 +117,7 @@ async def search(
     order = await asyncio.to_thread(ranked, query, texts)
     best = [haul.items[place] for place in order[: max(0, min(limit, MOST))]]
     rules = await load_rules(ports, actor.tenant)
-    return SearchResult(tuple(_cut(one, wanted, rules.redacted) for one in best), haul.complete)
+    return SearchResult(tuple(_cut(one, wanted, rules.redact_text) for one in best), haul.complete)
 
 
 def _numbered(haul: _HitCollector) -> Sequence[tuple[int, SearchHit]]:
@@ -136,7 +136,7 @@ async def _agents(
     if actor.agent is not None:
         return [await find(ports, actor.tenant, RecordType.AGENT, actor.agent)]
     known: list[Record] = []
-    while not actor.bound and len(known) <= KNOWN:
+    while not actor.is_confined and len(known) <= KNOWN:
         after = known[-1].id if known else ""
         some = await ports.records.list(actor.tenant, RecordType.AGENT, after=after, limit=_PAGE)
         known += some
@@ -144,7 +144,7 @@ async def _agents(
             break
 
     def place(agent: Record) -> tuple[bool, TimestampMs]:
-        return fits(wanted, f"{agent.body['name']} {agent.body['slug']}"), agent.changed
+        return fits(wanted, f"{agent.body['name']} {agent.body['slug']}"), agent.updated_at
 
     return sorted(haul.first(known, KNOWN), key=place, reverse=True)
 
@@ -196,7 +196,7 @@ def _memory(agent: Record, memory: Record) -> SearchHit:
         title=agent.body["name"],
         text=searched_text(memory.body),
         scope=ScopeKind.AGENT,
-        at=memory.created,
+        at=memory.created_at,
         agent=agent.id,
         memory=memory.id,
     )
@@ -221,7 +221,7 @@ async def _sessions(
                 at=hit.utterance.at,
                 agent=agent.id,
                 session=hit.session,
-                entry=hit.utterance.number,
+                entry=hit.utterance.sequence,
             )
             for hit in hits
         ]

@@ -80,7 +80,7 @@ async def begin(
     take it for one in which nothing private is told.
     """
     owner = await _agent(ports, actor, agent)
-    given = session_id(id) if id is not None else sessions.drawn_id(ports.clock.token("ses"))
+    given = session_id(id) if id is not None else sessions.drawn_id(ports.clock.new_token("ses"))
     redactor = (await load_rules(ports, actor.tenant)).redactor
     now = ports.clock.now()
     new = Session(
@@ -90,7 +90,7 @@ async def begin(
         mode=mode_of(scope),
         plugin=_name(redactor, plugin, "sourcePlugin"),
         started=now,
-        last=now,
+        last_entry_at=now,
     )
     [found] = await ports.sessions.start([new])
     if found.agent != owner:
@@ -175,7 +175,7 @@ async def listing(
     if len(found) <= limit:
         return Page(found, None)
     last = found[limit - 1]
-    return Page(found[:limit], f"{last.last}.{last.id}")
+    return Page(found[:limit], f"{last.last_entry_at}.{last.id}")
 
 
 async def entries(
@@ -200,7 +200,7 @@ async def recent(
     at = max(0, session.entries - limit)
     while some := await ports.sessions.read(session.tenant, session.id, after=at, limit=limit):
         said += some
-        at = some[-1].number
+        at = some[-1].sequence
     return session, tuple(said[-limit:]) if limit else ()
 
 
@@ -225,7 +225,7 @@ async def search(
             hits = await ports.sessions.search(
                 actor.tenant, owner, wanted, every=every, mode=mode, limit=max(limit, _CANDIDATES)
             )
-            found |= {(hit.session, hit.utterance.number): hit for hit in hits}
+            found |= {(hit.session, hit.utterance.sequence): hit for hit in hits}
     told = [(key, hit.utterance.content, hit.utterance.at) for key, hit in found.items()]
     slow = sum(len(content) for _, content, _ in told) > _SLOW
     order = await asyncio.to_thread(ranked, query, told) if slow else ranked(query, told)
@@ -243,7 +243,7 @@ async def jsonl(ports: Ports, session: Session) -> AsyncIterator[bytes]:
         if not said:
             return
         yield sessions.lines(said)
-        at = said[-1].number
+        at = said[-1].sequence
 
 
 async def reindex(ports: Ports, watch: Watch = no_progress) -> int:
@@ -282,7 +282,7 @@ def _kept(redactor: Redactor, said: NewEntry, at: TimestampMs) -> TranscriptEntr
     if len(content) > LONGEST_CONTENT:
         raise PayloadTooLarge(f"what is said at a time has at most {LONGEST_CONTENT} bytes")
     return TranscriptEntry(
-        number=0,
+        sequence=0,
         at=at,
         role=role,
         content=redactor.redact(content).content.decode(),

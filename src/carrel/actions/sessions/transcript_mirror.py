@@ -47,7 +47,7 @@ async def run_mirror(
     try:
         while not stop.is_set():
             try:
-                if not await turn.take():
+                if not await turn.try_acquire():
                     follower = MirrorFollower(ports, mirror)
                     await first_of(_BESIDE, stop.wait())
                     continue
@@ -56,10 +56,10 @@ async def run_mirror(
                 _log.warning("the transcripts are held up", **told_of(problem))
                 await first_of(_BESIDE, stop.wait())
             else:
-                if await first_of(_IDLE, stop.wait(), ports.events.wake(_IDLE)):
+                if await first_of(_IDLE, stop.wait(), ports.events.wait_for_new(_IDLE)):
                     await first_of(_GATHER, stop.wait())
     finally:
-        await turn.leave()
+        await turn.release()
 
 
 class MirrorFollower:
@@ -88,7 +88,9 @@ class MirrorFollower:
             looked += await self._mirrored(session)
         self._since = now
         self._seen = {
-            key: session for key, session in self._seen.items() if session.last >= now - LATE
+            key: session
+            for key, session in self._seen.items()
+            if session.last_entry_at >= now - LATE
         }
         for owner, folder in self._wanted.items():
             if self._done.get(owner) != folder and self._put_off.get(owner, 0) <= now:
@@ -132,7 +134,7 @@ class MirrorFollower:
             while found := await self._ports.sessions.list(*owner, before=before, limit=_PAGE):
                 for session in found:
                     looked += await self._mirrored(session)
-                before = (found[-1].last, found[-1].id)
+                before = (found[-1].last_entry_at, found[-1].id)
         except (OSError, Refusal) as problem:
             self._fail(owner, problem)
         return looked
@@ -170,7 +172,7 @@ async def mirror_session(
         if not said:
             return
         await mirror.add(folder, session, at, lines(said), len(said))
-        at = said[-1].number
+        at = said[-1].sequence
 
 
 async def expire(ports: Ports, mirror: TranscriptMirror, before: TimestampMs) -> int:
@@ -180,7 +182,7 @@ async def expire(ports: Ports, mirror: TranscriptMirror, before: TimestampMs) ->
     """
     gone, last = 0, None
     while found := await ports.sessions.touched(0, after=last, limit=_PAGE):
-        old = [session for session in found if session.last < before]
+        old = [session for session in found if session.last_entry_at < before]
         await _remove_files(ports, mirror, old)
         gone += await ports.sessions.drop(old)
         if len(old) < len(found):

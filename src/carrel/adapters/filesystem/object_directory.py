@@ -41,7 +41,7 @@ class _Unfit(Exception):
 
 
 class DirectoryObjectStore:
-    nests = True
+    forbids_nested_keys = True
 
     def __init__(self, root: File) -> None:
         self._root = root

@@ -55,15 +55,15 @@ Document = TypeVar("Document", bound=Struct)
 class IssuerUnreachable(ConnectionError):
     """The issuer does not do its part, so nobody can say whether a token is good."""
 
-    def __init__(self, why: str) -> None:
-        super().__init__(errno.EHOSTUNREACH, f"what the issuer says cannot be had: {why}")
+    def __init__(self, reason: str) -> None:
+        super().__init__(errno.EHOSTUNREACH, f"what the issuer says cannot be had: {reason}")
 
 
 class IssuerMisconfigured(Exception):
     """What the issuer publishes cannot be had or used; the message says why."""
 
-    def __init__(self, why: str, *, refused: bool = False) -> None:
-        super().__init__(why)
+    def __init__(self, reason: str, *, refused: bool = False) -> None:
+        super().__init__(reason)
         self.refused = refused
         """Whether the issuer itself has said no."""
 

@@ -17,8 +17,8 @@ def scope_name(scope: Scope) -> str:
     return f"scope/{scope.tenant}/{scope.kind}/{scope.name}"
 
 
-def shelf_name(tenant: str, noun: str) -> str:
-    return f"shelf/{tenant}/{noun}"
+def shelf_name(tenant: str, record_type: str) -> str:
+    return f"shelf/{tenant}/{record_type}"
 
 
 def content_name(id: int) -> str:

@@ -45,8 +45,10 @@ class PostgresBlobs:
         return Blob(name, len(content))
 
     async def get(self, blobs: Collection[Blob]) -> Mapping[Digest, bytes]:
-        found = {blob.digest: blob.ref for blob in blobs if isinstance(blob.ref, bytes)}
-        ids = {blob.ref: blob.digest for blob in blobs if isinstance(blob.ref, int)}
+        found = {
+            blob.digest: blob.storage_ref for blob in blobs if isinstance(blob.storage_ref, bytes)
+        }
+        ids = {blob.storage_ref: blob.digest for blob in blobs if isinstance(blob.storage_ref, int)}
         bodies = await self._gets.ask(tuple(ids)) if ids else {}
         if missing := sorted(ids[id] for id in ids.keys() - bodies.keys()):
             raise CorruptContent(f"the bytes of {missing[0]} are gone")

@@ -106,7 +106,9 @@ class CommitColumns:
                 found = heads[writes[n] - 1] if writes[n] else _told(expect.path, facts[n])
                 outcomes.append(ExpectationFailed(expect, found))
             elif what[n] == "s":
-                outcomes.append(ExpectationFailed(commit.shelves[rows[n] - starts[1] - 1]))
+                outcomes.append(
+                    ExpectationFailed(commit.collection_revisions[rows[n] - starts[1] - 1])
+                )
             elif what[n] == "c":
                 place, handle = from_json(facts[n])
                 outcomes.append(ExpectationFailed(commit.changes[place - 1], handle=handle))
@@ -135,12 +137,12 @@ class CommitColumns:
         for expect in commit.expects:
             place = self._path(expect.scope, expect.path)
             self._expect_numbers.append((place, expect.version, expect.live))
-        for shelf in commit.shelves:
-            place = self._shelf(shelf.tenant, shelf.noun)
-            self._shelf_numbers.append((place, shelf.revision))
+        for collection_revision in commit.collection_revisions:
+            place = self._shelf(collection_revision.tenant, collection_revision.type)
+            self._shelf_numbers.append((place, collection_revision.revision))
         for quota in commit.quotas:
             self._quota_numbers.append((self._scope(quota.scope), quota.files, quota.size))
-        for room in commit.rooms:
+        for room in commit.path_checks:
             self._add_room(room)
         self._add_writes(commit.writes)
         self._starts.append(
@@ -150,11 +152,11 @@ class CommitColumns:
                 len(self._room_numbers),
             )
         )
-        spoken = commit.changes or commit.about or commit.tells
+        spoken = commit.changes or commit.audit_subjects or commit.events
         changes = self._changes(commit) if spoken else None
-        said = (commit.by, commit.why, self._run(commit), changes, self._receipt(commit))
+        said = (commit.author, commit.reason, self._run(commit), changes, self._receipt(commit))
         self._commit_rows.append(said)
-        self._commit_numbers.append((commit.at, max(commit.keep, 1)))
+        self._commit_numbers.append((commit.at, max(commit.max_versions, 1)))
 
     def _add_room(self, room: PathFree) -> None:
         """A row for each place to look at: a path that must not live, or a scope in which nothing
@@ -192,18 +194,18 @@ class CommitColumns:
             place = self._paths[scope, path] = len(self._path_rows)
         return place
 
-    def _shelf(self, tenant: str, noun: RecordType) -> int:
-        place = self._shelves.get((tenant, noun))
+    def _shelf(self, tenant: str, record_type: RecordType) -> int:
+        place = self._shelves.get((tenant, record_type))
         if place is None:
-            place = self._shelves[tenant, noun] = len(self._shelves) + 1
-            self._ours.add(shelf_name(tenant, noun))
+            place = self._shelves[tenant, record_type] = len(self._shelves) + 1
+            self._ours.add(shelf_name(tenant, record_type))
         return place
 
     def _blob(self, blob: Blob) -> int:
-        ref = blob.ref if isinstance(blob.ref, int) else None
+        ref = blob.storage_ref if isinstance(blob.storage_ref, int) else None
         place = self._blobs.get((blob.digest, ref))
         if place is None:
-            body = blob.ref if ref is None else None
+            body = blob.storage_ref if ref is None else None
             self._blob_rows.append((digest_bytes(blob.digest), body))
             self._blob_numbers.append((ref, blob.size))
             place = self._blobs[blob.digest, ref] = len(self._blob_rows)
@@ -223,28 +225,33 @@ class CommitColumns:
         tenant and noun, and the shelf's own lock is theirs.
         """
         changes = commit.changes
-        if any(change.noun not in QUIET for change in changes):
+        if any(change.type not in QUIET for change in changes):
             self._mine.add(RECORDS)
-        self._mine.update(shelf_name(change.tenant, change.noun) for change in changes)
-        names = [name.partition("/") for name in commit.about]
+        self._mine.update(shelf_name(change.tenant, change.type) for change in changes)
+        names = [name.partition("/") for name in commit.audit_subjects]
         return to_json(
             [
                 {
                     "tenant": change.tenant,
-                    "noun": change.noun,
+                    "noun": change.type,
                     "id": change.id,
                     "body": None if change.body is None else to_json(change.body),
                     "expected": change.expected,
-                    "handles": () if change.body is None else change.handles,
-                    "links": change.links,
-                    "words": () if change.body is None else index_terms(change.noun, change.body),
-                    "quiet": change.noun in QUIET,
+                    "handles": () if change.body is None else change.unique_keys,
+                    "links": change.index_keys,
+                    "words": () if change.body is None else index_terms(change.type, change.body),
+                    "quiet": change.type in QUIET,
                 }
                 for change in changes
             ]
             + [
-                {"tenant": commit.writes[0].scope.tenant, "noun": noun, "id": id, "note": True}
-                for noun, _, id in names
+                {
+                    "tenant": commit.writes[0].scope.tenant,
+                    "noun": record_type,
+                    "id": id,
+                    "note": True,
+                }
+                for record_type, _, id in names
             ]
             + [
                 {"tenant": one.tenant, "tell": one.type, "payload": to_json(one.payload)} | _UNHEARD
@@ -253,7 +260,7 @@ class CommitColumns:
         )
 
     def _receipt(self, commit: Commit) -> str | None:
-        key = commit.receipt
+        key = commit.idempotency_key
         if key is None:
             return None
         self._mine.add(f"receipt/{key.tenant}/{key.endpoint}/{key.key}")

@@ -14,7 +14,7 @@ class PostgresDeliveries:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def mark(self) -> str | None:
+    async def cursor(self) -> str | None:
         found: str | None = await self._database.value("mark")
         return found
 
@@ -26,11 +26,13 @@ class PostgresDeliveries:
         moved: bool = await self._database.value("enqueue_deliveries", was, mark, *columns(rows, 9))
         return moved
 
-    async def due(self, now: TimestampMs, lease: TimestampMs, limit: int) -> tuple[Delivery, ...]:
+    async def lease_due(
+        self, now: TimestampMs, lease: TimestampMs, limit: int
+    ) -> tuple[Delivery, ...]:
         rows = await self._database.rows("lease_deliveries", now, lease, limit)
         return tuple(map(_delivery, rows))
 
-    async def settle(self, results: Sequence[tuple[Delivery, DeliveryAttempt]]) -> None:
+    async def record_attempts(self, results: Sequence[tuple[Delivery, DeliveryAttempt]]) -> None:
         rows = [
             (d.id, d.state, d.due, d.tries, a.at, a.posted.status, a.posted.problem, a.posted.took)
             for d, a in results

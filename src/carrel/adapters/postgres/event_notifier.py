@@ -49,7 +49,7 @@ class EventNotifier:
         """Note that this task is about to look: what rings from now on is news to it."""
         _heeded.set((self._name, self._rings))
 
-    async def heard(self, seconds: float) -> bool:
+    async def wait(self, seconds: float) -> bool:
         """Wait for a ring; one since this task last looked counts."""
         if self._listener is None:
             self._listener = asyncio.create_task(self._listen())

@@ -42,11 +42,11 @@ class PostgresEvents:
         found = await self._database.row("latest_event")
         return f"{int(found[0]) - 1}.{found[1]}"
 
-    async def wake(self, seconds: float) -> bool:
+    async def wait_for_new(self, seconds: float) -> bool:
         """As the port says. An event can be seen once all that began before it have ended, so one
         that is there but cannot be seen yet may wake too early: who was woken for nothing, or for
         a second by nothing, looks again."""
-        return await self._bell.heard(seconds)
+        return await self._bell.wait(seconds)
 
 
 def _position(cursor: str | None) -> tuple[str, int]:

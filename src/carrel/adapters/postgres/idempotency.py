@@ -34,11 +34,11 @@ class PostgresIdempotencyStore:
             return Completed(StoredResponse(status, sealed))
         return InProgress() if versions is None else Committed(tuple(from_json(versions)))
 
-    async def settle(self, key: IdempotencyKey, receipt: StoredResponse) -> None:
+    async def complete(self, key: IdempotencyKey, receipt: StoredResponse) -> None:
         ask = (*_columns(key), receipt.status, receipt.sealed)
         await self._database.rows("settle_receipt", *ask)
 
-    async def drop(self, key: IdempotencyKey) -> None:
+    async def release(self, key: IdempotencyKey) -> None:
         await self._database.rows("drop_receipt", *_columns(key))
 
 

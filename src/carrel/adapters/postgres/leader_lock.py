@@ -23,17 +23,17 @@ class PostgresLeaderLock:
         self._connection: asyncpg.Connection | None = None
         self._mine = False
 
-    async def take(self) -> bool:
+    async def try_acquire(self) -> bool:
         """Asks even while it has it: with the connection, the lock may be gone."""
         try:
             return await self._taken()
         except BaseException as problem:
-            await self.leave()
+            await self.release()
             if isinstance(problem, _TORN):
                 raise ConnectionError("the connection that held the turn has ended") from problem
             raise
 
-    async def leave(self) -> None:
+    async def release(self) -> None:
         self._connection, self._mine = None, False
         with suppress(*_LOST):
             await self._stack.aclose()

@@ -48,7 +48,7 @@ class PostgresMaintenance:
         await self._database.value("ping")
 
     @asynccontextmanager
-    async def frozen(self) -> AsyncIterator[PostgresSnapshot]:
+    async def snapshot(self) -> AsyncIterator[PostgresSnapshot]:
         async with (
             exclusive_connection(self._database.url) as connection,
             connection.transaction(isolation="repeatable_read", readonly=True),
@@ -80,7 +80,7 @@ class PostgresMaintenance:
             await connection.execute(SQL["take_everything"])
             return await _index(connection)
 
-    async def referred(self) -> frozenset[Digest]:
+    async def referenced_digests(self) -> frozenset[Digest]:
         rows = await self._database.rows("outside_digests")
         return frozenset(Digest("sha256:" + row[0].hex()) for row in rows)
 
@@ -110,13 +110,13 @@ async def _index(connection: asyncpg.Connection) -> int:
     """Make the words anew that records are found by."""
     await connection.execute(SQL["forget_words"])
     count = 0
-    for noun in sorted(SEARCHED):
-        cursor = await connection.cursor(SQL["links_and_bodies"], noun)
+    for record_type in sorted(SEARCHED):
+        cursor = await connection.cursor(SQL["links_and_bodies"], record_type)
         while found := await cursor.fetch(500):
             rows = [
-                (tenant, noun, link, word, id)
+                (tenant, record_type, link, word, id)
                 for tenant, _, link, id, body in found
-                for word in index_terms(noun, from_json(body))
+                for word in index_terms(record_type, from_json(body))
             ]
             await connection.copy_records_to_table("word", records=rows, columns=_WORD)
             count += len(rows)

@@ -24,55 +24,75 @@ class PostgresRecords:
         await self._revisions.close()
 
     async def get(
-        self, tenant: str, noun: RecordType, ids: Sequence[str]
+        self, tenant: str, record_type: RecordType, ids: Sequence[str]
     ) -> tuple[Record | None, ...]:
         wanted = [searchable_text(id) for id in ids]
-        rows = await self._database.rows("records", wanted, searchable_text(tenant), noun)
+        rows = await self._database.rows("records", wanted, searchable_text(tenant), record_type)
         return _placed(rows, len(ids))
 
-    async def named(self, handles: Sequence[str]) -> tuple[Record | None, ...]:
+    async def get_by_unique_key(self, unique_keys: Sequence[str]) -> tuple[Record | None, ...]:
         rows = await self._database.rows(
-            "records_named", [searchable_text(name) for name in handles]
+            "records_named", [searchable_text(name) for name in unique_keys]
         )
-        return _placed(rows, len(handles))
+        return _placed(rows, len(unique_keys))
 
     async def list(
-        self, tenant: str, noun: RecordType, *, link: str = "", after: str = "", limit: int = 100
+        self,
+        tenant: str,
+        record_type: RecordType,
+        *,
+        link: str = "",
+        after: str = "",
+        limit: int = 100,
     ) -> tuple[Record, ...]:
         owner, name = searchable_text(tenant), searchable_text(link)
         if tenant and link:
-            rows = await self._database.rows("records_linked", owner, noun, name, after, limit)
+            rows = await self._database.rows(
+                "records_linked", owner, record_type, name, after, limit
+            )
         elif tenant:
-            rows = await self._database.rows("records_listed", owner, noun, after, limit)
+            rows = await self._database.rows("records_listed", owner, record_type, after, limit)
         elif link:
-            rows = await self._database.rows("records_linked_everywhere", noun, name, after, limit)
+            rows = await self._database.rows(
+                "records_linked_everywhere", record_type, name, after, limit
+            )
         else:
-            rows = await self._database.rows("records_everywhere", noun, after, limit)
+            rows = await self._database.rows("records_everywhere", record_type, after, limit)
         return tuple(map(record_of, rows))
 
-    async def count(self, tenant: str, noun: RecordType, links: Sequence[str]) -> tuple[int, ...]:
-        names = [searchable_text(name) for name in links]
-        rows = await self._database.rows("records_counted", names, searchable_text(tenant), noun)
+    async def count(
+        self, tenant: str, record_type: RecordType, index_keys: Sequence[str]
+    ) -> tuple[int, ...]:
+        names = [searchable_text(name) for name in index_keys]
+        rows = await self._database.rows(
+            "records_counted", names, searchable_text(tenant), record_type
+        )
         found = {place: count for place, count in rows}
-        return tuple(found.get(n + 1, 0) for n in range(len(links)))
+        return tuple(found.get(n + 1, 0) for n in range(len(index_keys)))
 
     async def find(
-        self, tenant: str, noun: RecordType, link: str, words: Sequence[str], *, limit: int = 100
+        self,
+        tenant: str,
+        record_type: RecordType,
+        link: str,
+        words: Sequence[str],
+        *,
+        limit: int = 100,
     ) -> tuple[Record, ...]:
         wanted = [word for one in words if (word := searchable_text(one))]
         upto = [word + _LAST for word in wanted]
-        ask = (wanted, upto, searchable_text(tenant), noun, searchable_text(link), limit)
+        ask = (wanted, upto, searchable_text(tenant), record_type, searchable_text(link), limit)
         rows = await self._database.rows("ids_by_words", *ask) if wanted else ()
-        return tuple(filter(None, await self.get(tenant, noun, [row[0] for row in rows])))
+        return tuple(filter(None, await self.get(tenant, record_type, [row[0] for row in rows])))
 
-    async def shelves(self, asks: Sequence[tuple[str, RecordType]]) -> tuple[int, ...]:
+    async def collection_revisions(self, asks: Sequence[tuple[str, RecordType]]) -> tuple[int, ...]:
         revisions = await self._database.value("shelves", *columns(asks, 2)) if asks else ()
         return tuple(revisions)
 
     async def revision(self) -> int:
         return await self._revisions.ask(None)
 
-    async def used(self, marks: Mapping[str, TimestampMs]) -> None:
+    async def mark_used(self, marks: Mapping[str, TimestampMs]) -> None:
         if marks:
             await self._database.rows("use", *columns(sorted(marks.items()), 2))
 
@@ -86,8 +106,8 @@ class PostgresRecords:
     ) -> tuple[AuditEntry, ...]:
         rows = await self._database.rows("audit", searchable_text(tenant), before or 2**62, limit)
         return tuple(
-            AuditEntry(id, owner, at, by, why, tuple(from_json(subjects)))
-            for id, owner, at, by, why, subjects in rows
+            AuditEntry(id, owner, at, author, reason, tuple(from_json(subjects)))
+            for id, owner, at, author, reason, subjects in rows
         )
 
     async def _revision(self, asks: Sequence[None]) -> Sequence[int]:

@@ -53,8 +53,8 @@ def version_of(path: Path, row: Row, at: int) -> Version:
 
 
 def record_of(row: Row, at: int = 0) -> Record:
-    tenant, noun, id, revision, body, created, changed = row[at : at + 7]
-    return Record(tenant, RecordType(noun), id, revision, from_json(body), created, changed)
+    tenant, record_type, id, revision, body, created, changed = row[at : at + 7]
+    return Record(tenant, RecordType(record_type), id, revision, from_json(body), created, changed)
 
 
 def scope_of(tenant: str, kind: str, name: str) -> Scope:

@@ -70,8 +70,8 @@ class PostgresRuns:
         changed: bool = await self._database.value(
             "change_run",
             lock_of(run_name(run.id)),
-            *(run.id, run.tenant, was.status, was.ended, int(was.kept)),
-            *(run.status, run.ended, int(run.kept)),
+            *(run.id, run.tenant, was.status, was.ended, int(was.snapshot_kept)),
+            *(run.status, run.ended, int(run.snapshot_kept)),
             *(told, _payload(run), run.started if run.ended is None else run.ended),
         )
         if changed and told:
@@ -93,7 +93,7 @@ def _scope(layer: Scope | SnapshotLayer) -> Scope:
 def _row(run: Run, places: Mapping[Scope, int]) -> Row:
     return (
         *(run.id, run.tenant, places[run.scope], run.workflow, run.mode, run.status, run.by),
-        *(run.started, run.ended, run.parent, run.replay_of, int(run.kept)),
+        *(run.started, run.ended, run.parent, run.replay_of, int(run.snapshot_kept)),
         *(to_json(dict(run.variables)), _payload(run)),
     )
 
@@ -128,7 +128,7 @@ def _run(row: Row) -> Run:
         ended=row[10],
         parent=row[11],
         replay_of=row[12],
-        kept=bool(row[13]),
+        snapshot_kept=bool(row[13]),
         snapshot=tuple(SnapshotLayer(scope_of(*name), revision) for *name, revision in layers),
         variables=from_json(row[14]),
     )

@@ -112,7 +112,7 @@ class PostgresSessions:
     async def touched(
         self, since: TimestampMs, *, after: Session | None = None, limit: int = 500
     ) -> tuple[Session, ...]:
-        place = (after.last, after.tenant, after.id) if after else (-1, "", "")
+        place = (after.last_entry_at, after.tenant, after.id) if after else (-1, "", "")
         rows = await self._database.rows("sessions_touched", since, *place, limit)
         return tuple(map(_session, rows))
 

@@ -28,7 +28,7 @@ class PostgresStore:
     records: PostgresRecords
     runs: PostgresRuns
     events: PostgresEvents
-    receipts: PostgresIdempotencyStore
+    idempotency: PostgresIdempotencyStore
     deliveries: PostgresDeliveries
     sessions: PostgresSessions
     recalls: PostgresRecalls
@@ -61,7 +61,7 @@ async def open_store(
             records=PostgresRecords(database),
             runs=PostgresRuns(database, bell),
             events=PostgresEvents(database, bell),
-            receipts=PostgresIdempotencyStore(database),
+            idempotency=PostgresIdempotencyStore(database),
             deliveries=PostgresDeliveries(database),
             sessions=PostgresSessions(database),
             recalls=PostgresRecalls(database),

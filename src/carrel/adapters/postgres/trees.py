@@ -91,7 +91,7 @@ class PostgresTrees:
         rows = await self._database.rows("log", *ask)
         return tuple(version_of(Path(row[0]), row, 1) for row in rows)
 
-    async def unbroken(self, scope: Scope) -> int:
+    async def complete_since(self, scope: Scope) -> int:
         ask = (scope.tenant, scope.kind, scope.name)
         return int(await self._database.value("unbroken", *ask))
 

@@ -101,7 +101,7 @@ class LambdaSandbox:
         self._functions = functions
         self._limiter: CapacityLimiter | None = None
 
-    def refuses(self, bounds: ResourceLimits, *, persistent: bool = False) -> str | None:
+    def unsupported_reason(self, bounds: ResourceLimits, *, persistent: bool = False) -> str | None:
         if not self._function(bounds):
             with_or_without = "with" if bounds.network else "without"
             return f"lambda has no function {with_or_without} a network here"
@@ -122,8 +122,8 @@ class LambdaSandbox:
     async def _run(self, order: CommandSpec, fetch: Fetch) -> AsyncIterator[CommandResult]:
         check_order(order)
         no_options(order.options)
-        if why := self.refuses(order.bounds):
-            raise SandboxUnavailable(why)
+        if reason := self.unsupported_reason(order.bounds):
+            raise SandboxUnavailable(reason)
         files = order.files or {}
         contents = await fetch({placed.blob for placed in files.values()})
         payload = _payload(order, await asyncio.to_thread(pack_tar, files, contents, {}))
@@ -236,8 +236,8 @@ def _left(
     if order.files is None:
         return RemoteChanges(), {}
     if answer.too_large is not None or answer.listing is None:
-        why = f"its {answer.too_large} bytes are more than lambda gives back"
-        return nothing(f"{why} ({answer.most_answered})"), {}
+        reason = f"its {answer.too_large} bytes are more than lambda gives back"
+        return nothing(f"{reason} ({answer.most_answered})"), {}
     try:
         now = listed(_bytes(answer.listing))
         left = differences(now, order.files, order.bounds)

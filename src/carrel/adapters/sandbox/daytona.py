@@ -76,7 +76,7 @@ class DaytonaSandbox:
     def __init__(self, account: DaytonaAccount) -> None:
         self._account = account
 
-    def refuses(self, bounds: ResourceLimits, *, persistent: bool = False) -> str | None:
+    def unsupported_reason(self, bounds: ResourceLimits, *, persistent: bool = False) -> str | None:
         return too_much_memory("daytona", self._account.memory_mb, bounds) or refuse_persistent(
             "daytona", persistent
         )
@@ -87,8 +87,8 @@ class DaytonaSandbox:
     @asynccontextmanager
     async def _opened(self, order: CommandSpec) -> AsyncIterator[RemoteMachine]:
         snapshot = choose_option(order, "snapshot", self._account.snapshots)
-        if why := self.refuses(order.bounds):
-            raise SandboxUnavailable(why)
+        if reason := self.unsupported_reason(order.bounds):
+            raise SandboxUnavailable(reason)
         headers = {"Authorization": f"Bearer {self._account.api_key}"}
         client = httpx.AsyncClient(headers=headers, timeout=_ANSWER_SECONDS, verify=_tls())
         async with client:
@@ -122,8 +122,8 @@ def _check(made: DaytonaSandboxDetails, bounds: ResourceLimits) -> None:
     """What was asked for is not always what there is. Raises Refused."""
     if not bounds.network and not made.network_block_all:
         raise SandboxUnavailable("daytona did not block the network")
-    if why := too_much_memory("daytona", int(made.memory * 1024), bounds):
-        raise SandboxUnavailable(why)
+    if reason := too_much_memory("daytona", int(made.memory * 1024), bounds):
+        raise SandboxUnavailable(reason)
 
 
 @cache

@@ -68,7 +68,7 @@ class DockerSandbox:
         self._host = host
         self._limiter: CapacityLimiter | None = None
 
-    def refuses(self, bounds: ResourceLimits, *, persistent: bool = False) -> str | None:
+    def unsupported_reason(self, bounds: ResourceLimits, *, persistent: bool = False) -> str | None:
         if bounds.memory_mb < _LEAST_MEMORY:
             return f"docker needs at least {_LEAST_MEMORY} MB of memory for a command"
         return refuse_persistent("docker", persistent)

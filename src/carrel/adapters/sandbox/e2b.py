@@ -61,7 +61,7 @@ class E2BSandbox:
     def __init__(self, account: E2BAccount) -> None:
         self._account = account
 
-    def refuses(self, bounds: ResourceLimits, *, persistent: bool = False) -> str | None:
+    def unsupported_reason(self, bounds: ResourceLimits, *, persistent: bool = False) -> str | None:
         return too_much_memory("e2b", self._account.memory_mb, bounds) or refuse_persistent(
             "e2b", persistent
         )
@@ -72,15 +72,15 @@ class E2BSandbox:
     @asynccontextmanager
     async def _opened(self, order: CommandSpec) -> AsyncIterator[RemoteMachine]:
         template = choose_option(order, "template", self._account.templates)
-        if why := self.refuses(order.bounds):
-            raise SandboxUnavailable(why)
+        if reason := self.unsupported_reason(order.bounds):
+            raise SandboxUnavailable(reason)
         made: list[AsyncSandbox] = []
         try:
             await shield_cleanup(self._make(order, template, made))
             with _told_apart():
                 has = (await cancelled(made[0].get_info())).memory_mb
-            if why := too_much_memory("e2b", has, order.bounds):
-                raise SandboxUnavailable(why)
+            if reason := too_much_memory("e2b", has, order.bounds):
+                raise SandboxUnavailable(reason)
             yield ShellMachine(VirtualMachine(made[0], order.bounds.seconds), _PLACE)
         finally:
             for sandbox in made:

@@ -79,7 +79,7 @@ class KubernetesSandbox:
     def __init__(self, cluster: KubernetesCluster) -> None:
         self._cluster = cluster
 
-    def refuses(self, bounds: ResourceLimits, *, persistent: bool = False) -> str | None:
+    def unsupported_reason(self, bounds: ResourceLimits, *, persistent: bool = False) -> str | None:
         if not self._namespace(bounds):
             with_or_without = "with" if bounds.network else "without"
             return f"kubernetes has no namespace {with_or_without} a network here"
@@ -95,8 +95,8 @@ class KubernetesSandbox:
     @asynccontextmanager
     async def _opened(self, order: CommandSpec) -> AsyncIterator[RemoteMachine]:
         no_options(order.options)
-        if why := self.refuses(order.bounds):
-            raise SandboxUnavailable(why)
+        if reason := self.unsupported_reason(order.bounds):
+            raise SandboxUnavailable(reason)
         namespace, name = self._namespace(order.bounds), named(order)
         async with AsyncExitStack() as stack:
             with _told_apart():
@@ -230,9 +230,9 @@ class Pod:
         """Raises Unreachable where it does not come to run in time, and says why."""
         loop = asyncio.get_running_loop()
         end, pause = loop.time() + seconds, 0.05
-        while (why := await self._hindrance()) is not None:
-            if loop.time() > end or why in _HOPELESS:
-                raise ProviderUnreachable(f"the pod did not start: {why}")
+        while (reason := await self._hindrance()) is not None:
+            if loop.time() > end or reason in _HOPELESS:
+                raise ProviderUnreachable(f"the pod did not start: {reason}")
             await asyncio.sleep(pause)
             pause = min(1.0, pause * 1.5)
 

@@ -177,8 +177,8 @@ def _walked(top: bytes) -> Iterator[tuple[bytes, list[bytes], list[bytes]]]:
 def _listed(work: str) -> Iterator[tuple[bytes, tuple[bytes, bytes, bytes, bytes, str]]]:
     """Every path with its type, mode, size, where it points to, and its digest if it is a file."""
     for place, rooms, names in _walked(work.encode()):
-        links = [name for name in rooms if os.path.islink(os.path.join(place, name))]
-        for name in [*names, *links]:
+        index_keys = [name for name in rooms if os.path.islink(os.path.join(place, name))]
+        for name in [*names, *index_keys]:
             yield _fields(os.path.join(place, name), work)
 
 

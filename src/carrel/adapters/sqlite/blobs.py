@@ -37,9 +37,11 @@ class SqliteBlobs:
         return tuple(blobs)
 
     async def get(self, blobs: Collection[Blob]) -> Mapping[Digest, bytes]:
-        found = {blob.digest: blob.ref for blob in blobs if isinstance(blob.ref, bytes)}
-        rows = {blob.ref: blob for blob in blobs if isinstance(blob.ref, int)}
-        outside = {blob.digest for blob in blobs if blob.ref is None}
+        found = {
+            blob.digest: blob.storage_ref for blob in blobs if isinstance(blob.storage_ref, bytes)
+        }
+        rows = {blob.storage_ref: blob for blob in blobs if isinstance(blob.storage_ref, int)}
+        outside = {blob.digest for blob in blobs if blob.storage_ref is None}
         for id, body in self._bodies(tuple(rows)):
             blob = rows.pop(id)
             if body is None:

@@ -59,23 +59,23 @@ class CommitBatch:
 
     def apply(self, commit: Commit) -> Outcome:
         """Check everything before keeping anything, so that a refusal leaves no trace."""
-        if refused := self._conflict(commit) or self._blocked(commit.rooms):
+        if refused := self._conflict(commit) or self._path_occupied(commit.path_checks):
             return refused
         asked = commit.writes
         writes: Sequence[Write] = asked
         if len(asked) != 1 or asked[0].entry is None:
             writes = [w for w in asked if w.entry is not None or self._lives(w.scope, w.path)]
-        if full := self._full(commit.quotas, writes):
+        if full := self._quota_exceeded(commit.quotas, writes):
             return full
-        if commit.changes or commit.about:
+        if commit.changes or commit.audit_subjects:
             self.records.apply(commit)
         heads = self._written(writes, commit)
         if len(writes) < len(asked):
             written = {id(w): head for w, head in zip(writes, heads, strict=True)}
             heads = [written.get(id(w)) or self._untouched(w, commit) for w in asked]
-        if commit.tells or commit.changes:
+        if commit.events or commit.changes:
             self._tell_of(commit)
-        if commit.receipt:
+        if commit.idempotency_key:
             self._mark(commit, heads)
         return Applied(tuple(heads))
 
@@ -105,7 +105,7 @@ class CommitBatch:
         for place, *found in self._db.execute(SQL["scopes"], (names(asked),)).fetchall():
             self._known.places[asked[place]] = ScopeState(*found)
 
-    def place(self, scope: Scope) -> ScopeState:
+    def scope_state(self, scope: Scope) -> ScopeState:
         place = self._known.places.get(scope)
         if place is None:
             ask = (scope.tenant, scope.kind, scope.name)
@@ -115,14 +115,14 @@ class CommitBatch:
 
     def settled(self, scope: Scope) -> ScopeState:
         """The scope with a row of its own."""
-        place = self.place(scope)
+        place = self.scope_state(scope)
         if not place.id:
             self._known.scope += 1
             place.id = self._known.scope
             self._scopes.append((place.id, scope.tenant, scope.kind, scope.name))
         return place
 
-    def tell(
+    def add_event(
         self,
         tenant: str,
         scope: int | None,
@@ -137,10 +137,10 @@ class CommitBatch:
     def _tell_of(self, commit: Commit) -> None:
         """Log what a commit wants told."""
         run = commit.run
-        for telling in event_drafts(commit):
-            sequence = self.next_in_run(run, telling.tenant) if run else None
-            told = (telling.type, json.dumps(telling.payload, ensure_ascii=False), commit.at)
-            self.tell(telling.tenant, None, run, sequence, told)
+        for event in event_drafts(commit):
+            sequence = self.next_in_run(run, event.tenant) if run else None
+            told = (event.type, json.dumps(event.payload, ensure_ascii=False), commit.at)
+            self.add_event(event.tenant, None, run, sequence, told)
 
     def next_in_run(self, run: str, tenant: str) -> int | None:
         found = self._db.execute(SQL["next_in_run"], (run, tenant)).fetchone()
@@ -173,7 +173,7 @@ class CommitBatch:
         head = self._heads.get(key) or self._remembered.get(key)
         if head is not None or key in self._heads or key in self._remembered:
             return head
-        id = self.place(scope).id
+        id = self.scope_state(scope).id
         row = id and self._db.execute(SQL["head"], (id, path.text)).fetchone()
         head = self._heads[key] = head_of(row) if row else None
         return head
@@ -189,10 +189,10 @@ class CommitBatch:
                 return False
         return True
 
-    def _blocked(self, rooms: Sequence[PathFree]) -> PathOccupied | None:
+    def _path_occupied(self, rooms: Sequence[PathFree]) -> PathOccupied | None:
         for room in rooms:
-            if by := self._in_the_way(room):
-                return PathOccupied(room, by)
+            if author := self._in_the_way(room):
+                return PathOccupied(room, author)
         return None
 
     def _in_the_way(self, room: PathFree) -> Path | None:
@@ -203,15 +203,15 @@ class CommitBatch:
             for parent in path.parents:
                 if self._lives(scope, parent):
                     return parent
-            if by := self._beneath(scope, path):
-                return by
+            if author := self._beneath(scope, path):
+                return author
         return None
 
     def _beneath(self, scope: Scope, directory: Path) -> Path | None:
         """The first that lives in a directory, as this transaction has it so far."""
         changed = self._within.get((scope, directory), ())
         first = min((path for path in changed if self._lives(scope, path)), default=None)
-        id, text = self.place(scope).id, directory.text
+        id, text = self.scope_state(scope).id, directory.text
         for [found] in self._db.execute(SQL["beneath"], (id, f"{text}/", f"{text}0")):
             path = Path(found)
             if (scope, path) not in self.written or self._lives(scope, path):
@@ -222,7 +222,9 @@ class CommitBatch:
         for parent in path.parents:
             self._within.setdefault((scope, parent), []).append(path)
 
-    def _full(self, quotas: Iterable[Quota], writes: Sequence[Write]) -> QuotaExceeded | None:
+    def _quota_exceeded(
+        self, quotas: Iterable[Quota], writes: Sequence[Write]
+    ) -> QuotaExceeded | None:
         for quota in quotas:
             if quota.size is None and self._all_live(writes):
                 continue  # nothing is added, so nothing can be too many
@@ -230,7 +232,7 @@ class CommitBatch:
             before = {path: self._head(quota.scope, path) for path in final}
             files = sum(_count(final[p]) - _count(_said(h)) for p, h in before.items())
             size = sum(_size(final[p]) - _size(_said(h)) for p, h in before.items())
-            place = self.place(quota.scope)
+            place = self.scope_state(quota.scope)
             crowded = files > 0 and place.files + files > quota.files
             heavy = quota.size is not None and size > 0 and place.size + size > quota.size
             if crowded or heavy:
@@ -257,12 +259,12 @@ class CommitBatch:
         self._heads[key] = self.written[key] = head
         row = (id, text, version, revision, at, *columns)
         self._entries[id, text] = row
-        self._versions.append((*row, commit.by, commit.why, run))
-        if version > commit.keep:
-            self._prunes.append((id, text, version - commit.keep))
+        self._versions.append((*row, commit.author, commit.reason, run))
+        if version > commit.max_versions:
+            self._prunes.append((id, text, version - commit.max_versions))
         payload = f'{{"path":{quoted(text)},"version":{version}}}'
         sequence = self.next_in_run(run, scope.tenant) if run else None
-        self.tell(scope.tenant, id, run, sequence, (UPDATED, payload, at))
+        self.add_event(scope.tenant, id, run, sequence, (UPDATED, payload, at))
         return head
 
     def _stored(self, entry: Entry, at: TimestampMs) -> tuple[Entry, Row]:
@@ -272,24 +274,30 @@ class CommitBatch:
         if base is not None:
             base = blob if base is given else self._kept(base, at)[0]
         stored = Entry(blob, base, entry.type)
-        return stored, (blob.ref, digest, blob.size, base.ref if base else None, entry.type)
+        return stored, (
+            blob.storage_ref,
+            digest,
+            blob.size,
+            base.storage_ref if base else None,
+            entry.type,
+        )
 
     def _kept(self, blob: Blob, at: TimestampMs) -> tuple[Blob, bytes]:
         """The blob with a row, its own or else a new one; and its digest in bytes."""
         digest = digest_bytes(blob.digest)
-        if isinstance(blob.ref, int):
+        if isinstance(blob.storage_ref, int):
             return blob, digest
         self._known.content += 1
         id = self._known.content
-        self._contents.append((id, digest, blob.size, at, blob.ref))
+        self._contents.append((id, digest, blob.size, at, blob.storage_ref))
         return Blob(blob.digest, blob.size, id), digest
 
     def _untouched(self, write: Write, commit: Commit) -> Head:
-        absent = Head(write.path, 0, self.place(write.scope).revision, commit.at, None)
+        absent = Head(write.path, 0, self.scope_state(write.scope).revision, commit.at, None)
         return self._head(write.scope, write.path) or absent
 
     def _mark(self, commit: Commit, heads: Sequence[Head]) -> None:
-        key = commit.receipt
+        key = commit.idempotency_key
         assert key
         versions = json.dumps([head.version for head in heads])
         self._db.execute(SQL["mark_receipt"], (versions, key.tenant, key.endpoint, key.key))

@@ -18,21 +18,23 @@ class SqliteDeliveries:
     def __init__(self, reader: Reader, writer: Writer) -> None:
         self._reader, self._writer = reader, writer
 
-    async def mark(self) -> str | None:
+    async def cursor(self) -> str | None:
         found = self._reader.db.execute(SQL["mark"]).fetchone()
         return found[0] if found else None
 
     async def enqueue(self, was: str | None, mark: str, deliveries: Sequence[Delivery]) -> bool:
-        return await self._writer.do(lambda db, _: _enqueue(db, was, mark, deliveries))
+        return await self._writer.submit(lambda db, _: _enqueue(db, was, mark, deliveries))
 
-    async def due(self, now: TimestampMs, lease: TimestampMs, limit: int) -> tuple[Delivery, ...]:
+    async def lease_due(
+        self, now: TimestampMs, lease: TimestampMs, limit: int
+    ) -> tuple[Delivery, ...]:
         ask = (now, lease, limit)
-        return await self._writer.do(
+        return await self._writer.submit(
             lambda db, _: tuple(map(_delivery, db.execute(SQL["lease"], ask).fetchall()))
         )
 
-    async def settle(self, results: Sequence[tuple[Delivery, DeliveryAttempt]]) -> None:
-        await self._writer.do(lambda db, _: _settle(db, results))
+    async def record_attempts(self, results: Sequence[tuple[Delivery, DeliveryAttempt]]) -> None:
+        await self._writer.submit(lambda db, _: _settle(db, results))
 
     async def get(self, tenant: str, ids: Sequence[str]) -> tuple[Delivery | None, ...]:
         ask = (json.dumps(list(ids)), tenant)
@@ -54,7 +56,7 @@ class SqliteDeliveries:
 
     async def replay(self, delivery: Delivery) -> None:
         ask = (delivery.due, delivery.id, delivery.tenant)
-        await self._writer.do(lambda db, _: db.execute(SQL["replay_delivery"], ask) and None)
+        await self._writer.submit(lambda db, _: db.execute(SQL["replay_delivery"], ask) and None)
 
 
 def _delivery(row: Row) -> Delivery:

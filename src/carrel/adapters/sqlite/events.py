@@ -51,7 +51,7 @@ class SqliteEvents:
         [latest] = self._reader.db.execute(SQL["latest_event"]).fetchone()
         return str(latest)
 
-    async def wake(self, seconds: float) -> bool:
+    async def wait_for_new(self, seconds: float) -> bool:
         if self._changed():
             return True
         bell = asyncio.Event()
@@ -80,10 +80,10 @@ class SqliteEvents:
         version = self._reader.index.version()
         changed, self._seen = version != self._seen, version
         if changed:
-            self.ring()
+            self.notify()
         return changed
 
-    def ring(self) -> None:
+    def notify(self) -> None:
         """Called by the writer once something is durable."""
         for bell in self._bells:
             bell.set()

@@ -27,15 +27,15 @@ class SqliteIdempotencyStore:
     async def claim(
         self, key: IdempotencyKey, fingerprint: str, now: TimestampMs, stale: TimestampMs
     ) -> Claim:
-        return await self._writer.do(lambda db, _: _claim(db, key, fingerprint, now, stale))
+        return await self._writer.submit(lambda db, _: _claim(db, key, fingerprint, now, stale))
 
-    async def settle(self, key: IdempotencyKey, receipt: StoredResponse) -> None:
+    async def complete(self, key: IdempotencyKey, receipt: StoredResponse) -> None:
         ask = (receipt.status, receipt.sealed, *_columns(key))
-        await self._writer.do(lambda db, _: db.execute(SQL["settle_receipt"], ask) and None)
+        await self._writer.submit(lambda db, _: db.execute(SQL["settle_receipt"], ask) and None)
 
-    async def drop(self, key: IdempotencyKey) -> None:
+    async def release(self, key: IdempotencyKey) -> None:
         ask = _columns(key)
-        await self._writer.do(lambda db, _: db.execute(SQL["drop_receipt"], ask) and None)
+        await self._writer.submit(lambda db, _: db.execute(SQL["drop_receipt"], ask) and None)
 
 
 def _columns(key: IdempotencyKey) -> tuple[str, str, str]:

@@ -12,7 +12,7 @@ class FileLeaderLock:
         self._file = database.with_name(f"{database.name}.{name}")
         self._lock: WriteLock | None = None
 
-    async def take(self) -> bool:
+    async def try_acquire(self) -> bool:
         if self._lock is not None:
             return True
         lock = WriteLock(self._file)
@@ -22,7 +22,7 @@ class FileLeaderLock:
         lock.close()
         return False
 
-    async def leave(self) -> None:
+    async def release(self) -> None:
         if self._lock is not None:
             self._lock.close()
             self._lock = None

@@ -58,7 +58,7 @@ class SqliteMaintenance:
         self._reader.db.execute("SELECT 1").fetchone()
 
     @asynccontextmanager
-    async def frozen(self) -> AsyncIterator[SqliteSnapshot]:
+    async def snapshot(self) -> AsyncIterator[SqliteSnapshot]:
         with closing(connect(self._file)) as db, transaction(db, "DEFERRED"):
             db.execute("SELECT count(*) FROM counter").fetchone()
             yield SqliteSnapshot(db)
@@ -93,9 +93,9 @@ class SqliteMaintenance:
         }
 
     async def reindex(self) -> int:
-        return await self._writer.do(lambda db, _: _index(db), long=True)
+        return await self._writer.submit(lambda db, _: _index(db), long=True)
 
-    async def referred(self) -> frozenset[Digest]:
+    async def referenced_digests(self) -> frozenset[Digest]:
         rows = await self._reader.scan(lambda db: db.execute(SQL["outside_digests"]).fetchall())
         return frozenset(Digest("sha256:" + row[0].hex()) for row in rows)
 
@@ -120,13 +120,13 @@ class SqliteMaintenance:
         slices = (keys[start : start + _SLICE] for start in range(0, len(keys), _SLICE))
         return sum(
             [
-                await self._writer.do(partial(_dropped, statement, some), long=True)
+                await self._writer.submit(partial(_dropped, statement, some), long=True)
                 for some in slices
             ]
         )
 
     async def _remove(self, statement: str, before: TimestampMs) -> int:
-        return await self._writer.do(
+        return await self._writer.submit(
             lambda db, _: db.execute(SQL[statement], (before,)).rowcount, long=True
         )
 
@@ -153,9 +153,12 @@ def _index(db: sqlite3.Connection) -> int:
     """Make the words anew that records are found by."""
     db.execute(SQL["forget_words"])
     count = 0
-    for noun in sorted(SEARCHED):
-        for tenant, _, link, id, body in db.execute(SQL["links_and_bodies"], (noun,)):
-            rows = [(tenant, noun, link, word, id) for word in index_terms(noun, decode(body))]
+    for record_type in sorted(SEARCHED):
+        for tenant, _, link, id, body in db.execute(SQL["links_and_bodies"], (record_type,)):
+            rows = [
+                (tenant, record_type, link, word, id)
+                for word in index_terms(record_type, decode(body))
+            ]
             count += db.executemany(SQL["add_word"], rows).rowcount if rows else 0
     return count
 

@@ -41,7 +41,7 @@ class Reader:
         self.hits = 0
         self.misses = 0
 
-    def remember(self, key: Any, find: Callable[..., Found], *about: Any) -> Found:
+    def cached(self, key: Any, find: Callable[..., Found], *about: Any) -> Found:
         """What ``find`` gives, asked once for as long as nobody commits anything."""
         self._refresh()
         found: Found | None = self._memo.get(key)
@@ -91,7 +91,7 @@ class Reader:
         """Heads that are sure to be current: for a writer, whom nobody can overtake."""
         return self._heads if self.index.version() == self._seen else {}
 
-    def adopt(
+    def apply_commit(
         self,
         before: bytes,
         after: bytes,

@@ -23,7 +23,9 @@ class SqliteRecalls:
             (tenant, one.agent, one.memory, one.id, one.query, one.score, one.at) for one in recalls
         ]
         if rows:
-            await self._writer.do(lambda db, _: db.executemany(SQL["add_recall"], rows) and None)
+            await self._writer.submit(
+                lambda db, _: db.executemany(SQL["add_recall"], rows) and None
+            )
 
     async def tallies(
         self, tenant: str, agent: str, *, limit: int = 10_000
@@ -47,12 +49,12 @@ class SqliteRecalls:
     ) -> int:
         upto = _NEVER if before is None else before
         rows = [(tenant, agent, memory, upto) for memory in memories]
-        return await self._writer.do(
+        return await self._writer.submit(
             lambda db, _: db.executemany(SQL["drop_recalls"], rows).rowcount if rows else 0
         )
 
     async def prune(self, tenant: str, agent: str, before: TimestampMs) -> int:
         ask = (tenant, agent, before)
-        return await self._writer.do(
+        return await self._writer.submit(
             lambda db, _: db.execute(SQL["prune_recalls"], ask).rowcount, long=True
         )

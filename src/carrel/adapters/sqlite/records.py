@@ -19,56 +19,72 @@ class SqliteRecords:
         self._reader, self._writer = reader, writer
 
     async def get(
-        self, tenant: str, noun: RecordType, ids: Sequence[str]
+        self, tenant: str, record_type: RecordType, ids: Sequence[str]
     ) -> tuple[Record | None, ...]:
-        ask = (json.dumps(list(ids)), tenant, noun)
+        ask = (json.dumps(list(ids)), tenant, record_type)
         return _placed(self._reader.db.execute(SQL["records"], ask).fetchall(), len(ids))
 
-    async def named(self, handles: Sequence[str]) -> tuple[Record | None, ...]:
-        if len(handles) == 1:
-            row = self._reader.db.execute(SQL["record_named"], tuple(handles)).fetchone()
+    async def get_by_unique_key(self, unique_keys: Sequence[str]) -> tuple[Record | None, ...]:
+        if len(unique_keys) == 1:
+            row = self._reader.db.execute(SQL["record_named"], tuple(unique_keys)).fetchone()
             return (record_of(row) if row else None,)
-        ask = (json.dumps(list(handles)),)
-        return _placed(self._reader.db.execute(SQL["records_named"], ask).fetchall(), len(handles))
+        ask = (json.dumps(list(unique_keys)),)
+        return _placed(
+            self._reader.db.execute(SQL["records_named"], ask).fetchall(), len(unique_keys)
+        )
 
     async def list(
-        self, tenant: str, noun: RecordType, *, link: str = "", after: str = "", limit: int = 100
+        self,
+        tenant: str,
+        record_type: RecordType,
+        *,
+        link: str = "",
+        after: str = "",
+        limit: int = 100,
     ) -> tuple[Record, ...]:
         db = self._reader.db
         if link and tenant:
-            rows = db.execute(SQL["records_linked"], (tenant, noun, link, after, limit))
+            rows = db.execute(SQL["records_linked"], (tenant, record_type, link, after, limit))
         elif link:
-            rows = db.execute(SQL["records_linked_everywhere"], (noun, link, after, limit))
+            rows = db.execute(SQL["records_linked_everywhere"], (record_type, link, after, limit))
         elif tenant:
-            rows = db.execute(SQL["records_listed"], (tenant, noun, after, limit))
+            rows = db.execute(SQL["records_listed"], (tenant, record_type, after, limit))
         else:
-            rows = db.execute(SQL["records_everywhere"], (noun, after, limit))
+            rows = db.execute(SQL["records_everywhere"], (record_type, after, limit))
         return tuple(map(record_of, rows.fetchall()))
 
-    async def count(self, tenant: str, noun: RecordType, links: Sequence[str]) -> tuple[int, ...]:
-        ask = (json.dumps(list(links)), tenant, noun)
+    async def count(
+        self, tenant: str, record_type: RecordType, index_keys: Sequence[str]
+    ) -> tuple[int, ...]:
+        ask = (json.dumps(list(index_keys)), tenant, record_type)
         found = dict(self._reader.db.execute(SQL["records_counted"], ask).fetchall())
-        return tuple(found.get(place, 0) for place in range(len(links)))
+        return tuple(found.get(place, 0) for place in range(len(index_keys)))
 
     async def find(
-        self, tenant: str, noun: RecordType, link: str, words: Sequence[str], *, limit: int = 100
+        self,
+        tenant: str,
+        record_type: RecordType,
+        link: str,
+        words: Sequence[str],
+        *,
+        limit: int = 100,
     ) -> tuple[Record, ...]:
-        ask = (json.dumps(list(words)), tenant, noun, link, limit)
+        ask = (json.dumps(list(words)), tenant, record_type, link, limit)
         rows = self._reader.db.execute(SQL["ids_by_words"], ask).fetchall() if words else ()
-        return tuple(filter(None, await self.get(tenant, noun, [row[0] for row in rows])))
+        return tuple(filter(None, await self.get(tenant, record_type, [row[0] for row in rows])))
 
-    async def shelves(self, asks: Sequence[tuple[str, RecordType]]) -> tuple[int, ...]:
+    async def collection_revisions(self, asks: Sequence[tuple[str, RecordType]]) -> tuple[int, ...]:
         wanted = json.dumps([list(ask) for ask in asks])
         rows = self._reader.db.execute(SQL["shelves"], (wanted,)).fetchall()
         found = dict(rows)
         return tuple(found.get(place, 0) for place in range(len(asks)))
 
     async def revision(self) -> int:
-        return self._reader.remember(RECORDS, _revision)
+        return self._reader.cached(RECORDS, _revision)
 
-    async def used(self, marks: Mapping[str, TimestampMs]) -> None:
+    async def mark_used(self, marks: Mapping[str, TimestampMs]) -> None:
         rows = list(marks.items())
-        await self._writer.do(lambda db, _: db.executemany(SQL["set_used"], rows) and None)
+        await self._writer.submit(lambda db, _: db.executemany(SQL["set_used"], rows) and None)
 
     async def last_used(self, ids: Sequence[str]) -> tuple[TimestampMs | None, ...]:
         ask = (json.dumps(list(ids)),)
@@ -80,8 +96,8 @@ class SqliteRecords:
     ) -> tuple[AuditEntry, ...]:
         rows = self._reader.db.execute(SQL["audit"], (tenant, before or 2**62, limit)).fetchall()
         return tuple(
-            AuditEntry(id, owner, at, by, why, tuple(json.loads(subjects)))
-            for id, owner, at, by, why, subjects in rows
+            AuditEntry(id, owner, at, author, reason, tuple(json.loads(subjects)))
+            for id, owner, at, author, reason, subjects in rows
         )
 
 

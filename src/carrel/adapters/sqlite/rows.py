@@ -49,8 +49,8 @@ def version_of(row: Row) -> Version:
 
 
 def record_of(row: Row) -> Record:
-    tenant, noun, id, revision, body, created, changed = row
-    return Record(tenant, _NOUNS[noun], id, revision, decode(body), created, changed)
+    tenant, record_type, id, revision, body, created, changed = row
+    return Record(tenant, _NOUNS[record_type], id, revision, decode(body), created, changed)
 
 
 def scope_of(tenant: str, kind: str, name: str) -> Scope:

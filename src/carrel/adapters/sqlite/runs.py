@@ -26,7 +26,9 @@ class SqliteRuns:
     async def start(
         self, runs: Sequence[tuple[Run, Sequence[Scope | SnapshotLayer]]]
     ) -> tuple[Run, ...]:
-        return await self._writer.do(lambda db, batch: tuple(_start(db, batch, *r) for r in runs))
+        return await self._writer.submit(
+            lambda db, batch: tuple(_start(db, batch, *r) for r in runs)
+        )
 
     async def get(self, tenant: str, ids: Sequence[str]) -> tuple[Run | None, ...]:
         ask = (json.dumps(list(dict.fromkeys(ids))), tenant)
@@ -46,7 +48,7 @@ class SqliteRuns:
         return tuple(found.get(scope) for scope in scopes)
 
     async def change(self, run: Run, was: Run) -> bool:
-        return await self._writer.do(lambda db, batch: _change(db, batch, run, was))
+        return await self._writer.submit(lambda db, batch: _change(db, batch, run, was))
 
     def _runs(self, statement: str, ask: Row) -> tuple[Run, ...]:
         """Runs with their layers, both as of one moment."""
@@ -62,7 +64,7 @@ class SqliteRuns:
 
 
 def _run(row: Row, layers: tuple[SnapshotLayer, ...]) -> Run:
-    id, tenant, kind, name, workflow, mode, status, by, started, ended = row[:10]
+    id, tenant, kind, name, workflow, mode, status, author, started, ended = row[:10]
     parent, replay_of, kept, variables = row[10:]
     return Run(
         id=id,
@@ -71,12 +73,12 @@ def _run(row: Row, layers: tuple[SnapshotLayer, ...]) -> Run:
         workflow=workflow,
         mode=Audience(mode),
         status=RunStatus(status),
-        by=by,
+        by=author,
         started=started,
         ended=ended,
         parent=parent,
         replay_of=replay_of,
-        kept=bool(kept),
+        snapshot_kept=bool(kept),
         snapshot=layers,
         variables=json.loads(variables),
     )
@@ -88,7 +90,7 @@ def _start(
     frozen = tuple(
         layer
         if isinstance(layer, SnapshotLayer)
-        else SnapshotLayer(layer, batch.place(layer).revision)
+        else SnapshotLayer(layer, batch.scope_state(layer).revision)
         for layer in layers
     )
     own = batch.settled(run.scope).id
@@ -102,20 +104,28 @@ def _start(
     for place, layer in enumerate(frozen):
         row = (run.id, place, batch.settled(layer.scope).id, layer.revision)
         db.execute(SQL["add_layer"], row)
-    batch.tell(run.tenant, own, run.id, 1, (RUN_STARTED, _payload(run), run.started))
+    batch.add_event(run.tenant, own, run.id, 1, (RUN_STARTED, _payload(run), run.started))
     return replace(run, snapshot=frozen)
 
 
 def _change(db: Connection, batch: CommitBatch, run: Run, was: Run) -> bool:
-    ask = (run.status, run.ended, run.kept, run.id, run.tenant, was.status, was.kept)
+    ask = (
+        run.status,
+        run.ended,
+        run.snapshot_kept,
+        run.id,
+        run.tenant,
+        was.status,
+        was.snapshot_kept,
+    )
     if not db.execute(SQL["change_run"], ask).rowcount:
         return False
-    if not run.kept:
+    if not run.snapshot_kept:
         db.execute(SQL["drop_layers"], (run.id,))
     if run.status is not was.status:
         sequence = batch.next_in_run(run.id, run.tenant)
         told = (RUN_ENDED[run.status], _payload(run), run.ended or run.started)
-        batch.tell(run.tenant, batch.settled(run.scope).id, run.id, sequence, told)
+        batch.add_event(run.tenant, batch.settled(run.scope).id, run.id, sequence, told)
     return True
 
 

@@ -42,14 +42,14 @@ class SqliteSessions:
         self._reader, self._writer = reader, writer
 
     async def start(self, sessions: Sequence[Session]) -> tuple[Session, ...]:
-        return await self._writer.do(lambda db, _: tuple(_start(db, one) for one in sessions))
+        return await self._writer.submit(lambda db, _: tuple(_start(db, one) for one in sessions))
 
     async def append(self, additions: Sequence[SessionAppend]) -> tuple[Session | None, ...]:
         long = sum(len(said.content) for one in additions for said in one.utterances) > _LONG
         told = [[said.content for said in one.utterances] for one in additions]
         words = await asyncio.to_thread(_words, told) if long else _words(told)
         pairs = tuple(zip(additions, words, strict=True))
-        return await self._writer.do(
+        return await self._writer.submit(
             lambda db, _: tuple(_append(db, one, some) for one, some in pairs), long=long
         )
 
@@ -57,7 +57,7 @@ class SqliteSessions:
         self, tenant: str, agent: str, ids: Sequence[str], at: TimestampMs
     ) -> tuple[Session | None, ...]:
         asks = [(at, tenant, id, agent) for id in ids]
-        await self._writer.do(lambda db, _: db.executemany(SQL["close_session"], asks) and None)
+        await self._writer.submit(lambda db, _: db.executemany(SQL["close_session"], asks) and None)
         found = await self.get(tenant, ids)
         return tuple(one if one and one.agent == agent else None for one in found)
 
@@ -109,23 +109,23 @@ class SqliteSessions:
     async def touched(
         self, since: TimestampMs, *, after: Session | None = None, limit: int = 500
     ) -> tuple[Session, ...]:
-        place = (after.last, after.tenant, after.id) if after else (-1, "", "")
+        place = (after.last_entry_at, after.tenant, after.id) if after else (-1, "", "")
         rows = await self._reader.scan(
             lambda db: db.execute(SQL["sessions_touched"], (since, *place, limit)).fetchall()
         )
         return tuple(map(_session, rows))
 
     async def drop(self, sessions: Sequence[Session]) -> int:
-        gone = [await self._writer.do(partial(_drop, one), long=True) for one in sessions]
+        gone = [await self._writer.submit(partial(_drop, one), long=True) for one in sessions]
         return sum(gone)
 
     async def unindex(self) -> int:
-        return await self._writer.do(_unindex, long=True)
+        return await self._writer.submit(_unindex, long=True)
 
     async def index(
         self, after: Place | None = None, *, limit: int = 500
     ) -> tuple[Place | None, int]:
-        return await self._writer.do(lambda db, _: index_some(db, after, limit), long=True)
+        return await self._writer.submit(lambda db, _: index_some(db, after, limit), long=True)
 
 
 def index_some(db: Connection, after: Place | None, limit: int) -> tuple[Place | None, int]:

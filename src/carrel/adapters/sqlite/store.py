@@ -31,7 +31,7 @@ class SqliteStore:
     records: SqliteRecords
     runs: SqliteRuns
     events: SqliteEvents
-    receipts: SqliteIdempotencyStore
+    idempotency: SqliteIdempotencyStore
     deliveries: SqliteDeliveries
     sessions: SqliteSessions
     recalls: SqliteRecalls
@@ -57,7 +57,7 @@ async def open_store(
     await asyncio.to_thread(prepare, file)  # others on this loop may have to write first
     reader = Reader(file)
     events = SqliteEvents(reader)
-    writer = Writer(file, reader, events.ring)
+    writer = Writer(file, reader, events.notify)
     try:
         yield SqliteStore(
             trees=SqliteTrees(reader, writer),
@@ -65,7 +65,7 @@ async def open_store(
             records=SqliteRecords(reader, writer),
             runs=SqliteRuns(reader, writer),
             events=events,
-            receipts=SqliteIdempotencyStore(writer),
+            idempotency=SqliteIdempotencyStore(writer),
             deliveries=SqliteDeliveries(reader, writer),
             sessions=SqliteSessions(reader, writer),
             recalls=SqliteRecalls(reader, writer),

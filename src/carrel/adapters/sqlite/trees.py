@@ -50,11 +50,11 @@ class SqliteTrees:
         key = (layers, wanted, prefix)
         if wanted is None and not prefix and (known := self._known(layers)):
             return known
-        return self._reader.remember(key, lambda db: self._whole(db, layers, wanted, prefix))
+        return self._reader.cached(key, lambda db: self._whole(db, layers, wanted, prefix))
 
     async def revisions(self, scopes: Sequence[Scope]) -> tuple[int, ...]:
         wanted = tuple(scopes)
-        return self._reader.remember(wanted, lambda _: self._revisions(wanted))
+        return self._reader.cached(wanted, lambda _: self._revisions(wanted))
 
     async def versions(self, asks: Sequence[tuple[Scope, Path, int]]) -> tuple[Version | None, ...]:
         wanted = json.dumps([[s.tenant, s.kind, s.name, p.text, n] for s, p, n in asks])
@@ -76,7 +76,7 @@ class SqliteTrees:
         rows = await self._reader.scan(lambda db: db.execute(SQL["log"], ask).fetchall())
         return tuple(map(version_of, rows))
 
-    async def unbroken(self, scope: Scope) -> int:
+    async def complete_since(self, scope: Scope) -> int:
         ask = (scope.tenant, scope.kind, scope.name)
         [row] = await self._reader.scan(lambda db: db.execute(SQL["unbroken"], ask).fetchall())
         return int(row[0])
@@ -88,7 +88,7 @@ class SqliteTrees:
         for commit in commits:
             writes += len(commit.writes) + len(commit.changes)
         work = partial(self._apply, commits)
-        return await self._writer.do(work, long=writes > _MANY, commits=commits)
+        return await self._writer.submit(work, long=writes > _MANY, commits=commits)
 
     def _apply(
         self, commits: Sequence[Commit], _: sqlite3.Connection, batch: CommitBatch
@@ -111,7 +111,7 @@ class SqliteTrees:
 
     def _places(self, scopes: tuple[Scope, ...]) -> Mapping[int, tuple[int, int, int]]:
         """The same as `_places`, of which most are known where a template has many followers."""
-        return self._reader.remember(("places", scopes), lambda db: self._found(db, scopes))
+        return self._reader.cached(("places", scopes), lambda db: self._found(db, scopes))
 
     def _found(
         self, db: sqlite3.Connection, scopes: tuple[Scope, ...]

@@ -43,13 +43,13 @@ class WalCheckpointer:
         self._thread = threading.Thread(target=self._run, name="carrel-checkpoint", daemon=True)
         self._thread.start()
 
-    def look(self) -> None:
+    def after_commit(self) -> None:
         """Called after every commit: see whether it is time."""
         frames = self._index.frames()
         if frames < self._noted:
             self._noted = 0
-            self._log.starts_over()
-        if self._log.wants(frames):
+            self._log.reset()
+        if self._log.should_preallocate(frames):
             self._short = True
             self._due.set()
         if frames > self._noted + _PAGES:
@@ -79,7 +79,7 @@ class WalCheckpointer:
                 if self._short:
                     self._short = False
                     with suppress(OSError):  # a full disk, say, is for who has something to write
-                        self._log.lay()
+                        self._log.preallocate()
                 if self._full:
                     self._full = False
                     self._move(lock)

@@ -28,18 +28,18 @@ class WalFile:
         self._most = most
         self._enough = _BRIEF
 
-    def wants(self, frames: int) -> bool:
+    def should_preallocate(self, frames: int) -> bool:
         """Whether it is time to `lay` for a log of so many frames; told once for as many."""
         if frames <= self._enough or self._enough >= self._most:
             return False
         self._enough = min(frames + _AHEAD, self._most)
         return True
 
-    def starts_over(self) -> None:
+    def reset(self) -> None:
         """The log does: whether its file is still as long is looked at anew."""
         self._enough = _BRIEF
 
-    def lay(self) -> None:
+    def preallocate(self) -> None:
         """Add zeros at the end, wherever that is by now: never over what somebody has written."""
         log = os.open(self._file, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
         try:

@@ -15,7 +15,7 @@ class WriteLock:
     def __init__(self, file: File) -> None:
         self._handle = os.open(f"{file}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
-    def take(self) -> None:
+    def try_acquire(self) -> None:
         fcntl.flock(self._handle, fcntl.LOCK_EX)
 
     def take_if_free(self) -> bool:
@@ -25,16 +25,16 @@ class WriteLock:
             return False
         return True
 
-    def leave(self) -> None:
+    def release(self) -> None:
         fcntl.flock(self._handle, fcntl.LOCK_UN)
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        self.take()
+        self.try_acquire()
         try:
             yield
         finally:
-            self.leave()
+            self.release()
 
     def close(self) -> None:
         os.close(self._handle)

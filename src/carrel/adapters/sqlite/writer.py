@@ -100,7 +100,7 @@ class Writer:
     def waiting(self) -> int:
         return len(self._waiting)
 
-    async def do(
+    async def submit(
         self,
         work: Callable[[sqlite3.Connection, CommitBatch], Answer],
         *,
@@ -140,7 +140,7 @@ class Writer:
             with suppress(sqlite3.Error):
                 self._db.execute("PRAGMA busy_timeout = 0")
                 self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-            self._lock.leave()
+            self._lock.release()
 
     def _run(self) -> None:
         while errand := self._errands.get():
@@ -150,7 +150,7 @@ class Writer:
         """Start on a group, unless nothing waits; go on once no other process is writing."""
         if not self._waiting:
             self._idle.set()
-        elif self._others_come():
+        elif self._should_wait_for_more():
             self._loop.call_soon(self._begin)
         elif self._waiting[0].long:
             job = self._waiting.popleft()
@@ -160,14 +160,14 @@ class Writer:
         else:
             self._errands.put(self._queue)
 
-    def _others_come(self) -> bool:
+    def _should_wait_for_more(self) -> bool:
         """Where many write, a group is gathered until a turn of the loop has added nobody."""
         before, self._gathered = self._gathered, len(self._waiting)
         return self._sociable and before < self._gathered < _MOST
 
     def _queue(self) -> None:
         """In the thread: wait for our turn among the processes."""
-        self._lock.take()
+        self._lock.try_acquire()
         self._loop.call_soon_threadsafe(lambda: self._work(self._group()))
 
     def _group(self) -> Sequence[WriteJob]:
@@ -186,22 +186,22 @@ class Writer:
         done = self._transact(jobs, self.reader.known_heads())
         if isinstance(done, CommitBatch):
             if self._streak >= _STREAK and not self._checkpoints.running:
-                self._settle(jobs, *self._committed(done))
+                self._finish(jobs, *self._committed(done))
             else:
                 self._errands.put(lambda: self._commit(jobs, done))
         else:
-            self._lock.leave()
-            self._settle(jobs, done)
+            self._lock.release()
+            self._finish(jobs, done)
 
     def _work_aside(self, jobs: Sequence[WriteJob]) -> None:
         """In the thread: all of it, where there is much to do."""
-        self._lock.take()
+        self._lock.try_acquire()
         done = self._transact(jobs, {})
         if isinstance(done, CommitBatch):
             self._commit(jobs, done)
         else:
-            self._lock.leave()
-            self._loop.call_soon_threadsafe(self._settle, jobs, done)
+            self._lock.release()
+            self._loop.call_soon_threadsafe(self._finish, jobs, done)
 
     def _transact(
         self, jobs: Sequence[WriteJob], heads: Mapping[Key, Head | None]
@@ -210,7 +210,7 @@ class Writer:
         try:
             self._db.execute("BEGIN IMMEDIATE")
             self._before = self.reader.index.version()
-            batch = CommitBatch(self._db, self._sure(), heads)
+            batch = CommitBatch(self._db, self._cache_is_current(), heads)
             if len(jobs) > 1 and not heads:
                 batch.look_ahead([commit for job in jobs for commit in job.commits])
             for job in jobs:
@@ -221,9 +221,9 @@ class Writer:
             return problem
         return batch
 
-    def _sure(self) -> WriterCache:
+    def _cache_is_current(self) -> WriterCache:
         """What we know, if nobody has committed since we did; asked while nobody can."""
-        if self._known is None or self._before != self._left or self._known.crowded:
+        if self._known is None or self._before != self._left or self._known.is_full:
             self._known = WriterCache(self._db)
         return self._known
 
@@ -234,7 +234,7 @@ class Writer:
 
     def _commit(self, jobs: Sequence[WriteJob], batch: CommitBatch) -> None:
         """In the thread."""
-        self._loop.call_soon_threadsafe(self._settle, jobs, *self._committed(batch))
+        self._loop.call_soon_threadsafe(self._finish, jobs, *self._committed(batch))
 
     def _committed(self, batch: CommitBatch) -> tuple[BaseException | None, CommitBatch, bytes]:
         """Make it durable."""
@@ -245,11 +245,11 @@ class Writer:
             problem = failed
             self._undo()
         after = self._left = self.reader.index.version()
-        self._lock.leave()
+        self._lock.release()
         self._streak = self._streak + 1 if perf_counter() - began < _QUICK else 0
         return problem, batch, after
 
-    def _settle(
+    def _finish(
         self,
         jobs: Sequence[WriteJob],
         problem: BaseException | None,
@@ -260,13 +260,13 @@ class Writer:
         if problem is None and batch is not None:
             revisions = {scope: place.revision for scope, place in batch.moved.items()}
             changed = batch.records.changed
-            self.reader.adopt(
+            self.reader.apply_commit(
                 self._before, after, batch.written, revisions, records_changed=changed
             )
             self.counts.transactions += 1
             self.counts.jobs += len(jobs)
             self.on_commit()
-            self._checkpoints.look()
+            self._checkpoints.after_commit()
         elif len(jobs) > 1:
             self._waiting.extendleft(reversed(jobs))
             self._alone = len(jobs)

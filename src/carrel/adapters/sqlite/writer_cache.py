@@ -35,5 +35,5 @@ class WriterCache:
         self.shelves: dict[tuple[str, RecordType], int] = {}
 
     @property
-    def crowded(self) -> bool:
+    def is_full(self) -> bool:
         return len(self.places) + len(self.shelves) > _MOST

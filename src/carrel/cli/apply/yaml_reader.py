@@ -23,9 +23,9 @@ _ENDS: Final = (yaml.SequenceEndEvent, yaml.MappingEndEvent)
 class FileError(Exception):
     """The file cannot be used as it is; the message says where and why."""
 
-    def __init__(self, line: int, why: str, file: str = "") -> None:
-        super().__init__(f"{file and file + ', '}line {line}: {why}")
-        self.line, self.why = line, why
+    def __init__(self, line: int, reason: str, file: str = "") -> None:
+        super().__init__(f"{file and file + ', '}line {line}: {reason}")
+        self.line, self.why = line, reason
 
 
 @dataclass(frozen=True, slots=True)

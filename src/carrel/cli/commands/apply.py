@@ -89,8 +89,8 @@ def _say(done: ApplyResult, dry: bool) -> None:
     click.echo(told)
     if done.problem:
         click.echo(f"error: {done.id}: {done.problem}", err=True)
-    for path, why in sorted(done.files.problems.items()) if done.files else ():
-        click.echo(f"left out: {done.id}: {path}: {why}", err=True)
+    for path, reason in sorted(done.files.problems.items()) if done.files else ():
+        click.echo(f"left out: {done.id}: {path}: {reason}", err=True)
 
 
 def _told(done: ApplyResult) -> dict[str, Any]:
@@ -100,7 +100,8 @@ def _told(done: ApplyResult) -> dict[str, Any]:
     }
     if done.files is not None:
         left_out = [
-            {"path": path, "problem": why} for path, why in sorted(done.files.problems.items())
+            {"path": path, "problem": reason}
+            for path, reason in sorted(done.files.problems.items())
         ]
         told |= {"taken": done.files.up, "leftOut": left_out}
     return told | ({"problem": done.problem} if done.problem else {})

@@ -70,11 +70,11 @@ def _local(dir: Directory, *, as_json: bool) -> LocalFiles:
         return found
     problems = sorted(found.problems.items())
     if as_json:
-        rows = [{"path": path, "problem": why} for path, why in problems]
+        rows = [{"path": path, "problem": reason} for path, reason in problems]
         print_json({"ok": False, "problem": "nothing was written", "files": rows})
         sys.exit(FAILED)
-    for path, why in problems:
-        click.echo(formatting.plain(f"{path}: {why}"), err=True)
+    for path, reason in problems:
+        click.echo(formatting.plain(f"{path}: {reason}"), err=True)
     fail("these cannot be imported; nothing was written", as_json=as_json)
 
 

@@ -31,7 +31,7 @@ def rm(file: Target, as_json: bool, if_match: str | None, reason: str | None, **
         from carrel.client import CarrelError  # noqa: PLC0415 - so that --help stays quick
 
         files = files_at(desk, file.place)
-        await files.delete(file.path, if_match=if_match, why=reason)
+        await files.delete(file.path, if_match=if_match, reason=reason)
         try:
             return (await files.explain(file.path)).source
         except CarrelError:  # It is removed, whatever may be said of what is left.

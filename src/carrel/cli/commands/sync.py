@@ -149,7 +149,7 @@ def _wrong(outcome: PassResult) -> list[str]:
         f"refused {path}: the server's stays; your text is in {copy}"
         for path, copy in outcome.kept.items()
     ]
-    lines += [f"left out {path}: {why}" for path, why in sorted(outcome.problems.items())]
+    lines += [f"left out {path}: {reason}" for path, reason in sorted(outcome.problems.items())]
     lines += [f"redacted {path}: the server keeps it without secrets" for path in outcome.redacted]
     return lines
 
@@ -165,5 +165,5 @@ def _told(dir: File, outcome: PassResult) -> dict[str, Any]:
         "redacted": outcome.redacted,
         "conflicts": [{"path": path, "copy": copy} for path, copy in outcome.conflicts.items()],
         "refused": [{"path": path, "copy": copy} for path, copy in outcome.kept.items()],
-        "leftOut": [{"path": path, "problem": why} for path, why in outcome.problems.items()],
+        "leftOut": [{"path": path, "problem": reason} for path, reason in outcome.problems.items()],
     }

@@ -51,8 +51,8 @@ def scan_directory(root: str) -> LocalFiles:
     found = LocalFiles(root)
     for name, room in _names(found):
         path = unicodedata.normalize("NFC", name)
-        if why := _problem(path) or (_TWICE if path in found.files else ""):
-            found.problems[_shown(path)] = why
+        if reason := _problem(path) or (_TWICE if path in found.files else ""):
+            found.problems[_shown(path)] = reason
             continue
         try:
             content = _content(os.path.basename(name), room)

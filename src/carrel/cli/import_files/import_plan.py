@@ -98,6 +98,6 @@ async def _write(
         if_match=step.etag,
         if_none_match=absent,
         accept_template_update=how.accept,
-        why=how.reason,
+        reason=how.reason,
     )
     step.version, step.redacted = stored.version, stored.content.encode() != content

@@ -93,8 +93,8 @@ class DirectoryScanner:
             path = unicodedata.normalize("NFC", name)
             twice = path in seen
             seen.add(path)
-            if why := problem or _path_problem(path) or (_TWICE if twice else ""):
-                found.problems[shown(path)] = why
+            if reason := problem or _path_problem(path) or (_TWICE if twice else ""):
+                found.problems[shown(path)] = reason
             else:
                 self._look_at(found, path, name, room, last)
         for path in known:
@@ -133,8 +133,8 @@ class DirectoryScanner:
             return
         except OSError as problem:
             link = problem.errno == errno.ELOOP
-            why = "it is a link" if link else f"it cannot be read: {problem.strerror}"
-            found.problems[path] = why
+            reason = "it is a link" if link else f"it cannot be read: {problem.strerror}"
+            found.problems[path] = reason
             return
         if not self._settled(path, read.mark):
             found.unsettled.add(path)

@@ -59,12 +59,12 @@ async def passes(
     sides: SyncPair,
     settle: float,
     *,
-    patience: float = PATIENCE,
+    read_timeouts: float = PATIENCE,
     taking: bool = False,
     watch: Watch | None = None,
 ) -> PassResult:
     """Pass after pass, until one finds nothing more to do; what is being written is waited for."""
-    all_done, count, ends = PassResult(), 0, time.monotonic() + patience
+    all_done, count, ends = PassResult(), 0, time.monotonic() + read_timeouts
     while count < _MOST_PASSES:
         one = await sync_once(sides, taking=taking, watch=watch)
         all_done.then(one)
@@ -74,7 +74,7 @@ async def passes(
             count += 1
         else:
             break
-    if patience:
+    if read_timeouts:
         all_done.problems |= dict.fromkeys(all_done.unsettled, _WRITING)
     return all_done
 
@@ -95,7 +95,7 @@ async def follow(
             await _rung(bell, wait, watchers)
             bell.clear()
             try:
-                outcome = await passes(sides, settle, patience=0)
+                outcome = await passes(sides, settle, read_timeouts=0)
             except (ServerUnreachable, ServerError) as problem:
                 failures += 1
                 wait = min(2.0**failures, _LONGEST_WAIT)

@@ -51,13 +51,19 @@ def agent_change(tenant: str, id: str, body: Mapping[str, Any], expected: int) -
 
     What says nothing is not stored: most of a million agents have most facts as they are made.
     """
-    links = [by_template_index(body["templateId"])] if body["templateId"] else []
-    links += [by_human_index(body["humanPairId"])] if body["humanPairId"] else []
-    links += [by_owner_index(body["ownerId"])] if body["ownerId"] else []
-    links += [USER_FILES] if body["userFile"] else []
-    links += [DREAMING] if config_of(body["config"] or {}).dreaming.enabled else []
+    index_keys = [by_template_index(body["templateId"])] if body["templateId"] else []
+    index_keys += [by_human_index(body["humanPairId"])] if body["humanPairId"] else []
+    index_keys += [by_owner_index(body["ownerId"])] if body["ownerId"] else []
+    index_keys += [USER_FILES] if body["userFile"] else []
+    index_keys += [DREAMING] if config_of(body["config"] or {}).dreaming.enabled else []
     slug = unique_key(tenant, RecordType.AGENT, "slug", body["slug"])
     told = {fact: said for fact, said in body.items() if fact not in BLANK or said != BLANK[fact]}
     return RecordChange(
-        tenant, RecordType.AGENT, id, told, expected, handles=(slug,), links=tuple(links)
+        tenant,
+        RecordType.AGENT,
+        id,
+        told,
+        expected,
+        unique_keys=(slug,),
+        index_keys=tuple(index_keys),
     )

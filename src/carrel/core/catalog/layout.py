@@ -161,7 +161,7 @@ def of_layer(tenant: str, classes: FileClassRules, layer: CatalogLayer, seeded: 
     """
     plan: dict[str, Blob | bytes] = {}
     for path, entry in _entries(layer.tree):
-        if classes.of(path) is FileClass.PINNED:
+        if classes.class_of(path) is FileClass.PINNED:
             plan[ReviewedFileKey(tenant, layer.slug, path, entry.blob.digest).text] = entry.blob
         if path not in ITS_OWN:
             plan[TemplateFileKey(tenant, layer.slug, path).text] = entry.blob
@@ -180,7 +180,7 @@ def of_agent(tenant: str, classes: FileClassRules, own: CatalogAgent) -> Plan:
         plan[ReviewedFileKey(tenant, own.template, path, pin.digest).text] = pin
     stands: list[Head] = []
     for path, entry in _entries(own.tree):
-        managed = classes.of(path) is FileClass.MANAGED
+        managed = classes.class_of(path) is FileClass.MANAGED
         if path not in ITS_OWN and (managed or entry.blob != entry.base):
             newer = own.shown.get(path)
             plan[AgentFileKey(tenant, own.slug, path).text] = newer.content if newer else entry.blob
@@ -200,7 +200,7 @@ def _held(classes: FileClassRules, own: CatalogAgent) -> Iterator[tuple[Path, Bl
     """What each pinned file was reviewed to be: what an agent says itself goes before its pins."""
     first = dict(_entries(own.pins)) if own.pins is not None else {}
     for path, entry in sorted({**first, **dict(_entries(own.tree))}.items()):
-        if entry.base is not None and classes.of(path) is FileClass.PINNED:
+        if entry.base is not None and classes.class_of(path) is FileClass.PINNED:
             yield path, entry.base
 
 

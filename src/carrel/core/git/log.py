@@ -87,9 +87,9 @@ def revision_of(message: str) -> int | None:
     return int(number) if name == REVISION and number.isascii() and number.isdigit() else None
 
 
-def who(by: str) -> str:
+def who(author: str) -> str:
     """An id as git has names and addresses; the domain is one that nobody can ever have."""
-    name = _UNNAMEABLE.sub("-", by).strip("-.") or "unknown"
+    name = _UNNAMEABLE.sub("-", author).strip("-.") or "unknown"
     return f"{name} <{name}@carrel.invalid>"
 
 
@@ -108,8 +108,8 @@ def _acted_on(segment: str) -> bool:
     return seen in _ACTED_ON or _SHORT.fullmatch(seen) is not None
 
 
-def _message(said: StoreCommit, why: str, *, pruned: bool) -> bytes:
-    subject, _, rest = _plain(why).strip().partition("\n")
+def _message(said: StoreCommit, reason: str, *, pruned: bool) -> bytes:
+    subject, _, rest = _plain(reason).strip().partition("\n")
     parts = [subject.rstrip() or "change files", rest.strip(), PRUNED if pruned else ""]
     run = said.versions[0].run
     trailers = [f"{RUN}: {_plain(run)}"] if run else []

@@ -136,25 +136,25 @@ class StoreCheck:
         self._counters[row[0]] = row[1]
 
     def _shelf(self, row: Row) -> None:
-        tenant, noun, revision = row
-        self._shelves.add(hash((tenant, noun)))
+        tenant, record_type, revision = row
+        self._shelves.add(hash((tenant, record_type)))
         if revision < 1:
-            self.findings.error(f"shelf {noun} of {tenant}", "has no revision")
+            self.findings.error(f"shelf {record_type} of {tenant}", "has no revision")
 
     def _record(self, row: Row) -> None:
-        tenant, noun, id, revision, body, _, changed = row
-        subject = f"{noun} {id} of {tenant}"
-        self._records.add(hash((tenant, noun, id)))
-        if noun not in _NOUNS:
+        tenant, record_type, id, revision, body, _, changed = row
+        subject = f"{record_type} {id} of {tenant}"
+        self._records.add(hash((tenant, record_type, id)))
+        if record_type not in _NOUNS:
             self.findings.error(subject, "is a record of no kind that is known")
-        if hash((tenant, noun)) not in self._shelves:
+        if hash((tenant, record_type)) not in self._shelves:
             self.findings.error(subject, "its shelf is missing")
         if revision < 1:
             self.findings.error(subject, "has no revision")
         said = _parsed(body)
         if said is None:
             self.findings.error(subject, "its body is not a JSON object")
-        elif noun == RecordType.POLICY:
+        elif record_type == RecordType.POLICY:
             self._keepings[tenant] = RetentionPolicy(_policy(said), changed)
 
     def _handle(self, row: Row) -> None:
@@ -164,9 +164,11 @@ class StoreCheck:
             self.findings.error(f"handle {_shown(name)}", text)
 
     def _link(self, row: Row) -> None:
-        tenant, noun, name, id = row
-        if hash((tenant, noun, id)) not in self._records:
-            self.findings.error(f"link {name} of {tenant}", f"names a {noun} that is missing: {id}")
+        tenant, record_type, name, id = row
+        if hash((tenant, record_type, id)) not in self._records:
+            self.findings.error(
+                f"link {name} of {tenant}", f"names a {record_type} that is missing: {id}"
+            )
 
     def _scope(self, row: Row) -> None:
         id, tenant, kind, name, revision = row[:5]

@@ -98,10 +98,10 @@ def dream_of(record: Record) -> Dream:
 def dream_change(tenant: str, dream: Dream, expected: int) -> RecordChange:
     body = msgspec.to_builtins(dream)
     del body["id"]
-    links: tuple[str, ...] = (of_agent(dream.agent),)
+    index_keys: tuple[str, ...] = (of_agent(dream.agent),)
     if dream.status is DreamStatus.PROPOSED:
-        links += (proposed(dream.agent), PROPOSALS)
-    return RecordChange(tenant, RecordType.DREAM, dream.id, body, expected, links=links)
+        index_keys += (proposed(dream.agent), PROPOSALS)
+    return RecordChange(tenant, RecordType.DREAM, dream.id, body, expected, index_keys=index_keys)
 
 
 def schedule_of(record: Record | None) -> DreamSchedule:
@@ -120,15 +120,17 @@ def promotion_change(
     """That a memory was promoted. Only one can say so: whoever comes second is refused."""
     body: dict[str, Any] = {**msgspec.to_builtins(promotion), "agentId": agent}
     body |= {"heading": stood.heading, "at": stood.at}
-    links = (of_agent(agent), promoted_index(agent))
-    return RecordChange(tenant, RecordType.PROMOTION, promotion.memory, body, 0, links=links)
+    index_keys = (of_agent(agent), promoted_index(agent))
+    return RecordChange(
+        tenant, RecordType.PROMOTION, promotion.memory, body, 0, index_keys=index_keys
+    )
 
 
 def demotion_change(record: Record) -> RecordChange:
     """That its line stands in MEMORY.md no more; promoted it was all the same."""
-    links = (of_agent(record.body["agentId"]),)
+    index_keys = (of_agent(record.body["agentId"]),)
     return RecordChange(
-        record.tenant, record.noun, record.id, record.body, record.revision, links=links
+        record.tenant, record.type, record.id, record.body, record.revision, index_keys=index_keys
     )
 
 

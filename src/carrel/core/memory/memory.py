@@ -73,7 +73,7 @@ def memory_of(record: Record) -> Memory:
         body["agentId"],
         body["content"],
         Audience(body["mode"]),
-        record.created,
+        record.created_at,
         tuple(body.get("tags", ())),
         tuple(body.get("conceptTags", ())),
         body.get("kind"),
@@ -102,8 +102,8 @@ def memory_change(tenant: str, memory: Memory, expected: int) -> RecordChange:
         memory.id,
         body_of(memory),
         expected,
-        handles=(text_handle(tenant, memory.agent, memory.mode, memory.content),),
-        links=(of_agent(memory.agent),),
+        unique_keys=(text_handle(tenant, memory.agent, memory.mode, memory.content),),
+        index_keys=(of_agent(memory.agent),),
     )
 
 

@@ -55,7 +55,7 @@ class RenderContext(Struct, frozen=True):
         """Changes when anything does that is seen differently through it."""
         return f"{self.variables.key}\n{self.classes.key}"
 
-    def words(self) -> Mapping[str, str]:
+    def to_run_variables(self) -> Mapping[str, str]:
         """All of it as a run keeps it."""
         said = {name: value for name, value in asdict(self.variables).items() if value is not None}
         rules = enumerate(self.classes.rules)
@@ -63,12 +63,12 @@ class RenderContext(Struct, frozen=True):
         return said
 
     @staticmethod
-    def claims(name: str) -> bool:
+    def is_reserved(name: str) -> bool:
         """Whether a word of this name is the eye's own, and so for nobody else to say."""
         return name in PlaceholderValues.__struct_fields__ or name.startswith(_RULE)
 
     @classmethod
-    def of(cls, words: Mapping[str, str]) -> RenderContext:
+    def from_run_variables(cls, words: Mapping[str, str]) -> RenderContext:
         """The same again, from what a run has kept."""
         known = PlaceholderValues.__struct_fields__
         rules = [words[name].partition(" ") for name in sorted(words) if name.startswith(_RULE)]
@@ -76,18 +76,18 @@ class RenderContext(Struct, frozen=True):
         said = {name: words[name] for name in known if name in words}
         return cls(FileClassRules(classes), PlaceholderValues(**said))
 
-    def shown(self, path: Path, layers: Layers) -> File | None:
+    def resolve(self, path: Path, layers: Layers) -> File | None:
         """What an agent has at a path. A pinned file that was never reviewed is not there."""
         file = _unrendered(self.classes, path, layers)
         return None if file is None else self._rendered(file, self.variables.key)
 
     def compose(self, layers: Layers) -> Workspace:
         """Everything that an agent has, in order of path."""
-        plain = self.alike(layers) or _all_unrendered(self.classes, layers)
+        plain = self.inherited_files(layers) or _all_unrendered(self.classes, layers)
         key = self.variables.key
         return Workspace({path: self._rendered(file, key) for path, file in plain.items()})
 
-    def alike(self, layers: Layers) -> Mapping[Path, File] | None:
+    def inherited_files(self, layers: Layers) -> Mapping[Path, File] | None:
         """What all have, but for their names, who have nothing of their own over the very same
         trees: the very same for all of them. None for an agent that has, or has much."""
         return None if layers[0].heads else _inherited(self.classes, layers)
@@ -118,7 +118,7 @@ def rendered_etag(file: File, key: str) -> str:
 
 def _unrendered(classes: FileClassRules, path: Path, layers: Layers) -> File | None:
     """What an agent has at a path, whoever it is."""
-    file_class = classes.of(path)
+    file_class = classes.class_of(path)
     if file_class is FileClass.PINNED:
         return _pinned(path, layers)
     file = resolve(path, layers_without_pins(layers))
@@ -188,7 +188,7 @@ def overridden(classes: FileClassRules, layers: Layers) -> Sequence[Path]:
 
     A file of which nothing lies beneath overrides none, and a managed one is not of its own making.
     """
-    return [path for path in layers[0].heads if _overrides(classes.of(path), path, layers)]
+    return [path for path in layers[0].heads if _overrides(classes.class_of(path), path, layers)]
 
 
 def _overrides(file_class: FileClass, path: Path, layers: Layers) -> bool:
@@ -257,14 +257,18 @@ class NewContent(Struct, frozen=True):
 
 
 def put(
-    layers: Layers, path: Path, wanted: NewContent, eye: RenderContext, condition: WriteCondition
+    layers: Layers,
+    path: Path,
+    wanted: NewContent,
+    render_context: RenderContext,
+    condition: WriteCondition,
 ) -> PlannedWrite | None:
     """Write an agent's own file; None where that is what it has already, inherited.
 
     Raises Stale, or Forbidden for a managed file and, unless accepted, for a pinned one.
     """
-    file_class = eye.classes.admit(path)
-    condition.check(path, eye.shown(path, layers))
+    file_class = render_context.classes.check_path(path)
+    condition.check(path, render_context.resolve(path, layers))
     if file_class is FileClass.MANAGED:
         raise Forbidden(f"{path} is managed: it is written from the profile of the paired human")
     if file_class is FileClass.PINNED:
@@ -281,14 +285,14 @@ def put(
 
 
 def delete(
-    layers: Layers, path: Path, eye: RenderContext, condition: WriteCondition
+    layers: Layers, path: Path, render_context: RenderContext, condition: WriteCondition
 ) -> PlannedWrite:
     """Go back to what is inherited; for a pinned file, to what was reviewed last.
 
     Raises Stale, Missing where there is nothing of the agent's own, Forbidden for a managed file.
     """
-    file_class = eye.classes.admit(path)
-    condition.check(path, eye.shown(path, layers))
+    file_class = render_context.classes.check_path(path)
+    condition.check(path, render_context.resolve(path, layers))
     if file_class is FileClass.MANAGED:
         raise Forbidden(f"{path} is managed: it is written from the profile of the paired human")
     pinned = file_class is FileClass.PINNED

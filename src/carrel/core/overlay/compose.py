@@ -63,7 +63,7 @@ def compose(layers: Layers, classes: FileClassRules | None = None) -> Workspace:
     if classes is None:
         return Workspace(found)
     return Workspace(
-        {path: replace(file, file_class=classes.of(path)) for path, file in found.items()}
+        {path: replace(file, file_class=classes.class_of(path)) for path, file in found.items()}
     )
 
 

@@ -37,7 +37,7 @@ class WriteCondition(Struct, frozen=True, gc=False):
         if not {"*", etag_without_offer(current.etag)} & set(map(etag_without_offer, self.etags)):
             raise WorkspaceConflict(f"{path} is not as it was read", version)
 
-    def alone(self, scope: Scope, path: Path) -> tuple[Expect, ...] | None:
+    def as_single_layer_expect(self, scope: Scope, path: Path) -> tuple[Expect, ...] | None:
         """What it comes to where a file has no other layers; None if only reading can tell."""
         if self.etags is None:
             return (Expect(scope, path, live=False),) if self.absent else ()
@@ -75,10 +75,12 @@ class PlannedWrite(Struct, frozen=True, gc=False):
 
 def path_occupied_error(blocked: PathOccupied) -> Conflict:
     """What whoever wanted to write there is told."""
-    path, by = blocked.room.path, blocked.by
-    if by in path.parents:
-        return Conflict(f"{path} cannot be a file: {by} is a file, and no directory", path=by.text)
-    return Conflict(f"{path} cannot be a file: it is the directory of {by}", path=by.text)
+    path, author = blocked.room.path, blocked.by
+    if author in path.parents:
+        return Conflict(
+            f"{path} cannot be a file: {author} is a file, and no directory", path=author.text
+        )
+    return Conflict(f"{path} cannot be a file: it is the directory of {author}", path=author.text)
 
 
 def put(
@@ -104,7 +106,7 @@ def put_without_read(
 
     None where the condition cannot be told by a version alone.
     """
-    expect = condition.alone(scope, path)
+    expect = condition.as_single_layer_expect(scope, path)
     if expect is None:
         return None
     write = Write(scope, path, Entry(blob, None, type))

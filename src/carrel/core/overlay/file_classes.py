@@ -96,16 +96,16 @@ class FileClassRules(Struct, frozen=True):
         """Changes when any of the rules does."""
         return "\n".join(f"{rule.file_class}:{rule.pattern}" for rule in self.rules)
 
-    def of(self, path: Path) -> FileClass:
+    def class_of(self, path: Path) -> FileClass:
         return _class_of(self.rules, path.text)
 
-    def admit(self, path: Path) -> FileClass:
+    def check_path(self, path: Path) -> FileClass:
         """The class of a path to be written.
 
         Raises Malformed for one that differs from a pinned or managed path only in letter case, or
         in what some disks leave out of a name: there it would be the same file.
         """
-        own = self.of(path)
+        own = self.class_of(path)
         folded = _folded(path.text)
         for rule in (*FLOOR, *self.rules):
             if rule.file_class is own or rule.file_class is FileClass.LIVE:
@@ -122,4 +122,4 @@ class FileClassRules(Struct, frozen=True):
     def tightened(self, then: FileClassRules, paths: Iterable[Path]) -> Sequence[Path]:
         """The paths that these rules leave free and those would pin."""
         pinned = FileClass.PINNED
-        return [p for p in paths if then.of(p) is pinned and self.of(p) is not pinned]
+        return [p for p in paths if then.class_of(p) is pinned and self.class_of(p) is not pinned]

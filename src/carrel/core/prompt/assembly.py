@@ -105,20 +105,20 @@ class _PromptSlot(Struct, frozen=True):
     """What goes there, where it is no file."""
 
 
-def wanted(wish: PromptInputs) -> tuple[Path, ...]:
+def wanted(inputs: PromptInputs) -> tuple[Path, ...]:
     """The files that a prompt is made of: no others need be read."""
-    slots = _slots(wish)
+    slots = _slots(inputs)
     return tuple(slot.path for slot in slots if slot.path and not (slot.reason or slot.workspace))
 
 
-def remembering(wish: PromptInputs) -> tuple[str, ...]:
+def remembering(inputs: PromptInputs) -> tuple[str, ...]:
     """The ids of the attached workspaces of which MEMORY.md is part of the prompt."""
-    return wish.harness.workspaces if wish.mode is Audience.MAIN else ()
+    return inputs.harness.workspaces if inputs.mode is Audience.MAIN else ()
 
 
-def days(wish: PromptInputs) -> tuple[date, ...]:
+def days(inputs: PromptInputs) -> tuple[date, ...]:
     """Of which the notes are recent, newest first."""
-    return (wish.day, wish.day - timedelta(days=1)) if wish.day > date.min else (wish.day,)
+    return (inputs.day, inputs.day - timedelta(days=1)) if inputs.day > date.min else (inputs.day,)
 
 
 def note_of(day: date) -> Path:
@@ -127,25 +127,25 @@ def note_of(day: date) -> Path:
 
 def assembled(
     files: Mapping[Path, PromptDocument],
-    wish: PromptInputs,
+    inputs: PromptInputs,
     memories: Mapping[str, PromptDocument] = NO_MEMORIES,
 ) -> Prompt:
     """Of an agent's files, and of MEMORY.md of attached workspaces, by their ids.
 
     Raises Taken where a policy file does not fit or could not be had.
     """
-    desk = _PromptBuilder(wish, memories)
-    blocks = tuple([desk.block(slot, files) for slot in _slots(wish)])
+    desk = _PromptBuilder(inputs, memories)
+    blocks = tuple([desk.block(slot, files) for slot in _slots(inputs)])
     return Prompt(_GAP.join(block.text for block in blocks if block.text), blocks)
 
 
-def _slots(wish: PromptInputs) -> Sequence[_PromptSlot]:
+def _slots(inputs: PromptInputs) -> Sequence[_PromptSlot]:
     fixed = [_slot(path) for path in (*POLICY, _IDENTITY, _SOUL, _USER, _AGENTS)]
-    slots = [*fixed, *_notes(wish), _slot(MEMORY), *_attached(wish)]
-    if wish.mode is Audience.MAIN:
-        return [*slots, *_extras(wish, {slot.path for slot in slots})]
+    slots = [*fixed, *_notes(inputs), _slot(MEMORY), *_attached(inputs)]
+    if inputs.mode is Audience.MAIN:
+        return [*slots, *_extras(inputs, {slot.path for slot in slots})]
     slots = [slot if slot.path in SHARED or slot.text else _private(slot) for slot in slots]
-    extras = (doc.strip() for doc in wish.extra_docs)
+    extras = (doc.strip() for doc in inputs.extra_docs)
     return [*slots, *(_private(_PromptSlot(_rules(doc), None, "", doc)) for doc in extras if doc)]
 
 
@@ -159,25 +159,25 @@ def _private(slot: _PromptSlot) -> _PromptSlot:
     return _PromptSlot(slot.name, None, "", slot.shown, PRIVATE)
 
 
-def _notes(wish: PromptInputs) -> Iterator[_PromptSlot]:
+def _notes(inputs: PromptInputs) -> Iterator[_PromptSlot]:
     """Where others are listening, not even which day it is makes a difference."""
-    if wish.mode is not Audience.MAIN:
+    if inputs.mode is not Audience.MAIN:
         yield _PromptSlot(_RECENT, None, "", NOTES)
         return
-    for day in days(wish):
+    for day in days(inputs):
         yield _PromptSlot(_RECENT, note_of(day), f"## {day.isoformat()}\n", note_of(day).text)
 
 
-def _attached(wish: PromptInputs) -> Iterator[_PromptSlot]:
+def _attached(inputs: PromptInputs) -> Iterator[_PromptSlot]:
     """What those who share a workspace remember, and how it is to be used."""
     seen: set[str] = set()
-    for one in wish.harness.attached:
+    for one in inputs.harness.attached:
         if one.workspace not in seen:
             name = f"{MEMORY.text.removesuffix('.md')} — {one.name}"
             shown = f"{one.workspace}/{MEMORY}"
             yield _PromptSlot(name, MEMORY, f"# {name}\n", shown, workspace=one.workspace)
         seen.add(one.workspace)
-    if text := wish.harness.block(wish.mode):
+    if text := inputs.harness.block(inputs.mode):
         yield _PromptSlot(WORKSPACES, None, "", _TAG, text=text)
 
 
@@ -185,9 +185,9 @@ def _rules(doc: str) -> str:
     return f"RULES — {doc}"
 
 
-def _extras(wish: PromptInputs, loaded: set[Path | None]) -> Iterator[_PromptSlot]:
+def _extras(inputs: PromptInputs, loaded: set[Path | None]) -> Iterator[_PromptSlot]:
     named: set[Path | None] = set()
-    for doc in wish.extra_docs:
+    for doc in inputs.extra_docs:
         if not (text := doc.strip()):
             continue
         name = _rules(text)
@@ -205,10 +205,10 @@ def _extras(wish: PromptInputs, loaded: set[Path | None]) -> Iterator[_PromptSlo
 class _PromptBuilder:
     """Lays blocks one after another until there is no more room."""
 
-    def __init__(self, wish: PromptInputs, memories: Mapping[str, PromptDocument]) -> None:
-        self._wish = wish
+    def __init__(self, inputs: PromptInputs, memories: Mapping[str, PromptDocument]) -> None:
+        self._wish = inputs
         self._memories = memories
-        self._room = wish.prompt_chars
+        self._room = inputs.prompt_chars
         self._begun: set[str] = set()
         """The headings over several blocks that are there."""
 

@@ -67,7 +67,7 @@ class LintInput(Struct, frozen=True):
 def flaws(
     served: Mapping[Path, PromptDocument],
     stored: Mapping[Path, LintInput],
-    wish: PromptInputs,
+    inputs: PromptInputs,
     memories: Mapping[str, PromptDocument] = NO_MEMORIES,
 ) -> tuple[LintFinding, ...]:
     """All that is wrong with the main prompt of an agent; ``stored`` holds all of its files.
@@ -76,8 +76,8 @@ def flaws(
     """
     found = [*_secrets(stored)]
     try:
-        prompt = assembled(served, wish, memories)
-        tomorrow = assembled(served, replace(wish, day=wish.day + timedelta(days=1)), memories)
+        prompt = assembled(served, inputs, memories)
+        tomorrow = assembled(served, replace(inputs, day=inputs.day + timedelta(days=1)), memories)
     except Conflict as refused:
         path = str(refused.details.get("path", ""))
         return tuple(sorted({*found, LintFinding(LintRule.REFUSED, path, str(refused))}))
@@ -107,8 +107,8 @@ def _is_of_nobody(path: Path, variables: PlaceholderValues) -> bool:
 def _placeholders(path: Path, served: PromptDocument, stored: LintInput) -> Iterator[LintFinding]:
     for found in _TOKEN.finditer(served.content or b""):
         token, line = found[1].decode(), _line(served.content or b"", found.start())
-        why = "is not filled in here" if token in TOKENS else "is none that is filled in"
-        yield LintFinding(LintRule.PLACEHOLDER, path.text, f"line {line}: {{{{{token}}}}} {why}")
+        reason = "is not filled in here" if token in TOKENS else "is none that is filled in"
+        yield LintFinding(LintRule.PLACEHOLDER, path.text, f"line {line}: {{{{{token}}}}} {reason}")
     if stored.variables is None or _is_of_nobody(path, stored.variables):
         return
     for piece in split(stored.content):

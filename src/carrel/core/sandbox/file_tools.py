@@ -8,7 +8,7 @@ from typing import Final
 
 from carrel.core.errors import NotFound, ValidationError
 from carrel.core.identifiers import LONGEST_PATH, Path
-from carrel.core.search.linear_regex import LinearRegex, RegexTooComplex, linear, literally
+from carrel.core.search.linear_regex import InvalidRegex, LinearRegex, compile_regex, escape_regex
 
 LONGEST_OUTPUT: Final = 65_536
 """Bytes of an answer, where a sandbox does not say otherwise."""
@@ -120,15 +120,15 @@ def matcher(pattern: str) -> LinearRegex:
         else:
             said.append("".join(map(_glob_character, part)) + ("" if last else "/"))
     try:
-        return linear("(?s)" + "".join(said))
-    except RegexTooComplex:
+        return compile_regex("(?s)" + "".join(said))
+    except InvalidRegex:
         raise ValidationError("the glob is too large") from None
 
 
 def _glob_character(character: str) -> str:
     if character == "*":
         return "[^/]*"
-    return "[^/]" if character == "?" else literally(character)
+    return "[^/]" if character == "?" else escape_regex(character)
 
 
 def beneath(root: str, path: Path) -> str | None:

@@ -1,8 +1,9 @@
-"""Finding the lines of a text that a pattern fits, in time that grows with the text alone."""
+"""Lines of a text that match a pattern, found in time linear in the text."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from functools import lru_cache
 from typing import Final
@@ -12,12 +13,27 @@ from msgspec import Struct
 from carrel.core.errors import ValidationError
 from carrel.core.identifiers import Path
 from carrel.core.sandbox.file_tools import matcher
-from carrel.core.search.grep_pattern import translate_pattern
-from carrel.core.search.linear_regex import LinearRegex, RegexTooComplex, linear
+from carrel.core.search.linear_regex import InvalidRegex, LinearRegex, compile_regex
+
+MAX_PATTERN_CHARS: Final = 1000
+_MAX_COUNT: Final = 10_000_000
+_MAX_GLOBS: Final = 64
+_ANY_BYTE: Final = re.compile(r"(?<!\\)(?:\\\\)*\\C")
+_RE2_ERRORS: Final = {
+    "missing )": "a ( is not closed",
+    "missing ]": "a [ is not closed",
+    "unexpected )": "a ) closes nothing",
+    "invalid perl operator": "look-around and this kind of group are not supported",
+    "no argument for repetition operator": "there is nothing for {} to repeat",
+    "bad repetition operator": "a repetition follows another: {}",
+    "invalid escape sequence": "{} is not supported",
+    "pattern too large - compile failed": "it is too large",
+}
+"""Our messages by the part of RE2's before the colon; the part after it fills the braces."""
 
 
 class GrepOutput(StrEnum):
-    """What is told of the files in which something was found."""
+    """What a search returns of the files with matches."""
 
     FILES = "files_with_matches"
     CONTENT = "content"
@@ -25,98 +41,103 @@ class GrepOutput(StrEnum):
 
 
 class GrepQuery(Struct, frozen=True):
-    """What is searched for, where, and how it is told."""
-
     pattern: str
     root: str = ""
-    """A directory, or one file."""
+    """A directory or a single file; empty for the whole workspace."""
     glob: str = ""
-    ignoring_case: bool = False
+    ignore_case: bool = False
     mode: GrepOutput = GrepOutput.FILES
     numbers: bool = False
+    """Whether lines are printed with their numbers."""
 
-    def most(self, enough: int) -> int:
-        """Lines of one file that have to be found to tell so many bytes: each is one at least."""
-        return {GrepOutput.FILES: 1, GrepOutput.CONTENT: enough + 1}.get(self.mode, 10_000_000)
+    def max_lines(self, max_bytes: int) -> int:
+        """Return how many lines of a file fill an output of that many bytes."""
+        return {GrepOutput.FILES: 1, GrepOutput.CONTENT: max_bytes + 1}.get(self.mode, _MAX_COUNT)
 
     def searches(self, path: Path) -> bool:
-        """Whether a file is looked into: by its name, or by its path where the glob has a slash."""
+        """Whether the glob selects a file: by its path if the glob has a slash, else by name."""
         if ".git" in path.text.split("/"):
             return False
         if not self.glob:
             return True
         text = (path.text if "/" in self.glob else path.name).encode()
-        return any(matcher(each).fullmatch(text) for each in alternatives(self.glob))
-
-
-_MOST: Final = 64
+        return any(matcher(glob).fullmatch(text) for glob in expand_braces(self.glob))
 
 
 @lru_cache(maxsize=256)
-def alternatives(glob: str) -> tuple[str, ...]:
-    """A glob without braces for each that one with braces means, if they are not too many."""
+def expand_braces(glob: str) -> tuple[str, ...]:
+    """Return the globs without braces that a glob stands for.
+
+    A glob with more than two braces, or that stands for more than 64, is returned unchanged.
+    """
     opening = glob.find("{")
     closing = glob.find("}", opening)
     if opening < 0 or closing < 0 or glob.count("{") > 2:
         return (glob,)
     middles = glob[opening + 1 : closing].split(",")
-    rest = alternatives(glob[closing + 1 :])
-    if len(middles) * len(rest) > _MOST:
+    ends = expand_braces(glob[closing + 1 :])
+    if len(middles) * len(ends) > _MAX_GLOBS:
         return (glob,)
-    return tuple(glob[:opening] + middle + each for middle in middles for each in rest)
-
-
-def format_matches(wanted: GrepQuery, name: str, content: bytes, found: Sequence[int]) -> bytes:
-    """What is said of one file; without a name it is the only one that was looked into."""
-    prefix = name.encode() + b":" if name else b""
-    match wanted.mode:
-        case GrepOutput.FILES:
-            return (name or wanted.root).encode() + b"\n"
-        case GrepOutput.COUNT:
-            return b"%b%d\n" % (prefix, len(found))
-        case GrepOutput.CONTENT:
-            return b"".join(_lines(prefix, content, found, numbered=wanted.numbers))
-
-
-def _lines(prefix: bytes, content: bytes, found: Sequence[int], *, numbered: bool) -> list[bytes]:
-    said = []
-    at, number = 0, 1
-    for wanted in found:
-        while number < wanted:
-            at = content.index(b"\n", at) + 1
-            number += 1
-        end = content.find(b"\n", at)
-        line = content[at:] if end < 0 else content[at:end]
-        said.append(b"%b%d:%b\n" % (prefix, number, line) if numbered else prefix + line + b"\n")
-    return said
+    return tuple(glob[:opening] + middle + end for middle in middles for end in ends)
 
 
 @lru_cache(maxsize=64)
-def compiled(pattern: str, *, ignoring_case: bool = False) -> LinearRegex:
-    """What finds the lines, each from where the pattern fits on to its end. Raises Malformed."""
-    spelled = translate_pattern(pattern, ignoring_case=ignoring_case).re2
+def compile_pattern(pattern: str, *, ignore_case: bool = False) -> LinearRegex:
+    r"""Compile a pattern in RE2's syntax; raises ValidationError.
+
+    No match spans lines. ``\C`` is refused: it matches single bytes, those of line feeds too.
+    """
+    if len(pattern) > MAX_PATTERN_CHARS:
+        raise ValidationError(f"Invalid pattern: it has more than {MAX_PATTERN_CHARS} characters")
+    if _ANY_BYTE.search(pattern):
+        raise ValidationError(r"Invalid pattern: \C is not supported")
     try:
-        return linear(f"(?:{spelled})[^\\n]*")
-    except RegexTooComplex:
-        raise ValidationError("Invalid pattern: it is too large") from None
+        return compile_regex(f"(?i){pattern}" if ignore_case else pattern, in_lines=True)
+    except InvalidRegex as error:
+        kind, _, argument = str(error).partition(": ")
+        message = _RE2_ERRORS.get(kind, "{}").format(argument if kind in _RE2_ERRORS else error)
+        raise ValidationError(f"Invalid pattern: {message}") from None
 
 
-def found_lines(finder: LinearRegex, content: bytes, most: int) -> list[int]:
-    """The numbers of the lines that fit, from 1 on, up to so many of them."""
+def matching_lines(regex: LinearRegex, content: bytes, limit: int) -> list[int]:
+    """Return the numbers of the lines that match, from 1, at most ``limit`` of them."""
     numbers: list[int] = []
-    number, counted, following = 1, 0, 0
+    number, counted, position = 1, 0, 0
     # After the last line feed there is no line.
     end = len(content) - (not content or content.endswith(b"\n"))
-    for found in finder.finditer(content):
-        start = found.start()
+    while len(numbers) < limit and (match := regex.search(content, position)):
+        start = match.start()
         if start > end:
             break
-        if start < following:  # in a line that was found already, after bytes that are no text
-            continue
         number += content.count(b"\n", counted, start)
         counted = start
         numbers.append(number)
-        following = content.find(b"\n", start) + 1
-        if not following or len(numbers) == most:
+        position = content.find(b"\n", start) + 1
+        if not position:
             break
     return numbers
+
+
+def format_matches(query: GrepQuery, name: str, content: bytes, numbers: Sequence[int]) -> bytes:
+    """Return the output for one file; its name is empty if it is the query's only file."""
+    prefix = name.encode() + b":" if name else b""
+    match query.mode:
+        case GrepOutput.FILES:
+            return (name or query.root).encode() + b"\n"
+        case GrepOutput.COUNT:
+            return b"%b%d\n" % (prefix, len(numbers))
+        case GrepOutput.CONTENT:
+            lines = zip(numbers, _lines_at(content, numbers), strict=True)
+            if query.numbers:
+                return b"".join(b"%b%d:%b\n" % (prefix, number, line) for number, line in lines)
+            return b"".join(b"%b%b\n" % (prefix, line) for _, line in lines)
+
+
+def _lines_at(content: bytes, numbers: Sequence[int]) -> Iterator[bytes]:
+    start, current = 0, 1
+    for number in numbers:
+        while current < number:
+            start = content.index(b"\n", start) + 1
+            current += 1
+        end = content.find(b"\n", start)
+        yield content[start:] if end < 0 else content[start:end]

@@ -68,7 +68,7 @@ class ToolAccess(Struct, frozen=True):
     workspaces: tuple[AttachedWorkspace, ...] = ()
     """In the agent's own order: the first is meant where none is named."""
 
-    def chosen(self, name: str | None) -> AttachedWorkspace:
+    def find_workspace(self, name: str | None) -> AttachedWorkspace:
         """The workspace that a call means, never another in its place. Raises Malformed."""
         if not name and self.workspaces:
             return self.workspaces[0]
@@ -78,7 +78,7 @@ class ToolAccess(Struct, frozen=True):
         raise ValidationError(f"unknown workspace {name}" if name else "there is no workspace")
 
     @property
-    def goes_on(self) -> bool:
+    def has_persistent_sandbox(self) -> bool:
         """Whether some command can outlive the call that started it."""
         return any(reach.sandbox and reach.sandbox.is_persistent for reach in self.workspaces)
 
@@ -100,7 +100,7 @@ def available_tool_names(config: AgentConfig, hands: ToolAccess | None = None) -
     )
     if not writable:
         return frozenset(READING)
-    following = FOLLOWING if hands is not None and hands.goes_on else ()
+    following = FOLLOWING if hands is not None and hands.has_persistent_sandbox else ()
     return frozenset((*READING, *WRITING, *SEARCHING, *RUNNING, *following))
 
 
@@ -131,7 +131,7 @@ def resolve_call_target(tool: str, hands: ToolAccess, workspace: str | None = No
         if hands.sandbox is None:
             raise NotFound(NO_SANDBOX)
         return CallTarget(requires_approval(tool, hands.sandbox.mode), None, hands.sandbox)
-    reach = hands.chosen(workspace)
+    reach = hands.find_workspace(workspace)
     if reach.sandbox is not None:
         return CallTarget(requires_approval(tool, reach.sandbox.mode), reach, reach.sandbox)
     if tool not in READING:
@@ -157,7 +157,7 @@ def with_workspace(schema: Mapping[str, Any], hands: ToolAccess) -> Mapping[str,
 
 def with_background(schema: Mapping[str, Any], hands: ToolAccess) -> Mapping[str, Any]:
     """The same with a ``background``, where a command can go on, else without."""
-    if not hands.goes_on:
+    if not hands.has_persistent_sandbox:
         return _without(schema, "background")
     return _with(schema, "background", {"type": "boolean", "description": _BACKGROUND})
 

@@ -27,9 +27,9 @@ def checked(given: Mapping[str, Any]) -> dict[str, Any]:
             f"config.storage.{named[0]} is not supported: files are kept with all others"
         )
     if "harness" in given:
-        harness = field_validation.mapping("config.harness", given["harness"])
+        notes = field_validation.mapping("config.harness", given["harness"])
         found["harness"] = {}
-        if "enabled" in harness:
-            enabled = field_validation.boolean("config.harness.enabled", harness["enabled"])
+        if "enabled" in notes:
+            enabled = field_validation.boolean("config.harness.enabled", notes["enabled"])
             found["harness"]["enabled"] = enabled
     return found

@@ -67,9 +67,9 @@ def query_terms(query: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(tokenize(query)))[:MOST_ASKED]
 
 
-def index_terms(noun: RecordType, body: Mapping[str, Any]) -> tuple[str, ...]:
+def index_terms(record_type: RecordType, body: Mapping[str, Any]) -> tuple[str, ...]:
     """The words that a record is found by, each once; none for what is not searched."""
-    return distinct(searched_text(body)) if noun in SEARCHED else ()
+    return distinct(searched_text(body)) if record_type in SEARCHED else ()
 
 
 def searched_text(body: Mapping[str, Any]) -> str:

@@ -1,8 +1,7 @@
-"""Regular expressions that take time in proportion to the text, whoever wrote them."""
+"""Regular expressions that match in time proportional to the text (RE2)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Protocol
 
 import re2  # type: ignore[import-untyped]
@@ -13,29 +12,35 @@ class RegexMatch(Protocol):
 
 
 class LinearRegex(Protocol):
-    def finditer(self, text: bytes) -> Iterator[RegexMatch]:
-        """Every place that fits, from left to right, none within another."""
+    def search(self, text: bytes, pos: int = 0) -> RegexMatch | None:
+        """Return the leftmost match that starts at ``pos`` or later."""
 
     def fullmatch(self, text: bytes) -> RegexMatch | None:
-        """Whether all of it fits."""
+        """Return a match of the entire text."""
 
 
-class RegexTooComplex(Exception):
-    """It is no expression, or it would take too much to look for it."""
+class InvalidRegex(Exception):
+    """RE2 refused the expression; the message is RE2's own."""
 
 
-def linear(expression: str) -> LinearRegex:
-    """Raises TooMuch."""
+def compile_regex(expression: str, *, in_lines: bool = False) -> LinearRegex:
+    """Compile an expression; raises InvalidRegex.
+
+    With ``in_lines``, ``^`` and ``$`` match at every line and no match contains a line feed.
+    """
     options = re2.Options()
     options.log_errors = False
     options.never_capture = True
+    options.never_nl = in_lines
     try:
-        finder: LinearRegex = re2.compile(expression, options)
-    except re2.error:
-        raise RegexTooComplex from None
-    return finder
+        regex: LinearRegex = re2.compile(f"(?m){expression}" if in_lines else expression, options)
+    except re2.error as error:
+        raise InvalidRegex(error.args[0].decode(errors="replace")) from None
+    except UnicodeEncodeError:
+        raise InvalidRegex("invalid UTF-8") from None
+    return regex
 
 
-def literally(text: str) -> str:
-    """What finds this text and nothing else."""
+def escape_regex(text: str) -> str:
+    """Return an expression that matches this text and nothing else."""
     return str(re2.escape(text))

@@ -76,13 +76,13 @@ TOLD: Final = frozenset(
 
 class Record(Struct, frozen=True):
     tenant: str
-    noun: RecordType
+    type: RecordType
     id: str
     revision: int
     """From 1, rising with every change of this record."""
     body: Mapping[str, Any]
-    created: TimestampMs
-    changed: TimestampMs
+    created_at: TimestampMs
+    updated_at: TimestampMs
 
 
 class RecordChange(Struct, frozen=True):
@@ -95,12 +95,12 @@ class RecordChange(Struct, frozen=True):
     """
 
     tenant: str
-    noun: RecordType
+    type: RecordType
     id: str
     body: Mapping[str, Any] | None
     expected: int | None = None
-    handles: tuple[str, ...] = ()
-    links: tuple[str, ...] = ()
+    unique_keys: tuple[str, ...] = ()
+    index_keys: tuple[str, ...] = ()
 
 
 class AuditEntry(Struct, frozen=True):
@@ -109,8 +109,8 @@ class AuditEntry(Struct, frozen=True):
     id: int
     tenant: str
     at: TimestampMs
-    by: str
-    why: str
+    author: str
+    reason: str
     subjects: tuple[str, ...]
     """The records that it changed or was about, as ``noun/id``."""
 
@@ -119,15 +119,15 @@ class CollectionRevision(Struct, frozen=True, gc=False):
     """All records of one noun in one tenant, at the revision that rises with any change there."""
 
     tenant: str
-    noun: RecordType
+    type: RecordType
     revision: int
 
 
-def unique_key(tenant: str, noun: RecordType, name: str, value: str) -> str:
+def unique_key(tenant: str, record_type: RecordType, name: str, value: str) -> str:
     """A name unique within one tenant and noun, such as a slug or an e-mail address."""
-    return f"{tenant}/{noun}/{name}:{value}"
+    return f"{tenant}/{record_type}/{name}:{value}"
 
 
-def global_unique_key(noun: RecordType, name: str, value: str) -> str:
+def global_unique_key(record_type: RecordType, name: str, value: str) -> str:
     """A name unique in the whole store, such as the hash of a key."""
-    return f"*/{noun}/{name}:{value}"
+    return f"*/{record_type}/{name}:{value}"

@@ -24,7 +24,7 @@ class Blob(Struct, frozen=True, eq=False, gc=False):
 
     digest: Digest
     size: int
-    ref: Any = None
+    storage_ref: Any = None
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Blob) and (self.digest, self.size) == (other.digest, other.size)
@@ -147,25 +147,25 @@ class Commit(Struct, frozen=True, gc=False):
     """What was seen and what is wanted, applied whole or not at all in one transaction."""
 
     writes: tuple[Write, ...]
-    by: str
-    why: str
+    author: str
+    reason: str
     at: TimestampMs
     expects: tuple[Expect, ...] = ()
-    shelves: tuple[CollectionRevision, ...] = ()
+    collection_revisions: tuple[CollectionRevision, ...] = ()
     """Records the decision rested on: it is refused if a shelf's revision has moved."""
     changes: tuple[RecordChange, ...] = ()
-    rooms: tuple[PathFree, ...] = ()
+    path_checks: tuple[PathFree, ...] = ()
     """As things are before the commit."""
     quotas: tuple[Quota, ...] = ()
-    keep: int = 100
+    max_versions: int = 100
     """How many versions of a path stay; one that a kept run can see always stays."""
     run: str | None = None
     """The run that writes; the events stand in its log too."""
-    about: tuple[str, ...] = ()
+    audit_subjects: tuple[str, ...] = ()
     """What the audit is to name beside the records that change, as ``noun/id``."""
-    tells: tuple[EventDraft, ...] = ()
+    events: tuple[EventDraft, ...] = ()
     """Events that are told with it, after those of its writes; in the log of its run too."""
-    receipt: IdempotencyKey | None = None
+    idempotency_key: IdempotencyKey | None = None
     """Marked with the outcome in the same transaction, so a repeated request finds it."""
 
 
@@ -173,23 +173,23 @@ def audit_subjects(commit: Commit) -> Mapping[str, tuple[str, ...]]:
     """What the audit of each tenant is to name: nobody reads of another's."""
     found: dict[str, tuple[str, ...]] = {}
     for change in commit.changes:
-        if change.noun in QUIET:
+        if change.type in QUIET:
             continue
-        found[change.tenant] = (*found.get(change.tenant, ()), f"{change.noun}/{change.id}")
-    if commit.about:
+        found[change.tenant] = (*found.get(change.tenant, ()), f"{change.type}/{change.id}")
+    if commit.audit_subjects:
         tenant = commit.writes[0].scope.tenant
-        found[tenant] = (*found.get(tenant, ()), *commit.about)
+        found[tenant] = (*found.get(tenant, ()), *commit.audit_subjects)
     return found
 
 
 def event_drafts(commit: Commit) -> tuple[EventDraft, ...]:
     """What is told beside its writes: of the records that it changes, and what it wants told."""
     changed = tuple(
-        EventDraft(change.tenant, RECORD_CHANGED, {"noun": change.noun.value, "id": change.id})
+        EventDraft(change.tenant, RECORD_CHANGED, {"noun": change.type.value, "id": change.id})
         for change in commit.changes
-        if change.noun in TOLD
+        if change.type in TOLD
     )
-    return (*changed, *commit.tells) if changed else commit.tells
+    return (*changed, *commit.events) if changed else commit.events
 
 
 class Applied(Struct, frozen=True, gc=False):

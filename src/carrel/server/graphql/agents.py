@@ -28,33 +28,33 @@ async def some_agents(
     starts_with: str,
     template_id: str | None = None,
 ) -> Page[Agent]:
-    asking = info.context
-    asking.must(Permission.TENANT_READ)
+    context = info.context
+    context.must(Permission.TENANT_READ)
     found = await overview.agents(
-        asking.ports,
-        asking.actor,
+        context.ports,
+        context.actor,
         template=template_id,
         starts=starts_with,
         cursor=cursor_of(after),
         limit=first,
     )
-    return Page([asking.agent(one) for one in found.items], found.next)
+    return Page([context.agent(one) for one in found.items], found.next)
 
 
 @query.field("agent")
 async def one_agent(_: Any, info: Info, id: str) -> Agent:
-    asking = info.context
-    asking.must(Permission.TENANT_READ)
-    return asking.agent(await agents.get(asking.ports, asking.actor, id))
+    context = info.context
+    context.must(Permission.TENANT_READ)
+    return context.agent(await agents.get(context.ports, context.actor, id))
 
 
 @agent.field("template")
 async def template_of(source: Agent, info: Info) -> NamedRecord | None:
-    asking = info.context
+    context = info.context
     if source.template_id is None:
         return None
-    asking.must(Permission.TENANT_READ)
-    found = await asking.templates.load(source.template_id)
+    context.must(Permission.TENANT_READ)
+    found = await context.templates.load(source.template_id)
     return NamedRecord.of(found) if found else None
 
 
@@ -70,33 +70,33 @@ async def owner_of(source: Agent, info: Info) -> Person | None:
 
 @query.field("templates")
 async def some_templates(_: Any, info: Info, first: int, after: str) -> Page[NamedRecord]:
-    asking = info.context
-    asking.must(Permission.TENANT_READ)
+    context = info.context
+    context.must(Permission.TENANT_READ)
     cursor = cursor_of(after)
-    found = await templates.listing(asking.ports, asking.actor, cursor=cursor, limit=first)
+    found = await templates.listing(context.ports, context.actor, cursor=cursor, limit=first)
     return Page([NamedRecord.of(one) for one in found.items], found.next)
 
 
 @query.field("template")
 async def one_template(_: Any, info: Info, id: str) -> NamedRecord:
-    asking = info.context
-    asking.must(Permission.TENANT_READ)
-    return NamedRecord.of(await templates.get(asking.ports, asking.actor, id))
+    context = info.context
+    context.must(Permission.TENANT_READ)
+    return NamedRecord.of(await templates.get(context.ports, context.actor, id))
 
 
 @template.field("followerCount")
 async def follower_count(source: NamedRecord, info: Info) -> int:
-    asking = info.context
-    asking.must(Permission.TENANT_READ)
-    return await asking.followers.load(source.id)
+    context = info.context
+    context.must(Permission.TENANT_READ)
+    return await context.followers.load(source.id)
 
 
 @template.field("followers")
 async def followers(source: NamedRecord, info: Info, first: int, after: str) -> Page[Agent]:
-    asking = info.context
-    asking.must(Permission.TENANT_READ)
+    context = info.context
+    context.must(Permission.TENANT_READ)
     cursor = cursor_of(after)
     found = await overview.agents(
-        asking.ports, asking.actor, template=source.id, cursor=cursor, limit=first
+        context.ports, context.actor, template=source.id, cursor=cursor, limit=first
     )
-    return Page([asking.agent(one) for one in found.items], found.next)
+    return Page([context.agent(one) for one in found.items], found.next)

@@ -53,11 +53,11 @@ class ResolverContext:
         self._frozen = DataLoader(self._frozen_bytes)
 
     def must(self, permission: Permission) -> None:
-        self.actor.must(permission)
+        self.actor.require(permission)
 
     def begin(self, permission: Permission) -> None:
         """The same before something is changed, after which nothing read before need be true."""
-        self.actor.must(permission)
+        self.actor.require(permission)
         self._forget()
 
     def agent(self, record: Record) -> Agent:
@@ -69,14 +69,14 @@ class ResolverContext:
         """Stored bytes. Raises Unreadable, by the name that is given, or TooLarge."""
         self._take(what, blob)
         try:
-            return await self._blobs.load((blob.digest, blob.size, blob.ref))
+            return await self._blobs.load((blob.digest, blob.size, blob.storage_ref))
         except CorruptContent as problem:
             raise UnreadableFile(what, problem) from problem
 
     async def tokens_of(self, what: str, blob: Blob) -> int:
         """How long stored bytes are for a model. Raises as `bytes_of` does."""
         try:
-            return await self._tokens.load((blob.digest, blob.size, blob.ref))
+            return await self._tokens.load((blob.digest, blob.size, blob.storage_ref))
         except CorruptContent as problem:
             raise UnreadableFile(what, problem) from problem
 
@@ -96,10 +96,10 @@ class ResolverContext:
         self._room -= blob.size
 
     def _records(
-        self, noun: RecordType
+        self, record_type: RecordType
     ) -> Callable[[Sequence[str]], Awaitable[Sequence[Record | Exception | None]]]:
         async def fetch(ids: Sequence[str]) -> Sequence[Record | Exception | None]:
-            return await self.ports.records.get(self.actor.tenant, noun, ids)
+            return await self.ports.records.get(self.actor.tenant, record_type, ids)
 
         return fetch
 

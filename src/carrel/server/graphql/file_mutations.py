@@ -24,20 +24,20 @@ _ADMINS: Final = frozenset({"template_id", "defaults"})
 """Places where writing changes other people's agents."""
 
 
-async def _stack(asking: ResolverContext, place: Given) -> Stack:
+async def _stack(context: ResolverContext, place: Given) -> Stack:
     """Where is to be written. Permission comes first: a place that is not there tells nothing."""
     admin = bool(_ADMINS & place.keys())
-    asking.begin(Permission.TENANT_ADMIN if admin else Permission.WORKSPACE_WRITE)
-    return await stack_at(asking, place)
+    context.begin(Permission.TENANT_ADMIN if admin else Permission.WORKSPACE_WRITE)
+    return await stack_at(context, place)
 
 
 def _intent(given: Given) -> WriteOptions:
     return WriteOptions(
         condition=parse_condition(given.get("if_match"), given.get("if_none_match")),
         type=given.get("content_type"),
-        why=reason_of(given["reason"]),
+        reason=reason_of(given["reason"]),
         run=given.get("run_id"),
-        accepted=given.get("accept_template_update", False),
+        accept_template_update=given.get("accept_template_update", False),
     )
 
 
@@ -50,21 +50,21 @@ def _written(written: files.WriteResult, stack: Stack) -> WriteResult:
 async def put(
     _: Any, info: Info, place: Given, path: str, content: str, **given: Any
 ) -> WriteResult:
-    asking = info.context
-    stack, intent = await _stack(asking, place), _intent(given)
+    context = info.context
+    stack, intent = await _stack(context, place), _intent(given)
     try:
         stored = content.encode()
     except UnicodeEncodeError:
         raise ValidationError("content is not valid Unicode") from None
-    written = await files.put(asking.ports, stack, Path(path), stored, asking.actor, intent)
+    written = await files.put(context.ports, stack, Path(path), stored, context.actor, intent)
     return _written(written, stack)
 
 
 @mutation.field("deleteFile")
 async def delete(_: Any, info: Info, place: Given, path: str, **given: Any) -> bool:
-    asking = info.context
-    stack = await _stack(asking, place)
-    await files.delete(asking.ports, stack, Path(path), asking.actor, _intent(given))
+    context = info.context
+    stack = await _stack(context, place)
+    await files.delete(context.ports, stack, Path(path), context.actor, _intent(given))
     return True
 
 
@@ -72,7 +72,7 @@ async def delete(_: Any, info: Info, place: Given, path: str, **given: Any) -> b
 async def restore(
     _: Any, info: Info, place: Given, path: str, version: int, **given: Any
 ) -> WriteResult:
-    asking = info.context
-    stack, intent = await _stack(asking, place), _intent(given)
-    written = await files.restore(asking.ports, stack, Path(path), version, asking.actor, intent)
+    context = info.context
+    stack, intent = await _stack(context, place), _intent(given)
+    written = await files.restore(context.ports, stack, Path(path), version, context.actor, intent)
     return _written(written, stack)

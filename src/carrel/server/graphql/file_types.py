@@ -137,7 +137,7 @@ class RunRow(Struct, frozen=True):
             replay_of=run.replay_of,
             started_at=run.started,
             ended_at=run.ended,
-            kept=run.kept,
+            kept=run.snapshot_kept,
         )
 
 

@@ -27,9 +27,9 @@ file_type.set_alias("class", "file_class")
 TYPES: Final = (query, agent, template, file_type)
 
 
-async def stack_at(asking: ResolverContext, place: Given) -> Stack:
+async def stack_at(context: ResolverContext, place: Given) -> Stack:
     """Where something is asked for. Raises Missing, or Malformed where it is not one place."""
-    ports, actor = asking.ports, asking.actor
+    ports, actor = context.ports, context.actor
     match place:
         case {"agent_id": str(name)}:
             return await stacks.agent_stack(ports, actor, name)
@@ -50,41 +50,41 @@ def paged(workspace: Workspace, stack: Stack, first: int, after: str) -> Page[Fi
     return Page(items, paths[first - 1].text if len(paths) > first else None)
 
 
-async def _page(asking: ResolverContext, stack: Stack, given: Given) -> Page[File]:
-    workspace = await asking.workspaces.load((stack, prefix_of(given["prefix"])))
+async def _page(context: ResolverContext, stack: Stack, given: Given) -> Page[File]:
+    workspace = await context.workspaces.load((stack, prefix_of(given["prefix"])))
     return paged(workspace, stack, given["first"], given["after"])
 
 
-async def _one(asking: ResolverContext, stack: Stack, path: str) -> File:
-    return File.of(await files.find_file(asking.ports, stack, Path(path)), stack)
+async def _one(context: ResolverContext, stack: Stack, path: str) -> File:
+    return File.of(await files.find_file(context.ports, stack, Path(path)), stack)
 
 
 @query.field("files")
 async def files_of_place(_: Any, info: Info, place: Given, **given: Any) -> Page[File]:
-    asking = info.context
-    asking.must(Permission.WORKSPACE_READ)
-    return await _page(asking, await stack_at(asking, place), given)
+    context = info.context
+    context.must(Permission.WORKSPACE_READ)
+    return await _page(context, await stack_at(context, place), given)
 
 
 @query.field("file")
 async def file_of_place(_: Any, info: Info, place: Given, path: str) -> File:
-    asking = info.context
-    asking.must(Permission.WORKSPACE_READ)
-    return await _one(asking, await stack_at(asking, place), path)
+    context = info.context
+    context.must(Permission.WORKSPACE_READ)
+    return await _one(context, await stack_at(context, place), path)
 
 
-def _agents_own(asking: ResolverContext, source: Agent) -> Stack:
-    asking.must(Permission.WORKSPACE_READ)
-    if not can_see_agent(asking.actor, source.record):
+def _agents_own(context: ResolverContext, source: Agent) -> Stack:
+    context.must(Permission.WORKSPACE_READ)
+    if not can_see_agent(context.actor, source.record):
         raise NotFound(f"there is no agent {source.id}")
     return stack_of(source.record)
 
 
-def _templates_own(asking: ResolverContext, source: NamedRecord) -> Stack:
-    asking.must(Permission.WORKSPACE_READ)
-    if asking.actor.bound:
+def _templates_own(context: ResolverContext, source: NamedRecord) -> Stack:
+    context.must(Permission.WORKSPACE_READ)
+    if context.actor.is_confined:
         raise NotFound(f"there is no template {source.id}")
-    return (Scope(asking.actor.tenant, ScopeKind.TEMPLATE, source.id),)
+    return (Scope(context.actor.tenant, ScopeKind.TEMPLATE, source.id),)
 
 
 @agent.field("files")
@@ -133,10 +133,10 @@ async def content_of(source: File, info: Info, raw: bool) -> str:
 async def history_of(
     source: File, info: Info, first: int, before: int | None = None
 ) -> Page[VersionRow]:
-    asking = info.context
+    context = info.context
     try:
         found = await history.page(
-            asking.ports, source.stack, source.shown.path, before=before, limit=first
+            context.ports, source.stack, source.shown.path, before=before, limit=first
         )
     except NotFound:
         return Page([], None)
@@ -146,13 +146,13 @@ async def history_of(
 
 @file_type.field("diff")
 async def diff_of(source: File, info: Info, **given: int | None) -> str:
-    asking = info.context
+    context = info.context
     old, new = given.get("from"), given.get("to")
-    return await history.diff(asking.ports, source.stack, source.shown.path, old, new)
+    return await history.diff(context.ports, source.stack, source.shown.path, old, new)
 
 
-async def _explained(asking: ResolverContext, stack: Stack, path: Path) -> Explanation:
-    found = await history.explain(asking.ports, stack, path)
+async def _explained(context: ResolverContext, stack: Stack, path: Path) -> Explanation:
+    found = await history.explain(context.ports, stack, path)
     source = cast(str, found.winner.source.kind) if found.winner else None
     return Explanation(path.text, source, found.why, [LayerEntry.of(one) for one in found.layers])
 
@@ -164,6 +164,6 @@ async def explain_file(source: File, info: Info) -> Explanation:
 
 @query.field("explain")
 async def explain(_: Any, info: Info, place: Given, path: str) -> Explanation:
-    asking = info.context
-    asking.must(Permission.WORKSPACE_READ)
-    return await _explained(asking, await stack_at(asking, place), Path(path))
+    context = info.context
+    context.must(Permission.WORKSPACE_READ)
+    return await _explained(context, await stack_at(context, place), Path(path))

@@ -84,7 +84,7 @@ def _asking(depth: int, cost: int) -> Endpoint:
         "/graphql",
         id="graphql",
         body=GraphqlRequest,
-        answers={200: GraphqlAnswer},
+        responses={200: GraphqlAnswer},
         tag=_TAG,
         max_body=_MAX_BODY,
     )
@@ -118,10 +118,10 @@ def _asking(depth: int, cost: int) -> Endpoint:
     "GET",
     "/graphql/schema",
     id="graphql_schema",
-    loose_query=True,
-    answers={200: "text/plain", 304: None},
+    allow_unknown_query=True,
+    responses={200: "text/plain", 304: None},
     headers=(IF_NONE_MATCH,),
-    gives=("ETag",),
+    response_headers=("ETag",),
     tag=_TAG,
 )
 async def schema(call: Request) -> Response:

@@ -28,8 +28,8 @@ TYPES: Final = (mutation,)
 
 @mutation.field("createAgentFromTemplate")
 async def create_agent(_: Any, info: Info, input: Given) -> Agent:
-    asking = info.context
-    asking.begin(Permission.TENANT_ADMIN)
+    context = info.context
+    context.begin(Permission.TENANT_ADMIN)
     team = input.get("team_id")
     config = {} if team is None else {"teamId": single_line(team, "teamId")}
     new = agents.NewAgent(
@@ -44,32 +44,34 @@ async def create_agent(_: Any, info: Info, input: Given) -> Agent:
     )
 
     async def act(receipt: IdempotencyKey | None) -> Record:
-        return await agents.create(asking.ports, asking.actor, new, receipt)
+        return await agents.create(context.ports, context.actor, new, receipt)
 
     async def again() -> Record:
-        return await agents.get(asking.ports, asking.actor, new.slug)
+        return await agents.get(context.ports, context.actor, new.slug)
 
-    return asking.agent(await idempotency.run_once(asking.ports, asking.actor, asked, act, again))
+    return context.agent(
+        await idempotency.run_once(context.ports, context.actor, asked, act, again)
+    )
 
 
 @mutation.field("updateAgent")
 async def update_agent(_: Any, info: Info, id: str, input: Given) -> Agent:
-    asking = info.context
-    asking.begin(Permission.TENANT_ADMIN)
+    context = info.context
+    context.begin(Permission.TENANT_ADMIN)
     plain = {name: value for name, value in input.items() if name != "config"}
     given: dict[str, Any] = outside(plain)
     if "config" in input:
         given["config"] = config_of(input["config"])
     require_arguments(given, ("name", "slug", "isShared"))
-    changed = await agents.patch(asking.ports, asking.actor, id, given)
-    return asking.agent(changed)
+    changed = await agents.patch(context.ports, context.actor, id, given)
+    return context.agent(changed)
 
 
 @mutation.field("deleteAgent")
 async def delete_agent(_: Any, info: Info, id: str) -> bool:
-    asking = info.context
-    asking.begin(Permission.TENANT_ADMIN)
-    await agents.delete(asking.ports, asking.actor, id)
+    context = info.context
+    context.begin(Permission.TENANT_ADMIN)
+    await agents.delete(context.ports, context.actor, id)
     return True
 
 
@@ -79,73 +81,73 @@ def _themselves(actor: Actor, id: str) -> bool:
 
 @mutation.field("updateUserProfile")
 async def update_profile(_: Any, info: Info, user_id: str, input: Given) -> Person:
-    asking = info.context
-    if _themselves(asking.actor, user_id):
-        asking.must(Permission.TENANT_READ)
-        asking.begin(Permission.WORKSPACE_WRITE)
+    context = info.context
+    if _themselves(context.actor, user_id):
+        context.must(Permission.TENANT_READ)
+        context.begin(Permission.WORKSPACE_WRITE)
     else:
-        asking.begin(Permission.TENANT_ADMIN)
-    changed = await people.patch(asking.ports, asking.actor, user_id, input)
+        context.begin(Permission.TENANT_ADMIN)
+    changed = await people.patch(context.ports, context.actor, user_id, input)
     return Person.of(changed)
 
 
 @mutation.field("createPerson")
 async def create_person(_: Any, info: Info, input: Given) -> Person:
-    asking = info.context
-    asking.begin(Permission.TENANT_ADMIN)
-    made = await people.create(asking.ports, asking.actor, Profile(**input))
+    context = info.context
+    context.begin(Permission.TENANT_ADMIN)
+    made = await people.create(context.ports, context.actor, Profile(**input))
     return Person.of(made)
 
 
 @mutation.field("updatePerson")
 async def update_person(_: Any, info: Info, id: str, input: Given) -> Person:
-    asking = info.context
-    asking.begin(Permission.TENANT_ADMIN)
+    context = info.context
+    context.begin(Permission.TENANT_ADMIN)
     given = require_arguments(input, ("name", "email", "role"))
-    changed = await people.patch(asking.ports, asking.actor, id, given)
+    changed = await people.patch(context.ports, context.actor, id, given)
     return Person.of(changed)
 
 
 @mutation.field("deletePerson")
 async def delete_person(_: Any, info: Info, id: str) -> bool:
-    asking = info.context
-    asking.begin(Permission.TENANT_ADMIN)
-    await people.delete(asking.ports, asking.actor, id)
+    context = info.context
+    context.begin(Permission.TENANT_ADMIN)
+    await people.delete(context.ports, context.actor, id)
     return True
 
 
 @mutation.field("createTemplate")
 async def create_template(_: Any, info: Info, input: Given) -> NamedRecord:
-    asking = info.context
-    asking.begin(Permission.TENANT_ADMIN)
-    made = await templates.create(asking.ports, asking.actor, input["slug"], input["name"])
+    context = info.context
+    context.begin(Permission.TENANT_ADMIN)
+    made = await templates.create(context.ports, context.actor, input["slug"], input["name"])
     return NamedRecord.of(made)
 
 
 @mutation.field("updateTemplate")
 async def update_template(_: Any, info: Info, id: str, input: Given) -> NamedRecord:
-    asking = info.context
-    asking.begin(Permission.TENANT_ADMIN)
+    context = info.context
+    context.begin(Permission.TENANT_ADMIN)
     given = require_arguments(input, ("name", "slug"))
-    changed = await templates.patch(asking.ports, asking.actor, id, given)
+    changed = await templates.patch(context.ports, context.actor, id, given)
     return NamedRecord.of(changed)
 
 
 @mutation.field("deleteTemplate")
 async def delete_template(_: Any, info: Info, id: str) -> bool:
-    asking = info.context
-    asking.begin(Permission.TENANT_ADMIN)
-    await templates.delete(asking.ports, asking.actor, id)
+    context = info.context
+    context.begin(Permission.TENANT_ADMIN)
+    await templates.delete(context.ports, context.actor, id)
     return True
 
 
 @mutation.field("putPolicy")
 async def put_policy(_: Any, info: Info, policy: Given, reason: str) -> PolicyModel:
-    asking = info.context
-    asking.begin(Permission.TENANT_ADMIN)
+    context = info.context
+    context.begin(Permission.TENANT_ADMIN)
     try:
         form = msgspec.convert(outside(policy), PolicyModel)
     except msgspec.ValidationError as wrong:
         raise ValidationError(f"the policy does not fit: {wrong}") from None
-    put = await policies.put(asking.ports, asking.actor, form, reason_of(reason))
+    put = await policies.put(context.ports, context.actor, form, reason_of(reason))
     return put

@@ -29,16 +29,16 @@ ALWAYS: Final = tuple(Path(rule.pattern) for rule in FLOOR if rule.file_class is
 """The files that are pinned in every tenant, in the order in which they are shown."""
 
 
-async def _pins(asking: ResolverContext, record: Record) -> tuple[Pin, ...]:
-    asking.must(Permission.WORKSPACE_READ)
-    if not can_see_agent(asking.actor, record):
+async def _pins(context: ResolverContext, record: Record) -> tuple[Pin, ...]:
+    context.must(Permission.WORKSPACE_READ)
+    if not can_see_agent(context.actor, record):
         raise NotFound(f"there is no agent {record.id}")
-    return await asking.pins.load(record.id)
+    return await context.pins.load(record.id)
 
 
-async def _statuses(asking: ResolverContext, record: Record) -> list[PinStatus]:
+async def _statuses(context: ResolverContext, record: Record) -> list[PinStatus]:
     """The three that always are, whether there is such a file or not; then all others."""
-    known = {pin.path: pin for pin in await _pins(asking, record)}
+    known = {pin.path: pin for pin in await _pins(context, record)}
     floor = [known.pop(path, Pin(path, None, None, overridden=False, version=0)) for path in ALWAYS]
     return [PinStatus.of(pin) for pin in (*floor, *known.values())]
 
@@ -47,12 +47,12 @@ async def _statuses(asking: ResolverContext, record: Record) -> list[PinStatus]:
 async def agent_pin_status(
     _: Any, info: Info, agent_id: str, include_nested: bool
 ) -> list[PinStatus]:
-    asking = info.context
-    asking.must(Permission.WORKSPACE_READ)
-    found = await agents.get(asking.ports, asking.actor, agent_id)
-    if not can_see_agent(asking.actor, found):
+    context = info.context
+    context.must(Permission.WORKSPACE_READ)
+    found = await agents.get(context.ports, context.actor, agent_id)
+    if not can_see_agent(context.actor, found):
         raise NotFound(f"there is no agent {agent_id}")
-    statuses = await _statuses(asking, asking.agent(found).record)
+    statuses = await _statuses(context, context.agent(found).record)
     return [one for one in statuses if include_nested or one.folder_path is None]
 
 
@@ -69,18 +69,18 @@ async def updates_available(source: Agent, info: Info) -> int:
 
 @agent.field("overrideCount")
 async def override_count(source: Agent, info: Info) -> int:
-    asking = info.context
-    asking.must(Permission.WORKSPACE_READ)
-    if not can_see_agent(asking.actor, source.record):
+    context = info.context
+    context.must(Permission.WORKSPACE_READ)
+    if not can_see_agent(context.actor, source.record):
         raise NotFound(f"there is no agent {source.id}")
-    return await asking.overrides.load(source.id)
+    return await context.overrides.load(source.id)
 
 
-async def _text(asking: ResolverContext, path: str, blob: Blob | None) -> str | None:
+async def _text(context: ResolverContext, path: str, blob: Blob | None) -> str | None:
     """A review is of text; what is none is shown as well as it can be, and told by its digest."""
     if blob is None:
         return None
-    return (await asking.bytes_of(path, blob)).decode("utf-8", "replace")
+    return (await context.bytes_of(path, blob)).decode("utf-8", "replace")
 
 
 @pin_status.field("pinnedContent")
@@ -105,9 +105,9 @@ async def latest_tokens(source: PinStatus, info: Info) -> int | None:
     return await info.context.tokens_of(source.path, latest) if latest else None
 
 
-async def _told(asking: ResolverContext, pin: Pin) -> Version | None:
+async def _told(context: ResolverContext, pin: Pin) -> Version | None:
     where, head = pin.latest_from, pin.latest_head
-    return await asking.versions.load((where, pin.path, head.version)) if where and head else None
+    return await context.versions.load((where, pin.path, head.version)) if where and head else None
 
 
 @pin_status.field("latestAuthor")
@@ -124,9 +124,9 @@ async def latest_reason(source: PinStatus, info: Info) -> str | None:
 
 @template.field("pins")
 async def offered_by(source: NamedRecord, info: Info) -> list[PinOffer]:
-    asking = info.context
-    asking.must(Permission.WORKSPACE_READ)
-    offers = await asking.offers.load(source.id)
+    context = info.context
+    context.must(Permission.WORKSPACE_READ)
+    offers = await context.offers.load(source.id)
     return [PinOffer(one.blob, one.path.text, one.source, one.blob.digest) for one in offers]
 
 

@@ -31,9 +31,9 @@ async def accept(
     idempotency_key: str | None = None,
     latest_sha: str | None = None,
 ) -> Agent:
-    asking = info.context
-    ports, actor = asking.ports, asking.actor
-    asking.begin(Permission.TENANT_ADMIN)
+    context = info.context
+    ports, actor = context.ports, context.actor
+    context.begin(Permission.TENANT_ADMIN)
     path = Path(filename)
     reviewed = reviewed_of(latest_sha)
     known = {"agentId": agent_id, "filename": path.text, "latestSha": reviewed}
@@ -47,7 +47,7 @@ async def accept(
         return await again()
 
     accepted = await idempotency.run_once(ports, actor, asked, act, again)
-    return asking.agent(accepted)
+    return context.agent(accepted)
 
 
 @mutation.field("acceptTemplateUpdateBulk")
@@ -59,9 +59,9 @@ async def accept_for_all(
     tenant_id: str,
     latest_sha: str | None = None,
 ) -> BulkAcceptResult:
-    asking = info.context
-    ports, actor = asking.ports, asking.actor
-    asking.begin(Permission.TENANT_ADMIN)
+    context = info.context
+    ports, actor = context.ports, context.actor
+    context.begin(Permission.TENANT_ADMIN)
     if tenant_id != actor.tenant:
         raise NotFound("there is no such tenant")
     path = Path(filename)
@@ -79,8 +79,8 @@ async def accept_for_all(
 async def roll_back(
     _: Any, info: Info, agent_id: str, filename: str, version: int | None = None
 ) -> Agent:
-    asking = info.context
-    ports, actor = asking.ports, asking.actor
-    asking.begin(Permission.TENANT_ADMIN)
+    context = info.context
+    ports, actor = context.ports, context.actor
+    context.begin(Permission.TENANT_ADMIN)
     await pins.roll_back(ports, actor, agent_id, Path(filename), version)
-    return asking.agent(await agents.get(ports, actor, agent_id))
+    return context.agent(await agents.get(ports, actor, agent_id))

@@ -31,55 +31,55 @@ TYPES: Final = (query, agent, run_type, frozen_file)
 async def some_runs(
     _: Any, info: Info, first: int, after: str, agent_id: str | None = None
 ) -> Page[RunRow]:
-    asking = info.context
-    asking.must(Permission.RUNS_READ)
+    context = info.context
+    context.must(Permission.RUNS_READ)
     found = await runs.page(
-        asking.ports, asking.actor, agent=agent_id, cursor=cursor_of(after), limit=first
+        context.ports, context.actor, agent=agent_id, cursor=cursor_of(after), limit=first
     )
     return Page([RunRow.of(run) for run in found.items], found.next)
 
 
 @query.field("run")
 async def one_run(_: Any, info: Info, id: str) -> RunRow:
-    asking = info.context
-    asking.must(Permission.RUNS_READ)
-    return RunRow.of(await runs.get(asking.ports, asking.actor, id))
+    context = info.context
+    context.must(Permission.RUNS_READ)
+    return RunRow.of(await runs.get(context.ports, context.actor, id))
 
 
 @agent.field("lastRun")
 async def last_run(source: Agent, info: Info) -> RunRow | None:
-    asking = info.context
-    asking.must(Permission.RUNS_READ)
-    if not can_see_agent(asking.actor, source.record):
+    context = info.context
+    context.must(Permission.RUNS_READ)
+    if not can_see_agent(context.actor, source.record):
         raise NotFound(f"there is no agent {source.id}")
-    found = await asking.newest_runs.load(source.id)
+    found = await context.newest_runs.load(source.id)
     return RunRow.of(found) if found else None
 
 
 @run_type.field("agent")
 async def agent_of(source: RunRow, info: Info) -> Agent | None:
-    asking = info.context
+    context = info.context
     if source.agent_id is None:
         return None
-    asking.must(Permission.TENANT_READ)
-    found = await asking.agents.load(source.agent_id)
-    return asking.agent(found) if found else None
+    context.must(Permission.TENANT_READ)
+    found = await context.agents.load(source.agent_id)
+    return context.agent(found) if found else None
 
 
 @run_type.field("files")
 async def frozen_files(source: RunRow, info: Info, first: int, after: str) -> Page[File]:
-    asking = info.context
-    asking.must(Permission.WORKSPACE_READ)
-    page = paged(await runs.manifest(asking.ports, source.run), (), first, after)
+    context = info.context
+    context.must(Permission.WORKSPACE_READ)
+    page = paged(await runs.manifest(context.ports, source.run), (), first, after)
     return replace(page, items=[replace(file, run=source.run) for file in page.items])
 
 
 @run_type.field("file")
 async def one_frozen_file(source: RunRow, info: Info, path: str) -> File:
-    asking = info.context
-    asking.must(Permission.WORKSPACE_READ)
+    context = info.context
+    context.must(Permission.WORKSPACE_READ)
     wanted = Path(path)
-    seen: Workspace = await runs.manifest(asking.ports, source.run)
+    seen: Workspace = await runs.manifest(context.ports, source.run)
     if wanted not in seen.files:
         raise NotFound(f"run {source.id} sees no {path}")
     return File.of(seen.files[wanted], (), source.run)
@@ -87,20 +87,20 @@ async def one_frozen_file(source: RunRow, info: Info, path: str) -> File:
 
 @frozen_file.field("content")
 async def frozen_content(source: File, info: Info) -> str:
-    asking = info.context
-    return text_of(source.path, await asking.frozen(source))
+    context = info.context
+    return text_of(source.path, await context.frozen(source))
 
 
 @run_type.field("changes")
 async def changes_since(source: RunRow, info: Info) -> list[RunChange]:
-    asking = info.context
-    asking.must(Permission.WORKSPACE_READ)
-    return [RunChange.of(one) for one in await diff.diff(asking.ports, source.run)]
+    context = info.context
+    context.must(Permission.WORKSPACE_READ)
+    return [RunChange.of(one) for one in await diff.diff(context.ports, source.run)]
 
 
 @run_type.field("diff")
 async def diff_since(source: RunRow, info: Info, path: str) -> str:
-    asking = info.context
-    asking.must(Permission.WORKSPACE_READ)
-    _, text = await diff.difference(asking.ports, source.run, Path(path))
+    context = info.context
+    context.must(Permission.WORKSPACE_READ)
+    _, text = await diff.difference(context.ports, source.run, Path(path))
     return text

@@ -22,12 +22,12 @@ class_rule.set_alias("class", "file_class")
 TYPES: Final = (query, me, class_rule)
 
 
-async def person_of(asking: ResolverContext, id: str | None) -> Person | None:
+async def person_of(context: ResolverContext, id: str | None) -> Person | None:
     """Somebody whom something else names, by their id."""
     if id is None:
         return None
-    asking.must(Permission.TENANT_READ)
-    found = await asking.people.load(id)
+    context.must(Permission.TENANT_READ)
+    found = await context.people.load(id)
     return Person.of(found) if found else None
 
 
@@ -43,38 +43,38 @@ async def own_person(source: Viewer, info: Info) -> Person | None:
 
 @query.field("tenant")
 async def own_tenant(_: Any, info: Info) -> NamedRecord:
-    asking = info.context
-    asking.must(Permission.TENANT_READ)
-    return NamedRecord.of(await tenants.me(asking.ports, asking.actor))
+    context = info.context
+    context.must(Permission.TENANT_READ)
+    return NamedRecord.of(await tenants.me(context.ports, context.actor))
 
 
 @query.field("people")
 async def everybody(_: Any, info: Info, first: int, after: str) -> Page[Person]:
-    asking = info.context
-    asking.must(Permission.TENANT_READ)
+    context = info.context
+    context.must(Permission.TENANT_READ)
     cursor = cursor_of(after)
-    found = await people.listing(asking.ports, asking.actor, cursor=cursor, limit=first)
+    found = await people.listing(context.ports, context.actor, cursor=cursor, limit=first)
     return Page([Person.of(one) for one in found.items], found.next)
 
 
 @query.field("person")
 async def person(_: Any, info: Info, id: str) -> Person:
-    asking = info.context
-    asking.must(Permission.TENANT_READ)
-    return Person.of(await people.get(asking.ports, asking.actor, id))
+    context = info.context
+    context.must(Permission.TENANT_READ)
+    return Person.of(await people.get(context.ports, context.actor, id))
 
 
 @query.field("policy")
 async def policy(_: Any, info: Info) -> PolicyModel:
-    asking = info.context
-    asking.must(Permission.TENANT_READ)
-    return await policies.get(asking.ports, asking.actor)
+    context = info.context
+    context.must(Permission.TENANT_READ)
+    return await policies.get(context.ports, context.actor)
 
 
 @query.field("audit")
 async def audit(_: Any, info: Info, first: int, after: str) -> Page[AuditEntryType]:
-    asking = info.context
-    asking.must(Permission.TENANT_ADMIN)
+    context = info.context
+    context.must(Permission.TENANT_ADMIN)
     before = number_of(after)
-    found = await accounts_audit.listing(asking.ports, asking.actor, before=before, limit=first)
-    return Page([AuditEntryType.of(deed) for deed in found.items], found.next)
+    found = await accounts_audit.listing(context.ports, context.actor, before=before, limit=first)
+    return Page([AuditEntryType.of(entry) for entry in found.items], found.next)

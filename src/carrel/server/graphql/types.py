@@ -58,7 +58,7 @@ class NamedRecord(Struct, frozen=True):
     @classmethod
     def of(cls, record: Record) -> NamedRecord:
         body = record.body
-        return cls(record.id, body["slug"], body["name"], record.created, record.changed)
+        return cls(record.id, body["slug"], body["name"], record.created_at, record.updated_at)
 
 
 class Agent(Struct, frozen=True):
@@ -89,8 +89,8 @@ class Agent(Struct, frozen=True):
             is_shared=known["isShared"],
             owner_id=known["ownerId"],
             config=known["config"],
-            created_at=record.created,
-            updated_at=record.changed,
+            created_at=record.created_at,
+            updated_at=record.updated_at,
         )
 
 
@@ -116,8 +116,8 @@ class Person(Struct, frozen=True):
             title=body["title"],
             timezone=body["timezone"],
             pronouns=body["pronouns"],
-            created_at=record.created,
-            updated_at=record.changed,
+            created_at=record.created_at,
+            updated_at=record.updated_at,
         )
 
 
@@ -189,7 +189,7 @@ class AuditEntryType(Struct, frozen=True):
 
     @classmethod
     def of(cls, deed: AuditEntry) -> AuditEntryType:
-        return cls(deed.id, deed.at, deed.by, deed.why, deed.subjects)
+        return cls(deed.id, deed.at, deed.author, deed.reason, deed.subjects)
 
 
 def hex_of(blob: Blob) -> str:

@@ -41,10 +41,10 @@ def pages(endpoints: Sequence[Endpoint], title: str, version: str) -> list[Endpo
             path,
             id=id,
             public=True,
-            loose_query=True,
+            allow_unknown_query=True,
             headers=(IF_NONE_MATCH,),
-            gives=("ETag",),
-            answers={200: dict, 304: None},
+            response_headers=("ETag",),
+            responses={200: dict, 304: None},
             tag=_TAG,
         )(description)
         for path, id in (("/openapi.json", "openapi"), ("/v1/openapi.json", "openapi_v1"))
@@ -69,8 +69,8 @@ def _docs() -> Endpoint:
         "/docs",
         id="docs",
         public=True,
-        loose_query=True,
-        answers={200: "text/html"},
+        allow_unknown_query=True,
+        responses={200: "text/html"},
         tag=_TAG,
     )
     async def docs(call: Request[None]) -> Response:

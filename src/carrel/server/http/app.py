@@ -94,7 +94,7 @@ class HttpApp:
     ) -> None:
         self.closing = closing
         self._ports = ports
-        self._authenticate = authenticate
+        self._check_credential = authenticate
         self._site = site
         self._metrics = metrics
         self._tracing = tracing
@@ -104,7 +104,7 @@ class HttpApp:
         self._streams = Streams(closing)
         self._patience = ReadTimeouts()
         self._unknown = metrics.meter("(unknown)", "*")
-        self._process = ports.clock.fresh("req")
+        self._process = ports.clock.new_id("req")
         self._count = 0
 
     def add(self, endpoint: Endpoint, limits: BodyLimits) -> None:
@@ -121,9 +121,9 @@ class HttpApp:
 
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            return await self._beside(scope["type"], receive, send)
+            return await self._non_http(scope["type"], receive, send)
         x = RequestContext(scope, receive, send)
-        x.request_id = self._name(x.headers.get(b"x-request-id"))
+        x.request_id = self._request_id(x.headers.get(b"x-request-id"))
         REQUEST_ID.set(x.request_id)
         found = self._routes.match(x.raw)
         if found is not None:
@@ -131,32 +131,32 @@ class HttpApp:
             x.bound = x.leaf.methods.get(x.method)
         self._metrics.in_flight += 1
         try:
-            if found is None and (mount := self._mounted(x.raw)):
-                await self._pass_on(mount, scope, x)
+            if found is None and (mount := self._find_mount(x.raw)):
+                await self._forward(mount, scope, x)
             elif self._tracing is None:
-                await self._serve(x)
+                await self._respond(x)
             else:
                 await self._trace(x)
         finally:
             self._metrics.finished()
-            self._note(x)
+            self._record_request(x)
 
-    def _name(self, given: bytes | None) -> str:
+    def _request_id(self, given: bytes | None) -> str:
         if given is not None and _SANE_ID.fullmatch(given):
             return given.decode("ascii")
         self._count += 1
         return f"{self._process}-{self._count:x}"
 
-    async def _serve(self, x: RequestContext) -> None:
+    async def _respond(self, x: RequestContext) -> None:
         try:
-            answer = await self._do(x)
+            answer = await self._dispatch(x)
         except Exception as error:
-            said = self._said(x, error)
+            said = self._error_response(x, error)
             if said is None:
                 return
             answer = said
         if (manner := x.manner) is not None:
-            answer = manner.of(answer)
+            answer = manner.apply(answer)
         x.status = answer.status
         if answer.source is not None:
             await self._stream(x, answer)
@@ -169,7 +169,7 @@ class HttpApp:
         except OSError:
             pass  # The client has left, and that is no error.
 
-    def _said(self, x: RequestContext, error: Exception) -> Response | None:
+    def _error_response(self, x: RequestContext, error: Exception) -> Response | None:
         """What to answer to what was raised, if anybody is still there to be answered."""
         match error:
             case Refusal():
@@ -189,13 +189,13 @@ class HttpApp:
                 self._log.failure(x.request_id, error)
                 return internal_error_response(x.request_id)
 
-    async def _do(self, x: RequestContext) -> Response:
+    async def _dispatch(self, x: RequestContext) -> Response:
         bound = x.bound
         if bound is None:
-            return await self._miss(x)
+            return await self._no_route(x)
         if not bound.public:
-            x.actor = await self._known(x)
-            bound.admit(x.actor)
+            x.actor = await self._authenticate(x)
+            bound.authorize(x.actor)
         params = x.leaf.params(x.values) if x.values and x.leaf else {}
         call: Request[Any, Any] = Request(self._ports, x.actor, x.headers, params, x.request_id)
         call.https = x.https
@@ -207,23 +207,23 @@ class HttpApp:
             return await once(endpoint, call, key, x.query)
         return await bound.run(call)
 
-    def _known(self, x: RequestContext) -> Awaitable[Actor]:
+    def _authenticate(self, x: RequestContext) -> Awaitable[Actor]:
         """Raises Unauthenticated, and Forbidden for a cookie that may not be used like this."""
         shown = x.headers
         if x.bound is not None and x.bound.basic:
             shown = basic_to_bearer(shown)
         if b"cookie" in shown:
             shown = self._site.credential(shown, x.method, x.https)
-        return self._authenticate(shown)
+        return self._check_credential(shown)
 
-    async def _while_known(
+    async def _stream_while_authorized(
         self, x: RequestContext, source: AsyncIterator[bytes]
     ) -> AsyncGenerator[bytes, None]:
         """What it gives, until the credential that it was asked for with opens nothing more."""
         try:
             async for chunk in source:
                 try:
-                    await self._known(x)
+                    await self._authenticate(x)
                 except Refusal:
                     return
                 yield chunk
@@ -231,12 +231,12 @@ class HttpApp:
             if (close := getattr(source, "aclose", None)) is not None:
                 await close()
 
-    async def _miss(self, x: RequestContext) -> Response:
+    async def _no_route(self, x: RequestContext) -> Response:
         """Nothing listens there, or not to that; a stranger is not told which."""
         if x.leaf is not None and x.method == "OPTIONS":
             return Response.empty(204, {"Allow": x.leaf.allow})
         if _GUARDED.match(x.raw):
-            x.actor = await self._known(x)
+            x.actor = await self._authenticate(x)
         if x.leaf is None:
             raise NotFound("there is nothing at this address")
         allow = [(b"allow", x.leaf.allow.encode("ascii"))]
@@ -246,7 +246,7 @@ class HttpApp:
     async def _stream(self, x: RequestContext, answer: Response) -> None:
         """Streams are counted apart, and timed until they begin."""
         assert answer.source is not None
-        x.seconds = x.took()
+        x.seconds = x.elapsed()
         headers = [*answer.headers, (b"x-request-id", x.request_id.encode("ascii"))]
         await x.send({"type": "http.response.start", "status": x.status, "headers": headers})
         if x.method == "HEAD":
@@ -257,7 +257,11 @@ class HttpApp:
         self._metrics.in_flight -= 1
         self._metrics.open_streams += 1
         try:
-            source = answer.source if x.actor is None else self._while_known(x, answer.source)
+            source = (
+                answer.source
+                if x.actor is None
+                else self._stream_while_authorized(x, answer.source)
+            )
             await self._streams.pour(source, x.receive, x.send, heartbeat)
         except Exception as error:
             self._log.failure(x.request_id, error)
@@ -267,11 +271,11 @@ class HttpApp:
 
     async def _trace(self, x: RequestContext) -> None:
         with self._tracing.span(x.method, x.route, x.headers) as span:
-            await self._serve(x)
+            await self._respond(x)
             self._tracing.answered(span, x.status, x.actor.tenant if x.actor else None)
 
-    def _note(self, x: RequestContext) -> None:
-        seconds = x.took()
+    def _record_request(self, x: RequestContext) -> None:
+        seconds = x.elapsed()
         (x.bound.meter if x.bound else self._unknown).observe(x.status, seconds)
         log = self._log
         worth = x.method not in SAFE or x.status >= 400 or seconds > log.slow
@@ -286,13 +290,13 @@ class HttpApp:
                 tenant=x.actor.tenant if x.actor else None,
             )
 
-    def _mounted(self, raw: bytes) -> Mount | None:
+    def _find_mount(self, raw: bytes) -> Mount | None:
         if _GUARDED.match(raw):
             return None
         whole = raw.decode("latin-1") + "/"
         return next((m for m in self._mounts if whole.startswith(m.prefix.rstrip("/") + "/")), None)
 
-    async def _pass_on(self, mount: Mount, scope: Any, x: RequestContext) -> None:
+    async def _forward(self, mount: Mount, scope: Any, x: RequestContext) -> None:
         async def send(message: dict[str, Any]) -> None:
             if message["type"] == "http.response.start":
                 x.status = message["status"]
@@ -311,7 +315,7 @@ class HttpApp:
                 await send({**start, "headers": answer.headers})
                 await send({"type": "http.response.body", "body": answer.body})
 
-    async def _beside(self, kind: str, receive: Receive, send: Send) -> None:
+    async def _non_http(self, kind: str, receive: Receive, send: Send) -> None:
         """A server's start and stop; and the only thing said to a websocket, which is goodbye."""
         if kind == "websocket":
             await send({"type": "websocket.close", "code": 1000})

@@ -3,7 +3,7 @@
 For example::
 
     @endpoint("PUT", "/v1/things/{id}", permission=Permission.WORKSPACE_WRITE, body=NewThing,
-              answers={200: Thing}, refuses=(Missing, Stale), headers=(IF_MATCH,), tag="Things")
+              responses={200: Thing}, refusals=(Missing, Stale), headers=(IF_MATCH,), tag="Things")
     async def put(call: Call[NewThing]) -> Answer:
         ...
 """
@@ -67,11 +67,11 @@ class Request(Generic[B, Q]):
         "headers",
         "https",
         "params",
+        "ports",
         "query",
         "raw",
         "receipt",
         "request_id",
-        "ports",
     )
 
     def __init__(
@@ -149,15 +149,15 @@ class Endpoint:
     body: Any = None
     """The Struct that its JSON body becomes, or ``bytes`` for one that is taken as it is."""
     query: Any = None
-    loose_query: bool = False
+    allow_unknown_query: bool = False
     """Ignores query parameters it does not know, where others refuse them."""
     params: Mapping[str, Any] = field(default_factory=dict)
     """The types of path parameters, for the documentation only; text where absent."""
-    answers: Mapping[int, Any] = field(default_factory=lambda: {200: None})
+    responses: Mapping[int, Any] = field(default_factory=lambda: {200: None})
     """What each status it may give carries: a type, a media type, or None for nothing."""
-    refuses: tuple[type[Refusal], ...] = ()
+    refusals: tuple[type[Refusal], ...] = ()
     headers: tuple[RequestHeader, ...] = ()
-    gives: tuple[str, ...] = ()
+    response_headers: tuple[str, ...] = ()
     """Headers of its answers worth telling about."""
     tag: str = ""
     summary: str = ""
@@ -167,7 +167,7 @@ class Endpoint:
     rebuild: Rebuild | None = None
     """Makes the answer anew from the versions it committed, where it was lost on the way."""
     max_body: int | None = None
-    manner: ErrorDialect | None = None
+    error_dialect: ErrorDialect | None = None
     """Where it keeps somebody else's convention."""
 
     def __post_init__(self) -> None:
@@ -190,17 +190,17 @@ class EndpointOptions(TypedDict, total=False):
     public: bool
     permission: Permission
     platform: bool | None
-    loose_query: bool
+    allow_unknown_query: bool
     params: Mapping[str, Any]
-    answers: Mapping[int, Any]
-    refuses: tuple[type[Refusal], ...]
+    responses: Mapping[int, Any]
+    refusals: tuple[type[Refusal], ...]
     headers: tuple[RequestHeader, ...]
-    gives: tuple[str, ...]
+    response_headers: tuple[str, ...]
     tag: str
     idempotent: bool
     rebuild: Rebuild
     max_body: int
-    manner: ErrorDialect
+    error_dialect: ErrorDialect
 
 
 def endpoint(

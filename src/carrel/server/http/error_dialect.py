@@ -21,7 +21,7 @@ class ErrorDialect:
     """On every answer at that address, refusals and OPTIONS included."""
     problem: Any
     """What refusals are, for the documentation."""
-    retold: Callable[[Problem], Any]
+    format_error: Callable[[Problem], Any]
     """A refusal or failure in other words."""
     plain: bool = False
     """Whether those words are text, and not JSON."""
@@ -32,11 +32,11 @@ class ErrorDialect:
     def media(self) -> str:
         return "text/plain" if self.plain else "application/json"
 
-    def of(self, answer: Response) -> Response:
+    def apply(self, answer: Response) -> Response:
         if answer.status < 400:
             headers = [*answer.headers, *self.headers]
             return Response(answer.status, answer.body, headers, answer.source)
-        told = self.retold(_problem(answer.body))
+        told = self.format_error(_problem(answer.body))
         body = told.encode() if self.plain else encode(told)
         headers = [*self._said(answer), *self.headers]
         return Response(answer.status, body, headers)

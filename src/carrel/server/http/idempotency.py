@@ -97,7 +97,7 @@ async def _claim(
     """Take the key; while somebody else is at work on it, wait a little for their answer."""
     for wait in (*_WAITS, None):
         now = call.ports.clock.now()
-        claim = await call.ports.receipts.claim(key, fingerprint, now, now - LEASE)
+        claim = await call.ports.idempotency.claim(key, fingerprint, now, now - LEASE)
         unanswered = isinstance(claim, InProgress) or (
             isinstance(claim, Committed) and endpoint.rebuild is None
         )
@@ -115,12 +115,12 @@ async def _first(endpoint: Endpoint, call: Request[Any, Any], key: IdempotencyKe
         answer = refusal_response(refusal)
         final = not isinstance(refusal, Busy)
     except Exception:
-        await call.ports.receipts.drop(key)
+        await call.ports.idempotency.release(key)
         raise
     if final and answer.source is None and _lasts(answer.status):
         await _settle(call, key, answer)
     else:
-        await call.ports.receipts.drop(key)
+        await call.ports.idempotency.release(key)
     return answer
 
 
@@ -132,7 +132,7 @@ def _lasts(status: int) -> bool:
 async def _settle(call: Request[Any, Any], key: IdempotencyKey, answer: Response) -> None:
     headers = [(n.decode("latin-1"), v.decode("latin-1")) for n, v in answer.headers if n in _KEPT]
     sealed = call.ports.vault.seal(encode(_Kept(headers, answer.body)), _CONTEXT)
-    await call.ports.receipts.settle(key, StoredResponse(answer.status, sealed))
+    await call.ports.idempotency.complete(key, StoredResponse(answer.status, sealed))
 
 
 def _replayed(call: Request[Any, Any], receipt: StoredResponse) -> Response:

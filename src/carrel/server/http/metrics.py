@@ -96,8 +96,8 @@ class Metrics:
             buckets=_BUCKETS,
             registry=self._registry,
         )
-        self.watch("carrel_requests_in_flight", "Being served now.", lambda: self.in_flight)
-        self.watch("carrel_streams_open", "Event streams open now.", lambda: self.open_streams)
+        self.observe("carrel_requests_in_flight", "Being served now.", lambda: self.in_flight)
+        self.observe("carrel_streams_open", "Event streams open now.", lambda: self.open_streams)
         if directory is None:
             ProcessCollector(registry=self._registry)
 
@@ -106,7 +106,7 @@ class Metrics:
         self._meters.append(meter)
         return meter
 
-    def watch(self, name: str, help: str, read: Callable[[], float]) -> None:
+    def observe(self, name: str, help: str, read: Callable[[], float]) -> None:
         """Publish what ``read`` says: as a counter if the name ends in ``_total``, else a gauge."""
         counts = name.endswith("_total")
         publish = (
@@ -147,8 +147,8 @@ class Metrics:
             "/metrics",
             id="metrics",
             public=True,
-            loose_query=True,
-            answers={200: "text/plain"},
+            allow_unknown_query=True,
+            responses={200: "text/plain"},
             tag="Operations",
         )
         async def metrics(call: Request[None]) -> Response:

@@ -124,10 +124,10 @@ def _kinds(endpoint: Endpoint) -> Iterator[Any]:
         yield endpoint.query
     if endpoint.body not in (None, bytes):
         yield endpoint.body
-    if endpoint.manner is not None:
-        yield endpoint.manner.problem
+    if endpoint.error_dialect is not None:
+        yield endpoint.error_dialect.problem
     yield from endpoint.params.values()
-    yield from (kind for kind in endpoint.answers.values() if not isinstance(kind, str | None))
+    yield from (kind for kind in endpoint.responses.values() if not isinstance(kind, str | None))
 
 
 def _operation(endpoint: Endpoint, schemas: _Schemas) -> Json:
@@ -204,14 +204,14 @@ def _plain(schema: Json) -> Json:
 
 def _responses(endpoint: Endpoint, schemas: _Schemas) -> Json:
     told: Json = {}
-    for status, kind in sorted(endpoint.answers.items()):
-        told[str(status)] = answer = _response(HTTPStatus(status).phrase, endpoint.gives)
+    for status, kind in sorted(endpoint.responses.items()):
+        told[str(status)] = answer = _response(HTTPStatus(status).phrase, endpoint.response_headers)
         if isinstance(kind, str):
             answer["content"] = {kind: {"schema": _schema_of(kind)}}
         elif kind is not None:
             answer["content"] = {"application/json": {"schema": schemas.of(kind)}}
-    shape = Problem if endpoint.manner is None else endpoint.manner.problem
-    media = "application/json" if endpoint.manner is None else endpoint.manner.media
+    shape = Problem if endpoint.error_dialect is None else endpoint.error_dialect.problem
+    media = "application/json" if endpoint.error_dialect is None else endpoint.error_dialect.media
     for status, codes, headers in _problems(endpoint):
         problem = _response(" or ".join(f"`{code}`" for code in codes), headers)
         problem["content"] = {media: {"schema": schemas.of(shape)}}
@@ -232,7 +232,7 @@ def _response(description: str, headers: Iterable[str]) -> Json:
 
 def _problems(endpoint: Endpoint) -> Iterator[tuple[int, list[str], set[str]]]:
     """Each status that is no success, with its codes and the headers it comes with."""
-    refusals = dict.fromkeys((*endpoint.refuses, *_implied(endpoint)))
+    refusals = dict.fromkeys((*endpoint.refusals, *_implied(endpoint)))
     codes: dict[int, list[str]] = {}
     headers: dict[int, set[str]] = {}
     for refusal in refusals:
@@ -250,7 +250,7 @@ def _problems(endpoint: Endpoint) -> Iterator[tuple[int, list[str], set[str]]]:
 def _implied(endpoint: Endpoint) -> Iterator[type[Refusal]]:
     """What the pipeline may refuse before the endpoint is asked."""
     parameters = bool(_PARAMETER.search(endpoint.path))
-    if parameters or endpoint.query or endpoint.body or not endpoint.loose_query:
+    if parameters or endpoint.query or endpoint.body or not endpoint.allow_unknown_query:
         yield ValidationError
     if not endpoint.public:
         yield from (Unauthenticated, Forbidden)

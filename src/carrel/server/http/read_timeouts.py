@@ -22,7 +22,7 @@ class ReadTimeouts:
         self._timer: asyncio.TimerHandle | None = None
         self._step = 0.0
 
-    async def hear(self, awaited: Awaitable[Heard], until: float, every: float) -> Heard:
+    async def wait_for(self, awaited: Awaitable[Heard], until: float, every: float) -> Heard:
         """What is awaited, or TimeoutError once the loop's time has passed ``until``.
 
         ``every`` is a span of seconds in which to notice that.

@@ -43,26 +43,30 @@ class CompiledEndpoint:
     )
 
     def __init__(
-        self, endpoint: Endpoint, meter: RouteHistogram, limits: BodyLimits, patience: ReadTimeouts
+        self,
+        endpoint: Endpoint,
+        meter: RouteHistogram,
+        limits: BodyLimits,
+        read_timeouts: ReadTimeouts,
     ) -> None:
         self.endpoint = endpoint
         self.run = endpoint.run
         self.public = endpoint.public
-        self.manner = endpoint.manner
-        self.basic = endpoint.manner is not None and endpoint.manner.basic
+        self.manner = endpoint.error_dialect
+        self.basic = endpoint.error_dialect is not None and endpoint.error_dialect.basic
         """Whether a token may come as a password."""
         self.meter = meter
         self.limits = limits
-        self.patience = patience
-        self.query = QueryReader(endpoint.query, endpoint.loose_query)
+        self.patience = read_timeouts
+        self.query = QueryReader(endpoint.query, endpoint.allow_unknown_query)
         self.body = None if endpoint.body in (None, bytes) else BodyReader(endpoint.body)
         self.most = limits.body if endpoint.max_body is None else endpoint.max_body
 
-    def admit(self, actor: Actor) -> None:
+    def authorize(self, actor: Actor) -> None:
         """Raises Forbidden."""
         endpoint = self.endpoint
         if endpoint.permission is not None:
-            actor.must(endpoint.permission)
+            actor.require(endpoint.permission)
         if endpoint.platform is not actor.platform and endpoint.platform is not None:
             raise Forbidden("this credential is for another purpose")
 
@@ -121,7 +125,7 @@ class RequestContext:
         if self.bound is not None:
             return self.bound.manner
         others = self.leaf.methods.values() if self.leaf is not None else ()
-        return next((other.endpoint.manner for other in others), None)
+        return next((other.endpoint.error_dialect for other in others), None)
 
-    def took(self) -> float:
+    def elapsed(self) -> float:
         return perf_counter() - self.began if self.seconds is None else self.seconds

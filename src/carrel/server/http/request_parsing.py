@@ -53,7 +53,7 @@ def merge_headers(pairs: Iterable[tuple[bytes, bytes]]) -> Headers:
 
 
 async def read_body(
-    receive: Receive, headers: Headers, most: int, limits: BodyLimits, patience: ReadTimeouts
+    receive: Receive, headers: Headers, most: int, limits: BodyLimits, read_timeouts: ReadTimeouts
 ) -> bytes:
     """The whole body. Raises BodyTooLarge, TooSlow or Gone."""
     declared = headers.get(b"content-length", b"")
@@ -63,7 +63,7 @@ async def read_body(
     buffer = bytearray()
     while True:
         try:
-            message = await patience.hear(receive(), until, limits.patience)
+            message = await read_timeouts.wait_for(receive(), until, limits.patience)
         except TimeoutError:
             raise ReadTimeout from None
         if message["type"] == "http.disconnect":

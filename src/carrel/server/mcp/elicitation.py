@@ -47,12 +47,12 @@ _FORM: Final[dict[str, Any]] = {
 
 
 async def ask_client(
-    visit: McpRequest, sitting: ToolContext, ctx: ServerRequestContext[Any, Any], waits: Approval
+    visit: McpRequest, context: ToolContext, ctx: ServerRequestContext[Any, Any], waits: Approval
 ) -> ToolReply | types.InputRequiredResult | None:
     """What came of asking, or a form to be filled in; None where nobody can be asked here."""
     if waits.status is not ApprovalStatus.REQUESTED or not await _may_be_asked(visit, ctx, waits):
         return None
-    form = types.ElicitRequestFormParams(message=_message(sitting, waits), requested_schema=_FORM)
+    form = types.ElicitRequestFormParams(message=_message(context, waits), requested_schema=_FORM)
     if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
         wanted: dict[str, Any] = {_KEY: types.ElicitRequest(params=form)}
         return types.InputRequiredResult(input_requests=wanted, request_state=waits.id)
@@ -63,7 +63,7 @@ async def ask_client(
 
 
 async def handle_elicitation_result(
-    visit: McpRequest, sitting: ToolContext, params: types.CallToolRequestParams
+    visit: McpRequest, context: ToolContext, params: types.CallToolRequestParams
 ) -> ToolReply:
     """What came of a call that was asked about, by the form that is sent with it.
 
@@ -72,7 +72,7 @@ async def handle_elicitation_result(
     id = params.request_state or ""
     waits = await approvals.get(visit.ports, visit.actor, id)
     same = waits.digest == fingerprint(params.name, params.arguments or {})
-    mine = waits.agent == sitting.agent.id and waits.asker.name == visit.actor.name
+    mine = waits.agent == context.agent.id and waits.asker.name == visit.actor.name
     if not (same and mine):
         raise NotFound(f"there is no approval {id} of this call")
     said = (params.input_responses or {}).get(_KEY)
@@ -107,7 +107,7 @@ async def _apply_answer(visit: McpRequest, waits: Approval, said: types.ElicitRe
     )
 
 
-def _message(sitting: ToolContext, waits: Approval) -> str:
+def _message(context: ToolContext, waits: Approval) -> str:
     told = json.dumps(waits.shown, ensure_ascii=False, indent=1)
     shown = told if len(told) <= _LONGEST else f"{told[:_LONGEST]}… (cut)"
-    return f"{sitting.slug} wants to call {waits.tool}:\n{shown}"
+    return f"{context.slug} wants to call {waits.tool}:\n{shown}"

@@ -136,7 +136,7 @@ async def _agent_of(ports: Ports, actor: Actor, scope: Any) -> str:
     """Raises Forbidden, and Missing for one that this caller may not know of."""
     if actor.platform:
         raise Forbidden("this credential is for another purpose")
-    actor.must(Permission.WORKSPACE_READ)
+    actor.require(Permission.WORKSPACE_READ)
     raw = scope.get("raw_path") or scope["path"].encode()
     found = _AGENT.fullmatch(raw.partition(b"?")[0])
     if found is None:
@@ -191,7 +191,7 @@ class _McpTransport:
 
     async def visit(self, ports: Ports, actor: Actor, agent: str, asks: Mapping[str, str]) -> Visit:
         visit = self._visit(ports, actor, agent, self._circumstances(**asks))
-        await visit.sitting(None)
+        await visit.tool_context(None)
         return visit
 
     async def serve(self, scope: Any, receive: Any, send: Any) -> None:

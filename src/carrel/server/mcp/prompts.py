@@ -30,7 +30,7 @@ _ONE: Final = types.Prompt(
 
 
 async def listing(visit: McpRequest, ctx: Context) -> types.ListPromptsResult:
-    await visit.sitting(ctx.meta)
+    await visit.tool_context(ctx.meta)
     return types.ListPromptsResult(prompts=[_ONE])
 
 
@@ -44,15 +44,15 @@ async def getting(
     scope = asked.pop("scope", None)
     if asked:
         raise ValidationError("the prompt has one argument, scope")
-    sitting = await visit.sitting(ctx.meta)
-    shared = Audience.SHARED in {sitting.mode, mode_of(scope)}
-    if sitting.run is not None:
-        if shared and sitting.run.mode is Audience.MAIN:
+    context = await visit.tool_context(ctx.meta)
+    shared = Audience.SHARED in {context.mode, mode_of(scope)}
+    if context.run is not None:
+        if shared and context.run.mode is Audience.MAIN:
             raise ValidationError("the prompt of this run is for one person")
-        shown = await prompts.of_run(sitting.ports, sitting.run)
+        shown = await prompts.of_run(context.ports, context.run)
     else:
         mode = Audience.SHARED if shared else Audience.MAIN
-        shown = await prompts.of_agent(sitting.ports, visit.actor, sitting.agent.id, mode)
+        shown = await prompts.of_agent(context.ports, visit.actor, context.agent.id, mode)
     text = types.TextContent(text=shown.text)
     said = types.PromptMessage(role="user", content=text)
     return types.GetPromptResult(description=_ABOUT, messages=[said])

@@ -30,7 +30,7 @@ class CallScope:
     session: str | None = None
     run: str | None = None
 
-    def narrowed(self, meta: Mapping[str, Any]) -> CallScope:
+    def merge(self, meta: Mapping[str, Any]) -> CallScope:
         """With what a request says itself, where the connection has left it open.
 
         What the connection says cannot be left: others may be listening there. Raises Malformed.
@@ -70,9 +70,9 @@ class McpRequest:
     """By id or slug."""
     circumstances: CallScope = CallScope()
 
-    async def sitting(self, meta: Mapping[str, Any] | None) -> ToolContext:
+    async def tool_context(self, meta: Mapping[str, Any] | None) -> ToolContext:
         """Raises Missing and Malformed."""
-        now = self.circumstances.narrowed(meta or {})
+        now = self.circumstances.merge(meta or {})
         return await open_tool_context(
             self.ports,
             self.actor,
@@ -84,8 +84,8 @@ class McpRequest:
 
     async def slug(self) -> str:
         """What the agent is called in addresses. Raises Missing."""
-        return str(agent_fields((await self.sitting(None)).agent)["slug"])
+        return str(agent_fields((await self.tool_context(None)).agent)["slug"])
 
-    async def touches(self, scope: object) -> bool:
+    async def affects_agent(self, scope: object) -> bool:
         """Whether what happened in a scope may show in the agent's files."""
         return scope in await stacks.agent_stack(self.ports, self.actor, self.agent)

@@ -34,21 +34,21 @@ def uri_of(slug: str, path: Path) -> str:
 
 async def listing(visit: McpRequest, ctx: Context, cursor: str | None) -> types.ListResourcesResult:
     """In order of path, without content, some at a time."""
-    sitting = await visit.sitting(ctx.meta)
+    context = await visit.tool_context(ctx.meta)
     after = _place(cursor)
-    found = [file for path, file in (await seen(sitting)).items() if path.text > after]
+    found = [file for path, file in (await seen(context)).items() if path.text > after]
     some = found[:PAGE]
     more = _cursor(some[-1].path.text) if len(found) > PAGE else None
-    rows = [_row(sitting.slug, file) for file in some]
+    rows = [_row(context.slug, file) for file in some]
     return types.ListResourcesResult(resources=rows, next_cursor=more)
 
 
 async def templates(visit: McpRequest, ctx: Context) -> types.ListResourceTemplatesResult:
-    sitting = await visit.sitting(ctx.meta)
+    context = await visit.tool_context(ctx.meta)
     one = types.ResourceTemplate(
         name="file",
         title="A file of the agent",
-        uri_template=f"carrel://agents/{sitting.slug}/files/{{+path}}",
+        uri_template=f"carrel://agents/{context.slug}/files/{{+path}}",
         description="As it is served now: its own, or its template's, or the default.",
     )
     return types.ListResourceTemplatesResult(resource_templates=[one])
@@ -56,38 +56,38 @@ async def templates(visit: McpRequest, ctx: Context) -> types.ListResourceTempla
 
 async def read_resource(visit: McpRequest, ctx: Context, uri: str) -> types.ReadResourceResult:
     """The content as it is served, as text where it is text."""
-    sitting = await visit.sitting(ctx.meta)
+    context = await visit.tool_context(ctx.meta)
     try:
-        path = _path(sitting, uri)
-        file, content = await _content(sitting, path)
+        path = _path(context, uri)
+        file, content = await _content(context, path)
     except (NotFound, ValidationError, UnicodeDecodeError):
         raise MCPError(_NOT_FOUND, "there is no such resource", {"uri": uri[:1200]}) from None
     return types.ReadResourceResult(contents=[_contents(uri, file, content)])
 
 
-async def seen(sitting: ToolContext) -> Mapping[Path, File]:
+async def seen(context: ToolContext) -> Mapping[Path, File]:
     """The files that may be told of: where others listen, none that is private."""
-    if sitting.run is not None:
-        found = (await runs.manifest(sitting.ports, sitting.run)).files
+    if context.run is not None:
+        found = (await runs.manifest(context.ports, context.run)).files
     else:
-        found = (await files.list_files(sitting.ports, sitting.stack)).files
-    if sitting.mode is Audience.MAIN:
+        found = (await files.list_files(context.ports, context.stack)).files
+    if context.mode is Audience.MAIN:
         return found
     return {path: file for path, file in found.items() if path in SHARED}
 
 
-async def _content(sitting: ToolContext, path: Path) -> tuple[File, bytes]:
-    if sitting.mode is Audience.SHARED and path not in SHARED:
+async def _content(context: ToolContext, path: Path) -> tuple[File, bytes]:
+    if context.mode is Audience.SHARED and path not in SHARED:
         raise NotFound(f"there is no {path}")
-    if sitting.run is not None:
-        return await runs.file(sitting.ports, sitting.run, path)
-    file = await files.find_file(sitting.ports, sitting.stack, path)
-    return file, await files.read_content(sitting.ports, file)
+    if context.run is not None:
+        return await runs.file(context.ports, context.run, path)
+    file = await files.find_file(context.ports, context.stack, path)
+    return file, await files.read_content(context.ports, file)
 
 
-def _path(sitting: ToolContext, uri: str) -> Path:
+def _path(context: ToolContext, uri: str) -> Path:
     """Raises Missing and Malformed."""
-    for name in (sitting.slug, sitting.agent.id):
+    for name in (context.slug, context.agent.id):
         start = f"carrel://agents/{name}/files/"
         if uri.startswith(start):
             return Path(unquote(uri.removeprefix(start), errors="strict"))

@@ -47,35 +47,35 @@ async def _feeding(
 
 
 async def _feed(
-    visit: McpRequest, sitting: ToolContext, batches: streams.Batches, publish: Publish
+    visit: McpRequest, context: ToolContext, batches: streams.Batches, publish: Publish
 ) -> None:
-    known = set(await seen(sitting))
+    known = set(await seen(context))
     async with aclosing(batches):
         async for batch in batches:
-            changed = [event for event in batch if await visit.touches(event.scope)]
-            for path in _told_of(sitting, changed):
-                await publish(ResourceUpdated(uri_of(sitting.slug, path)))
-            if changed and (now := await _seen_now(visit, sitting)) != known:
+            changed = [event for event in batch if await visit.affects_agent(event.scope)]
+            for path in _told_of(context, changed):
+                await publish(ResourceUpdated(uri_of(context.slug, path)))
+            if changed and (now := await _seen_now(visit, context)) != known:
                 known = set(now)
                 await publish(ResourcesListChanged())
 
 
-async def _seen_now(visit: McpRequest, sitting: ToolContext) -> Set[Path]:
+async def _seen_now(visit: McpRequest, context: ToolContext) -> Set[Path]:
     """What is there now; its layers may be others than they were."""
-    fresh = await visit.sitting(None)
-    return set(await seen(sitting if sitting.run else _as_heard(fresh, sitting.mode)))
+    fresh = await visit.tool_context(None)
+    return set(await seen(context if context.run else _as_heard(fresh, context.mode)))
 
 
 def _as_heard(fresh: ToolContext, mode: Audience) -> ToolContext:
     return ToolContext(fresh.ports, fresh.actor, fresh.agent, fresh.stack, mode)
 
 
-def _told_of(sitting: ToolContext, events: list[Event]) -> list[Path]:
+def _told_of(context: ToolContext, events: list[Event]) -> list[Path]:
     """What they changed, each path once; in a run nothing changes."""
-    if sitting.run is not None:
+    if context.run is not None:
         return []
     paths = dict.fromkeys(Path(event.payload["path"]) for event in events)
-    return [path for path in paths if sitting.mode is Audience.MAIN or path in SHARED]
+    return [path for path in paths if context.mode is Audience.MAIN or path in SHARED]
 
 
 async def listening(
@@ -85,12 +85,12 @@ async def listening(
     closing: asyncio.Event,
 ) -> types.SubscriptionsListenResult:
     """One stream of changes, until its client leaves or the server closes."""
-    sitting = await visit.sitting(ctx.meta)
+    context = await visit.tool_context(ctx.meta)
     bus = InMemorySubscriptionBus()
     handler = ListenHandler(bus)
     ends = asyncio.create_task(_end(handler, closing))
     try:
-        async with _feeding(visit, sitting, bus.publish, handler.close):
+        async with _feeding(visit, context, bus.publish, handler.close):
             return await handler(ctx, params)
     finally:
         ends.cancel()
@@ -113,8 +113,8 @@ class Subscriptions:
         self._feed: asyncio.Task[None] | None = None
 
     async def add(self, visit: McpRequest, ctx: Context, uri: str) -> types.EmptyResult:
-        sitting = await visit.sitting(ctx.meta)
-        if not uri.startswith(uri_of(sitting.slug, Path("x"))[:-1]):
+        context = await visit.tool_context(ctx.meta)
+        if not uri.startswith(uri_of(context.slug, Path("x"))[:-1]):
             raise NotFound("there is no such resource")
         if len(self._uris) >= 10_000:
             raise ValidationError("a client follows at most 10,000 resources")
@@ -131,12 +131,12 @@ class Subscriptions:
         self._session = ctx.session
         if self._feed is not None:
             return
-        sitting = await visit.sitting(ctx.meta)
+        context = await visit.tool_context(ctx.meta)
         ready = asyncio.Event()
 
         async def feed() -> None:
             over = asyncio.Event()
-            async with _feeding(visit, sitting, self._publish, over.set):
+            async with _feeding(visit, context, self._publish, over.set):
                 ready.set()
                 await over.wait()
 

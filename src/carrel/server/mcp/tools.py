@@ -21,10 +21,10 @@ Context: TypeAlias = ServerRequestContext[Any, Any]
 
 async def list_tools(visit: McpRequest, ctx: Context) -> types.ListToolsResult:
     """All that the agent has, each with its schema as it is for this agent."""
-    sitting = await visit.sitting(ctx.meta)
+    context = await visit.tool_context(ctx.meta)
     told = [
         described(tool, SchemaFormat.MCP, schema)
-        for tool, schema in await tools_with_schemas(sitting)
+        for tool, schema in await tools_with_schemas(context)
     ]
     return types.ListToolsResult(tools=[types.Tool.model_validate(one) for one in told])
 
@@ -33,18 +33,18 @@ async def call_tool(
     visit: McpRequest, ctx: Context, params: types.CallToolRequestParams
 ) -> types.CallToolResult | types.InputRequiredResult:
     """What the model can do something about comes back to it; all else is an error."""
-    sitting = await visit.sitting(ctx.meta)
+    context = await visit.tool_context(ctx.meta)
     arguments = params.arguments or {}
     if params.request_state is not None:
-        return result_of(await elicitation.handle_elicitation_result(visit, sitting, params))
+        return result_of(await elicitation.handle_elicitation_result(visit, context, params))
     try:
-        reply = await call(sitting, params.name, arguments, _call(ctx.meta))
+        reply = await call(context, params.name, arguments, _call(ctx.meta))
     except NotFound as unknown:
         raise MCPError(types.INVALID_PARAMS, str(unknown)) from None
     except Refusal as refusal:
         return result_of(ToolReply(str(refusal), is_error=True))
     if reply.approval is not None:
-        asked = await elicitation.ask_client(visit, sitting, ctx, reply.approval)
+        asked = await elicitation.ask_client(visit, context, ctx, reply.approval)
         if isinstance(asked, types.InputRequiredResult):
             return asked
         reply = asked or reply

@@ -52,8 +52,8 @@ def _sandbox(record: Record) -> Sandbox:
         record.body["name"],
         record.body.get("description"),
         masked(record.body["config"]),
-        when(record.created),
-        when(record.changed),
+        when(record.created_at),
+        when(record.updated_at),
     )
 
 
@@ -64,8 +64,8 @@ def _described(record: Record) -> SharedWorkspace:
         record.body["name"],
         record.body.get("description"),
         record.body["config"],
-        when(record.created),
-        when(record.changed),
+        when(record.created_at),
+        when(record.updated_at),
     )
 
 

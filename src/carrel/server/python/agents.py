@@ -62,7 +62,7 @@ class Agent:
 
 def _template(record: Record) -> Template:
     body = record.body
-    return Template(record.id, body["slug"], body["name"], when(record.created))
+    return Template(record.id, body["slug"], body["name"], when(record.created_at))
 
 
 def _agent(record: Record) -> Agent:
@@ -76,7 +76,7 @@ def _agent(record: Record) -> Agent:
         is_shared=known["isShared"],
         owner=known["ownerId"],
         config=known["config"],
-        created_at=when(record.created),
+        created_at=when(record.created_at),
     )
 
 

@@ -162,7 +162,7 @@ class Files(Resource):
         if_match: str | None = None,
         if_absent: bool = False,
         content_type: str | None = None,
-        why: str = "",
+        reason: str = "",
         run: str | None = None,
         accept_template_update: bool = False,
     ) -> File:
@@ -173,17 +173,17 @@ class Files(Resource):
         ``run`` is the id of the run that writes. Overriding an agent's pinned file needs
         ``accept_template_update``.
         """
-        intent = _intent(if_match, if_absent, content_type, why, run)
-        intent = replace(intent, accepted=accept_template_update is True)
+        intent = _intent(if_match, if_absent, content_type, reason, run)
+        intent = replace(intent, accept_template_update=accept_template_update is True)
         stack, body = await self._stack(), _utf8(content)
         written = await files.put(self._ports, stack, Path(path), body, self._actor, intent)
         return file_of(written.file, written.content)
 
     async def delete(
-        self, path: str, *, if_match: str | None = None, why: str = "", run: str | None = None
+        self, path: str, *, if_match: str | None = None, reason: str = "", run: str | None = None
     ) -> int:
         """Remove a file; in a stack, go back to what lies beneath. Says the tombstone's version."""
-        intent = _intent(if_match, False, None, why, run)
+        intent = _intent(if_match, False, None, reason, run)
         stack = await self._stack()
         head = await files.delete(self._ports, stack, Path(path), self._actor, intent)
         return head.version
@@ -201,10 +201,10 @@ class Files(Resource):
         return await files_history.diff(self._ports, await self._stack(), Path(path), old, new)
 
     async def restore(
-        self, path: str, version: int, *, if_match: str | None = None, why: str = ""
+        self, path: str, version: int, *, if_match: str | None = None, reason: str = ""
     ) -> File:
         """Make an earlier version the newest again."""
-        intent = _intent(if_match, False, None, why, None)
+        intent = _intent(if_match, False, None, reason, None)
         stack = await self._stack()
         written = await files.restore(self._ports, stack, Path(path), version, self._actor, intent)
         return file_of(written.file, written.content)

@@ -70,21 +70,21 @@ class Items(Resource):
         *,
         if_match: str | None = None,
         if_absent: bool = False,
-        why: str = "",
+        reason: str = "",
     ) -> Item:
         """Create or replace an item. Raises Stale where it is not as ``if_match`` says."""
-        writing = _writing(if_match, if_absent, why)
+        writing = _writing(if_match, if_absent, reason)
         kept = await items.put(self._ports, self._actor, self._agent, key, value, writing)
         return _item(kept)
 
-    async def delete(self, key: str, *, if_match: str | None = None, why: str = "") -> None:
+    async def delete(self, key: str, *, if_match: str | None = None, reason: str = "") -> None:
         """Remove an item, for all who share it."""
-        writing = _writing(if_match, False, why)
+        writing = _writing(if_match, False, reason)
         await items.delete(self._ports, self._actor, self._agent, key, writing)
 
 
-def _writing(if_match: str | None, if_absent: bool, why: str) -> ItemWriteOptions:
+def _writing(if_match: str | None, if_absent: bool, reason: str) -> ItemWriteOptions:
     etags = None if if_match is None else frozenset({if_match})
     return ItemWriteOptions(
-        WriteCondition(etags, absent=if_absent), why=single_line(why, "why") if why else ""
+        WriteCondition(etags, absent=if_absent), why=single_line(reason, "why") if reason else ""
     )

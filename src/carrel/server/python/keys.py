@@ -51,7 +51,7 @@ def _key(record: Record, used: TimestampMs | None = None) -> Key:
         workspace=body["workspace"],
         scopes=None if body["scopes"] is None else tuple(body["scopes"]),
         prefix=body["prefix"],
-        created_at=when(record.created),
+        created_at=when(record.created_at),
         expires_at=when(body["expires"]) if body["expires"] else None,
         last_used_at=None if used is None else when(used),
     )

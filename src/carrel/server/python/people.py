@@ -48,7 +48,7 @@ def _person(record: Record) -> Person:
         title=body["title"],
         timezone=body["timezone"],
         pronouns=body["pronouns"],
-        created_at=when(record.created),
+        created_at=when(record.created_at),
     )
 
 

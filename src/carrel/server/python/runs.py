@@ -89,7 +89,7 @@ class Run(Resource):
 
     @property
     def kept(self) -> bool:
-        return self._run.kept
+        return self._run.snapshot_kept
 
     @property
     def workspace(self) -> RunWorkspace:

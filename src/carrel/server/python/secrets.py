@@ -21,7 +21,7 @@ class Secret:
 
 
 def _secret(record: Record) -> Secret:
-    return Secret(record.id, when(record.created), when(record.changed))
+    return Secret(record.id, when(record.created_at), when(record.updated_at))
 
 
 class Secrets(Resource):

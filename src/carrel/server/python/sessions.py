@@ -39,7 +39,7 @@ class Found:
 
 def _entry(said: TranscriptEntry) -> Entry:
     facts = (said.role, said.content, said.message, said.plugin, said.sender)
-    return Entry(said.number, when(said.at), *facts)
+    return Entry(said.sequence, when(said.at), *facts)
 
 
 class Session(Resource):
@@ -75,7 +75,7 @@ class Session(Resource):
     @property
     def last_at(self) -> datetime:
         """When something was last said."""
-        return when(self._session.last)
+        return when(self._session.last_entry_at)
 
     @property
     def entries(self) -> int:

@@ -27,7 +27,7 @@ class NewTenant:
 
 
 def _tenant(record: Record) -> Tenant:
-    return Tenant(record.id, record.body["slug"], record.body["name"], when(record.created))
+    return Tenant(record.id, record.body["slug"], record.body["name"], when(record.created_at))
 
 
 class Tenants(Resource):

@@ -20,9 +20,9 @@ class Tools:
     async def describe(self, dialect: str = SchemaFormat.MCP) -> tuple[Mapping[str, Any], ...]:
         """In the words of whoever offers them to a model: ``mcp``, ``openai``, ``anthropic``."""
         chosen = one_of(SchemaFormat, dialect, "dialect")
-        sitting = await open_tool_context(self._seat.ports, self._seat.actor, self._agent)
+        context = await open_tool_context(self._seat.ports, self._seat.actor, self._agent)
         return tuple(
-            described(tool, chosen, schema) for tool, schema in await tools_with_schemas(sitting)
+            described(tool, chosen, schema) for tool, schema in await tools_with_schemas(context)
         )
 
     async def call(
@@ -41,7 +41,7 @@ class Tools:
         Where somebody has to say yes first, the reply has an ``approval``. What has a ``call_id``
         is done once, however often it is called. Raises Missing where the agent has no such tool.
         """
-        sitting = await open_tool_context(
+        context = await open_tool_context(
             self._seat.ports, self._seat.actor, self._agent, scope=scope, session=session, run=run
         )
-        return await call(sitting, name, arguments or {}, call_id)
+        return await call(context, name, arguments or {}, call_id)

@@ -34,7 +34,7 @@ class NewWebhook:
 def _webhook(record: Record) -> Webhook:
     body = record.body
     events = tuple(body["events"])
-    return Webhook(record.id, body["url"], events, body["active"], when(record.created))
+    return Webhook(record.id, body["url"], events, body["active"], when(record.created_at))
 
 
 class Webhooks(Resource):

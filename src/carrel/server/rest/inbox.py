@@ -112,8 +112,8 @@ def _dream(actor: Actor, agent: Record, dream: Dream) -> DreamWaiting:
     "/v1/inbox",
     query=InboxQuery,
     permission=Permission.TENANT_READ,
-    answers={200: Waiting},
-    refuses=(Forbidden,),
+    responses={200: Waiting},
+    refusals=(Forbidden,),
     id="inbox",
     tag="Inbox",
 )
@@ -123,7 +123,7 @@ async def inbox(call: Request[None, InboxQuery]) -> Response:
     Needs `workspace:read` too.
     """
     actor = call.actor
-    actor.must(Permission.WORKSPACE_READ)
+    actor.require(Permission.WORKSPACE_READ)
     found = await inboxes.inbox(call.ports, actor, mine=call.query.mine)
     counts = InboxCounts(
         pins=found.pins.count, approvals=found.approvals.count, dreams=found.dreams.count

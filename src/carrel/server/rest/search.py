@@ -75,7 +75,7 @@ def _hit(found: Find) -> SearchHit:
     "/v1/search",
     permission=Permission.WORKSPACE_READ,
     query=SearchQuery,
-    answers={200: SearchHits},
+    responses={200: SearchHits},
     tag="Search",
 )
 async def search(call: Request[None, SearchQuery]) -> Response:

@@ -34,11 +34,11 @@ _asset = partial(
     endpoint,
     "GET",
     public=True,
-    loose_query=True,
-    answers={200: "*/*", 304: None},
-    refuses=(NotFound,),
+    allow_unknown_query=True,
+    responses={200: "*/*", 304: None},
+    refusals=(NotFound,),
     headers=(IF_NONE_MATCH,),
-    gives=("ETag",),
+    response_headers=("ETag",),
     tag=_TAG,
 )
 
@@ -48,9 +48,9 @@ _asset = partial(
     "/",
     id="page",
     public=True,
-    loose_query=True,
-    answers={200: "text/html"},
-    gives=("Content-Security-Policy",),
+    allow_unknown_query=True,
+    responses={200: "text/html"},
+    response_headers=("Content-Security-Policy",),
     tag=_TAG,
 )
 async def whole(call: Request) -> Response:

@@ -29,14 +29,14 @@ class Arguments(ToolArguments, frozen=True):
     ] = Action.STATUS
 
 
-async def _run(sitting: ToolContext, asked: Arguments) -> object:
+async def _run(context: ToolContext, asked: Arguments) -> object:
     encode_utf8("statusId", asked.status_id)
-    ports, id = sitting.ports, asked.status_id.strip()
+    ports, id = context.ports, asked.status_id.strip()
     if not id:
         raise ValidationError("statusId is required")
-    hands = await load_tool_access(ports, sitting.actor.tenant, sitting.config)
+    hands = await load_tool_access(ports, context.actor.tenant, context.config)
     tracked = await jobs.find_job(
-        ports, sitting.actor, sitting.agent.id, sitting.session, hands, id
+        ports, context.actor, context.agent.id, context.session, hands, id
     )
     job = await jobs.job_status(ports, tracked, id, stop=asked.action is Action.STOP)
     log = job.log[-LONGEST_OUTPUT:].decode(errors="replace")
@@ -59,5 +59,5 @@ TOOL: Final = Tool(
     Arguments,
     _run,
     writes=True,
-    destroys=True,
+    destructive=True,
 )

@@ -47,27 +47,27 @@ class Arguments(ToolArguments, frozen=True):
     background: Annotated[bool, Meta(description="Let it go on, and answer at once.")] = False
 
 
-async def _checked(sitting: ToolContext, asked: Arguments) -> WorkspaceCall:
+async def _checked(context: ToolContext, asked: Arguments) -> WorkspaceCall:
     if not asked.command.strip():
         raise ValidationError("command is required")
     if "\0" in asked.command:
         raise ValidationError("command must hold no NUL")
     if len(asked.command.encode(errors="surrogatepass")) > _LONGEST_COMMAND:
         raise ValidationError(f"command must have {_LONGEST_COMMAND} bytes at most")
-    grip = await resolve_workspace_call("bash", sitting, asked, asked.workspace)
+    grip = await resolve_workspace_call("bash", context, asked, asked.workspace)
     sandbox = _sandbox(grip)
     if runtime := not_allowed(asked.command, sandbox.config.get("runtimes")):
         raise Forbidden(f"this sandbox does not allow {runtime} commands")
     if asked.background and _instance_key(grip) is None:
         raise ValidationError(jobs.NEEDS_PERSISTENT_SANDBOX)
     bounds, persistent = bounds_of(sandbox.config), _instance_key(grip) is not None
-    if why := _provider(grip).refuses(bounds, persistent=persistent):
-        raise CapabilityNotProvided(f"Sandbox setup failed: {why}")
+    if reason := _provider(grip).unsupported_reason(bounds, persistent=persistent):
+        raise CapabilityNotProvided(f"Sandbox setup failed: {reason}")
     return grip
 
 
-async def _run(sitting: ToolContext, asked: Arguments) -> object:
-    grip = await _checked(sitting, asked)
+async def _run(context: ToolContext, asked: Arguments) -> object:
+    grip = await _checked(context, asked)
     try:
         if asked.background:
             return await _run_in_background(grip, asked.command.strip())
@@ -87,18 +87,18 @@ async def _run_without_files(grip: WorkspaceCall, command: str) -> str:
 
 async def _run_in_background(grip: WorkspaceCall, command: str) -> str:
     """Until it ends by itself or is ended; what it changed is brought back then."""
-    sitting, sandbox, reach = grip.sitting, _sandbox(grip), grip.aim.reach
+    context, sandbox, reach = grip.sitting, _sandbox(grip), grip.aim.reach
     order = _command_spec(grip, command, await write_back.load_inputs(grip.bench))
-    assert reach and order.reservation
+    assert reach and order.instance_key
     tracked = jobs.JobRecord(
-        sitting.agent.id,
-        sitting.session,
+        context.agent.id,
+        context.session,
         reach.workspace,
         sandbox.id,
         sandbox.config["provider"],
-        order.reservation,
+        order.instance_key,
     )
-    await jobs.begin(sitting.ports, sitting.actor, tracked, order)
+    await jobs.begin(context.ports, context.actor, tracked, order)
     return f"Started in the background: ask async_status for {order.id}"
 
 
@@ -109,9 +109,9 @@ async def _run_in_workspace(grip: WorkspaceCall, command: str) -> str:
     call = bench.call or order.id
     async with _provider(grip).run(order, ports.blobs.get) as ran:
         partial = was_cut_short(ran.exit_code, timed_out=ran.timed_out)
-        why = f"bash{' (partial)' if partial else ''} {call}: {command}"
+        reason = f"bash{' (partial)' if partial else ''} {call}: {command}"
         try:
-            known = await write_back.commit_changes(bench, start, ran, call, why)
+            known = await write_back.commit_changes(bench, start, ran, call, reason)
         except (WorkspaceTooLarge, NotFound) as problem:
             said = _report(ran, order.bounds, ran.notes)
             message = f"the changes were not kept: {problem}\n{said}"
@@ -123,7 +123,7 @@ def _command_spec(
     grip: WorkspaceCall, command: str, start: write_back.CommandInputs | None = None
 ) -> CommandSpec:
     sandbox, ports = _sandbox(grip), grip.sitting.ports
-    config, id = opened(ports, sandbox), ports.clock.fresh("call")
+    config, id = opened(ports, sandbox), ports.clock.new_id("call")
     lifecycle, kept = config.get("lifecycle", {}), _instance_key(grip)
     return CommandSpec(
         id,
@@ -135,7 +135,7 @@ def _command_spec(
         idle_seconds=lifecycle.get("idleTimeoutSeconds", DEFAULT_IDLE),
         options=config.get("options", {}),
         lifetime_seconds=lifecycle.get("maxLifetimeSeconds"),
-        home=jobs.write_back_callback(grip.bench, id, command) if kept else None,
+        write_back=jobs.write_back_callback(grip.bench, id, command) if kept else None,
     )
 
 
@@ -175,7 +175,7 @@ TOOL: Final = Tool(
     Arguments,
     _run,
     writes=True,
-    destroys=True,
-    gate=approval_check_of(_checked),
-    fitted=_fitted,
+    destructive=True,
+    approval_check=approval_check_of(_checked),
+    schema_for=_fitted,
 )

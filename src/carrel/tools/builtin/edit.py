@@ -29,8 +29,8 @@ class Arguments(ToolArguments, frozen=True):
     workspace: Workspace = ""
 
 
-async def _checked(sitting: ToolContext, asked: Arguments) -> WorkspaceCall:
-    grip = await resolve_workspace_call("edit", sitting, asked, asked.workspace)
+async def _checked(context: ToolContext, asked: Arguments) -> WorkspaceCall:
+    grip = await resolve_workspace_call("edit", context, asked, asked.workspace)
     file_path(asked.file_path)
     if not asked.old_string:
         raise ValidationError("old_string must not be empty")
@@ -39,8 +39,8 @@ async def _checked(sitting: ToolContext, asked: Arguments) -> WorkspaceCall:
     return grip
 
 
-async def _run(sitting: ToolContext, asked: Arguments) -> object:
-    grip = await _checked(sitting, asked)
+async def _run(context: ToolContext, asked: Arguments) -> object:
+    grip = await _checked(context, asked)
     path = file_path(asked.file_path)
     old, new = asked.old_string.encode(), asked.new_string.encode()
     written, count = await workspace_files.edit(grip.bench, path, old, new, every=asked.replace_all)
@@ -55,7 +55,7 @@ TOOL: Final = Tool(
     Arguments,
     _run,
     writes=True,
-    destroys=True,
-    gate=approval_check_of(_checked),
-    fitted=schema_with_workspaces,
+    destructive=True,
+    approval_check=approval_check_of(_checked),
+    schema_for=schema_with_workspaces,
 )

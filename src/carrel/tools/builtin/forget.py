@@ -19,10 +19,10 @@ class Arguments(ToolArguments, frozen=True):
     ]
 
 
-async def _run(sitting: ToolContext, asked: Arguments) -> object:
+async def _run(context: ToolContext, asked: Arguments) -> object:
     """In a shared session only what was remembered in one: of anything else nobody is told."""
-    ports, actor, agent = sitting.ports, sitting.actor, sitting.agent.id
-    if sitting.mode is Audience.SHARED:
+    ports, actor, agent = context.ports, context.actor, context.agent.id
+    if context.mode is Audience.SHARED:
         memory = await memories.get(ports, actor, agent, asked.id)
         if memory.mode is not Audience.SHARED:
             raise NotFound(f"there is no memory {asked.id}")
@@ -36,5 +36,5 @@ TOOL: Final = Tool(
     Arguments,
     _run,
     writes=True,
-    destroys=True,
+    destructive=True,
 )

@@ -28,8 +28,8 @@ class Arguments(ToolArguments, frozen=True):
     workspace: Workspace = ""
 
 
-async def _checked(sitting: ToolContext, asked: Arguments) -> WorkspaceCall:
-    grip = await resolve_workspace_call("glob", sitting, asked, asked.workspace)
+async def _checked(context: ToolContext, asked: Arguments) -> WorkspaceCall:
+    grip = await resolve_workspace_call("glob", context, asked, asked.workspace)
     if not asked.pattern.strip():
         raise ValidationError("pattern is required")
     relative(asked.path)
@@ -37,8 +37,8 @@ async def _checked(sitting: ToolContext, asked: Arguments) -> WorkspaceCall:
     return grip
 
 
-async def _run(sitting: ToolContext, asked: Arguments) -> object:
-    grip = await _checked(sitting, asked)
+async def _run(context: ToolContext, asked: Arguments) -> object:
+    grip = await _checked(context, asked)
     found = await workspace_files.glob_files(
         grip.bench, asked.pattern.strip(), relative(asked.path)
     )
@@ -52,6 +52,6 @@ TOOL: Final = Tool(
     "Lists the files of a workspace whose paths fit a pattern, those changed last first.",
     Arguments,
     _run,
-    gate=approval_check_of(_checked),
-    fitted=schema_with_workspaces,
+    approval_check=approval_check_of(_checked),
+    schema_for=schema_with_workspaces,
 )

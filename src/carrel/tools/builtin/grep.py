@@ -9,7 +9,7 @@ from msgspec import Meta
 from carrel.actions.sandbox import grep
 from carrel.core.errors import ValidationError
 from carrel.core.sandbox.file_tools import matcher, relative, truncated
-from carrel.core.sandbox.grep import GrepOutput, GrepQuery, alternatives, compiled
+from carrel.core.sandbox.grep import GrepOutput, GrepQuery, compile_pattern, expand_braces
 from carrel.tools.tool import Tool, ToolArguments, ToolContext
 from carrel.tools.workspace_tool import (
     Workspace,
@@ -32,19 +32,19 @@ class Arguments(ToolArguments, frozen=True):
     workspace: Workspace = ""
 
 
-async def _checked(sitting: ToolContext, asked: Arguments) -> WorkspaceCall:
-    grip = await resolve_workspace_call("grep", sitting, asked, asked.workspace)
+async def _checked(context: ToolContext, asked: Arguments) -> WorkspaceCall:
+    grip = await resolve_workspace_call("grep", context, asked, asked.workspace)
     if not asked.pattern:
         raise ValidationError("pattern is required")
     relative(asked.path)
-    for each in alternatives(asked.glob):
-        matcher(each)
-    compiled(asked.pattern, ignoring_case=asked.case_insensitive)
+    for glob in expand_braces(asked.glob):
+        matcher(glob)
+    compile_pattern(asked.pattern, ignore_case=asked.case_insensitive)
     return grip
 
 
-async def _run(sitting: ToolContext, asked: Arguments) -> object:
-    grip = await _checked(sitting, asked)
+async def _run(context: ToolContext, asked: Arguments) -> object:
+    grip = await _checked(context, asked)
     wanted = GrepQuery(
         asked.pattern,
         relative(asked.path),
@@ -63,6 +63,6 @@ TOOL: Final = Tool(
     "fits. Tells the files; with output_mode content the lines, with count how many.",
     Arguments,
     _run,
-    gate=approval_check_of(_checked),
-    fitted=schema_with_workspaces,
+    approval_check=approval_check_of(_checked),
+    schema_for=schema_with_workspaces,
 )

@@ -16,8 +16,8 @@ class Arguments(ToolArguments, frozen=True):
     ] = "manual"
 
 
-async def _run(sitting: ToolContext, asked: Arguments) -> object:
-    marked = await history.checkpoint(sitting.ports, sitting.actor, sitting.agent.id, asked.note)
+async def _run(context: ToolContext, asked: Arguments) -> object:
+    marked = await history.checkpoint(context.ports, context.actor, context.agent.id, asked.note)
     if marked.skipped:
         return {"ok": True, "skipped": True, "reason": marked.reason}
     return {"ok": True, "oid": marked.oid[:7], "subject": marked.subject, "skipped": False}
@@ -29,6 +29,6 @@ TOOL: Final = Tool(
     "before you change much at once.",
     Arguments,
     _run,
-    private=True,
+    private_only=True,
     writes=True,
 )

@@ -18,11 +18,11 @@ class Arguments(ToolArguments, frozen=True):
     ] = False
 
 
-async def _run(sitting: ToolContext, asked: Arguments) -> object:
+async def _run(context: ToolContext, asked: Arguments) -> object:
     found = await history.history(
-        sitting.ports,
-        sitting.actor,
-        sitting.agent.id,
+        context.ports,
+        context.actor,
+        context.agent.id,
         limit=asked.limit,
         include_diff=asked.include_diff,
     )
@@ -48,5 +48,5 @@ TOOL: Final = Tool(
     "Tells how your files have changed: when, by whom and why, the newest first.",
     Arguments,
     _run,
-    private=True,
+    private_only=True,
 )

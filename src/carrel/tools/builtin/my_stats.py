@@ -17,15 +17,15 @@ class Arguments(ToolArguments, frozen=True):
     """None."""
 
 
-async def _run(sitting: ToolContext, asked: Arguments) -> object:
+async def _run(context: ToolContext, asked: Arguments) -> object:
     """In a shared session without the tags, which are words of memories."""
-    ports, agent = sitting.ports, sitting.agent
+    ports, agent = context.ports, context.agent
     stats = await memory_stats.stats(ports, agent.tenant, agent.id, ports.clock.now())
     [sessions] = await ports.sessions.count(agent.tenant, [agent.id])
-    there = await sitting.paths()
-    private = sitting.mode is Audience.MAIN
+    there = await context.paths()
+    private = context.mode is Audience.MAIN
     return {
-        "agent_id": sitting.slug,
+        "agent_id": context.slug,
         "sessions_total": sessions,
         "memories_stored": stats.memories,
         "memories_promoted": stats.promoted,

@@ -27,14 +27,14 @@ class Arguments(ToolArguments, frozen=True):
     workspace: Workspace = ""
 
 
-async def _checked(sitting: ToolContext, asked: Arguments) -> WorkspaceCall:
-    grip = await resolve_workspace_call("read", sitting, asked, asked.workspace)
+async def _checked(context: ToolContext, asked: Arguments) -> WorkspaceCall:
+    grip = await resolve_workspace_call("read", context, asked, asked.workspace)
     file_path(asked.file_path)
     return grip
 
 
-async def _run(sitting: ToolContext, asked: Arguments) -> object:
-    grip = await _checked(sitting, asked)
+async def _run(context: ToolContext, asked: Arguments) -> object:
+    grip = await _checked(context, asked)
     path = file_path(asked.file_path)
     _, entry, content = await workspace_files.read_file(grip.bench, path)
     if is_binary(content):
@@ -48,6 +48,6 @@ TOOL: Final = Tool(
     "tells type and size, of a link where it points to.",
     Arguments,
     _run,
-    gate=approval_check_of(_checked),
-    fitted=schema_with_workspaces,
+    approval_check=approval_check_of(_checked),
+    schema_for=schema_with_workspaces,
 )

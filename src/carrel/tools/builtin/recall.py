@@ -18,14 +18,14 @@ class Arguments(ToolArguments, frozen=True):
     limit: Annotated[int, Meta(ge=1, le=50, description="How many at most.")] = 5
 
 
-async def _run(sitting: ToolContext, asked: Arguments) -> object:
+async def _run(context: ToolContext, asked: Arguments) -> object:
     found = await memories.recall(
-        sitting.ports,
-        sitting.actor,
-        sitting.agent.id,
+        context.ports,
+        context.actor,
+        context.agent.id,
         asked.query,
         limit=asked.limit,
-        mode=sitting.mode,
+        mode=context.mode,
     )
     told = [
         {
@@ -45,5 +45,5 @@ TOOL: Final = Tool(
     "Finds what you were told to remember, by words of it or beginnings of words; the best first.",
     Arguments,
     _run,
-    private=True,
+    private_only=True,
 )

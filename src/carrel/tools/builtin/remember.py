@@ -21,9 +21,9 @@ class Arguments(ToolArguments, frozen=True):
     ] = ()
 
 
-async def _run(sitting: ToolContext, asked: Arguments) -> object:
-    new = NewMemory(asked.content, asked.tags, mode=sitting.mode)
-    kept = await memories.remember(sitting.ports, sitting.actor, sitting.agent.id, new)
+async def _run(context: ToolContext, asked: Arguments) -> object:
+    new = NewMemory(asked.content, asked.tags, mode=context.mode)
+    kept = await memories.remember(context.ports, context.actor, context.agent.id, new)
     told = {"ok": True, "id": kept.memory.id, "created": kept.created}
     return {**told, "content": kept.memory.content}
 

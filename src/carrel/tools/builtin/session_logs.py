@@ -37,40 +37,40 @@ class Arguments(ToolArguments, frozen=True):
     ] = 0
 
 
-async def _list(sitting: ToolContext, asked: Arguments) -> Mapping[str, Any]:
-    ports, actor, agent = sitting.ports, sitting.actor, sitting.agent.id
+async def _list(context: ToolContext, asked: Arguments) -> Mapping[str, Any]:
+    ports, actor, agent = context.ports, context.actor, context.agent.id
     found = await sessions.listing(ports, actor, agent, limit=asked.limit)
     return {
-        "transcripts_dir": sitting.config.transcripts_dir,
+        "transcripts_dir": context.config.transcripts_dir,
         "count": len(found.items),
-        "sessions": [_session(sitting, session) for session in found.items],
+        "sessions": [_session(context, session) for session in found.items],
     }
 
 
-def _session(sitting: ToolContext, session: Session) -> Mapping[str, Any]:
+def _session(context: ToolContext, session: Session) -> Mapping[str, Any]:
     said = session.entries > 0
     return {
         "session_id": session.id,
-        "agent_id": sitting.slug,
+        "agent_id": context.slug,
         "source_plugin": session.plugin,
         "entry_count": session.entries,
         "first_timestamp": told_at(session.started) if said else None,
-        "last_timestamp": told_at(session.last) if said else None,
+        "last_timestamp": told_at(session.last_entry_at) if said else None,
     }
 
 
-async def _read(sitting: ToolContext, asked: Arguments) -> Mapping[str, Any]:
+async def _read(context: ToolContext, asked: Arguments) -> Mapping[str, Any]:
     if not asked.session_id:
         raise ValidationError("read_session needs a session_id")
-    ports, actor, agent = sitting.ports, sitting.actor, sitting.agent.id
+    ports, actor, agent = context.ports, context.actor, context.agent.id
     try:
         session, said = await sessions.entries(
             ports, actor, agent, asked.session_id, after=asked.after, limit=asked.limit
         )
     except NotFound:
         return {"ok": False, "error": "session_not_found", "session_id": asked.session_id}
-    last = said[-1].number if said else asked.after
-    header = {"agent_id": sitting.slug, "timestamp": told_at(session.started)}
+    last = said[-1].sequence if said else asked.after
+    header = {"agent_id": context.slug, "timestamp": told_at(session.started)}
     return {
         "session_id": session.id,
         "header": {**header, "source_plugin": session.plugin, "version": VERSION},
@@ -81,10 +81,10 @@ async def _read(sitting: ToolContext, asked: Arguments) -> Mapping[str, Any]:
     }
 
 
-async def _search(sitting: ToolContext, asked: Arguments) -> Mapping[str, Any]:
+async def _search(context: ToolContext, asked: Arguments) -> Mapping[str, Any]:
     if not asked.query.strip():
         raise ValidationError("search needs a query")
-    ports, actor, agent = sitting.ports, sitting.actor, sitting.agent.id
+    ports, actor, agent = context.ports, context.actor, context.agent.id
     found = await sessions.search(ports, actor, agent, asked.query, limit=asked.limit)
     hits = [
         {
@@ -99,11 +99,11 @@ async def _search(sitting: ToolContext, asked: Arguments) -> Mapping[str, Any]:
     return {"query": asked.query, "count": len(hits), "hits": hits}
 
 
-async def _recent(sitting: ToolContext, asked: Arguments) -> Mapping[str, Any]:
-    wanted = asked.session_id or sitting.session
+async def _recent(context: ToolContext, asked: Arguments) -> Mapping[str, Any]:
+    wanted = asked.session_id or context.session
     if not wanted:
         raise ValidationError("recent needs a session_id where no conversation is going on")
-    ports, actor, agent = sitting.ports, sitting.actor, sitting.agent.id
+    ports, actor, agent = context.ports, context.actor, context.agent.id
     try:
         _, said = await sessions.recent(ports, actor, agent, wanted, limit=asked.limit)
     except NotFound:
@@ -115,7 +115,7 @@ async def _recent(sitting: ToolContext, asked: Arguments) -> Mapping[str, Any]:
 def _entry(said: TranscriptEntry, most: int) -> Mapping[str, Any]:
     content, cut = shown(said.content, most)
     return {
-        "number": said.number,
+        "number": said.sequence,
         "timestamp": told_at(said.at),
         "role": said.role,
         "source_plugin": said.plugin,
@@ -134,8 +134,8 @@ _DOES: Final[Mapping[Action, Callable[[ToolContext, Arguments], Awaitable[Mappin
 }
 
 
-async def _run(sitting: ToolContext, asked: Arguments) -> object:
-    return {"ok": True, **await _DOES[asked.action](sitting, asked)}
+async def _run(context: ToolContext, asked: Arguments) -> object:
+    return {"ok": True, **await _DOES[asked.action](context, asked)}
 
 
 TOOL: Final = Tool(
@@ -144,5 +144,5 @@ TOOL: Final = Tool(
     "shows what was said last.",
     Arguments,
     _run,
-    private=True,
+    private_only=True,
 )

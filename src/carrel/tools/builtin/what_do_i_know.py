@@ -22,15 +22,15 @@ class Arguments(ToolArguments, frozen=True):
     ] = 20
 
 
-async def _run(sitting: ToolContext, asked: Arguments) -> object:
-    text = await sitting.text(_MEMORY)
+async def _run(context: ToolContext, asked: Arguments) -> object:
+    text = await context.text(_MEMORY)
     found = (
         KnowledgeSummary((), False)
         if text is None
         else known(sections(text), asked.section, asked.limit)
     )
     return {
-        "workspace_dir": sitting.place,
+        "workspace_dir": context.place,
         "sections": found.sections,
         "truncated": found.truncated,
     }
@@ -42,5 +42,5 @@ TOOL: Final = Tool(
     "something about your people, your work or earlier conversations.",
     Arguments,
     _run,
-    private=True,
+    private_only=True,
 )

@@ -18,13 +18,13 @@ class Arguments(ToolArguments, frozen=True):
     """None."""
 
 
-async def _run(sitting: ToolContext, asked: Arguments) -> object:
-    identity = await sitting.text(Path("IDENTITY.md"))
-    soul = await sitting.text(Path("SOUL.md"))
+async def _run(context: ToolContext, asked: Arguments) -> object:
+    identity = await context.text(Path("IDENTITY.md"))
+    soul = await context.text(Path("SOUL.md"))
     return {
-        "agent_id": sitting.slug,
-        "model": sitting.config.model,
-        "workspace_dir": sitting.place,
+        "agent_id": context.slug,
+        "model": context.config.model,
+        "workspace_dir": context.place,
         "identity": None if identity is None else asdict(persona_of(identity)),
         "soul_excerpt": None if soul is None else shown(soul, SOUL_CHARS)[0],
     }

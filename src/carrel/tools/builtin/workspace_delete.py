@@ -20,13 +20,13 @@ class Arguments(ToolArguments, frozen=True):
     ] = UNSET
 
 
-async def _run(sitting: ToolContext, asked: Arguments) -> object:
+async def _run(context: ToolContext, asked: Arguments) -> object:
     writing = ItemWriteOptions(
         as_read(None if asked.version is UNSET else asked.version),
-        by=sitting.agent.id,
-        run=sitting.run.id if sitting.run else None,
+        by=context.agent.id,
+        run=context.run.id if context.run else None,
     )
-    await items.delete(sitting.ports, sitting.actor, sitting.agent.id, asked.key, writing)
+    await items.delete(context.ports, context.actor, context.agent.id, asked.key, writing)
     return {"status": "deleted", "key": asked.key}
 
 
@@ -36,5 +36,5 @@ TOOL: Final = Tool(
     Arguments,
     _run,
     writes=True,
-    destroys=True,
+    destructive=True,
 )

@@ -21,9 +21,9 @@ class Arguments(ToolArguments, frozen=True):
     ] = items.MOST
 
 
-async def _run(sitting: ToolContext, asked: Arguments) -> object:
+async def _run(context: ToolContext, asked: Arguments) -> object:
     found = await items.listing(
-        sitting.ports, sitting.actor, sitting.agent.id, prefix=asked.prefix, limit=asked.limit
+        context.ports, context.actor, context.agent.id, prefix=asked.prefix, limit=asked.limit
     )
     return [
         {

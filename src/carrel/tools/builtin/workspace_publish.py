@@ -23,12 +23,12 @@ class Arguments(ToolArguments, frozen=True):
     ] = ""
 
 
-async def _run(sitting: ToolContext, asked: Arguments) -> object:
-    writing = ItemWriteOptions(by=sitting.agent.id, run=sitting.run.id if sitting.run else None)
+async def _run(context: ToolContext, asked: Arguments) -> object:
+    writing = ItemWriteOptions(by=context.agent.id, run=context.run.id if context.run else None)
     target, kept = await items.publish(
-        sitting.ports,
-        sitting.actor,
-        sitting.agent.id,
+        context.ports,
+        context.actor,
+        context.agent.id,
         asked.key,
         asked.target_agent_id,
         target_key=asked.target_key,
@@ -50,5 +50,5 @@ TOOL: Final = Tool(
     Arguments,
     _run,
     writes=True,
-    destroys=True,
+    destructive=True,
 )

@@ -16,8 +16,8 @@ class Arguments(ToolArguments, frozen=True):
     key: Annotated[str, Meta(min_length=1, max_length=LONGEST_KEY, description="Of the item.")]
 
 
-async def _run(sitting: ToolContext, asked: Arguments) -> object:
-    kept = await items.get(sitting.ports, sitting.actor, sitting.agent.id, asked.key)
+async def _run(context: ToolContext, asked: Arguments) -> object:
+    kept = await items.get(context.ports, context.actor, context.agent.id, asked.key)
     return {
         "key": kept.item.key,
         "value": kept.value,

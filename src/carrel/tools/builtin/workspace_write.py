@@ -28,14 +28,14 @@ class Arguments(ToolArguments, frozen=True):
     ] = UNSET
 
 
-async def _run(sitting: ToolContext, asked: Arguments) -> object:
+async def _run(context: ToolContext, asked: Arguments) -> object:
     writing = ItemWriteOptions(
         as_read(None if asked.version is UNSET else asked.version),
-        by=sitting.agent.id,
-        run=sitting.run.id if sitting.run else None,
+        by=context.agent.id,
+        run=context.run.id if context.run else None,
     )
     kept = await items.put(
-        sitting.ports, sitting.actor, sitting.agent.id, asked.key, asked.value, writing
+        context.ports, context.actor, context.agent.id, asked.key, asked.value, writing
     )
     return {"status": "written", "key": kept.item.key, "version": kept.item.version}
 
@@ -47,5 +47,5 @@ TOOL: Final = Tool(
     Arguments,
     _run,
     writes=True,
-    destroys=True,
+    destructive=True,
 )

@@ -26,14 +26,14 @@ class Arguments(ToolArguments, frozen=True):
     workspace: Workspace = ""
 
 
-async def _checked(sitting: ToolContext, asked: Arguments) -> WorkspaceCall:
-    grip = await resolve_workspace_call("write", sitting, asked, asked.workspace)
+async def _checked(context: ToolContext, asked: Arguments) -> WorkspaceCall:
+    grip = await resolve_workspace_call("write", context, asked, asked.workspace)
     file_path(asked.file_path)
     return grip
 
 
-async def _run(sitting: ToolContext, asked: Arguments) -> object:
-    grip = await _checked(sitting, asked)
+async def _run(context: ToolContext, asked: Arguments) -> object:
+    grip = await _checked(context, asked)
     path = file_path(asked.file_path)
     written = await workspace_files.write(grip.bench, path, asked.content.encode())
     return with_redaction_note(f"Wrote {path} ({len(written.content)} bytes)", written.redacted)
@@ -46,7 +46,7 @@ TOOL: Final = Tool(
     Arguments,
     _run,
     writes=True,
-    destroys=True,
-    gate=approval_check_of(_checked),
-    fitted=schema_with_workspaces,
+    destructive=True,
+    approval_check=approval_check_of(_checked),
+    schema_for=schema_with_workspaces,
 )

@@ -59,10 +59,14 @@ function ItemEditor({
   }
   const queries = useQueryClient();
   const refreshItems = () => queries.invalidateQueries({ queryKey: ["items"] });
+  const { queryKey } = itemQuery(agentId, itemKey);
   const save = useMutation({
     mutationFn: (etag: string) => putItem(agentId, itemKey, draft, etag),
     meta: { skipErrorToast: true },
+    // A response from before the write would restore the old value.
+    onMutate: () => queries.cancelQueries({ queryKey }),
     onSuccess: ({ item, warning }) => {
+      queries.setQueryData(queryKey, item);
       setBase(item);
       setDraft(item.value);
       toast(warning ?? "Item saved");

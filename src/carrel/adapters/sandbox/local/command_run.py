@@ -203,8 +203,8 @@ class CommandRun:
         """Where the kernel does not bound all of its processes together, look at them and kill."""
         while self._killed is None:
             began = time.monotonic()
-            if why := await asyncio.to_thread(self._excess):
-                self._kill(why)
+            if reason := await asyncio.to_thread(self._excess):
+                self._kill(reason)
             await asyncio.sleep(max(_LOOK, 4 * (time.monotonic() - began)))
 
     def _excess(self) -> str | None:
@@ -231,8 +231,8 @@ class CommandRun:
     def _flooded(self) -> None:
         self._kill(f"killed: it printed more than {FLOOD // _MEGABYTE} MiB")
 
-    def _kill(self, why: str) -> None:
-        self._killed = self._killed or why
+    def _kill(self, reason: str) -> None:
+        self._killed = self._killed or reason
         self._end_tree()
 
     def _inner(self) -> int | None:

@@ -21,7 +21,7 @@ class DirectoryLease:
         self.place = root / "keepers" / name
 
     @classmethod
-    def take(cls, root: File) -> DirectoryLease:
+    def try_acquire(cls, root: File) -> DirectoryLease:
         """Make a place of our own, and remove those of processes that are no more."""
         keepers = root / "keepers"
         keepers.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -68,7 +68,7 @@ class DirectoryLease:
             if not place.name.endswith(_boot()):
                 shutil.rmtree(place, ignore_errors=True)
 
-    def leave(self) -> None:
+    def release(self) -> None:
         _remove(self._root, self.name)
         with suppress(OSError):
             os.close(self._lock)

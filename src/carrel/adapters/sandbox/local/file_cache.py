@@ -274,8 +274,8 @@ async def fetched(
     for some in _portions(wanted):
         brought = await fetch(some)
         wanting = [placed for digest in brought for placed in by_digest[digest]]
-        links = {each.blob.digest for each in wanting if each.form is FileKind.LINK}
-        targets |= {digest: brought[digest] for digest in links}
+        index_keys = {each.blob.digest for each in wanting if each.form is FileKind.LINK}
+        targets |= {digest: brought[digest] for digest in index_keys}
         files_only = [each for each in wanting if each.form is not FileKind.LINK]
         await asyncio.to_thread(cache.keep_all, files_only, brought)
     return targets

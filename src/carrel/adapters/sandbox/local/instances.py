@@ -61,7 +61,7 @@ class Instance:
         self.resident, self.door, self._stage = resident, door, stage
         self._root = os.open("workspace", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=stage)
         self.files = InstanceFiles(self._root, cache)
-        self.terms, self.home = instance_spec(order), order.home
+        self.terms, self.home = instance_spec(order), order.write_back
         self.busy = asyncio.Lock()
         self.jobs: dict[str, InstanceJob] = {}
         self.was_stopped = False
@@ -95,7 +95,7 @@ class Instance:
         told = await shield_until_done(asyncio.to_thread(self.files.compare, files))
         kept = InstanceResult(outcome, told, self._root, notes)
         yield kept
-        if kept.unkept is None:
+        if kept.discard_reason is None:
             self.files.settle(told, kept.read)
 
     def rest(self, seconds: float, stop: Callable[[], object]) -> None:

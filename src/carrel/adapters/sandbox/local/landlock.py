@@ -122,14 +122,14 @@ class LandlockCommand(CommandRun):
 
     async def finish(self) -> CommandOutcome:
         outcome = await super().finish()
-        if self._killed is None and (why := await asyncio.to_thread(self._too_much)):
+        if self._killed is None and (reason := await asyncio.to_thread(self._too_much)):
             # It was over before anybody had looked.
-            return replace(outcome, notes=(*outcome.notes, why))
+            return replace(outcome, notes=(*outcome.notes, reason))
         return outcome
 
     def _excess(self) -> str | None:
-        if why := self._too_much():
-            return f"killed: {why}"
+        if reason := self._too_much():
+            return f"killed: {reason}"
         return super()._excess() if self._group is None else None
 
     def _too_much(self) -> str | None:

@@ -71,7 +71,7 @@ class LocalResult:
         self.exit_code = outcome.code
         self.stdout, self.stderr = outcome.stdout, outcome.stderr
         self.timed_out, self.milliseconds = outcome.timed_out, outcome.milliseconds
-        self.unkept = told.overflow if told else None
+        self.discard_reason = told.overflow if told else None
         kept = told if told and not told.overflow else None
         self.changed: Mapping[Path, ChangedFile] = kept.changed if kept else {}
         self.deleted: frozenset[Path] = kept.deleted if kept else frozenset()
@@ -119,7 +119,9 @@ class EphemeralSandbox:
             if self._means is None:
                 uid, gid, drop = sandbox_user(self._wishes)
                 if self._keep is None:
-                    self._keep = await asyncio.to_thread(DirectoryLease.take, self._directory)
+                    self._keep = await asyncio.to_thread(
+                        DirectoryLease.try_acquire, self._directory
+                    )
                 owner = (uid, gid) if drop else None
                 self._cache = FileCache(self._keep.bytes_for(uid), self._keep.farms, owner)
                 self._means = self._tried or await detect_isolation(self._wishes, self._attempt)
@@ -149,10 +151,10 @@ class EphemeralSandbox:
             await shield_until_done(self._spare.end())
             self._spare = None
         if self._keep is not None:
-            await asyncio.to_thread(self._keep.leave)
+            await asyncio.to_thread(self._keep.release)
             self._keep, self._means = None, None
 
-    def refuses(self, bounds: ResourceLimits, *, persistent: bool = False) -> str | None:
+    def unsupported_reason(self, bounds: ResourceLimits, *, persistent: bool = False) -> str | None:
         if self._means is None:
             return None
         if self._means.tier == NONE:
@@ -164,13 +166,13 @@ class EphemeralSandbox:
             )
         if bounds.network and self._means.landlock:
             return "a command behind Landlock has no network"
-        if bounds.insists_on_memory and self._means.cgroups is None:
+        if bounds.memory_limit_required and self._means.cgroups is None:
             return ONLY_LOOKED_AT
         return unsupported_reason(bounds, "")
 
     def unfit(self, order: CommandSpec, *, persistent: bool = False) -> str | None:
         """Why an order cannot be followed here, or None."""
-        reason = self.refuses(order.bounds, persistent=persistent)
+        reason = self.unsupported_reason(order.bounds, persistent=persistent)
         return reason or unsupported_reason(order.bounds, order.command)
 
     @asynccontextmanager
@@ -186,7 +188,7 @@ class EphemeralSandbox:
     ) -> LocalResult:
         running = await self._running(means, order, held)
         try:
-            laid, targets = await shield_until_done(self._laid(means, order, fetch, held))
+            laid, targets = await shield_until_done(self._materialize(means, order, fetch, held))
             stage = await running.prepare(laid.farm)
             held.callback(os.close, stage)
             place = "workspace" if laid.farm is None else "upper"
@@ -229,7 +231,7 @@ class EphemeralSandbox:
         held.push_async_callback(lambda: shield_until_done(asyncio.to_thread(remove, place)))
         return LandlockCommand(means, order, f"{self._keep.name}-{number}", child, place)
 
-    async def _laid(
+    async def _materialize(
         self, means: IsolationTools, order: CommandSpec, fetch: Fetch, held: AsyncExitStack
     ) -> tuple[MaterializedFiles, Mapping[Digest, bytes]]:
         """What the command will find: a farm where overlays work, else what is to be copied."""

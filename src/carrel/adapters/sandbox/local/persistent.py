@@ -80,8 +80,8 @@ class LocalSandbox(EphemeralSandbox):
         self._following: dict[tuple[str, str], JobFollower] = {}
         self._stopped: set[tuple[str, str]] = set()
 
-    def refuses(self, bounds: ResourceLimits, *, persistent: bool = False) -> str | None:
-        reason = super().refuses(bounds)
+    def unsupported_reason(self, bounds: ResourceLimits, *, persistent: bool = False) -> str | None:
+        reason = super().unsupported_reason(bounds)
         if reason or not persistent or self._means is None:
             return reason
         if self._means.landlock:
@@ -99,7 +99,7 @@ class LocalSandbox(EphemeralSandbox):
 
     @asynccontextmanager
     async def run(self, order: CommandSpec, fetch: Fetch) -> AsyncIterator[CommandResult]:
-        if order.reservation is None:
+        if order.instance_key is None:
             async with super().run(order, fetch) as ran:
                 yield ran
             return
@@ -132,7 +132,7 @@ class LocalSandbox(EphemeralSandbox):
                 break
             instance.busy.release()
         try:
-            instance.home = order.home or instance.home
+            instance.home = order.write_back or instance.home
             yield instance
         finally:
             instance.busy.release()
@@ -140,18 +140,18 @@ class LocalSandbox(EphemeralSandbox):
 
     async def _instance(self, means: IsolationTools, order: CommandSpec) -> Instance:
         """The one that is there, or a new one. Raises Refused."""
-        assert order.reservation is not None
+        assert order.instance_key is not None
         async with self._making:
-            found = self._instances.get(order.reservation)
+            found = self._instances.get(order.instance_key)
             if found is not None and found.is_open and found.terms == instance_spec(order):
                 found.wake()
                 return found
-            self._retire(order.reservation, patient=True)
-            self._claim(order.reservation)
+            self._retire(order.instance_key, patient=True)
+            self._claim(order.instance_key)
             try:
-                return await shield_until_done(self._made(means, order, order.reservation))
+                return await shield_until_done(self._made(means, order, order.instance_key))
             except BaseException:
-                self._disclaim(order.reservation)
+                self._disclaim(order.instance_key)
                 raise
 
     def _claim(self, reservation: str) -> None:
@@ -221,12 +221,12 @@ class LocalSandbox(EphemeralSandbox):
         return await asyncio.to_thread(instance.files.bring, laid, targets)
 
     def _rest(self, order: CommandSpec, instance: Instance) -> None:
-        reservation = order.reservation or ""
+        reservation = order.instance_key or ""
         if self._instances.get(reservation) is instance:
             instance.rest(order.idle_seconds, lambda: self._retire(reservation))
 
     async def start(self, order: CommandSpec, fetch: Fetch) -> None:
-        if order.reservation is None:
+        if order.instance_key is None:
             raise SandboxUnavailable("background jobs require a persistent workspace sandbox")
         means = await self._may(order)
         try:
@@ -243,10 +243,10 @@ class LocalSandbox(EphemeralSandbox):
     async def _started(
         self, means: IsolationTools, order: CommandSpec, fetch: Fetch, instance: Instance
     ) -> None:
-        assert order.reservation is not None and self._keep is not None
+        assert order.instance_key is not None and self._keep is not None
         await self._brought(order, fetch, instance)
         work = InstanceJob(means, order, self._child(), instance.resident, instance.door)
-        self._ledger.write(order.reservation, order.id, JobSnapshot(self._keep.name))
+        self._ledger.write(order.instance_key, order.id, JobSnapshot(self._keep.name))
         try:
             await work.prepare(None)
             await work.begin()
@@ -254,8 +254,8 @@ class LocalSandbox(EphemeralSandbox):
             await work.close()
             raise
         instance.jobs[order.id] = work
-        task = asyncio.create_task(self._followed(order.reservation, order, instance, work))
-        self._following[order.reservation, order.id] = JobFollower(instance, work, task)
+        task = asyncio.create_task(self._followed(order.instance_key, order, instance, work))
+        self._following[order.instance_key, order.id] = JobFollower(instance, work, task)
 
     async def _followed(
         self, reservation: str, order: CommandSpec, instance: Instance, work: InstanceJob
@@ -271,7 +271,7 @@ class LocalSandbox(EphemeralSandbox):
             self._ledger.write, reservation, order.id, JobSnapshot("", code, log)
         )
         del instance.jobs[order.id]
-        notes = await _gone_home(instance, order.home, BackgroundJob(order.id, code, log))
+        notes = await _gone_home(instance, order.write_back, BackgroundJob(order.id, code, log))
         if notes:
             gap = b"\n" if log and not log.endswith(b"\n") else b""
             told = JobSnapshot("", code, log + gap + "\n".join(notes).encode(errors="replace"))
@@ -296,7 +296,7 @@ class LocalSandbox(EphemeralSandbox):
             await asyncio.wait([following.task], timeout=PATIENCE)
         return await self.job(reservation, id)
 
-    async def forget(self, reservation: str, id: str) -> None:
+    async def delete_job(self, reservation: str, id: str) -> None:
         if (reservation, id) not in self._following:
             await asyncio.to_thread(self._ledger.drop, reservation, id)
 

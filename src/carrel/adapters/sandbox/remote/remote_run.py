@@ -78,7 +78,7 @@ class RemoteResult(Struct):
     milliseconds: int
     changed: Mapping[Path, ChangedFile]
     deleted: frozenset[Path]
-    unkept: str | None
+    discard_reason: str | None
     notes: tuple[str, ...]
     links: Mapping[Path, bytes]
     offsets: Mapping[Path, int]
@@ -136,7 +136,7 @@ async def run_remotely(
 
 def check_order(order: CommandSpec) -> None:
     """Raises Refused for a reservation, and where a command is longer than can be passed on."""
-    if order.reservation is not None:
+    if order.instance_key is not None:
         raise SandboxUnavailable("this provider keeps no instance between commands")
     size = len(order.command.encode())
     around = sum(len(name.encode()) + len(value.encode()) for name, value in order.env.items())
@@ -157,7 +157,7 @@ def result_of(told: RemoteReport, file: IO[bytes]) -> RemoteResult:
         milliseconds=told.end.milliseconds,
         changed={path: ChangedFile(seen.form, seen.size) for path, seen in changed.items()},
         deleted=told.left.deleted,
-        unkept=told.left.unkept,
+        discard_reason=told.left.unkept,
         notes=told.left.notes,
         links={path: seen.target for path, seen in changed.items() if seen.target is not None},
         offsets=told.offsets,
@@ -168,9 +168,9 @@ def result_of(told: RemoteReport, file: IO[bytes]) -> RemoteResult:
 async def _told(machine: RemoteMachine, order: CommandSpec, spool: IO[bytes]) -> RemoteReport:
     out, err = BoundedOutput(order.bounds.output_bytes), BoundedOutput(order.bounds.output_bytes)
     began = asyncio.get_running_loop().time()
-    patience = order.bounds.seconds + GRACE
+    read_timeouts = order.bounds.seconds + GRACE
     try:
-        async with asyncio.timeout(patience):
+        async with asyncio.timeout(read_timeouts):
             code = await machine.execute(machine.place.script(RUN), out, err)
         seen, left, offsets = await _left(machine, order, spool)
     except (ProviderUnreachable, TimeoutError) as problem:
@@ -183,8 +183,8 @@ async def _told(machine: RemoteMachine, order: CommandSpec, spool: IO[bytes]) ->
     return RemoteReport(ended(end, order), out.marked, err.marked, left, offsets)
 
 
-def nothing(why: str) -> RemoteChanges:
-    return RemoteChanges(unkept=f"nothing of what the command changed was kept: {why}")
+def nothing(reason: str) -> RemoteChanges:
+    return RemoteChanges(unkept=f"nothing of what the command changed was kept: {reason}")
 
 
 def ended(end: CommandEnd, order: CommandSpec) -> CommandEnd:

@@ -38,13 +38,13 @@ class AuditPage(ResponseModel, frozen=True):
     next: str | None
 
 
-def entry_of(deed: Deed) -> AuditEntry:
+def entry_of(entry: Deed) -> AuditEntry:
     return AuditEntry(
-        id=str(deed.id),
-        at=rfc3339(deed.at),
-        by=deed.by,
-        why=deed.why,
-        subjects=list(deed.subjects),
+        id=str(entry.id),
+        at=rfc3339(entry.at),
+        by=entry.author,
+        why=entry.reason,
+        subjects=list(entry.subjects),
     )
 
 
@@ -53,14 +53,16 @@ def entry_of(deed: Deed) -> AuditEntry:
     "/v1/audit",
     permission=Permission.TENANT_ADMIN,
     query=AuditQuery,
-    answers={200: AuditPage},
+    responses={200: AuditPage},
     tag="Audit",
 )
 async def listing(call: Request[None, AuditQuery]) -> Response:
     """Who did what to the tenant's records, newest first."""
     before = int(call.query.cursor or 0)
     found = await audit.listing(call.ports, call.actor, before=before, limit=call.query.limit)
-    return Response.json(AuditPage(items=[entry_of(deed) for deed in found.items], next=found.next))
+    return Response.json(
+        AuditPage(items=[entry_of(entry) for entry in found.items], next=found.next)
+    )
 
 
 ENDPOINTS: Final = (listing,)

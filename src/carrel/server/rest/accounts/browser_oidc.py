@@ -61,7 +61,7 @@ def endpoints(site: SiteSettings, flow: CodeFlow | None) -> tuple[Endpoint, ...]
 
 
 def _ways(flow: CodeFlow | None) -> Endpoint:
-    @endpoint("GET", "/v1/session/ways", public=True, answers={200: SignInMethods}, tag=_TAG)
+    @endpoint("GET", "/v1/session/ways", public=True, responses={200: SignInMethods}, tag=_TAG)
     async def ways(call: Request) -> Response:
         """How people can sign in here."""
         provider = None if flow is None else Provider(name=flow.name, start=START)
@@ -77,8 +77,8 @@ def _starting(site: SiteSettings, flow: CodeFlow | None) -> Endpoint:
         id="browser_oidc_start",
         public=True,
         query=StartQuery,
-        answers={302: None},
-        gives=("Location", "Set-Cookie"),
+        responses={302: None},
+        response_headers=("Location", "Set-Cookie"),
         tag=_TAG,
     )
     async def start(call: Request[None, StartQuery]) -> Response:
@@ -108,9 +108,9 @@ def _returning(site: SiteSettings, flow: CodeFlow | None) -> Endpoint:
         id="browser_oidc_back",
         public=True,
         query=CallbackQuery,
-        loose_query=True,
-        answers={303: None},
-        gives=("Location", "Set-Cookie"),
+        allow_unknown_query=True,
+        responses={303: None},
+        response_headers=("Location", "Set-Cookie"),
         tag=_TAG,
     )
     async def back(call: Request[None, CallbackQuery]) -> Response:
@@ -148,8 +148,8 @@ def _why(problem: Exception) -> str:
     return next(word for kind, word in _WHY.items() if isinstance(problem, kind))
 
 
-def _failed(why: str, cookies: list[str]) -> Response:
-    return _sent(303 if cookies else 302, f"/sign-in?error={why}", cookies)
+def _failed(reason: str, cookies: list[str]) -> Response:
+    return _sent(303 if cookies else 302, f"/sign-in?error={reason}", cookies)
 
 
 def _sent(status: int, where: str, cookies: list[str]) -> Response:

@@ -50,7 +50,7 @@ async def shown(ports: Ports, actor: Actor) -> Session:
     )
 
 
-@endpoint("GET", "/v1/session", answers={200: Session}, tag=_TAG)
+@endpoint("GET", "/v1/session", responses={200: Session}, tag=_TAG)
 async def get(call: Request) -> Response:
     """Who is asking, and what they may do: by a session's cookie or by any other credential."""
     return Response.json(await shown(call.ports, call.actor), headers=_FRESH)
@@ -66,9 +66,9 @@ def _creating(site: SiteSettings) -> Endpoint:
         "/v1/session",
         public=True,
         body=NewSession,
-        answers={200: Session},
-        refuses=(Unauthenticated, Forbidden, Busy),
-        gives=("Set-Cookie",),
+        responses={200: Session},
+        refusals=(Unauthenticated, Forbidden, Busy),
+        response_headers=("Set-Cookie",),
         tag=_TAG,
         max_body=4096,
     )
@@ -102,9 +102,9 @@ def _ending(site: SiteSettings) -> Endpoint:
     @endpoint(
         "DELETE",
         "/v1/session",
-        answers={204: None},
-        refuses=(ValidationError, Busy),
-        gives=("Set-Cookie",),
+        responses={204: None},
+        refusals=(ValidationError, Busy),
+        response_headers=("Set-Cookie",),
         tag=_TAG,
     )
     async def delete(call: Request) -> Response:

@@ -70,7 +70,7 @@ def key_of(record: Record, used: TimestampMs | None) -> Key:
         workspace=body["workspace"],
         scopes=None if scopes is None else [Permission(scope) for scope in scopes],
         prefix=body["prefix"],
-        created_at=rfc3339(record.created),
+        created_at=rfc3339(record.created_at),
         expires_at=rfc3339(body["expires"]) if body["expires"] else None,
         last_used_at=None if used is None else rfc3339(used),
     )
@@ -97,7 +97,7 @@ def _holding(new: NewKey) -> KeySpec:
     "/v1/keys",
     permission=Permission.TENANT_READ,
     query=PageQuery,
-    answers={200: Keys},
+    responses={200: Keys},
     tag=_TAG,
 )
 async def listing(call: Request[None, PageQuery]) -> Response:
@@ -114,8 +114,8 @@ async def listing(call: Request[None, PageQuery]) -> Response:
     "/v1/keys",
     permission=Permission.TENANT_READ,
     body=NewKey,
-    answers={201: CreatedKey},
-    refuses=(Forbidden, NotFound, Conflict, Busy),
+    responses={201: CreatedKey},
+    refusals=(Forbidden, NotFound, Conflict, Busy),
     tag=_TAG,
     idempotent=True,
 )
@@ -134,8 +134,8 @@ async def create(call: Request[NewKey]) -> Response:
     "GET",
     "/v1/keys/{id}",
     permission=Permission.TENANT_READ,
-    answers={200: Key},
-    refuses=(NotFound,),
+    responses={200: Key},
+    refusals=(NotFound,),
     tag=_TAG,
 )
 async def get(call: Request) -> Response:
@@ -153,8 +153,8 @@ async def _revoked(call: Request, versions: tuple[int, ...]) -> Response:
     "DELETE",
     "/v1/keys/{id}",
     permission=Permission.TENANT_READ,
-    answers={204: None},
-    refuses=(NotFound, Busy),
+    responses={204: None},
+    refusals=(NotFound, Busy),
     tag=_TAG,
     idempotent=True,
     rebuild=_revoked,

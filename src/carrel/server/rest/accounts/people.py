@@ -68,8 +68,8 @@ def person_of(record: Record) -> Person:
         title=body["title"],
         timezone=body["timezone"],
         pronouns=body["pronouns"],
-        created_at=rfc3339(record.created),
-        updated_at=rfc3339(record.changed),
+        created_at=rfc3339(record.created_at),
+        updated_at=rfc3339(record.updated_at),
     )
 
 
@@ -78,7 +78,7 @@ def person_of(record: Record) -> Person:
     "/v1/people",
     permission=Permission.TENANT_READ,
     query=PageQuery,
-    answers={200: People},
+    responses={200: People},
     tag=_TAG,
 )
 async def listing(call: Request[None, PageQuery]) -> Response:
@@ -99,8 +99,8 @@ async def _created(call: Request[NewPerson], versions: tuple[int, ...]) -> Respo
     "/v1/people",
     permission=Permission.TENANT_ADMIN,
     body=NewPerson,
-    answers={201: Person},
-    refuses=(Forbidden, NotFound, Conflict, Busy),
+    responses={201: Person},
+    refusals=(Forbidden, NotFound, Conflict, Busy),
     tag=_TAG,
     idempotent=True,
     rebuild=_created,
@@ -116,8 +116,8 @@ async def create(call: Request[NewPerson]) -> Response:
     "GET",
     "/v1/people/{id}",
     permission=Permission.TENANT_READ,
-    answers={200: Person},
-    refuses=(NotFound,),
+    responses={200: Person},
+    refusals=(NotFound,),
     tag=_TAG,
 )
 async def get(call: Request) -> Response:
@@ -134,8 +134,8 @@ async def _patched(call: Request[PersonPatch], versions: tuple[int, ...]) -> Res
     "/v1/people/{id}",
     permission=Permission.TENANT_ADMIN,
     body=PersonPatch,
-    answers={200: Person},
-    refuses=(Forbidden, NotFound, Conflict, WorkspaceTooLarge, Busy),
+    responses={200: Person},
+    refusals=(Forbidden, NotFound, Conflict, WorkspaceTooLarge, Busy),
     tag=_TAG,
     idempotent=True,
     rebuild=_patched,
@@ -155,8 +155,8 @@ async def _deleted(call: Request, versions: tuple[int, ...]) -> Response:
     "DELETE",
     "/v1/people/{id}",
     permission=Permission.TENANT_ADMIN,
-    answers={204: None},
-    refuses=(Forbidden, NotFound, Conflict, WorkspaceTooLarge, Busy),
+    responses={204: None},
+    refusals=(Forbidden, NotFound, Conflict, WorkspaceTooLarge, Busy),
     tag=_TAG,
     idempotent=True,
     rebuild=_deleted,

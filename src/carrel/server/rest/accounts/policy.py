@@ -39,7 +39,7 @@ class Preview(ResponseModel, frozen=True):
 
 
 @endpoint(
-    "GET", "/v1/policy", permission=Permission.TENANT_READ, answers={200: PolicyModel}, tag=_TAG
+    "GET", "/v1/policy", permission=Permission.TENANT_READ, responses={200: PolicyModel}, tag=_TAG
 )
 async def get(call: Request) -> Response:
     """The limits, redaction and retention that the tenant has decided on."""
@@ -51,8 +51,8 @@ async def get(call: Request) -> Response:
     "/v1/policy",
     permission=Permission.TENANT_ADMIN,
     body=PolicyModel,
-    answers={200: PolicyModel},
-    refuses=(ValidationError, Busy),
+    responses={200: PolicyModel},
+    refusals=(ValidationError, Busy),
     headers=(REASON,),
     tag=_TAG,
     idempotent=True,
@@ -74,8 +74,8 @@ async def put(call: Request[PolicyModel]) -> Response:
     "/v1/policy/preview",
     permission=Permission.TENANT_ADMIN,
     body=PolicyModel,
-    answers={200: Preview},
-    refuses=(ValidationError,),
+    responses={200: Preview},
+    refusals=(ValidationError,),
     tag=_TAG,
 )
 async def preview(call: Request[PolicyModel]) -> Response:

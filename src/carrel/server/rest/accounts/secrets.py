@@ -38,7 +38,7 @@ class Secrets(ResponseModel, frozen=True):
 
 def secret_of(record: Record) -> Secret:
     return Secret(
-        id=record.id, created_at=rfc3339(record.created), updated_at=rfc3339(record.changed)
+        id=record.id, created_at=rfc3339(record.created_at), updated_at=rfc3339(record.updated_at)
     )
 
 
@@ -47,7 +47,7 @@ def secret_of(record: Record) -> Secret:
     "/v1/secrets",
     permission=Permission.TENANT_ADMIN,
     query=PageQuery,
-    answers={200: Secrets},
+    responses={200: Secrets},
     tag=_TAG,
 )
 async def listing(call: Request[None, PageQuery]) -> Response:
@@ -61,8 +61,8 @@ async def listing(call: Request[None, PageQuery]) -> Response:
     "GET",
     "/v1/secrets/{id}",
     permission=Permission.TENANT_ADMIN,
-    answers={200: Secret},
-    refuses=(NotFound,),
+    responses={200: Secret},
+    refusals=(NotFound,),
     tag=_TAG,
 )
 async def get(call: Request) -> Response:
@@ -80,8 +80,8 @@ async def _kept(call: Request[SecretBody], versions: tuple[int, ...]) -> Respons
     permission=Permission.TENANT_ADMIN,
     body=SecretBody,
     params={"id": Id},
-    answers={200: Secret},
-    refuses=(ValidationError, Busy),
+    responses={200: Secret},
+    refusals=(ValidationError, Busy),
     tag=_TAG,
     idempotent=True,
     rebuild=_kept,
@@ -102,8 +102,8 @@ async def _deleted(call: Request, versions: tuple[int, ...]) -> Response:
     "DELETE",
     "/v1/secrets/{id}",
     permission=Permission.TENANT_ADMIN,
-    answers={204: None},
-    refuses=(NotFound, Busy),
+    responses={204: None},
+    refusals=(NotFound, Busy),
     tag=_TAG,
     idempotent=True,
     rebuild=_deleted,

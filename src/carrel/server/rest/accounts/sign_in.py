@@ -29,8 +29,8 @@ class SignedIn(ResponseModel, frozen=True):
     "/v1/sign-in",
     public=True,
     body=SignIn,
-    answers={200: SignedIn},
-    refuses=(Unauthenticated, Busy),
+    responses={200: SignedIn},
+    refusals=(Unauthenticated, Busy),
     tag="Signing in",
     max_body=4096,
 )

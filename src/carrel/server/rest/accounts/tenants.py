@@ -53,8 +53,8 @@ def tenant_of(record: Record) -> Tenant:
         id=record.id,
         slug=record.body["slug"],
         name=record.body["name"],
-        created_at=rfc3339(record.created),
-        updated_at=rfc3339(record.changed),
+        created_at=rfc3339(record.created_at),
+        updated_at=rfc3339(record.updated_at),
     )
 
 
@@ -63,8 +63,8 @@ def tenant_of(record: Record) -> Tenant:
     "/v1/tenants",
     platform=True,
     body=NewTenant,
-    answers={201: CreatedTenant},
-    refuses=(Conflict, Busy),
+    responses={201: CreatedTenant},
+    refusals=(Conflict, Busy),
     tag=_TAG,
     idempotent=True,
 )
@@ -85,7 +85,7 @@ async def create(call: Request[NewTenant]) -> Response:
 
 
 @endpoint(
-    "GET", "/v1/tenants/me", permission=Permission.TENANT_READ, answers={200: Tenant}, tag=_TAG
+    "GET", "/v1/tenants/me", permission=Permission.TENANT_READ, responses={200: Tenant}, tag=_TAG
 )
 async def get(call: Request) -> Response:
     """The tenant that the credential belongs to."""
@@ -101,8 +101,8 @@ async def _patched(call: Request[TenantPatch], versions: tuple[int, ...]) -> Res
     "/v1/tenants/me",
     permission=Permission.TENANT_ADMIN,
     body=TenantPatch,
-    answers={200: Tenant},
-    refuses=(WorkspaceTooLarge, Busy),
+    responses={200: Tenant},
+    refusals=(WorkspaceTooLarge, Busy),
     tag=_TAG,
     idempotent=True,
     rebuild=_patched,

@@ -71,8 +71,8 @@ def agent_of(record: Record) -> Agent:
         is_shared=known["isShared"],
         owner_id=known["ownerId"],
         config=known["config"],
-        created_at=rfc3339(record.created),
-        updated_at=rfc3339(record.changed),
+        created_at=rfc3339(record.created_at),
+        updated_at=rfc3339(record.updated_at),
     )
 
 
@@ -81,7 +81,7 @@ def agent_of(record: Record) -> Agent:
     "/v1/agents",
     permission=Permission.TENANT_READ,
     query=PageQuery,
-    answers={200: Agents},
+    responses={200: Agents},
     tag=_TAG,
 )
 async def listing(call: Request[None, PageQuery]) -> Response:
@@ -100,8 +100,8 @@ async def _created(call: Request[NewAgent], versions: tuple[int, ...]) -> Respon
     "/v1/agents",
     permission=Permission.TENANT_ADMIN,
     body=NewAgent,
-    answers={201: Agent},
-    refuses=(NotFound, Conflict, WorkspaceTooLarge, Busy),
+    responses={201: Agent},
+    refusals=(NotFound, Conflict, WorkspaceTooLarge, Busy),
     tag=_TAG,
     idempotent=True,
     rebuild=_created,
@@ -127,8 +127,8 @@ async def create(call: Request[NewAgent]) -> Response:
     "GET",
     "/v1/agents/{id}",
     permission=Permission.TENANT_READ,
-    answers={200: Agent},
-    refuses=(NotFound,),
+    responses={200: Agent},
+    refusals=(NotFound,),
     tag=_TAG,
 )
 async def get(call: Request) -> Response:
@@ -146,8 +146,8 @@ async def _patched(call: Request[AgentPatch], versions: tuple[int, ...]) -> Resp
     "/v1/agents/{id}",
     permission=Permission.TENANT_ADMIN,
     body=AgentPatch,
-    answers={200: Agent},
-    refuses=(ValidationError, NotFound, Conflict, WorkspaceTooLarge, Busy),
+    responses={200: Agent},
+    refusals=(ValidationError, NotFound, Conflict, WorkspaceTooLarge, Busy),
     tag=_TAG,
     idempotent=True,
     rebuild=_patched,
@@ -177,8 +177,8 @@ async def _deleted(call: Request, versions: tuple[int, ...]) -> Response:
     "DELETE",
     "/v1/agents/{id}",
     permission=Permission.TENANT_ADMIN,
-    answers={204: None},
-    refuses=(NotFound, Busy),
+    responses={204: None},
+    refusals=(NotFound, Busy),
     tag=_TAG,
     idempotent=True,
     rebuild=_deleted,

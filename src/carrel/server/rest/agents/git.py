@@ -48,11 +48,11 @@ class UploadPackQuery(RequestModel, frozen=True):
     id="git_refs",
     permission=Permission.WORKSPACE_READ,
     query=UploadPackQuery,
-    loose_query=True,
-    answers={200: f"application/x-{_SERVICE}-advertisement"},
-    refuses=(Forbidden, NotFound, CapabilityNotProvided),
+    allow_unknown_query=True,
+    responses={200: f"application/x-{_SERVICE}-advertisement"},
+    refusals=(Forbidden, NotFound, CapabilityNotProvided),
     tag=_TAG,
-    manner=MANNER,
+    error_dialect=MANNER,
 )
 async def refs(call: Request[None, UploadPackQuery]) -> Response:
     """What an agent's repository has, as `git clone` asks for it.
@@ -74,12 +74,12 @@ async def refs(call: Request[None, UploadPackQuery]) -> Response:
     id="git_upload_pack",
     permission=Permission.WORKSPACE_READ,
     body=bytes,
-    loose_query=True,
-    answers={200: f"application/x-{_SERVICE}-result"},
-    refuses=(NotFound, CapabilityNotProvided),
+    allow_unknown_query=True,
+    responses={200: f"application/x-{_SERVICE}-result"},
+    refusals=(NotFound, CapabilityNotProvided),
     headers=(RequestHeader("Content-Encoding", "How the body is packed.", ("gzip", "identity")),),
     tag=_TAG,
-    manner=MANNER,
+    error_dialect=MANNER,
     max_body=_MAX_BODY,
 )
 async def upload_pack(call: Request[bytes]) -> Response:
@@ -97,10 +97,10 @@ async def upload_pack(call: Request[bytes]) -> Response:
     "/git/{repository}/git-receive-pack",
     id="git_receive_pack",
     permission=Permission.WORKSPACE_READ,
-    loose_query=True,
-    answers={},
+    allow_unknown_query=True,
+    responses={},
     tag=_TAG,
-    manner=MANNER,
+    error_dialect=MANNER,
 )
 async def receive_pack(call: Request) -> Response:
     """Nothing is pushed here: the repository follows from the files, and not the other way."""

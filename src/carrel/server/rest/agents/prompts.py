@@ -93,10 +93,10 @@ def _block(found: prompts.BlockTokens) -> PromptBlock:
     "/v1/agents/{id}/prompt",
     query=PromptQuery,
     permission=Permission.WORKSPACE_READ,
-    answers={200: PromptModel, 304: None},
-    refuses=(NotFound, Conflict),
+    responses={200: PromptModel, 304: None},
+    refusals=(NotFound, Conflict),
     headers=(IF_NONE_MATCH,),
-    gives=("ETag",),
+    response_headers=("ETag",),
     id="agents_prompt",
     tag=_TAG,
 )
@@ -109,7 +109,7 @@ async def of_agent(call: Request[None, PromptQuery]) -> Response:
     mode = mode_of(call.query.scope)
     asked = await prompts.load_prompt_request(call.ports, call.actor, call.params["id"], mode)
     key = (call.actor.tenant, "prompt", asked.key)
-    return _answer(call, await RESPONSE_CACHE.made(key, lambda: _agents(call, asked)))
+    return _answer(call, await RESPONSE_CACHE.get_or_create(key, lambda: _agents(call, asked)))
 
 
 async def _agents(call: Asked, asked: prompts.PromptRequest) -> object:
@@ -120,11 +120,11 @@ async def _agents(call: Asked, asked: prompts.PromptRequest) -> object:
     "GET",
     "/v1/runs/{id}/prompt",
     permission=Permission.WORKSPACE_READ,
-    loose_query=True,
-    answers={200: PromptModel, 304: None},
-    refuses=(NotFound, Conflict),
+    allow_unknown_query=True,
+    responses={200: PromptModel, 304: None},
+    refusals=(NotFound, Conflict),
     headers=(IF_NONE_MATCH,),
-    gives=("ETag",),
+    response_headers=("ETag",),
     id="runs_prompt",
     tag=_TAG,
 )
@@ -140,7 +140,7 @@ async def of_run(call: Request) -> Response:
     async def make() -> object:
         return _told(await prompts.of_run(call.ports, run))
 
-    return _answer(call, await RESPONSE_CACHE.made(key, make))
+    return _answer(call, await RESPONSE_CACHE.get_or_create(key, make))
 
 
 class PromptFlaw(ResponseModel, frozen=True):
@@ -159,8 +159,8 @@ class PromptFlaws(ResponseModel, frozen=True):
     "GET",
     "/v1/agents/{id}/prompt/lint",
     permission=Permission.WORKSPACE_READ,
-    answers={200: PromptFlaws},
-    refuses=(NotFound,),
+    responses={200: PromptFlaws},
+    refusals=(NotFound,),
     id="agents_prompt_lint",
     tag=_TAG,
 )

@@ -119,7 +119,7 @@ def _facts(session: Session) -> dict[str, Any]:
         "source_plugin": session.plugin,
         "started_at": rfc3339(session.started),
         "ended_at": None if session.ended is None else rfc3339(session.ended),
-        "last_at": rfc3339(session.last),
+        "last_at": rfc3339(session.last_entry_at),
         "entry_count": session.entries,
     }
 
@@ -134,7 +134,7 @@ def _listed(session: Session, matches: list[Match] | UnsetType = UNSET) -> Sessi
 
 def entry(said: TranscriptEntry) -> Entry:
     return Entry(
-        number=said.number,
+        number=said.sequence,
         timestamp=rfc3339(said.at),
         role=said.role,
         content=said.content,
@@ -148,7 +148,7 @@ def _match(hit: TranscriptHit) -> Match:
     said = hit.utterance
     preview, cut = shown(said.content, _PREVIEW)
     return Match(
-        number=said.number,
+        number=said.sequence,
         timestamp=rfc3339(said.at),
         role=said.role,
         preview=preview,
@@ -161,8 +161,8 @@ def _match(hit: TranscriptHit) -> Match:
     _ROOT,
     permission=Permission.WORKSPACE_READ,
     query=SessionsQuery,
-    answers={200: SessionPage},
-    refuses=(ValidationError, NotFound),
+    responses={200: SessionPage},
+    refusals=(ValidationError, NotFound),
     id="sessions_list",
     tag=_TAG,
 )
@@ -198,9 +198,9 @@ async def _found(call: Request[None, SessionsQuery], agent: str, words: str) -> 
     _ROOT,
     permission=Permission.WORKSPACE_WRITE,
     body=NewSession,
-    answers={200: SessionRow, 201: SessionRow},
-    refuses=(ValidationError, NotFound, Conflict),
-    gives=("Location",),
+    responses={200: SessionRow, 201: SessionRow},
+    refusals=(ValidationError, NotFound, Conflict),
+    response_headers=("Location",),
     idempotent=True,
     id="sessions_start",
     tag=_TAG,
@@ -229,8 +229,8 @@ async def start(call: Request[NewSession]) -> Response:
     _ROOT + "/{sid}",
     permission=Permission.WORKSPACE_READ,
     query=PageQuery,
-    answers={200: SessionModel},
-    refuses=(ValidationError, NotFound),
+    responses={200: SessionModel},
+    refusals=(ValidationError, NotFound),
     id="sessions_get",
     tag=_TAG,
 )
@@ -248,11 +248,11 @@ async def get(call: Request[None, PageQuery]) -> Response:
         after=_after(query.cursor),
         limit=query.limit,
     )
-    more = said and said[-1].number < session.entries
+    more = said and said[-1].sequence < session.entries
     page = SessionModel(
         **_facts(session),
         entries=[entry(one) for one in said],
-        next=str(said[-1].number) if more else None,
+        next=str(said[-1].sequence) if more else None,
     )
     return Response.json(page)
 
@@ -280,8 +280,8 @@ async def _appended(call: Request[NewEntry], versions: tuple[int, ...]) -> Respo
     _ROOT + "/{sid}/entries",
     permission=Permission.WORKSPACE_WRITE,
     body=NewEntry,
-    answers={201: Entry},
-    refuses=(ValidationError, NotFound, Conflict, PayloadTooLarge),
+    responses={201: Entry},
+    refusals=(ValidationError, NotFound, Conflict, PayloadTooLarge),
     max_body=_MAX_BODY,
     idempotent=True,
     rebuild=_appended,
@@ -303,8 +303,8 @@ async def append(call: Request[NewEntry]) -> Response:
     "POST",
     _ROOT + "/{sid}/close",
     permission=Permission.WORKSPACE_WRITE,
-    answers={200: SessionRow},
-    refuses=(NotFound,),
+    responses={200: SessionRow},
+    refusals=(NotFound,),
     idempotent=True,
     id="sessions_close",
     tag=_TAG,
@@ -320,8 +320,8 @@ async def close(call: Request) -> Response:
     "GET",
     _ROOT + "/{sid}.jsonl",
     permission=Permission.WORKSPACE_READ,
-    answers={200: MEDIA_TYPE},
-    refuses=(NotFound,),
+    responses={200: MEDIA_TYPE},
+    refusals=(NotFound,),
     id="sessions_jsonl",
     tag=_TAG,
 )

@@ -61,8 +61,8 @@ def _template(record: Record, agents: int) -> Template:
         slug=record.body["slug"],
         name=record.body["name"],
         agent_count=agents,
-        created_at=rfc3339(record.created),
-        updated_at=rfc3339(record.changed),
+        created_at=rfc3339(record.created_at),
+        updated_at=rfc3339(record.updated_at),
     )
 
 
@@ -71,7 +71,7 @@ def _template(record: Record, agents: int) -> Template:
     "/v1/templates",
     permission=Permission.TENANT_READ,
     query=PageQuery,
-    answers={200: Templates},
+    responses={200: Templates},
     tag=_TAG,
 )
 async def listing(call: Request[None, PageQuery]) -> Response:
@@ -92,8 +92,8 @@ async def _created(call: Request[NewTemplate], versions: tuple[int, ...]) -> Res
     "/v1/templates",
     permission=Permission.TENANT_ADMIN,
     body=NewTemplate,
-    answers={201: Template},
-    refuses=(NotFound, Conflict, Busy),
+    responses={201: Template},
+    refusals=(NotFound, Conflict, Busy),
     tag=_TAG,
     idempotent=True,
     rebuild=_created,
@@ -109,8 +109,8 @@ async def create(call: Request[NewTemplate]) -> Response:
     "GET",
     "/v1/templates/{id}",
     permission=Permission.TENANT_READ,
-    answers={200: Template},
-    refuses=(NotFound,),
+    responses={200: Template},
+    refusals=(NotFound,),
     tag=_TAG,
 )
 async def get(call: Request) -> Response:
@@ -129,8 +129,8 @@ async def _patched(call: Request[TemplatePatch], versions: tuple[int, ...]) -> R
     "/v1/templates/{id}",
     permission=Permission.TENANT_ADMIN,
     body=TemplatePatch,
-    answers={200: Template},
-    refuses=(NotFound, Conflict, Busy),
+    responses={200: Template},
+    refusals=(NotFound, Conflict, Busy),
     tag=_TAG,
     idempotent=True,
     rebuild=_patched,
@@ -150,8 +150,8 @@ async def _deleted(call: Request, versions: tuple[int, ...]) -> Response:
     "DELETE",
     "/v1/templates/{id}",
     permission=Permission.TENANT_ADMIN,
-    answers={204: None},
-    refuses=(NotFound, Conflict, Busy),
+    responses={204: None},
+    refusals=(NotFound, Conflict, Busy),
     tag=_TAG,
     idempotent=True,
     rebuild=_deleted,

@@ -78,16 +78,16 @@ class ToolApprovalPending(ResponseModel, frozen=True):
     "/v1/agents/{id}/tools",
     query=ToolsQuery,
     permission=Permission.WORKSPACE_READ,
-    answers={200: Tools},
-    refuses=(NotFound,),
+    responses={200: Tools},
+    refusals=(NotFound,),
     tag=_TAG,
 )
 async def tools_list(call: Request[Any, ToolsQuery]) -> Response:
     """List the tools that an agent has, in the words of whoever offers them to a model."""
-    sitting = await open_tool_context(call.ports, call.actor, call.params["id"])
+    context = await open_tool_context(call.ports, call.actor, call.params["id"])
     dialect = call.query.dialect
     told = [
-        dict(described(tool, dialect, schema)) for tool, schema in await tools_with_schemas(sitting)
+        dict(described(tool, dialect, schema)) for tool, schema in await tools_with_schemas(context)
     ]
     return Response.json(Tools(items=told))
 
@@ -97,8 +97,8 @@ async def tools_list(call: Request[Any, ToolsQuery]) -> Response:
     "/v1/agents/{id}/tools/{name}",
     body=ToolCall,
     permission=Permission.WORKSPACE_READ,
-    answers={200: ToolReply, 202: ToolApprovalPending},
-    refuses=(ValidationError, NotFound, Forbidden, Conflict, IdempotencyInFlight, Busy),
+    responses={200: ToolReply, 202: ToolApprovalPending},
+    refusals=(ValidationError, NotFound, Forbidden, Conflict, IdempotencyInFlight, Busy),
     tag=_TAG,
 )
 async def tools_call(call: Request[ToolCall]) -> Response:
@@ -108,7 +108,7 @@ async def tools_call(call: Request[ToolCall]) -> Response:
     a result, or send the same call with the same `callId` again.
     """
     asked = call.body
-    sitting = await open_tool_context(
+    context = await open_tool_context(
         call.ports,
         call.actor,
         call.params["id"],
@@ -116,7 +116,7 @@ async def tools_call(call: Request[ToolCall]) -> Response:
         session=asked.session_id,
         run=asked.run_id,
     )
-    reply = await call_tool(sitting, call.params["name"], asked.arguments, asked.call_id)
+    reply = await call_tool(context, call.params["name"], asked.arguments, asked.call_id)
     if reply.approval is not None:
         return Response.json(ToolApprovalPending(approval=approval_shown(reply.approval)), 202)
     structured = msgspec.UNSET if reply.structured is None else reply.structured

@@ -118,9 +118,9 @@ async def _next(batches: Batches, ends: float) -> tuple[Event, ...]:
     "/v1/host/workspace/events",
     query=FollowQuery,
     permission=Permission.EVENTS_READ,
-    loose_query=True,
-    answers={200: EVENT_STREAM},
-    refuses=(ValidationError,),
+    allow_unknown_query=True,
+    responses={200: EVENT_STREAM},
+    refusals=(ValidationError,),
     headers=(LAST_EVENT_ID,),
     id="workspace_events",
     tag=_TAG,
@@ -137,15 +137,15 @@ async def of_workspace(call: Request[None, FollowQuery]) -> Response:
     "/v1/events",
     query=TenantQuery,
     permission=Permission.EVENTS_READ,
-    answers={200: EVENT_STREAM},
-    refuses=(ValidationError, Forbidden),
+    responses={200: EVENT_STREAM},
+    refusals=(ValidationError, Forbidden),
     headers=(LAST_EVENT_ID,),
     id="tenant_events",
     tag=_TAG,
 )
 async def of_tenant(call: Request[None, TenantQuery]) -> Response:
     """Follow everything that happens in the tenant."""
-    if call.actor.bound:
+    if call.actor.is_confined:
         raise Forbidden("this credential is confined to one workspace")
     types = frozenset(filter(None, (name.strip() for name in call.query.types.split(","))))
     if unknown := sorted(types - set(TYPES)):

@@ -82,8 +82,8 @@ def shown(record: Record, secret: str | None = None) -> Webhook:
         url=record.body["url"],
         events=record.body["events"],
         active=record.body["active"],
-        created_at=rfc3339(record.created),
-        updated_at=rfc3339(record.changed),
+        created_at=rfc3339(record.created_at),
+        updated_at=rfc3339(record.updated_at),
         secret=msgspec.UNSET if secret is None else secret,
     )
 
@@ -116,8 +116,8 @@ def _tried(attempt: DeliveryAttempt) -> AttemptModel:
     "/v1/webhooks",
     body=NewWebhook,
     permission=Permission.TENANT_ADMIN,
-    answers={201: Webhook},
-    refuses=(ValidationError, Forbidden, Busy),
+    responses={201: Webhook},
+    refusals=(ValidationError, Forbidden, Busy),
     idempotent=True,
     tag=_TAG,
 )
@@ -135,8 +135,8 @@ async def create(call: Request[NewWebhook]) -> Response:
     "/v1/webhooks",
     query=PageQuery,
     permission=Permission.TENANT_ADMIN,
-    answers={200: Webhooks},
-    refuses=(ValidationError, Forbidden),
+    responses={200: Webhooks},
+    refusals=(ValidationError, Forbidden),
     tag=_TAG,
 )
 async def listing(call: Request[None, PageQuery]) -> Response:
@@ -150,8 +150,8 @@ async def listing(call: Request[None, PageQuery]) -> Response:
     "GET",
     "/v1/webhooks/{id}",
     permission=Permission.TENANT_ADMIN,
-    answers={200: Webhook},
-    refuses=(NotFound, Forbidden),
+    responses={200: Webhook},
+    refusals=(NotFound, Forbidden),
     tag=_TAG,
 )
 async def get(call: Request) -> Response:
@@ -168,8 +168,8 @@ async def _changed(call: Request[WebhookPatch], versions: tuple[int, ...]) -> Re
     "/v1/webhooks/{id}",
     body=WebhookPatch,
     permission=Permission.TENANT_ADMIN,
-    answers={200: Webhook},
-    refuses=(ValidationError, NotFound, Forbidden, Busy),
+    responses={200: Webhook},
+    refusals=(ValidationError, NotFound, Forbidden, Busy),
     idempotent=True,
     rebuild=_changed,
     tag=_TAG,
@@ -189,8 +189,8 @@ async def _deleted(call: Request, versions: tuple[int, ...]) -> Response:
     "DELETE",
     "/v1/webhooks/{id}",
     permission=Permission.TENANT_ADMIN,
-    answers={204: None},
-    refuses=(NotFound, Forbidden, Busy),
+    responses={204: None},
+    refusals=(NotFound, Forbidden, Busy),
     idempotent=True,
     rebuild=_deleted,
     tag=_TAG,
@@ -206,8 +206,8 @@ async def delete(call: Request) -> Response:
     "/v1/webhooks/{id}/deliveries",
     query=PageQuery,
     permission=Permission.TENANT_ADMIN,
-    answers={200: Deliveries},
-    refuses=(ValidationError, NotFound, Forbidden),
+    responses={200: Deliveries},
+    refusals=(ValidationError, NotFound, Forbidden),
     tag=_TAG,
 )
 async def deliveries(call: Request[None, PageQuery]) -> Response:
@@ -224,8 +224,8 @@ async def deliveries(call: Request[None, PageQuery]) -> Response:
     "POST",
     "/v1/webhooks/{id}/deliveries/{delivery}/replay",
     permission=Permission.TENANT_ADMIN,
-    answers={202: DeliveryModel},
-    refuses=(NotFound, Forbidden),
+    responses={202: DeliveryModel},
+    refusals=(NotFound, Forbidden),
     idempotent=True,
     tag=_TAG,
 )

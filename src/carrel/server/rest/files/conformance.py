@@ -41,8 +41,8 @@ class Operation(RequestModel, frozen=True):
     "/v1/host/sample/workspace/op",
     body=Operation,
     permission=Permission.WORKSPACE_WRITE,
-    answers={200: dict[str, Any], 204: None},
-    refuses=(ValidationError, NotFound, WorkspaceConflict, WorkspaceTooLarge, Busy),
+    responses={200: dict[str, Any], 204: None},
+    refusals=(ValidationError, NotFound, WorkspaceConflict, WorkspaceTooLarge, Busy),
     tag="Conformance",
 )
 async def operate(call: Request[Operation]) -> Response:

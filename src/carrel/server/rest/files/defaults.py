@@ -56,7 +56,7 @@ def shown(standing: Standing) -> DefaultsStatus:
     "GET",
     "/v1/defaults",
     permission=Permission.TENANT_READ,
-    answers={200: DefaultsStatus},
+    responses={200: DefaultsStatus},
     tag=_TAG,
 )
 async def get(call: Request) -> Response:
@@ -69,8 +69,8 @@ async def get(call: Request) -> Response:
     "/v1/defaults/update",
     permission=Permission.TENANT_ADMIN,
     body=DefaultsUpdate,
-    answers={200: DefaultsStatus},
-    refuses=(ValidationError, NotFound, Busy),
+    responses={200: DefaultsStatus},
+    refusals=(ValidationError, NotFound, Busy),
     tag=_TAG,
     idempotent=True,
 )

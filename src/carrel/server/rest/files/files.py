@@ -152,10 +152,10 @@ def write_options(call: Asked, type: str | None = None, *, accepted: bool = Fals
     return WriteOptions(
         condition=parse_condition(call.header(b"if-match"), call.header(b"if-none-match")),
         type=type,
-        why=reason_of(call),
+        reason=reason_of(call),
         run=call.header(b"carrel-run"),
-        receipt=call.receipt,
-        accepted=accepted,
+        idempotency_key=call.receipt,
+        accept_template_update=accepted,
     )
 
 
@@ -178,11 +178,11 @@ def _listing(place: FileCollection) -> Endpoint:
         place.root,
         query=WireListQuery if place.wire else ListQuery,
         permission=Permission.WORKSPACE_READ,
-        loose_query=place.wire,
-        answers={200: Files if place.wire else OverlayFileList, 304: None},
-        refuses=() if place.wire else (NotFound,),
+        allow_unknown_query=place.wire,
+        responses={200: Files if place.wire else OverlayFileList, 304: None},
+        refusals=() if place.wire else (NotFound,),
         headers=(IF_NONE_MATCH,),
-        gives=("ETag", "Carrel-Agent") if place.name == "agents" else ("ETag",),
+        response_headers=("ETag", "Carrel-Agent") if place.name == "agents" else ("ETag",),
         **place.facts("list"),
     )
     async def listing(call: Asked) -> Response:
@@ -201,10 +201,10 @@ def _listing(place: FileCollection) -> Endpoint:
             return listed
 
         try:
-            body = await RESPONSE_CACHE.made((stack[0].tenant, tag), make)
+            body = await RESPONSE_CACHE.get_or_create((stack[0].tenant, tag), make)
         except SupersededByWrite as newer:
             tag = newer.tag
-            body = RESPONSE_CACHE.told((stack[0].tenant, tag), newer.value)
+            body = RESPONSE_CACHE.encode_and_keep((stack[0].tenant, tag), newer.value)
         return _with_agent_header(file_answer(body, tag), stack)
 
     return listing
@@ -222,8 +222,8 @@ async def _build_listing(
 ) -> Files | OverlayFileList | SharedBody:
     if full and not (call.query.raw or call.query.prefix):
         alike = view.alike
-        if alike and (mould := await LISTING_TEMPLATES.of(call.ports, alike.files)):
-            return mould.filled(alike.variables)
+        if alike and (template := await LISTING_TEMPLATES.of(call.ports, alike.files)):
+            return template.fill(alike.variables)
     workspace = view.workspace
     found = workspace.files.values()
     if place.wire:
@@ -254,11 +254,11 @@ def _get(place: FileCollection) -> Endpoint:
         place.root + "/{path...}",
         query=WireFileQuery if place.wire else FileQuery,
         permission=Permission.WORKSPACE_READ,
-        loose_query=place.wire,
-        answers={200: WorkspaceFile if place.wire else OverlayFile, 304: None},
-        refuses=(ValidationError, NotFound, Conflict),
+        allow_unknown_query=place.wire,
+        responses={200: WorkspaceFile if place.wire else OverlayFile, 304: None},
+        refusals=(ValidationError, NotFound, Conflict),
         headers=(IF_NONE_MATCH,),
-        gives=("ETag",),
+        response_headers=("ETag",),
         **place.facts("get"),
     )
     async def get(call: Asked) -> Response:
@@ -272,10 +272,10 @@ def _get(place: FileCollection) -> Endpoint:
         raw = not place.wire and call.query.raw
         shape = (place.wire, raw, file.upstream is None, file.origin, file.file_class)
         key = (*_scope_key(file.source), path.text, file.etag, *shape)
-        body = RESPONSE_CACHE.find(key)
+        body = RESPONSE_CACHE.get(key)
         if body is None:
             content = await files.read_content(call.ports, file, raw=True)
-            body = RESPONSE_CACHE.keep(key, place.shown(file, content, raw=raw))
+            body = RESPONSE_CACHE.put(key, place.shown(file, content, raw=raw))
         return file_answer(body, file.etag)
 
     return get
@@ -304,8 +304,8 @@ def _put(place: FileCollection) -> Endpoint:
         place.root + "/{path...}",
         body=FileBody if place.wire else OverlayFileBody,
         permission=place.writing,
-        answers={200: WorkspaceFile if place.wire else OverlayFile},
-        refuses=(
+        responses={200: WorkspaceFile if place.wire else OverlayFile},
+        refusals=(
             ValidationError,
             Forbidden,
             NotFound,
@@ -315,8 +315,8 @@ def _put(place: FileCollection) -> Endpoint:
             Busy,
         ),
         headers=(IF_MATCH, IF_ABSENT, RUN, REASON),
-        gives=("ETag", "Carrel-Warning"),
-        loose_query=place.wire,
+        response_headers=("ETag", "Carrel-Warning"),
+        allow_unknown_query=place.wire,
         idempotent=True,
         rebuild=rebuild,
         max_body=LONGEST_BODY,
@@ -353,10 +353,10 @@ def _delete(place: FileCollection) -> Endpoint:
         "DELETE",
         place.root + "/{path...}",
         permission=place.writing,
-        answers={204: None},
-        refuses=(ValidationError, Forbidden, NotFound, WorkspaceConflict, Conflict, Busy),
+        responses={204: None},
+        refusals=(ValidationError, Forbidden, NotFound, WorkspaceConflict, Conflict, Busy),
         headers=(IF_MATCH, IF_ABSENT, RUN, REASON),
-        loose_query=place.wire,
+        allow_unknown_query=place.wire,
         idempotent=True,
         rebuild=rebuild,
         **place.facts("delete"),

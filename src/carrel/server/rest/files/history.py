@@ -105,8 +105,8 @@ def _history(place: FileCollection) -> Endpoint:
         place.root + "/{path...}/history",
         query=HistoryQuery,
         permission=Permission.WORKSPACE_READ,
-        answers={200: Versions},
-        refuses=(ValidationError, NotFound),
+        responses={200: Versions},
+        refusals=(ValidationError, NotFound),
         **place.facts("history"),
     )
     async def history(call: Asked) -> Response:
@@ -126,8 +126,8 @@ def _diff(place: FileCollection) -> Endpoint:
         place.root + "/{path...}/diff",
         query=DiffQuery,
         permission=Permission.WORKSPACE_READ,
-        answers={200: "text/x-diff"},
-        refuses=(ValidationError, NotFound),
+        responses={200: "text/x-diff"},
+        refusals=(ValidationError, NotFound),
         **place.facts("diff"),
     )
     async def diff(call: Asked) -> Response:
@@ -144,8 +144,8 @@ def _explain(place: FileCollection) -> Endpoint:
         "GET",
         place.root + "/{path...}/explain",
         permission=Permission.WORKSPACE_READ,
-        answers={200: Explanation},
-        refuses=(ValidationError, NotFound),
+        responses={200: Explanation},
+        refusals=(ValidationError, NotFound),
         **place.facts("explain"),
     )
     async def explain(call: Asked) -> Response:
@@ -179,8 +179,8 @@ def _restore(place: FileCollection) -> Endpoint:
         place.root + "/{path...}/restore",
         body=Restore,
         permission=place.writing,
-        answers={200: OverlayFile},
-        refuses=(
+        responses={200: OverlayFile},
+        refusals=(
             ValidationError,
             Forbidden,
             NotFound,
@@ -190,7 +190,7 @@ def _restore(place: FileCollection) -> Endpoint:
             Busy,
         ),
         headers=(IF_MATCH, RUN),
-        gives=("ETag",),
+        response_headers=("ETag",),
         idempotent=True,
         **place.facts("restore"),
     )

@@ -37,8 +37,8 @@ def _impact(place: FileCollection) -> Endpoint:
         "GET",
         place.root + "/{path...}/impact",
         permission=Permission.TENANT_READ,
-        answers={200: Impact},
-        refuses=(ValidationError, NotFound),
+        responses={200: Impact},
+        refusals=(ValidationError, NotFound),
         **place.facts("impact"),
     )
     async def impact(call: Request) -> Response:

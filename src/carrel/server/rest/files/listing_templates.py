@@ -43,7 +43,7 @@ class ListingTemplate(Struct, frozen=True):
     parts: tuple[bytes | _RenderedPart | None, ...]
     """Where there is None goes the key of the variables."""
 
-    def filled(self, variables: PlaceholderValues) -> SharedBody:
+    def fill(self, variables: PlaceholderValues) -> SharedBody:
         key, size = variables.key.encode(), 0
         pieces: list[bytes] = []
         for part in self.parts:

@@ -65,9 +65,9 @@ Asked: TypeAlias = Request[dict[str, Any], Any]
     id="overlay_files",
     body=Body,
     platform=None,
-    loose_query=True,
-    answers={200: OverlayAnswer, 304: None, 422: OverlayRefusal},
-    refuses=(
+    allow_unknown_query=True,
+    responses={200: OverlayAnswer, 304: None, 422: OverlayRefusal},
+    refusals=(
         ValidationError,
         Forbidden,
         NotFound,
@@ -77,9 +77,9 @@ Asked: TypeAlias = Request[dict[str, Any], Any]
         WorkspaceTooLarge,
     ),
     headers=(IF_NONE_MATCH,),
-    gives=("ETag",),
+    response_headers=("ETag",),
     tag="Workspace overlay",
-    manner=MANNER,
+    error_dialect=MANNER,
     max_body=_MAX_BODY,
 )
 async def ask(call: Asked) -> Response:
@@ -122,9 +122,9 @@ def _selector(body: Mapping[str, Any]) -> str:
 def _check_scope(actor: Actor, action: str) -> None:
     """A key that was narrowed learns nothing beyond that. Raises Forbidden."""
     if action in _READS:
-        actor.must(Permission.WORKSPACE_READ)
+        actor.require(Permission.WORKSPACE_READ)
     elif Permission.WORKSPACE_READ not in actor.permissions:
-        actor.must(Permission.WORKSPACE_WRITE)
+        actor.require(Permission.WORKSPACE_WRITE)
 
 
 async def _target(call: Asked, selector: str) -> Stack:
@@ -146,7 +146,7 @@ def _may_write(actor: Actor, action: str, stack: Stack) -> None:
     if actor.kind is CredentialKind.PERSON and actor.role not in {Role.OWNER, Role.ADMIN}:
         raise Forbidden("writing takes an admin or owner of the tenant")
     agent = stack[0].kind is ScopeKind.AGENT
-    actor.must(Permission.WORKSPACE_WRITE if agent else Permission.TENANT_ADMIN)
+    actor.require(Permission.WORKSPACE_WRITE if agent else Permission.TENANT_ADMIN)
 
 
 async def _get(call: Asked, stack: Stack) -> Response:
@@ -170,7 +170,7 @@ async def _list(call: Asked, stack: Stack) -> Response:
     if matches(call, tag):
         return unchanged(tag)
     named = tuple((scope.tenant, scope.kind, scope.name) for scope in stack)
-    body = RESPONSE_CACHE.find((*named, tag))
+    body = RESPONSE_CACHE.get((*named, tag))
     if body is not None:
         return file_answer(body, tag)
     view = await files.load_view(call.ports, stack)
@@ -178,7 +178,7 @@ async def _list(call: Asked, stack: Stack) -> Response:
     if not sound:
         return Response.json(OverlayAnswer(files=rows), headers={"Cache-Control": "no-store"})
     tag = view.etag(form)  # Something may have been written since the first.
-    return file_answer(RESPONSE_CACHE.keep((*named, tag), OverlayAnswer(files=rows)), tag)
+    return file_answer(RESPONSE_CACHE.put((*named, tag), OverlayAnswer(files=rows)), tag)
 
 
 async def _rows(
@@ -207,7 +207,7 @@ async def _put(call: Asked, stack: Stack) -> Response:
     except UnicodeEncodeError:
         raise ValidationError("content is not valid Unicode") from None
     condition = await _condition(call, stack, path)
-    intent = WriteOptions(condition, accepted=_flag(call, "acceptTemplateUpdate"))
+    intent = WriteOptions(condition, accept_template_update=_flag(call, "acceptTemplateUpdate"))
     await files.put(call.ports, stack, path, stored, call.actor, intent)
     return Response.json(DONE)
 

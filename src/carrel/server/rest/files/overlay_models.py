@@ -131,8 +131,8 @@ def row_with_content(file: File, stored: bytes, *, raw: bool) -> OverlayRow:
     return replace(row(file, stored), content=content)
 
 
-def failed_row(file: File, why: str) -> OverlayRow:
-    return replace(row(file), error=f"{file.path} cannot be read: {why}", rendered_sha256=UNSET)
+def failed_row(file: File, reason: str) -> OverlayRow:
+    return replace(row(file), error=f"{file.path} cannot be read: {reason}", rendered_sha256=UNSET)
 
 
 def _refused(problem: Problem) -> OverlayRefusal:

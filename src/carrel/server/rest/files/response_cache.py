@@ -100,7 +100,7 @@ class ResponseCache:
         self.hits = 0
         self.misses = 0
 
-    def find(self, key: Hashable) -> bytes | None:
+    def get(self, key: Hashable) -> bytes | None:
         found = self._kept.get(key)
         if found is None:
             self.misses += 1
@@ -118,13 +118,13 @@ class ResponseCache:
         pieces.asked = True
         return body
 
-    async def made(self, key: Hashable, make: Callable[[], Awaitable[object]]) -> bytes:
+    async def get_or_create(self, key: Hashable, make: Callable[[], Awaitable[object]]) -> bytes:
         """What is kept, or is made now: once, however many ask for it at the same time.
 
         Nothing is kept of what says itself that it does not ``last``.
         """
         loop = asyncio.get_running_loop()
-        while (body := self.find(key)) is None:
+        while (body := self.get(key)) is None:
             flight = self._flights.get(key)
             if flight is None or flight.get_loop() is not loop:
                 break
@@ -133,16 +133,16 @@ class ResponseCache:
             return body
         flight = self._flights[key] = loop.create_future()
         try:
-            return self.told(key, await make())
+            return self.encode_and_keep(key, await make())
         finally:
             del self._flights[key]
             flight.set_result(None)
 
-    def told(self, key: Hashable, value: object) -> bytes:
+    def encode_and_keep(self, key: Hashable, value: object) -> bytes:
         """As bytes, and kept if it lasts."""
-        return self.keep(key, value) if getattr(value, "lasts", True) else encode(value)
+        return self.put(key, value) if getattr(value, "lasts", True) else encode(value)
 
-    def keep(self, key: Hashable, value: object) -> bytes:
+    def put(self, key: Hashable, value: object) -> bytes:
         kept = value if isinstance(value, SharedBody) else encode(value)
         if key not in self._kept:
             self._add(key, kept)

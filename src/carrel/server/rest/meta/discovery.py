@@ -44,10 +44,10 @@ def document(limits: Limits, version: str) -> dict[str, Any]:
     "GET",
     "/.well-known/openwop",
     public=True,
-    loose_query=True,
-    answers={200: dict[str, Any], 304: None},
+    allow_unknown_query=True,
+    responses={200: dict[str, Any], 304: None},
     headers=(IF_NONE_MATCH,),
-    gives=("ETag", "Cache-Control"),
+    response_headers=("ETag", "Cache-Control"),
     tag="Discovery",
 )
 async def discovery(call: Request) -> Response:

@@ -11,7 +11,7 @@ from carrel.server.http.endpoint import Request, endpoint
 from carrel.server.http.response import Response
 
 
-@endpoint("GET", "/healthz", public=True, answers={200: dict[str, Any]}, tag="Operations")
+@endpoint("GET", "/healthz", public=True, responses={200: dict[str, Any]}, tag="Operations")
 async def healthz(call: Request) -> Response:
     """Alive: the process answers. Says nothing of the store."""
     return Response.json({"status": "ok"})
@@ -21,13 +21,13 @@ async def healthz(call: Request) -> Response:
     "GET",
     "/readyz",
     public=True,
-    answers={200: dict[str, Any], 503: dict[str, Any]},
+    responses={200: dict[str, Any], 503: dict[str, Any]},
     tag="Operations",
 )
 async def readyz(call: Request) -> Response:
     """Ready: the store answers, so requests will be served. Says what keeps commands apart, too."""
     try:
-        await call.ports.records.shelves([("", RecordType.TENANT)])
+        await call.ports.records.collection_revisions([("", RecordType.TENANT)])
     except Exception:
         return Response.json({"status": "unavailable", "store": "unreachable"}, 503)
     local = call.ports.sandboxes.get("local")
@@ -38,7 +38,7 @@ async def readyz(call: Request) -> Response:
 def _walls(local: Sandbox) -> dict[str, str]:
     walls = {"tier": local.tier}
     if local.tier not in {"untested", "none"}:
-        refused = local.refuses(ResourceLimits(insists_on_memory=True))
+        refused = local.unsupported_reason(ResourceLimits(memory_limit_required=True))
         walls["memoryLimit"] = "refused" if refused else "enforced"
     return walls
 

@@ -40,12 +40,12 @@ _ASYNCAPI: Final = _StaticDocument(document(), "application/json")
     "GET",
     ROOT + "{name}",
     public=True,
-    loose_query=True,
+    allow_unknown_query=True,
     params={"name": _NAMES},
-    answers={200: "application/schema+json", 304: None},
-    refuses=(NotFound,),
+    responses={200: "application/schema+json", 304: None},
+    refusals=(NotFound,),
     headers=(IF_NONE_MATCH,),
-    gives=("ETag", "Cache-Control"),
+    response_headers=("ETag", "Cache-Control"),
     tag=_TAG,
 )
 async def schema(call: Request) -> Response:
@@ -60,10 +60,10 @@ async def schema(call: Request) -> Response:
     "GET",
     "/asyncapi.json",
     public=True,
-    loose_query=True,
-    answers={200: dict[str, Any], 304: None},
+    allow_unknown_query=True,
+    responses={200: dict[str, Any], 304: None},
     headers=(IF_NONE_MATCH,),
-    gives=("ETag", "Cache-Control"),
+    response_headers=("ETag", "Cache-Control"),
     tag=_TAG,
 )
 async def asyncapi(call: Request) -> Response:

@@ -145,8 +145,8 @@ def sandbox_record(record: Record) -> SandboxRecord:
         name=record.body["name"],
         description=record.body.get("description", UNSET),
         config=masked(record.body["config"]),
-        created_at=rfc3339(record.created),
-        updated_at=rfc3339(record.changed),
+        created_at=rfc3339(record.created_at),
+        updated_at=rfc3339(record.updated_at),
     )
 
 
@@ -158,6 +158,6 @@ def workspace_record(record: Record) -> WorkspaceRecord:
         name=record.body["name"],
         description=record.body.get("description", UNSET),
         config=dict(record.body["config"]),
-        created_at=rfc3339(record.created),
-        updated_at=rfc3339(record.changed),
+        created_at=rfc3339(record.created_at),
+        updated_at=rfc3339(record.updated_at),
     )

@@ -54,7 +54,7 @@ async def _sandbox_created(call: Request, versions: tuple[int, ...]) -> Response
     "POST",
     "/accounts/me/sandboxes",
     body=NewSandbox,
-    answers={201: SandboxRecord},
+    responses={201: SandboxRecord},
     idempotent=True,
     rebuild=_sandbox_created,
     **_facts("sandboxes_create", Permission.TENANT_ADMIN, ValidationError, Busy),
@@ -72,7 +72,7 @@ async def create_sandbox(call: Request[dict[str, Any]]) -> Response:
 @endpoint(
     "GET",
     "/accounts/me/sandboxes",
-    answers={200: SandboxRecords},
+    responses={200: SandboxRecords},
     **_facts("sandboxes_list", Permission.TENANT_READ),
 )
 async def list_sandboxes(call: Request) -> Response:
@@ -84,7 +84,7 @@ async def list_sandboxes(call: Request) -> Response:
 @endpoint(
     "GET",
     "/accounts/me/sandboxes/{id}",
-    answers={200: SandboxRecord},
+    responses={200: SandboxRecord},
     **_facts("sandboxes_get", Permission.TENANT_READ, NotFound),
 )
 async def get_sandbox(call: Request) -> Response:
@@ -102,7 +102,7 @@ async def _sandbox_patched(call: Request, versions: tuple[int, ...]) -> Response
     "PATCH",
     "/accounts/me/sandboxes/{id}",
     body=SandboxPatch,
-    answers={200: SandboxRecord},
+    responses={200: SandboxRecord},
     idempotent=True,
     rebuild=_sandbox_patched,
     **_facts("sandboxes_patch", Permission.TENANT_ADMIN, ValidationError, NotFound, Busy),
@@ -120,7 +120,7 @@ async def patch_sandbox(call: Request[dict[str, Any]]) -> Response:
 @endpoint(
     "DELETE",
     "/accounts/me/sandboxes/{id}",
-    answers={200: Deleted},
+    responses={200: Deleted},
     idempotent=True,
     rebuild=_deleted,
     **_facts("sandboxes_delete", Permission.TENANT_ADMIN, NotFound, Busy),
@@ -141,7 +141,7 @@ async def _workspace_created(call: Request, versions: tuple[int, ...]) -> Respon
     "POST",
     "/accounts/me/workspaces",
     body=NewWorkspace,
-    answers={201: WorkspaceRecord},
+    responses={201: WorkspaceRecord},
     idempotent=True,
     rebuild=_workspace_created,
     **_facts("shared_workspaces_create", Permission.TENANT_ADMIN, ValidationError, Busy),
@@ -158,7 +158,7 @@ async def create_workspace(call: Request[dict[str, Any]]) -> Response:
 @endpoint(
     "GET",
     "/accounts/me/workspaces",
-    answers={200: WorkspaceRecords},
+    responses={200: WorkspaceRecords},
     **_facts("shared_workspaces_list", Permission.TENANT_READ),
 )
 async def list_workspaces(call: Request) -> Response:
@@ -170,7 +170,7 @@ async def list_workspaces(call: Request) -> Response:
 @endpoint(
     "GET",
     "/accounts/me/workspaces/{id}",
-    answers={200: WorkspaceRecord},
+    responses={200: WorkspaceRecord},
     **_facts("shared_workspaces_get", Permission.TENANT_READ, NotFound),
 )
 async def get_workspace(call: Request) -> Response:
@@ -188,7 +188,7 @@ async def _workspace_patched(call: Request, versions: tuple[int, ...]) -> Respon
     "PATCH",
     "/accounts/me/workspaces/{id}",
     body=WorkspacePatch,
-    answers={200: WorkspaceRecord},
+    responses={200: WorkspaceRecord},
     idempotent=True,
     rebuild=_workspace_patched,
     **_facts("shared_workspaces_patch", Permission.TENANT_ADMIN, ValidationError, NotFound, Busy),
@@ -203,7 +203,7 @@ async def patch_workspace(call: Request[dict[str, Any]]) -> Response:
 @endpoint(
     "DELETE",
     "/accounts/me/workspaces/{id}",
-    answers={200: Deleted},
+    responses={200: Deleted},
     idempotent=True,
     rebuild=_deleted,
     **_facts("shared_workspaces_delete", Permission.TENANT_ADMIN, NotFound, Busy),

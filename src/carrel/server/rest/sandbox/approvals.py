@@ -127,8 +127,8 @@ def _result(told: ToolResult | None) -> CallResult | None:
     _AT,
     query=ApprovalsQuery,
     permission=Permission.WORKSPACE_READ,
-    answers={200: ApprovalPage},
-    refuses=(ValidationError, NotFound, Forbidden),
+    responses={200: ApprovalPage},
+    refusals=(ValidationError, NotFound, Forbidden),
     id="approvals_list",
     tag=_TAG,
 )
@@ -152,8 +152,8 @@ async def listing(call: Request[None, ApprovalsQuery]) -> Response:
     _AT + "/{id}",
     query=WaitQuery,
     permission=Permission.WORKSPACE_READ,
-    answers={200: ApprovalModel},
-    refuses=(ValidationError, NotFound),
+    responses={200: ApprovalModel},
+    refusals=(ValidationError, NotFound),
     id="approvals_get",
     tag=_TAG,
 )
@@ -170,8 +170,8 @@ async def get(call: Request[None, WaitQuery]) -> Response:
     _AT + "/{id}",
     body=ApprovalDecision,
     permission=Permission.WORKSPACE_WRITE,
-    answers={200: ApprovalModel},
-    refuses=(ValidationError, NotFound, Forbidden, Conflict, Expired, Busy),
+    responses={200: ApprovalModel},
+    refusals=(ValidationError, NotFound, Forbidden, Conflict, Expired, Busy),
     id="approvals_answer",
     tag=_TAG,
 )

@@ -1,0 +1,296 @@
+"""Keys open what they were made for, are worth no more than who made them, and can be revoked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.support.stores import travel
+from tests.support.tenants import founded, joined, later, rivals
+
+from carrel.actions.accounts import credentials, keys, people
+from carrel.actions.accounts.keys import KeySpec
+from carrel.actions.agents import agents
+from carrel.actions.agents.agents import NewAgent
+from carrel.actions.overlay import stacks
+from carrel.core.access import ALL, MACHINE, Actor, CredentialKind, Permission, Role
+from carrel.core.errors import Forbidden, NotFound, Unauthenticated, ValidationError
+from carrel.core.identifiers import Scope, ScopeKind
+from carrel.core.store.record import RecordType
+from carrel.ports import Ports
+
+pytestmark = pytest.mark.anyio
+ADMIN, READ, WRITE = (
+    Permission.TENANT_ADMIN,
+    Permission.WORKSPACE_READ,
+    Permission.WORKSPACE_WRITE,
+)
+TENANT = frozenset({ADMIN, Permission.TENANT_READ})
+
+
+async def opened(ports: Ports, maker: Actor, kind: CredentialKind, **more: Any) -> Actor:
+    """Who one is with a key that this maker makes."""
+    issued = await keys.create(ports, maker, KeySpec("a key", kind, **more))
+    return await credentials.authenticate(ports, issued.token)
+
+
+async def test_a_persons_key_is_the_callers_own_where_nobody_is_named(ports: Ports) -> None:
+    made, owner = await founded(ports)
+    me = await opened(ports, owner, CredentialKind.PERSON)
+    assert (me.person, me.role, me.permissions, me.is_confined) == (
+        made.owner.id,
+        Role.OWNER,
+        ALL,
+        False,
+    )
+
+
+async def test_a_key_is_stored_as_a_hash_and_recognised_by_its_beginning(ports: Ports) -> None:
+    _, owner = await founded(ports)
+    issued = await keys.create(ports, owner, KeySpec("laptop", CredentialKind.PERSON))
+    kept = await keys.get(ports, owner, issued.key.id)
+    assert kept == issued.key
+    assert kept.body["prefix"] == issued.token[:12]
+    assert issued.token not in str(kept)
+    assert kept.body["hash"] == credentials.hash_of(issued.token)
+
+
+async def test_a_service_key_does_a_machines_work_unless_it_is_told_otherwise(ports: Ports) -> None:
+    _, owner = await founded(ports)
+    plain = await opened(ports, owner, CredentialKind.SERVICE)
+    assert (plain.permissions, plain.person, plain.role) == (MACHINE, None, None)
+    narrow = await opened(ports, owner, CredentialKind.SERVICE, scopes=frozenset({READ, ADMIN}))
+    assert narrow.permissions == {READ, ADMIN}
+
+
+async def test_a_key_bound_to_a_workspace_has_no_say_in_the_tenant(ports: Ports) -> None:
+    _, owner = await founded(ports)
+    for kind in (CredentialKind.PERSON, CredentialKind.SERVICE):
+        bound = await opened(ports, owner, kind, workspace="ws_1")
+        assert bound.scope == Scope(owner.tenant, ScopeKind.WORKSPACE, "ws_1")
+        assert bound.permissions == MACHINE
+        for beyond in TENANT:
+            with pytest.raises(ValidationError):
+                await opened(ports, owner, kind, workspace="ws_1", scopes=frozenset({beyond}))
+
+
+async def test_an_agents_key_works_on_its_stack(ports: Ports) -> None:
+    _, owner = await founded(ports)
+    marco = await agents.create(ports, owner, NewAgent("marco", "Marco"))
+    for name in (marco.id, "marco"):
+        actor = await opened(ports, owner, CredentialKind.AGENT, agent=name)
+        assert (actor.agent, actor.permissions) == (marco.id, MACHINE)
+        assert (await stacks.default_stack(ports, actor))[0] == Scope(
+            owner.tenant, ScopeKind.AGENT, marco.id
+        )
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"kind": CredentialKind.AGENT},
+        {"kind": CredentialKind.SERVICE, "person": "per_1"},
+        {"kind": CredentialKind.AGENT, "agent": "marco", "person": "per_1"},
+        {"kind": CredentialKind.SERVICE, "agent": "marco", "workspace": "ws_1"},
+        {"kind": CredentialKind.SERVICE, "workspace": ""},
+        {"kind": CredentialKind.SERVICE, "workspace": "a/b"},
+        {"kind": CredentialKind.SERVICE, "workspace": "a\x00"},
+        {"kind": CredentialKind.SERVICE, "scopes": frozenset()},
+        {"kind": CredentialKind.SERVICE, "expires": -1},
+        {"kind": CredentialKind.SERVICE, "expires": 0},
+        {"kind": CredentialKind.SERVICE, "expires": 1},
+        {"kind": CredentialKind.SERVICE, "expires": 253_402_387_139_000},
+        {"kind": CredentialKind.SERVICE, "name": "a\nb"},
+        {"kind": CredentialKind.AGENT, "agent": "marco", "scopes": TENANT},
+    ],
+)
+async def test_what_does_not_go_together_is_refused(ports: Ports, wrong: dict[str, Any]) -> None:
+    _, owner = await founded(ports)
+    await agents.create(ports, owner, NewAgent("marco", "Marco"))
+    with pytest.raises(ValidationError):
+        await keys.create(ports, owner, KeySpec(**{"name": "a key", **wrong}))
+
+
+async def test_a_key_needs_a_holder_who_is_there_and_of_this_tenant(ports: Ports) -> None:
+    _, owner = await founded(ports)
+    made, other = await founded(ports, "globex")
+    theirs = await agents.create(ports, other, NewAgent("marco", "Marco"))
+    for wrong in (
+        KeySpec("x", CredentialKind.AGENT, agent="nobody"),
+        KeySpec("x", CredentialKind.AGENT, agent=theirs.id),
+        KeySpec("x", CredentialKind.AGENT, agent="marco"),
+        KeySpec("x", CredentialKind.AGENT, agent="a\x00"),
+        KeySpec("x", CredentialKind.PERSON, person="per_0"),
+        KeySpec("x", CredentialKind.PERSON, person=made.owner.id),
+    ):
+        with pytest.raises(NotFound):
+            await keys.create(ports, owner, wrong)
+
+
+async def test_a_service_names_the_person_it_makes_a_key_for(ports: Ports) -> None:
+    _, owner = await founded(ports)
+    bob, _ = await joined(ports, owner, "bob")
+    robot = await opened(ports, owner, CredentialKind.SERVICE, scopes=ALL)
+    with pytest.raises(ValidationError):
+        await opened(ports, robot, CredentialKind.PERSON)
+    assert (await opened(ports, robot, CredentialKind.PERSON, person=bob.id)).person == bob.id
+
+
+async def test_a_member_makes_keys_for_themselves_and_nobody_else(ports: Ports) -> None:
+    made, owner = await founded(ports)
+    _, member = await joined(ports, owner, "bob")
+    await agents.create(ports, owner, NewAgent("marco", "Marco"))
+    mine = await opened(ports, member, CredentialKind.PERSON)
+    assert (mine.person, mine.permissions) == (member.person, member.permissions)
+    for more in (
+        KeySpec("x", CredentialKind.PERSON, person=made.owner.id),
+        KeySpec("x", CredentialKind.PERSON, person="per_0"),
+        KeySpec("x", CredentialKind.SERVICE),
+        KeySpec("x", CredentialKind.AGENT, agent="marco"),
+        KeySpec("x", CredentialKind.PERSON, scopes=frozenset({ADMIN})),
+    ):
+        with pytest.raises(Forbidden):
+            await keys.create(ports, member, more)
+
+
+async def test_a_key_is_never_worth_more_than_its_maker(ports: Ports) -> None:
+    _, owner = await founded(ports)
+    bob, _ = await joined(ports, owner, "bob")
+    narrow = await opened(ports, owner, CredentialKind.SERVICE, scopes=frozenset({ADMIN, READ}))
+    for more in (
+        KeySpec("x", CredentialKind.SERVICE),
+        KeySpec("x", CredentialKind.SERVICE, scopes=frozenset({READ, WRITE})),
+        KeySpec("x", CredentialKind.PERSON, person=bob.id),
+        KeySpec("x", CredentialKind.SERVICE, workspace="ws_1"),
+    ):
+        with pytest.raises(Forbidden):
+            await keys.create(ports, narrow, more)
+    assert (
+        await opened(ports, narrow, CredentialKind.SERVICE, scopes=frozenset({READ}))
+    ).permissions == {READ}
+    own = await opened(
+        ports, owner, CredentialKind.PERSON, scopes=frozenset({Permission.TENANT_READ})
+    )
+    with pytest.raises(Forbidden):
+        await opened(ports, own, CredentialKind.PERSON)
+
+
+async def test_an_admin_cannot_become_owner_by_a_key(ports: Ports) -> None:
+    made, owner = await founded(ports)
+    _, admin = await joined(ports, owner, "bob", Role.ADMIN)
+    robot = await opened(ports, owner, CredentialKind.SERVICE, scopes=ALL)
+    for caller in (admin, robot):
+        with pytest.raises(Forbidden):
+            await opened(ports, caller, CredentialKind.PERSON, person=made.owner.id)
+    carol, _ = await joined(ports, owner, "carol", Role.OWNER)
+    assert (await opened(ports, owner, CredentialKind.PERSON, person=carol.id)).role is Role.OWNER
+
+
+async def test_a_bound_credential_makes_no_keys(ports: Ports) -> None:
+    _, owner = await founded(ports)
+    await agents.create(ports, owner, NewAgent("marco", "Marco"))
+    for bound in (
+        await opened(ports, owner, CredentialKind.PERSON, workspace="ws_1"),
+        await opened(ports, owner, CredentialKind.AGENT, agent="marco"),
+    ):
+        with pytest.raises(Forbidden):
+            await opened(ports, bound, CredentialKind.PERSON, workspace="ws_1")
+
+
+async def test_a_key_is_good_until_it_expires(ports: Ports) -> None:
+    _, owner = await founded(ports)
+    hour = 3_600_000
+    holding = KeySpec("short", CredentialKind.SERVICE, expires=ports.clock.now() + hour)
+    issued = await keys.create(ports, owner, holding)
+    await credentials.authenticate(ports, issued.token)
+    travel(ports, hour)
+    with pytest.raises(Unauthenticated):
+        await credentials.authenticate(ports, issued.token)
+
+
+async def test_a_revoked_key_opens_nothing_from_the_next_request_on(ports: Ports) -> None:
+    _, owner = await founded(ports)
+    issued = await keys.create(ports, owner, KeySpec("lost", CredentialKind.SERVICE))
+    await credentials.authenticate(ports, issued.token)
+    done, refused = await rivals(*(keys.revoke(ports, owner, issued.key.id) for _ in range(3)))
+    assert len(done) == 1
+    assert {type(reason) for reason in refused} == {NotFound}
+    with pytest.raises(Unauthenticated):
+        await credentials.authenticate(ports, issued.token)
+    with pytest.raises(NotFound):
+        await keys.get(ports, owner, issued.key.id)
+
+
+async def test_everybody_sees_and_revokes_their_own_keys_and_admins_all(ports: Ports) -> None:
+    _, owner = await founded(ports)
+    _, member = await joined(ports, owner, "bob")
+    own = await keys.create(ports, member, KeySpec("mine", CredentialKind.PERSON))
+    other = await keys.create(ports, owner, KeySpec("not mine", CredentialKind.SERVICE))
+    seen = [key.id for key in (await keys.listing(ports, member)).items]
+    assert seen == [member.key, own.key.id]
+    assert len((await keys.listing(ports, owner)).items) == 4
+    for attempt in (keys.get, keys.revoke):
+        with pytest.raises(NotFound):
+            await attempt(ports, member, other.key.id)
+    await keys.revoke(ports, member, own.key.id)
+
+
+async def test_a_service_without_tenant_admin_sees_itself_alone(ports: Ports) -> None:
+    _, owner = await founded(ports)
+    robot = await opened(
+        ports, owner, CredentialKind.SERVICE, scopes=frozenset({Permission.TENANT_READ})
+    )
+    assert [key.id for key in (await keys.listing(ports, robot)).items] == [robot.key]
+    assert (await keys.listing(ports, robot, cursor=robot.key)).items == ()
+    assert (await keys.get(ports, robot, robot.key)).id == robot.key
+
+
+async def test_keys_of_another_tenant_are_not_there(ports: Ports) -> None:
+    _, owner = await founded(ports)
+    _, other = await founded(ports, "globex")
+    for attempt in (keys.get, keys.revoke):
+        with pytest.raises(NotFound):
+            await attempt(ports, owner, other.key)
+    assert [key.id for key in (await keys.listing(ports, owner)).items] == [owner.key]
+
+
+async def test_when_a_key_was_last_used_is_the_later_of_noted_and_written(ports: Ports) -> None:
+    _, owner = await founded(ports)
+    issued = await keys.create(ports, owner, KeySpec("new", CredentialKind.SERVICE))
+    both = (await keys.get(ports, owner, owner.key), issued.key)
+    ports.key_last_used.clear()
+    assert await keys.last_used(ports, both) == (None, None)
+    await ports.records.mark_used({owner.key: 5000, issued.key.id: 7000})
+    ports.key_last_used.update({owner.key: 6000, issued.key.id: 6000})
+    assert await keys.last_used(ports, both) == (6000, 7000)
+    await credentials.authenticate(ports, issued.token)
+    assert (await keys.last_used(ports, both))[1] == ports.key_last_used[issued.key.id] > 7000
+
+
+async def test_an_agents_keys_go_with_it_even_one_that_is_just_being_made(ports: Ports) -> None:
+    _, owner = await founded(ports)
+    for turns in range(10):
+        marco = await agents.create(ports, owner, NewAgent("marco", "Marco"))
+        issued = await keys.create(ports, owner, KeySpec("x", CredentialKind.AGENT, agent="marco"))
+        late = KeySpec("late", CredentialKind.AGENT, agent=marco.id)
+        await rivals(
+            agents.delete(ports, owner, marco.id),
+            later(turns, keys.create(ports, owner, late)),
+        )
+        with pytest.raises(Unauthenticated):
+            await credentials.authenticate(ports, issued.token)
+        assert not await ports.records.list(
+            owner.tenant, RecordType.KEY, link=keys.agent_keys_index(marco.id)
+        )
+
+
+async def test_a_key_is_not_worth_a_role_that_was_lost_while_it_was_made(ports: Ports) -> None:
+    _, owner = await founded(ports)
+    bob, _ = await joined(ports, owner, "bob", Role.ADMIN)
+    holding = KeySpec("x", CredentialKind.PERSON, person=bob.id, scopes=frozenset({ADMIN}))
+    done, _ = await rivals(
+        people.patch(ports, owner, bob.id, {"role": Role.MEMBER}),
+        keys.create(ports, owner, holding),
+    )
+    for issued in (one for one in done if isinstance(one, keys.IssuedKey)):
+        assert (await credentials.authenticate(ports, issued.token)).permissions == frozenset()

@@ -1,0 +1,136 @@
+"""Agents and the templates that they follow."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+from tests.support.tenants import founded, later, rivals
+
+from carrel.actions.agents import agents, templates
+from carrel.actions.agents.agents import NewAgent
+from carrel.actions.overlay import stacks
+from carrel.core.access import Actor
+from carrel.core.agents.agent import by_template_index
+from carrel.core.errors import Conflict, NotFound, ValidationError
+from carrel.core.identifiers import Scope, ScopeKind
+from carrel.core.store.record import Record, RecordType
+from carrel.core.text_validation import RESERVED
+from carrel.ports import Ports
+
+pytestmark = pytest.mark.anyio
+Make = Callable[[Ports, Actor, str, str], Awaitable[Record]]
+
+
+async def make_agent(ports: Ports, actor: Actor, slug: str, name: str) -> Record:
+    return await agents.create(ports, actor, NewAgent(slug, name))
+
+
+MAKE: dict[str, Make] = {"agent": make_agent, "template": templates.create}
+
+
+async def test_an_agent_follows_a_template_by_id_or_slug(ports: Ports) -> None:
+    _, owner = await founded(ports)
+    sales = await templates.create(ports, owner, "sales", "Sales")
+    for number, name in enumerate((sales.id, "sales")):
+        agent = await agents.create(ports, owner, NewAgent(f"marco-{number}", "Marco", name))
+        assert agent.body["templateId"] == sales.id
+        assert await stacks.agent_stack(ports, owner, agent.id) == (
+            Scope(owner.tenant, ScopeKind.AGENT, agent.id),
+            Scope(owner.tenant, ScopeKind.PINS, agent.body["pins"]),
+            Scope(owner.tenant, ScopeKind.TEMPLATE, sales.id),
+            Scope(owner.tenant, ScopeKind.DEFAULTS, ""),
+        )
+
+
+async def test_an_agent_needs_no_template_but_not_one_that_is_not_there(ports: Ports) -> None:
+    _, owner = await founded(ports)
+    _, other = await founded(ports, "globex")
+    theirs = await templates.create(ports, other, "sales", "Sales")
+    agent = await make_agent(ports, owner, "marco", "Marco")
+    kinds = [scope.kind for scope in await stacks.agent_stack(ports, owner, "marco")]
+    assert kinds == [ScopeKind.AGENT, ScopeKind.PINS, ScopeKind.DEFAULTS]
+    assert (
+        agent == await agents.get(ports, owner, "marco") == await agents.get(ports, owner, agent.id)
+    )
+    for name in ("sales", theirs.id, "a\x00", ""):
+        with pytest.raises(NotFound):
+            await agents.create(ports, owner, NewAgent("other", "Other", name))
+
+
+@pytest.mark.parametrize("make", MAKE.values(), ids=MAKE)
+@pytest.mark.parametrize("slug", ["", "A", "a_b", "a\n", "_catalog", *sorted(RESERVED)])
+async def test_a_slug_must_be_one_and_free(ports: Ports, make: Make, slug: str) -> None:
+    _, owner = await founded(ports)
+    with pytest.raises(ValidationError):
+        await make(ports, owner, slug, "Name")
+
+
+@pytest.mark.parametrize("make", MAKE.values(), ids=MAKE)
+async def test_of_rivals_for_one_slug_exactly_one_gets_it(ports: Ports, make: Make) -> None:
+    _, owner = await founded(ports)
+    _, other = await founded(ports, "globex")
+    done, refused = await rivals(*(make(ports, owner, "marco", "Marco") for _ in range(4)))
+    assert len(done) == 1
+    assert [reason.details for reason in refused if isinstance(reason, Conflict)] == [
+        {"slug": "marco"}
+    ] * 3
+    await make(ports, other, "marco", "Marco")
+
+
+async def test_a_template_that_agents_follow_stays(ports: Ports) -> None:
+    _, owner = await founded(ports)
+    await templates.create(ports, owner, "sales", "Sales")
+    marco = await agents.create(ports, owner, NewAgent("marco", "Marco", "sales"))
+    with pytest.raises(Conflict):
+        await templates.delete(ports, owner, "sales")
+    await agents.delete(ports, owner, marco.id)
+    await templates.delete(ports, owner, "sales")
+    with pytest.raises(NotFound):
+        await templates.get(ports, owner, "sales")
+
+
+async def test_no_agent_follows_a_template_that_is_deleted_meanwhile(ports: Ports) -> None:
+    _, owner = await founded(ports)
+    for turns in range(-8, 8):
+        slug = f"sales-{turns % 16}"
+        template = await templates.create(ports, owner, slug, "Sales")
+        new = NewAgent(f"marco-{turns % 16}", "Marco", slug)
+        done, refused = await rivals(
+            later(turns, agents.create(ports, owner, new)),
+            later(-turns, templates.delete(ports, owner, slug)),
+        )
+        assert len(done) == 1
+        assert type(refused[0]) in {NotFound, Conflict}
+        [kept] = await ports.records.get(owner.tenant, RecordType.TEMPLATE, [template.id])
+        link = by_template_index(template.id)
+        followers = await ports.records.list(owner.tenant, RecordType.AGENT, link=link)
+        assert bool(kept) == bool(followers)
+
+
+async def test_those_of_another_tenant_are_not_there(ports: Ports) -> None:
+    _, owner = await founded(ports)
+    _, other = await founded(ports, "globex")
+    agent = await make_agent(ports, other, "marco", "Marco")
+    template = await templates.create(ports, other, "sales", "Sales")
+    for name in ("marco", agent.id):
+        with pytest.raises(NotFound):
+            await agents.get(ports, owner, name)
+        with pytest.raises(NotFound):
+            await agents.delete(ports, owner, name)
+    for name in ("sales", template.id):
+        with pytest.raises(NotFound):
+            await templates.get(ports, owner, name)
+        with pytest.raises(NotFound):
+            await templates.delete(ports, owner, name)
+    assert (await agents.listing(ports, owner)).items == ()
+    assert (await templates.listing(ports, owner)).items == ()
+
+
+async def test_a_slug_is_free_again_once_its_agent_is_gone(ports: Ports) -> None:
+    _, owner = await founded(ports)
+    first = await make_agent(ports, owner, "marco", "Marco")
+    await agents.delete(ports, owner, "marco")
+    second = await make_agent(ports, owner, "marco", "Marco")
+    assert first.id != second.id
+    assert (await agents.listing(ports, owner)).items == (second,)

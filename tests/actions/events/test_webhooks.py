@@ -1,0 +1,192 @@
+"""A webhook is an address, what it wants to hear, and a secret that is shown once."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+from msgspec import structs
+
+from carrel.actions.accounts import audit
+from carrel.actions.events import webhooks
+from carrel.actions.events.webhook_dispatch import fan_out
+from carrel.actions.events.webhooks import WebhookPatch
+from carrel.actions.files import files
+from carrel.core.access import Actor
+from carrel.core.errors import Forbidden, NotFound, ValidationError
+from carrel.core.identifiers import Path
+from carrel.core.webhooks import DeliveryAttempt, DeliveryState, PostResult
+from carrel.ports import Ports
+
+pytestmark = pytest.mark.anyio
+
+ADA, STRANGER = Actor("acme", "ada"), Actor("globex", "gus")
+URL = "https://receiver.example/hook?x=1"
+EVENTS = ["workspace.updated"]
+
+
+async def test_a_webhook_is_kept_and_its_secret_shown_once(ports: Ports) -> None:
+    made = await webhooks.create(ports, ADA, URL, EVENTS)
+    assert made.secret.startswith("whsec_")
+    assert len(base64.b64decode(made.secret.removeprefix("whsec_"))) == 32
+    found = await webhooks.get(ports, ADA, made.webhook.id)
+    assert found == made.webhook
+    assert (found.body["url"], found.body["events"], found.body["active"]) == (URL, EVENTS, True)
+    key = made.secret.removeprefix("whsec_")
+    assert key not in str(found.body)
+    assert webhooks.secret_of(ports, found) == base64.b64decode(key)
+    other = await webhooks.create(ports, ADA, URL, EVENTS)
+    assert other.secret != made.secret
+
+
+async def test_a_secret_may_be_brought_along(ports: Ports) -> None:
+    for size in (24, 64):
+        secret = "whsec_" + base64.b64encode(bytes(range(size))).decode()
+        made = await webhooks.create(ports, ADA, URL, ["*"], secret=secret)
+        assert made.secret == secret
+        assert webhooks.secret_of(ports, made.webhook) == bytes(range(size))
+
+
+SHORT, LONG = (base64.b64encode(bytes(size)).decode() for size in (23, 65))
+
+
+@pytest.mark.parametrize(
+    "secret",
+    ["x", "whsec_", "whsec_!!!!", f"whsec_{SHORT}", f"whsec_{LONG}", LONG, "whsec_é", "\x00" * 40],
+)
+async def test_a_bad_secret_is_refused_and_not_repeated(ports: Ports, secret: str) -> None:
+    with pytest.raises(ValidationError) as refused:
+        await webhooks.create(ports, ADA, URL, EVENTS, secret=secret)
+    assert secret not in str(refused.value) or len(secret) < 8
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("", "receiver.example", "ftp://receiver.example", "file:///etc/passwd"),
+        *("javascript:alert(1)", "https://", "https://a b", "https://a\nb", "https://a\x00"),
+        *("https://é.example", "https://x/\ud800", "https://x/" + "y" * 2048),
+    ],
+    ids=ascii,
+)
+async def test_only_http_addresses_are_taken(ports: Ports, url: str) -> None:
+    with pytest.raises(ValidationError):
+        await webhooks.create(ports, ADA, url, EVENTS)
+    made = await webhooks.create(ports, ADA, URL, EVENTS)
+    with pytest.raises(ValidationError):
+        await webhooks.change(ports, ADA, made.webhook.id, WebhookPatch(url=url))
+
+
+@pytest.mark.parametrize("events", [[], ["workspace"], ["workspace.updated", "x"], ["run.*"]])
+async def test_only_events_that_there_are_can_be_wanted(ports: Ports, events: list[str]) -> None:
+    with pytest.raises(ValidationError):
+        await webhooks.create(ports, ADA, URL, events)
+
+
+class Choosy:
+    """A Post that refuses some addresses."""
+
+    async def send(self, url: str, headers: Mapping[str, str], body: bytes) -> PostResult:
+        return PostResult(None, "refused")
+
+    async def refusal_reason(self, url: str) -> str | None:
+        return "it is private" if "private" in url else None
+
+
+async def test_an_address_that_would_not_be_posted_to_is_refused_with_the_reason(
+    ports: Ports,
+) -> None:
+    choosy = replace(ports, webhook_sender=Choosy())
+    with pytest.raises(ValidationError, match="it is private"):
+        await webhooks.create(choosy, ADA, "http://private.example", EVENTS)
+    made = await webhooks.create(choosy, ADA, URL, EVENTS)
+    with pytest.raises(ValidationError, match="it is private"):
+        await webhooks.change(choosy, ADA, made.webhook.id, WebhookPatch("http://private.example"))
+
+
+async def test_a_webhook_changes_in_what_is_given_only(ports: Ports) -> None:
+    made = await webhooks.create(ports, ADA, URL, EVENTS)
+    id = made.webhook.id
+    await webhooks.change(ports, ADA, id, WebhookPatch(active=False))
+    await webhooks.change(ports, ADA, id, WebhookPatch(events=["*", "*"]))
+    changed = await webhooks.change(ports, ADA, id, WebhookPatch(url="http://other.example"))
+    assert changed == await webhooks.get(ports, ADA, id)
+    assert changed.body == {
+        **made.webhook.body,
+        "url": "http://other.example",
+        "events": ["*"],
+        "active": False,
+    }
+    await webhooks.delete(ports, ADA, id)
+    for gone in (webhooks.get(ports, ADA, id), webhooks.delete(ports, ADA, id)):
+        with pytest.raises(NotFound):
+            await gone
+    entries = [entry.reason for entry in (await audit.listing(ports, ADA)).items]
+    assert entries == ["remove a webhook", *["change a webhook"] * 3, "add a webhook"]
+
+
+async def test_webhooks_are_listed_page_by_page_and_only_to_their_tenant(ports: Ports) -> None:
+    made = [(await webhooks.create(ports, ADA, URL, EVENTS)).webhook for _ in range(3)]
+    first = await webhooks.listing(ports, ADA, limit=2)
+    rest = await webhooks.listing(ports, ADA, limit=2, cursor=first.next or "")
+    assert [*first.items, *rest.items] == made
+    assert rest.next is None
+    assert (await webhooks.listing(ports, STRANGER)).items == ()
+    id = made[0].id
+    for attempt in (
+        webhooks.get(ports, STRANGER, id),
+        webhooks.change(ports, STRANGER, id, WebhookPatch(active=False)),
+        webhooks.delete(ports, STRANGER, id),
+        webhooks.deliveries(ports, STRANGER, id),
+        webhooks.replay(ports, STRANGER, id, "msg_1"),
+        webhooks.get(ports, ADA, "\x00"),
+    ):
+        with pytest.raises(NotFound):
+            await attempt
+
+
+async def test_who_is_confined_to_one_workspace_has_no_webhooks(ports: Ports) -> None:
+    id = (await webhooks.create(ports, ADA, URL, EVENTS)).webhook.id
+    confined = Actor("acme", "key_1", workspace="default")
+    for attempt in (
+        webhooks.create(ports, confined, URL, EVENTS),
+        webhooks.get(ports, confined, id),
+        webhooks.listing(ports, confined),
+        webhooks.change(ports, confined, id, WebhookPatch(active=False)),
+        webhooks.delete(ports, confined, id),
+        webhooks.deliveries(ports, confined, id),
+        webhooks.replay(ports, confined, id, "msg_1"),
+    ):
+        with pytest.raises(Forbidden):
+            await attempt
+
+
+async def test_deliveries_are_listed_with_their_attempts_and_can_be_replayed(
+    ports: Ports,
+) -> None:
+    await fan_out(ports)
+    id = (await webhooks.create(ports, ADA, URL, EVENTS)).webhook.id
+    other = (await webhooks.create(ports, ADA, URL, ["run.started"])).webhook.id
+    for number in range(3):
+        await files.put(ports, (ADA.scope,), Path(f"{number}.md"), b"x", ADA)
+    await fan_out(ports)
+    first = await webhooks.deliveries(ports, ADA, id, limit=2)
+    rest = await webhooks.deliveries(ports, ADA, id, limit=2, cursor=first.next or "")
+    found = [delivery for delivery, _ in (*first.items, *rest.items)]
+    assert len(found) == 3
+    assert [delivery.id for delivery in found] == sorted((d.id for d in found), reverse=True)
+    assert (await webhooks.deliveries(ports, ADA, other)).items == ()
+
+    failed = structs.replace(found[0], state=DeliveryState.FAILED, tries=8)
+    attempt = DeliveryAttempt(ports.clock.now(), PostResult(500, "", 7))
+    await ports.deliveries.record_attempts([(failed, attempt)])
+    again = await webhooks.replay(ports, ADA, id, failed.id)
+    assert (again.state, again.tries, again.body) == (DeliveryState.PENDING, 0, failed.body)
+    assert again.due <= ports.clock.now()
+    [(shown, attempts), _, _] = (await webhooks.deliveries(ports, ADA, id)).items
+    assert (shown, attempts) == (again, (attempt,))
+    for webhook, delivery in ((other, failed.id), (id, "msg_none"), (id, "\x00")):
+        with pytest.raises(NotFound):
+            await webhooks.replay(ports, ADA, webhook, delivery)

@@ -1,0 +1,264 @@
+"""A damaged backup is refused, by the name of what is damaged; a damaged store gives no backup."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+import zipfile
+from collections.abc import Awaitable, Callable
+from pathlib import Path as File
+
+import pytest
+from tests.support.empty_stores import (
+    LARGE,
+    Shelter,
+    Stores,
+    content,
+    fill,
+    fill_file,
+    restore,
+    rows_of,
+    say,
+    take,
+)
+
+from carrel.actions.maintenance import backup
+from carrel.core.errors import NotFound, ValidationError
+from carrel.core.identifiers import digest
+from carrel.core.maintenance.tables import TABLES
+from carrel.ports import CorruptContent
+
+pytestmark = pytest.mark.anyio
+
+Change = Callable[[dict[str, bytes]], object]
+
+
+def rewrite(file: File, change: Change, *, honest: bool = False) -> None:
+    """Change the members of a backup; an honest forger also corrects every hash."""
+    with zipfile.ZipFile(file) as opened:
+        members = {name: opened.read(name) for name in opened.namelist()}
+    change(members)
+    if honest:
+        manifest = json.loads(members["manifest.json"])
+        for table in TABLES:
+            text = members[f"{table}.jsonl"]
+            manifest["tables"][table]["rows"] = text.count(b"\n")
+            manifest["tables"][table]["sha256"] = hashlib.sha256(text).hexdigest()
+        manifest["objects"] = sum(name.startswith("objects/") for name in members)
+        members["manifest.json"] = json.dumps(manifest).encode()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as opened:
+        opened.comment = b"0" * 64
+        for name, text in members.items():
+            opened.writestr(name, text)
+    whole = content(file)[:-64]
+    fill_file(file, whole + hashlib.sha256(whole).hexdigest().encode())
+
+
+def replace(member: str, old: bytes, new: bytes) -> Change:
+    def change(members: dict[str, bytes]) -> None:
+        assert old in members[member]
+        members[member] = members[member].replace(old, new, 1)
+
+    return change
+
+
+def first_object(members: dict[str, bytes]) -> str:
+    return next(name for name in members if name.startswith("objects/"))
+
+
+DAMAGES: dict[str, tuple[Change, type[Exception], str]] = {
+    "a changed row": (
+        replace("version.jsonl", b'"ada"', b'"eve"'),
+        CorruptContent,
+        r"version\.jsonl",
+    ),
+    "a cut table": (
+        lambda members: members.update({"entry.jsonl": members["entry.jsonl"][:-9]}),
+        CorruptContent,
+        r"entry\.jsonl",
+    ),
+    "a lost row": (
+        lambda members: members.update({"usage.jsonl": b""}),
+        CorruptContent,
+        r"usage\.jsonl is not what its manifest says",
+    ),
+    "a row of another form": (
+        replace("usage.jsonl", b'"key_1"', b"17"),
+        CorruptContent,
+        r"usage\.jsonl cannot be read",
+    ),
+    "changed large bytes": (
+        lambda members: members.update({first_object(members): b"0" * 99_999 + b"1"}),
+        CorruptContent,
+        r"objects/[0-9a-f]{64} is not what its name says",
+    ),
+    "lost large bytes": (
+        lambda members: members.pop(first_object(members)),
+        CorruptContent,
+        "does not hold what its manifest lists",
+    ),
+    "large bytes under another name": (
+        lambda members: members.update(
+            {"objects/" + digest(b"strange")[7:]: b"strange", first_object(members): b""}
+        ),
+        CorruptContent,
+        "does not hold what its manifest lists",
+    ),
+    "a lost table": (lambda members: members.pop("mark.jsonl"), CorruptContent, "does not hold"),
+    "something more": (
+        lambda members: members.update({"more": b""}),
+        CorruptContent,
+        "does not hold",
+    ),
+    "no manifest": (lambda members: members.pop("manifest.json"), ValidationError, "not a backup"),
+    "a manifest that is none": (
+        lambda members: members.update({"manifest.json": b"[1]"}),
+        ValidationError,
+        "not a backup",
+    ),
+    "a manifest without tables": (
+        replace("manifest.json", b"tables", b"t"),
+        ValidationError,
+        "not a",
+    ),
+    "another program's": (
+        replace("manifest.json", b"carrel-backup", b"other"),
+        ValidationError,
+        "form",
+    ),
+    "a newer form": (
+        replace("manifest.json", b'"version": 1', b'"version": 2'),
+        ValidationError,
+        "form",
+    ),
+    "other columns": (
+        replace("manifest.json", b'"fingerprint"', b'"print"'),
+        ValidationError,
+        "form",
+    ),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+async def test_a_damaged_backup_is_refused_by_name(stores: Stores, file: File, damage: str) -> None:
+    change, kind, named = DAMAGES[damage]
+    async with stores.open("sqlite") as first:
+        await fill(first)
+        await take(first, file)
+    rewrite(file, change)
+
+    async with stores.open("sqlite") as second:
+        with pytest.raises(kind, match=named):
+            await restore(second, file)
+        assert not any((await rows_of(second)).values())
+
+
+def lose_a_version(members: dict[str, bytes]) -> None:
+    lines = members["version.jsonl"].splitlines(keepends=True)
+    del lines[1]
+    members["version.jsonl"] = b"".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        (lose_a_version, "of its versions, 2 is missing"),
+        (lambda members: members.pop(first_object(members)), "its bytes are gone"),
+        (
+            lambda members: members.update({"objects/" + digest(b"strange")[7:]: b"strange"}),
+            "nothing in the backup refers to it",
+        ),
+    ],
+    ids=["a version", "an object", "a stranger"],
+)
+async def test_a_backup_that_contradicts_itself_is_refused_though_every_hash_is_right(
+    stores: Stores, file: File, change: Change, text: str
+) -> None:
+    async with stores.open("sqlite") as first:
+        await fill(first)
+        await take(first, file)
+    rewrite(file, change, honest=True)
+
+    with pytest.raises(CorruptContent, match=f"does not agree with itself: .*{text}"):
+        await backup.verify(file)
+    findings = await backup.examine_backup(file)
+    assert [each.text for each in findings.items] == [text]
+
+
+async def test_a_backup_that_was_cut_anywhere_is_refused(stores: Stores, file: File) -> None:
+    async with stores.open("sqlite") as first:
+        await fill(first)
+        await take(first, file)
+    whole = content(file)
+
+    for length in [0, 1, 100, len(whole) // 2, len(whole) - 30, len(whole) - 1]:
+        fill_file(file, whole[:length])
+        with pytest.raises((CorruptContent, ValidationError)):
+            await backup.verify(file)
+
+
+async def test_a_backup_in_which_any_byte_was_changed_is_refused(
+    stores: Stores, file: File
+) -> None:
+    """Also where the byte means nothing, as the times of a zip's members."""
+    async with stores.open("sqlite") as first:
+        await say(first, "text")
+        await say(first, "x" * 70_000, path=LARGE)
+        await take(first, file)
+    whole, chance = content(file), random.Random(7)
+
+    for place in chance.sample(range(len(whole)), 500):
+        changed = bytearray(whole)
+        changed[place] ^= 1 << chance.randrange(8)
+        fill_file(file, bytes(changed))
+        with pytest.raises((CorruptContent, ValidationError)):
+            await backup.verify(file)
+
+
+@pytest.mark.parametrize("text", [b"", b"not a zip", b"PK\x05\x06" + bytes(18)])
+async def test_a_file_that_is_no_backup_is_refused(file: File, text: bytes) -> None:
+    fill_file(file, text)
+
+    with pytest.raises((CorruptContent, ValidationError)):
+        await backup.verify(file)
+
+
+async def test_a_file_that_is_not_there_is_named(file: File) -> None:
+    with pytest.raises(NotFound, match=r"backup\.zip"):
+        await backup.verify(file)
+
+
+async def test_a_damaged_store_gives_no_backup_but_the_name_of_what_is_damaged(
+    stores: Stores, tmp_path: File
+) -> None:
+    directory = tmp_path / "backups"
+    directory.mkdir()
+    lost, other = digest(b"1" * 100_000), digest(b"2" * 100_000)
+
+    async def attempt(spoil: Callable[[Shelter], Awaitable[object]], named: str) -> None:
+        async with stores.open("sqlite") as first:
+            await fill(first)
+            await spoil(first)
+            with pytest.raises(CorruptContent, match=named):
+                await take(first, directory / "backup.zip")
+        assert list(directory.iterdir()) == []
+
+    async def lose(shelter: Shelter) -> None:
+        assert shelter.objects
+        await shelter.objects.discard([lost])
+        await shelter.objects.delete([lost])
+
+    async def change(shelter: Shelter) -> None:
+        assert shelter.objects
+        await shelter.objects.discard([other])
+        await shelter.objects.delete([other])
+        await shelter.objects.put(other, b"3" * 100_000)
+
+    async def forget(shelter: Shelter) -> None:
+        sql = "DELETE FROM version WHERE path = 'SOUL.md' AND version = 2"
+        await shelter.store.writer.submit(lambda db, _: db.execute(sql))
+
+    await attempt(lose, lost)
+    await attempt(change, other)
+    await attempt(forget, r"SOUL\.md: of its versions, 2 is missing")

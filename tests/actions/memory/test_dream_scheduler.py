@@ -1,0 +1,92 @@
+"""Dreams at their time: whose turn it is, how long they rest, and what a failure costs."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.support.memory_agents import DAY, Mind, mind
+
+from carrel.actions.agents import agents
+from carrel.actions.memory.dream_scheduler import DreamRun, run_due_dreams
+from carrel.core.memory.dream_records import DreamSchedule, schedule_of
+from carrel.core.memory.promoted_lines import MEMORY
+from carrel.core.store.record import RecordType
+from carrel.ports import Ports
+
+pytestmark = pytest.mark.anyio
+HOUR = 3_600_000
+
+
+@pytest.fixture
+async def marco(ports: Ports) -> Mind:
+    return await mind(ports)
+
+
+async def slept(ports: Ports) -> list[DreamRun]:
+    return [one async for one in run_due_dreams(ports)]
+
+
+async def test_only_those_who_are_set_up_to_dream_do(marco: Mind) -> None:
+    polo = await marco.office.hire("polo", "Polo")
+    assert await slept(marco.ports) == []
+    await agents.patch(
+        marco.ports, marco.owner, "polo", {"config": {"dreaming": {"enabled": True}}}
+    )
+    assert [one.agent for one in await slept(marco.ports)] == [polo.id]
+    await agents.patch(marco.ports, marco.owner, "polo", {"config": {}})
+    marco.sleeps()
+    assert await slept(marco.ports) == []
+
+
+async def test_dreams_are_as_far_apart_as_they_are_set_to_be(marco: Mind) -> None:
+    await marco.set(enabled=True, intervalSecs=3600)
+    await marco.learned("Ada likes tea")
+    [first] = await slept(marco.ports)
+    assert (first.promoted, first.problem) == (1, None)
+    assert await slept(marco.ports) == []
+    marco.sleeps(HOUR - 60_000)
+    assert await slept(marco.ports) == []
+    marco.sleeps(61_000)
+    assert len(await slept(marco.ports)) == 1
+
+
+async def test_a_dream_by_hand_counts_as_one(marco: Mind) -> None:
+    await marco.set(enabled=True)
+    await marco.dreams()
+    assert await slept(marco.ports) == []
+    marco.sleeps(DAY)
+    assert len(await slept(marco.ports)) == 1
+
+
+async def test_one_that_fails_waits_longer_and_stops_no_other(marco: Mind) -> None:
+    await marco.office.hire("polo", "Polo")
+    polo = Mind(marco.ports, marco.office, "polo")
+    for one in (marco, polo):
+        await one.set(enabled=True, intervalSecs=3600)
+    stack = await marco.office.own()
+    await marco.office.write(stack, MEMORY, b"\xff\xfe")
+    found = await slept(marco.ports)
+    assert [one.problem is None for one in found] == [False, True]
+    marco.sleeps(HOUR + 60_000)
+    assert [one.agent for one in await slept(marco.ports)] == [found[1].agent]
+    marco.sleeps(HOUR)
+    assert {one.agent for one in await slept(marco.ports)} == {one.agent for one in found}
+    [rest] = await marco.ports.records.get(marco.owner.tenant, RecordType.DREAM, [found[0].agent])
+    assert schedule_of(rest).failures == 2
+    await marco.writes("mine\n")
+    marco.sleeps(DAY)
+    assert all(one.problem is None for one in await slept(marco.ports))
+    [rest] = await marco.ports.records.get(marco.owner.tenant, RecordType.DREAM, [found[0].agent])
+    assert schedule_of(rest).failures == 0
+
+
+@given(st.integers(60, 10**7), st.integers(0, 100), st.integers(1, 2 * 10**12))
+def test_after_a_failure_nobody_is_sooner_than_after_a_success(
+    interval: int, failures: int, at: int
+) -> None:
+    good = DreamSchedule(last=at).due(interval)
+    bad = DreamSchedule(tried=at, failures=failures).due(interval)
+    more = DreamSchedule(tried=at, failures=failures + 1).due(interval)
+    assert good == at + 1000 * interval <= bad <= more <= at + 1000 * max(interval, 7 * 86_400)
+    assert DreamSchedule().due(interval) == 0

@@ -1,0 +1,245 @@
+"""What agents remember: one flat line each, found by its words, gone when it is forgotten."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from tests.support.memory_agents import Mind, mind
+from tests.support.tenants import founded, joined
+
+from carrel.actions.accounts import credentials, keys, secrets
+from carrel.actions.accounts.keys import KeySpec
+from carrel.actions.agents import agents
+from carrel.actions.memory import memories, stats
+from carrel.actions.memory.memories import NewMemory
+from carrel.core.access import Actor, CredentialKind
+from carrel.core.errors import Forbidden, NotFound, ValidationError
+from carrel.core.memory.dream_log import DREAMS, INDEX
+from carrel.core.memory.memory import LONGEST, LONGEST_QUERY
+from carrel.core.memory.promoted_lines import MEMORY
+from carrel.core.runs import Audience
+from carrel.core.store.record import RecordType
+from carrel.ports import Ports
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+async def marco(anywhere: Ports) -> Mind:
+    return await mind(anywhere)
+
+
+async def test_a_memory_is_one_flat_line_with_what_it_is_about(marco: Mind) -> None:
+    memory = await marco.told(" The router\n\tis in <!-- x -->\u202e the cellar ", tags=("Home",))
+    assert memory.content == "The router is in the cellar"
+    assert memory.concepts == ("router", "cellar")
+    assert (memory.tags, memory.mode, memory.promoted) == (("Home",), Audience.MAIN, None)
+    assert await memories.get(marco.ports, marco.owner, "marco", memory.id) == memory
+
+
+@pytest.mark.parametrize("text", ["", " \n ", "\u200b", "<!-- x -->", "x" * (LONGEST + 1)])
+async def test_what_is_nothing_or_too_much_is_refused(marco: Mind, text: str) -> None:
+    with pytest.raises(ValidationError):
+        await marco.told(text)
+
+
+async def test_a_kind_that_is_none_and_too_many_tags_are_refused(marco: Mind) -> None:
+    for wrong in ({"kind": "gossip"}, {"tags": ("",)}, {"tags": tuple(map(str, range(21)))}):
+        with pytest.raises(ValidationError):
+            await marco.told("tea", **wrong)
+
+
+async def test_the_same_text_is_remembered_once_in_each_scope(marco: Mind) -> None:
+    first = await marco.told("Ada likes tea")
+    new = NewMemory("Ada  likes\ntea")
+    again = await memories.remember(marco.ports, marco.owner, "marco", new)
+    assert (again.memory, again.created) == (first, False)
+    shared = await marco.told("Ada likes tea", Audience.SHARED)
+    assert (shared.id != first.id, shared.mode) == (True, Audience.SHARED)
+
+
+async def test_many_who_say_the_same_at_once_say_it_once(marco: Mind) -> None:
+    told = await asyncio.gather(*[marco.told("Ada likes tea") for _ in range(8)])
+    assert len({memory.id for memory in told}) == 1
+    assert len((await memories.listing(marco.ports, marco.owner, "marco")).items) == 1
+
+
+async def test_secrets_are_stored_neither_in_memories_nor_in_questions(marco: Mind) -> None:
+    ports = marco.ports
+    await secrets.put(ports, marco.owner, "door", "hunter2hunter2")
+    memory = await marco.told("the code is hunter2hunter2", tags=("hunter2hunter2",))
+    assert memory.content == "the code is [REDACTED:door]"
+    assert "hunter2" not in str(memory)
+    await marco.recalled("code hunter2hunter2", "code [REDACTED:door]")
+    [tally] = await ports.recalls.tallies(marco.owner.tenant, memory.agent)
+    assert (tally.hits, tally.queries) == (2, 1)
+
+
+async def test_recall_ranks_and_notes_what_came_up(marco: Mind) -> None:
+    port = await marco.told("The port is 8080")
+    portland = await marco.told("Ada lives in Portland")
+    await marco.told("unrelated")
+
+    hits = await memories.recall(marco.ports, marco.owner, "marco", "port")
+
+    assert [(hit.memory.id, hit.score) for hit in hits] == [(port.id, 1.0), (portland.id, 0.5)]
+    tallies = await marco.ports.recalls.tallies(marco.owner.tenant, port.agent)
+    assert {one.memory: one.relevance for one in tallies} == {port.id: 1.0, portland.id: 0.5}
+
+
+async def test_recall_gives_five_unless_asked_otherwise_and_never_very_many(marco: Mind) -> None:
+    for n in range(60):
+        await marco.told(f"tea number {n}")
+    assert len(await marco.recalled("tea")) == 5
+    assert len(await marco.recalled("tea", limit=1000)) == memories.MOST
+    assert await marco.recalled("tea", limit=-1) == []
+
+
+async def test_looking_notes_nothing_and_nothing_is_found_for_nothing(marco: Mind) -> None:
+    memory = await marco.told("tea")
+    found = await memories.search(marco.ports, marco.owner, "marco", "tea")
+    assert [hit.memory for hit in found] == [memory]
+    for query in ("", "!!!", "coffee", "x" * 10_000):
+        assert await marco.recalled(query) == []
+    assert await marco.ports.recalls.tallies(marco.owner.tenant, memory.agent) == ()
+
+
+async def test_a_long_question_is_noted_only_so_far(marco: Mind) -> None:
+    memory = await marco.told("tea")
+    await marco.recalled("tea " + "x" * LONGEST_QUERY, "tea " + "x" * (LONGEST_QUERY + 5))
+    [tally] = await marco.ports.recalls.tallies(marco.owner.tenant, memory.agent)
+    assert (tally.hits, tally.queries) == (2, 1)
+
+
+async def test_in_a_shared_session_nothing_is_recalled(marco: Mind) -> None:
+    await marco.told("tea")
+    for ask in (memories.recall, memories.search):
+        with pytest.raises(Forbidden):
+            await ask(marco.ports, marco.owner, "marco", "tea", mode=Audience.SHARED)
+
+
+async def test_what_is_forgotten_is_found_no_more(marco: Mind) -> None:
+    memory = await marco.told("tea")
+    await marco.recalled("tea")
+    await marco.forgets(memory.id)
+
+    assert await marco.recalled("tea") == []
+    assert await marco.ports.recalls.tallies(marco.owner.tenant, memory.agent) == ()
+    with pytest.raises(NotFound):
+        await marco.forgets(memory.id)
+    assert (await marco.told("tea")).id != memory.id
+
+
+async def test_forgetting_takes_the_line_that_a_dream_wrote_in_the_same_commit(
+    marco: Mind,
+) -> None:
+    await marco.writes("# Mine\n\n- my own line\n")
+    tea, milk = await marco.learned("Ada likes tea"), await marco.learned("Bob likes milk")
+    await marco.dreams()
+    own = (await marco.office.own())[0]
+    before = await marco.ports.trees.revisions([own])
+
+    await marco.forgets(tea.id)
+
+    assert await marco.ports.trees.revisions([own]) == (before[0] + 1,)
+    text, diary, index = [await marco.read(path) for path in (MEMORY, DREAMS, INDEX)]
+    assert text
+    assert "tea" not in f"{text}{diary}{index}"
+    assert "Bob likes milk" in text
+    assert index and tea.id not in index and milk.id in index
+    [gone] = await marco.ports.records.get(own.tenant, RecordType.PROMOTION, [tea.id])
+    assert gone is None
+    await marco.forgets(milk.id)
+    assert await marco.read() == "# Mine\n\n- my own line\n"
+
+
+async def test_forgetting_never_takes_a_line_that_a_person_has_made_theirs(marco: Mind) -> None:
+    tea = await marco.learned("Ada likes tea")
+    await marco.dreams()
+    text = await marco.read()
+    assert text
+    line = next(line for line in text.splitlines() if "tea" in line)
+    mine = f"{line}\n\n" + text.replace(line, line + " (green)")
+    await marco.writes(mine)
+
+    await marco.forgets(tea.id)
+
+    assert await marco.read() == mine
+
+
+async def test_agents_and_tenants_have_their_own_memories(marco: Mind) -> None:
+    ports, office = marco.ports, marco.office
+    polo = await office.hire("polo", "Polo")
+    memory = await marco.told("tea")
+    assert await Mind(ports, office, "polo").recalled("tea") == []
+    for name in ("polo", polo.id):
+        with pytest.raises(NotFound):
+            await memories.forget(ports, marco.owner, name, memory.id)
+    _, stranger = await founded(ports, "globex")
+    for name in ("marco", memory.agent):
+        with pytest.raises(NotFound):
+            await memories.get(ports, stranger, name, memory.id)
+    assert await marco.recalled("tea") == ["tea"]
+
+
+async def test_a_key_reaches_only_its_own_agent_and_a_member_only_reads(marco: Mind) -> None:
+    ports, office = marco.ports, marco.office
+    polo = await office.hire("polo", "Polo")
+    holding = KeySpec("a key", CredentialKind.AGENT, agent=polo.id)
+    issued = await keys.create(ports, marco.owner, holding)
+    bound: Actor = await credentials.authenticate(ports, issued.token)
+    with pytest.raises(NotFound):
+        await memories.remember(ports, bound, "marco", NewMemory("tea"))
+    told = await memories.remember(ports, bound, "polo", NewMemory("tea"))
+    await memories.forget(ports, bound, "polo", told.memory.id)
+    _, member = await joined(ports, marco.owner, "bob")
+    with pytest.raises(Forbidden):
+        await memories.remember(ports, member, "marco", NewMemory("tea"))
+    assert (await memories.listing(ports, member, "marco")).items == ()
+
+
+async def test_memories_are_listed_page_by_page(marco: Mind) -> None:
+    told = [await marco.told(f"tea {n}") for n in range(5)]
+    first = await memories.listing(marco.ports, marco.owner, "marco", limit=3)
+    assert first.next
+    rest = await memories.listing(marco.ports, marco.owner, "marco", cursor=first.next, limit=3)
+    assert (*first.items, *rest.items) == tuple(told)
+    assert rest.next is None
+
+
+async def test_remembering_disturbs_no_cache_and_stands_in_no_audit(marco: Mind) -> None:
+    records = marco.ports.records
+    before, audit = await records.revision(), await records.audit(marco.owner.tenant)
+    tea = await marco.learned("tea")
+    await marco.dreams()
+    await marco.forgets(tea.id)
+    assert await records.revision() == before
+    assert await records.audit(marco.owner.tenant) == audit
+
+
+async def test_stats_tell_how_much_is_remembered_and_what_came_up(marco: Mind) -> None:
+    tea = await marco.learned("Tea ceremony in Kyoto")
+    await marco.told("Router reboot")
+    marco.sleeps()
+    await marco.dreams()
+    now = marco.ports.clock.now()
+    found = await stats.stats(marco.ports, marco.owner.tenant, tea.agent, now)
+    assert (found.memories, found.promoted, found.recalls_7d) == (2, 1, 3)
+    assert found.last_dream and now - found.last_dream < 60_000
+    assert found.top_concepts_7d == (("ceremony", 3), ("kyoto", 3), ("tea", 3))
+    later = await stats.stats(marco.ports, marco.owner.tenant, tea.agent, now + 10**9)
+    assert (later.recalls_7d, later.top_concepts_7d) == (0, ())
+
+
+async def test_with_an_agent_goes_all_that_it_remembered(marco: Mind) -> None:
+    ports, tenant = marco.ports, marco.owner.tenant
+    tea = await marco.learned("Ada likes tea")
+    await marco.dreams()
+    await marco.office.hire("polo", "Polo")
+    kept = await Mind(ports, marco.office, "polo").told("tea")
+    await agents.delete(ports, marco.owner, "marco")
+    for record_type in (RecordType.MEMORY, RecordType.PROMOTION, RecordType.DREAM):
+        left = await ports.records.list(tenant, record_type)
+        assert [one.id for one in left] == ([kept.id] if record_type is RecordType.MEMORY else [])
+    assert await ports.recalls.tallies(tenant, tea.agent) == ()

@@ -1,0 +1,43 @@
+"""Nobody is moved to a guardrail whose bytes cannot be had: what was reviewed before stays."""
+
+from __future__ import annotations
+
+from pathlib import Path as File
+
+import pytest
+from tests.support.overlay_tenant import RULES, Office
+from tests.support.stores import overwrite_content
+from tests.support.tenants import founded
+
+from carrel.actions.overlay import pins
+from carrel.core.errors import Conflict
+from carrel.core.identifiers import digest
+from carrel.ports import CorruptContent, Ports
+
+pytestmark = pytest.mark.anyio
+BETTER = b"be better"
+
+
+async def test_damaged_bytes_are_neither_accepted_nor_rolled_back_to(
+    ports: Ports, tmp_path: File
+) -> None:
+    _, owner = await founded(ports)
+    office = await Office(ports, owner).open()
+    await office.write(office.sales, RULES, BETTER)
+    overwrite_content(tmp_path, digest(BETTER), b"be bitter")
+
+    with pytest.raises(Conflict, match=r"GUARDRAILS\.md"):
+        await pins.accept(ports, owner, "marco", RULES, digest(BETTER))
+    [result] = await pins.accept_for_all(ports, owner, "sales", RULES, digest(BETTER))
+    assert (result.changed, type(result.problem)) == (False, Conflict)
+    assert await office.read(RULES) == b"be good"
+    [status] = [one for one in await pins.status(ports, owner, "marco") if one.pin.path == RULES]
+    assert status.pinned == b"be good"
+    assert isinstance(status.latest, CorruptContent)
+
+    overwrite_content(tmp_path, digest(BETTER), BETTER)
+    await pins.accept(ports, owner, "marco", RULES, digest(BETTER))
+    overwrite_content(tmp_path, digest(b"be good"), b"be goof")
+    with pytest.raises(Conflict):
+        await pins.roll_back(ports, owner, "marco", RULES)
+    assert await office.read(RULES) == BETTER

@@ -1,0 +1,45 @@
+"""A prompt of which some bytes cannot be had: without policy there is none, all else is told."""
+
+from __future__ import annotations
+
+from pathlib import Path as File
+
+import pytest
+from tests.support.overlay_tenant import Office
+from tests.support.stores import overwrite_content
+from tests.support.tenants import founded
+
+from carrel.actions.prompt import lint, prompts
+from carrel.core.errors import Conflict
+from carrel.core.identifiers import digest
+from carrel.ports import Ports
+
+pytestmark = pytest.mark.anyio
+SOUL, RULES = b"{{AGENT_NAME}} is brisk", b"be good"
+
+
+async def test_damaged_bytes_are_told_and_of_policy_refused(ports: Ports, tmp_path: File) -> None:
+    _, owner = await founded(ports)
+    await Office(ports, owner).open()
+    whole = await prompts.of_agent(ports, owner, "marco")
+
+    overwrite_content(tmp_path, digest(SOUL), b"other")
+    shown = await prompts.of_agent(ports, owner, "marco")
+    [soul] = [block for block in shown.blocks if block.path == "SOUL.md"]
+    assert (soul.kept, soul.version, soul.chars) == ("left out", 1, 0)
+    assert soul.reason
+    assert not shown.lasts
+    assert "# SOUL" not in shown.text
+    assert "# GUARDRAILS\nbe good" in shown.text
+    told = [(flaw.fault, flaw.path) for flaw in await lint.of_agent(ports, owner, "marco")]
+    assert ("unreadable", "SOUL.md") in told
+
+    overwrite_content(tmp_path, digest(RULES), b"be goof")
+    with pytest.raises(Conflict, match=r"GUARDRAILS\.md cannot be had"):
+        await prompts.of_agent(ports, owner, "marco")
+    told = [(flaw.fault, flaw.path) for flaw in await lint.of_agent(ports, owner, "marco")]
+    assert ("refused", "GUARDRAILS.md") in told
+
+    overwrite_content(tmp_path, digest(SOUL), SOUL)
+    overwrite_content(tmp_path, digest(RULES), RULES)
+    assert await prompts.of_agent(ports, owner, "marco") == whole

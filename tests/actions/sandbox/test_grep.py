@@ -1,0 +1,72 @@
+"""Search in many files: in batches and in a thread, with the same output."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+from tests.support.tool_fixture import Workshop, workshop
+
+from carrel.actions.sandbox import grep, workspace_files
+from carrel.core.identifiers import Path
+from carrel.core.sandbox.grep import GrepOutput, GrepQuery
+from carrel.ports import Ports
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+async def shop(ports: Ports) -> Workshop:
+    shop = await workshop(ports)
+    for n in range(12):
+        body = b"".join(b"line %d of %d\n" % (line, n) for line in range(40))
+        await workspace_files.write(shop.bench(), Path(f"f{n:02}"), body)
+    return shop
+
+
+@pytest.mark.parametrize("mode", GrepOutput)
+async def test_batches_and_threads_do_not_change_the_output(
+    shop: Workshop, monkeypatch: pytest.MonkeyPatch, mode: GrepOutput
+) -> None:
+    query = GrepQuery(r"1\d of [37]$", mode=mode, numbers=True)
+    expected = await grep.search(shop.bench(), query, 10**6)
+    assert b"f03" in expected
+    monkeypatch.setattr(grep, "BATCH_BYTES", 1500)
+    assert await grep.search(shop.bench(), query, 10**6) == expected
+    monkeypatch.setattr(grep, "LOOP_BYTES", 0)
+    assert await grep.search(shop.bench(), query, 10**6) == expected
+
+
+async def test_search_stops_after_the_batch_that_fills_the_output(
+    shop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(grep, "BATCH_BYTES", 1)
+    batches: list[int] = []
+    search_texts = grep._search_texts
+
+    async def count_batches(*args: object) -> object:
+        batches.append(1)
+        return await search_texts(*args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(grep, "_search_texts", count_batches)
+    output = await grep.search(shop.bench(), GrepQuery("line", mode=GrepOutput.CONTENT), 100)
+    assert (len(output) > 100, len(batches)) == (True, 1)
+
+
+async def test_more_than_256_kib_are_searched_outside_the_event_loop(
+    shop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[object] = []
+    to_thread = asyncio.to_thread
+
+    async def count_threads(function: Callable[..., object], *args: object) -> object:
+        threads.append(function)
+        return await to_thread(function, *args)
+
+    monkeypatch.setattr("asyncio.to_thread", count_threads)
+    await grep.search(shop.bench(), GrepQuery("line"), 100)
+    assert grep._matches not in threads
+    await workspace_files.write(shop.bench(), Path("large"), b"x" * (grep.LOOP_BYTES + 1))
+    await grep.search(shop.bench(), GrepQuery("line"), 100)
+    assert threads.count(grep._matches) == 1

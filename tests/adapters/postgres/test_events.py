@@ -1,0 +1,199 @@
+"""Following the log in PostgreSQL, where what began first may end last."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import asyncpg
+import pytest
+
+from carrel.adapters.postgres import PostgresStore, open_store
+from carrel.adapters.postgres.commit_columns import CommitColumns
+from carrel.adapters.postgres.database import SQL
+from carrel.core.identifiers import Digest, Path, Scope, ScopeKind
+from carrel.core.store.event import EventFilter
+from carrel.core.store.tree import Blob, Commit, Entry, Write
+
+pytestmark = pytest.mark.anyio
+
+NOW = 1_800_000_000_000
+ONE, TWO = Scope("acme", ScopeKind.AGENT, "one"), Scope("acme", ScopeKind.AGENT, "two")
+EMPTY = Blob(
+    Digest("sha256:" + "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"), 0, b""
+)
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture
+async def store(postgres_url: str) -> AsyncIterator[PostgresStore]:
+    async with open_store(postgres_url) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def slow(postgres_url: str, store: PostgresStore) -> AsyncIterator[asyncpg.Connection]:
+    """A connection in a transaction that goes on."""
+    connection = await asyncpg.connect(postgres_url)
+    yield connection
+    await connection.close()
+
+
+def put(scope: Scope, name: str) -> Commit:
+    return Commit((Write(scope, Path(name), Entry(EMPTY)),), "ada", "", NOW)
+
+
+async def write(store: PostgresStore, name: str, scope: Scope = ONE) -> None:
+    await store.trees.commit([put(scope, name)])
+
+
+async def write_slowly(connection: asyncpg.Connection, name: str, scope: Scope = TWO) -> None:
+    await connection.fetchrow(SQL["apply_commits"], *CommitColumns([put(scope, name)]).arguments())
+
+
+async def names(store: PostgresStore, cursor: str | None = None) -> list[str]:
+    return [event.payload["path"] for event in await store.events.after(cursor)]
+
+
+async def test_what_began_first_and_ended_last_is_not_missed(
+    store: PostgresStore, slow: asyncpg.Connection
+) -> None:
+    await write(store, "before")
+    transaction = slow.transaction()
+    await transaction.start()
+    await write_slowly(slow, "slow")
+    await write(store, "quick")
+
+    [seen] = await store.events.after(None)
+    latest = await store.events.latest()
+    await write(store, "quick too")
+    hidden = [await names(store), await names(store, latest)]
+    await transaction.commit()
+
+    assert (seen.payload["path"], hidden) == ("before", [["before"], []])
+    assert await names(store, seen.cursor) == ["slow", "quick", "quick too"]
+    assert await names(store, latest) == ["slow", "quick", "quick too"]
+    assert await names(store) == ["before", "slow", "quick", "quick too"]
+
+
+async def test_what_was_undone_does_not_hold_the_others_back(
+    store: PostgresStore, slow: asyncpg.Connection
+) -> None:
+    transaction = slow.transaction()
+    await transaction.start()
+    await write_slowly(slow, "slow")
+    await write(store, "quick")
+    assert await names(store) == []
+
+    await transaction.rollback()
+
+    assert await names(store) == ["quick"]
+
+
+async def test_transactions_that_write_no_events_hold_nobody_back(
+    store: PostgresStore, slow: asyncpg.Connection, postgres_server: str
+) -> None:
+    elsewhere = await asyncpg.connect(postgres_server)
+    async with slow.transaction(), elsewhere.transaction():
+        await slow.execute("UPDATE counter SET value = value")
+        await slow.execute("SELECT count(*) FROM event")
+        await elsewhere.execute("SELECT pg_current_xact_id()")
+        await write(store, "quick")
+        latest = await store.events.latest()
+        await write(store, "quick too")
+
+        assert await names(store) == ["quick", "quick too"]
+        assert await names(store, latest) == ["quick too"]
+    await elsewhere.close()
+
+
+async def test_events_of_one_scope_are_told_in_the_order_of_its_versions(
+    store: PostgresStore, postgres_url: str
+) -> None:
+    """Whoever has to wait for a scope gets its place in the log only when it is its turn."""
+
+    async def writer(store: PostgresStore, n: int) -> None:
+        for turn in range(10):
+            both = (Write(ONE, Path("a"), Entry(EMPTY)), Write(TWO, Path(f"{n}"), Entry(EMPTY)))
+            await store.trees.commit([Commit(both[: 1 + turn % 2], "ada", "", NOW)])
+
+    async with open_store(postgres_url) as second, open_store(postgres_url) as third:
+        await asyncio.gather(*[writer([store, second, third][n % 3], n) for n in range(9)])
+
+    told = await store.events.after(None, EventFilter("acme", frozenset({ONE})))
+    assert [event.payload["version"] for event in told] == list(range(1, 91))
+
+
+async def test_a_ring_between_looking_and_waiting_is_not_slept_over(store: PostgresStore) -> None:
+    while await store.events.wait_for_new(0.05):
+        pass
+
+    await store.events.after(None)
+    await asyncio.create_task(write(store, "in between"))
+
+    assert await store.events.wait_for_new(30)
+    assert not await store.events.wait_for_new(0.05)
+
+
+async def test_a_listener_whose_connection_is_cut_listens_again(
+    store: PostgresStore, postgres_url: str
+) -> None:
+    while await store.events.wait_for_new(0.05):
+        pass
+    connection = await asyncpg.connect(postgres_url)
+    cut = await connection.fetchval(
+        "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
+        " WHERE datname = current_database() AND query LIKE 'LISTEN%'"
+    )
+    await connection.close()
+    assert cut == 1
+
+    async with open_store(postgres_url) as other, asyncio.timeout(30):
+        assert await store.events.wait_for_new(30)
+        while await store.events.wait_for_new(0.05):
+            pass
+        sleeper = asyncio.create_task(store.events.wait_for_new(30))
+        while not sleeper.done():
+            await write(other, "from afar")
+            await asyncio.wait([sleeper], timeout=0.2)
+        assert sleeper.result()
+
+
+async def test_a_copy_on_another_server_goes_on_with_the_log(postgres_url: str) -> None:
+    """There transactions are counted anew: those of the events lie in the future."""
+    async with open_store(postgres_url) as store:
+        for name in ("one", "two", "three"):
+            await write(store, name)
+        before = await store.events.after(None)
+        await store.deliveries.enqueue(None, before[1].cursor, [])
+    connection = await asyncpg.connect(postgres_url)
+    await connection.execute(
+        "UPDATE event SET xid = (xid::text::bigint + 1000000000)::text::xid8;"
+        " UPDATE mark SET cursor = (split_part(cursor, '.', 1)::bigint + 1000000000)"
+        " || '.' || split_part(cursor, '.', 2)"
+    )
+    await connection.close()
+
+    async with open_store(postgres_url) as store:
+        await write(store, "four")
+        assert await names(store) == ["one", "two", "three", "four"]
+        assert await names(store, await store.deliveries.cursor()) == ["three", "four"]
+        assert await names(store, before[1].cursor) == ["three", "four"]
+        assert await names(store, f"1000000000000.{before[0].id.removeprefix('ev_')}") == [
+            *("two", "three", "four")
+        ]
+        assert await names(store, "1000000000000.1000") == ["four"]
+        newest = (await store.events.after(None))[-1]
+        await write(store, "five")
+        assert await names(store, newest.cursor) == ["five"]
+
+
+@pytest.mark.parametrize("cursor", ["0", "0.0", "00.00"])
+async def test_the_beginning_can_be_asked_for(store: PostgresStore, cursor: str) -> None:
+    await write(store, "one")
+
+    assert await names(store, cursor) == ["one"]

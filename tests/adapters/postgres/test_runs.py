@@ -1,0 +1,89 @@
+"""Runs that start while PostgreSQL is pruning what they are about to see."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import asyncpg
+import pytest
+
+from carrel.adapters.postgres import PostgresStore, open_store
+from carrel.adapters.postgres.advisory_locks import lock_of, scope_name
+from carrel.core.identifiers import Path, Scope, ScopeKind
+from carrel.core.runs import Audience, Run, RunStatus
+from carrel.core.store.tree import Applied, Commit, Entry, Write
+
+pytestmark = pytest.mark.anyio
+
+NOW = 1_800_000_000_000
+AGENT = Scope("acme", ScopeKind.AGENT, "marco")
+TEMPLATE = Scope("acme", ScopeKind.TEMPLATE, "sales")
+PATH = Path("SOUL.md")
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture
+async def stores(postgres_url: str) -> AsyncIterator[tuple[PostgresStore, PostgresStore]]:
+    async with open_store(postgres_url) as one, open_store(postgres_url) as two:
+        yield one, two
+
+
+async def write(store: PostgresStore, text: str) -> None:
+    [blob] = await store.blobs.put([text.encode()])
+    writes = tuple(Write(scope, PATH, Entry(blob)) for scope in (AGENT, TEMPLATE))
+    [outcome] = await store.trees.commit([Commit(writes, "ada", "", NOW, max_versions=1)])
+    assert isinstance(outcome, Applied)
+
+
+async def start(store: PostgresStore, id: str) -> Run:
+    asked = Run(id, "acme", AGENT, "noop", Audience.MAIN, RunStatus.RUNNING, "ada", NOW)
+    [run] = await store.runs.start([(asked, (AGENT, TEMPLATE))])
+    return run
+
+
+async def test_no_run_loses_what_it_froze_to_a_commit_that_prunes(
+    stores: tuple[PostgresStore, PostgresStore],
+) -> None:
+    writing, starting = stores
+    await write(writing, "first")
+
+    async def writer() -> None:
+        for n in range(150):
+            await write(writing, f"text {n}")
+
+    async def starter(writes: asyncio.Task[None], name: str) -> list[Run]:
+        runs: list[Run] = []
+        while not writes.done():
+            runs.append(await start(starting, f"run_{name}{len(runs)}"))
+        return runs
+
+    writes = asyncio.create_task(writer())
+    started = await asyncio.gather(*[starter(writes, name) for name in "abc"])
+
+    for run in (run for runs in started for run in runs):
+        one, two = await starting.trees.read(run.snapshot)
+        assert one.revision == two.revision
+        assert one.entry(PATH) == two.entry(PATH) is not None
+
+
+async def test_a_run_waits_for_a_commit_that_may_prune_what_it_would_see(
+    stores: tuple[PostgresStore, PostgresStore], postgres_url: str
+) -> None:
+    await write(stores[0], "first")
+    connection = await asyncpg.connect(postgres_url)
+    async with connection.transaction():
+        lock = lock_of(scope_name(TEMPLATE))
+        await connection.execute("SELECT take_locks(ARRAY[$1::bigint], '{t}')", lock)
+        starting = asyncio.create_task(start(stores[1], "run_1"))
+        done, _ = await asyncio.wait([starting], timeout=0.2)
+        assert not done
+        await connection.execute("UPDATE scope SET revision = 7")
+    await connection.close()
+
+    run = await starting
+    assert [layer.revision for layer in run.snapshot] == [7, 7]

@@ -1,0 +1,139 @@
+"""The shape of a PostgreSQL database: where migrations arrive, and which databases are refused."""
+
+from __future__ import annotations
+
+import asyncio
+from importlib.resources import files
+
+import asyncpg
+import pytest
+from tests.support.services import databases
+
+from carrel.adapters.postgres import Incompatible, open_store, prepare
+from carrel.adapters.postgres.database import MIGRATIONS
+from carrel.core.maintenance.tables import DERIVED, TABLES
+
+pytestmark = pytest.mark.anyio
+
+HERE = files("carrel.adapters.postgres")
+SHAPE = {
+    "columns": """
+        SELECT c.relname, a.attnum, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull,
+               a.attidentity, a.attstorage, a.attcollation::regcollation,
+               pg_get_expr(d.adbin, d.adrelid)
+          FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0
+          LEFT JOIN pg_attrdef AS d ON d.adrelid = c.oid AND d.adnum = a.attnum
+         WHERE c.relnamespace = 'public'::regnamespace AND c.relname NOT LIKE 'migration%'""",
+    "tables": """
+        SELECT relname, relkind, reloptions FROM pg_class
+         WHERE relnamespace = 'public'::regnamespace AND relname NOT LIKE 'migration%'""",
+    "indexes": """
+        SELECT indexdef FROM pg_indexes WHERE schemaname = 'public' AND tablename <> 'migration'""",
+    "constraints": """
+        SELECT conrelid::regclass, conname, pg_get_constraintdef(oid) FROM pg_constraint
+         WHERE connamespace = 'public'::regnamespace AND conrelid <> 'migration'::regclass""",
+    "functions": """
+        SELECT pg_get_functiondef(oid) FROM pg_proc WHERE pronamespace = 'public'::regnamespace""",
+    "triggers": """
+        SELECT pg_get_triggerdef(oid) FROM pg_trigger WHERE NOT tgisinternal""",
+    "rows": "SELECT name, value FROM counter",
+}
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+async def told(url: str, *statements: str) -> None:
+    for statement in statements:
+        await databases.tell(url, statement)
+
+
+async def shape(url: str) -> dict[str, list[str]]:
+    connection = await asyncpg.connect(url)
+    try:
+        return {
+            what: sorted(str(tuple(row)) for row in await connection.fetch(question))
+            for what, question in SHAPE.items()
+        }
+    finally:
+        await connection.close()
+
+
+@pytest.fixture
+def ascii_url(postgres_server: str) -> str:
+    """A database that takes any bytes for text."""
+    name = "t_ascii"
+    encoding = "ENCODING 'SQL_ASCII' TEMPLATE template0"
+    asyncio.run(databases.tell(postgres_server, f"CREATE DATABASE {name} {encoding}"))
+    return databases.within(postgres_server, name)
+
+
+async def test_migrations_arrive_at_the_schema(postgres_url: str, empty_postgres_url: str) -> None:
+    functions = sorted((HERE / "functions").iterdir(), key=lambda file: file.name)
+    scripts = [HERE / "schema.sql", *functions]
+    await told(empty_postgres_url, *[script.read_text("utf-8") for script in scripts])
+    await told(empty_postgres_url, "CREATE TABLE migration (name text)")
+
+    arrived, meant = await shape(postgres_url), await shape(empty_postgres_url)
+
+    assert all(meant.values())
+    for what in SHAPE:
+        assert arrived[what] == meant[what], what
+
+
+async def test_the_tables_have_the_columns_that_a_backup_holds(postgres_url: str) -> None:
+    connection = await asyncpg.connect(postgres_url)
+    rows = await connection.fetch(
+        "SELECT table_name, column_name FROM information_schema.columns"
+        " WHERE table_schema = 'public' ORDER BY ordinal_position"
+    )
+    await connection.close()
+
+    found: dict[str, list[str]] = {}
+    for table, column in rows:
+        found.setdefault(table, []).append(column)
+    found["event"].remove("xid")
+    for table in ("migration", "utterance_text", *DERIVED):
+        del found[table]
+    assert {table: tuple(columns) for table, columns in found.items()} == TABLES
+
+
+async def test_whoever_comes_first_migrates_and_the_others_wait(empty_postgres_url: str) -> None:
+    await asyncio.gather(*[prepare(empty_postgres_url) for _ in range(4)])
+
+    async with open_store(empty_postgres_url) as store:
+        assert await store.upkeep.migrations() == tuple(MIGRATIONS)
+        await store.upkeep.ping()
+
+
+async def test_a_database_from_a_later_version_is_refused(postgres_url: str) -> None:
+    await told(postgres_url, "INSERT INTO migration VALUES ('9999_later.sql', 'x', 0)")
+
+    with pytest.raises(Incompatible, match=r"9999_later\.sql, which this version does not know"):
+        async with open_store(postgres_url):
+            pass
+
+
+async def test_a_database_with_another_history_is_refused(postgres_url: str) -> None:
+    name = next(iter(MIGRATIONS))
+    await told(postgres_url, f"UPDATE migration SET checksum = 'x' WHERE name = '{name}'")
+
+    with pytest.raises(Incompatible, match=f"{name} was applied to the database with another text"):
+        await prepare(postgres_url)
+
+
+async def test_a_migration_that_fails_leaves_nothing_behind(empty_postgres_url: str) -> None:
+    await told(empty_postgres_url, "CREATE TABLE mark (in_the_way integer)")
+
+    with pytest.raises(asyncpg.DuplicateTableError):
+        await prepare(empty_postgres_url)
+
+    await told(empty_postgres_url, "DROP TABLE mark")
+    await prepare(empty_postgres_url)
+
+
+async def test_a_database_that_is_not_in_utf8_is_refused(ascii_url: str) -> None:
+    with pytest.raises(Incompatible, match="not encoded in UTF8"):
+        await prepare(ascii_url)

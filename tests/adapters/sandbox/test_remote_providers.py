@@ -1,0 +1,86 @@
+"""What the providers elsewhere have in common beside the contract: nothing of them is kept."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+
+import pytest
+from msgspec.structs import replace
+from tests.support.remote_providers import ELSEWHERE, Provider
+
+from carrel.ports.sandbox import SandboxUnavailable
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(params=ELSEWHERE, scope="module")
+def provider(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Provider]:
+    with ELSEWHERE[request.param](tmp_path_factory.mktemp("provider")) as opened:
+        yield opened
+
+
+async def until(what: Callable[[], object]) -> None:
+    async with asyncio.timeout(30):
+        while not what():  # noqa: ASYNC110 - it happens in another thread
+            await asyncio.sleep(0.01)
+
+
+async def test_no_instance_is_left_where_a_command_is_cancelled(provider: Provider) -> None:
+    seconds = 60 if provider.cancels else 1
+
+    async def forever() -> None:
+        async with provider.ran("sleep 600", bounds=replace(provider.bounds, seconds=seconds)):
+            pass
+
+    task = asyncio.create_task(forever())
+    await until(lambda: provider.service.alive)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    if not provider.cancels:
+        await until(lambda: not provider.service.alive)
+
+    assert provider.service.alive == []
+
+
+async def test_more_than_its_disk_is_not_kept_at_all(provider: Provider) -> None:
+    bounds = replace(provider.bounds, disk_mb=1)
+
+    async with provider.ran(
+        "for n in 1 2 3; do head -c 500000 /dev/zero >$n; done", bounds=bounds
+    ) as ran:
+        assert (ran.changed, ran.exit_code) == ({}, 0)
+        assert ran.discard_reason and "1500000 bytes" in ran.discard_reason
+
+
+async def test_it_keeps_no_instance(provider: Provider) -> None:
+    assert provider.sandbox.unsupported_reason(provider.bounds) is None
+    assert "between commands" in (
+        provider.sandbox.unsupported_reason(provider.bounds, persistent=True) or ""
+    )
+    with pytest.raises(SandboxUnavailable, match="between commands"):
+        async with provider.ran("true", reservation="desk"):
+            pass
+    assert provider.service.alive == []
+
+
+async def test_a_command_that_one_argument_cannot_hold_is_refused(provider: Provider) -> None:
+    with pytest.raises(SandboxUnavailable, match="98304"):
+        async with provider.ran("#" * 100_000):
+            pass
+    assert provider.service.alive == []
+
+
+async def test_an_option_that_it_does_not_know_is_refused(provider: Provider) -> None:
+    with pytest.raises(SandboxUnavailable, match="no option 'hostPath'"):
+        async with provider.ran("true", options={"hostPath": "/"}):
+            pass
+    assert provider.service.alive == []

@@ -1,0 +1,62 @@
+"""Objects in an S3 bucket: they keep to their prefix and send a name at most once unasked."""
+
+from __future__ import annotations
+
+import asyncio
+
+import obstore
+from tests.support.services.s3 import Bucket
+
+from carrel.adapters.s3 import S3BlobStore
+from carrel.core.identifiers import Digest, digest
+
+BODY = b"a large body"
+NAME = digest(BODY)
+HEX = NAME.removeprefix("sha256:")
+
+
+def objects(bucket: Bucket, prefix: str) -> S3BlobStore:
+    return S3BlobStore.open(
+        bucket.name,
+        prefix,
+        endpoint=bucket.endpoint,
+        access_key=bucket.access_key,
+        secret_key=bucket.secret_key,
+    )
+
+
+async def names(objects: S3BlobStore) -> list[Digest]:
+    return [name async for name, _, _ in objects.each()]
+
+
+def test_two_prefixes_of_one_bucket_are_two_places(s3_bucket: Bucket) -> None:
+    async def story() -> None:
+        ours, whole = objects(s3_bucket, "/ours/"), objects(s3_bucket, "")
+        await ours.put(NAME, BODY)
+        await whole.put(digest(b"other"), b"other")
+
+        assert await names(ours) == [NAME]
+        assert await names(whole) == [digest(b"other")]
+        assert await objects(s3_bucket, "our").get(NAME) is None
+        await whole.delete([NAME])
+        assert await ours.get(NAME) == BODY
+
+    asyncio.run(story())
+
+
+def test_what_others_put_beside_ours_is_left_alone(s3_bucket: Bucket) -> None:
+    async def story() -> None:
+        ours = objects(s3_bucket, "ours")
+        await ours.put(NAME, BODY)
+        await obstore.put_async(s3_bucket.store(), "ours/readme.txt", b"hello")
+        await obstore.put_async(s3_bucket.store(), f"ours/{HEX}/part", b"hello")
+
+        assert await names(ours) == [NAME]
+
+    asyncio.run(story())
+
+
+def test_an_object_is_named_by_the_hex_of_its_digest(s3_bucket: Bucket) -> None:
+    asyncio.run(objects(s3_bucket, "a/b").put(NAME, BODY))
+
+    assert bytes(obstore.get(s3_bucket.store(), f"a/b/{HEX}").bytes()) == BODY

@@ -1,0 +1,353 @@
+"""The commands that look after a store, as an operator runs them: in processes of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import pty
+import re
+import sqlite3
+import subprocess
+import sys
+import zipfile
+from contextlib import closing
+from pathlib import Path as File
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from tests.support.empty_stores import Shelter, fill, say
+
+from carrel.actions.policy.tenant_rules import secret_context
+from carrel.adapters.aes_vault import AesGcmVault
+from carrel.adapters.filesystem.blob_directory import DirectoryBlobStore
+from carrel.adapters.sqlite import open_store
+from carrel.cli import COMMANDS, main
+from carrel.core.store.record import RecordChange, RecordType
+from carrel.core.store.tree import Commit
+
+CARREL = File(sys.executable).with_name("carrel")
+HEAVY = ("asyncio", "asyncpg", "httpx", "msgspec", "rich", "sqlite3", "starlette", "uvicorn")
+
+WALLS = "sandbox: bubblewrap"
+
+
+def around(**settings: str) -> dict[str, str]:
+    """The environment without settings of ours but these."""
+    rest = {name: value for name, value in os.environ.items() if not name.startswith("CARREL_")}
+    return rest | {f"CARREL_{name.upper()}": value for name, value in settings.items()}
+
+
+def carrel(*arguments: object, **settings: str) -> subprocess.CompletedProcess[str]:
+    """Run one command to its end, in this process, as ``started`` does in one of its own."""
+    command = [*map(str, arguments)]
+    theirs = {name: None for name in os.environ if name.startswith("CARREL_")}
+    env = {**theirs, **around(**settings)}
+    done = CliRunner().invoke(main, command, env=env)
+    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+    return subprocess.CompletedProcess(command, done.exit_code, done.stdout, done.stderr)
+
+
+def started(*arguments: object, **settings: str) -> subprocess.CompletedProcess[str]:
+    command = [str(CARREL), *map(str, arguments)]
+    done = subprocess.run(
+        command, env=around(**settings), capture_output=True, text=True, timeout=120, check=False
+    )
+    assert "Traceback" not in done.stderr, done.stderr
+    return done
+
+
+def told(*arguments: object, **settings: str) -> tuple[int, Any]:
+    """The exit code and the JSON of a command, which says nothing else on stdout."""
+    done = carrel(*arguments, "--json", **settings)
+    return done.returncode, json.loads(done.stdout)
+
+
+@pytest.fixture
+def data(tmp_path: File) -> File:
+    """A data directory with something of everything, a secret included."""
+    directory = tmp_path / "data"
+    directory.mkdir()
+    vault = AesGcmVault.at(directory / "vault.key")
+    sealed = vault.seal(b"open sesame", secret_context("acme", "sec_1"))
+
+    async def make() -> None:
+        objects = DirectoryBlobStore(directory / "objects")
+        async with open_store(directory / "carrel.db", objects=objects) as store:
+            await fill(Shelter(store, objects))
+            changes = (
+                RecordChange("acme", RecordType.SECRET, "sec_1", {"sealed": sealed}),
+                RecordChange("*", RecordType.VAULT, "key", {"fingerprint": vault.fingerprint()}),
+            )
+            await store.trees.commit([Commit((), "ada", "seal", 1, changes=changes)])
+
+    asyncio.run(make())
+    return directory
+
+
+@pytest.fixture
+def place(data: File) -> dict[str, str]:
+    return {"data": str(data), "blobs_url": f"file://{data}/objects"}
+
+
+def tell(data: File, sql: str) -> None:
+    with closing(sqlite3.connect(data / "carrel.db")) as db, db:
+        db.execute(sql)
+
+
+def test_the_doctor_finds_nothing_wrong_with_a_whole_store(place: dict[str, str]) -> None:
+    done = carrel("doctor", **place)
+
+    assert (done.returncode, done.stdout) == (0, f"{WALLS}\nnothing is wrong\n")
+    assert re.search(r"^examining rows: (\d+) of \1$", done.stderr, re.MULTILINE)
+    assert "examining objects: 3 of 3" in done.stderr
+    nothing: dict[str, Any] = {"ok": True, "errors": 0, "warnings": 0, "findings": []}
+    nothing["sandbox"] = {"tier": "bubblewrap", "lacking": []}
+    assert told("doctor", **place) == (0, nothing)
+
+
+def test_the_doctor_says_what_is_wrong_and_exits_with_1(place: dict[str, str], data: File) -> None:
+    tell(data, "DELETE FROM version WHERE path = 'SOUL.md' AND version = 2")
+
+    done = carrel("doctor", **place)
+    code, report = told("doctor", **place)
+
+    subjects = ["template sales of acme SOUL.md", "agent marco of acme SOUL.md"]
+    text = "of its versions, 2 is missing"
+    assert done.returncode == code == 1
+    assert done.stdout.splitlines() == [
+        WALLS,
+        *(f"error: {subject}: {text}" for subject in subjects),
+        "2 errors, 0 warnings",
+    ]
+    assert (report["ok"], report["errors"]) == (False, 2)
+    assert report["findings"] == [
+        {"level": "error", "subject": subject, "text": text} for subject in subjects
+    ]
+
+
+def test_a_warning_fails_only_where_that_is_asked_for(place: dict[str, str], data: File) -> None:
+    tell(data, "INSERT INTO content VALUES (2, x'00', 1, 0, NULL) ON CONFLICT DO NOTHING")
+    empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+    tell(data, f"INSERT INTO content VALUES (99, x'{empty}', 0, 0, x'')")
+    tell(data, "UPDATE counter SET value = 99 WHERE name = 'content'")
+
+    done = carrel("doctor", **place)
+
+    assert done.returncode == 0
+    assert "warning: content: nothing refers to 1 of its rows" in done.stdout
+    assert "nothing is wrong, 1 warnings" in done.stdout
+    assert carrel("doctor", "--strict", **place).returncode == 1
+    assert told("gc", **place)[1]["contents"] == 1
+    assert carrel("doctor", "--strict", **place).returncode == 0
+
+
+def test_the_doctor_notices_another_key_of_the_vault(place: dict[str, str], data: File) -> None:
+    (data / "vault.key").unlink()
+
+    code, report = told("doctor", **place)
+
+    assert code == 1
+    assert [each["subject"] for each in report["findings"]] == ["vault"]
+
+
+def test_a_backup_goes_round_by_way_of_the_commands(
+    place: dict[str, str], data: File, tmp_path: File
+) -> None:
+    file, other = tmp_path / "backup.zip", tmp_path / "other"
+
+    done = carrel("backup", file, **place)
+    assert done.returncode == 0
+    assert "3 objects" in done.stdout
+    assert "The key of the vault" in done.stdout
+    assert "is not in it" in done.stdout
+    assert carrel("doctor", "--backup", file).stdout == "nothing is wrong\n"
+
+    there = {"data": str(other), "blobs_url": f"file://{other}/objects"}
+    done = carrel("restore", file, **there)
+    assert done.returncode == 0
+    assert "restored" in done.stdout
+    assert "It was sealed under the vault key" in done.stderr
+    assert carrel("doctor", **there).returncode == 1
+    (other / "vault.key").write_bytes((data / "vault.key").read_bytes())
+    assert carrel("doctor", **there).returncode == 0
+    assert carrel("gc", **there).returncode == 0
+    assert carrel("doctor", **there).returncode == 0
+
+
+def test_the_key_of_the_vault_is_not_in_a_backup(
+    place: dict[str, str], data: File, tmp_path: File
+) -> None:
+    code, report = told("backup", tmp_path / "backup.zip", **place)
+
+    key = (data / "vault.key").read_bytes().strip()
+    with zipfile.ZipFile(tmp_path / "backup.zip") as opened:
+        everything = b"".join(opened.read(name) for name in opened.namelist())
+    assert (code, report["ok"], report["vaultKeyIncluded"]) == (0, True, False)
+    assert report["vaultKey"] == AesGcmVault.of(key.decode()).fingerprint()
+    assert key not in everything
+    assert b"open sesame" not in everything
+    assert b"v1." in everything
+
+
+def test_what_cannot_be_done_is_said_in_a_line(
+    place: dict[str, str], data: File, tmp_path: File
+) -> None:
+    file, empty = tmp_path / "backup.zip", {"data": str(tmp_path / "nowhere")}
+    assert told("backup", file, **place)[0] == 0
+
+    again = carrel("backup", file, **place)
+    full = carrel("restore", file, **place)
+    nothing = carrel("doctor", **empty)
+    file.write_bytes(file.read_bytes()[:-100])
+    cut = carrel("restore", file, data=str(tmp_path / "fresh"))
+
+    for done, text in (
+        (again, "Error: there is a file backup.zip already\n"),
+        (full, "Error: the store is not empty; a backup is restored into an empty one\n"),
+        (nothing, f"Error: there is no store at {tmp_path}/nowhere/carrel.db\n"),
+        (cut, "Error: the backup is damaged: the file cannot be read\n"),
+    ):
+        assert (done.returncode, done.stdout) == (1, "")
+        assert done.stderr.endswith(text)
+    assert not (tmp_path / "nowhere").exists()
+    assert told("doctor", **empty) == (
+        1,
+        {"ok": False, "problem": f"there is no store at {tmp_path}/nowhere/carrel.db"},
+    )
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["frobnicate"],
+        ["doctor", "--frobnicate"],
+        ["backup"],
+        ["restore", "there-is-no-such-file"],
+        ["doctor", "--backup", "there-is-no-such-file"],
+        ["gc", "--grace", "-1"],
+    ],
+    ids=" ".join,
+)
+def test_a_command_that_was_said_wrong_exits_with_2(arguments: list[str]) -> None:
+    assert carrel(*arguments).returncode == 2
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"database_url": "mysql://x"}, {"vault_key": "short"}, {"gc_minutes": "often"}],
+    ids=str,
+)
+def test_settings_that_cannot_be_used_are_named(
+    place: dict[str, str], settings: dict[str, str]
+) -> None:
+    done = carrel("doctor", **place | settings)
+
+    assert done.returncode == 1
+    assert done.stderr.startswith("Error: ")
+
+
+def test_a_file_that_is_no_database_is_named(tmp_path: File) -> None:
+    (tmp_path / "carrel.db").write_text("not a database at all, and long enough to tell" * 99)
+
+    done = carrel("doctor", data=str(tmp_path))
+
+    assert (done.returncode, done.stderr) == (1, "Error: file is not a database\n")
+
+
+def test_an_unreachable_database_is_named(tmp_path: File) -> None:
+    url = "postgresql://nobody@127.0.0.1:1/nothing"
+
+    done = carrel("doctor", data=str(tmp_path), database_url=url)
+
+    assert done.returncode == 1
+    assert done.stderr.startswith("Error: ")
+
+
+def test_a_store_moves_from_sqlite_to_postgresql(
+    place: dict[str, str], data: File, tmp_path: File, postgres_url: str
+) -> None:
+    file, there = tmp_path / "backup.zip", place | {"database_url": postgres_url}
+    assert carrel("backup", file, **place).returncode == 0
+
+    assert carrel("restore", file, **there).returncode == 0
+
+    assert carrel("doctor", **there).stdout == f"{WALLS}\nnothing is wrong\n"
+    assert told("gc", **there)[0] == 0
+    assert told("backup", tmp_path / "again.zip", **there)[0] == 0
+
+
+def test_large_objects_go_in_two_steps_by_way_of_gc(place: dict[str, str], data: File) -> None:
+    objects = DirectoryBlobStore(data / "objects")
+    stray = "sha256:" + "0" * 64
+    asyncio.run(objects.put(stray, b"stray"))  # type: ignore[arg-type]  # a digest by its form
+
+    assert told("gc", "--grace", 0, **place)[1]["discarded"] == 1
+    assert told("gc", "--grace", 60, **place)[1]["objects"] == 0
+    assert asyncio.run(objects.get(stray)) == b"stray"  # type: ignore[arg-type]  # as above
+    assert told("gc", "--grace", 0, **place)[1]["objects"] == 1
+    assert asyncio.run(objects.get(stray)) is None  # type: ignore[arg-type]  # as above
+
+
+def test_the_doctor_works_beside_a_writer(place: dict[str, str], data: File) -> None:
+    async def write() -> None:
+        objects = DirectoryBlobStore(data / "objects")
+        async with open_store(data / "carrel.db", objects=objects) as store:
+            shelter = Shelter(store, objects)
+            command = [str(CARREL), "doctor"]
+            doctor = await asyncio.create_subprocess_exec(
+                *command, env=around(**place), stdout=asyncio.subprocess.PIPE
+            )
+            asked = asyncio.create_task(doctor.communicate())
+            while not asked.done():
+                await say(shelter, "once more")
+            out, _ = await asked
+            assert (doctor.returncode, out) == (0, f"{WALLS}\nnothing is wrong\n".encode())
+
+    asyncio.run(write())
+
+
+def test_on_a_terminal_there_are_bars(place: dict[str, str]) -> None:
+    mine, theirs = pty.openpty()
+    settings = around(**place) | {"TERM": "xterm", "COLUMNS": "100", "LINES": "24"}
+    process = subprocess.Popen(
+        [str(CARREL), "doctor"], env=settings, stdout=subprocess.PIPE, stderr=theirs
+    )
+    os.close(theirs)
+    shown = b""
+    try:
+        while chunk := os.read(mine, 65536):
+            shown += chunk
+    except OSError:
+        pass  # Linux says so when the other side is closed
+    os.close(mine)
+    out, _ = process.communicate(timeout=60)
+
+    assert (process.returncode, out) == (0, f"{WALLS}\nnothing is wrong\n".encode())
+    assert re.search(rb"examining rows .*\xe2\x94\x81.*?(\d+)/\1\b", shown)
+    assert re.search(rb"examining objects .*?3/3\b", shown)
+
+
+def test_help_lists_every_command_and_imports_nothing_heavy() -> None:
+    program = (
+        "import sys; sys.argv = ['carrel', '--help']\n"
+        "from carrel.cli import main\n"
+        "try: main()\n"
+        "finally: print(*sys.modules, file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
+    )
+
+    assert not set(done.stderr.split()) & set(HEAVY)
+    for command in COMMANDS:
+        assert re.search(rf"^  {command} +\w", done.stdout, re.MULTILINE)
+    assert "..." not in done.stdout.partition("Commands:")[2]
+
+
+@pytest.mark.parametrize("arguments", [["version"], ["--version"]])
+def test_it_says_which_version_it_is(arguments: list[str]) -> None:
+    done = started(*arguments)
+
+    assert re.fullmatch(r"(carrel )?\d+\.\d+\.\d+\n", done.stdout)

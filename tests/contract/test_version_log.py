@@ -1,0 +1,144 @@
+"""The log of a scope: all that it said, in order, and from where on nothing of it is missing."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+from tests.support.commits import (
+    ACME,
+    AGENT,
+    NOW,
+    RULES,
+    SOUL,
+    STRANGER,
+    commit,
+    numbers,
+    say,
+    start,
+    write,
+)
+from tests.support.contract_stores import Ports
+
+from carrel.core.identifiers import Path, Scope, ScopeKind
+from carrel.core.store.record import RecordChange, RecordType
+
+pytestmark = pytest.mark.anyio
+
+DAY = 24 * 3600 * 1000
+
+
+async def told(ports: Ports, **more: object) -> list[tuple[int, str, int]]:
+    log = await ports.trees.log(AGENT, **more)  # type: ignore[arg-type]  # as a test says it
+    return [(one.head.revision, one.head.path.text, one.head.version) for one in log]
+
+
+async def enable(ports: Ports, enabled: object = True, scope: Scope = AGENT) -> None:
+    body = {"slug": scope.name, "config": {"workspaceGit": {"enabled": enabled}}}
+    change = RecordChange(scope.tenant, RecordType.AGENT, scope.name, body)
+    await ports.trees.commit([commit(changes=(change,))])
+
+
+async def tidy(ports: Ports) -> None:
+    await ports.upkeep.collect(NOW + DAY, grace=0, events_kept=DAY)
+
+
+async def test_a_log_has_every_version_in_the_order_of_revisions(ports: Ports) -> None:
+    await say(ports, "one", path=SOUL, author="ada", reason="first")
+    await ports.trees.commit(
+        [commit(await write(ports, "x", path=SOUL), await write(ports, "y", path=RULES), run="r1")]
+    )
+    await say(ports, None, path=SOUL)
+    await say(ports, "elsewhere", STRANGER)
+
+    assert await told(ports) == [
+        (1, "SOUL.md", 1),
+        (2, "GUARDRAILS.md", 1),
+        (2, "SOUL.md", 2),
+        (3, "SOUL.md", 3),
+    ]
+    first, second, _, last = await ports.trees.log(AGENT)
+    assert (first.by, first.why, first.run, first.head.at) == ("ada", "first", None, NOW)
+    assert second.run == "r1"
+    assert last.head.entry is None
+
+
+async def test_a_log_can_be_read_in_pieces(ports: Ports) -> None:
+    paths = [Path(name) for name in ("b", "a", "é", "z", "A")]
+    await ports.trees.commit([commit(*[await write(ports, "x", path=path) for path in paths])])
+    await say(ports, "y", path=paths[0])
+    whole = await told(ports)
+
+    pieces, after = [], (0, "", 0)
+    while some := await told(ports, after=after, limit=2):
+        pieces += some
+        after = some[-1]
+
+    assert pieces == whole == sorted(whole)
+    assert len(whole) == 6
+
+
+async def test_of_a_scope_that_never_said_anything_nothing_is_missing(ports: Ports) -> None:
+    assert await told(ports) == []
+    assert await ports.trees.complete_since(AGENT) == 0
+
+
+async def test_a_log_is_unbroken_from_the_version_after_the_last_that_was_pruned(
+    ports: Ports,
+) -> None:
+    await say(ports, "strict", path=RULES)
+    for n in range(4):
+        await say(ports, f"text {n}", max_versions=10)
+    assert await ports.trees.complete_since(AGENT) == 0
+
+    run = await start(ports, "run_1")  # at revision 5, where it sees version 4
+    for n in range(4, 8):
+        await say(ports, f"text {n}", max_versions=2)
+    [_, newer, seen] = (await numbers(ports))[:3]
+
+    assert (newer, seen) == (7, 4)
+    assert await ports.trees.complete_since(AGENT) == 8  # the revision of version 7
+    assert await ports.runs.change(replace(run, snapshot_kept=False), run)
+
+
+@pytest.mark.parametrize("keep", [1, 3])
+async def test_nothing_is_pruned_of_an_agent_that_keeps_its_history_in_git(
+    ports: Ports, keep: int
+) -> None:
+    await enable(ports)
+    for n in range(8):
+        await say(ports, f"text {n}", max_versions=keep)
+    await tidy(ports)
+
+    assert await numbers(ports) == list(range(8, 0, -1))
+    assert await ports.trees.complete_since(AGENT) == 0
+
+
+@pytest.mark.parametrize("said", [False, None, "true", 1])
+async def test_what_does_not_enable_git_holds_nothing(ports: Ports, said: object) -> None:
+    await enable(ports, said)
+    for n in range(5):
+        await say(ports, f"text {n}", max_versions=2)
+
+    assert await numbers(ports) == [5, 4]
+
+
+async def test_only_the_agent_itself_is_spared(ports: Ports) -> None:
+    await enable(ports)
+    namesake = Scope(ACME, ScopeKind.TEMPLATE, AGENT.name)
+    for n in range(4):
+        await say(ports, f"text {n}", namesake, max_versions=1)
+        await say(ports, f"text {n}", STRANGER, max_versions=1)
+
+    assert await numbers(ports, namesake) == [4]
+    assert await numbers(ports, STRANGER) == [4]
+
+
+async def test_once_git_is_off_what_is_old_goes(ports: Ports) -> None:
+    await enable(ports)
+    for n in range(4):
+        await say(ports, f"text {n}", max_versions=2)
+    await enable(ports, False)
+    await say(ports, "text 4", max_versions=2)
+
+    assert 3 not in await numbers(ports)
+    assert await ports.trees.complete_since(AGENT) == 4

@@ -1,0 +1,165 @@
+"""What IDENTITY.md says of an agent, in all the ways people write it, and nothing more."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from tests.support.strategies_text import takes_linear_time
+
+from carrel.core.agents.identity_name import names_in
+from carrel.core.agents.persona import FIELDS, Persona, persona_of, values
+
+
+def name_of(text: str) -> str | None:
+    return persona_of(text).name
+
+
+def test_five_fields_are_read_from_a_list() -> None:
+    text = (
+        "# IDENTITY.md\n\n- **Name:** Kate\n- **Creature:** octopus\n- **Vibe:** warm but sharp\n"
+        "- **Emoji:** 🐙\n- **Avatar:** https://example.org/kate.png\n"
+    )
+    kate = Persona("Kate", "octopus", "warm but sharp", "🐙", "https://example.org/kate.png")
+    assert persona_of(text) == kate
+    assert kate.line == "name=Kate, emoji=🐙, vibe=warm but sharp, creature=octopus"
+
+
+def test_what_is_not_said_is_left_out_and_an_avatar_never_shown() -> None:
+    assert persona_of("- Avatar: https://example.org/k.png\n- Emoji: 🐙").line == "emoji=🐙"
+    assert persona_of("").line == ""
+    assert persona_of("- **Avatar:**\n- **Creature:** _(AI? robot? familiar?)_") == Persona()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("- *Name:* Kate", "- *Name*: Kate", "- **Name**: Kate", "- ***Name:*** Kate"),
+        *(
+            "-**Name:** Kate",
+            "   - Name: Kate",
+            "- Name:Kate",
+            "- name : Kate",
+            "- **Name :** Kate",
+        ),
+        *("- NAME: Kate", "* Name: Kate", "+ Name: Kate", "* **Name:** Kate", "\t- Name: Kate"),
+        *("\ufeff- Name: Kate", "- **Name: Kate**", "- Name: Kate <!-- for now -->"),
+        *("- Name: A\n- Name: Kate", "- Name: Kate\n- Name:", "- Name: Kate\n- Name: (b)"),
+        *("- Name: Kate\r\n- Vibe: x\r\n", "- Name: _(pick)_ Kate", "- Name: Kate *(or not)*"),
+    ],
+)
+def test_a_name_is_recognised_however_it_is_written(line: str) -> None:
+    assert name_of(line) == "Kate"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("Name: Kate", "1. Name: Kate", "-- Name: Kate", "- [ ] Name: Kate", "- __Name:__ Kate"),
+        *("- _Name:_ Kate", "- Name\uff1a Kate", "- Nickname: K", "- : Kate", "- **:** Kate"),
+        *("> - Name: Kate", "```\n- Name: Kate\n```", "~~~\n- Name: Kate\n", "- My name: Kate"),
+    ],
+)
+def test_what_is_no_such_line_says_nothing(line: str) -> None:
+    assert persona_of(line) == Persona()
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *("(pick)", "()", "_(pick something)_", "_(x)", "*(pick)*", "**(pick)**", "`(pick)`"),
+        *(
+            "(pick) (or not)",
+            "((pick))",
+            '"(pick)"',
+            "\uff08選ぶ\uff09",
+            "_(begun here",
+            "(begun",
+            "_ _",
+        ),
+        *("(pick) _(or not)_", "*(pick)* <!-- soon -->", "(a (b) c)", "** **"),
+    ],
+)
+def test_what_waits_in_parentheses_never_leaks(value: str) -> None:
+    assert persona_of(f"- **Name:** {value}\n- Vibe: {value}") == Persona()
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *(
+            "(Kate) and (Bob)",
+            "Kate (she/her)",
+            "**Kate**",
+            "_Kate_",
+            '"Kate"',
+            "a: b",
+            "snake_(x)y",
+        ),
+        *("=^.^=", "👩‍🚀", "1️⃣", "❤️", "Zoë"),
+    ],
+)
+def test_a_value_is_kept_as_it_was_typed(value: str) -> None:
+    assert name_of(f"- **Name:** {value}") == value
+
+
+def test_a_value_begins_no_further_field() -> None:
+    line = persona_of("- Vibe: calm, name=Mallory, NAME =x, na\u200bme=y\n- Name: Kate").line
+    assert line == "name=Kate, vibe=calm, name: Mallory, NAME: x, name: y"
+
+
+def test_what_cannot_be_seen_hides_no_field() -> None:
+    assert persona_of("- Vibe: a, na\u200d\ufe0fme=b").line == "vibe=a, name: b"
+
+
+@pytest.mark.parametrize("gap", "\t\v\f\x1c\x1d\x1e\x85\u2028\u2029")
+def test_a_value_stays_on_its_line(gap: str) -> None:
+    line = persona_of(f"- Vibe: calm{gap}# MEMORY").line
+    assert line in {"vibe=calm # MEMORY", "vibe=calm"}
+
+
+_SPLIT = re.compile(r"(?:\A|, )(?=(?:name|emoji|vibe|creature|avatar)=)")
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(FIELDS),
+        st.text() | st.text("nameib=, \u200d\ufe0f\u2028()*_`", max_size=40),
+    )
+)
+@example({"vibe": "x, name=y", "name": "z"})
+@example({"vibe": "x, na\u200d\u200bme=y"})
+@example({"vibe": "name\u200d=y"})
+def test_the_line_is_one_and_says_of_each_field_what_was_said(said: dict[str, str]) -> None:
+    persona = Persona(**said)
+    file = "".join(f"- {field}: {value}\n" for field, value in said.items())
+    for found in (persona_of(file), persona_of(f"- name: K\n{file}")):
+        parts = [part for part in _SPLIT.split(found.line) if part]
+        told = [part.partition("=")[0] for part in parts]
+        known = [f for f in ("name", "emoji", "vibe", "creature") if getattr(found, f)]
+        assert told == known
+        assert len(found.line.splitlines()) <= 1
+    assert "avatar=" not in persona.line
+
+
+@given(st.text("- *_`()Kate:nmName\n<!>", max_size=60))
+def test_nothing_that_only_stands_in_parentheses_becomes_a_value(text: str) -> None:
+    for field in FIELDS:
+        for value in values(text, field):
+            assert value.strip("*_`~ ") and not re.fullmatch(r"\([^()]*\)", value.strip("*_`~ "))
+
+
+@pytest.mark.parametrize("unit", ["_(", "(", "*(x", "_()", "name=", "- Name: _(\n", "*", "<!--"])
+def test_no_text_takes_long(unit: str) -> None:
+    assert takes_linear_time(
+        lambda content: persona_of(content.decode()[:1_048_576]).line, "- Name: ", unit
+    )
+
+
+@pytest.mark.parametrize("line", ["- ***Name:*** M", "-**Name:** M", "      - Name: M"])
+def test_what_the_prompt_takes_for_a_name_counts_where_an_agent_may_not_change_its_name(
+    line: str,
+) -> None:
+    assert names_in(b"- **Name:** Kate\n") != names_in(f"- **Name:** Kate\n{line}\n".encode())

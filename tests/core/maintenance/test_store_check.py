@@ -1,0 +1,405 @@
+"""Whatever is broken in a store is noticed; what is not broken is not complained of."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from pathlib import Path as File
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+from tests.support.strategies_rows import (
+    AGENT,
+    NOW,
+    RULES,
+    SOUL,
+    TEMPLATE,
+    Tables,
+    change,
+    examined,
+    find,
+    rows_of,
+    say,
+    start,
+    whole,
+)
+
+from carrel.adapters.sqlite import SqliteStore, open_store
+from carrel.core.maintenance.findings import MOST, FindingList
+from carrel.core.maintenance.tables import COLUMNS, KEYS, TABLES
+from carrel.core.maintenance.tree_check import SLACK
+from carrel.core.runs import Run
+from carrel.core.store.record import RecordChange, RecordType
+
+Break = Callable[[Tables], object]
+
+
+def place(table: str, column: str) -> int:
+    return TABLES[table].index(column)
+
+
+def told(findings: FindingList) -> list[str]:
+    return [f"{each.level}: {each.subject}: {each.text}" for each in findings.items]
+
+
+def put(table: str, column: str, value: Any, which: int = 0) -> Break:
+    """Puts another value into one row."""
+
+    def break_it(tables: Tables) -> None:
+        tables[table][which][place(table, column)] = value
+
+    return break_it
+
+
+def drop(table: str, which: int = 0) -> Break:
+    return lambda tables: tables[table].pop(which)
+
+
+def drop_version(path: str, version: int) -> Break:
+    def break_it(tables: Tables) -> None:
+        row = find(tables, "version", lambda row: row[0] == 2 and row[1:3] == [path, version])
+        tables["version"].remove(row)
+
+    return break_it
+
+
+def rename(path: str, other: str) -> Break:
+    def break_it(tables: Tables) -> None:
+        for row in (row for table in ("entry", "version") for row in tables[table]):
+            row[1] = other if row[1] == path else row[1]
+
+    return break_it
+
+
+def test_every_table_of_the_scene_has_something_to_break() -> None:
+    assert {table for table, rows in whole().items() if not rows} == {"receipt"}
+
+
+def test_a_whole_store_is_clean() -> None:
+    assert told(examined(whole())) == []
+
+
+def test_an_empty_store_is_clean() -> None:
+    assert told(examined({table: [] for table in TABLES})) == []
+
+
+DAMAGES: dict[str, tuple[Break, str]] = {
+    "a lost head": (drop("entry", 2), "agent marco of acme SOUL.md: has a history, but"),
+    "a lost newest version": (drop_version("SOUL.md", 3), "SOUL.md: is at version 3, of which"),
+    "a lost version between": (
+        drop_version("SOUL.md", 2),
+        "SOUL.md: of its versions, 2 is missing",
+    ),
+    "a lost first version": (drop_version("SOUL.md", 1), "SOUL.md: of its versions, 1 is missing"),
+    "a lost scope": (drop("scope", 1), "the scope is not known"),
+    "a scope of no kind": (put("scope", "kind", "desk"), "is a scope of no kind that is known"),
+    "a miscounted scope": (
+        put("scope", "files", 7, 1),
+        "agent marco of acme: says 7 files of 100005 bytes; there are 2 of 100005",
+    ),
+    "a misweighed scope": (put("scope", "size", 1, 1), "there are 2 of 100005"),
+    "a scope that went back": (
+        put("scope", "revision", 3, 1),
+        "is of a revision that the scope has not reached",
+    ),
+    "a scope that never was": (put("scope", "revision", -1), "sales of acme: has no revision"),
+    "a history of no scope": (drop("scope", 1), "version 3 of SOUL.md of scope 2: no such scope"),
+    "lost bytes": (drop("content", 1), "the bytes of version 1 are gone"),
+    "lost bytes beneath": (drop("content"), "the bytes that version 1 was based on are gone"),
+    "changed bytes": (put("content", "body", b"onE", 1), "content 2: its bytes are not those of"),
+    "cut bytes": (put("content", "body", b"on", 1), "content 2: its bytes are not those of"),
+    "bytes of another size": (put("content", "size", 4, 1), "content 2: its bytes are not"),
+    "bytes of another digest": (
+        put("content", "digest", bytes(32), 1),
+        "the bytes of version 1 are others than it says",
+    ),
+    "one digest of two sizes": (
+        lambda tables: tables["content"].append([9, tables["content"][4][1], 5, NOW, None]),
+        "content 9: another with its digest has another size",
+    ),
+    "a version of other bytes": (
+        put("version", "content", 3, 3),
+        "SOUL.md: the bytes of version 1 are others than it says",
+    ),
+    "half a tombstone": (put("version", "digest", None, 3), "version 1 is half a tombstone"),
+    "half a tombstone as a head": (put("entry", "size", None, 2), "the entry is half a tombstone"),
+    "revisions that fall": (
+        put("version", "revision", 1, 5),
+        "SOUL.md: version 3 has a lower revision than the one before it",
+    ),
+    "a head behind its history": (
+        put("entry", "version", 2, 2),
+        "SOUL.md: is at version 2, though there is a version 3",
+    ),
+    "a path that is none": (rename("SOUL.md", "SOUL.md/"), "SOUL.md/: is not a path as Carrel"),
+    "a content counter that went back": (
+        put("counter", "value", 1, 0),
+        "counter content: stands at 1, below 6",
+    ),
+    "a lost event counter": (drop("counter", 1), "counter event: stands at 0, below 10"),
+    "a lost records counter": (drop("counter", 2), "counter records: has never risen"),
+    "a lost record": (drop("record"), "link all of acme: names a person that is missing: per_1"),
+    "a record without a shelf": (drop("shelf"), "person per_1 of acme: its shelf is missing"),
+    "a shelf that never rose": (put("shelf", "revision", 0), "shelf person of acme: has no rev"),
+    "a record of no kind": (put("record", "noun", "desk"), "is a record of no kind"),
+    "a record without a revision": (put("record", "revision", 0), "per_1 of acme: has no revision"),
+    "a record that is no JSON": (put("record", "body", "{"), "its body is not a JSON object"),
+    "a record that is no object": (put("record", "body", "[]"), "its body is not a JSON object"),
+    "a record deeper than can be": (put("record", "body", "[" * 10**5), "is not a JSON object"),
+    "a handle to nothing": (
+        put("handle", "id", "per_2"),
+        "handle acme/person/email: names a person that is missing: per_2",
+    ),
+    "a link to nothing": (put("link", "noun", "key"), "names a key that is missing: per_1"),
+    "a lost run": (drop("run"), "layer 0 of run run_1: the run is missing"),
+    "a run of no scope": (put("run", "scope", 9), "run run_1: is of scope 9, which is not known"),
+    "a run in no status": (put("run", "status", "lost"), "its status, mode or kept is none"),
+    "a run of no mode": (put("run", "mode", "lost"), "its status, mode or kept is none"),
+    "a run without variables": (put("run", "variables", "no"), "its variables are not a JSON"),
+    "a run that was let go but holds": (put("run", "kept", 0), "the run was let go, yet holds it"),
+    "a layer of no scope": (put("run_layer", "scope", 9), "is of scope 9, which is not known"),
+    "a layer from the future": (
+        put("run_layer", "revision", 99),
+        "layer 0 of run run_1: stands at revision 99, which is yet to come",
+    ),
+    "an event of no scope": (put("event", "scope", 9), "event 1: is of scope 9, which is not"),
+    "an event of no run": (
+        put("event", "run", "run_9", 4),
+        "event 5: has no place in the log of run run_9",
+    ),
+    "an event past the end of its run": (put("event", "sequence", 3, 4), "has no place in the log"),
+    "an event that is no JSON": (put("event", "payload", ""), "its payload is not a JSON object"),
+    "a lost delivery": (drop("delivery"), "attempt 1 of del_1: the delivery is missing"),
+    "a delivery in no state": (put("delivery", "state", "lost"), "del_1: is in no state that is"),
+    "a mark that is none": (put("mark", "cursor", "x"), "mark deliveries: is not the number of"),
+    "a mark in the future": (
+        put("mark", "cursor", "99"),
+        "mark deliveries: is past the last event",
+    ),
+    "a lost session": (drop("session"), "entry 1 of session 5f0c8a52-2f5e-4d3c-9f10-000000000000"),
+    "a session of another spelling": (put("session", "id", "5F0C"), "its id is not a UUID in its"),
+    "a session of no mode": (put("session", "mode", "lost"), "its mode is none that is known"),
+    "a session from before it began": (put("session", "last", 1), "its numbers cannot be"),
+    "a lost last entry": (drop("utterance", 2), "1 of them say that more was said than there is"),
+    "a lost entry between": (drop("utterance", 1), "comes after entry 1"),
+    "a lost first entry": (drop("utterance", 3), "entry 2 of session"),
+    "an entry too many": (put("session", "entries", 2), "the session says that less was said"),
+    "an entry of no role": (put("utterance", "role", "judge"), "nobody of that role can speak"),
+    "an entry that is no text": (put("utterance", "content", b"\xff"), "said is not text"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_damage_is_found(damage: str) -> None:
+    break_it, expected = DAMAGES[damage]
+    tables = whole()
+    break_it(tables)
+
+    findings = examined(tables)
+
+    assert not findings.clean
+    assert any(expected in text for text in told(findings)), told(findings)
+
+
+@pytest.mark.parametrize("column", COLUMNS["entry"])
+def test_a_head_that_differs_in_anything_from_its_newest_version_is_found(column: str) -> None:
+    tables = whole()
+    row = find(tables, "entry", lambda row: row[0] == 2 and row[1] == "SOUL.md")
+    value = row[place("entry", column)]
+    row[place("entry", column)] = value + 1 if isinstance(value, int) else value[::-1]
+
+    assert not examined(tables).clean
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_a_row_that_is_there_twice_or_out_of_order_is_found(table: str) -> None:
+    tables = whole()
+    if table == "receipt":
+        tables[table] = [["acme", "put", key, "f", NOW, None, None, None] for key in ("a", "b")]
+    tables[table].append(list(tables[table][0]))
+
+    findings = examined(tables)
+
+    last = [text for text in told(findings) if f"{table} " in text]
+    assert any("twice" in text or "order of keys" in text for text in last), told(findings)
+
+
+@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("wrong", [3.5, None, "text", 7, b"bytes"], ids=repr)
+def test_a_value_of_a_kind_that_its_column_never_holds_is_found(table: str, wrong: object) -> None:
+    for number, column in list(enumerate(COLUMNS[table]))[KEYS[table] :]:
+        tables = whole()
+        kinds = COLUMNS[table][column]
+        if not tables[table] or isinstance(wrong, kinds):
+            continue
+        tables[table][0][number] = wrong
+
+        assert any("holds what it never should" in text for text in told(examined(tables))), column
+
+
+def test_bytes_that_nothing_refers_to_are_a_warning_once_they_are_old() -> None:
+    tables = whole()
+    tables["content"].append([7, tables["content"][0][1], 7, NOW - 60_000, b"beneath"])
+    tables["counter"][0][1] = 7
+
+    assert told(examined(tables, grace=60_000)) == []
+    findings = examined(tables, grace=59_999)
+    assert told(findings) == [
+        "warning: content: nothing refers to 1 of its rows; carrel gc takes them"
+    ]
+    assert findings.clean
+
+
+def test_bytes_that_are_outside_are_named_with_their_size() -> None:
+    from carrel.core.maintenance.store_check import StoreCheck  # noqa: PLC0415 - only this test asks it
+
+    examination = StoreCheck(NOW, 0)
+    examination.look("content", whole()["content"])
+
+    assert list(examination.outside.values()) == [100_000]
+
+
+def test_findings_are_told_up_to_a_number_and_counted_beyond() -> None:
+    findings = FindingList()
+    for n in range(MOST + 5):
+        findings.error(f"thing {n}", "is broken")
+    findings.warn("things", "are many")
+
+    assert (len(findings.items), findings.untold) == (MOST, 6)
+    assert (findings.errors, findings.warnings, findings.clean) == (MOST + 5, 1, False)
+
+
+def test_no_finding_shows_content_or_what_follows_a_handles_colon() -> None:
+    for break_it, _ in DAMAGES.values():
+        tables = whole()
+        break_it(tables)
+        for text in told(examined(tables)):
+            assert "beneath" not in text
+            assert "ada@" not in text
+
+
+async def held(store: SqliteStore) -> Tables:
+    """A run stands at the third of nine versions; two are kept beside it."""
+    body = {"limits": {"maxVersions": 2}}
+    await change(
+        store, RecordChange("acme", RecordType.POLICY, "policy", body, 0), at=NOW - 2 * SLACK
+    )
+    for n in range(9):
+        await say(store, f"text {n}", max_versions=2)
+        if n == 2:
+            await start(store, "run_1")
+    return await rows_of(store)
+
+
+def made(build: Callable[[SqliteStore], Any]) -> Tables:
+    async def open_and_build() -> Tables:
+        with TemporaryDirectory() as directory:
+            async with open_store(File(directory) / "carrel.db") as store:
+                tables: Tables = await build(store)
+                return tables
+
+    return asyncio.run(open_and_build())
+
+
+def test_what_pruning_leaves_is_no_gap_but_what_a_kept_run_sees_must_be_there() -> None:
+    tables = made(held)
+    versions = [row[2] for row in tables["version"]]
+    assert versions == [3, 8, 9]
+    assert told(examined(tables, grace=1)) == []
+
+    tables["version"].pop(0)
+
+    [finding] = told(examined(tables, grace=1))
+    assert "of its versions, 1 to 7 are missing, and a kept run stands among them" in finding
+
+
+def test_a_gap_from_before_the_policy_changed_is_none_but_one_from_after_is() -> None:
+    async def build(store: SqliteStore) -> Tables:
+        for n in range(4):
+            await say(store, f"text {n}", max_versions=1, at=NOW - 9 * SLACK)
+        body = {"limits": {"maxVersions": 50}}
+        await change(
+            store, RecordChange("acme", RecordType.POLICY, "policy", body, 0), at=NOW - 8 * SLACK
+        )
+        for n in range(3):
+            await say(store, f"later {n}", max_versions=50, at=NOW)
+        return await rows_of(store)
+
+    tables = made(build)
+    assert [row[2] for row in tables["version"]] == [4, 5, 6, 7]
+    assert told(examined(tables, grace=99 * SLACK)) == []
+
+    del tables["version"][2]
+
+    assert "of its versions, 6 is missing" in told(examined(tables, grace=99 * SLACK))[0]
+
+
+Step = tuple[str, int]
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["put"] * 6 + ["drop", "run", "release", "policy", "collect", "fact"]),
+        st.integers(0, 2),
+    ),
+    max_size=40,
+)
+
+
+async def history(store: SqliteStore, steps: Sequence[Step], keep: int = 2) -> Tables:
+    """Do all that, an hour apart."""
+    runs: list[Run] = []
+    for n, (what, number) in enumerate([("policy", keep - 1), *steps]):
+        at = NOW + n * 3_600_000
+        scope, path = (AGENT, TEMPLATE)[number % 2], (SOUL, RULES)[number // 2]
+        if what in {"put", "drop"}:
+            text = f"text {n}" if what == "put" else None
+            run = runs[-1].id if runs else None
+            await say(store, text, scope, path, at=at, max_versions=keep, run=run)
+        elif what == "run":
+            runs.append(await start(store, f"run_{n}", AGENT, TEMPLATE))
+        elif what == "release" and runs:
+            run_now = runs.pop(number % len(runs))
+            assert await store.runs.change(replace(run_now, snapshot_kept=False), run_now)
+        elif what == "policy":
+            keep = number + 1
+            body = {"limits": {"maxVersions": keep}}
+            await change(store, RecordChange("acme", RecordType.POLICY, "policy", body), at=at)
+        elif what == "collect":
+            await store.upkeep.collect(at, grace=0, events_kept=3_600_000)
+        elif what == "fact":
+            fact = {"n": n} if number else None
+            await change(
+                store, RecordChange("acme", RecordType.PERSON, f"per_{number}", fact), at=at
+            )
+    return await rows_of(store)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(STEPS)
+def test_a_store_that_was_only_ever_committed_to_is_clean(steps: Sequence[Step]) -> None:
+    tables = made(lambda store: history(store, steps))
+
+    findings = examined(tables)
+
+    assert findings.clean, told(findings)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    STEPS.filter(lambda steps: any(what == "put" for what, _ in steps)),
+    st.sampled_from(["scope", "content", "entry", "version"]),
+    st.randoms(use_true_random=False),
+)
+def test_whatever_row_of_a_tree_is_lost_is_missed(
+    steps: Sequence[Step], table: str, chance: Any
+) -> None:
+    """Where no run holds anything and one policy holds throughout, no loss can be told away."""
+    plain = [step for step in steps if step[0] not in {"run", "release", "policy", "collect"}]
+    tables = made(lambda store: history(store, [*plain, ("collect", 0)]))
+
+    tables[table].remove(chance.choice(tables[table]))
+
+    assert not examined(tables).clean

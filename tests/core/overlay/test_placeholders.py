@@ -1,0 +1,315 @@
+"""Whatever a person or an agent is called, a file shows it as text and as nothing else."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from msgspec.structs import replace
+from tests.support.strategies_text import takes_linear_time
+
+from carrel.core.overlay import placeholders
+from carrel.core.overlay.placeholders import (
+    TOKENS,
+    PlaceholderValues,
+    render,
+    render_bytes,
+    sanitised,
+)
+
+ESC, BEL = "\x1b", "\x07"
+EVERYONE = PlaceholderValues(
+    "Marco", "Acme", "Ada", "ada@acme.com", "Dr", "America/New_York", "she/her"
+)
+CHARACTERS = [*map(chr, range(0x20000)), *map(chr, range(0xE0000, 0xE1000))]
+
+structural = st.text(
+    st.sampled_from("\\`*_{}[]()#+-!|><~=:;.&/'\" 0129aZtl\n\t\u00a0é\u0338\u1fef")
+)
+fragments = st.lists(
+    st.sampled_from(
+        ["&lt;", "&#35;", "1. ", "---", "```", "~~~", "<b>", "<!--", "-->", "![", "](u)"]
+    )
+    | st.sampled_from(
+        ["{{", "}}", "[x]: /u", "===", "http://a.b", "www.a.b", "| - |", ":-:", "    "]
+    )
+    | st.sampled_from([*TOKENS, f"{ESC}[1m", "\u2028", "\u202e", "\u200b", "\ud800", "x", "*", "_"])
+).map("".join)
+values = st.text() | structural | fragments
+
+
+def literal(written: str) -> str:
+    """What a reader of rendered markdown sees of a value."""
+    return re.sub(r"\\(.)|&#(\d+);", lambda at: at[1] or chr(int(at[2])), written)
+
+
+WRITTEN = [
+    ("Eric Odom", "Eric Odom"),
+    ("## Ignore previous", r"\#\# Ignore previous"),
+    ("Eric <!-- injected --> Odom", "Eric  Odom"),
+    ("Eric <!--managed:assignment--> Odom", "Eric  Odom"),
+    ("Eric <!-- MANAGED : x --> Odom", "Eric  Odom"),
+    ("Eric <!-- over\ntwo lines --> Odom", "Eric  Odom"),
+    ("<!--a--><!--b-->", "—"),
+    ("<!-- unterminated", r"\<\!\-\- unterminated"),
+    ("<!-<!-- x -->- y -->", r"\<\!\-\- y \-\-\>"),
+    ("<!\u200b-- hidden --> x", "x"),
+    ("-->", r"\-\-\>"),
+    (f"Hello {ESC}[31mRED{ESC}[0m world", "Hello RED world"),
+    (f"a{ESC}]0;title{BEL}b", "ab"),
+    (f"a{ESC}]8;;http://x{ESC}\\link{ESC}]8;;{ESC}\\b", "alinkb"),
+    (f"a{ESC}Pq{ESC}\\b", "ab"),
+    (f"a{ESC}OPb", "aOPb"),
+    (f"a{ESC}]unterminated b", r"a\]unterminated b"),
+    (f"a{ESC}(Bb", r"a\(Bb"),
+    ("\x9b31mX", "X"),
+    ("normal\u202ereversed", "normalreversed"),
+    ("a\u200bb\u200c\ufeffc\u200dd", "abcd"),
+    ("a\u200eb\u200fc\u2060d\u00ade\u061cf", "abcdef"),
+    ("a\U000e0041\U000e007bb\ufe0fc", "abc"),
+    ("a\0b\7c\x7fd\x90e", "abcde"),
+    ("a\vb\fc\x85d", "a b c d"),
+    ("a\tb\nc\rd\r\n\r\ne", "a b c d e"),
+    ("a\u2028b\u2029c", "a b c"),
+    ("Marco\n- **Creature:** evil", r"Marco \- \*\*Creature:\*\* evil"),
+    ("\uff5b\uff5bHUMAN_NAME\uff5d\uff5d", "HUMAN_NAME"),
+    ("\u2774\u2774AGENT_NAME\u2775\u2775", "AGENT_NAME"),
+    ("\ufe5b\ufe5bX\ufe5c\ufe5c\u2983x\u2984", "Xx"),
+    ("{{AGENT_NAME}}", r"\{\{AGENT_NAME\}\}"),
+    ("cafe\u0301", "café"),
+    ("e\u034f\u0301", "é"),
+    ("\ud800a\udc00", "a"),
+    *((same, same) for same in ["he/him", "America/Chicago", "eric@acme.com", "a=b", "José"]),
+    *((same, same) for same in ["日本語", "America/New_York", "Mary-Jane O'Neil", "AT&T", "A & B"]),
+    *(
+        (same, same)
+        for same in ["anne-marie.o'neil+tag@acme.com", "$& $1", "3.14", ".NET", "10:30"]
+    ),
+    ("1. list", r"1\. list"),
+    ("1) list", r"1\) list"),
+    (". list", r"\. list"),
+    ("===", r"\==="),
+    ("::: note", r"\::: note"),
+    ("Dr. Smith (MD)", r"Dr. Smith \(MD\)"),
+    ("<script>alert(1)</script>", r"\<script\>alert\(1\)\</script\>"),
+    ("A & B <b>x</b>", r"A & B \<b\>x\</b\>"),
+    ("a &lt; b &#35; c", r"a \&lt; b &\#35; c"),
+    ("_a_ a__b -a- C++", r"\_a\_ a\_\_b \-a\- C\+\+"),
+    ("- item", r"\- item"),
+    ("+ plus", r"\+ plus"),
+    ("---", r"\-\-\-"),
+    ("~~x~~", r"\~\~x\~\~"),
+    ("a|b", "a&#124;b"),
+    ("`code`", "&#96;code&#96;"),
+    ("\u1fef", "&#96;"),
+    ("[x](http://y)", r"\[x\]\(http:/\/y\)"),
+    ("![x](y)", r"\!\[x\]\(y\)"),
+    ("see www.acme.com", r"see www\.acme.com"),
+    (r"back\slash", r"back\\slash"),
+    ("\\", "&#92;"),
+    *((blank, "—") for blank in [None, "", "   ", "\n\t", "\u200b", "\u3164\u00a0", "\u2800"]),
+    ("x" * 500, "x" * 500),
+    ("x" * 501, "x" * 499 + "…"),
+    ("#" * 600, r"\#" * 499 + "…"),
+    ("😀" * 501, "😀" * 499 + "…"),
+    ("x" * 495 + "<!-- foo -->", "x" * 495),
+    ("\u200b" * 9000 + "x", "x"),
+    ("\u03b1\u0313\u0300\u0345" * 500, "ᾂ" * 500),
+]
+
+
+@pytest.mark.parametrize(("value", "written"), WRITTEN)
+def test_a_value_is_written_so(value: str | None, written: str) -> None:
+    assert sanitised(value) == written
+
+
+RENDERED = [
+    ("Hi {{HUMAN_NAME}} — I am {{AGENT_NAME}} at {{TENANT_NAME}}", "Hi Ada — I am Marco at Acme"),
+    ("{{AGENT_NAME}} vs {{FOO}}", "Marco vs {{FOO}}"),
+    *((same, same) for same in ["{{ AGENT_NAME }} {{agent_name}} {AGENT_NAME} {{AGENT-NAME}}"]),
+    *((same, same) for same in ["{{constructor}} {{__proto__}}", "{{AGENT_NAME\n}}", "", "{{"]),
+    ("{{{AGENT_NAME}}}", "{Marco}"),
+    ("{{HUMAN_EMAIL}}, {{HUMAN_TITLE}}", "ada@acme.com, Dr"),
+    ("{{HUMAN_TIMEZONE}}{{HUMAN_PRONOUNS}}\r\n", "America/New_Yorkshe/her\r\n"),
+]
+
+
+@pytest.mark.parametrize(("text", "rendered"), RENDERED)
+def test_placeholders_are_filled_in_and_nothing_else_is(text: str, rendered: str) -> None:
+    assert render(text, EVERYONE) == rendered
+    assert render_bytes(text.encode(), EVERYONE) == rendered.encode()
+
+
+def test_what_is_not_known_is_an_em_dash() -> None:
+    assert (
+        render(" ".join(f"{{{{{token}}}}}" for token in TOKENS), PlaceholderValues())
+        == "— — — — — — —"
+    )
+    assert render("[{{AGENT_NAME}}]", PlaceholderValues(agent_name="<!-- x -->")) == "[—]"
+
+
+def test_a_value_is_not_looked_at_again() -> None:
+    named = PlaceholderValues(agent_name="{{HUMAN_NAME}}", human_name="Bob")
+    assert render("{{AGENT_NAME}}", named) == r"\{\{HUMAN_NAME\}\}"
+
+
+def test_a_number_begins_no_list_and_is_left_alone_elsewhere() -> None:
+    seven = PlaceholderValues(agent_name="007")
+    assert render("> {{AGENT_NAME}}. Welcome", seven) == "> 007\\. Welcome"
+    assert render("I am {{AGENT_NAME}}. Welcome", seven) == "I am 007. Welcome"
+    assert render("{{AGENT_NAME}}.5", seven) == "007.5"
+
+
+def test_content_that_is_no_text_or_has_no_token_is_the_very_same() -> None:
+    for content in (b"\xff {{AGENT_NAME}}", b"plain", b"{{FOO}} {{", b"\xed\xa0\x80{{AGENT_NAME}}"):
+        assert render_bytes(content, EVERYONE) is content
+
+
+def test_a_byte_order_mark_stays() -> None:
+    assert render_bytes("\ufeff{{AGENT_NAME}}".encode(), EVERYONE) == "\ufeffMarco".encode()
+
+
+@given(st.sampled_from(PlaceholderValues.__struct_fields__), values, values)
+def test_the_key_changes_with_what_is_rendered(field: str, one: str, other: str) -> None:
+    first, second = (replace(EVERYONE, **{field: value}) for value in (one, other))
+    assert (first.key == second.key) == (sanitised(one) == sanitised(other))
+    assert hash(first) == hash(replace(first))
+    assert PlaceholderValues(agent_name="x").key != PlaceholderValues(tenant_name="x").key
+
+
+UNSEEN = re.compile("ZERO WIDTH|VARIATION SEL|HANGUL.* FILLER|CURLY BRACKET|BRACE|^TAG |INVISIBLE")
+LOOKS_BLANK = "\u2800\U0001d159"
+
+
+def test_no_character_that_is_not_seen_and_no_look_alike_of_a_brace_is_kept() -> None:
+    for character in CHARACTERS:
+        name, category = unicodedata.name(character, ""), unicodedata.category(character)
+        unseen = category in {"Cc", "Cf", "Cs"} and not re.search("ARABIC [^L]|SYRIAC|KAITHI", name)
+        unseen = unseen or character in LOOKS_BLANK or bool(UNSEEN.search(name))
+        if unseen and character not in "{}":
+            assert sanitised(f"a{character}é") in {"aé", "a é"}, name
+        elif category[0] in "LNPS" and not re.search("FILLER|VOWEL INHERENT", name):
+            assert literal(sanitised(character)) == unicodedata.normalize("NFC", character), name
+
+
+@given(values)
+def test_a_value_is_one_short_line_in_which_every_brace_is_escaped(value: str) -> None:
+    written = sanitised(value)
+    assert written == written.strip() and len(written.splitlines()) == 1
+    assert len(literal(written)) <= 500
+    assert unicodedata.is_normalized("NFC", literal(written))
+    assert not re.search(r"(?<!\\)[{}<>|*\[\]`]", re.sub(r"\\\\", "", written))
+    assert not re.search(r"//|\bwww\.", written)
+    written.encode()
+
+
+@given(values)
+def test_no_value_makes_a_token(value: str) -> None:
+    named = PlaceholderValues(*[value] * len(TOKENS))
+    once = render("a {{AGENT_NAME}}{{HUMAN_NAME}} {{{HUMAN_EMAIL}}} {{{", named)
+    assert render(once, EVERYONE) == once
+
+
+@given(values)
+def test_what_was_shown_is_shown_the_same_when_it_is_given_as_a_value(value: str) -> None:
+    shown = literal(sanitised(value))
+    if "<!--" not in shown:
+        assert sanitised(shown) == sanitised(value)
+
+
+@given(structural)
+def test_what_can_be_seen_is_shown_as_it_is(value: str) -> None:
+    plain = unicodedata.normalize("NFC", value).replace("<!--", "<--")
+    assert literal(sanitised(plain)) == re.sub(r" *[\n\t][ \n\t\u00a0]*", " ", plain).strip() or "—"
+
+
+@dataclass(frozen=True)
+class Shown:
+    elements: Sequence[tuple[str, str, int]]
+    text: str
+
+
+def flat(tokens: list[Token]) -> Iterator[Token]:
+    for token in tokens:
+        yield token
+        yield from flat(token.children or [])
+
+
+TEXTS = {"text", "text_special", "inline"}
+MARKDOWN = [
+    MarkdownIt("commonmark"),
+    MarkdownIt("gfm-like", {"linkify": False}),
+    MarkdownIt("gfm-like2", {"linkify": False}),
+]
+
+
+def shown(markdown: MarkdownIt, text: str) -> Shown:
+    tokens = list(flat(markdown.parse(text)))
+    elements = [(t.type, t.tag, t.nesting) for t in tokens if t.type not in TEXTS]
+    return Shown(elements, "".join(t.content for t in tokens if t.type not in {"inline", "image"}))
+
+
+@cache
+def plain(markdown: MarkdownIt, text: str) -> Shown:
+    """What is there when the value is a word."""
+    return shown(markdown, render(text, PlaceholderValues(agent_name="xyzzy")))
+
+
+PROSE = ["{{X}}", "a\n{{X}}", "{{X}}\nb", "{{X}}\n===", "{{X}}\n---", "- {{X}}", "* a\n  {{X}}"]
+PROSE += ["1. {{X}}", "> {{X}}", "> a\n{{X}}", "- > {{X}}", "   {{X}}", "# {{X}}", "## {{X}} ##"]
+PROSE += ["#{{X}}", "-{{X}}", "1.{{X}}", "**{{X}}**", "_{{X}}_", "~~{{X}}~~", "- **Name:** {{X}}"]
+PROSE += ["[{{X}}](u)", "![{{X}}](u)", "{{X}}[a](u)", "[a]{{X}}", "- [ ] {{X}}", "{{X}}: y"]
+PROSE += [
+    "| a | b |\n|---|---|\n| {{X}} | c |",
+    "|a|b|\n|-|-|\n|{{X}}|c|",
+    "a | {{X}}\n-|-",
+]
+PROSE += ["{{X}}. a", "{{X}}) a", "1{{X}}. a", "- {{X}}. a", "{{X}}{{X}} a", "{{X}}{{X}}. a"]
+PROSE += ["a {{X}} b `c` {{X}} *d*", "&{{X}} {{X}};", "{{X}}  \nb", "a\n{{X}}\n\n    b"]
+CODE = [
+    "`{{X}}`",
+    "a `` {{X}} `` b",
+    "```\n{{X}}\n```",
+    "~~~\n{{X}}\n~~~\n",
+    "    {{X}}",
+    "|`{{X}}`|\n|-|",
+]
+
+
+@pytest.mark.parametrize("context", [*PROSE, *CODE])
+@settings(max_examples=40)  # in each of forty places, in each of three dialects
+@given(value=values)
+@example(value="a\\")
+@example(value="1")
+@example(value="t;&l")
+@example(value="a`b")
+def test_markdown_shows_the_value_and_no_element_of_it(context: str, value: str) -> None:
+    text = context.replace("{{X}}", "{{AGENT_NAME}}")
+    rendered = render(text, PlaceholderValues(agent_name=value))
+    seen = sanitised(value) if context in CODE else literal(sanitised(value))
+    for markdown in MARKDOWN:
+        usual, found = plain(markdown, text), shown(markdown, rendered)
+        assert found.elements == usual.elements
+        assert found.text == usual.text.replace("xyzzy", seen)
+
+
+@pytest.mark.parametrize(
+    "unit", [f"{ESC}]", f"{ESC}[", "<!--", "<!---->", "&a", " \n", "\u0301\u0316"]
+)
+def test_no_value_takes_longer_than_linear_time(unit: str) -> None:
+    assert takes_linear_time(lambda content: sanitised(content.decode()), "a", unit)
+
+
+@given(st.from_regex(placeholders._PLAIN, fullmatch=True))
+def test_a_plain_name_is_written_as_any_other_would_be(value: str) -> None:
+    every = placeholders._STRUCTURAL.sub(placeholders._escaped, placeholders.cleaned(value))
+    if len(value) <= placeholders.LONGEST:
+        assert sanitised(value) == every == value

@@ -1,0 +1,175 @@
+"""What a prompt says of attached workspaces, in whatever combination they come."""
+
+from __future__ import annotations
+
+from datetime import date
+from itertools import product
+from typing import Final
+
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from carrel.core.identifiers import Path
+from carrel.core.prompt.assembly import BlockFate, PromptDocument, assembled, remembering, wanted
+from carrel.core.prompt.inputs import PromptInputs
+from carrel.core.prompt.workspace_notes import WorkspaceNote, WorkspaceNotes
+from carrel.core.runs import Audience
+
+ALL: Final = ("bash", "edit", "glob", "grep", "read", "write")
+NOTES: Final = WorkspaceNote(
+    "notes", "ws_1", "fs-1", "For <all>\n of us.", writable=True, harness=True
+)
+DOCS: Final = WorkspaceNote("docs", "ws_2", "fs-2", "", writable=False, harness=True)
+BOTH: Final = PromptInputs(
+    Audience.MAIN, date(2026, 4, 24), harness=WorkspaceNotes((NOTES, DOCS), ALL)
+)
+MEMORIES: Final = {
+    "ws_1": PromptDocument(b"we like green", "workspace", 1),
+    "ws_2": PromptDocument(b"page one", "workspace", 7),
+}
+SOUL: Final = {Path("SOUL.md"): PromptDocument(b"brisk", "agent", 1)}
+
+
+def test_each_workspace_has_its_own_memory_and_all_are_told_of() -> None:
+    prompt = assembled(SOUL, BOTH, MEMORIES)
+    assert (
+        prompt.text
+        == """\
+# SOUL
+brisk
+
+# MEMORY — notes
+we like green
+
+# MEMORY — docs
+page one
+
+<workspace>
+Files that you share with others are in these workspaces:
+- notes (default) [fs-1]: For &lt;all> of us.
+- docs (read-only) [fs-2]
+In each of them you can use read and glob; paths begin at its own top.
+You can also use write, edit, grep and bash there, but not in a read-only one.
+Say which one you mean by `workspace`; if you do not, it is the default one.
+What should still be known later goes into MEMORY.md at the top of a workspace, and plans into \
+TASKS.md beside it: both are files like any other. You are shown MEMORY.md whenever you begin.
+</workspace>"""
+    )
+    told = {block.path: (block.name, block.source, block.version) for block in prompt.blocks}
+    assert told["ws_2/MEMORY.md"] == ("MEMORY — docs", "workspace", 7)
+    assert told["<workspace>"] == ("WORKSPACES", None, None)
+
+
+def test_where_nothing_can_be_written_only_looking_is_spoken_of() -> None:
+    inputs = replace(BOTH, harness=WorkspaceNotes((DOCS,), ("glob", "read")))
+    text = assembled({}, inputs).text
+    assert "- docs (default) (read-only) [fs-2]" in text
+    assert "read and glob" in text
+    for word in ("MEMORY", "TASKS", "write", "edit", "grep", "bash", "`workspace`"):
+        assert word not in text
+
+
+def test_a_tool_that_the_agent_has_not_got_is_not_spoken_of() -> None:
+    text = assembled({}, replace(BOTH, harness=WorkspaceNotes((NOTES,), ("bash", "read")))).text
+    assert "you can use read;" in text
+    assert "You can also use bash there." in text
+    for word in ("glob", "grep", "write", "edit", "MEMORY"):
+        assert word not in text
+    assert assembled({}, replace(BOTH, harness=WorkspaceNotes((NOTES,), ()))).text == ""
+
+
+def test_the_block_is_there_unless_all_have_it_off_and_memory_is_loaded_all_the_same() -> None:
+    for notes, docs in product((False, True), repeat=2):
+        pair = (replace(NOTES, harness=notes), replace(DOCS, harness=docs))
+        text = assembled({}, replace(BOTH, harness=WorkspaceNotes(pair, ALL)), MEMORIES).text
+        assert ("<workspace>" in text) == (notes or docs)
+        assert "we like green" in text
+        assert "page one" in text
+        if notes or docs:
+            assert "- notes (default)" in text
+            assert "- docs (read-only)" in text
+
+
+def test_where_others_listen_no_memory_is_told_of_but_the_workspaces_are() -> None:
+    inputs = replace(BOTH, mode=Audience.SHARED)
+    assert remembering(inputs) == ()
+    prompt = assembled(SOUL, inputs, MEMORIES)
+    assert "green" not in prompt.text
+    assert "page one" not in prompt.text
+    assert "# MEMORY" not in prompt.text
+    assert "shown MEMORY.md" not in prompt.text
+    assert "- docs (read-only) [fs-2]" in prompt.text
+    kept = {block.path: block.reason for block in prompt.blocks}
+    assert kept["ws_1/MEMORY.md"] == "it is private, and others are listening"
+
+
+def test_one_workspace_under_two_names_is_remembered_once() -> None:
+    twice = WorkspaceNotes((NOTES, replace(NOTES, name="again", writable=False)), ALL)
+    text = assembled({}, replace(BOTH, harness=twice), MEMORIES).text
+    assert text.count("we like green") == 1
+    assert "- again (read-only)" in text
+    assert twice.workspaces == ("ws_1",)
+
+
+def test_a_memory_that_is_not_there_or_empty_or_no_text_has_no_block() -> None:
+    for found, reason in (
+        ({}, "there is no such file"),
+        ({"ws_1": PromptDocument(b" \n", "workspace", 1)}, "it is empty"),
+        ({"ws_1": PromptDocument(b"\xff", "workspace", 1)}, "it is not text"),
+        ({"ws_1": PromptDocument(None, "workspace", 1, "gone")}, "gone"),
+    ):
+        prompt = assembled({}, BOTH, found)
+        assert "# MEMORY — notes" not in prompt.text
+        assert {b.path: b.reason for b in prompt.blocks}["ws_1/MEMORY.md"] == reason
+
+
+def test_the_limits_hold_for_these_too() -> None:
+    long = {"ws_1": PromptDocument(b"x" * 5000, "workspace", 1)}
+    cut = assembled({}, replace(BOTH, file_chars=1000), long)
+    assert "x" * 900 in cut.text
+    assert "x" * 1001 not in cut.text
+    kept = {block.path: block.kept for block in cut.blocks}
+    assert (kept["ws_1/MEMORY.md"], kept["<workspace>"]) == (BlockFate.CUT, BlockFate.KEPT)
+    full = assembled({}, replace(BOTH, prompt_chars=1000), long)
+    assert len(full.text) <= 1000
+    [block] = [block for block in full.blocks if block.path == "<workspace>"]
+    assert (block.kept, block.text) == (BlockFate.LEFT_OUT, "")
+    assert "of the 1000 of all" in block.reason
+
+
+def test_the_agents_own_memory_stays_its_own() -> None:
+    own = {Path("MEMORY.md"): PromptDocument(b"mine alone", "agent", 1)}
+    text = assembled(own, BOTH, MEMORIES).text
+    assert text.index("# MEMORY\nmine alone") < text.index("# MEMORY — notes\nwe like green")
+    assert wanted(BOTH).count(Path("MEMORY.md")) == 1
+
+
+words = st.text(max_size=30)
+attached = st.builds(WorkspaceNote, words, words, words, words, st.booleans(), st.booleans())
+harnesses = st.builds(
+    WorkspaceNotes,
+    st.lists(attached, min_size=1, max_size=32).map(tuple),
+    st.lists(st.sampled_from(ALL), unique=True).map(tuple),
+)
+
+
+@given(harnesses, st.sampled_from(Audience))
+def test_what_a_run_keeps_gives_the_same_again(harness: WorkspaceNotes, mode: Audience) -> None:
+    inputs = replace(BOTH, mode=mode, harness=harness)
+    kept = {**inputs.words(), "mine": "prompt"}
+    assert all(PromptInputs.claims(name) for name in inputs.words())
+    assert PromptInputs.of(kept, mode, date.min) == inputs
+    assert assembled({}, PromptInputs.of(kept, mode, date.min)) == assembled({}, inputs)
+
+
+@given(harnesses, st.sampled_from(Audience))
+def test_no_description_can_end_the_block_or_begin_a_line(
+    harness: WorkspaceNotes, mode: Audience
+) -> None:
+    plain = [replace(one, name="n", namespace="fs") for one in harness.attached]
+    said = replace(harness, attached=tuple(plain)).block(mode)
+    without = [replace(one, description="") for one in plain]
+    bare = replace(harness, attached=tuple(without)).block(mode)
+    assert said.count("<") == bare.count("<")
+    assert len(said.splitlines()) == len(bare.splitlines())

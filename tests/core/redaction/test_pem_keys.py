@@ -1,0 +1,146 @@
+"""Private keys as they are really written, whole or cut short."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+from textwrap import indent
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+)
+from tests.support.strategies_text import redacted, some, takes_linear_time
+
+from carrel.core.redaction.secret_patterns import find_shapes
+
+OPENING, CLOSING = "-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----"
+
+
+def real_keys() -> list[str]:
+    edwards = ed25519.Ed25519PrivateKey.generate()
+    curve = ec.generate_private_key(ec.SECP256R1())
+    plain, locked = NoEncryption(), BestAvailableEncryption(b"swordfish")
+    pkcs8, openssh = PrivateFormat.PKCS8, PrivateFormat.OpenSSH
+    openssl = PrivateFormat.TraditionalOpenSSL
+    prime = rsa.generate_private_key(65537, 2048)
+    written = [
+        *(edwards.private_bytes(Encoding.PEM, layout, plain) for layout in (pkcs8, openssh)),
+        *(curve.private_bytes(Encoding.PEM, layout, plain) for layout in (openssl, openssh)),
+        *(prime.private_bytes(Encoding.PEM, openssl, lock) for lock in (plain, locked)),
+        *(prime.private_bytes(Encoding.PEM, pkcs8, lock) for lock in (plain, locked)),
+    ]
+    return [pem.decode().rstrip("\n") for pem in written]
+
+
+KEYS = real_keys()
+PGP = "\n".join(
+    [
+        "-----BEGIN PGP PRIVATE KEY BLOCK-----",
+        "Version: GnuPG v2",
+        f"Comment: of no concern {'and long ' * 40}",
+        "",
+        *(some(64), some(63) + "=", "=a1B2"),
+        "-----END PGP PRIVATE KEY BLOCK-----",
+    ]
+)
+
+
+@pytest.mark.parametrize("key", [*KEYS, PGP], ids=lambda key: str(key).split("-----")[1])
+def test_a_key_is_found_in_whatever_holds_it(key: str) -> None:
+    assert redacted(f"before\n{key}\nafter") == "before\n<private-key>\nafter"
+    crlf = key.replace("\n", "\r\n")
+    assert redacted(f"before\r\n{crlf}\r\nafter") == "before\r\n<private-key>\r\nafter"
+    assert redacted(json.dumps({"key": f"{key}\n"})) == json.dumps({"key": "<private-key>\n"})
+    twice = json.dumps(json.dumps({"key": f"{crlf}\r\n"}))
+    assert redacted(twice) == json.dumps(json.dumps({"key": "<private-key>\r\n"}))
+    assert redacted("key: |\n" + indent(key, "    ")) == "key: |\n    <private-key>"
+    assert redacted(indent(key, "> ")) == "> <private-key>"
+    assert redacted(indent(key, "# ")) == "# <private-key>"
+    quoted = " +\n".join(json.dumps(f"{line}\n") for line in key.split("\n"))
+    assert redacted(quoted) == '"<private-key>\\n"'
+    assert redacted(f"{key}\n{key}") == "<private-key>\n<private-key>"
+
+
+@pytest.mark.parametrize("between", ["", " ", "  "])
+def test_a_key_whose_line_ends_were_lost_is_found(between: str) -> None:
+    lines = [OPENING, some(64), some(64)[::-1], some(20) + "=", CLOSING]
+    assert redacted(f"KEY={between.join(lines)};") == "KEY=<private-key>;"
+
+
+def test_a_short_key_counts_where_nothing_else_is_between_its_lines() -> None:
+    assert redacted(f"{OPENING}\nMIIB\n{CLOSING}") == "<private-key>"
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\\n", "\\r\\n", "\\\\n"])
+def test_a_key_that_never_ends_goes_as_far_as_its_lines(end: str) -> None:
+    lines = end.join([OPENING, some(64), some(64)[::-1], some(15)])
+    assert redacted(lines) == "<private-key>"
+    assert redacted(f"{lines}{end}and then prose") == f"<private-key>{end}and then prose"
+    assert redacted(f"{lines}{end}{end}Thanks{end}") == f"<private-key>{end}{end}Thanks{end}"
+    assert redacted(f"{lines[:-10]}…") == f"<private-key>{end}{some(15)[:5]}…"
+    assert redacted(f'{{"key": "{lines}"}}') == '{"key": "<private-key>"}'
+
+
+def test_a_key_cut_in_its_first_line_is_found() -> None:
+    assert redacted(f"{OPENING}\n{some(30)}\n") == "<private-key>\n"
+    assert redacted(f"{OPENING}\n{some(50)}... and so on") == "<private-key>... and so on"
+    assert redacted(f"{OPENING}{some(50)}") == "<private-key>"
+
+
+def test_a_key_of_which_a_part_was_replaced_before_is_found_whole() -> None:
+    marked = f"{OPENING}\n{some(40)}[REDACTED:door]{some(9)}\n[REDACTED]\n{some(30)}\n"
+    assert redacted(f"{marked}{CLOSING}") == "<private-key>"
+    assert redacted(f"{OPENING}\n{some(40)}[REDACTED:door]{some(9)}\n") == "<private-key>\n"
+
+
+def test_a_second_key_is_found_after_one_that_never_ends() -> None:
+    text = f"{OPENING}\n{some(64)}\n{OPENING}\n{some(64)}\n{CLOSING}\n"
+    assert redacted(text) == "<private-key>\n<private-key>\n"
+    text = f"{OPENING}\nNote: {OPENING}\n{some(64)}\n{CLOSING}\n"
+    assert redacted(text) == "<private-key>\n"
+
+
+HOSTILE = [
+    OPENING,
+    f"{OPENING}\n",
+    f"{OPENING}\nA: ",
+    f"{OPENING}\nA: b\n",
+    f"{OPENING}\n{'A' * 9}\n",
+]
+BODIES = [
+    "AAAA\n",
+    "A",
+    "/a",
+    "\n",
+    " ",
+    "\\",
+    "\\n",
+    "\\r",
+    "[REDACTED:a]",
+    "[REDACTED:-",
+    "a: b\n",
+]
+BODIES += ["[REDACTED:a]\n", "/" + "0f" * 32, '"', "=", "AAAA "]
+
+
+@pytest.mark.parametrize(
+    ("start", "unit"),
+    [*(("", unit) for unit in HOSTILE), *((f"{OPENING}\n", unit) for unit in BODIES)],
+)
+def test_no_block_makes_the_search_slower_than_linear(start: str, unit: str) -> None:
+    assert takes_linear_time(find_shapes, start, unit)
+
+
+@pytest.mark.parametrize("unit", BODIES)
+def test_a_long_block_is_read_in_little_memory(unit: str) -> None:
+    content = (f"{OPENING}\n" + unit * ((1 << 20) // len(unit))).encode()
+    tracemalloc.start()
+    find_shapes(content)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 4 * len(content)

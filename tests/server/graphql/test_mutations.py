@@ -1,0 +1,307 @@
+"""Agents, templates, people and the policy, changed over GraphQL."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+import httpx
+import pytest
+from tests.support.full_app import Whole, app_of
+from tests.support.graphql_client import Scene, ask, member, refused, told, write
+from tests.support.rest_client import Forgetful
+
+from carrel.core.access import Permission
+
+pytestmark = pytest.mark.anyio
+
+CREATE = """mutation($input: CreateAgentFromTemplateInput!) {
+  createAgentFromTemplate(input: $input) {
+    id tenantId slug name templateId config template { slug followerCount }
+    pins { path pinnedContent } } }"""
+UPDATE = """mutation($id: ID!, $input: UpdateAgentInput!) { updateAgent(id: $id, input: $input) {
+  id name slug humanPairId humanPair { name } templateId isShared config } }"""
+PROFILE = """mutation($id: ID!, $input: UpdateUserProfileInput!) {
+  updateUserProfile(userId: $id, input: $input) { id name title timezone pronouns } }"""
+POLO = {"templateId": "sales", "name": "Polo", "slug": "polo"}
+
+
+async def test_an_agent_is_made_from_a_template_with_its_pins(
+    owner: httpx.AsyncClient, desk: Scene
+) -> None:
+    made = await told(owner, CREATE, input={**POLO, "teamId": "blue"})
+    agent = made["createAgentFromTemplate"]
+    assert (agent["tenantId"], agent["templateId"]) == (desk.tenant, desk.template)
+    assert (agent["slug"], agent["name"], agent["config"]) == ("polo", "Polo", {"teamId": "blue"})
+    assert agent["template"] == {"slug": "sales", "followerCount": 2}
+    assert agent["pins"][0] == {"path": "GUARDRAILS.md", "pinnedContent": "be good"}
+    assert await refused(owner, CREATE, input=POLO) == "CONFLICT"
+
+
+@pytest.mark.parametrize(
+    ("given", "code"),
+    [
+        ({"templateId": "nobody"}, "NOT_FOUND"),
+        ({"name": "  "}, "BAD_USER_INPUT"),
+        ({"slug": "No Slug"}, "BAD_USER_INPUT"),
+        ({"slug": "me"}, "BAD_USER_INPUT"),
+        ({"idempotencyKey": "no spaces"}, "BAD_USER_INPUT"),
+        ({"teamId": "x" * 300}, "BAD_USER_INPUT"),
+        ({"name": None}, "BAD_USER_INPUT"),
+        ({"more": 1}, "BAD_USER_INPUT"),
+    ],
+)
+async def test_an_agent_that_cannot_be_is_not_made(
+    owner: httpx.AsyncClient, desk: Scene, given: dict[str, Any], code: str
+) -> None:
+    assert await refused(owner, CREATE, input={**POLO, **given}) == code
+
+
+async def test_a_repeated_creation_gives_the_same_agent_even_all_at_once(
+    owner: httpx.AsyncClient, desk: Scene
+) -> None:
+    once = {"input": {**POLO, "idempotencyKey": "k1"}}
+    answers = await asyncio.gather(*(told(owner, CREATE, **once) for _ in range(4)))
+    ids = {answer["createAgentFromTemplate"]["id"] for answer in answers}
+    assert len(ids) == 1
+    await told(owner, UPDATE, id="polo", input={"name": "Paolo"})
+    again = (await told(owner, CREATE, **once))["createAgentFromTemplate"]
+    assert ({again["id"]}, again["name"]) == (ids, "Polo")
+    other = {"input": {**POLO, "slug": "pola", "idempotencyKey": "k1"}}
+    assert await refused(owner, CREATE, **other) == "CONFLICT"
+
+
+async def test_an_answer_that_was_lost_is_found_again(
+    here: Whole, owner: httpx.AsyncClient, desk: Scene
+) -> None:
+    ports = replace(here.ports, idempotency=Forgetful(here.ports.idempotency))
+    forgetful = Whole(ports, app_of(ports)).as_(owner.headers["Authorization"].partition(" ")[2])
+    once = {"input": {**POLO, "idempotencyKey": "k1"}}
+    first = (await told(forgetful, CREATE, **once))["createAgentFromTemplate"]
+    for who in (forgetful, owner, owner):
+        assert (await told(who, CREATE, **once))["createAgentFromTemplate"] == first
+
+
+async def test_keys_of_one_caller_are_not_those_of_another(
+    here: Whole, owner: httpx.AsyncClient, desk: Scene
+) -> None:
+    once = {"input": {**POLO, "idempotencyKey": "k1"}}
+    await told(owner, CREATE, **once)
+    admin = await member(here, owner, "admin")
+    assert await refused(admin, CREATE, **once) == "CONFLICT"
+    other = {"input": {**POLO, "slug": "pola", "idempotencyKey": "k1"}}
+    assert (await told(admin, CREATE, **other))["createAgentFromTemplate"]["slug"] == "pola"
+
+
+async def test_only_who_may_administer_makes_and_changes_agents(
+    here: Whole, owner: httpx.AsyncClient, desk: Scene
+) -> None:
+    for who in (await member(here, owner), await here.key(owner)):
+        assert await refused(who, CREATE, input=POLO) == "FORBIDDEN"
+        for name in ("marco", "nobody"):
+            assert await refused(who, UPDATE, id=name, input={"name": "X"}) == "FORBIDDEN"
+    service = await here.key(owner, Permission.TENANT_ADMIN)
+    made = "mutation($i: CreateAgentFromTemplateInput!) { createAgentFromTemplate(input: $i) {id} }"
+    assert (await told(service, made, i=POLO))["createAgentFromTemplate"]["id"]
+
+
+async def test_a_changed_agent_takes_its_files_along(owner: httpx.AsyncClient, desk: Scene) -> None:
+    await write(owner, "/v1/defaults/files/USER.md", "{{AGENT_NAME}} for {{HUMAN_NAME}}")
+    given = {"name": "Polo", "humanPairId": desk.person, "config": {"a": [1, {"b": None}]}}
+    changed = (await told(owner, UPDATE, id="marco", input=given))["updateAgent"]
+    assert (changed["name"], changed["humanPair"]) == ("Polo", {"name": "Bob"})
+    assert changed["config"] == {"a": [1, {"b": None}]}
+    read = '{ file(place: {agentId: "marco"}, path: "USER.md") { content class source } }'
+    assert (await told(owner, read))["file"] == {
+        "content": "Polo for Bob",
+        "class": "managed",
+        "source": "agent-override",
+    }
+    gone = (await told(owner, UPDATE, id="marco", input={"humanPairId": None}))["updateAgent"]
+    assert (gone["humanPairId"], gone["humanPair"], gone["name"]) == (None, None, "Polo")
+    assert (await told(owner, read))["file"]["content"] == "Polo for —"
+
+
+@pytest.mark.parametrize(
+    ("given", "code"),
+    [
+        ({"name": None}, "BAD_USER_INPUT"),
+        ({"name": "\n"}, "BAD_USER_INPUT"),
+        ({"slug": None}, "BAD_USER_INPUT"),
+        ({"isShared": None}, "BAD_USER_INPUT"),
+        ({"config": None}, "BAD_USER_INPUT"),
+        ({"config": [1]}, "BAD_USER_INPUT"),
+        ({"config": {"n": 2**60}}, "BAD_USER_INPUT"),
+        ({"config": {"n": "x" * 2**20}}, "BAD_USER_INPUT"),
+        ({"humanPairId": "nobody"}, "NOT_FOUND"),
+        ({"humanPairId": "no\u0000body"}, "NOT_FOUND"),
+        ({"ownerId": ""}, "NOT_FOUND"),
+        ({"templateId": "nothing"}, "NOT_FOUND"),
+    ],
+)
+async def test_an_agent_is_not_changed_into_what_it_cannot_be(
+    owner: httpx.AsyncClient, desk: Scene, given: dict[str, Any], code: str
+) -> None:
+    assert await refused(owner, UPDATE, id="marco", input=given) == code
+
+
+async def test_a_config_that_is_too_wide_or_too_deep_is_refused_however_it_comes(
+    owner: httpx.AsyncClient, desk: Scene
+) -> None:
+    change = 'mutation { updateAgent(id: "marco", input: {config: %s}) { id } }'
+    for wide in ("9" * 400, "9" * 5000, "1e999"):
+        assert await refused(owner, change % f"{{n: {wide}}}") == "BAD_USER_INPUT"
+    for deep in (20, 150, 900):
+        literal = "{n: " * deep + "1" + "}" * deep
+        assert await refused(owner, change % literal) == "BAD_USER_INPUT"
+        value: Any = 1
+        for _ in range(deep):
+            value = {"n": value}
+        assert await refused(owner, UPDATE, id="marco", input={"config": value}) == "BAD_USER_INPUT"
+
+
+async def test_people_change_their_own_profile_and_others_only_as_admins(
+    here: Whole, owner: httpx.AsyncClient, desk: Scene
+) -> None:
+    await write(owner, "/v1/defaults/files/USER.md", "{{HUMAN_TITLE}}")
+    await told(owner, UPDATE, id="marco", input={"humanPairId": desk.person})
+    key = {"name": "Bob's", "kind": "person", "personId": desk.person}
+    bob = here.as_((await owner.post("/v1/keys", json=key)).json()["key"])
+    given = {"title": "Buyer", "timezone": "Europe/Paris", "pronouns": "he"}
+    changed = (await told(bob, PROFILE, id=desk.person, input=given))["updateUserProfile"]
+    assert changed == {"id": desk.person, "name": "Bob", **given}
+    user = (await owner.get("/v1/agents/marco/files/USER.md")).json()
+    assert user["content"] == "Buyer"
+    ada = (await told(owner, "{ me { personId } }"))["me"]["personId"]
+    for other in (ada, "nobody"):
+        assert await refused(bob, PROFILE, id=other, input={"title": "Boss"}) == "FORBIDDEN"
+    cleared = await told(owner, PROFILE, id=desk.person, input={"title": None})
+    assert cleared["updateUserProfile"]["title"] is None
+    admin = await member(here, owner, "admin")
+    await told(admin, PROFILE, id=desk.person, input={"title": "Seller"})
+    assert await refused(admin, PROFILE, id="nobody", input={"title": "x"}) == "NOT_FOUND"
+    assert await refused(admin, PROFILE, id=ada, input={"title": "x"}) == "FORBIDDEN"
+    wrong = {"timezone": "Mars/Base"}
+    assert await refused(bob, PROFILE, id=desk.person, input=wrong) == "BAD_USER_INPUT"
+
+
+async def test_a_key_that_was_narrowed_changes_no_profile(
+    here: Whole, owner: httpx.AsyncClient, desk: Scene
+) -> None:
+    key = {"name": "a", "kind": "person", "personId": desk.person, "scopes": ["tenant:read"]}
+    bob = here.as_((await owner.post("/v1/keys", json=key)).json()["key"])
+    assert await refused(bob, PROFILE, id=desk.person, input={"title": "x"}) == "FORBIDDEN"
+
+
+async def test_templates_come_change_and_go(owner: httpx.AsyncClient, desk: Scene) -> None:
+    made = await told(
+        owner, 'mutation { createTemplate(input: {slug: "ops", name: "Ops"}) { id slug name } }'
+    )
+    id = made["createTemplate"]["id"]
+    changed = await told(
+        owner,
+        'mutation($id: ID!) { updateTemplate(id: $id, input: {name: "Operations"}) { name } }',
+        id=id,
+    )
+    assert changed["updateTemplate"] == {"name": "Operations"}
+    null = 'mutation { updateTemplate(id: "ops", input: {name: null}) { name } }'
+    assert await refused(owner, null) == "BAD_USER_INPUT"
+    gone = 'mutation { deleteTemplate(id: "%s") }'
+    assert (await told(owner, gone % "ops"))["deleteTemplate"] is True
+    assert await refused(owner, gone % "ops") == "NOT_FOUND"
+    assert await refused(owner, gone % "sales") == "CONFLICT"
+    assert (await told(owner, 'mutation { deleteAgent(id: "marco") }'))["deleteAgent"] is True
+    assert (await told(owner, gone % "sales"))["deleteTemplate"] is True
+
+
+async def test_people_come_change_and_go(owner: httpx.AsyncClient, desk: Scene) -> None:
+    add = """mutation($input: CreatePersonInput!) { createPerson(input: $input) { id role } }"""
+    eve = {"name": "Eve", "email": "eve@example.org", "role": "admin", "timezone": "Asia/Tokyo"}
+    made = (await told(owner, add, input=eve))["createPerson"]
+    assert made["role"] == "admin"
+    assert await refused(owner, add, input={**eve, "email": "EVE@example.org"}) == "CONFLICT"
+    assert await refused(owner, add, input={**eve, "email": "nobody"}) == "BAD_USER_INPUT"
+    change = """mutation($id: ID!, $input: UpdatePersonInput!) {
+      updatePerson(id: $id, input: $input) { name role timezone } }"""
+    done = await told(owner, change, id=made["id"], input={"role": "member", "timezone": None})
+    assert done["updatePerson"] == {"name": "Eve", "role": "member", "timezone": None}
+    assert await refused(owner, change, id=made["id"], input={"email": None}) == "BAD_USER_INPUT"
+    gone = "mutation($id: ID!) { deletePerson(id: $id) }"
+    assert (await told(owner, gone, id=made["id"]))["deletePerson"] is True
+    ada = (await told(owner, "{ me { personId } }"))["me"]["personId"]
+    assert await refused(owner, gone, id=ada) == "CONFLICT"
+
+
+async def test_a_policy_is_put_whole_and_loosened_only_with_a_reason(
+    owner: httpx.AsyncClient, desk: Scene
+) -> None:
+    put = """mutation($policy: PolicyInput!, $reason: String! = "") {
+      putPolicy(policy: $policy, reason: $reason) {
+        limits { maxFiles maxBytes } classes { pattern class } redaction agentWritable } }"""
+    await write(owner, "/v1/templates/sales/files/a.md", "x")
+    policy = {
+        "limits": {"maxFiles": 50, "maxBytes": 2**40},
+        "classes": [{"pattern": "a.md", "class": "pinned"}],
+        "redaction": "warn",
+    }
+    done = (await told(owner, put, policy=policy))["putPolicy"]
+    assert done["limits"] == policy["limits"]
+    assert (done["classes"], done["redaction"]) == (policy["classes"], "warn")
+    assert "MEMORY.md" in done["agentWritable"]
+    assert await refused(owner, put, policy={}) == "BAD_USER_INPUT"
+    loosened = await told(owner, put, policy={}, reason="it may move again")
+    assert loosened["putPolicy"]["classes"] == []
+    for wrong in (
+        {"limits": {"maxFiles": 0}},
+        {"limits": {"maxFiles": 1.5}},
+        {"limits": {"maxFiles": True}},
+        {"classes": [{"pattern": "../x", "class": "live"}]},
+        {"agentWritable": None},
+        {"redaction": "never"},
+    ):
+        assert await refused(owner, put, policy=wrong, reason="x") == "BAD_USER_INPUT"
+
+
+async def test_a_member_changes_nothing_and_learns_nothing(
+    here: Whole, owner: httpx.AsyncClient, desk: Scene
+) -> None:
+    who = await member(here, owner)
+    for change in (
+        'deleteAgent(id: "%s")',
+        'deleteTemplate(id: "%s")',
+        'deletePerson(id: "%s")',
+        'updateTemplate(id: "%s", input: {}) { id }',
+        'updatePerson(id: "%s", input: {}) { id }',
+        'rollBackPin(agentId: "%s", filename: "GUARDRAILS.md") { id }',
+        'putFile(place: {templateId: "%s"}, path: "a.md", content: "") { warnings }',
+        'deleteFile(place: {templateId: "%s"}, path: "a.md")',
+    ):
+        for id in (*desk.ids, "nobody"):
+            assert await refused(who, f"mutation {{ {change % id} }}") == "FORBIDDEN", change
+    for document in (
+        'mutation { createTemplate(input: {slug: "x", name: "X"}) { id } }',
+        "mutation { putPolicy(policy: {}) { redaction } }",
+        "{ audit { next } }",
+    ):
+        assert await refused(who, document) == "FORBIDDEN"
+
+
+async def test_one_change_after_another_sees_what_the_one_before_did(
+    owner: httpx.AsyncClient, desk: Scene
+) -> None:
+    document = """mutation($p: ID!) {
+      pair: updateAgent(id: "marco", input: {humanPairId: $p}) { humanPair { title } }
+      title: updateUserProfile(userId: $p, input: {title: "Buyer"}) { title }
+      name: updateAgent(id: "marco", input: {name: "Polo"}) { humanPair { title } }
+      wrong: updateTemplate(id: "nobody", input: {name: "x"}) { id }
+      last: updateTemplate(id: "sales", input: {name: "Seller"}) { name } }"""
+    answer = await ask(owner, document, p=desk.person)
+    assert answer["data"] == {
+        "pair": {"humanPair": {"title": None}},
+        "title": {"title": "Buyer"},
+        "name": {"humanPair": {"title": "Buyer"}},
+        "wrong": None,
+        "last": {"name": "Seller"},
+    }
+    assert [error["path"] for error in answer["errors"]] == [["wrong"]]

@@ -1,0 +1,358 @@
+"""What happens to a request between the first header and the answer."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+from tests.support.sample_endpoints import client, speak, toy_app
+
+from carrel.server.http.app import Mount
+from carrel.server.http.endpoint import Request, Response, endpoint
+
+pytestmark = pytest.mark.anyio
+
+NOTE = "/v1/notes/a.md"
+
+
+def problem(answer: Any, status: int, code: str) -> dict[str, Any]:
+    """The envelope, which must be nothing but one."""
+    body: dict[str, Any] = answer.json()
+    assert (answer.status_code, body["error"]) == (status, code), body
+    assert set(body) <= {"error", "message", "details"}
+    assert body["message"]
+    assert body.get("details", {"some": 1})
+    assert answer.headers["content-type"] == "application/json"
+    return body
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", NOTE),
+        ("PUT", NOTE),
+        ("GET", "/v1/nothing"),
+        ("GET", "/v1"),
+        ("GET", "/v1/"),
+        ("PATCH", NOTE),
+        ("GET", "/v1/notes/%zz"),
+        ("GET", "/v1/echo/a?unknown=1"),
+        ("POST", "/v1/openapi.json"),
+    ],
+)
+async def test_a_stranger_learns_nothing_about_v1(method: str, path: str) -> None:
+    for token in ("", "wrong"):
+        async with client(token=token) as http:
+            answer = await http.request(method, path)
+            problem(answer, 401, "unauthenticated")
+            assert answer.headers["www-authenticate"] == "Bearer"
+
+
+async def test_a_stranger_is_refused_before_the_body_is_read() -> None:
+    async with client(token="") as http:
+        problem(await http.put(NOTE, content=b"x" * 9_000_000), 401, "unauthenticated")
+        problem(await http.put(NOTE, content=b"no json"), 401, "unauthenticated")
+
+
+async def test_a_public_endpoint_asks_for_no_credential() -> None:
+    async with client(token="") as http:
+        assert (await http.get("/alive")).json() == {"alive": True}
+        assert (await http.get("/v1/openapi.json")).status_code == 200
+
+
+async def test_the_unknown_is_404_and_the_wrong_method_405() -> None:
+    async with client() as http:
+        problem(await http.get("/v1/nothing"), 404, "not_found")
+        problem(await http.get("/nothing"), 404, "not_found")
+        answer = await http.patch(NOTE)
+        problem(answer, 405, "method_not_allowed")
+        assert answer.headers["allow"] == "GET, HEAD, OPTIONS, PUT"
+
+
+async def test_options_says_what_is_allowed() -> None:
+    async with client(token="") as http:
+        answer = await http.options(NOTE)
+        assert (answer.status_code, answer.content) == (204, b"")
+        assert answer.headers["allow"] == "GET, HEAD, OPTIONS, PUT"
+
+
+async def test_head_is_get_without_the_body() -> None:
+    async with client() as http:
+        get = await http.get("/v1/echo/a")
+        head = await http.head("/v1/echo/a")
+        assert head.status_code == 200
+        assert head.content == b""
+        assert head.headers["content-length"] == str(len(get.content))
+        assert head.headers["etag"] == '"e"'
+        assert (await http.head("/v1/ticks/3")).status_code == 200
+    [_, body] = await speak(toy_app(), b"/v1/echo/a", "HEAD")
+    assert body["body"] == b""
+
+
+async def test_a_credential_without_the_permission_is_forbidden() -> None:
+    async with client(token="reader") as http:
+        body = problem(await http.put(NOTE, json={"text": "x"}), 403, "forbidden")
+        assert body["details"] == {"scope": "workspace:write"}
+        problem(await http.get(NOTE), 404, "not_found")
+
+
+async def test_permission_is_looked_at_before_path_query_and_body() -> None:
+    async with client(token="reader") as http:
+        problem(await http.put("/v1/notes/%ff?x=1", content=b"no json"), 403, "forbidden")
+
+
+async def test_the_platform_credential_founds_tenants_and_does_nothing_else() -> None:
+    async with client(token="root") as http:
+        assert (await http.post("/v1/tenants")).status_code == 201
+        problem(await http.get("/v1/echo/a"), 403, "forbidden")
+        problem(await http.get(NOTE), 403, "forbidden")
+    async with client() as http:
+        problem(await http.post("/v1/tenants"), 403, "forbidden")
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        (b"", "truncated"),
+        (b"{", "truncated"),
+        (b"[]", "Expected `object`"),
+        (b"{}", "missing required field `text`"),
+        (b'{"text": 1}', "Expected `str`"),
+        (b'{"text": "a", "path": "b"}', "unknown field `path`"),
+        (b'{"text": "a", "lineCount": 10}', "<= 9"),
+        (b'{"text": "a", "line_count": 1}', "unknown field"),
+        (b'{"text": "\xff"}', "not UTF-8"),
+        (b'{"\xff": 1}', "not UTF-8"),
+        (b'{"text": "\\ud800"}', "not JSON"),
+        (b'{"text": "a", "extra": ' + b"[" * 100_000, "too deeply"),
+        (b'{"text": "a", "extra": ' + b'{"a":' * 100_000, "too deeply"),
+        (b'{"text": "a", "extra": 1e999}', "out of range"),
+        (b'{"text": "a"} trailing', "trailing"),
+        (b"\xef\xbb\xbf{}", "not JSON"),
+        (b"\x00", "not JSON"),
+    ],
+)
+async def test_a_body_that_does_not_fit_is_malformed(body: bytes, says: str) -> None:
+    async with client() as http:
+        answer = await http.put(NOTE, content=body)
+        assert says in problem(answer, 400, "validation_error")["message"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "fits"),
+    [
+        ("application/json", True),
+        ("Application/JSON; charset=utf-8", True),
+        ("application/merge-patch+json", True),
+        ("text/plain", False),
+        ("application/x-www-form-urlencoded", False),
+        ("application/jsonp", False),
+    ],
+)
+async def test_a_body_is_json_or_says_nothing(kind: str, fits: bool) -> None:
+    async with client() as http:
+        content = b'{"text": "a"}'
+        answer = await http.put(NOTE, content=content, headers={"Content-Type": kind})
+        assert (answer.status_code == 200) is fits
+        assert (await http.put(NOTE, content=content)).status_code == 200
+        if not fits:
+            problem(answer, 400, "validation_error")
+
+
+async def test_a_number_without_a_fraction_is_an_integer() -> None:
+    async with client() as http:
+        whole = {"text": "a", "lineCount": 2.0, "extra": [1.5, {"a": 3.0}]}
+        assert (await http.put(NOTE, json=whole)).status_code == 200
+        broken = {"text": "a", "lineCount": 2.5}
+        problem(await http.put(NOTE, json=broken), 400, "validation_error")
+
+
+async def test_where_nothing_is_required_no_body_is_an_empty_one() -> None:
+    async with client() as http:
+        assert (await http.post("/v1/options")).json() == {"dryRun": False}
+        assert (await http.post("/v1/options", json={"dryRun": True})).json() == {"dryRun": True}
+
+
+async def test_a_body_of_bytes_is_taken_as_it_is() -> None:
+    async with client() as http:
+        assert (await http.post("/v1/bytes", content=b"\xff" * 100_000)).json() == {"size": 100_000}
+        answer = await http.post("/v1/bytes", content=b"\xff" * 100_001)
+        assert problem(answer, 413, "payload_too_large")["details"] == {"maxBytes": 100_000}
+
+
+async def test_a_body_is_counted_where_nothing_declares_its_length() -> None:
+    async def chunks() -> Any:
+        for _ in range(11):
+            yield b"x" * 10_000
+
+    async with client() as http:
+        problem(await http.post("/v1/bytes", content=chunks()), 413, "payload_too_large")
+
+
+async def test_a_declared_length_over_the_limit_is_refused_unread() -> None:
+    length = (b"content-length", b"9" * 5000)
+    start, _ = await speak(toy_app(), b"/v1/bytes", "POST", [length])
+    assert start["status"] == 413
+
+
+async def test_a_query_becomes_what_was_declared() -> None:
+    async with client() as http:
+        answer = await http.get("/v1/echo/a%2Fb?limit=7&raw=true&word=a+b%2B&at=1.5")
+        assert answer.json()["params"] == {"name": "a/b"}
+        assert answer.json()["query"] == {
+            "limit": 7,
+            "raw": True,
+            "word": "a b+",
+            "at": 1.5,
+        }
+        assert (await http.get("/v1/echo/a?word=null")).json()["query"]["word"] == "null"
+        assert (await http.get("/v1/echo/a?word=")).json()["query"]["word"] == ""
+        assert (await http.get("/v1/echo/a")).json()["query"]["limit"] == 10
+        assert (await http.get("/v1/echo/a?&limit=9&")).json()["query"]["limit"] == 9
+        assert (await http.get("/v1/many?word=x&word=y")).json() == ["x", "y"]
+        assert (await http.get("/v1/many")).json() == []
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "limit=0",
+        "limit=51",
+        "limit=x",
+        "limit=",
+        "limit",
+        "limit=1.0",
+        "limit=+1",
+        "limit=" + "9" * 5000,
+        "limit=1&limit=2",
+        "raw=1",
+        "raw=yes",
+        "at=nan",
+        "at=inf",
+        "at=1e999",
+        "at=null",
+        "word=%ff",
+        "%ff=1",
+        "tenant=globex",
+        "Limit=1",
+        "=1",
+        "=",
+        "limit=1&unknown=" + "x" * 10_000,
+    ],
+)
+async def test_a_query_that_does_not_fit_is_malformed(query: str) -> None:
+    async with client() as http:
+        answer = await http.get(f"/v1/echo/a?{query}")
+        assert len(problem(answer, 400, "validation_error")["message"]) < 200
+
+
+async def test_an_endpoint_without_a_query_refuses_one() -> None:
+    async with client() as http:
+        problem(await http.get("/alive?x=1"), 400, "validation_error")
+        assert (await http.get("/alive?")).status_code == 200
+
+
+async def test_a_loose_endpoint_ignores_hints_at_another_tenant() -> None:
+    async with client() as http:
+        answer = await http.get("/v1/loose?tenant=globex&workspaceId=x&limit=3&tenant=acme")
+        assert answer.json() == {"limit": 3, "tenant": "acme"}
+        problem(await http.get("/v1/loose?limit=x"), 400, "validation_error")
+
+
+async def test_headers_on_several_lines_are_one_list() -> None:
+    app = toy_app()
+    words = [(b"x-word", b"one"), (b"x-word", b"two")]
+    [_, body] = await speak(app, b"/v1/echo/a", headers=words)
+    assert json.loads(body["body"])["word"] == "one, two"
+    twice = [(b"authorization", b"Bearer bob")]
+    [start, _] = await speak(app, b"/v1/echo/a", headers=twice)
+    assert start["status"] == 401
+
+
+@pytest.mark.parametrize(
+    "given", ["abc", "0af7651916cd43dd8448eb211c80319c", "a.b:c_d-e", "x" * 128]
+)
+async def test_a_sane_request_id_is_taken_over(given: str) -> None:
+    async with client() as http:
+        answer = await http.get("/v1/nothing", headers={"X-Request-Id": given})
+        assert answer.headers["x-request-id"] == given
+
+
+@pytest.mark.parametrize("given", ["", " ", "a b", "a\tb", "x" * 129, "ü", '"'])
+async def test_any_other_request_id_is_replaced(given: str) -> None:
+    async with client() as http:
+        header = {"X-Request-Id": given.encode("latin-1")}
+        one = await http.get("/alive", headers=header)  # type: ignore[arg-type]  # bytes are fine
+        two = await http.get("/alive")
+        ids = {one.headers["x-request-id"], two.headers["x-request-id"]}
+        assert len(ids) == 2
+        assert all(name.startswith("req_") for name in ids)
+
+
+async def test_a_broken_percent_in_the_path_is_malformed() -> None:
+    for path in (b"/v1/notes/%zz", b"/v1/notes/%ff", b"/v1/echo/%", b"/v1/notes/\xff"):
+        start, body = await speak(toy_app(), path)
+        assert (start["status"], json.loads(body["body"])["error"]) == (400, "validation_error")
+
+
+async def test_a_mount_answers_under_its_prefix_and_not_under_v1() -> None:
+    seen: list[tuple[str, str]] = []
+
+    async def other(scope: Any, receive: Any, send: Any) -> None:
+        seen.append((scope["root_path"], scope["path"]))
+        if scope["path"] == "/other/fail":
+            raise KeyError("content")
+        await send({"type": "http.response.start", "status": 202, "headers": []})
+        await send({"type": "http.response.body", "body": b"other"})
+
+    app = toy_app(mounts=[Mount("/other", other), Mount("/", other)])
+    async with client(app, token="") as http:
+        answer = await http.get("/other/x")
+        assert (answer.status_code, answer.content) == (202, b"other")
+        assert answer.headers["x-request-id"]
+        assert (await http.get("/otherwise")).content == b"other"
+        assert (await http.get("/alive")).json() == {"alive": True}
+        problem(await http.get("/v1/nothing"), 401, "unauthenticated")
+        problem(await http.get("/other/fail"), 500, "internal_error")
+    assert seen[:2] == [("/other", "/other/x"), ("", "/otherwise")]
+
+
+async def test_start_and_stop_are_acknowledged_and_close_the_streams() -> None:
+    app = toy_app()
+    told = iter(["lifespan.startup", "lifespan.shutdown"])
+    sent: list[str] = []
+
+    async def receive() -> dict[str, Any]:
+        return {"type": next(told)}
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message["type"])
+
+    await app({"type": "lifespan"}, receive, send)
+    assert sent == ["lifespan.startup.complete", "lifespan.shutdown.complete"]
+    assert app.closing.is_set()
+
+
+async def test_a_websocket_is_turned_away() -> None:
+    sent: list[str] = []
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message["type"])
+
+    await toy_app()({"type": "websocket"}, None, send)  # type: ignore[arg-type]  # never asked
+    assert sent == ["websocket.close"]
+
+
+def test_an_endpoint_cannot_let_unknown_fields_pass_or_give_strangers_keys() -> None:
+    class Open(msgspec.Struct):
+        text: str
+
+    async def run(call: Request) -> Response:
+        return Response.empty()
+
+    with pytest.raises(ValueError, match="unknown fields"):
+        endpoint("PUT", "/x", body=Open)(run)
+    with pytest.raises(ValueError, match="tenant"):
+        endpoint("PUT", "/x", public=True, idempotent=True)(run)

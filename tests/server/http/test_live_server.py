@@ -1,0 +1,183 @@
+"""Clients that are slow, endless or gone, against a real server."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import AsyncIterator
+from contextlib import suppress
+
+import pytest
+from structlog.testing import capture_logs
+from tests.support.live_server import Wire, serving
+from tests.support.sample_endpoints import TOYS, authenticate, toy_app, toy_ports
+
+from carrel.server.http.app import create_app
+from carrel.server.http.endpoint import Request, Response, endpoint
+from carrel.server.http.metrics import Metrics
+from carrel.server.http.request_parsing import BodyLimits
+
+pytestmark = pytest.mark.anyio
+
+CHUNKED = "Transfer-Encoding: chunked"
+
+
+async def test_slashes_of_a_path_may_be_encoded_or_not() -> None:
+    with serving(toy_app()) as port:
+        wire = await Wire.to(port)
+        body = b'{"text": "x"}'
+        await wire.say("PUT /v1/notes/a%2Fb.md HTTP/1.1", f"Content-Length: {len(body)}", body=body)
+        assert (await wire.hear())[0] == 200
+        await wire.say("GET /v1/notes/a/b.md HTTP/1.1")
+        status, _, found = await wire.hear()
+        assert (status, json.loads(found)["path"]) == (200, "a/b.md")
+        await wire.leave()
+
+
+async def test_a_chunked_body_over_the_limit_is_refused_and_the_connection_lives_on() -> None:
+    with serving(toy_app()) as port:
+        wire = await Wire.to(port)
+        await wire.say("POST /v1/bytes HTTP/1.1", CHUNKED)
+        chunk = b"x" * 20_000
+        for _ in range(6):
+            await wire.send(b"%x\r\n%s\r\n" % (len(chunk), chunk))
+        status, _, body = await wire.hear()
+        assert (status, json.loads(body)["error"]) == (413, "payload_too_large")
+        await wire.send(b"0\r\n\r\n")
+        await wire.say("GET /alive HTTP/1.1")
+        assert (await wire.hear())[0] == 200
+        await wire.leave()
+
+
+async def test_a_declared_ten_megabytes_are_refused_before_they_are_sent() -> None:
+    with serving(toy_app()) as port:
+        wire = await Wire.to(port)
+        await wire.say(
+            "PUT /v1/notes/a HTTP/1.1", "Content-Length: 10000000", "Expect: 100-continue"
+        )
+        status, _, body = await wire.hear()
+        assert (status, json.loads(body)["error"]) == (413, "payload_too_large")
+        await wire.leave()
+
+
+async def test_a_body_that_does_not_come_is_waited_for_and_then_given_up() -> None:
+    with serving(toy_app(limits=BodyLimits(patience=0.2))) as port:
+        wire = await Wire.to(port)
+        await wire.say("PUT /v1/notes/a HTTP/1.1", "Content-Length: 100", body=b'{"text"')
+        status, headers, body = await wire.hear()
+        assert (status, json.loads(body)["error"]) == (408, "request_timeout")
+        assert headers["connection"] == "close"
+        assert await wire.ended()
+        await wire.leave()
+
+
+async def test_a_trickle_does_not_keep_a_request_open() -> None:
+    with serving(toy_app(limits=BodyLimits(patience=0.3, slowest=1000))) as port:
+        wire = await Wire.to(port)
+        await wire.say("PUT /v1/notes/a HTTP/1.1", CHUNKED)
+
+        async def trickle() -> None:
+            while True:
+                await wire.send(b"1\r\nx\r\n")
+                await asyncio.sleep(0.01)
+
+        trickling = asyncio.create_task(trickle())
+        async with asyncio.timeout(30):
+            status, _, _ = await wire.hear()
+        trickling.cancel()
+        with suppress(asyncio.CancelledError, ConnectionError):
+            await trickling
+        assert status == 408
+        with suppress(ConnectionError):
+            await wire.leave()
+
+
+async def test_a_slow_but_steady_body_arrives() -> None:
+    with serving(toy_app(limits=BodyLimits(patience=0.5, slowest=1))) as port:
+        wire = await Wire.to(port)
+        text = b'{"text": "' + b"x" * 40 + b'"}'
+        parts = [text[at : at + 10] for at in range(0, len(text), 10)]
+        first, *others = [b"%x\r\n%s\r\n" % (len(part), part) for part in parts]
+        # The first comes with the head: only then has the body begun to gain time. Each gains ten
+        # seconds, of which a busy machine may need some; without them it would be too late.
+        await wire.say("PUT /v1/notes/a HTTP/1.1", CHUNKED, body=first)
+        for part in others:
+            await asyncio.sleep(0.15)
+            await wire.send(part)
+        await wire.send(b"0\r\n\r\n")
+        assert (await wire.hear())[0] == 200
+        await wire.leave()
+
+
+async def test_a_client_that_leaves_in_the_middle_is_no_error() -> None:
+    over = threading.Event()
+
+    class Watched(Metrics):
+        def finished(self) -> None:
+            super().finished()
+            over.set()
+
+    metrics = Watched()
+    with capture_logs() as logs, serving(toy_app(metrics=metrics)) as port:
+        wire = await Wire.to(port)
+        await wire.say("PUT /v1/notes/a HTTP/1.1", "Content-Length: 100", body=b'{"text"')
+        await wire.leave()
+        assert await asyncio.to_thread(over.wait, 30)
+        other = await Wire.to(port)
+        await other.say("GET /alive HTTP/1.1")
+        assert (await other.hear())[0] == 200
+        await other.leave()
+    assert [line for line in logs if line["log_level"] == "error"] == []
+    assert b'method="PUT",route="/v1/notes/{path...}",status="closed"} 1.0' in metrics.render()
+
+
+async def test_a_stream_ends_its_source_when_the_client_leaves() -> None:
+    opened, closed = threading.Event(), threading.Event()
+
+    @endpoint("GET", "/v1/forever", responses={200: None})
+    async def forever(call: Request) -> Response:
+        async def source() -> AsyncIterator[bytes]:
+            opened.set()
+            try:
+                yield b"data: 1\n\n"
+                await asyncio.Event().wait()
+            finally:
+                closed.set()
+
+        return Response.stream(source())
+
+    with serving(toy_app(forever)) as port:
+        wire = await Wire.to(port)
+        await wire.say("GET /v1/forever HTTP/1.1")
+        assert (await wire.head())[1]["content-type"] == "text/event-stream"
+        assert opened.wait(30)
+        assert not closed.is_set()
+        await wire.leave()
+        assert await asyncio.to_thread(closed.wait, 30)
+
+
+async def test_open_streams_end_when_the_server_closes() -> None:
+    closing: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
+
+    @endpoint("GET", "/v1/forever", responses={200: None})
+    async def forever(call: Request) -> Response:
+        async def source() -> AsyncIterator[bytes]:
+            closing.append((asyncio.get_running_loop(), app.closing))
+            yield b"data: 1\n\n"
+            await asyncio.Event().wait()
+
+        return Response.stream(source())
+
+    app = create_app(toy_ports(), [*TOYS, forever], authenticate, metrics=Metrics())
+    with serving(app) as port:
+        wires = [await Wire.to(port) for _ in range(5)]
+        for wire in wires:
+            await wire.say("GET /v1/forever HTTP/1.1")
+            await wire.reader.readuntil(b"data: 1\n\n")
+        loop, event = closing[0]
+        loop.call_soon_threadsafe(event.set)
+        for wire in wires:
+            async with asyncio.timeout(30):
+                await wire.reader.readuntil(b"0\r\n\r\n")
+            await wire.leave()

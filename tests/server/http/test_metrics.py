@@ -1,0 +1,139 @@
+"""What Prometheus is told, by one process and by several."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path as File
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+from tests.support.sample_endpoints import client, toy_app
+
+from carrel.server.http.metrics import Metrics
+
+pytestmark = pytest.mark.anyio
+
+
+def samples(text: str) -> dict[tuple[str, ...], float]:
+    """Each number by its name and the values of its labels, in their order."""
+    return {
+        (sample.name, *(sample.labels[label] for label in sorted(sample.labels))): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+async def test_requests_are_counted_by_template_method_and_class_of_status() -> None:
+    async with client() as http:
+        for path in ("/v1/echo/a", "/v1/echo/b", "/v1/echo/c?x=1", "/v1/nothing"):
+            await http.get(path)
+        await http.put("/v1/notes/secret-name.md", json={"text": "x"})
+        answer = await http.get("/metrics")
+        text = answer.text
+    assert answer.headers["content-type"].startswith("text/plain; version=")
+    counted = samples(text)
+    name = "carrel_request_seconds_count"
+    assert counted[name, "GET", "/v1/echo/{name}", "2xx"] == 2
+    assert counted[name, "GET", "/v1/echo/{name}", "4xx"] == 1
+    assert counted[name, "PUT", "/v1/notes/{path...}", "2xx"] == 1
+    assert counted[name, "*", "(unknown)", "4xx"] == 1
+    assert counted[("carrel_requests_in_flight",)] == 1
+    assert "secret-name" not in text
+
+
+async def test_durations_fall_into_buckets_that_add_up() -> None:
+    metrics = Metrics()
+    meter = metrics.meter("/x", "GET")
+    for seconds in (0.0001, 0.0005, 0.003, 0.003, 7.0, 100.0):
+        meter.observe(200, seconds)
+    for _ in range(2):
+        counted = samples(metrics.render().decode())
+        of = {key[1]: value for key, value in counted.items() if key[0].endswith("seconds_bucket")}
+        assert of["0.0005"] == 2
+        assert of["0.005"] == 4
+        assert of["5.0"] == 4
+        assert of["10.0"] == 5
+        assert of["+Inf"] == 6
+        assert counted["carrel_request_seconds_sum", "GET", "/x", "2xx"] == pytest.approx(107.0066)
+        assert counted["carrel_request_seconds_count", "GET", "/x", "2xx"] == 6
+
+
+async def test_what_others_count_is_asked_for_when_it_is_wanted() -> None:
+    metrics, counters = Metrics(), {"commits": 3.0, "depth": 9.0}
+    metrics.observe("carrel_commits_total", "Commits.", lambda: counters["commits"])
+    metrics.observe("carrel_queue_depth", "Waiting.", lambda: counters["depth"])
+    async with client(toy_app(metrics=metrics)) as http:
+        first = samples((await http.get("/metrics")).text)
+        counters.update(commits=5.0, depth=2.0)
+        second = samples((await http.get("/metrics")).text)
+    assert (first[("carrel_commits_total",)], first[("carrel_queue_depth",)]) == (3, 9)
+    assert (second[("carrel_commits_total",)], second[("carrel_queue_depth",)]) == (5, 2)
+
+
+WORKER = """
+import asyncio, sys
+from carrel.server.http.metrics import Metrics
+
+async def work(requests, commits):
+    metrics = Metrics(sys.argv[1])
+    meter = metrics.meter("/x", "GET")
+    metrics.watch("carrel_commits_total", "Commits.", lambda: commits)
+    metrics.watch("carrel_queue_depth", "Waiting.", lambda: commits)
+    for _ in range(requests):
+        metrics.in_flight += 1
+        meter.observe(200, 0.002)
+        metrics.finished()
+    told = asyncio.get_running_loop().create_future()
+    later = metrics._later.when()
+    asyncio.get_running_loop().call_at(later, told.set_result, None)
+    await told
+    print("told", flush=True)
+    sys.stdin.readline()
+    print(metrics.render().decode())
+
+asyncio.run(work(int(sys.argv[2]), float(sys.argv[3])))
+"""
+
+
+def test_any_worker_tells_what_all_of_them_counted(tmp_path: File) -> None:
+    environment = {**os.environ, "PROMETHEUS_MULTIPROC_DIR": str(tmp_path)}
+    workers = [
+        subprocess.Popen(
+            [sys.executable, "-c", WORKER, str(tmp_path), str(requests), str(commits)],
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for requests, commits in ((2, 5), (3, 7))
+    ]
+    for worker in workers:
+        assert worker.stdout
+        assert worker.stdout.readline() == "told\n"
+    # The first is asked while the other is alive but was never asked itself.
+    text, _ = workers[0].communicate("now\n", timeout=60)
+    workers[1].communicate("now\n", timeout=60)
+    counted = samples(text)
+    assert counted["carrel_request_seconds_count", "GET", "/x", "2xx"] == 5
+    assert counted[("carrel_commits_total",)] == 12
+    assert counted[("carrel_queue_depth",)] == 12
+    assert counted[("carrel_requests_in_flight",)] == 0
+
+
+def test_a_request_costs_little_to_count() -> None:
+    """Ours against the library's own way, in one process, so that the machine does not matter."""
+    script = """
+import json, timeit
+from carrel.server.http.metrics import Metrics
+from prometheus_client import CollectorRegistry, Histogram
+meter = Metrics().meter("/x", "GET")
+own = Histogram("h", "h", ["a"], registry=CollectorRegistry()).labels("a").observe
+best = lambda f: min(timeit.repeat(f, number=20000, repeat=5))
+print(json.dumps([best(lambda: meter.observe(200, 0.002)), best(lambda: own(0.002))]))
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
+    ours, theirs = json.loads(done.stdout)
+    assert ours < theirs

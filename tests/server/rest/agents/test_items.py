@@ -1,0 +1,200 @@
+"""Shared items over HTTP: keys of all kinds, versions and conditions, whose they are."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path as File
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+import pytest
+from tests.support.full_app import Whole, app_of, whole
+from tests.support.rest_client import Forgetful
+
+from carrel.actions.accounts import keys
+from carrel.actions.accounts.credentials import authenticate
+from carrel.actions.accounts.keys import KeySpec
+from carrel.core.access import CredentialKind, Permission
+
+pytestmark = pytest.mark.anyio
+ITEMS = "/v1/agents/cook/items"
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture
+async def desk(tmp_path: File) -> AsyncIterator[Whole]:
+    async with whole(tmp_path) as found:
+        yield found
+
+
+@pytest.fixture
+async def ada(desk: Whole) -> httpx.AsyncClient:
+    owner = await desk.owner()
+    me = (await owner.get("/v1/people")).json()["items"][0]["id"]
+    for slug, shared in (("cook", False), ("main", False), ("desk", True)):
+        new = {"slug": slug, "name": slug, "isShared": shared, "ownerId": me}
+        assert (await owner.post("/v1/agents", json=new)).status_code == 201
+    return owner
+
+
+async def bound(desk: Whole, owner: httpx.AsyncClient, slug: str) -> httpx.AsyncClient:
+    """A client with the key of an agent."""
+    agent = (await owner.get(f"/v1/agents/{slug}")).json()["id"]
+    actor = await authenticate(desk.ports, owner.headers["Authorization"].partition(" ")[2])
+    issued = await keys.create(desk.ports, actor, KeySpec("own", CredentialKind.AGENT, agent=agent))
+    return desk.as_(issued.token)
+
+
+async def put(who: httpx.AsyncClient, key: str, value: str, **headers: str) -> httpx.Response:
+    head = {name.replace("_", "-"): said for name, said in headers.items()}
+    return await who.put(at(key), json={"value": value}, headers=head)
+
+
+def at(key: str) -> str:
+    """Its address; a dot alone would mean something else in one."""
+    return f"{ITEMS}/{quote(key, safe='').replace('.', '%2E')}"
+
+
+async def test_an_item_is_written_read_listed_and_removed(ada: httpx.AsyncClient) -> None:
+    made = await put(ada, "shopping", "milk" * 30)
+    assert made.status_code == 200, made.text
+    item = made.json()
+    me = (await ada.get("/v1/people")).json()["items"][0]["id"]
+    assert set(item) == {
+        *("key", "value", "createdBy", "createdAt", "updatedAt", "version", "etag")
+    }
+    assert (item["key"], item["version"], item["createdBy"]) == ("shopping", 1, me)
+    assert made.headers["etag"] == item["etag"] == '"v1"'
+    read = await ada.get(at("shopping"))
+    assert (read.json(), read.headers["etag"]) == (item, '"v1"')
+    row = {**item, "preview": ("milk" * 30)[:100] + "..."}
+    del row["value"]
+    assert (await ada.get(ITEMS)).json() == {"items": [row], "next": None}
+    assert (await ada.get("/v1/agents/main/items")).json()["items"] == [row]
+    assert (await ada.delete(at("shopping"))).status_code == 204
+    assert (await ada.delete(at("shopping"))).status_code == 404
+    gone = await ada.get(at("shopping"))
+    assert (gone.status_code, gone.json()["message"]) == (404, "there is no item 'shopping'")
+    assert (await ada.get(at("shopping"), params={"version": 1})).json() == item
+
+
+async def test_conditions_are_those_of_files(ada: httpx.AsyncClient) -> None:
+    assert (await put(ada, "k", "1", If_Match="*")).status_code == 409
+    assert (await put(ada, "k", "1", If_None_Match="*")).status_code == 200
+    taken = await put(ada, "k", "2", If_None_Match="*")
+    assert (taken.status_code, taken.json()["error"]) == (409, "workspace_conflict")
+    assert taken.json()["details"] == {"currentVersion": 1}
+    assert (await put(ada, "k", "2", If_Match='"v1"')).json()["version"] == 2
+    stale = await put(ada, "k", "3", If_Match='"v1"')
+    assert (stale.status_code, stale.json()["details"]) == (409, {"currentVersion": 2})
+    assert "version 2" in stale.json()["message"]
+    assert (await put(ada, "k", "3", If_None_Match='"v1"')).status_code == 400
+    same = await ada.get(at("k"), headers={"If-None-Match": '"v2"'})
+    assert (same.status_code, same.content, same.headers["etag"]) == (304, b"", '"v2"')
+    late = await ada.delete(at("k"), headers={"If-Match": '"v1"'})
+    assert late.json()["details"] == {"currentVersion": 2}
+    assert (await ada.delete(at("k"), headers={"If-Match": '"v2"'})).status_code == 204
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        *("a/b", "a//b/", "/", "..", ".", "a/../b", "~", "100%", "a%2Fb", "ä", "a\u0308"),
+        *("😀" * 256, "\\", " ", "a b", "?x=1#y", '"', "history"),
+        *("GUARDRAILS.md", "guardrails.md", "user.md"),
+    ],
+)
+async def test_any_characters_but_control_characters_make_a_key(
+    ada: httpx.AsyncClient, key: str
+) -> None:
+    assert (await put(ada, "a", "beside")).status_code == 200
+    made = await put(ada, key, "v")
+    assert (made.status_code, made.json()["key"]) == (200, key)
+    assert (await ada.get(at(key))).json()["value"] == "v"
+    listed = (await ada.get(ITEMS)).json()["items"]
+    assert [row["key"] for row in listed] == [key, "a"]
+    assert (await ada.delete(at(key))).status_code == 204
+
+
+async def test_slashes_in_keys_need_not_be_encoded(ada: httpx.AsyncClient) -> None:
+    made = await ada.put(f"{ITEMS}/notes/may.md", json={"value": "v"})
+    assert made.json()["key"] == "notes/may.md"
+    assert (await ada.get(at("notes/may.md"))).status_code == 200
+
+
+@pytest.mark.parametrize("key", ["a\nb", "\x7f", "\x00", "x" * 257, "é" * 257])
+async def test_what_is_no_key_is_a_bad_request(ada: httpx.AsyncClient, key: str) -> None:
+    for answer in (await put(ada, key, "v"), await ada.get(at(key)), await ada.delete(at(key))):
+        assert (answer.status_code, answer.json()["error"]) == (400, "validation_error")
+
+
+async def test_a_value_has_at_most_256_kib(ada: httpx.AsyncClient) -> None:
+    assert (await put(ada, "k", "\x01" * 262_144)).status_code == 200
+    large = await put(ada, "k", "é" * 131_073)
+    assert (large.status_code, large.json()["error"]) == (413, "workspace_too_large")
+    assert large.json()["details"] == {"maxBytes": 262_144, "providedBytes": 262_146}
+    for body in ({}, {"value": 1}, {"value": "x", "key": "y"}):
+        assert (await ada.put(at("k"), json=body)).status_code == 400
+
+
+async def test_a_request_that_is_repeated_is_answered_as_it_was(desk: Whole, tmp_path: Any) -> None:
+    from dataclasses import replace  # noqa: PLC0415 - by this test alone
+
+    forgetful: Any = Forgetful(desk.ports.idempotency)
+    here = Whole(desk.ports, app_of(replace(desk.ports, idempotency=forgetful)))
+    owner = await here.owner()
+    await owner.post("/v1/agents", json={"slug": "cook", "name": "Cook"})
+    once = {"Idempotency_Key": "once"}
+    answers = [await put(owner, "k", "v", **once) for _ in range(2)]
+    assert answers[0].json() == answers[1].json()
+    assert answers[0].json()["version"] == 1
+    head = {"Idempotency-Key": "once"}
+    gone = [await owner.delete(at("k"), headers=head) for _ in range(2)]
+    assert [one.status_code for one in gone] == [204, 204]
+
+
+async def test_who_may_only_read_does_not_write(desk: Whole, ada: httpx.AsyncClient) -> None:
+    await put(ada, "k", "v")
+    reader = await desk.key(ada, Permission.WORKSPACE_READ)
+    assert (await reader.get(at("k"))).status_code == 200
+    assert (await put(reader, "k", "x")).status_code == 403
+    assert (await reader.delete(at("k"))).status_code == 403
+    writer = await desk.key(ada, Permission.WORKSPACE_WRITE)
+    assert (await writer.get(ITEMS)).status_code == 403
+
+
+async def test_items_are_within_reach_of_those_who_share_them_only(
+    desk: Whole, ada: httpx.AsyncClient
+) -> None:
+    await put(ada, "canary", "canary")
+    cook, main, shared = [await bound(desk, ada, slug) for slug in ("cook", "main", "desk")]
+    assert (await cook.get(at("canary"))).json()["value"] == "canary"
+    assert (await main.get(at("canary").replace("cook", "main"))).json()["value"] == "canary"
+    stranger = await desk.owner("globex")
+    for who in (main, shared, stranger):
+        asks = [await who.get(ITEMS), await who.get(at("canary")), await put(who, "canary", "x")]
+        asks.append(await who.delete(at("canary")))
+        assert [one.status_code for one in asks] == [404] * 4
+        assert not any("canary'" in one.text for one in asks)
+    assert (await shared.get("/v1/agents/desk/items")).json()["items"] == []
+    assert (await shared.get("/v1/agents/desk/items/canary")).status_code == 404
+
+
+async def test_a_member_sees_the_items_of_no_other_person(
+    desk: Whole, ada: httpx.AsyncClient
+) -> None:
+    await put(ada, "canary", "canary")
+    bob = {"name": "Bob", "email": "bob@example.org", "role": "member"}
+    person = (await ada.post("/v1/people", json=bob)).json()["id"]
+    new = {"name": "his", "kind": "person", "personId": person}
+    his = desk.as_((await ada.post("/v1/keys", json=new)).json()["key"])
+    asks = [await his.get(ITEMS), await his.get(at("canary")), await put(his, "canary", "x")]
+    assert [one.status_code for one in asks] == [403] * 3
+    tool = await his.post("/v1/agents/cook/tools/workspace_read", json={"arguments": {"key": "x"}})
+    assert tool.json() == {"content": "these are the items of another person", "isError": True}
+    assert (await his.get("/v1/agents/desk/items")).status_code == 200

@@ -1,0 +1,167 @@
+"""Prompts through the wire: their text, their report, their etag, and what others may not see."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path as File
+from typing import Any
+
+import httpx
+import pytest
+from tests.support.full_app import Whole, whole
+from tests.support.stores import travel
+
+from carrel.core.access import Permission
+from carrel.server.rest.files.response_cache import RESPONSE_CACHE
+
+pytestmark = pytest.mark.anyio
+AGENT = "/v1/agents/marco"
+PROMPT = f"{AGENT}/prompt"
+CANARY = "canary-0815"
+PRIVATE = ("MEMORY.md", "notes/2026-01-01.md", "DREAMS.md", "memory/contacts.md", "extra.md")
+
+
+@pytest.fixture
+async def here(tmp_path: File) -> AsyncIterator[Whole]:
+    async with whole(tmp_path) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def ada(here: Whole) -> httpx.AsyncClient:
+    owner = await here.owner()
+    config = {"extraDocs": ["extra.md"]}
+    new = {"slug": "marco", "name": "Marco", "config": config}
+    assert (await owner.post("/v1/agents", json=new)).status_code == 201
+    return owner
+
+
+async def put(client: httpx.AsyncClient, path: str, text: str) -> None:
+    answer = await client.put(f"{AGENT}/files/{path}", json={"content": text})
+    assert answer.status_code == 200, answer.text
+
+
+async def shown(client: httpx.AsyncClient, url: str = PROMPT) -> dict[str, Any]:
+    answer = await client.get(url)
+    assert answer.status_code == 200, answer.text
+    told: dict[str, Any] = answer.json()
+    assert answer.headers["etag"] == told["etag"]
+    assert answer.headers["cache-control"] == "private, no-cache"
+    return told
+
+
+async def start(client: httpx.AsyncClient, scope: str) -> str:
+    answer = await client.post("/v1/runs", json={"agentId": "marco", "scope": scope})
+    assert answer.status_code == 201, answer.text
+    return f"/v1/runs/{answer.json()['runId']}"
+
+
+async def test_a_prompt_has_its_text_and_a_row_for_every_file(ada: httpx.AsyncClient) -> None:
+    await put(ada, "SOUL.md", "brisk, {{AGENT_NAME}}")
+    told = await shown(ada)
+    assert set(told) == {"text", "blocks", "chars", "tokens", "tokenizer", "etag"}
+    assert "# SOUL\nbrisk, Marco\n\n# USER" in told["text"]
+    assert told["chars"] == len(told["text"])
+    [soul] = [block for block in told["blocks"] if block["path"] == "SOUL.md"]
+    assert soul == {
+        "name": "SOUL",
+        "path": "SOUL.md",
+        "source": "agent-override",
+        "version": 1,
+        "chars": len("# SOUL\nbrisk, Marco"),
+        "tokens": 5,
+        "kept": "kept",
+        "reason": "",
+    }
+    [extra] = [block for block in told["blocks"] if block["path"] == "extra.md"]
+    assert (extra["kept"], extra["reason"]) == ("left out", "there is no such file")
+
+
+async def test_who_has_it_already_is_told_so(here: Whole, ada: httpx.AsyncClient) -> None:
+    first = await shown(ada)
+    known = {"If-None-Match": first["etag"]}
+    misses = RESPONSE_CACHE.misses
+    answer = await ada.get(PROMPT, headers=known)
+    assert (answer.status_code, answer.content, answer.headers["etag"]) == (304, b"", first["etag"])
+    assert await shown(ada) == first
+    assert RESPONSE_CACHE.misses == misses
+    travel(here.ports, 86_400_000)
+    assert (await ada.get(PROMPT, headers=known)).status_code == 200, "other notes are recent"
+    await put(ada, "SOUL.md", "other")
+    assert (await ada.get(PROMPT, headers=known)).status_code == 200
+
+
+@pytest.mark.parametrize("scope", ["shared", "group", "MAIN", ""])
+async def test_nothing_private_is_shared_nor_makes_a_difference(
+    ada: httpx.AsyncClient, scope: str
+) -> None:
+    before = (await ada.get(PROMPT, params={"scope": scope})).content
+    for path in PRIVATE:
+        await put(ada, path, CANARY)
+    after = await ada.get(PROMPT, params={"scope": scope})
+    assert after.content == before
+    assert "# USER" not in after.json()["text"]
+    assert CANARY in (await ada.get(PROMPT, params={"scope": "main"})).text
+
+
+async def test_policy_that_does_not_fit_is_refused_by_name(ada: httpx.AsyncClient) -> None:
+    body = {"content": "x" * 12_001, "acceptTemplateUpdate": True}
+    assert (await ada.put(f"{AGENT}/files/GUARDRAILS.md", json=body)).status_code == 200
+    answer = await ada.get(PROMPT)
+    assert (answer.status_code, answer.json()["error"]) == (409, "conflict")
+    assert answer.json()["details"] == {"path": "GUARDRAILS.md", "chars": 12_001, "limit": 12_000}
+
+
+async def test_a_runs_prompt_stays(here: Whole, ada: httpx.AsyncClient) -> None:
+    run = await start(ada, "main")
+    before = await ada.get(f"{run}/prompt")
+    assert before.json() == await shown(ada)
+    await put(ada, "SOUL.md", "other")
+    await ada.patch(AGENT, json={"name": "Mara", "config": {"promptChars": 1000}})
+    travel(here.ports, 9 * 86_400_000)
+    RESPONSE_CACHE._kept.clear()
+    again = await ada.get(f"{run}/prompt")
+    assert again.content == before.content
+    known = {"If-None-Match": before.headers["etag"]}
+    assert (await ada.get(f"{run}/prompt", headers=known)).status_code == 304
+    patch = {"status": "completed", "kept": False}
+    assert (await ada.patch(run, json=patch)).status_code == 200
+    assert (await ada.get(f"{run}/prompt")).status_code == 404
+
+
+async def test_a_shared_run_tells_nothing_private_at_any_address(ada: httpx.AsyncClient) -> None:
+    for path in PRIVATE:
+        await put(ada, path, f"{CANARY}\n")
+    run = await start(ada, "shared")
+    for path in PRIVATE:
+        await put(ada, path, f"{CANARY} again\n")
+    below = ["", "/files", "/prompt", "/prompt?scope=main", "/diff", "/events"]
+    below += [f"/files/{path}" for path in (*PRIVATE, "USER.md")]
+    below += [f"/diff?path={path}" for path in (*PRIVATE, "USER.md")]
+    for each in below:
+        answer = await ada.get(run + each)
+        assert answer.status_code == (404 if ".md" in each else 200), each
+        assert CANARY not in answer.text, each
+    seen = [file["path"] for file in (await ada.get(f"{run}/files")).json()["files"]]
+    assert seen == ["CAPABILITIES.md", "GUARDRAILS.md", "IDENTITY.md", "PLATFORM.md", "SOUL.md"]
+    assert [row["path"] for row in (await ada.get(run)).json()["workspace"]] == seen
+    assert (await ada.get(f"{run}/diff")).json()["changes"] == []
+    child = await ada.post(
+        "/v1/runs", json={"parentRunId": run.split("/")[-1], "shareSnapshot": True, "scope": "main"}
+    )
+    told = await ada.get(f"/v1/runs/{child.json()['runId']}/files/MEMORY.md")
+    assert told.status_code == 404
+
+
+async def test_only_those_who_may_read_and_know_of_it_are_answered(
+    here: Whole, ada: httpx.AsyncClient
+) -> None:
+    run = await start(ada, "main")
+    blind = await here.key(ada, Permission.RUNS_READ)
+    stranger = await here.owner("globex")
+    for url in (PROMPT, f"{run}/prompt"):
+        assert (await blind.get(url)).status_code == 403
+        assert (await here.as_(None).get(url)).status_code == 401
+        assert (await stranger.get(url)).status_code == 404
+    assert (await ada.get("/v1/agents/nobody/prompt")).status_code == 404
+    assert (await ada.get(f"{PROMPT}?scop=main")).status_code == 400

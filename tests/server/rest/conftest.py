@@ -1,0 +1,21 @@
+"""A server over the store that most have, and the owner of a tenant on it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path as File
+
+import httpx
+import pytest
+from tests.support.rest_client import Desk, desk
+
+
+@pytest.fixture
+async def here(tmp_path: File) -> AsyncIterator[Desk]:
+    async with desk(tmp_path) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def owner(here: Desk) -> httpx.AsyncClient:
+    return await here.found()

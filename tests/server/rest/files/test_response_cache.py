@@ -1,0 +1,172 @@
+"""Answers that are kept: the same bytes as if made anew, made once, never more than fit."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import Struct
+
+from carrel.core.identifiers import Path, Scope, ScopeKind, digest
+from carrel.core.overlay.agent_files import RenderContext
+from carrel.core.overlay.compose import File
+from carrel.core.overlay.placeholders import PlaceholderValues
+from carrel.core.store.tree import Blob, Entry, Head, Tree
+from carrel.server.http.response import encode
+from carrel.server.rest.files.file_models import OverlayFileList, layered_file
+from carrel.server.rest.files.listing_templates import build_template
+from carrel.server.rest.files.response_cache import ResponseCache, RowCache
+
+pytestmark = pytest.mark.anyio
+
+AGENT, DEFAULTS = Scope("acme", ScopeKind.AGENT, "marco"), Scope("acme", ScopeKind.DEFAULTS, "")
+contents = st.sampled_from(
+    [
+        '"etag":"\\u0000"',
+        "",
+        "{{AGENT_NAME}} is brisk",
+        "plain",
+        "x" * 20_000,
+        '\\"\n\u2028\0"etag":',
+        "{{NOBODY}}",
+    ]
+)
+paths = st.sampled_from(
+    [Path(text) for text in ("SOUL.md", '"etag":"', "a/b.md", "GUARDRAILS.md", "ä\u200d\U0001f331")]
+)
+texts = st.dictionaries(paths, contents, max_size=5)
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+def tree(scope: Scope, said: dict[Path, str]) -> Tree:
+    def head(path: Path, text: str) -> Head:
+        blob = Blob(digest(text.encode()), len(text.encode()))
+        return Head(path, 3, 7, 1_800_000_000_000, Entry(blob, blob))
+
+    return Tree(scope, 7, {path: head(path, text) for path, text in said.items()})
+
+
+@given(texts, texts, st.text(min_size=1), st.booleans())
+def test_rows_in_pieces_are_the_same_bytes(
+    own: dict[Path, str], below: dict[Path, str], name: str, raw: bool
+) -> None:
+    rows, layers = RowCache(), (tree(AGENT, own), tree(DEFAULTS, below))
+    stored = {digest(text.encode()): text.encode() for text in (*own.values(), *below.values())}
+    for agent in (name, "Marco", name):
+        shown = RenderContext(variables=PlaceholderValues(agent_name=agent)).compose(layers).files
+        listed: list[tuple[File, bytes]] = [(f, stored[f.blob.digest]) for f in shown.values()]
+        whole = OverlayFileList(files=[layered_file(*row, raw=raw) for row in listed])
+        assert rows.listed(listed, raw=raw).whole() == encode(whole)
+
+
+@given(texts, st.lists(st.text(min_size=1), min_size=1, max_size=3))
+def test_a_mould_gives_whoever_it_is_filled_for_the_same_bytes(
+    below: dict[Path, str], names: list[str]
+) -> None:
+    layers = (
+        tree(AGENT, {}),
+        tree(Scope("acme", ScopeKind.PINS, "p"), below),
+        tree(DEFAULTS, below),
+    )
+    stored = {digest(text.encode()): text.encode() for text in below.values()}
+    for name in names:
+        render_context = RenderContext(variables=PlaceholderValues(agent_name=name))
+        alike = render_context.inherited_files(layers)
+        assert alike is not None
+        template = build_template(alike, stored)
+        assert template
+        shown = render_context.compose(layers).files.values()
+        rows = [layered_file(file, stored[file.blob.digest]) for file in shown]
+        assert template.fill(render_context.variables).whole() == encode(
+            OverlayFileList(files=rows)
+        )
+
+
+class Making:
+    """Somebody who takes their time, and counts."""
+
+    def __init__(self) -> None:
+        self.times = 0
+        self.begun = asyncio.Event()
+        self.go = asyncio.Event()
+
+    async def __call__(self) -> object:
+        self.times += 1
+        self.begun.set()
+        await self.go.wait()
+        return {"made": self.times}
+
+
+async def begun(make: Making, *asked: Awaitable[bytes]) -> list[asyncio.Task[bytes]]:
+    tasks = [asyncio.ensure_future(one) for one in asked]
+    await make.begun.wait()
+    return tasks
+
+
+async def test_what_many_ask_for_at_once_is_made_once() -> None:
+    kept, make = ResponseCache(), Making()
+    tasks = await begun(make, *(kept.get_or_create("key", make) for _ in range(5)))
+    make.go.set()
+    assert set(await asyncio.gather(*tasks)) == {b'{"made":1}'}
+    assert (make.times, kept.get("key")) == (1, b'{"made":1}')
+
+
+async def test_who_gives_up_takes_nobody_along() -> None:
+    kept, make = ResponseCache(), Making()
+    first, *others = await begun(make, *(kept.get_or_create("key", make) for _ in range(3)))
+    first.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await first
+    make.go.set()
+    assert set(await asyncio.gather(*others)) == {b'{"made":2}'}
+    with pytest.raises(ZeroDivisionError):
+        await kept.get_or_create("other", _broken)
+    assert await kept.get_or_create("other", make) == b'{"made":3}'
+
+
+async def _broken() -> object:
+    raise ZeroDivisionError
+
+
+class Unsure(Struct):
+    lasts: bool = False
+
+
+async def test_what_does_not_last_is_not_kept() -> None:
+    kept = ResponseCache()
+
+    async def make() -> object:
+        return Unsure()
+
+    assert await kept.get_or_create("key", make) == b'{"lasts":false}'
+    assert kept.get("key") is None
+
+
+@given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 60)), max_size=40))
+def test_there_is_never_more_than_there_is_room(asked: list[tuple[int, int]]) -> None:
+    kept, said = ResponseCache(room=100, most=50), {}
+    for key, size in asked:
+        found = kept.get(key)
+        if found is None:
+            said[key] = kept.put(key, "x" * size)
+        else:
+            assert found == said[key]
+    assert kept._size == sum(map(len, kept._kept.values())) <= 100  # type: ignore[arg-type]
+
+
+async def test_pieces_that_are_asked_for_often_are_kept_whole() -> None:
+    kept, rows = ResponseCache(), RowCache()
+    layers = (tree(AGENT, {}), tree(DEFAULTS, {Path("SOUL.md"): "kind"}))
+    files = RenderContext().compose(layers).files.values()
+    pieces = rows.listed([(file, b"kind") for file in files], raw=False)
+    body = kept.put("key", pieces)
+    assert [kept.get("key") for _ in range(4)] == [body] * 4
+    assert kept._kept["key"] == body
+    assert kept._size == len(body)

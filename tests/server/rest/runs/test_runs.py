@@ -1,0 +1,369 @@
+"""Runs through the wire: frozen files, what changed since, their log, and who may see them."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path as File
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+import pytest
+from tests.support.full_app import FILES, Whole, whole
+from tests.support.sse_client import listening
+
+from carrel import defaults
+from carrel.core.access import Permission
+
+pytestmark = pytest.mark.anyio
+RUNS = "/v1/runs"
+
+
+@pytest.fixture
+async def here(tmp_path: File) -> AsyncIterator[Whole]:
+    async with whole(tmp_path) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def ada(here: Whole) -> httpx.AsyncClient:
+    return await here.owner()
+
+
+async def put(client: httpx.AsyncClient, path: str, text: str, **headers: str) -> dict[str, Any]:
+    answer = await client.put(f"{FILES}/{path}", json={"content": text}, headers=headers)
+    assert answer.status_code == 200, answer.text
+    told: dict[str, Any] = answer.json()
+    return told
+
+
+async def start(client: httpx.AsyncClient, **body: Any) -> str:
+    answer = await client.post(RUNS, json=body or {"workflowId": "w"})
+    assert answer.status_code == 201, answer.text
+    return str(answer.json()["runId"])
+
+
+async def shown(client: httpx.AsyncClient, run: str, below: str = "") -> Any:
+    answer = await client.get(f"{RUNS}/{run}{below}")
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+async def test_a_run_is_started_and_says_where_to_look(ada: httpx.AsyncClient) -> None:
+    answer = await ada.post(RUNS, json={"workflowId": "conformance-noop"})
+    assert answer.status_code == 201
+    told = answer.json()
+    run = told["runId"]
+    assert told == {
+        "runId": run,
+        "status": "completed",
+        "eventsUrl": f"{RUNS}/{run}/events",
+        "statusUrl": f"{RUNS}/{run}",
+    }
+    assert answer.headers["location"] == told["statusUrl"]
+    assert (await ada.get(told["statusUrl"])).json()["status"] == "completed"
+
+
+async def test_a_run_shows_its_owner_and_what_it_sees_in_order(ada: httpx.AsyncClient) -> None:
+    for path in ("b.md", "a/c.md", "a.md", "b.md"):
+        await put(ada, path, "x")
+    run = await start(ada, workflowId="daily report", scope="main")
+    told = await shown(ada, run)
+    owner = told.pop("owner")
+    assert {"tenant", "workspace", "principal"} == set(owner)
+    assert (owner["tenant"], owner["workspace"]) == ("acme", "default")
+    assert re.fullmatch(r"per_[0-9a-f]{24}", owner["principal"])
+    assert told.pop("startedAt").endswith("Z")
+    assert told == {
+        "runId": run,
+        "workflowId": "daily report",
+        "status": "running",
+        "scope": "main",
+        "agentId": None,
+        "parentRunId": None,
+        "replayOf": None,
+        "endedAt": None,
+        "completedAt": None,
+        "kept": True,
+        "workspace": [
+            {"path": "a.md", "version": 1},
+            {"path": "a/c.md", "version": 1},
+            {"path": "b.md", "version": 2},
+        ],
+    }
+
+
+async def test_what_openwop_s_clients_say_beside_is_ignored(ada: httpx.AsyncClient) -> None:
+    run = await start(
+        ada,
+        workflowId="w",
+        inputs={"a": [1, {"b": None}]},
+        tenantId="globex",
+        configurable={"model": "x"},
+        metadata={"k": "v"},
+        tags=["a"],
+        somethingNew=7,
+    )
+    assert (await shown(ada, run))["owner"]["tenant"] == "acme"
+
+
+@pytest.mark.parametrize(
+    ("scope", "mode"),
+    [(None, "main"), ("main", "main"), ("shared", "shared"), ("MAIN", "shared"), ("", "shared")],
+)
+async def test_an_unknown_scope_is_shared(
+    ada: httpx.AsyncClient, scope: str | None, mode: str
+) -> None:
+    body = {"workflowId": "w"} | ({} if scope is None else {"scope": scope})
+    assert (await shown(ada, await start(ada, **body)))["scope"] == mode
+
+
+async def test_frozen_bytes_survive_whatever_happens_to_the_file(ada: httpx.AsyncClient) -> None:
+    await ada.put("/v1/policy", json={"limits": {"maxVersions": 1}})
+    made = await put(ada, "a/b.md", "as it was")
+    run = await start(ada)
+    await put(ada, "a/b.md", "edited")
+    await ada.delete(f"{FILES}/a/b.md")
+    await put(ada, "a/b.md", "recreated")
+    await put(ada, "later.md", "x")
+    for path in ("a/b.md", "a%2Fb.md"):
+        answer = await ada.get(f"{RUNS}/{run}/files/{path}")
+        told = answer.json()
+        for field in ("path", "content", "contentType", "version", "etag", "updatedAt"):
+            assert told[field] == made[field]
+        assert answer.headers["etag"] == made["etag"]
+        assert answer.headers["cache-control"] == "private, max-age=31536000, immutable"
+    [row] = (await shown(ada, run, "/files"))["files"]
+    assert (row["path"], row["version"], "content" in row) == ("a/b.md", 1, False)
+    assert (await shown(ada, run))["workspace"] == [{"path": "a/b.md", "version": 1}]
+    known = {"If-None-Match": made["etag"]}
+    unchanged = await ada.get(f"{RUNS}/{run}/files/a/b.md", headers=known)
+    assert (unchanged.status_code, unchanged.content) == (304, b"")
+    assert "immutable" in unchanged.headers["cache-control"]
+    for absent in ("later.md", "nowhere"):
+        assert (await ada.get(f"{RUNS}/{run}/files/{absent}")).status_code == 404
+    assert (await ada.get(f"{RUNS}/{run}/files/a/..%2f")).status_code == 400
+
+
+async def test_a_write_in_a_run_is_in_its_log_and_seen_by_the_next_run_only(
+    ada: httpx.AsyncClient,
+) -> None:
+    run = await start(ada)
+    await put(ada, "note.md", "x", **{"Carrel-Run": run})
+    after = await start(ada)
+    assert (await shown(ada, run))["workspace"] == []
+    assert (await shown(ada, after))["workspace"] == [{"path": "note.md", "version": 1}]
+    log = await shown(ada, run, "/events")
+    assert [(event["type"], event["sequence"]) for event in log["events"]] == [
+        ("run.started", 1),
+        ("workspace.updated", 2),
+    ]
+    assert log["events"][1]["payload"] == {"path": "note.md", "version": 1}
+    assert {event["runId"] for event in log["events"]} == {run}
+    assert not log["isComplete"]
+    ended = await ada.patch(f"{RUNS}/{run}", json={"status": "completed"})
+    assert (ended.json()["status"], ended.json()["endedAt"] is None) == ("completed", False)
+    late = {"Carrel-Run": run}
+    refused = await ada.put(f"{FILES}/late.md", json={"content": "x"}, headers=late)
+    assert refused.status_code == 409
+    more = await ada.get(f"{RUNS}/{run}/events", params={"since": log["next"]})
+    assert [event["type"] for event in more.json()["events"]] == ["run.completed"]
+    assert more.json()["isComplete"]
+
+
+async def test_the_log_of_an_ended_run_is_streamed_to_its_end(ada: httpx.AsyncClient) -> None:
+    run = await start(ada, workflowId="conformance-noop")
+    path = f"{RUNS}/{run}/events?streamMode=updates"
+    async with listening(ada, path) as stream:
+        assert stream.headers["content-type"] == "text/event-stream"
+        events = await stream.rest()
+    assert [event.type for event in events] == ["run.started", "run.completed"]
+    for event in events:
+        assert set(event.told) == {
+            *("eventId", "runId", "type"),
+            *("payload", "timestamp", "sequence"),
+        }
+        assert event.told["type"] == event.type
+    async with listening(ada, path, events[0].id) as stream:
+        assert await stream.rest() == events[1:]
+    async with listening(ada, path, events[1].id) as stream:
+        assert await stream.rest() == []
+
+
+async def test_children_and_replays_over_the_wire(ada: httpx.AsyncClient) -> None:
+    await put(ada, "AGENTS.md", "old")
+    parent = await start(ada, workflowId="w", scope="shared")
+    await put(ada, "AGENTS.md", "new")
+    child = await start(ada, parentRunId=parent)
+    sharing = await start(ada, parentRunId=parent, shareSnapshot=True)
+    replay = await start(ada, replayOf=parent)
+    versions = {}
+    for run in (child, sharing, replay):
+        told = await shown(ada, run)
+        versions[run] = told["workspace"][0]["version"]
+        assert (told["scope"], told["workflowId"]) == ("shared", "w")
+    assert versions == {child: 2, sharing: 1, replay: 1}
+    assert (await shown(ada, child))["parentRunId"] == parent
+    assert (await shown(ada, replay))["replayOf"] == parent
+    assert (await shown(ada, replay, "/files/AGENTS.md"))["content"] == "old"
+
+
+async def test_a_run_that_was_let_go_is_still_known_but_has_no_files(
+    ada: httpx.AsyncClient,
+) -> None:
+    await put(ada, "a.md", "x")
+    run = await start(ada)
+    assert (await ada.patch(f"{RUNS}/{run}", json={"kept": False})).status_code == 409
+    ended = await ada.patch(f"{RUNS}/{run}", json={"status": "failed", "kept": False})
+    assert (ended.status_code, ended.json()["kept"], ended.json()["workspace"]) == (200, False, [])
+    assert (await shown(ada, run))["workspace"] == []
+    for below in ("/files", "/files/a.md", "/diff", "/diff?path=a.md"):
+        answer = await ada.get(f"{RUNS}/{run}{below}")
+        assert answer.status_code == 404
+        assert "let go" in answer.json()["message"]
+    for body in ({"replayOf": run}, {"parentRunId": run, "shareSnapshot": True}):
+        assert (await ada.post(RUNS, json=body)).status_code == 409
+    assert (await ada.patch(f"{RUNS}/{run}", json={"kept": True})).status_code == 409
+    assert (await ada.patch(f"{RUNS}/{run}", json={"status": "completed"})).status_code == 409
+
+
+async def test_an_agent_s_run_names_the_agent(here: Whole, ada: httpx.AsyncClient) -> None:
+    made = (await ada.post("/v1/agents", json={"slug": "marco", "name": "Marco"})).json()
+    await ada.put("/v1/agents/marco/files/SOUL.md", json={"content": "kind"})
+    run = await start(ada, agentId="marco")
+    told = await shown(ada, run)
+    assert (told["agentId"], "workspace" in told["owner"]) == (made["id"], False)
+    assert {"path": "SOUL.md", "version": 1} in told["workspace"]
+    assert {row["path"] for row in told["workspace"]} == set(defaults.FILES)
+    [mine] = (await ada.get(RUNS, params={"agentId": "marco"})).json()["items"]
+    assert mine["runId"] == run
+    marco = await here.key(ada, agent=made["id"])
+    assert (await shown(marco, await start(marco)))["agentId"] == made["id"]
+
+
+async def test_runs_are_listed_newest_first_without_their_files(ada: httpx.AsyncClient) -> None:
+    started = [await start(ada) for _ in range(5)]
+    first = (await ada.get(RUNS, params={"limit": 3})).json()
+    rest = (await ada.get(RUNS, params={"limit": 3, "cursor": first["next"]})).json()
+    assert [run["runId"] for run in first["items"] + rest["items"]] == started[::-1]
+    assert rest["next"] is None
+    assert all("workspace" not in run for run in first["items"])
+
+
+async def test_a_diff_shows_paths_and_for_one_path_the_text(ada: httpx.AsyncClient) -> None:
+    await put(ada, "a.md", "one\ntwo\n")
+    await put(ada, "b.md", "x")
+    run = await start(ada)
+    await put(ada, "a.md", "one\n2\n")
+    await ada.delete(f"{FILES}/b.md")
+    await put(ada, "c.md", "y")
+    told = await shown(ada, run, "/diff")
+    assert told == {
+        "runId": run,
+        "changes": [
+            {"path": "a.md", "change": "changed", "beforeVersion": 1, "afterVersion": 2},
+            {"path": "b.md", "change": "removed", "beforeVersion": 1, "afterVersion": None},
+            {"path": "c.md", "change": "added", "beforeVersion": None, "afterVersion": 1},
+        ],
+    }
+    [one] = (await shown(ada, run, "/diff?path=a.md"))["changes"]
+    assert one["diff"].splitlines()[-3:] == [" one", "-two", "+2"]
+    assert (await ada.get(f"{RUNS}/{run}/diff?path=none.md")).status_code == 404
+    assert (await ada.get(f"{RUNS}/{run}/diff?path=a/../b")).status_code == 400
+
+
+async def test_the_same_request_sent_twice_starts_one_run(ada: httpx.AsyncClient) -> None:
+    once = {"Idempotency-Key": "k"}
+    answers = await asyncio.gather(
+        *(ada.post(RUNS, json={"workflowId": "w"}, headers=once) for _ in range(4))
+    )
+    assert len({answer.json()["runId"] for answer in answers}) == 1
+    assert len((await ada.get(RUNS)).json()["items"]) == 1
+
+
+BELOW = ("", "/files", "/files/a.md", "/diff", "/diff?path=a.md", "/events")
+
+
+async def test_a_run_of_another_is_not_there(here: Whole, ada: httpx.AsyncClient) -> None:
+    await put(ada, "a.md", "canary")
+    run = await start(ada)
+    stranger = await here.owner("globex")
+    confined = await here.key(ada, workspace="attic")
+    for other in (stranger, confined):
+        for below in BELOW:
+            answer = await other.get(f"{RUNS}/{run}{below}")
+            assert answer.status_code == 404
+            assert "canary" not in answer.text
+        assert (await other.patch(f"{RUNS}/{run}", json={"status": "failed"})).status_code == 404
+        for body in ({"parentRunId": run}, {"replayOf": run}):
+            assert (await other.post(RUNS, json=body)).status_code == 404
+        assert (await other.get(RUNS)).json()["items"] == []
+    assert (await shown(ada, run))["status"] == "running"
+
+
+async def test_a_key_does_what_it_carries_and_strangers_nothing(
+    here: Whole, ada: httpx.AsyncClient
+) -> None:
+    await put(ada, "a.md", "x")
+    run = await start(ada)
+    needs = {
+        ("GET", ""): Permission.RUNS_READ,
+        ("PATCH", ""): Permission.RUNS_WRITE,
+        ("GET", "/files"): Permission.WORKSPACE_READ,
+        ("GET", "/files/a.md"): Permission.WORKSPACE_READ,
+        ("GET", "/diff"): Permission.WORKSPACE_READ,
+        ("GET", "/events"): Permission.RUNS_READ,
+    }
+    for (method, below), needed in needs.items():
+        for permission in (needed, Permission.TENANT_ADMIN):
+            client = await here.key(ada, permission)
+            answer = await client.request(method, f"{RUNS}/{run}{below}", content=b"{}")
+            assert answer.status_code == (200 if permission is needed else 403)
+        nobody = here.as_(None)
+        for path in (run, "run_none"):
+            assert (await nobody.request(method, f"{RUNS}/{path}{below}")).status_code == 401
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        *(b"", b"{}", b"[]", b"null", b"7", b'"x"', b"{", b"\xff", b'{"workflowId": ""}'),
+        *(b'{"workflowId": 7}', b'{"workflowId": "\\u0000"}', b'{"workflowId": "a\\n"}'),
+        *(b'{"workflowId": "\\ud800"}', b'{"workflowId": "a", "shareSnapshot": true}'),
+        *(b'{"workflowId": "a", "shareSnapshot": 1}', b'{"workflowId": "a", "scope": 7}'),
+        *(b'{"workflowId": "' + b"a" * 257 + b'"}', b'{"workflowId": "a", "scope": null, }'),
+        *(b'{"x":' * 5000 + b"1" + b"}" * 5000,),
+    ],
+)
+async def test_a_bad_body_is_refused_and_starts_nothing(
+    ada: httpx.AsyncClient, body: bytes
+) -> None:
+    answer = await ada.post(RUNS, content=body, headers={"Content-Type": "application/json"})
+    assert answer.status_code == 400, answer.text
+    assert answer.json()["error"] == "validation_error"
+    assert (await ada.get(RUNS)).json()["items"] == []
+
+
+@pytest.mark.parametrize("name", ["\x00", "a\x00b", "../x", "run_none", "é", "x" * 200, " "])
+async def test_what_names_no_run_and_no_agent_is_not_found(
+    ada: httpx.AsyncClient, name: str
+) -> None:
+    for key in ("agentId", "parentRunId", "replayOf"):
+        assert (await ada.post(RUNS, json={"workflowId": "w", key: name})).status_code == 404
+    for below in BELOW:
+        assert (await ada.get(f"{RUNS}/{quote(name, safe='')}{below}")).status_code == 404
+    assert (await ada.get(RUNS, params={"agentId": name})).status_code == 404
+
+
+@pytest.mark.parametrize(
+    "query", ["cursor=%00", "cursor=a%0a", "cursor=zzz", "limit=0", "limit=501", "x=1"]
+)
+async def test_a_bad_query_is_refused(ada: httpx.AsyncClient, query: str) -> None:
+    assert (await ada.get(f"{RUNS}?{query}")).status_code == 400
+    run = await start(ada)
+    for bad in ("since=x", "since=1%00", "since=1%0a"):
+        assert (await ada.get(f"{RUNS}/{run}/events?{bad}")).status_code == 400
+    accept = {"Accept": "text/event-stream", "Last-Event-ID": "not a cursor"}
+    assert (await ada.get(f"{RUNS}/{run}/events", headers=accept)).status_code == 400

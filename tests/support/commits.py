@@ -1,0 +1,92 @@
+"""The cast of the contract tests, and the few things they do all the time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tests.support.contract_stores import Store
+
+from carrel.core.identifiers import Path, Scope, ScopeKind
+from carrel.core.runs import Audience, Run, RunStatus, SnapshotLayer
+from carrel.core.store.event import Event, EventFilter
+from carrel.core.store.tree import MARKDOWN, Applied, Blob, Commit, Entry, Head, Outcome, Write
+
+ACME, GLOBEX = "acme", "globex"
+AGENT = Scope(ACME, ScopeKind.AGENT, "marco")
+TEMPLATE = Scope(ACME, ScopeKind.TEMPLATE, "sales")
+DEFAULTS = Scope(ACME, ScopeKind.DEFAULTS, "defaults")
+STRANGER = Scope(GLOBEX, ScopeKind.AGENT, "marco")
+SOUL, RULES = Path("SOUL.md"), Path("GUARDRAILS.md")
+NOW = 1_800_000_000_000
+
+
+async def blob(ports: Store, text: str) -> Blob:
+    [kept] = await ports.blobs.put([text.encode()])
+    return kept
+
+
+async def entry(ports: Store, text: str, *, base: str | None = None, type: str = MARKDOWN) -> Entry:
+    beneath = None if base is None else await blob(ports, base)
+    return Entry(await blob(ports, text), beneath, type)
+
+
+async def write(ports: Store, text: str | None, scope: Scope = AGENT, path: Path = SOUL) -> Write:
+    """What puts this text there; None leaves a tombstone."""
+    return Write(scope, path, None if text is None else await entry(ports, text))
+
+
+def commit(*writes: Write, **more: Any) -> Commit:
+    return Commit(writes, **{"author": "ada", "reason": "to see", "at": NOW, **more})
+
+
+async def attempt(
+    ports: Store, text: str | None, scope: Scope = AGENT, path: Path = SOUL, **more: Any
+) -> Outcome:
+    """Try one write, and say what became of it."""
+    [outcome] = await ports.trees.commit([commit(await write(ports, text, scope, path), **more)])
+    return outcome
+
+
+async def say(
+    ports: Store, text: str | None, scope: Scope = AGENT, path: Path = SOUL, **more: Any
+) -> Head:
+    """Make one write that must succeed."""
+    [head] = applied(await attempt(ports, text, scope, path, **more)).heads
+    return head
+
+
+def applied(outcome: Outcome) -> Applied:
+    assert isinstance(outcome, Applied), outcome
+    return outcome
+
+
+async def texts(ports: Store, layer: Scope | SnapshotLayer, *, prefix: str = "") -> dict[str, str]:
+    """The files of a layer: path to content. A listing shows what is live, and nothing else."""
+    [tree] = await ports.trees.read([layer], prefix=prefix)
+    assert all(head.entry for head in tree.heads.values())
+    entries = {path.text: head.entry for path, head in tree.heads.items() if head.entry}
+    contents = await ports.blobs.get([entry.blob for entry in entries.values()])
+    return {path: contents[entry.blob.digest].decode() for path, entry in entries.items()}
+
+
+async def numbers(ports: Store, scope: Scope = AGENT, path: Path = SOUL) -> list[int]:
+    """The versions of a path that are still there, newest first."""
+    history = await ports.trees.history(scope, path, limit=1000)
+    return [version.head.version for version in history]
+
+
+def run(id: str, scope: Scope = AGENT, **more: Any) -> Run:
+    return Run(
+        id, scope.tenant, scope, "noop", Audience.MAIN, RunStatus.RUNNING, "ada", NOW, **more
+    )
+
+
+async def start(ports: Store, id: str, *layers: Scope | SnapshotLayer) -> Run:
+    [started] = await ports.runs.start([(run(id), layers or (AGENT,))])
+    return started
+
+
+async def log(ports: Store, **wanted: Any) -> Sequence[Event]:
+    """Every event of the tenant so far that is wanted."""
+    return await ports.events.after(None, EventFilter(**{"tenant": ACME, **wanted}), limit=10_000)

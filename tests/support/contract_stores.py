@@ -1,0 +1,174 @@
+"""The stores that the contract is held against. A new one is a function and a line in STORES."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing
+from dataclasses import dataclass
+from pathlib import Path as File
+from typing import Final, Protocol
+
+import asyncpg
+from tests.support.services import files
+
+from carrel.adapters.filesystem.blob_directory import DirectoryBlobStore
+from carrel.adapters.postgres import open_store as postgres_store
+from carrel.adapters.sqlite import open_store as sqlite_store
+from carrel.core.identifiers import Digest
+from carrel.ports import (
+    Blobs,
+    Deliveries,
+    Events,
+    IdempotencyStore,
+    LargeBlobStore,
+    RecallLog,
+    Records,
+    Runs,
+    Sessions,
+    StoreMaintenance,
+    Trees,
+)
+
+
+class Store(Protocol):
+    """What every store offers, whatever it is made of."""
+
+    @property
+    def trees(self) -> Trees: ...
+    @property
+    def blobs(self) -> Blobs: ...
+    @property
+    def records(self) -> Records: ...
+    @property
+    def runs(self) -> Runs: ...
+    @property
+    def events(self) -> Events: ...
+    @property
+    def idempotency(self) -> IdempotencyStore: ...
+    @property
+    def deliveries(self) -> Deliveries: ...
+    @property
+    def sessions(self) -> Sessions: ...
+    @property
+    def recalls(self) -> RecallLog: ...
+
+
+@dataclass(frozen=True)
+class Place:
+    directory: File
+    database: Callable[[], str]
+    """Makes a fresh PostgreSQL database and says its URL."""
+
+
+@dataclass(frozen=True)
+class Ports:
+    """A store and its ports, with what a test does to it from outside."""
+
+    store: Store
+    tamper: Callable[[Digest], Awaitable[None]]
+    """Flips a bit of the bytes that are stored under a digest."""
+    twin: Callable[[], AbstractAsyncContextManager[Store]]
+    """Opens the same store once more, as another process would."""
+    upkeep: StoreMaintenance
+
+    @property
+    def trees(self) -> Trees:
+        return self.store.trees
+
+    @property
+    def blobs(self) -> Blobs:
+        return self.store.blobs
+
+    @property
+    def records(self) -> Records:
+        return self.store.records
+
+    @property
+    def runs(self) -> Runs:
+        return self.store.runs
+
+    @property
+    def events(self) -> Events:
+        return self.store.events
+
+    @property
+    def idempotency(self) -> IdempotencyStore:
+        return self.store.idempotency
+
+    @property
+    def deliveries(self) -> Deliveries:
+        return self.store.deliveries
+
+    @property
+    def sessions(self) -> Sessions:
+        return self.store.sessions
+
+    @property
+    def recalls(self) -> RecallLog:
+        return self.store.recalls
+
+
+def flipped(content: bytes) -> bytes:
+    return bytes([content[0] ^ 1]) + content[1:]
+
+
+@asynccontextmanager
+async def sqlite(place: Place) -> AsyncIterator[Ports]:
+    file = files.fresh(place.directory / "carrel.db")
+    objects = DirectoryBlobStore(place.directory / "objects")
+
+    async def tamper(digest: Digest) -> None:
+        with closing(sqlite3.connect(file)) as db, db:
+            for id, body in _found(db, digest):
+                db.execute("UPDATE content SET body = ? WHERE id = ?", (flipped(body), id))
+        await _tamper_with(objects, digest)
+
+    def twin() -> AbstractAsyncContextManager[Store]:
+        return sqlite_store(file, objects=objects)
+
+    async with sqlite_store(file, objects=objects) as store:
+        yield Ports(store, tamper, twin, store.upkeep)
+
+
+def _found(db: sqlite3.Connection, digest: Digest) -> Sequence[tuple[int, bytes]]:
+    name = bytes.fromhex(digest.removeprefix("sha256:"))
+    sql = "SELECT id, body FROM content WHERE digest = ? AND body IS NOT NULL"
+    return db.execute(sql, (name,)).fetchall()
+
+
+async def _tamper_with(objects: LargeBlobStore, digest: Digest) -> None:
+    content = await objects.get(digest)
+    if content is not None:
+        await objects.discard([digest])
+        await objects.delete([digest])
+        await objects.put(digest, flipped(content))
+
+
+@asynccontextmanager
+async def postgres(place: Place) -> AsyncIterator[Ports]:
+    url, objects = place.database(), DirectoryBlobStore(place.directory / "objects")
+
+    async def tamper(digest: Digest) -> None:
+        connection = await asyncpg.connect(url)
+        try:
+            await connection.execute(
+                "UPDATE content SET body = set_byte(body, 0, get_byte(body, 0) # 1)"
+                " WHERE digest = $1 AND body IS NOT NULL",
+                bytes.fromhex(digest.removeprefix("sha256:")),
+            )
+        finally:
+            await connection.close()
+        await _tamper_with(objects, digest)
+
+    def twin() -> AbstractAsyncContextManager[Store]:
+        return postgres_store(url, objects=objects)
+
+    async with postgres_store(url, objects=objects) as store:
+        yield Ports(store, tamper, twin, store.upkeep)
+
+
+STORES: Final[Mapping[str, Callable[[Place], AbstractAsyncContextManager[Ports]]]] = {
+    "sqlite": sqlite,
+    "postgres": postgres,
+}

@@ -1,0 +1,97 @@
+"""A place where commands try to get out, and where it is looked afterwards what is left of them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from pathlib import Path as File
+
+from msgspec import Struct
+from tests.support.local_providers import LOCAL, Desk
+
+from carrel.adapters.sandbox.local import cgroups
+from carrel.ports.sandbox import ResourceLimits
+
+MARKED = "CARREL_TEST_MARK"
+
+
+class Attempt(Struct, frozen=True):
+    """What came of it."""
+
+    code: int | None
+    said: str
+    timed_out: bool
+    notes: str
+    left: dict[str, bytes]
+
+
+class Yard:
+    def __init__(self, desk: Desk, directory: File, mark: str) -> None:
+        self.desk, self.directory, self.mark = desk, directory, mark
+
+    async def attempt(self, command: str, bounds: ResourceLimits = ResourceLimits()) -> Attempt:
+        """Let it try; then nothing of it is left, and the next command runs."""
+        marked = f": {self.mark}\n{command}"  # for what has it not in its environment
+        async with self.desk.run(marked, bounds, env={MARKED: self.mark}) as ran:
+            left = {path.text: await ran.content(path) for path in ran.changed}
+            said = (ran.stdout + ran.stderr).decode(errors="replace")
+            tried = Attempt(ran.exit_code, said, ran.timed_out, "\n".join(ran.notes), left)
+            assert processes_marked(self.mark) == []
+        assert leftovers(self.directory, self.mark) == []
+        assert await self.desk.said("echo serving") == "serving\n"
+        return tried
+
+    async def python(self, program: str, bounds: ResourceLimits = ResourceLimits()) -> Attempt:
+        self.desk.put("attack.py", program)
+        return await self.attempt("/usr/bin/python3 attack.py", bounds)
+
+
+@asynccontextmanager
+async def yard(tier: str, directory: File) -> AsyncIterator[Yard]:
+    async with LOCAL[tier](directory) as sandbox:
+        yield Yard(Desk(sandbox), directory / "sandboxes", os.urandom(8).hex())
+
+
+@contextmanager
+def open_house() -> Iterator[File]:
+    """A directory that everybody on this machine may look into."""
+    place = File(f"/var/tmp/carrel-test-{os.urandom(6).hex()}")
+    place.mkdir(mode=0o755)
+    try:
+        yield place
+    finally:
+        shutil.rmtree(place)
+
+
+def processes_marked(mark: str) -> list[str]:
+    """The processes on this machine that have the mark in their environment or arguments."""
+    found = []
+    for name in os.listdir("/proc"):
+        if name.isdigit() and int(name) != os.getpid():
+            told = _read(f"/proc/{name}/cmdline") + _read(f"/proc/{name}/environ")
+            if mark.encode() in told:
+                found.append(f"{name} {told!r}")
+    return found
+
+
+def _read(file: str) -> bytes:
+    with suppress(OSError), open(file, "rb", buffering=0) as opened:
+        return opened.read()
+    return b""
+
+
+def leftovers(directory: File, mark: str) -> list[str]:
+    """Processes, mounts, directories and control groups that should not be there."""
+    mounts = [line for line in File("/proc/mounts").read_text().splitlines() if "carrel " in line]
+    runs = [str(place) for place in directory.glob("keepers/*/run-*")]
+    return processes_marked(mark) + mounts + runs + groups(directory)
+
+
+def groups(directory: File) -> list[str]:
+    """The control groups of those who have used the directory."""
+    names = {place.stem for place in directory.glob("keepers/*")}
+    if (found := cgroups.find()) is None:
+        return []
+    return [name for each in names for group in found.stale(each) for name in group.directories]

@@ -1,0 +1,72 @@
+"""The whole REST face over a world of a test's own, as wiring puts it together."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path as File
+from typing import Any
+
+import httpx
+from tests.support.stores import open_ports
+
+from carrel.actions.accounts import keys, tenants
+from carrel.actions.accounts.credentials import authenticate
+from carrel.actions.accounts.keys import KeySpec
+from carrel.core.access import CredentialKind, Permission
+from carrel.ports import Ports
+from carrel.server.http.app import HttpApp, create_app
+from carrel.server.http.metrics import Metrics
+from carrel.settings import load
+from carrel.wiring.server_app import authenticator, endpoints
+
+FILES = "/v1/host/workspace/files"
+
+
+@dataclass(frozen=True)
+class Whole:
+    ports: Ports
+    app: HttpApp
+
+    def as_(self, token: str | None) -> httpx.AsyncClient:
+        """A client with this token, or with none."""
+        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+        return httpx.AsyncClient(
+            transport=httpx.ASGITransport(app=self.app), base_url="http://carrel", headers=headers
+        )
+
+    async def owner(self, slug: str = "acme") -> httpx.AsyncClient:
+        """The owner of a new tenant."""
+        made = await tenants.create(self.ports, slug, slug.title(), "Ada", f"ada@{slug}.example")
+        return self.as_(made.token)
+
+    async def key(
+        self, owner: httpx.AsyncClient, *scopes: Permission, **bound: Any
+    ) -> httpx.AsyncClient:
+        """A service's key of the owner's tenant, with just these permissions or the usual."""
+        actor = await authenticate(self.ports, owner.headers["Authorization"].partition(" ")[2])
+        asked = frozenset(scopes) if scopes else None
+        holding = KeySpec("a service", CredentialKind.SERVICE, scopes=asked, **bound)
+        return self.as_((await keys.create(self.ports, actor, holding)).token)
+
+
+async def hands(owner: httpx.AsyncClient) -> dict[str, Any]:
+    """The part of an agent's config that gives it every tool: a sandbox that asks nobody."""
+    body = {"name": "box", "config": {"permissionMode": "bypass", "persistent": True}}
+    sandbox = (await owner.post("/accounts/me/sandboxes", json=body)).json()["sandboxId"]
+    made = (await owner.post("/accounts/me/workspaces", json={"name": "notes"})).json()
+    attached = {"name": "notes", "workspaceId": made["workspaceId"]}
+    return {"sandbox": sandbox, "workspaces": [attached]}
+
+
+def app_of(ports: Ports) -> HttpApp:
+    settings = load(environ={}, file=File("no such file"))
+    known = authenticator(ports, settings)
+    return create_app(ports, endpoints(settings), known, metrics=Metrics())
+
+
+@asynccontextmanager
+async def whole(directory: File) -> AsyncIterator[Whole]:
+    async with open_ports(directory) as ports:
+        yield Whole(ports, app_of(ports))

@@ -1,0 +1,110 @@
+"""The local provider by each of the walls that it can have here, and who gives it commands."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
+from itertools import count
+from pathlib import Path as File
+
+from carrel.adapters.sandbox.local import LocalSandbox
+from carrel.adapters.sandbox.local.command_run import IsolationTools
+from carrel.adapters.sandbox.local.self_test import BUBBLEWRAP, LANDLOCK, SandboxSettings
+from carrel.core.identifiers import Digest, Path, digest
+from carrel.core.store.tree import Blob
+from carrel.ports.sandbox import (
+    CommandResult,
+    CommandSpec,
+    FileKind,
+    InputFile,
+    ResourceLimits,
+    Sandbox,
+)
+
+NUMBERS = count(1)
+TRIED: dict[SandboxSettings, IsolationTools] = {}
+UID = 100_000 + os.getpid() % 100_000
+"""Nobody else's: where no control group counts, all processes of a user are counted together."""
+
+
+@asynccontextmanager
+async def local(directory: File, *, wishes: SandboxSettings) -> AsyncIterator[LocalSandbox]:
+    """What isolates on this machine is found out once, and not for every test."""
+    sandbox = LocalSandbox(directory / "sandboxes", wishes, TRIED.get(wishes))
+    try:
+        TRIED[wishes] = await sandbox.ready()
+        assert wishes.tier == TRIED[wishes].tier, TRIED[wishes].lacking
+        yield sandbox
+    finally:
+        await sandbox.close()
+
+
+Opens = Callable[[File], AbstractAsyncContextManager[Sandbox]]
+LOCAL: dict[str, Opens] = {
+    "bubblewrap-overlay": partial(local, wishes=SandboxSettings(BUBBLEWRAP, UID)),
+    "bubblewrap-copy": partial(local, wishes=SandboxSettings(BUBBLEWRAP, UID, overlay=False)),
+    "bubblewrap-watched": partial(local, wishes=SandboxSettings(BUBBLEWRAP, UID, cgroups=False)),
+}
+if os.getuid() == 0:  # to all others it is refused, which test_local_sandbox sees to
+    LOCAL["landlock"] = partial(local, wishes=SandboxSettings(LANDLOCK, UID))
+WALLED = [name for name in LOCAL if name != "bubblewrap-copy"]
+"""Those whose walls differ."""
+
+
+class Cupboard:
+    """Bytes by their digest, and how often anybody asked for some."""
+
+    def __init__(self) -> None:
+        self.bytes: dict[Digest, bytes] = {}
+        self.asked: list[Digest] = []
+
+    def place(self, content: bytes | str, form: FileKind = FileKind.FILE) -> InputFile:
+        held = content.encode() if isinstance(content, str) else content
+        blob = Blob(digest(held), len(held))
+        self.bytes[blob.digest] = held
+        return InputFile(form, blob)
+
+    async def fetch(self, blobs: Collection[Blob]) -> Mapping[Digest, bytes]:
+        self.asked += [blob.digest for blob in blobs]
+        return {blob.digest: self.bytes[blob.digest] for blob in blobs}
+
+
+class Desk:
+    """Somebody who gives commands to a provider."""
+
+    def __init__(self, sandbox: Sandbox, bounds: ResourceLimits = ResourceLimits()) -> None:
+        self.sandbox, self.cupboard = sandbox, Cupboard()
+        self.bounds = bounds
+        """Such as the provider never refuses."""
+        self.files: dict[Path, InputFile] = {}
+
+    def put(self, path: str, content: bytes | str, form: FileKind = FileKind.FILE) -> None:
+        self.files[Path(path)] = self.cupboard.place(content, form)
+
+    def run(
+        self,
+        command: str,
+        bounds: ResourceLimits | None = None,
+        *,
+        bare: bool = False,
+        env: Mapping[str, str] | None = None,
+    ) -> AbstractAsyncContextManager[CommandResult]:
+        files = None if bare else self.files
+        order = CommandSpec(
+            f"call-{next(NUMBERS)}", command, files, bounds or self.bounds, env or {}
+        )
+        return self.sandbox.run(order, self.cupboard.fetch)
+
+    async def said(self, command: str) -> str:
+        """What it prints, of both kinds."""
+        async with self.run(command) as ran:
+            return (ran.stdout + ran.stderr).decode()
+
+    async def left(self, command: str) -> dict[str, bytes | None]:
+        """What it changed, with None for what it deleted."""
+        async with self.run(command) as ran:
+            assert ran.discard_reason is None
+            gone: dict[str, bytes | None] = {path.text: None for path in ran.deleted}
+            return gone | {path.text: await ran.content(path) for path in ran.changed}

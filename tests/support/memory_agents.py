@@ -1,0 +1,78 @@
+"""An agent that is told things and recalls them, for the tests of memories and dreams."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.support.overlay_tenant import Office
+from tests.support.stores import travel
+from tests.support.tenants import founded
+
+from carrel.actions.agents import agents
+from carrel.actions.files import files
+from carrel.actions.memory import dreams, memories
+from carrel.actions.memory.dreams import DreamReport
+from carrel.actions.memory.memories import NewMemory
+from carrel.core.errors import NotFound
+from carrel.core.identifiers import Path
+from carrel.core.memory.memory import Memory
+from carrel.core.memory.promoted_lines import MEMORY
+from carrel.core.runs import Audience
+from carrel.ports import Ports
+
+DAY = 86_400_000
+
+
+class Mind:
+    """One agent of an office, by its slug."""
+
+    def __init__(self, ports: Ports, office: Office, name: str = "marco") -> None:
+        self.ports, self.office, self.owner, self.name = ports, office, office.owner, name
+
+    async def told(self, text: str, mode: Audience = Audience.MAIN, **more: Any) -> Memory:
+        new = NewMemory(text, mode=mode, **more)
+        return (await memories.remember(self.ports, self.owner, self.name, new)).memory
+
+    async def recalled(self, *queries: str, limit: int = 5) -> list[str]:
+        """What came up for the last of the questions."""
+        found: list[str] = []
+        for query in queries:
+            hits = await memories.recall(self.ports, self.owner, self.name, query, limit=limit)
+            found = [hit.memory.content for hit in hits]
+        return found
+
+    async def learned(self, text: str, **more: Any) -> Memory:
+        """A memory that has come up often enough to be promoted."""
+        memory = await self.told(text, **more)
+        await self.recalled(text, text + " again", text + " once more", limit=1)
+        return memory
+
+    async def dreams(self, **more: Any) -> DreamReport:
+        return await dreams.sweep(self.ports, self.owner, self.name, **more)
+
+    async def set(self, **settings: Any) -> None:
+        """Set up how it dreams."""
+        fields = {"config": {"dreaming": settings}}
+        await agents.patch(self.ports, self.owner, self.name, fields)
+
+    async def read(self, path: Path = MEMORY) -> str | None:
+        try:
+            return (await self.office.read(path, self.name)).decode()
+        except NotFound:
+            return None
+
+    async def writes(self, text: str, path: Path = MEMORY) -> None:
+        """As a person does."""
+        stack = await self.office.own(self.name)
+        await files.put(self.ports, stack, path, text.encode(), self.owner)
+
+    async def forgets(self, id: str) -> None:
+        await memories.forget(self.ports, self.owner, self.name, id)
+
+    def sleeps(self, milliseconds: int = DAY) -> None:
+        travel(self.ports, milliseconds)
+
+
+async def mind(ports: Ports) -> Mind:
+    _, owner = await founded(ports)
+    return Mind(ports, await Office(ports, owner).open())

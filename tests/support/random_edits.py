@@ -1,0 +1,143 @@
+"""A store that anything may happen to: random changes of two tenants by way of the actions."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from typing import Final, TypeVar
+
+from hypothesis import strategies as st
+from tests.support.tenants import founded
+
+from carrel.actions.accounts import people, tenants
+from carrel.actions.agents import agents, templates
+from carrel.actions.agents.agents import NewAgent
+from carrel.actions.files import files
+from carrel.actions.files.files import WriteOptions
+from carrel.actions.overlay import pins, stacks
+from carrel.actions.policy import policies
+from carrel.actions.policy.policies import ClassRuleModel, PolicyModel
+from carrel.core.access import Actor
+from carrel.core.errors import Refusal
+from carrel.core.identifiers import Path, Stack, digest
+from carrel.core.overlay.file_classes import FileClass
+from carrel.core.store.record import Record
+from carrel.ports import Ports
+
+SLUGS: Final = ("amy", "ben", "cy")
+TEMPLATES: Final = ("sales", "care")
+PATHS: Final = tuple(
+    map(Path, ("GUARDRAILS.md", "SOUL.md", "USER.md", "IDENTITY.md", "memory/a", "memory"))
+)
+TEXTS: Final = (b"", b"one", b"two {{AGENT_NAME}}", b"- **Name:** Old\n")
+
+Item = TypeVar("Item")
+Change = tuple[str, int, int, int]
+"""What is to happen, and three numbers that choose whom it happens to and how."""
+
+
+class Town:
+    """Two tenants. What cannot happen just then is refused, and changes nothing."""
+
+    def __init__(self, ports: Ports) -> None:
+        self.ports = ports
+        self.owners: list[Actor] = []
+        self.humans: list[Record] = []
+
+    async def open(self) -> Town:
+        for slug in ("acme", "acme-2"):
+            made, owner = await founded(self.ports, slug)
+            self.owners.append(owner)
+            self.humans.append(made.owner)
+        return self
+
+    async def happen(self, change: Change) -> None:
+        name, who, one, two = change
+        with suppress(Refusal):
+            await HAPPENINGS[name](self, self.owners[who % 2], one, two)
+
+    async def write_agent(self, owner: Actor, one: int, two: int) -> None:
+        stack = await stacks.agent_stack(self.ports, owner, _pick(SLUGS, one))
+        await self._write(stack, owner, one, two)
+
+    async def write_template(self, owner: Actor, one: int, two: int) -> None:
+        stack = await stacks.template_stack(self.ports, owner, _pick(TEMPLATES, one))
+        await self._write(stack, owner, one, two)
+
+    async def write_defaults(self, owner: Actor, one: int, two: int) -> None:
+        await self._write(await stacks.defaults_stack(self.ports, owner), owner, one, two)
+
+    async def _write(self, stack: Stack, owner: Actor, one: int, two: int) -> None:
+        path = _pick(PATHS, one // 3)
+        if two % 4 == 3:
+            await files.delete(self.ports, stack, path, owner)
+        else:
+            intent = WriteOptions(accept_template_update=True)
+            await files.put(self.ports, stack, path, _pick(TEXTS, two // 4), owner, intent)
+
+    async def hire(self, owner: Actor, one: int, two: int) -> None:
+        template = _pick((None, *TEMPLATES), two)
+        human = self.humans[self.owners.index(owner)].id if two % 2 else None
+        new = NewAgent(_pick(SLUGS, one), "Somebody", template, human=human)
+        await agents.create(self.ports, owner, new)
+
+    async def fire(self, owner: Actor, one: int, two: int) -> None:
+        await agents.delete(self.ports, owner, _pick(SLUGS, one))
+
+    async def rename_agent(self, owner: Actor, one: int, two: int) -> None:
+        given = {"slug": _pick(SLUGS, two), "name": f"Name {two}"}
+        await agents.patch(self.ports, owner, _pick(SLUGS, one), given)
+
+    async def move_agent(self, owner: Actor, one: int, two: int) -> None:
+        given = {"templateId": _pick((None, *TEMPLATES), two)}
+        await agents.patch(self.ports, owner, _pick(SLUGS, one), given)
+
+    async def make_template(self, owner: Actor, one: int, two: int) -> None:
+        await templates.create(self.ports, owner, _pick(TEMPLATES, one), "A template")
+
+    async def drop_template(self, owner: Actor, one: int, two: int) -> None:
+        await templates.delete(self.ports, owner, _pick(TEMPLATES, one))
+
+    async def rename_template(self, owner: Actor, one: int, two: int) -> None:
+        given = {"slug": _pick((*TEMPLATES, "others"), two)}
+        await templates.patch(self.ports, owner, _pick((*TEMPLATES, "others"), one), given)
+
+    async def review(self, owner: Actor, one: int, two: int) -> None:
+        reviewed = digest(_pick(TEXTS, two))
+        await pins.accept(self.ports, owner, _pick(SLUGS, one), PATHS[0], reviewed)
+
+    async def pin_more(self, owner: Actor, one: int, two: int) -> None:
+        rules = (ClassRuleModel(_pick(("SOUL.md", "memory/*"), one), FileClass.PINNED),)
+        await policies.put(self.ports, owner, PolicyModel(classes=rules[: two % 2]), "because")
+
+    async def rename_tenant(self, owner: Actor, one: int, two: int) -> None:
+        await tenants.rename(self.ports, owner, f"Tenant {one}")
+
+    async def rename_human(self, owner: Actor, one: int, two: int) -> None:
+        human = self.humans[self.owners.index(owner)]
+        await people.patch(self.ports, owner, human.id, {"name": f"Human {one}"})
+
+
+Happening = Callable[[Town, Actor, int, int], Awaitable[None]]
+HAPPENINGS: Final[Mapping[str, Happening]] = {
+    name: happening
+    for name, happening in vars(Town).items()
+    if not name.startswith("_") and name not in {"open", "happen"}
+}
+BEGINNING: Final[tuple[Change, ...]] = tuple(
+    (name, who, one, two)
+    for who in (0, 1)
+    for name, one, two in (
+        *(("make_template", 0, 0), ("write_defaults", 0, 4), ("write_template", 0, 8)),
+        *(("write_defaults", 6, 12), ("hire", 0, 1), ("hire", 1, 2), ("write_agent", 3, 4)),
+    )
+)
+
+numbers = st.integers(0, 60)
+changes: st.SearchStrategy[Change] = st.tuples(
+    st.sampled_from(sorted(HAPPENINGS)), st.integers(0, 1), numbers, numbers
+)
+
+
+def _pick(items: tuple[Item, ...], number: int) -> Item:
+    return items[number % len(items)]

@@ -1,0 +1,117 @@
+"""The real endpoints of tenants and what belongs to them, over a real world, through the wire."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path as File
+from types import ModuleType
+from typing import Any
+
+import httpx
+from tests.support.stores import open_ports
+
+from carrel.actions.accounts import credentials
+from carrel.core.access import Actor
+from carrel.core.errors import Unauthenticated
+from carrel.core.store.idempotency import StoredResponse
+from carrel.core.store.tree import IdempotencyKey
+from carrel.ports import IdempotencyStore, Ports
+from carrel.server.http.app import HttpApp, create_app
+from carrel.server.http.endpoint import Endpoint, Headers
+from carrel.server.http.metrics import Metrics
+from carrel.server.rest.accounts import audit, keys, people, policy, secrets, sign_in, tenants
+from carrel.server.rest.agents import (
+    agents,
+    dreams,
+    git,
+    memories,
+    prompts,
+    sessions,
+    templates,
+    tools,
+)
+from carrel.server.rest.files import defaults, files, history, overlay_api, pins
+from carrel.server.rest.sandbox import account_records
+
+NOUNS: tuple[ModuleType, ...] = (
+    account_records,
+    agents,
+    pins,
+    memories,
+    dreams,
+    audit,
+    defaults,
+    overlay_api,
+    files,
+    git,
+    history,
+    keys,
+    people,
+    policy,
+    prompts,
+    secrets,
+    sessions,
+    sign_in,
+    templates,
+    tenants,
+    tools,
+)
+PLATFORM = "platform-token"
+
+
+@dataclass(frozen=True)
+class Desk:
+    ports: Ports
+    app: HttpApp
+
+    def as_(self, token: str | None) -> httpx.AsyncClient:
+        """A client with this token, or none."""
+        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+        return httpx.AsyncClient(
+            transport=httpx.ASGITransport(app=self.app), base_url="http://carrel", headers=headers
+        )
+
+    async def found(self, slug: str = "acme") -> httpx.AsyncClient:
+        """A new tenant's owner."""
+        body = {"slug": slug, "name": slug.title(), "owner": {"name": "Ada", "email": f"a@{slug}"}}
+        made = await self.as_(PLATFORM).post("/v1/tenants", json=body)
+        assert made.status_code == 201, made.text
+        return self.as_(made.json()["ownerToken"])
+
+    async def key(self, maker: httpx.AsyncClient, **body: Any) -> httpx.AsyncClient:
+        """A client with a new key."""
+        made = await maker.post("/v1/keys", json={"name": "a key", "kind": "service", **body})
+        assert made.status_code == 201, made.text
+        return self.as_(made.json()["key"])
+
+
+class Forgetful:
+    """Receipts of a server that always dies between doing a thing and noting its answer."""
+
+    def __init__(self, receipts: IdempotencyStore) -> None:
+        self.claim, self.release = receipts.claim, receipts.release
+
+    async def complete(self, key: IdempotencyKey, receipt: StoredResponse) -> None:
+        return None
+
+
+@asynccontextmanager
+async def desk(
+    directory: File, *, forgetful: bool = False, more: Sequence[Endpoint] = ()
+) -> AsyncIterator[Desk]:
+    async with open_ports(directory) as opened:
+        receipts = Forgetful(opened.idempotency) if forgetful else opened.idempotency
+        ports = replace(opened, idempotency=receipts)
+
+        async def authenticate(headers: Headers) -> Actor:
+            _, _, token = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
+            if token == PLATFORM:
+                return Actor("", "platform", frozenset(), platform=True)
+            if not token:
+                raise Unauthenticated(credentials.UNKNOWN)
+            return await credentials.authenticate(ports, token)
+
+        endpoints = [endpoint for record_type in NOUNS for endpoint in record_type.ENDPOINTS]
+        yield Desk(ports, create_app(ports, [*endpoints, *more], authenticate, metrics=Metrics()))

@@ -1,0 +1,82 @@
+"""Processes that have Carrel loaded from their first moment: the asking side.
+
+To load it takes a process most of a second, and with the library of MCP two; a test starts many.
+`tests.support.services.preloaded_process` has done it once and is asked to fork. As a program this is the process that
+it stands for: its arguments, environment, directory, standard files, signals and end are the same.
+It is itself loaded each time, so it imports only what is quick to import.
+"""
+
+from __future__ import annotations
+
+import _signal  # type: ignore[import-not-found]
+import marshal
+import os
+import sys
+from _socket import AF_UNIX, SCM_RIGHTS, SO_SNDBUF, SOCK_SEQPACKET, SOL_SOCKET, socket
+
+PASSED_ON = (_signal.SIGHUP, _signal.SIGINT, _signal.SIGQUIT, _signal.SIGTERM)
+_LONGEST = 64
+
+
+class Forked:
+    """A process, in a session of its own. It does not outlive whoever asked for it."""
+
+    def __init__(
+        self,
+        address: str,
+        command: list[str],
+        env: dict[str, str],
+        files: tuple[int, int, int] = (0, 1, 2),
+    ) -> None:
+        """``command`` is a program in Python and its arguments; ``files`` are its standard ones."""
+        self.returncode: int | None = None
+        self._line = socket(AF_UNIX, SOCK_SEQPACKET)
+        self._line.connect(address)
+        asked = marshal.dumps((command, env, os.getcwd()))
+        self._line.setsockopt(SOL_SOCKET, SO_SNDBUF, len(asked) + 4096)
+        numbers = b"".join(file.to_bytes(4, sys.byteorder) for file in files)
+        self._line.sendmsg([asked], [(SOL_SOCKET, SCM_RIGHTS, numbers)])
+        self.pid = int(self._line.recv(_LONGEST))
+
+    def poll(self) -> int | None:
+        try:
+            return self.wait(0)
+        except BlockingIOError:
+            return None
+
+    def wait(self, timeout: float | None = None) -> int:
+        if self.returncode is None:
+            self._line.settimeout(timeout)
+            told = self._line.recv(_LONGEST)
+            self.returncode = int(told) if told else -_signal.SIGKILL
+            self._line.close()
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def leave(self) -> None:
+        """Have nothing more to do with it, which is its end."""
+        self._line.close()
+
+    def terminate(self) -> None:
+        self.send_signal(_signal.SIGTERM)
+
+
+def main() -> None:
+    _signal.pthread_sigmask(_signal.SIG_BLOCK, PASSED_ON)
+    forked = Forked(sys.argv[1], sys.argv[2:], dict(os.environ))
+    for number in PASSED_ON:
+        _signal.signal(number, lambda number, _: os.kill(forked.pid, number))
+    _signal.pthread_sigmask(_signal.SIG_UNBLOCK, PASSED_ON)
+    ended = forked.wait()
+    if ended >= 0:
+        os._exit(ended)
+    if -ended in PASSED_ON:
+        _signal.signal(-ended, _signal.SIG_DFL)
+    os.kill(os.getpid(), -ended)
+
+
+if __name__ == "__main__":
+    main()

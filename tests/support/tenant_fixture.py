@@ -1,0 +1,93 @@
+"""An agent that may run commands where somebody says yes, and those who may say it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from tests.support.shell_commands import HERE, Shell, sandbox
+from tests.support.tenants import founded
+
+from carrel.actions.accounts import credentials, keys
+from carrel.actions.accounts.keys import KeySpec
+from carrel.actions.agents import agents
+from carrel.actions.agents.agents import NewAgent
+from carrel.actions.approvals import approvals
+from carrel.core.access import Actor, CredentialKind
+from carrel.core.approvals import Approval
+from carrel.core.store.record import Record
+from carrel.ports import Ports
+from carrel.tools.approved_calls import run_approvals
+from carrel.tools.calls import call, open_tool_context
+from carrel.tools.tool import ToolReply
+
+
+@dataclass
+class Room:
+    ports: Ports
+    ada: Actor
+    """The owner."""
+    kate: Actor
+    """The agent itself, by its key."""
+    agent: Record
+    shell: Shell
+
+    async def bash(self, command: str = "ls", **more: Any) -> ToolReply:
+        """What the agent is told when it calls."""
+        circumstances = {n: more.pop(n) for n in ("session", "run", "scope") if n in more}
+        context = await open_tool_context(
+            self.ports, more.pop("by", self.kate), self.agent.id, **circumstances
+        )
+        call_id = more.pop("call", None)
+        return await call(context, "bash", {"command": command, **more}, call_id)
+
+    async def asked(self, command: str = "ls", **more: Any) -> Approval:
+        reply = await self.bash(command, **more)
+        assert reply.approval is not None, reply
+        return reply.approval
+
+    async def answer(self, one: Approval, yes: bool = True, **more: Any) -> Approval:
+        author = more.pop("by", self.ada)
+        return await approvals.answer(self.ports, author, one.id, yes, **more)
+
+    async def look(self, one: Approval) -> Approval:
+        return await approvals.get(self.ports, self.ada, one.id)
+
+    async def ended(self, one: Approval) -> Approval:
+        async with asyncio.timeout(30):
+            found = await approvals.wait_until_closed(self.ports, self.ada, one.id, 30)
+        assert found.lasts, found
+        return found
+
+    async def look_around(self) -> None:
+        """Have whoever runs what is approved look at everything there is, twice."""
+        for _ in range(2):
+            other = await self.asked("other")
+            await self.answer(other)
+            await self.ended(other)
+        assert self.shell.ran[-2:] == ["other", "other"]
+        del self.shell.ran[-2:], self.shell.by[-2:]
+
+
+async def furnished(ports: Ports, shell: Shell, slug: str = "acme") -> Room:
+    _, ada = await founded(ports, slug)
+    await sandbox(ports, ada.tenant)
+    agent = await agents.create(ports, ada, NewAgent("kate", "Kate", config=HERE))
+    made = await keys.create(ports, ada, KeySpec("kate's", CredentialKind.AGENT, agent=agent.id))
+    kate = await credentials.authenticate(ports, made.token)
+    return Room(ports, ada, kate, agent, shell)
+
+
+@asynccontextmanager
+async def running(*stores: Ports) -> AsyncIterator[None]:
+    """With somebody who runs what is approved, in as many processes."""
+    stop = asyncio.Event()
+    tasks = [asyncio.create_task(run_approvals(ports, stop)) for ports in stores]
+    try:
+        yield
+    finally:
+        stop.set()
+        await asyncio.gather(*tasks)

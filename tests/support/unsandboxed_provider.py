@@ -1,0 +1,186 @@
+"""A runner of commands for tests alone: a directory, a shell, and no walls whatsoever.
+
+It keeps to the port of sandboxes in all but what isolates, so that what is built on it can be
+tried on any machine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path as File
+
+from carrel.core.identifiers import Path
+from carrel.core.sandbox.file_tools import truncated
+from carrel.ports.sandbox import (
+    BackgroundJob,
+    ChangedFile,
+    CommandResult,
+    CommandSpec,
+    Fetch,
+    FileKind,
+    ResourceLimits,
+    SandboxUnavailable,
+)
+
+
+@dataclass
+class Left:
+    """What a command left, as a test or the runner says it."""
+
+    contents: Mapping[Path, tuple[FileKind, bytes]] = field(default_factory=dict)
+    deleted: frozenset[Path] = frozenset()
+    exit_code: int | None = 0
+    stdout: bytes = b""
+    stderr: bytes = b""
+    timed_out: bool = False
+    milliseconds: int = 1
+    discard_reason: str | None = None
+    notes: tuple[str, ...] = ()
+    changed: Mapping[Path, ChangedFile] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.changed = {
+            path: ChangedFile(form, len(held)) for path, (form, held) in self.contents.items()
+        }
+
+    async def content(self, path: Path) -> bytes:
+        return self.contents[path][1]
+
+
+class PlainRunner:
+    def __init__(self, refusal: str | None = None) -> None:
+        self.refusal, self.keeps = refusal, False
+        self.orders: list[CommandSpec] = []
+
+    @property
+    def tier(self) -> str:
+        return "none, for tests"
+
+    def unsupported_reason(self, bounds: ResourceLimits, *, persistent: bool = False) -> str | None:
+        if persistent and not self.keeps:
+            return "nothing is kept here"
+        return "no network here" if bounds.network else None
+
+    @asynccontextmanager
+    async def run(self, order: CommandSpec, fetch: Fetch) -> AsyncIterator[CommandResult]:
+        if self.refusal:
+            raise SandboxUnavailable(self.refusal)
+        self.orders.append(order)
+        root = File(tempfile.mkdtemp(prefix="plain-runner-"))
+        try:
+            placed = order.files or {}
+            bytes_of = await fetch([one.blob for one in placed.values()]) if placed else {}
+            before = {path: (one.form, bytes_of[one.blob.digest]) for path, one in placed.items()}
+            lay_out(root, before)
+            left = await ran_in(root, order)
+            after = found_in(root)
+            changed = {path: held for path, held in after.items() if before.get(path) != held}
+            yield replace(left, contents=changed, deleted=frozenset(before) - frozenset(after))
+        finally:
+            shutil.rmtree(root)
+
+
+async def ran_in(root: File, order: CommandSpec) -> Left:
+    process = await asyncio.create_subprocess_exec(
+        "bash",
+        "-c",
+        order.command,
+        cwd=root,
+        env={"PATH": os.environ["PATH"], **order.env},
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    talk = asyncio.ensure_future(process.communicate())
+    done, _ = await asyncio.wait([talk], timeout=order.bounds.seconds)
+    if not done:
+        process.kill()
+    stdout, stderr = await talk
+    most = order.bounds.output_bytes
+    return Left(
+        exit_code=process.returncode if done else None,
+        stdout=truncated(stdout, most).encode(),
+        stderr=truncated(stderr, most).encode(),
+        timed_out=not done,
+    )
+
+
+def lay_out(root: File, files: Mapping[Path, tuple[FileKind, bytes]]) -> None:
+    for path, (form, content) in files.items():
+        place = root / path.text
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if form is FileKind.LINK:
+            place.symlink_to(content.decode())
+        else:
+            place.write_bytes(content)
+            place.chmod(0o755 if form is FileKind.EXECUTABLE else 0o644)
+
+
+def found_in(root: File) -> dict[Path, tuple[FileKind, bytes]]:
+    found: dict[Path, tuple[FileKind, bytes]] = {}
+    for place in sorted(root.rglob("*")):
+        path = Path(str(place.relative_to(root)))
+        if place.is_symlink():
+            found[path] = (FileKind.LINK, os.readlink(place).encode())
+        elif place.is_file():
+            form = FileKind.EXECUTABLE if place.stat().st_mode & 0o100 else FileKind.FILE
+            found[path] = (form, place.read_bytes())
+    return found
+
+
+class KeepingRunner(PlainRunner):
+    """One that lets commands go on, each in a directory of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.keeps = True
+        self.processes: dict[tuple[str, str], asyncio.subprocess.Process] = {}
+        self.logs: dict[str, File] = {}
+
+    async def start(self, order: CommandSpec, fetch: Fetch) -> None:
+        if self.refusal:
+            raise SandboxUnavailable(self.refusal)
+        assert order.instance_key
+        self.logs[order.id] = File(tempfile.mkstemp(prefix="plain-runner-")[1])
+        with self.logs[order.id].open("wb") as log:
+            process = await asyncio.create_subprocess_exec(
+                "bash",
+                "-c",
+                order.command,
+                stdout=log,
+                stderr=log,
+                stdin=asyncio.subprocess.DEVNULL,
+            )
+        self.processes[order.instance_key, order.id] = process
+
+    async def job(self, reservation: str, id: str) -> BackgroundJob | None:
+        process = self.processes.get((reservation, id))
+        if process is None:
+            return None
+        return BackgroundJob(id, process.returncode, self.logs[id].read_bytes())
+
+    async def stop(self, reservation: str, id: str) -> BackgroundJob | None:
+        process = self.processes.get((reservation, id))
+        if process is not None and process.returncode is None:
+            process.terminate()
+            await process.wait()
+            return BackgroundJob(id, 143, self.logs[id].read_bytes())
+        return await self.job(reservation, id)
+
+    async def delete_job(self, reservation: str, id: str) -> None:
+        self.processes.pop((reservation, id), None)
+
+    async def release(self, reservation: str) -> None:
+        for key in [key for key in self.processes if key[0] == reservation]:
+            del self.processes[key]
+
+    async def close(self) -> None:
+        for reservation, id in self.processes:
+            await self.stop(reservation, id)
+            self.logs[id].unlink()

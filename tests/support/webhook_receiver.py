@@ -1,0 +1,100 @@
+"""A receiver within reach of a test, and the background work that writes to it."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import hmac
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from carrel.actions.events import webhooks
+from carrel.actions.events.webhook_dispatch import fan_out, run_dispatch
+from carrel.actions.events.webhooks import NewWebhook
+from carrel.core.access import Actor
+from carrel.core.webhooks import Delivery, DeliveryState, PostResult
+from carrel.ports import Ports
+
+ADA = Actor("acme", "ada")
+OK, BROKEN = PostResult(200, "", 1), PostResult(503, "", 1)
+
+
+@dataclass(frozen=True)
+class Letter:
+    url: str
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def told(self) -> dict[str, Any]:
+        told: dict[str, Any] = json.loads(self.body)
+        return told
+
+    @property
+    def id(self) -> str:
+        return self.headers["webhook-id"]
+
+
+class Mailbox:
+    """A Post that hands every letter to the test, and answers as the test says."""
+
+    def __init__(self, answer: Callable[[Letter], Awaitable[PostResult]] | None = None) -> None:
+        self._answer = answer
+        self.letters: asyncio.Queue[Letter] = asyncio.Queue()
+
+    async def send(self, url: str, headers: Mapping[str, str], body: bytes) -> PostResult:
+        letter = Letter(url, headers, body)
+        self.letters.put_nowait(letter)
+        return await self._answer(letter) if self._answer else OK
+
+    async def refusal_reason(self, url: str) -> str | None:
+        return None
+
+    async def next(self) -> Letter:
+        async with asyncio.timeout(30):
+            return await self.letters.get()
+
+
+@asynccontextmanager
+async def dispatching(
+    ports: Ports, *, backoff: tuple[int, ...] = (0,) * 5, processes: int = 1
+) -> AsyncIterator[None]:
+    """As many processes as asked for do their background work, from now on."""
+    await fan_out(ports)
+    stop = asyncio.Event()
+    works = [
+        asyncio.create_task(run_dispatch(ports, stop, backoff=backoff)) for _ in range(processes)
+    ]
+    try:
+        yield
+    finally:
+        stop.set()
+        async with asyncio.timeout(30):
+            await asyncio.gather(*works)
+
+
+async def settled(
+    ports: Ports, made: NewWebhook, count: int
+) -> list[tuple[Delivery, list[PostResult]]]:
+    """The webhook's deliveries, oldest first, once that many are no longer pending."""
+    async with asyncio.timeout(30):
+        while True:
+            page = await webhooks.deliveries(ports, ADA, made.webhook.id, limit=10_000)
+            done = [(d, [a.posted for a in tried]) for d, tried in page.items]
+            done = [each for each in done if each[0].state is not DeliveryState.PENDING]
+            if len(done) >= count:
+                return done[::-1]
+            await ports.events.wait_for_new(0.01)
+
+
+def verify(secret: str, letter: Letter) -> None:
+    """As a receiver does by the Standard Webhooks convention."""
+    key = base64.b64decode(secret.removeprefix("whsec_"))
+    stamp = letter.headers["webhook-timestamp"]
+    signed = f"{letter.id}.{stamp}.".encode() + letter.body
+    mac = base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest()).decode()
+    assert hmac.compare_digest(letter.headers["webhook-signature"], f"v1,{mac}")

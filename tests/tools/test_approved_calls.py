@@ -1,0 +1,274 @@
+"""What was approved runs once, whoever else is at it; and never where it is no more what it was."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tests.support.shell_commands import (
+    HERE,
+    SANDBOX,
+    SHARED,
+    Command,
+    gate,
+    kept,
+    sandbox,
+    standing_in,
+)
+from tests.support.stores import travel
+from tests.support.tenant_fixture import Room, running
+from tests.support.tenants import joined, rivals
+
+from carrel.actions.accounts import keys
+from carrel.actions.agents import agents
+from carrel.core.access import Role
+from carrel.core.approvals import ApprovalStatus
+from carrel.core.errors import Conflict
+from carrel.core.store.record import RecordType
+from carrel.tools import approved_calls
+from carrel.tools.approved_calls import close_if_abandoned
+from carrel.tools.tool import ApprovalCheck, ToolContext
+
+pytestmark = pytest.mark.anyio
+
+
+async def gone_agent(room: Room) -> None:
+    await agents.delete(room.ports, room.ada, "kate")
+
+
+async def gone_sandbox(room: Room) -> None:
+    await sandbox(room.ports, room.ada.tenant, None)
+
+
+async def changed_sandbox(room: Room) -> None:
+    await sandbox(room.ports, room.ada.tenant, "ask", internet=True)
+
+
+async def other_sandbox(room: Room) -> None:
+    other = "sb_" + "1" * 24
+    await kept(room.ports, room.ada.tenant, RecordType.SANDBOX, other, {"permissionMode": "ask"})
+    await agents.patch(room.ports, room.ada, "kate", {"config": {"sandbox": other}})
+
+
+async def other_workspace(room: Room) -> None:
+    await kept(room.ports, room.ada.tenant, RecordType.WORKSPACE, SHARED, {})
+    attached = [{"name": "docs", "workspaceId": SHARED}]
+    await agents.patch(room.ports, room.ada, "kate", {"config": {**HERE, "workspaces": attached}})
+
+
+async def no_tool(room: Room) -> None:
+    await agents.patch(room.ports, room.ada, "kate", {"config": {**HERE, "allowedTools": ["no"]}})
+
+
+async def no_key(room: Room) -> None:
+    await keys.revoke(room.ports, room.ada, room.kate.key)
+
+
+CHANGES = [
+    (gone_agent, "there is no agent"),
+    (gone_sandbox, f"Referenced sandbox not found: {SANDBOX}"),
+    (changed_sandbox, f"sandbox {SANDBOX} has changed"),
+    (other_sandbox, f"not {SANDBOX}"),
+    (other_workspace, f"workspace {SHARED}"),
+    (no_tool, "this agent has no tool 'bash'"),
+    (no_key, "the credential that asked for it is there no more"),
+]
+
+
+@pytest.mark.parametrize(("change", "named"), CHANGES, ids=lambda one: getattr(one, "__name__", ""))
+async def test_what_it_rests_on_has_changed_and_it_never_runs(
+    room: Room, change: Any, named: str
+) -> None:
+    one = await room.asked()
+    await change(room)
+    async with running(room.ports):
+        await room.answer(one)
+        done = await room.ended(one)
+    assert done.status is ApprovalStatus.CANCELLED
+    assert named in done.reason
+    assert done.told is not None
+    assert done.told.content == f"not run: {done.reason}"
+    assert room.shell.ran == []
+
+
+async def test_a_change_between_the_last_look_and_the_beginning_is_seen(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = 0
+
+    async def changing(context: ToolContext, asked: Command) -> ApprovalCheck:
+        nonlocal looks
+        seen, looks = await gate(context, asked), looks + 1
+        if looks == 2:
+            await changed_sandbox(room)
+        return seen
+
+    room.shell = standing_in(monkeypatch, changing)
+    one = await room.asked()
+    async with running(room.ports):
+        await room.answer(one)
+        done = await room.ended(one)
+    assert (done.status, looks, room.shell.ran) == (ApprovalStatus.CANCELLED, 3, [])
+    assert "has changed" in done.reason
+
+
+async def test_of_many_who_answer_at_once_one_is_heard(room: Room) -> None:
+    bosses = [(await joined(room.ports, room.ada, f"boss-{n}", Role.ADMIN))[1] for n in range(4)]
+    async with running(room.ports, room.ports, room.ports):
+        for turn in range(4):
+            one = await room.asked(f"turn {turn}")
+            answers = [(boss, n % 2 == 0) for n, boss in enumerate(bosses * 3)]
+            heard, refused = await rivals(
+                *(room.answer(one, yes, by=boss) for boss, yes in answers)
+            )
+            assert {type(reason) for reason in refused} <= {Conflict}
+            assert len({said.answered_by for said in heard}) == 1
+            assert {said.answer for said in heard} == {heard[0].answer}
+            assert len(heard) == 6
+            done = await room.ended(one)
+            assert done.status is (
+                ApprovalStatus.FINISHED if heard[0].answer else ApprovalStatus.DENIED
+            )
+            assert room.shell.ran.count(f"turn {turn}") == (1 if heard[0].answer else 0)
+
+
+async def test_of_many_processes_one_runs_it(room: Room) -> None:
+    ones = [await room.asked(f"n {n}") for n in range(6)]
+    for one in ones:
+        await room.answer(one)
+    async with running(*[room.ports] * 4):
+        for one in ones:
+            assert (await room.ended(one)).status is ApprovalStatus.FINISHED
+    assert sorted(room.shell.ran) == [f"n {n}" for n in range(6)]
+
+
+async def test_what_was_begun_by_a_process_that_died_is_not_begun_again(room: Room) -> None:
+    one = await room.asked("hold")
+    await room.answer(one)
+    ports, dead = room.ports, Dead()
+    zombie = replace(ports, trees=dead.port(ports.trees), records=dead.port(ports.records))
+    async with running(zombie):
+        await room.shell.held.wait()
+        dead.set()
+        assert (await room.look(one)).status is ApprovalStatus.RUNNING
+        async with running(ports):
+            await room.look_around()
+            assert (await room.look(one)).status is ApprovalStatus.RUNNING
+        travel(ports, ports.approvals.lease + 1)
+        async with running(ports):
+            done = await room.ended(one)
+            await room.look_around()
+        room.shell.go_on.set()
+    assert done.told is not None
+    assert (done.status, done.told.is_error) == (ApprovalStatus.FINISHED, True)
+    assert "interrupted" in done.told.content
+    assert await room.look(one) == done
+    assert room.shell.ran == ["hold"]
+
+
+class Dead:
+    """Makes ports that nothing comes through any more, once it is set."""
+
+    def __init__(self) -> None:
+        self._dead = False
+
+    def set(self) -> None:
+        self._dead = True
+
+    def port(self, port: Any) -> Any:
+        outer = self
+
+        class Port:
+            def __getattr__(self, name: str) -> Any:
+                if outer._dead:
+                    raise ConnectionError("dead")
+                return getattr(port, name)
+
+        return Port()
+
+
+async def test_a_long_call_shows_signs_of_life(room: Room) -> None:
+    quick = replace(room.ports, approvals=replace(room.ports.approvals, lease=60))
+    one = await room.asked("hold")
+    await room.answer(one)
+    async with running(quick):
+        seen = set[int | None]()
+        async with asyncio.timeout(30):
+            while len(seen) < 4:
+                seen.update(await room.ports.records.last_used([one.id]))
+                await asyncio.sleep(0.01)
+        room.shell.go_on.set()
+        done = await room.ended(one)
+    assert done.told is not None
+    assert done.told.content == "ran hold"
+
+
+async def test_a_process_never_gives_up_what_it_runs_itself(room: Room) -> None:
+    one = await room.asked("hold")
+    await room.answer(one)
+    async with running(room.ports):
+        await room.shell.held.wait()
+        travel(room.ports, room.ports.approvals.lease + 1)
+        await room.look_around()
+        assert (await room.look(one)).status is ApprovalStatus.RUNNING
+        room.shell.go_on.set()
+        done = await room.ended(one)
+    assert done.told is not None
+    assert done.told.content == "ran hold"
+
+
+async def test_a_process_that_is_told_to_stop_says_what_it_leaves_unfinished(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(approved_calls, "_GRACE", 0.01)
+    one = await room.asked("hold")
+    await room.answer(one)
+    async with running(room.ports):
+        await room.shell.held.wait()
+    done = await room.look(one)
+    assert done.status is ApprovalStatus.FINISHED
+    assert done.told is not None
+    assert "interrupted" in done.told.content
+
+
+async def test_a_sign_of_life_keeps_others_from_giving_a_call_up(room: Room) -> None:
+    one = await room.asked("hold")
+    await room.answer(one)
+    async with running(room.ports):
+        await room.shell.held.wait()
+        [record] = await room.ports.records.get(room.ada.tenant, RecordType.APPROVAL, [one.id])
+        assert record is not None
+        travel(room.ports, room.ports.approvals.lease)
+        await room.ports.records.mark_used({one.id: room.ports.clock.now()})
+        travel(room.ports, room.ports.approvals.lease // 2)
+        await close_if_abandoned(room.ports, record)
+        assert (await room.look(one)).status is ApprovalStatus.RUNNING
+        travel(room.ports, room.ports.approvals.lease)
+        await close_if_abandoned(room.ports, record)
+        assert (await room.look(one)).status is ApprovalStatus.FINISHED
+        room.shell.go_on.set()
+    told = (await room.look(one)).told
+    assert told is not None
+    assert "interrupted" in told.content
+
+
+@pytest.mark.parametrize(
+    ("command", "content"),
+    [
+        ("refuse", "Error: nothing of that name"),
+        ("break", "Error: something went wrong here, and it is not run again"),
+    ],
+)
+async def test_what_goes_wrong_is_told_and_not_tried_again(
+    room: Room, command: str, content: str
+) -> None:
+    async with running(room.ports):
+        one = await room.asked(command)
+        await room.answer(one)
+        done = await room.ended(one)
+        await room.look_around()
+    assert done.told is not None
+    assert (done.told.content, done.told.is_error) == (content, True)
+    assert room.shell.ran == [command]
