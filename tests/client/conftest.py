@@ -11,7 +11,7 @@ from tests.client.commands import Carrel
 from tests.client.scene import Hands
 from tests.e2e.servers import PLAIN, TOKEN, Live, serving
 
-from carrel.client import Client, requests
+from carrel_client import Client, requests
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from urllib.parse import quote
 import httpx
 from tests.e2e.servers import TOKEN
 
-from carrel.client import Client
+from carrel_client import Client
 
 STATE = ".carrel-workspace.json"
 

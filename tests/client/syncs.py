@@ -19,7 +19,7 @@ from tests.e2e.servers import TOKEN, Live, command, environment
 from carrel.cli import main
 
 STATE = ".carrel-sync.json"
-PROGRAM = "from carrel.client import requests as asking; asking.FIRST_WAIT = 0.001\n"
+PROGRAM = "from carrel_client import requests as asking; asking.FIRST_WAIT = 0.001\n"
 PROGRAM += "from carrel.cli import main; main()"
 PATIENCE = 60.0
 

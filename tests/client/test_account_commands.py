@@ -9,7 +9,7 @@ import pytest
 from tests.client.commands import finished as carrel
 from tests.e2e.servers import TOKEN, Live
 
-from carrel.client import Client, Malformed, Missing
+from carrel_client import Client, Malformed, Missing
 
 
 def test_a_client_describes_shows_changes_and_deletes(client: Client) -> None:

@@ -16,7 +16,7 @@ from tests.tools.commands import HERE, kept, standing_in
 
 import carrel
 from carrel.cli import main
-from carrel.client import AsyncClient, Client, Missing, Reply, Taken
+from carrel_client import AsyncClient, Client, Missing, Reply, Taken
 from carrel.core.store.record import RecordType
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from carrel.client import (
+from carrel_client import (
     Busy,
     CarrelError,
     InvalidResponse,
@@ -18,8 +18,8 @@ from carrel.client import (
     ServerError,
     ServerUnreachable,
 )
-from carrel.client.drivers import HttpRequest, Sleep, Steps
-from carrel.client.requests import (
+from carrel_client.drivers import HttpRequest, Sleep, Steps
+from carrel_client.requests import (
     LONGEST_WAIT,
     TRIES,
     api_path,

@@ -15,7 +15,7 @@ import pytest
 from tests.client.scene import Hands, held, look
 from tests.e2e.servers import TOKEN, Live
 
-from carrel.client import (
+from carrel_client import (
     AsyncClient,
     Client,
     DeadlineExceeded,

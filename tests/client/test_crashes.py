@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from tests.client.scene import Hands, held
 
-from carrel.client import Client, atomic_directory
+from carrel_client import Client, atomic_directory
 
 STEPS = (
     "mkdir",

@@ -10,7 +10,7 @@ import pytest
 from tests.client.scene import Hands, made
 from tests.e2e.servers import TOKEN, Live
 
-from carrel.client import (
+from carrel_client import (
     CONNECTED,
     AsyncClient,
     Client,
@@ -21,7 +21,7 @@ from carrel.client import (
     Taken,
     events,
 )
-from carrel.client.events import parsed
+from carrel_client.events import parsed
 
 UPDATED = "workspace.updated"
 

@@ -11,7 +11,7 @@ import pytest
 from tests.client.scene import Hands, held
 from tests.e2e.servers import PLAIN, TOKEN, Live, serving
 
-from carrel.client import Client, IncompleteWorkspace, Missing, ServerError, Unauthenticated
+from carrel_client import Client, IncompleteWorkspace, Missing, ServerError, Unauthenticated
 
 LOST = "What nobody can find any more."
 

@@ -13,7 +13,7 @@ from tests.client.scene import Hands, made
 
 from carrel.cli.import_files import directory_scan
 from carrel.cli.import_files.import_plan import ImportAction, ImportStep, execute_plan, planned
-from carrel.client import AsyncClient
+from carrel_client import AsyncClient
 
 NOBODY = "http://127.0.0.1:1"
 

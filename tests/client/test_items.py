@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.client.scene import Hands
 
-from carrel.client import Client, Missing, Stale
+from carrel_client import Client, Missing, Stale
 
 
 def test_items_are_put_got_listed_and_deleted(hands: Hands, client: Client) -> None:

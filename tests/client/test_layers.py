@@ -10,7 +10,7 @@ import pytest
 from tests.client.scene import Hands
 from tests.e2e.servers import TOKEN, Live
 
-from carrel.client import AsyncClient, Client, Forbidden, InvalidResponse, Missing, Stale, Taken
+from carrel_client import AsyncClient, Client, Forbidden, InvalidResponse, Missing, Stale, Taken
 
 PATH = "GUARDRAILS.md"
 

@@ -14,7 +14,7 @@ import pytest
 from tests.client.scene import Hands, Wire, held, look, made, over
 from tests.e2e.servers import TOKEN, Live
 
-from carrel.client import (
+from carrel_client import (
     AsyncClient,
     Client,
     InvalidResponse,

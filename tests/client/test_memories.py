@@ -11,7 +11,7 @@ import pytest
 from tests.client.scene import Hands
 from tests.e2e.servers import TOKEN, Live, command, environment
 
-from carrel.client import AsyncClient, Client, Malformed, Missing
+from carrel_client import AsyncClient, Client, Malformed, Missing
 
 
 def carrel(*arguments: str, live: Live, token: str = TOKEN) -> subprocess.CompletedProcess[str]:

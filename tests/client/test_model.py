@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.client.scene import STATE, Hands, Wire, held, over
 from tests.e2e.servers import Live
 
-from carrel.client import Client, UnsafePath
+from carrel_client import Client, UnsafePath
 
 NAMES = ["a", "A", "b.md", "ä", ".c", "d e"]
 PATHS = st.lists(st.sampled_from(NAMES), min_size=1, max_size=3).map("/".join)

@@ -15,7 +15,7 @@ from tests.client.commands import finished as carrel
 from tests.client.scene import Hands, made
 from tests.e2e.servers import TOKEN, Live, command, environment
 
-PROGRAM = "from carrel.client import requests as asking; asking.FIRST_WAIT = 0.001\n"
+PROGRAM = "from carrel_client import requests as asking; asking.FIRST_WAIT = 0.001\n"
 PROGRAM += "from carrel.cli import main; main()"
 NOBODY = "http://127.0.0.1:1"
 

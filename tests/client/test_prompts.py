@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.client.scene import Hands
 
-from carrel.client import Client, InvalidResponse, Missing, Prompt
-from carrel.client.prompts import prompt_of
+from carrel_client import Client, InvalidResponse, Missing, Prompt
+from carrel_client.prompts import prompt_of
 
 
 def test_an_agents_prompt_changes_and_a_runs_does_not(client: Client, hands: Hands) -> None:

@@ -21,7 +21,7 @@ from tests.e2e.servers import TOKEN, Live, command, environment
 from carrel.cli import main
 
 NOBODY = "http://127.0.0.1:1"
-PROGRAM = "from carrel.client import requests as asking; asking.FIRST_WAIT = 0.001\n"
+PROGRAM = "from carrel_client import requests as asking; asking.FIRST_WAIT = 0.001\n"
 PROGRAM += "from carrel.cli import main; main()"
 
 

@@ -12,7 +12,7 @@ from tests.client.commands import finished
 from tests.client.scene import Hands, Wire, over
 from tests.e2e.servers import TOKEN, Live
 
-from carrel.client import AsyncClient, Client, InvalidResponse, Malformed, Missing, Taken
+from carrel_client import AsyncClient, Client, InvalidResponse, Malformed, Missing, Taken
 
 
 def carrel(live: Live, *arguments: object) -> CompletedProcess[str]:

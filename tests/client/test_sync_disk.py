@@ -18,7 +18,7 @@ from tests.e2e.servers import Live
 from carrel.cli.sync import directory as sync_directory
 from carrel.cli.sync.directory import SyncedDirectory
 from carrel.cli.sync.scan import DirectoryScanner
-from carrel.client import atomic_rename
+from carrel_client import atomic_rename
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from tests.e2e.servers import TOKEN, Live
 from carrel.cli.sync.directory import SyncedDirectory
 from carrel.cli.sync.sync_pass import PassResult
 from carrel.cli.sync.watch_loop import opened, passes
-from carrel.client import AsyncClient, ServerUnreachable
+from carrel_client import AsyncClient, ServerUnreachable
 
 pytestmark = pytest.mark.anyio
 

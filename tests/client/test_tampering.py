@@ -13,7 +13,7 @@ import pytest
 from tests.client.scene import STATE, Hands, Wire, held, look, over
 from tests.e2e.servers import Live
 
-from carrel.client import (
+from carrel_client import (
     CarrelError,
     Client,
     IncompleteWorkspace,

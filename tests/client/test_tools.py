@@ -8,7 +8,7 @@ import pytest
 from tests.client.scene import Hands
 
 import carrel
-from carrel.client import Client, Missing
+from carrel_client import Client, Missing
 
 
 def test_tools_are_described_and_called(client: Client, hands: Hands) -> None:

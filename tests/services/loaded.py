@@ -33,7 +33,7 @@ LATE = (
     *("carrel.wiring.server", "carrel.wiring.mcp_stdio", "carrel.server.mcp"),
     *("mcp.server.stdio", "mcp.server.streamable_http_manager", "asyncpg", "httpx"),
     *(
-        "carrel.client",
+        "carrel_client",
         "httpcore",
         "anyio._backends._asyncio",
         "certifi",

@@ -26,8 +26,7 @@ class SqliteRecords:
 
     async def named(self, handles: Sequence[str]) -> tuple[Record | None, ...]:
         if len(handles) == 1:
-            row = self._reader.db.execute(SQL["record_named"], tuple(handles)).fetchone()
-            return (record_of(row) if row else None,)
+            return self._reader.remember(("record", handles[0]), _record_named, handles[0])
         ask = (json.dumps(list(handles)),)
         return _placed(self._reader.db.execute(SQL["records_named"], ask).fetchall(), len(handles))
 
@@ -83,6 +82,11 @@ class SqliteRecords:
             AuditEntry(id, owner, at, by, why, tuple(json.loads(subjects)))
             for id, owner, at, by, why, subjects in rows
         )
+
+
+def _record_named(db: Connection, unique_key: str) -> tuple[Record | None]:
+    row = db.execute(SQL["record_named"], (unique_key,)).fetchone()
+    return (record_of(row) if row else None,)
 
 
 def _revision(db: Connection) -> int:

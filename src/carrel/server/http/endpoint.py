@@ -67,11 +67,11 @@ class Request(Generic[B, Q]):
         "headers",
         "https",
         "params",
+        "ports",
         "query",
         "raw",
         "receipt",
         "request_id",
-        "ports",
     )
 
     def __init__(
