@@ -6,10 +6,10 @@ import json
 import re
 
 import pytest
-from tests.client.commands import finished as carrel
+from tests.client.cli_runner import finished as carrel
 from tests.e2e.servers import TOKEN, Live
 
-from carrel_client import Client, Malformed, Missing
+from carrel_client import Client, ValidationError, NotFound
 
 
 def test_a_client_describes_shows_changes_and_deletes(client: Client) -> None:
@@ -20,16 +20,16 @@ def test_a_client_describes_shows_changes_and_deletes(client: Client) -> None:
         assert made in records.list()
         changed = records.change(id, {"name": "two", "description": None})
         assert (changed["name"], changed["config"]) == ("two", made["config"])
-        with pytest.raises(Malformed, match="name must be a non-empty string"):
+        with pytest.raises(ValidationError, match="name must be a non-empty string"):
             records.change(id, {"name": ""})
-        with pytest.raises(Malformed, match="config must be an object"):
+        with pytest.raises(ValidationError, match="config must be an object"):
             records.create({"name": "x", "config": 5})
         records.delete(id)
-        with pytest.raises(Missing, match=f"{word.capitalize()} not found"):
+        with pytest.raises(NotFound, match=f"{word.capitalize()} not found"):
             records.get(id)
-        with pytest.raises(Missing, match=f"{word.capitalize()} not found"):
+        with pytest.raises(NotFound, match=f"{word.capitalize()} not found"):
             records.delete(id)
-        with pytest.raises(Missing):
+        with pytest.raises(NotFound):
             records.get("../agents")
 
 

@@ -16,7 +16,7 @@ from tests.tools.commands import HERE, kept, standing_in
 
 import carrel
 from carrel.cli import main
-from carrel_client import AsyncClient, Client, Missing, Reply, Taken
+from carrel_client import AsyncClient, Client, NotFound, Reply, Conflict
 from carrel.core.store.record import RecordType
 
 
@@ -67,11 +67,11 @@ def test_a_program_asks_answers_and_waits(client: Client, tmp_path: File) -> Non
     assert done["result"] == {"content": "written", "isError": False}
     assert client.approvals.answer(id, True) == done
     assert asks(client, tmp_path / "x", call_id="first") == Reply("written", False)
-    with pytest.raises(Taken):
+    with pytest.raises(Conflict):
         client.approvals.answer(id, False)
-    with pytest.raises(Missing):
+    with pytest.raises(NotFound):
         client.approvals.get("apr_nothing")
-    with pytest.raises(Taken):
+    with pytest.raises(Conflict):
         asks(client, tmp_path / "y", call_id="first")
 
 

@@ -13,15 +13,15 @@ from carrel_client import (
     Busy,
     CarrelError,
     InvalidResponse,
-    Malformed,
+    ValidationError,
     Refusal,
     ServerError,
     ServerUnreachable,
 )
 from carrel_client.drivers import HttpRequest, Sleep, Steps
 from carrel_client.requests import (
-    LONGEST_WAIT,
-    TRIES,
+    MAX_PAUSE_SECONDS,
+    MAX_ATTEMPTS,
     api_path,
     decode_json,
     send_idempotent,
@@ -80,7 +80,7 @@ def test_it_is_not_tried_for_ever(bad: httpx.Response | Exception) -> None:
     sent, waits, end = drive(send_with_retry(GET), *[bad] * 20)
 
     assert isinstance(end, ServerUnreachable if isinstance(bad, Exception) else ServerError)
-    assert (len(sent), len(waits)) == (TRIES, TRIES - 1)
+    assert (len(sent), len(waits)) == (MAX_ATTEMPTS, MAX_ATTEMPTS - 1)
 
 
 @pytest.mark.parametrize("bad", [Lost(), failed()])
@@ -116,7 +116,7 @@ def test_a_client_waits_as_long_as_it_is_asked_to_but_not_longer_than_makes_sens
     _, [wait], _ = drive(send_with_retry(GET), failed(after="7"), OK)
     assert 7 < wait < 8
 
-    sent, waits, end = drive(send_with_retry(GET), failed(after=str(int(LONGEST_WAIT))))
+    sent, waits, end = drive(send_with_retry(GET), failed(after=str(int(MAX_PAUSE_SECONDS))))
     assert isinstance(end, ServerError)
     assert (len(sent), waits) == (1, [])
 
@@ -155,7 +155,7 @@ def test_an_answer_that_is_no_json_is_told_apart() -> None:
 
 def test_a_request_that_cannot_be_sent_is_not_sent_again() -> None:
     sent, _, end = drive(send_with_retry(GET), httpx.LocalProtocolError("illegal header"), OK)
-    assert isinstance(end, Malformed)
+    assert isinstance(end, ValidationError)
     assert len(sent) == 1
 
 
@@ -169,7 +169,7 @@ def test_busy_is_an_error_of_its_own_when_it_lasts() -> None:
 def test_a_name_is_one_segment_whatever_it_holds(names: list[str]) -> None:
     try:
         path = api_path(*names)
-    except Malformed:
+    except ValidationError:
         assert any("\ud800" <= each <= "\udfff" for name in names for each in name)
         return
     url = httpx.URL("http://carrel").join(path)
@@ -179,5 +179,5 @@ def test_a_name_is_one_segment_whatever_it_holds(names: list[str]) -> None:
 
 
 def test_an_empty_name_is_not_asked_for() -> None:
-    with pytest.raises(Malformed):
+    with pytest.raises(ValidationError):
         api_path("agents", "", "files")

@@ -7,7 +7,7 @@ from contextlib import aclosing
 
 import httpx
 import pytest
-from tests.client.scene import Hands, made
+from tests.client.server_fixture import Hands, made
 from tests.e2e.servers import TOKEN, Live
 
 from carrel_client import (
@@ -17,8 +17,8 @@ from carrel_client import (
     Event,
     Forbidden,
     InvalidResponse,
-    Missing,
-    Taken,
+    NotFound,
+    Conflict,
     events,
 )
 from carrel_client.events import parsed
@@ -28,7 +28,7 @@ UPDATED = "workspace.updated"
 
 @pytest.fixture(autouse=True)
 def impatient_stream(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(events, "FIRST_WAIT", 0.001)
+    monkeypatch.setattr(events, "FIRST_PAUSE_SECONDS", 0.001)
 
 
 async def until(heard: AsyncGenerator[Event, None], type: str) -> Event:
@@ -132,7 +132,7 @@ def test_agents_and_templates_are_made_found_and_changed(client: Client, hands: 
     assert client.agents.get(slug) == client.agents.get(made_now["id"]) == made_now
     assert client.templates.get(hands.template)["id"] == made_now["templateId"]
     assert client.agents.change(slug, {"name": "B"})["name"] == "B"
-    with pytest.raises(Taken):
+    with pytest.raises(Conflict):
         client.agents.create({"slug": slug, "name": "A"})
-    with pytest.raises(Missing):
+    with pytest.raises(NotFound):
         client.agents.get("nobody")

@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.client.scene import Hands, Wire, made, over
+from tests.client.server_fixture import Hands, Wire, made, over
 from tests.e2e.servers import TOKEN, Live
 
 from carrel_client import (
@@ -16,11 +16,11 @@ from carrel_client import (
     Client,
     File,
     Forbidden,
-    Malformed,
-    Missing,
+    ValidationError,
+    NotFound,
     ServerUnreachable,
-    Stale,
-    Taken,
+    WorkspaceConflict,
+    Conflict,
     TooLarge,
     Unauthenticated,
     requests,
@@ -40,7 +40,7 @@ PATHS = [
 def test_a_file_is_written_read_listed_and_removed(client: Client, hands: Hands, path: str) -> None:
     desk = client.agent(hands.agent)
 
-    put = desk.put(path, "one\r\ntwo\u2028\n", why="because ünicode €", if_none_match="*")
+    put = desk.put(path, "one\r\ntwo\u2028\n", reason="because ünicode €", if_none_match="*")
     got = desk.get(path)
 
     assert (put.path, put.version, put.content) == (path, 1, "one\r\ntwo\u2028\n")
@@ -49,7 +49,7 @@ def test_a_file_is_written_read_listed_and_removed(client: Client, hands: Hands,
     assert path in {row.path for row in desk.list()}
     assert desk.read()[path] == put.content
     desk.delete(path, if_match=got.etag)
-    with pytest.raises(Missing):
+    with pytest.raises(NotFound):
         desk.get(path)
     assert desk.get(path, version=1).content == put.content
 
@@ -83,7 +83,7 @@ def test_a_write_that_saw_something_else_is_refused(client: Client, hands: Hands
         lambda: desk.delete("a.md", if_match=first.etag),
         lambda: desk.put("a.md", "3", if_none_match="*"),
     ):
-        with pytest.raises(Stale) as refusal:
+        with pytest.raises(WorkspaceConflict) as refusal:
             attempt()
         assert refusal.value.current_version == 2
         assert (refusal.value.status, refusal.value.code) == (409, "workspace_conflict")
@@ -110,18 +110,18 @@ def test_a_pinned_file_is_overridden_only_on_purpose(client: Client, http: httpx
 @pytest.mark.parametrize(
     ("kind", "ask"),
     [
-        (Missing, lambda desk: desk.agent("nobody").list()),
-        (Missing, lambda desk: desk.agent("..").list()),
-        (Missing, lambda desk: desk.run("run_nothing")),
-        (Malformed, lambda desk: desk.agent("").list()),
-        (Malformed, lambda desk: desk.agent("ada").put("x", "\ud800")),
-        (Malformed, lambda desk: desk.agent("ada").put("x", b"\xff")),
-        (Malformed, lambda desk: desk.start_run()),
-        (Malformed, lambda desk: desk.agent("ada").put("x", "y", why="a\nb")),
-        (Malformed, lambda desk: desk.agent("ada").put("x", "y", if_match="\ud800")),
-        (Malformed, lambda desk: desk.agent("ada").list("\ud800")),
-        (Malformed, lambda desk: desk.agent("ada").get("x" * 100_000)),
-        (Malformed, lambda desk: desk.start_run("\ud800")),
+        (NotFound, lambda desk: desk.agent("nobody").list()),
+        (NotFound, lambda desk: desk.agent("..").list()),
+        (NotFound, lambda desk: desk.run("run_nothing")),
+        (ValidationError, lambda desk: desk.agent("").list()),
+        (ValidationError, lambda desk: desk.agent("ada").put("x", "\ud800")),
+        (ValidationError, lambda desk: desk.agent("ada").put("x", b"\xff")),
+        (ValidationError, lambda desk: desk.start_run()),
+        (ValidationError, lambda desk: desk.agent("ada").put("x", "y", reason="a\nb")),
+        (ValidationError, lambda desk: desk.agent("ada").put("x", "y", if_match="\ud800")),
+        (ValidationError, lambda desk: desk.agent("ada").list("\ud800")),
+        (ValidationError, lambda desk: desk.agent("ada").get("x" * 100_000)),
+        (ValidationError, lambda desk: desk.start_run("\ud800")),
     ],
 )
 def test_what_is_refused_is_an_error_of_its_kind(
@@ -133,7 +133,7 @@ def test_what_is_refused_is_an_error_of_its_kind(
 
 def test_a_path_that_is_none_leads_nowhere_else(client: Client, hands: Hands) -> None:
     for path in ("..", ".", "../x", "a/../b", "/a", "a\\b"):
-        with pytest.raises(Malformed):
+        with pytest.raises(ValidationError):
             client.agent(hands.agent).put(path, "x")
 
 
@@ -157,7 +157,7 @@ def test_a_wrong_token_is_told_apart(live: Live, hands: Hands) -> None:
     ],
 )
 def test_a_client_is_not_made_for_what_is_no_server_or_no_token(url: str, token: str) -> None:
-    with pytest.raises(Malformed):
+    with pytest.raises(ValidationError):
         Client(url, token)
 
 
@@ -176,7 +176,7 @@ def test_memory_is_three_files_and_nothing_else(live: Live, hands: Hands) -> Non
             assert desk.get(f"memory/{name}").content == f"of {name}"
         asked = len(wire.seen)
         for name in ("other.md", "memory/lessons.md", "../lessons.md", "LESSONS.md", "", "lessons"):
-            with pytest.raises(Malformed):
+            with pytest.raises(ValidationError):
                 desk.write_memory(name, "x")
         assert len(wire.seen) == asked
 
@@ -192,14 +192,14 @@ def test_a_run_reads_what_was_there_when_it_began(client: Client, hands: Hands) 
     assert run.status == "running"
     assert run.workspace.get("notes/a.md").content == "before"
     assert "notes/b.md" not in {row.path for row in run.workspace.list()}
-    with pytest.raises(Missing):
+    with pytest.raises(NotFound):
         run.workspace.get("notes/b.md")
     found = client.run(run.id)
     assert {"path": "notes/a.md", "version": 1} in found.facts["workspace"]
     assert found.workspace.list() == run.workspace.list()
     assert run.finish().status == "completed"
     assert found.refresh().status == "completed"
-    with pytest.raises(Taken):
+    with pytest.raises(Conflict):
         run.finish("failed")
 
 
@@ -220,7 +220,7 @@ def test_a_run_may_follow_another(client: Client, hands: Hands) -> None:
 def test_a_write_whose_answer_was_lost_is_done_once(
     live: Live, hands: Hands, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(requests, "FIRST_WAIT", 0.001)
+    monkeypatch.setattr(requests, "FIRST_PAUSE_SECONDS", 0.001)
     wire = Wire(lose_answers=1, lose_requests=1)
     with over(wire, live.url) as client:
         desk = client.agent(hands.agent)
@@ -228,18 +228,18 @@ def test_a_write_whose_answer_was_lost_is_done_once(
         assert (put.version, len(wire.seen)) == (1, 3)
         wire.lose_answers = 1
         desk.delete("a.md", if_match=put.etag)
-        with pytest.raises(Missing):
+        with pytest.raises(NotFound):
             desk.get("a.md")
 
 
 def test_a_server_that_is_gone_is_told_so(
     live: Live, hands: Hands, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(requests, "FIRST_WAIT", 0.001)
+    monkeypatch.setattr(requests, "FIRST_PAUSE_SECONDS", 0.001)
     wire = Wire(cut=True)
     with over(wire, live.url) as client, pytest.raises(ServerUnreachable) as problem:
         client.agent(hands.agent).list()
-    assert (problem.value.status, len(wire.seen)) == (None, requests.TRIES)
+    assert (problem.value.status, len(wire.seen)) == (None, requests.MAX_ATTEMPTS)
 
 
 @pytest.mark.anyio
@@ -253,7 +253,7 @@ async def test_everything_can_be_awaited(live: Live, hands: Hands) -> None:
         await desk.delete("a.md")
         assert (await run.workspace.get("a.md")).content == "x"
         assert (await (await client.run(run.id)).finish()).status == "completed"
-        with pytest.raises(Missing):
+        with pytest.raises(NotFound):
             await desk.get("a.md")
-        with pytest.raises(Malformed):
+        with pytest.raises(ValidationError):
             await desk.write_memory("x.md", "x")

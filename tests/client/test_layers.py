@@ -7,10 +7,18 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.client.scene import Hands
+from tests.client.server_fixture import Hands
 from tests.e2e.servers import TOKEN, Live
 
-from carrel_client import AsyncClient, Client, Forbidden, InvalidResponse, Missing, Stale, Taken
+from carrel_client import (
+    AsyncClient,
+    Client,
+    Forbidden,
+    InvalidResponse,
+    NotFound,
+    WorkspaceConflict,
+    Conflict,
+)
 
 PATH = "GUARDRAILS.md"
 
@@ -24,9 +32,9 @@ def test_a_file_of_every_layer_is_written_read_and_removed(hands: Hands, client:
     ]
     for number, place in enumerate(places):
         name = f"{hands.agent}-{number}.md"
-        was = place.put(name, "one", if_none_match="*", why="begun")
+        was = place.put(name, "one", if_none_match="*", reason="begun")
         place.put(name, "two", if_match=was.etag)
-        with pytest.raises(Stale):
+        with pytest.raises(WorkspaceConflict):
             place.restore(name, 1, if_match=was.etag)
         assert place.restore(name, 1).content == "one"
         assert [each.version for each in place.history(name)] == [3, 2, 1]
@@ -37,7 +45,7 @@ def test_a_file_of_every_layer_is_written_read_and_removed(hands: Hands, client:
         assert place.explain(name).layers[0].version == 3
         place.delete(name)
         assert place.history(name)[0].deleted
-        with pytest.raises(Missing):
+        with pytest.raises(NotFound):
             place.get(name)
 
 
@@ -49,7 +57,7 @@ def test_a_pin_moves_to_what_was_reviewed_and_back(hands: Hands, client: Client)
     [offered] = [pin for pin in agent.pins() if pin.path == PATH]
     assert offered.latest == "Ask first."
     assert offered.latest_sha256 == hashlib.sha256(b"Ask first.").hexdigest()
-    with pytest.raises(Stale):
+    with pytest.raises(WorkspaceConflict):
         agent.accept(PATH, "0" * 64)
     assert agent.accept(PATH, offered.latest_sha256).pinned_sha256 == offered.latest_sha256
     assert agent.roll_back(PATH).pinned_sha256 == before.pinned_sha256
@@ -72,10 +80,10 @@ def test_runs_tell_what_changed_and_can_be_done_again(hands: Hands, client: Clie
     assert twin.workspace.get("a.md").content == "one"
     assert [each.id for each in client.runs(agent=hands.agent)] == [twin.id, run.id]
     assert [each.id for each in client.runs(agent=hands.agent, before=twin.id)] == [run.id]
-    with pytest.raises(Taken):
+    with pytest.raises(Conflict):
         run.release()  # It has not ended yet.
     assert run.finish().release().facts["kept"] is False
-    with pytest.raises(Missing):
+    with pytest.raises(NotFound):
         run.workspace.list()
 
 

@@ -8,10 +8,10 @@ from pathlib import Path as File
 from typing import Any
 
 import pytest
-from tests.client.scene import Hands
+from tests.client.server_fixture import Hands
 from tests.e2e.servers import TOKEN, Live, command, environment
 
-from carrel_client import AsyncClient, Client, Malformed, Missing
+from carrel_client import AsyncClient, Client, ValidationError, NotFound
 
 
 def carrel(*arguments: str, live: Live, token: str = TOKEN) -> subprocess.CompletedProcess[str]:
@@ -36,9 +36,9 @@ def test_memories_are_told_found_listed_and_forgotten(hands: Hands, client: Clie
     assert memories.remember("heard", scope="group")["scope"] == "shared"
     assert len(memories.list()) == 2
     memories.forget(tea["id"])
-    with pytest.raises(Missing):
+    with pytest.raises(NotFound):
         memories.get(tea["id"])
-    with pytest.raises(Malformed):
+    with pytest.raises(ValidationError):
         memories.remember("")
 
 
@@ -51,9 +51,9 @@ async def test_dreams_are_had_and_listed(hands: Hands, live: Live) -> None:
         done: dict[str, Any] = await dreams.sweep()
         assert [one["id"] for one in await dreams.list()] == [done["id"]]
         assert (await dreams.get(done["id"]))["status"] == "done"
-        with pytest.raises(Missing):
+        with pytest.raises(NotFound):
             await dreams.approve("drm_none")
-        with pytest.raises(Missing):
+        with pytest.raises(NotFound):
             await dreams.reject("drm_none", "no")
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from tests.client.scene import Hands
+from tests.client.server_fixture import Hands
 
-from carrel_client import Client, InvalidResponse, Missing, Prompt
+from carrel_client import Client, InvalidResponse, NotFound, Prompt
 from carrel_client.prompts import prompt_of
 
 
@@ -26,7 +26,7 @@ def test_an_agents_prompt_changes_and_a_runs_does_not(client: Client, hands: Han
     hands.rename("Mara")
     assert agent.prompt().etag != main.etag
     assert run.prompt() == main
-    with pytest.raises(Missing):
+    with pytest.raises(NotFound):
         client.agent("nobody").prompt()
 
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.client.commands import finished
-from tests.client.scene import Hands, Wire, over
+from tests.client.cli_runner import finished
+from tests.client.server_fixture import Hands, Wire, over
 from tests.e2e.servers import TOKEN, Live
 
-from carrel_client import AsyncClient, Client, InvalidResponse, Malformed, Missing, Taken
+from carrel_client import AsyncClient, Client, InvalidResponse, ValidationError, NotFound, Conflict
 
 
 def carrel(live: Live, *arguments: object) -> CompletedProcess[str]:
@@ -37,14 +37,14 @@ def test_a_session_is_started_spoken_in_and_closed(client: Client, hands: Hands)
     assert [match["number"] for match in found.facts["matches"]] == [2]
     assert session.close().facts["endedAt"]
     assert (repr(session), session.mode) == (f"<Session {session.id}>", "main")
-    with pytest.raises(Taken):
+    with pytest.raises(Conflict):
         session.say("user", "too late")
-    with pytest.raises(Malformed):
+    with pytest.raises(ValidationError):
         session.say("judge", "x")
-    with pytest.raises(Missing):
+    with pytest.raises(NotFound):
         known.get("x")
     assert known.start(session.id).mode == "main"
-    with pytest.raises(Taken, match="never changes"):
+    with pytest.raises(Conflict, match="never changes"):
         known.start(session.id, mode="shared")
 
 

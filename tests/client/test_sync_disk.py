@@ -11,8 +11,8 @@ from pathlib import Path as File
 from typing import Any
 
 import pytest
-from tests.client.scene import Hands
-from tests.client.syncs import STATE, Synced
+from tests.client.server_fixture import Hands
+from tests.client.sync_process import STATE, Synced
 from tests.e2e.servers import Live
 
 from carrel.cli.sync import directory as sync_directory

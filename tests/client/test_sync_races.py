@@ -7,8 +7,8 @@ from pathlib import Path as File
 
 import httpx
 import pytest
-from tests.client.scene import Hands
-from tests.client.syncs import Synced
+from tests.client.server_fixture import Hands
+from tests.client.sync_process import Synced
 from tests.e2e.servers import TOKEN, Live
 
 from carrel.cli.sync.directory import SyncedDirectory

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path as File
 
 import pytest
-from tests.client.scene import Hands
+from tests.client.server_fixture import Hands
 
 import carrel
-from carrel_client import Client, Missing
+from carrel_client import Client, NotFound
 
 
 def test_tools_are_described_and_called(client: Client, hands: Hands) -> None:
@@ -20,7 +20,7 @@ def test_tools_are_described_and_called(client: Client, hands: Hands) -> None:
     assert kept.structured["created"]
     assert tools.call("recall", {"query": "tea"}).structured["count"] == 1
     assert tools.call("recall", {"query": "tea"}, scope="shared").is_error
-    with pytest.raises(Missing):
+    with pytest.raises(NotFound):
         tools.call("fly")
 
 

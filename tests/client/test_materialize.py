@@ -11,14 +11,14 @@ from pathlib import Path as File
 
 import httpx
 import pytest
-from tests.client.scene import Hands, Wire, held, look, made, over
+from tests.client.server_fixture import Hands, Wire, held, look, made, over
 from tests.e2e.servers import TOKEN, Live
 
 from carrel_client import (
     AsyncClient,
     Client,
     InvalidResponse,
-    Missing,
+    NotFound,
     NotACarrelDirectory,
     ResponseTooLarge,
     ServerUnreachable,
@@ -42,7 +42,7 @@ def test_a_directory_holds_exactly_what_is_served(client: Client, hands: Hands, 
         hands.put(path, content)
     hands.put("WHO.md", "I am {{AGENT_NAME}}.", of="templates")
 
-    result = client.materialise(hands.agent, desk)
+    result = client.materialize(hands.agent, desk)
 
     assert held(desk) == hands.served()
     assert held(desk)["WHO.md"] == b"I am Ada."
@@ -61,9 +61,9 @@ def test_nothing_is_written_when_nothing_has_changed(live: Live, hands: Hands, d
     hands.put("a/b.md", "x")
     wire = Wire()
     with over(wire, live.url) as client:
-        first = client.materialise(hands.agent, desk)
+        first = client.materialize(hands.agent, desk)
         before = look(desk)
-        again = client.materialise(hands.agent, desk)
+        again = client.materialize(hands.agent, desk)
 
     assert wire.statuses == [200, 304]
     assert look(desk) == before
@@ -78,10 +78,10 @@ def test_nothing_is_written_when_nothing_has_changed(live: Live, hands: Hands, d
 def test_what_vanished_upstream_is_gone(client: Client, hands: Hands, desk: File) -> None:
     hands.put("a/b.md", "x")
     hands.put("c.md", "y")
-    client.materialise(hands.agent, desk)
+    client.materialize(hands.agent, desk)
     hands.delete("a/b.md")
 
-    assert client.materialise(hands.agent, desk).changed
+    assert client.materialize(hands.agent, desk).changed
 
     assert not (desk / "a").exists()
     assert held(desk) == hands.served()
@@ -93,9 +93,9 @@ def test_one_agents_files_never_stay_for_another(
     one, other = Hands.of_new_agent(http), Hands.of_new_agent(http)
     one.put("secret.md", "of one")
     other.put("own.md", "of the other")
-    client.materialise(one.agent, desk)
+    client.materialize(one.agent, desk)
 
-    client.materialise(other.agent, desk)
+    client.materialize(other.agent, desk)
 
     assert held(desk) == other.served()
 
@@ -104,10 +104,10 @@ def test_a_rename_of_the_agent_changes_the_fingerprint(
     client: Client, hands: Hands, desk: File
 ) -> None:
     hands.put("WHO.md", "I am {{AGENT_NAME}}.", of="templates")
-    first = client.materialise(hands.agent, desk)
+    first = client.materialize(hands.agent, desk)
 
     hands.rename("Grace")
-    second = client.materialise(hands.agent, desk)
+    second = client.materialize(hands.agent, desk)
 
     assert (desk / "WHO.md").read_text() == "I am Grace."
     assert second.changed
@@ -118,11 +118,11 @@ def test_a_change_that_shows_nowhere_writes_no_file(live: Live, hands: Hands, de
     hands.put("a.md", "mine")
     wire = Wire()
     with over(wire, live.url) as client:
-        first = client.materialise(hands.agent, desk)
+        first = client.materialize(hands.agent, desk)
         before = look(desk / "a.md")
         hands.put("a.md", "of the template, hidden", of="templates")
-        second = client.materialise(hands.agent, desk)
-        third = client.materialise(hands.agent, desk)
+        second = client.materialize(hands.agent, desk)
+        third = client.materialize(hands.agent, desk)
 
     assert wire.statuses == [200, 200, 304]
     assert (second.changed, third.changed) == (False, False)
@@ -138,7 +138,7 @@ def test_a_directory_of_somebody_else_is_left_alone(
 
     for stale_ok in (False, True):
         with pytest.raises(NotACarrelDirectory):
-            client.materialise(hands.agent, desk, stale_ok=stale_ok)
+            client.materialize(hands.agent, desk, stale_ok=stale_ok)
 
     assert os.listdir(desk) == ["mine.txt"]
 
@@ -148,7 +148,7 @@ def test_a_file_is_not_taken_for_a_directory(client: Client, hands: Hands, desk:
     desk.write_text("mine")
 
     with pytest.raises(NotACarrelDirectory):
-        client.materialise(hands.agent, desk)
+        client.materialize(hands.agent, desk)
 
     assert desk.read_text() == "mine"
 
@@ -160,7 +160,7 @@ def test_an_empty_directory_is_filled_and_keeps_its_mode(
     desk.mkdir(parents=True)
     desk.chmod(0o750)
 
-    client.materialise(hands.agent, desk)
+    client.materialize(hands.agent, desk)
 
     assert held(desk) == hands.served()
     assert stat.S_IMODE(desk.stat().st_mode) == 0o750
@@ -173,7 +173,7 @@ def test_a_link_to_a_directory_stays_a_link(
     link = tmp_path / "link"
     link.symlink_to(desk)
 
-    result = client.materialise(hands.agent, link)
+    result = client.materialize(hands.agent, link)
 
     assert link.is_symlink()
     assert result.directory == str(desk)
@@ -183,26 +183,26 @@ def test_a_link_to_a_directory_stays_a_link(
 def test_a_mount_point_is_refused(client: Client, hands: Hands) -> None:
     for place in ("/", "/proc"):
         with pytest.raises(UnusableWorkspace, match="mount point"):
-            client.materialise(hands.agent, place)
+            client.materialize(hands.agent, place)
 
 
 def test_a_failure_leaves_what_was_there(live: Live, hands: Hands, desk: File) -> None:
     hands.put("a.md", "x")
     wire = Wire()
     with over(wire, live.url) as client:
-        kept = client.materialise(hands.agent, desk)
+        kept = client.materialize(hands.agent, desk)
         before, wire.cut = look(desk), True
 
         with pytest.raises(ServerUnreachable):
-            client.materialise(hands.agent, desk)
-        stale = client.materialise(hands.agent, desk, stale_ok=True)
+            client.materialize(hands.agent, desk)
+        stale = client.materialize(hands.agent, desk, stale_ok=True)
 
         assert look(desk) == before
         assert (stale.stale, stale.changed) == (True, False)
         assert isinstance(stale.problem, ServerUnreachable)
         assert (stale.files, stale.fingerprint) == (kept.files, kept.fingerprint)
         wire.cut = False
-        assert not client.materialise(hands.agent, desk, stale_ok=True).stale
+        assert not client.materialize(hands.agent, desk, stale_ok=True).stale
 
 
 def test_stale_is_only_what_was_materialised_for_this_agent_and_is_whole(
@@ -213,45 +213,45 @@ def test_stale_is_only_what_was_materialised_for_this_agent_and_is_whole(
     with over(wire, live.url) as client:
         wire.cut = True
         with pytest.raises(ServerUnreachable):
-            client.materialise(hands.agent, desk, stale_ok=True)
+            client.materialize(hands.agent, desk, stale_ok=True)
         assert not desk.exists()
         wire.cut = False
-        client.materialise(hands.agent, desk)
+        client.materialize(hands.agent, desk)
         wire.cut = True
         with pytest.raises(ServerUnreachable):
-            client.materialise("another", desk, stale_ok=True)
+            client.materialize("another", desk, stale_ok=True)
         (desk / "a.md").write_text("tampered")
         with pytest.raises(ServerUnreachable):
-            client.materialise(hands.agent, desk, stale_ok=True)
+            client.materialize(hands.agent, desk, stale_ok=True)
 
 
 def test_files_of_an_agent_are_never_taken_for_those_of_another_that_has_its_slug_now(
     live: Live, client: Client, hands: Hands, desk: File
 ) -> None:
     hands.put("a.md", "of the first")
-    client.materialise(hands.agent, desk)
+    client.materialize(hands.agent, desk)
     before = look(desk)
     assert hands.http.delete(f"/v1/agents/{hands.agent}").status_code == 204
     made(hands.http.post("/v1/agents", json={"slug": hands.agent, "name": "Another"}))
     hands.put("a.md", "of the second")
 
-    with Client(live.url, TOKEN, max_answer_bytes=10) as small, pytest.raises(ResponseTooLarge):
-        small.materialise(hands.agent, desk)
+    with Client(live.url, TOKEN, max_response_bytes=10) as small, pytest.raises(ResponseTooLarge):
+        small.materialize(hands.agent, desk)
     with over(Spoiling(), live.url) as spoilt, pytest.raises(InvalidResponse):
-        spoilt.materialise(hands.agent, desk, stale_ok=True)
+        spoilt.materialize(hands.agent, desk, stale_ok=True)
 
     assert look(desk) == before
-    assert client.materialise(hands.agent, desk, stale_ok=True).changed
+    assert client.materialize(hands.agent, desk, stale_ok=True).changed
     assert held(desk) == hands.served()
 
 
 def test_files_of_the_same_agent_are_still_taken_when_the_listing_is_spoilt(
     live: Live, client: Client, hands: Hands, desk: File
 ) -> None:
-    client.materialise(hands.agent, desk)
+    client.materialize(hands.agent, desk)
     hands.put("a.md", "newer")
     with over(Spoiling(), live.url) as spoilt:
-        stale = spoilt.materialise(hands.agent, desk, stale_ok=True)
+        stale = spoilt.materialize(hands.agent, desk, stale_ok=True)
     assert (stale.stale, type(stale.problem)) == (True, InvalidResponse)
 
 
@@ -261,14 +261,14 @@ def test_an_agent_is_known_by_its_id_too_when_nobody_can_be_asked(
     id = made(hands.http.get(f"/v1/agents/{hands.agent}"))["id"]
     wire = Wire()
     with over(wire, live.url) as client:
-        client.materialise(hands.agent, desk)
-        assert not client.materialise(id, desk).changed
+        client.materialize(hands.agent, desk)
+        assert not client.materialize(id, desk).changed
         assert wire.statuses == [200, 304]
         wire.cut = True
         for name in (id, hands.agent):
-            assert client.materialise(name, desk, stale_ok=True).stale
+            assert client.materialize(name, desk, stale_ok=True).stale
         with pytest.raises(ServerUnreachable):
-            client.materialise("agt_000000000000000000000000", desk, stale_ok=True)
+            client.materialize("agt_000000000000000000000000", desk, stale_ok=True)
 
 
 @pytest.mark.parametrize("name", ["de\0sk", "\0", "\ud800"])
@@ -277,13 +277,13 @@ def test_what_is_no_name_of_a_directory_is_refused(
 ) -> None:
     for stale_ok in (False, True):
         with pytest.raises(UnusableWorkspace, match="is no name of a directory"):
-            client.materialise(hands.agent, tmp_path / "new" / name, stale_ok=stale_ok)
+            client.materialize(hands.agent, tmp_path / "new" / name, stale_ok=stale_ok)
     assert os.listdir(tmp_path) == []
 
 
 def test_an_agent_that_is_not_there_is_an_error(client: Client, desk: File) -> None:
-    with pytest.raises(Missing):
-        client.materialise("nobody", desk)
+    with pytest.raises(NotFound):
+        client.materialize("nobody", desk)
     assert not desk.exists()
 
 
@@ -297,7 +297,7 @@ def test_two_at_once_do_not_get_in_each_others_way(
 
     def pull(number: int) -> None:
         with Client(live.url, TOKEN) as client:
-            client.materialise(both[number % 2].agent, desk)
+            client.materialize(both[number % 2].agent, desk)
 
     with ThreadPoolExecutor(8) as threads:
         assert list(threads.map(pull, range(24))) == [None] * 24
@@ -311,8 +311,8 @@ def test_who_is_watching_is_told_of_every_file(client: Client, hands: Hands, des
     hands.put("b.md", "y")
     told: list[tuple[str, int, int]] = []
 
-    result = client.materialise(
-        hands.agent, desk, watch=lambda what, done, total: told.append((what, done, total))
+    result = client.materialize(
+        hands.agent, desk, progress=lambda what, done, total: told.append((what, done, total))
     )
 
     total = len(result.files)
@@ -324,8 +324,8 @@ async def test_many_can_await_one_directory(live: Live, hands: Hands, desk: File
     hands.put("a.md", "x")
     async with AsyncClient(live.url, TOKEN) as client:
         results = await asyncio.gather(
-            *(client.materialise(hands.agent, desk) for _ in range(5)),
-            client.agent(hands.agent).materialise(desk),
+            *(client.materialize(hands.agent, desk) for _ in range(5)),
+            client.agent(hands.agent).materialize(desk),
         )
     assert [result.changed for result in results].count(True) == 1
     assert held(desk) == hands.served()
@@ -346,12 +346,12 @@ async def test_whoever_is_cancelled_leaves_nothing_half_done_and_no_lock(
 
     monkeypatch.setattr(atomic_directory, "_create", noticed)
     async with AsyncClient(live.url, TOKEN) as client:
-        task = asyncio.create_task(client.materialise(hands.agent, desk))
+        task = asyncio.create_task(client.materialize(hands.agent, desk))
         await writing.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
         assert held(desk) in ({}, hands.served())
         assert os.listdir(desk.parent / ".desk.carrel") == ["lock"]
-        await client.materialise(hands.agent, desk)
+        await client.materialize(hands.agent, desk)
     assert held(desk) == hands.served()

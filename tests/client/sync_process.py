@@ -13,13 +13,13 @@ from pathlib import Path as File
 from typing import Any
 
 from click.testing import CliRunner
-from tests.client.scene import Hands, made
+from tests.client.server_fixture import Hands, made
 from tests.e2e.servers import TOKEN, Live, command, environment
 
 from carrel.cli import main
 
 STATE = ".carrel-sync.json"
-PROGRAM = "from carrel_client import requests as asking; asking.FIRST_WAIT = 0.001\n"
+PROGRAM = "from carrel_client import requests as asking; asking.FIRST_PAUSE_SECONDS = 0.001\n"
 PROGRAM += "from carrel.cli import main; main()"
 PATIENCE = 60.0
 
