@@ -20,9 +20,9 @@ from carrel_client import (
     Client,
     DeadlineExceeded,
     InvalidResponse,
-    ValidationError,
     ResponseTooLarge,
     ServerError,
+    ValidationError,
     requests,
 )
 

@@ -32,7 +32,7 @@ NOT_THE_CLIENTS: Final = re.compile(
     r"/(?:git|graphql|metrics|docs|openapi|healthz|readyz|asyncapi|schemas|icon|ui|api|\.well-known)"
     r"|/$|/v1/(?:session|sign-in|openapi|host/workspace)\b(?!.*/events)"
 )
-"""Operations of browsers, of monitoring and of other conventions, which have clients of their own."""
+"""Operations of browsers, of monitoring and of other conventions, with their own clients."""
 
 
 def public_names(client: type) -> set[str]:
@@ -88,7 +88,7 @@ class EndOfOperation(BaseException):
     """Ends an operation at its first request."""
 
 
-def resources(driver: RecordingDriver) -> Iterator[Resource[SyncDriver]]:
+def resources(driver: SyncDriver) -> Iterator[Resource[SyncDriver]]:
     """One resource of each class that the client gives access to."""
     client: ApiClient[SyncDriver] = ApiClient(driver, "http://carrel")
     agent = client.agent("ada")

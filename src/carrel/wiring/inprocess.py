@@ -56,7 +56,10 @@ class InProcessClient(AsyncClient):
             raise NotFound(f"there is no tenant {slug}", status=404, code="not_found")
         owner = await tenants.first_owner(ports, slug)
         actor = Actor(owner.tenant, _AUTHOR, role=Role.OWNER, person=owner.id)
+        return cls.of_actor(ports, app, actor, server)
 
+    @classmethod
+    def of_actor(cls, ports: Ports, app: LocalApp, actor: Actor, server: str) -> InProcessClient:
         async def respond(
             target: tuple[str, bytes], query: bytes, headers: Mapping[bytes, bytes], body: bytes
         ) -> Response:

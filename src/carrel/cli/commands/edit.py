@@ -70,9 +70,7 @@ async def _read(desk: AsyncClient, file: Target) -> File | None:
     try:
         return await files.get(file.path, raw=True)
     except NotFound:
-        await files.list(
-            file.path[:LONGEST_PREFIX]
-        )  # Raises NotFound.
+        await files.list(file.path[:LONGEST_PREFIX])  # Raises NotFound.
         return None
 
 
