@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import math
 import socket
@@ -11,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path as File
 
+import httpx
 import pytest
 from tests.client.server_fixture import Hands, held, look
 from tests.e2e.servers import TOKEN, Live
@@ -135,7 +137,7 @@ async def test_the_same_is_true_for_who_awaits(manner: Manner, desk: File) -> No
 @pytest.mark.parametrize("manner", LARGE)
 def test_an_answer_that_is_too_large_is_given_up(manner: Manner, desk: File) -> None:
     with serving(manner) as url, Client(url, TOKEN, max_response_bytes=100_000) as client:
-        with pytest.raises(ResponseTooLarge, match="larger than 100000 bytes"):
+        with pytest.raises(ResponseTooLarge, match="exceeds 100000 bytes"):
             client.materialize("ada", desk)
         with pytest.raises(ResponseTooLarge):
             client.agent("ada").list()
@@ -219,3 +221,20 @@ def test_a_client_goes_on_after_it_has_given_up() -> None:
 def test_bounds_are_numbers_that_bound(bound: str, value: float) -> None:
     with pytest.raises(ValidationError, match=bound):
         Client("http://carrel", TOKEN, **{bound: value})  # type: ignore[arg-type]  # as given
+
+
+@pytest.mark.anyio
+async def test_cancellation_that_arrives_with_the_response_is_not_lost() -> None:
+    response: asyncio.Future[httpx.Response] = asyncio.get_running_loop().create_future()
+
+    async def respond(request: httpx.Request) -> httpx.Response:
+        return await response
+
+    transport = httpx.MockTransport(respond)
+    async with AsyncClient("http://carrel", TOKEN, transport=transport) as client:
+        task = asyncio.create_task(client.agents.list())
+        await asyncio.sleep(0.01)  # The request waits for its response.
+        response.set_result(httpx.Response(200, json={"items": [], "next": None}))
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task

@@ -60,7 +60,9 @@ class Machine:
         for name in STEPS:
             patch.setattr(os, name, self.step(getattr(os, name)))
         patch.setattr(shutil, "rmtree", self.step(shutil.rmtree))
-        patch.setattr(atomic_directory, "exchanged", self.step(vars(atomic_directory)["exchanged"]))
+        patch.setattr(
+            atomic_directory, "swap_names", self.step(vars(atomic_directory)["swap_names"])
+        )
 
 
 def interrupted(
@@ -105,7 +107,7 @@ def test_whenever_it_is_interrupted_the_directory_is_whole(
     client: Client, hands: Hands, desk: File, monkeypatch: pytest.MonkeyPatch, case: Case
 ) -> None:
     if not case.exchange:
-        monkeypatch.setattr(atomic_directory, "exchanged", never)
+        monkeypatch.setattr(atomic_directory, "swap_names", never)
     hands.put("a.md", "0")
     hands.put("b/c.md", "0")
     client.materialize(hands.agent, desk)

@@ -26,7 +26,7 @@ from carrel_client.sessions import Session
 SOURCE: Final = FilePath(carrel_client.__file__).parent
 LIFECYCLE: Final = {"close", "aclose", "over"}
 """Names that differ by colour: how a client is made and closed."""
-IN_PROCESS_ONLY: Final = {"of_tenant", "tenant"}
+IN_PROCESS_ONLY: Final = {"of_actor", "of_tenant", "tenant"}
 """What needs the store itself."""
 NOT_THE_CLIENTS: Final = re.compile(
     r"/(?:git|graphql|metrics|docs|openapi|healthz|readyz|asyncapi|schemas|icon|ui|api|\.well-known)"
@@ -72,13 +72,13 @@ class RecordingDriver(SyncDriver):
         raise EndOfOperation
 
     def read_chunk(self, stream: Any) -> bytes | None:
-        raise NotImplementedError
+        raise AssertionError("no stream was opened")
 
     def close_stream(self, stream: Any) -> None:
-        raise NotImplementedError
+        raise AssertionError("no stream was opened")
 
     def check_pause(self, pause: Sleep) -> None:
-        raise NotImplementedError
+        raise AssertionError("no stream was opened")
 
     def close(self) -> None:
         """There is nothing to close."""

@@ -261,7 +261,7 @@ def test_a_save_in_the_very_moment_of_replacing_is_put_back(
             file.write_text("saved in that moment")
         return real(one, other, within)
 
-    monkeypatch.setattr(sync_directory, "exchanged", late)
+    monkeypatch.setattr(sync_directory, "swap_names", late)
     assert not folder.put("a.md", b"theirs", digest("seen"))
     assert file.read_text("utf-8") == "saved in that moment"
     assert names(File(folder.path)) == {"a.md"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
@@ -20,6 +21,7 @@ from carrel_client.http_messages import HttpRequest, HttpResponse
 from carrel_client.httpx_import import httpx
 from carrel_client.limits import ClientLimits, OpenConnections, http_response
 
+_COUNTS_CANCELLATIONS: Final = sys.version_info >= (3, 11)
 MAX_SILENCE_SECONDS: Final = 45.0
 """After which a stream counts as dead: servers send a comment every 15 seconds."""
 _LOST: Final = (
@@ -63,7 +65,7 @@ class HttpxDriver(SyncDriver):
 
     def send(self, request: HttpRequest) -> HttpResponse:
         remaining = self._limits.remaining(request.started_at)
-        arguments = _arguments(request) | {
+        options: dict[str, Any] = {
             "timeout": self._limits.httpx_timeout(remaining),
             "extensions": {"trace": self._connections.trace},
         }
@@ -71,7 +73,7 @@ class HttpxDriver(SyncDriver):
             with (
                 _translated(),
                 self._connections.closed_after(remaining),
-                self._http.stream(**arguments) as response,
+                self._http.stream(**_arguments(request), **options) as response,
             ):
                 buffer = self._limits.buffer_for(response)
                 for chunk in response.iter_bytes():
@@ -108,6 +110,37 @@ class HttpxDriver(SyncDriver):
         self._http.close()
 
 
+class _Timeout:
+    """``asyncio.timeout``, which Python 3.10 does not have.
+
+    Not ``asyncio.wait_for``, which before Python 3.12 loses a cancellation that arrives with the
+    result.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._has_expired = False
+
+    async def __aenter__(self) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._task = task
+        self._cancellations = self._task.cancelling() if _COUNTS_CANCELLATIONS else 0
+        self._handle = asyncio.get_running_loop().call_later(self._seconds, self._expire)
+
+    def _expire(self) -> None:
+        self._has_expired = True
+        self._task.cancel()
+
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._handle.cancel()
+        if not self._has_expired:
+            return
+        remaining = self._task.uncancel() if _COUNTS_CANCELLATIONS else 0
+        if remaining <= self._cancellations and kind is asyncio.CancelledError:
+            raise asyncio.TimeoutError
+
+
 class AsyncHttpxDriver(AsyncDriver):
     """Sends requests with an awaiting httpx client."""
 
@@ -118,7 +151,8 @@ class AsyncHttpxDriver(AsyncDriver):
     async def send(self, request: HttpRequest) -> HttpResponse:
         remaining = self._limits.remaining(request.started_at)
         try:
-            return await asyncio.wait_for(self._receive(request, remaining), remaining)
+            async with _Timeout(remaining):
+                return await self._receive(request, remaining)
         except asyncio.TimeoutError:
             raise self._limits.deadline_exceeded() from None
         except TransportFailure:

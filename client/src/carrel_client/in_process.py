@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from typing import Any, Final, Protocol
 from urllib.parse import quote_plus
 
-from carrel_client.drivers import AsyncDriver, OpenedStream, Sleep
+from carrel_client.drivers import AsyncDriver, OpenedStream, Sleep, UnsendableRequest
 from carrel_client.http_messages import IDEMPOTENCY_KEY, HttpRequest, HttpResponse
 
 _NO_HEADERS: Final[Mapping[bytes, bytes]] = {}
@@ -79,17 +79,18 @@ class InProcessDriver(AsyncDriver):
         self._codec = codec
 
     async def send(self, request: HttpRequest) -> HttpResponse:
-        target = (request.method, request.path.encode("ascii"))
-        query = _query_string(request.query) if request.query else b""
-        headers = _NO_HEADERS
-        is_key_dropped = False
-        if request.headers:
-            is_key_dropped = request.key_is_generated
-            headers = _encode_headers(request.headers, drop_key=is_key_dropped)
-        body = b""
-        if request.body is not None:
-            headers = dict([*headers.items(), _JSON_TYPE])
-            body = self._codec.encode(request.body)
+        headers, body = _NO_HEADERS, b""
+        is_key_dropped = request.key_is_generated
+        try:
+            target = (request.method, request.path.encode("ascii"))
+            query = _query_string(request.query) if request.query else b""
+            if request.headers:
+                headers = _encode_headers(request.headers, drop_key=is_key_dropped)
+            if request.body is not None:
+                headers = dict([*headers.items(), _JSON_TYPE])
+                body = self._codec.encode(request.body)
+        except UnicodeError as error:
+            raise UnsendableRequest(str(error)) from error
         local = await self._respond(target, query, headers, body)
         content = local.body
         if local.source is not None:

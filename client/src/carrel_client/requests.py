@@ -156,7 +156,7 @@ def _attempt(request: HttpRequest) -> Steps[tuple[HttpResponse | CarrelError, st
     except UnsendableRequest as failure:
         return ValidationError(f"the request cannot be sent: {failure}"), None
     except TransportFailure as failure:
-        return ServerUnreachable(f"the server does not respond: {failure}"), ""
+        return ServerUnreachable(f"the server does not answer: {failure}"), ""
     if response.is_success or response.status == 304:
         return response, None
     error = error_from_response(response)
