@@ -10,9 +10,9 @@ from pathlib import Path as File
 from typing import Final
 
 from carrel.server.graphql import SCHEMA_TEXT
-from carrel.server.http.api_docs import pages
+from carrel.server.http.api_docs import documentation_endpoints
 from carrel.server.http.metrics import Metrics
-from carrel.server.http.openapi import document
+from carrel.server.http.openapi import build_document
 from carrel.settings import Settings
 from carrel.wiring.server_app import endpoints
 
@@ -22,10 +22,10 @@ UI: Final = File(__file__).resolve().parent.parent / "ui"
 def write(out: File) -> None:
     """Leaves rest.generated.d.ts and graphql.generated.ts in a directory."""
     told = [*endpoints(Settings()), Metrics().endpoint()]
-    told += pages(told, "Carrel", "")
+    told += documentation_endpoints(told, "Carrel", "")
     with tempfile.TemporaryDirectory() as folder:
         described = File(folder, "openapi.json")
-        described.write_text(json.dumps(document(told, "Carrel", "")), "utf-8")
+        described.write_text(json.dumps(build_document(told, "Carrel", "")), "utf-8")
         schema = File(folder, "schema.graphql")
         schema.write_text(SCHEMA_TEXT, "utf-8")
         command = ["node", "codegen.mjs", str(described), str(schema), str(out)]
