@@ -73,7 +73,7 @@ def settings() -> str:
         "Each setting comes from the environment (`CARREL_…`), else from a file `carrel.toml` in "
         "the directory where Carrel is started (the name in lower case, without the prefix; "
         "`CARREL_CONFIG` names another file), else it is as here. Options of a command go before "
-        "all of them. [In a Python program](../guide/python.md) they are arguments of "
+        "all of them. [In a Python program](../guide/build/python.md) they are arguments of "
         "`carrel.open`."
     )
     _, known = msgspec.json.schema_components([Settings])
@@ -211,7 +211,7 @@ def _told(text: str) -> Iterator[tuple[str, str, str]]:
 def graphql() -> str:
     """The schema, and what errors and limits there are."""
     about = (
-        "What `POST /graphql` answers to; [the guide](../guide/graphql.md) shows how. The same "
+        "What `POST /graphql` answers to; [the guide](../guide/extend/graphql.md) shows how. The same "
         "text is at `/graphql/schema` of a running server."
     )
     by_code: dict[str, list[str]] = {}

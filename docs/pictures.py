@@ -81,8 +81,8 @@ def shoot(page: Page, address: str, ready: str, name: str) -> None:
     page.goto(address)
     page.locator(ready).first.wait_for()
     page.wait_for_load_state("networkidle")
-    page.screenshot(path=OUT / f"desk-{name}.png")
-    print(f"docs/images/desk-{name}.png")
+    page.screenshot(path=OUT / f"console-{name}.png")
+    print(f"docs/images/console-{name}.png")
 
 
 SHOTS: Final = [

@@ -9,11 +9,11 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.client.scene import made
+from tests.client.server_fixture import made
 from tests.support.server_process import PLAIN, TOKEN, Live, serving
 from tests.support.shell import BLOCK
 
-GUIDE = File(__file__).parents[2] / "docs/guide/runtime-client.md"
+GUIDE = File(__file__).parents[2] / "docs/guide/build/runtime-client.md"
 SOUL = "You are {{AGENT_NAME}}. Be patient.\n"
 
 

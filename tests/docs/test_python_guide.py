@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-GUIDE = File(__file__).parents[2] / "docs/guide/python.md"
+GUIDE = File(__file__).parents[2] / "docs/guide/build/python.md"
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
