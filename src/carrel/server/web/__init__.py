@@ -1,6 +1,6 @@
-"""The face for people at a browser: a page that talks to the public API and to nothing else.
+"""The admin console: a web page that uses only the public API.
 
-The page is made from ``ui/`` and lies in ``static/``; an installed wheel brings it along.
+It is built from ``ui/`` into ``static/``, which is part of the wheel.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _TYPES: Final = {
     "svg": "image/svg+xml",
     "woff2": "font/woff2",
 }
-_SQUEEZED: Final = frozenset({"css", "js", "svg"})
+_COMPRESSED_KINDS: Final = frozenset({"css", "js", "svg"})
 PAGE: Final = "index.html"
 PREFIXES: Final = (
     "/sign-in",
@@ -37,11 +37,11 @@ PREFIXES: Final = (
     "/settings",
     "/search",
 )
-"""Where the page has screens: all of them are the same page, which looks at its address."""
+"""Paths of the console's screens; all of them serve the same page."""
 _NONCE: Final = b"__NONCE__"
-_UNMADE: Final = (
-    b"<!doctype html><title>Carrel</title><p>The page has not been made yet: <code>make ui</code> "
-    b'makes it. The API is here: see <a href="/docs">its description</a>.'
+_NOT_BUILT: Final = (
+    b"<!doctype html><title>Carrel</title><p>The console is not built: run <code>make ui</code>. "
+    b'See also the <a href="/docs">API docs</a>.'
 )
 
 HEADERS: Final[Mapping[str, str]] = {
@@ -51,11 +51,11 @@ HEADERS: Final[Mapping[str, str]] = {
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 FOR_EVER: Final = "public, max-age=31536000, immutable"
-"""Of parts whose name changes with what they hold."""
+"""For assets whose name contains a hash of their content."""
 
 
 def policy(nonce: str) -> str:
-    """Nothing runs but our own files, nobody but this server is asked, no string becomes markup."""
+    """Content-Security-Policy: own files and own server only, no string as markup."""
     return (
         f"default-src 'none'; script-src 'self'; style-src 'self' 'nonce-{nonce}'; "
         "font-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'self'; "
@@ -77,18 +77,18 @@ class Asset:
         return f'"{hashlib.sha256(self.body).hexdigest()[:32]}"'
 
     @cached_property
-    def squeezed(self) -> bytes | None:
-        """As gzip, where that is worth its while."""
-        return gzip.compress(self.body, 9, mtime=0) if self.kind in _SQUEEZED else None
+    def gzipped(self) -> bytes | None:
+        """The body as gzip; None for kinds that are compressed already."""
+        return gzip.compress(self.body, 9, mtime=0) if self.kind in _COMPRESSED_KINDS else None
 
 
 @dataclass(frozen=True)
 class Page:
-    """The page itself, which carries the nonce of its own answer."""
+    """The HTML page; every response contains a new nonce."""
 
     body: bytes
 
-    def fresh(self) -> tuple[bytes, dict[str, str]]:
+    def render(self) -> tuple[bytes, dict[str, str]]:
         nonce = secrets.token_urlsafe(16)
         headers = {
             **HEADERS,
@@ -99,22 +99,22 @@ class Page:
 
 
 def page() -> Page:
-    found = resources.files(__package__).joinpath("static", PAGE)
-    return Page(found.read_bytes() if found.is_file() else _UNMADE)
+    file = resources.files(__package__).joinpath("static", PAGE)
+    return Page(file.read_bytes() if file.is_file() else _NOT_BUILT)
 
 
 def assets() -> Mapping[str, Asset]:
-    """Every part of the page by the path it is asked for with; none where it was never made."""
+    """Assets of the console by URL path; empty if it is not built."""
     static = resources.files(__package__).joinpath("static")
-    return dict(_under(static, "/")) if static.is_dir() else {}
+    return dict(_list_assets(static, "/")) if static.is_dir() else {}
 
 
-def _under(folder: Traversable, at: str) -> list[tuple[str, Asset]]:
-    found: list[tuple[str, Asset]] = []
-    for each in folder.iterdir():
-        kind = each.name.rpartition(".")[2]
-        if each.is_dir():
-            found += _under(each, f"{at}{each.name}/")
-        elif kind in _TYPES and each.name != PAGE:
-            found.append((at + each.name, Asset(each.read_bytes(), kind)))
-    return found
+def _list_assets(folder: Traversable, prefix: str) -> list[tuple[str, Asset]]:
+    listed: list[tuple[str, Asset]] = []
+    for file in folder.iterdir():
+        kind = file.name.rpartition(".")[2]
+        if file.is_dir():
+            listed += _list_assets(file, f"{prefix}{file.name}/")
+        elif kind in _TYPES and file.name != PAGE:
+            listed.append((prefix + file.name, Asset(file.read_bytes(), kind)))
+    return listed
