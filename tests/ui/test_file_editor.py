@@ -194,13 +194,13 @@ def test_history_shows_authors_reasons_and_diffs_and_restores_versions(
     expect(editor(page)).to_have_text("one")
 
     page = open_file(user, agent, "SOUL.md", "history")
-    expect(page.get_by_text("This is the history in the template.")).to_be_visible()
-    page.get_by_role("button", name="Explain").click()
+    expect(page.get_by_text("Showing the history of the template.")).to_be_visible()
+    page.get_by_role("button", name="Layers").click()
     expect(page).to_have_url(re.compile("panel=explain"))
-    panel = page.get_by_role("complementary", name="Where it comes from")
+    panel = page.get_by_role("complementary", name="Layers")
     expect(panel.get_by_text("Template decides, since agent says nothing of it.")).to_be_visible()
     winner = panel.get_by_role("listitem").filter(has_text="served")
-    expect(winner).to_contain_text("The template")
+    expect(winner).to_contain_text("Template")
     user.check_accessibility()
 
 

@@ -61,7 +61,7 @@ def test_a_guardrail_edit_reaches_the_agent_only_after_it_was_accepted(
 
     user.visit(f"/agents/{agent['slug']}/workspace?file={PATH}")
     expect(page.get_by_role("heading", name=agent["name"])).to_be_visible()
-    expect(page.get_by_text("update available")).to_have_count(0)
+    expect(page.get_by_role("link", name="update available")).to_have_count(0)
 
 
 def test_only_the_reviewed_version_is_accepted_and_a_newer_one_needs_review_again(

@@ -141,7 +141,7 @@ def test_a_policy_preview_lists_files_that_change_class(
     user.check_accessibility()
     page.get_by_role("button", name="Preview and save").click()
     preview = page.get_by_role("dialog", name="Save policy")
-    expect(preview.get_by_role("row", name=path)).to_contain_text(re.compile("live_server.*pinned"))
+    expect(preview.get_by_role("row", name=path)).to_contain_text(re.compile("live.*pinned"))
     expect(preview.get_by_role("row", name=path)).to_contain_text("1")
     with wait_for_response(page, "PUT", "/v1/policy"):
         preview.get_by_role("button", name="Save policy").click()
