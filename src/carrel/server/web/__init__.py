@@ -83,7 +83,7 @@ class Asset:
 
 
 @dataclass(frozen=True)
-class Page:
+class ConsolePage:
     """The HTML page; every response contains a new nonce."""
 
     body: bytes
@@ -98,9 +98,9 @@ class Page:
         return self.body.replace(_NONCE, nonce.encode("ascii")), headers
 
 
-def page() -> Page:
+def page() -> ConsolePage:
     file = resources.files(__package__).joinpath("static", PAGE)
-    return Page(file.read_bytes() if file.is_file() else _NOT_BUILT)
+    return ConsolePage(file.read_bytes() if file.is_file() else _NOT_BUILT)
 
 
 def assets() -> Mapping[str, Asset]:
