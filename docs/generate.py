@@ -16,17 +16,17 @@ from carrel.cli import main as command_line
 from carrel.server.graphql import SCHEMA_TEXT
 from carrel.server.graphql.errors import CODES
 from carrel.server.graphql.query_cost import LIMITS
-from carrel.server.http.api_docs import pages
+from carrel.server.http.api_docs import documentation_endpoints
 from carrel.server.http.endpoint import Endpoint
 from carrel.server.http.metrics import Metrics
-from carrel.server.http.openapi import document
-from carrel.server.http.problems import CORRUPT, STATUS, WRONG_METHOD
+from carrel.server.http.openapi import build_document
+from carrel.server.http.problems import CORRUPT, METHOD_NOT_ALLOWED, REFUSAL_STATUS
 from carrel.settings import PREFIX, Settings
 from carrel.tools import ALL
 from carrel.tools.tool import Tool
-from carrel.wiring.ports import open_world
+from carrel.wiring.ports import open_ports
 from carrel.wiring.server_app import endpoints
-from carrel.wiring.store_metrics import watch
+from carrel.wiring.store_metrics import observe_store
 
 REFERENCE: Final = File(__file__).parent / "reference"
 Json = dict[str, Any]
@@ -53,10 +53,13 @@ def refusals() -> str:
         '`{"error": code, "message": …, "details": {…}}` with this status; the message is for '
         "people and may change, the code is for programs and stays."
     )
-    by_status = sorted(STATUS.items(), key=lambda item: (item[1], item[0].code))
+    by_status = sorted(REFUSAL_STATUS.items(), key=lambda item: (item[1], item[0].code))
     rows = [(status, f"`{kind.code}`", kind.__doc__) for kind, status in by_status]
     rows += [
-        (*_coded(WRONG_METHOD), "There is such an address, and this method is none of its own."),
+        (
+            *_coded(METHOD_NOT_ALLOWED),
+            "There is such an address, and this method is none of its own.",
+        ),
         (*_coded(CORRUPT), "Stored bytes are gone or damaged. They are never served."),
     ]
     return page("Refusals", about, table(["status", "code", "meaning"], rows))
@@ -114,8 +117,8 @@ def rest() -> str:
     )
     told = list(endpoints(Settings(test_seam=True)))
     told.append(Metrics().endpoint())
-    told += pages(told, "Carrel", "")
-    paths = document(told, "Carrel", "")["paths"]
+    told += documentation_endpoints(told, "Carrel", "")
+    paths = build_document(told, "Carrel", "")["paths"]
     by_tag: dict[str, list[Endpoint]] = {}
     for endpoint in told:
         by_tag.setdefault(endpoint.tag, []).append(endpoint)
@@ -195,9 +198,9 @@ def metrics() -> str:
 async def _rendered() -> str:
     numbers = Metrics()
     with tempfile.TemporaryDirectory() as directory:
-        async with open_world(Settings(data=directory)) as opened:
-            watch(numbers, opened)
-            numbers.meter("/", "GET").observe(200, 0.001)
+        async with open_ports(Settings(data=directory)) as opened:
+            observe_store(numbers, opened)
+            numbers.add_route("/", "GET").observe(200, 0.001)
             return numbers.render().decode()
 
 

@@ -1,4 +1,4 @@
-"""Generate the console's types from OpenAPI and the GraphQL schema: `make ui-types`."""
+"""Writes the types of the desk anew from the server's descriptions: `make ui-types`."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from pathlib import Path as File
 from typing import Final
 
 from carrel.server.graphql import SCHEMA_TEXT
-from carrel.server.http.api_docs import pages
+from carrel.server.http.api_docs import documentation_endpoints
 from carrel.server.http.metrics import Metrics
-from carrel.server.http.openapi import document
+from carrel.server.http.openapi import build_document
 from carrel.settings import Settings
 from carrel.wiring.server_app import endpoints
 
@@ -20,15 +20,15 @@ UI: Final = File(__file__).resolve().parent.parent / "ui"
 
 
 def write(out: File) -> None:
-    """Write rest.generated.d.ts and graphql.generated.ts into a directory."""
-    all_endpoints = [*endpoints(Settings()), Metrics().endpoint()]
-    all_endpoints += pages(all_endpoints, "Carrel", "")
+    """Leaves rest.generated.d.ts and graphql.generated.ts in a directory."""
+    told = [*endpoints(Settings()), Metrics().endpoint()]
+    told += documentation_endpoints(told, "Carrel", "")
     with tempfile.TemporaryDirectory() as folder:
-        openapi = File(folder, "openapi.json")
-        openapi.write_text(json.dumps(document(all_endpoints, "Carrel", "")), "utf-8")
+        described = File(folder, "openapi.json")
+        described.write_text(json.dumps(build_document(told, "Carrel", "")), "utf-8")
         schema = File(folder, "schema.graphql")
         schema.write_text(SCHEMA_TEXT, "utf-8")
-        command = ["node", "codegen.mjs", str(openapi), str(schema), str(out)]
+        command = ["node", "codegen.mjs", str(described), str(schema), str(out)]
         subprocess.run(command, cwd=UI, check=True)
 
 

@@ -1,6 +1,6 @@
-"""The admin console: a web page that uses only the public API.
+"""Admin console: a single-page app that uses the public API only.
 
-It is built from ``ui/`` into ``static/``, which is part of the wheel.
+Built from `ui/` into `static/` and included in the wheel.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ PREFIXES: Final = (
     "/settings",
     "/search",
 )
-"""Paths of the console's screens; all of them serve the same page."""
+"""Paths of the console's screens; all serve the same page."""
 _NONCE: Final = b"__NONCE__"
 _NOT_BUILT: Final = (
-    b"<!doctype html><title>Carrel</title><p>The console is not built: run <code>make ui</code>. "
-    b'See also the <a href="/docs">API docs</a>.'
+    b"<!doctype html><title>Carrel</title><p>The console is not built; run <code>make ui</code>. "
+    b'See the <a href="/docs">API documentation</a>.'
 )
 
 HEADERS: Final[Mapping[str, str]] = {
@@ -50,12 +50,12 @@ HEADERS: Final[Mapping[str, str]] = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-FOR_EVER: Final = "public, max-age=31536000, immutable"
-"""For assets whose name contains a hash of their content."""
+IMMUTABLE_CACHE: Final = "public, max-age=31536000, immutable"
+"""For assets whose name contains a content hash."""
 
 
-def policy(nonce: str) -> str:
-    """Content-Security-Policy: own files and own server only, no string as markup."""
+def content_security_policy(nonce: str) -> str:
+    """Allow only own files, own API and nonced styles; require trusted types."""
     return (
         f"default-src 'none'; script-src 'self'; style-src 'self' 'nonce-{nonce}'; "
         "font-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'self'; "
@@ -65,6 +65,8 @@ def policy(nonce: str) -> str:
 
 @dataclass(frozen=True)
 class Asset:
+    """A static file of the console."""
+
     body: bytes
     kind: str
 
@@ -78,13 +80,13 @@ class Asset:
 
     @cached_property
     def gzipped(self) -> bytes | None:
-        """The body as gzip; None for kinds that are compressed already."""
+        """Content compressed with gzip; None for kinds that do not compress."""
         return gzip.compress(self.body, 9, mtime=0) if self.kind in _COMPRESSED_KINDS else None
 
 
 @dataclass(frozen=True)
 class ConsolePage:
-    """The HTML page; every response contains a new nonce."""
+    """The console's HTML page, served with a nonce per response."""
 
     body: bytes
 
@@ -92,29 +94,29 @@ class ConsolePage:
         nonce = secrets.token_urlsafe(16)
         headers = {
             **HEADERS,
-            "Content-Security-Policy": policy(nonce),
+            "Content-Security-Policy": content_security_policy(nonce),
             "Cache-Control": "no-store",
         }
         return self.body.replace(_NONCE, nonce.encode("ascii")), headers
 
 
-def page() -> ConsolePage:
+def load_page() -> ConsolePage:
     file = resources.files(__package__).joinpath("static", PAGE)
     return ConsolePage(file.read_bytes() if file.is_file() else _NOT_BUILT)
 
 
-def assets() -> Mapping[str, Asset]:
-    """Assets of the console by URL path; empty if it is not built."""
+def load_assets() -> Mapping[str, Asset]:
+    """Static files by request path; empty if the console is not built."""
     static = resources.files(__package__).joinpath("static")
-    return dict(_list_assets(static, "/")) if static.is_dir() else {}
+    return dict(_assets_in(static, "/")) if static.is_dir() else {}
 
 
-def _list_assets(folder: Traversable, prefix: str) -> list[tuple[str, Asset]]:
-    listed: list[tuple[str, Asset]] = []
-    for file in folder.iterdir():
-        kind = file.name.rpartition(".")[2]
-        if file.is_dir():
-            listed += _list_assets(file, f"{prefix}{file.name}/")
-        elif kind in _TYPES and file.name != PAGE:
-            listed.append((prefix + file.name, Asset(file.read_bytes(), kind)))
-    return listed
+def _assets_in(folder: Traversable, prefix: str) -> list[tuple[str, Asset]]:
+    result: list[tuple[str, Asset]] = []
+    for entry in folder.iterdir():
+        kind = entry.name.rpartition(".")[2]
+        if entry.is_dir():
+            result += _assets_in(entry, f"{prefix}{entry.name}/")
+        elif kind in _TYPES and entry.name != PAGE:
+            result.append((prefix + entry.name, Asset(entry.read_bytes(), kind)))
+    return result
