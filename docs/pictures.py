@@ -1,4 +1,4 @@
-"""Takes the pictures of the desk anew, from the demo data: `make pictures`."""
+"""Take screenshots of the console with the demo data: `make pictures`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROOT: Final = File(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from playwright.sync_api import Browser, Page, Playwright, sync_playwright  # noqa: E402
-from tests.desk.browsing import chromium  # noqa: E402
+from tests.ui.browser import chromium_path  # noqa: E402
 
 OUT: Final = ROOT / "docs" / "images"
 WIDE: Final = (1280, 800)
@@ -24,14 +24,14 @@ NARROW: Final = (390, 844)
 
 @contextmanager
 def demo() -> Iterator[str]:
-    """The sign-in link of a server with the demo data."""
+    """Sign-in link of a server with the demo data."""
     with tempfile.TemporaryDirectory() as folder:
         carrel = str(File(sys.executable).parent / "carrel")
         command = [carrel, "serve", "--demo", "--data", folder, "--port", "0"]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         try:
             assert process.stdout
-            yield next(found[0] for line in process.stdout if (found := _LINK.search(line)))
+            yield next(match[0] for line in process.stdout if (match := _LINK.search(line)))
         finally:
             process.terminate()
             process.wait()
@@ -40,8 +40,8 @@ def demo() -> Iterator[str]:
 _LINK: Final = re.compile(r"http://\S+#code=\S+")
 
 
-def seated(browser: Browser, link: str, size: tuple[int, int], theme: str) -> Page:
-    """A page of somebody who has signed in by the link, or in the same context before."""
+def sign_in(browser: Browser, link: str, size: tuple[int, int], theme: str) -> Page:
+    """A page that is signed in by the link."""
     width, height = size
     context = browser.new_context(
         viewport={"width": width, "height": height},
@@ -55,29 +55,29 @@ def seated(browser: Browser, link: str, size: tuple[int, int], theme: str) -> Pa
     return page
 
 
-def take(playwright: Playwright, link: str) -> None:
-    browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
-    page = seated(browser, link, WIDE, "light")
+def take_screenshots(playwright: Playwright, link: str) -> None:
+    browser = playwright.chromium.launch(executable_path=chromium_path(), args=["--no-sandbox"])
+    page = sign_in(browser, link, WIDE, "light")
     root = link.partition("/sign-in")[0]
-    for name, path, ready in SHOTS:
-        shoot(page, root + path, ready, name)
-    kept = page.context.storage_state()
+    for name, path, ready in SCREENSHOTS:
+        take_screenshot(page, root + path, ready, name)
+    session = page.context.storage_state()
     for suffix, size, theme in (("dark", WIDE, "dark"), ("narrow", NARROW, "light")):
         width, height = size
         context = browser.new_context(
-            storage_state=kept,
+            storage_state=session,
             viewport={"width": width, "height": height},
             color_scheme="dark" if theme == "dark" else "light",
             device_scale_factor=1.5,
             reduced_motion="reduce",
         )
-        other = context.new_page()
-        name, path, ready = SHOTS[1]
-        shoot(other, root + path, ready, f"{name}-{suffix}")
+        page = context.new_page()
+        name, path, ready = SCREENSHOTS[1]
+        take_screenshot(page, root + path, ready, f"{name}-{suffix}")
     browser.close()
 
 
-def shoot(page: Page, address: str, ready: str, name: str) -> None:
+def take_screenshot(page: Page, address: str, ready: str, name: str) -> None:
     page.goto(address)
     page.locator(ready).first.wait_for()
     page.wait_for_load_state("networkidle")
@@ -85,7 +85,7 @@ def shoot(page: Page, address: str, ready: str, name: str) -> None:
     print(f"docs/images/console-{name}.png")
 
 
-SHOTS: Final = [
+SCREENSHOTS: Final = [
     ("agents", "/agents", "main tbody tr, main [role=row]"),
     ("workspace", "/agents/otto/workspace?file=SOUL.md", "main .markdown p"),
     ("review", "/agent-templates/support/review?file=GUARDRAILS.md", "main .cm-editor"),
@@ -101,4 +101,4 @@ SHOTS: Final = [
 if __name__ == "__main__":
     OUT.mkdir(exist_ok=True)
     with demo() as link, sync_playwright() as playwright:
-        take(playwright, link)
+        take_screenshots(playwright, link)

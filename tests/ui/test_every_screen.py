@@ -1,4 +1,4 @@
-"""Every screen, with the demo's data: whole and readable, wide and narrow, light and dark."""
+"""Every screen with the demo data: wide and narrow, light and dark."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from typing import Any
 import httpx
 import pytest
 from playwright.sync_api import Browser, expect
-from tests.desk.browsing import NARROW, WIDE, Seat, seated
 from tests.support.server_process import TOKEN, Live, serving
+from tests.ui.browser import NARROW, WIDE, SignedInPage, sign_in
 
-FIRST_LOAD = 250 * 1024
-
-
-@pytest.fixture(scope="module")
-def company(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
-    with serving(tmp_path_factory.mktemp("company"), arguments=("--demo",)) as live:
-        yield live
+MAX_FIRST_LOAD_BYTES = 250 * 1024
 
 
 @pytest.fixture(scope="module")
-def screens(company: Live) -> list[str]:
-    """The address of every screen, with something to show on each."""
+def demo_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+    with serving(tmp_path_factory.mktemp("demo"), arguments=("--demo",)) as live_server:
+        yield live_server
+
+
+@pytest.fixture(scope="module")
+def screens(demo_server: Live) -> list[str]:
+    """URLs of all screens, error with data."""
     head = {"Authorization": f"Bearer {TOKEN}"}
-    with httpx.Client(base_url=company.url, headers=head, timeout=30) as http:
+    with httpx.Client(base_url=demo_server.url, headers=head, timeout=30) as http:
 
         def first(path: str, items: str = "items") -> Any:
             return http.get(path).raise_for_status().json()[items][0]
@@ -36,7 +36,7 @@ def screens(company: Live) -> list[str]:
         workspace = first("/accounts/me/workspaces", "workspaces")["workspaceId"]
         approval, run = first("/v1/approvals")["id"], first("/v1/runs")["runId"]
         webhook = first("/v1/webhooks")["id"]
-    own = ("prompt", "runs", "sessions", "memory", "items", "settings")
+    agent_tabs = ("prompt", "runs", "sessions", "memory", "items", "settings")
     return [
         "/agents",
         "/inbox",
@@ -44,7 +44,7 @@ def screens(company: Live) -> list[str]:
         f"/agents/{otto}/workspace?file=SOUL.md",
         f"/agents/{otto}/workspace?file=GUARDRAILS.md&panel=history",
         f"/agents/{otto}/workspace?file=GUARDRAILS.md&panel=explain",
-        *(f"/agents/{otto}/{screen}" for screen in own),
+        *(f"/agents/{otto}/{screen}" for screen in agent_tabs),
         f"/agents/{iris}/sessions/{session}",
         "/agent-templates",
         "/agent-templates/support?file=GUARDRAILS.md",
@@ -67,44 +67,44 @@ def screens(company: Live) -> list[str]:
     ]
 
 
-def settle(seat: Seat) -> None:
-    """Until a heading stands and nothing more is on its way."""
-    expect(seat.page.get_by_role("heading").first).to_be_visible()
-    expect(seat.page.locator(".loading")).to_have_count(0)
+def wait_until_loaded(user: SignedInPage) -> None:
+    """Wait until a heading is visible and nothing is loading."""
+    expect(user.page.get_by_role("heading").first).to_be_visible()
+    expect(user.page.locator(".loading")).to_have_count(0)
 
 
 @pytest.mark.parametrize(("size", "dark"), [(WIDE, False), (NARROW, True)])
-def test_no_screen_has_a_barrier_a_broken_part_or_a_sideways_scroll(
-    chrome: Browser, company: Live, screens: list[str], size: tuple[int, int], dark: bool
+def test_no_screen_has_accessibility_violations_errors_or_horizontal_scroll(
+    browser: Browser, demo_server: Live, screens: list[str], size: tuple[int, int], dark: bool
 ) -> None:
-    wrong: list[str] = []
-    with seated(chrome, company, size=size, dark=dark) as someone:
+    failures: list[str] = []
+    with sign_in(browser, demo_server, size=size, dark=dark) as user:
         for screen in screens:
-            someone.visit(screen)
-            settle(someone)
+            user.visit(screen)
+            wait_until_loaded(user)
             try:
-                someone.look_for_barriers()
-            except AssertionError as barrier:
-                wrong.append(f"{screen}: {barrier}")
-            if (width := someone.page.evaluate("document.documentElement.scrollWidth")) > size[0]:
-                wrong.append(f"{screen}: is {width} wide")
-            wrong += [f"{screen}: {each}" for each in someone.wrong]
-            someone.wrong.clear()
-    assert not wrong, "\n".join(wrong)
+                user.check_accessibility()
+            except AssertionError as violation:
+                failures.append(f"{screen}: {violation}")
+            if (width := user.page.evaluate("document.documentElement.scrollWidth")) > size[0]:
+                failures.append(f"{screen}: is {width} wide")
+            failures += [f"{screen}: {error}" for error in user.errors]
+            user.errors.clear()
+    assert not failures, "\n".join(failures)
 
 
-def test_what_is_loaded_first_is_small_and_the_editor_comes_when_it_is_needed(
-    chrome: Browser, company: Live
+def test_first_load_is_small_and_the_editor_is_loaded_on_demand(
+    browser: Browser, demo_server: Live
 ) -> None:
     scripts = """() => performance.getEntriesByType("resource")
       .filter(({name}) => name.endsWith(".js"))
       .reduce((sum, {encodedBodySize}) => sum + encodedBodySize, 0)"""
-    with seated(chrome, company) as someone:
-        someone.visit("/agents")
-        settle(someone)
-        first = someone.page.evaluate(scripts)
+    with sign_in(browser, demo_server) as user:
+        user.visit("/agents")
+        wait_until_loaded(user)
+        first = user.page.evaluate(scripts)
         print(f"scripts of the first load: {first / 1024:.0f} KB")
-        assert 0 < first < FIRST_LOAD
-        someone.page.goto(f"{company.url}/agents/otto/workspace?file=SOUL.md")
-        expect(someone.page.locator(".cm-editor")).to_be_visible()
-        assert someone.page.evaluate(scripts) > first
+        assert 0 < first < MAX_FIRST_LOAD_BYTES
+        user.page.goto(f"{demo_server.url}/agents/otto/workspace?file=SOUL.md")
+        expect(user.page.locator(".cm-editor")).to_be_visible()
+        assert user.page.evaluate(scripts) > first

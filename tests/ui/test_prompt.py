@@ -1,25 +1,25 @@
-"""The prompt's screen: what a model is told, of what it is made, and what was cut."""
+"""Prompt tab: blocks, sizes, cuts and lint findings."""
 
 from __future__ import annotations
 
 import re
 
 from playwright.sync_api import expect
-from tests.desk.browsing import NARROW, wait_for_copied
-from tests.desk.conftest import Office, Seating
+from tests.ui.browser import NARROW, wait_for_clipboard
+from tests.ui.conftest import ApiSetup, OpenPage
 
 
 def test_a_prompt_shows_its_blocks_by_size_with_file_layer_and_version(
-    office: Office, seat: Seating
+    api_setup: ApiSetup, signed_in_page: OpenPage
 ) -> None:
-    template = office.template("Support", SOUL_md="{{AGENT_NAME}} is brisk. 🐙\n")
-    agent = office.agent("Ada", template)
+    template = api_setup.create_template("Support", SOUL_md="{{AGENT_NAME}} is brisk. 🐙\n")
+    agent = api_setup.create_agent("Ada", template)
     own = f"/v1/agents/{agent['id']}"
-    office.put(own, "MEMORY.md", "Ana has a new phone.")
-    office.put(own, "AGENTS.md", "Nora books tables. " * 700)
-    someone = seat()
-    page = someone.page
-    someone.visit(f"/agents/{agent['id']}/prompt")
+    api_setup.put_file(own, "MEMORY.md", "Ana has a new phone.")
+    api_setup.put_file(own, "AGENTS.md", "Nora books tables. " * 700)
+    user = signed_in_page()
+    page = user.page
+    user.visit(f"/agents/{agent['id']}/prompt")
 
     main = page.get_by_role("region", name="Main", exact=True)
     shared = page.get_by_role("region", name="Shared", exact=True)
@@ -44,31 +44,31 @@ def test_a_prompt_shows_its_blocks_by_size_with_file_layer_and_version(
     expect(shared.get_by_role("region", name="Text of the shared prompt")).not_to_contain_text(
         "Ana has"
     )
-    expect(page.get_by_role("list", name="Flaws of the prompt")).to_contain_text("AGENTS.md")
+    expect(page.get_by_role("list", name="Prompt problems")).to_contain_text("AGENTS.md")
 
-    main.get_by_role("button", name="Copy the main prompt").click()
-    told = office.ask("GET", f"{own}/prompt?scope=main")
-    wait_for_copied(page, told["text"])
-    expect(main.get_by_text(told["etag"])).to_be_visible()
+    main.get_by_role("button", name="Copy main prompt").click()
+    prompt = api_setup.request("GET", f"{own}/prompt?scope=main")
+    wait_for_clipboard(page, prompt["text"])
+    expect(main.get_by_text(prompt["etag"])).to_be_visible()
 
-    # What others change appears without reload.
-    office.put(own, "AGENTS.md", "Nora books tables.")
-    expect(page.get_by_text("Nothing is wrong with this prompt")).to_be_visible()
+    # Changes by others appear without a reload.
+    api_setup.put_file(own, "AGENTS.md", "Nora books tables.")
+    expect(page.get_by_text("No problems found in this prompt")).to_be_visible()
     expect(agents).not_to_contain_text("cut")
-    someone.look_for_barriers()
+    user.check_accessibility()
 
 
-def test_policy_that_does_not_fit_is_named_with_the_way_to_it(
-    office: Office, seat: Seating
+def test_a_policy_file_that_does_not_fit_is_named_and_linked(
+    api_setup: ApiSetup, signed_in_page: OpenPage
 ) -> None:
-    agent = office.agent("Tight")
-    office.put(f"/v1/agents/{agent['id']}", "GUARDRAILS.md", "x" * 12_001)
-    someone = seat(size=NARROW)
-    someone.expected |= {409}
-    someone.visit(f"/agents/{agent['id']}/prompt")
-    main = someone.page.get_by_role("region", name="Main", exact=True)
+    agent = api_setup.create_agent("Tight")
+    api_setup.put_file(f"/v1/agents/{agent['id']}", "GUARDRAILS.md", "x" * 12_001)
+    user = signed_in_page(size=NARROW)
+    user.expected_statuses |= {409}
+    user.visit(f"/agents/{agent['id']}/prompt")
+    main = user.page.get_by_role("region", name="Main", exact=True)
     expect(main.get_by_role("alert")).to_contain_text("policy is never cut")
     expect(main.get_by_role("link", name="GUARDRAILS.md")).to_have_attribute(
         "href", f"/agents/{agent['id']}/workspace?file=GUARDRAILS.md"
     )
-    assert someone.page.evaluate("document.documentElement.scrollWidth") <= NARROW[0]
+    assert user.page.evaluate("document.documentElement.scrollWidth") <= NARROW[0]

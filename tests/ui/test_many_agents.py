@@ -1,4 +1,4 @@
-"""Ten thousand agents on a real server: listed, scrolled through, and one of them found."""
+"""10,000 agents on a real server: list, scroll and filter."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pathlib import Path as File
 from bench.crowd import fill
 from playwright.sync_api import Browser, expect
 from tests.conftest import run
-from tests.desk.browsing import seated
 from tests.support.server_process import serving
+from tests.ui.browser import sign_in
 
-MANY = 10_000
-FRAMES = """async () => {
+AGENT_COUNT = 10_000
+SCROLL_SCRIPT = """async () => {
   const box = document.querySelector('.agents-scroll');
   box.scrollTop = 0;
   const gaps = [];
@@ -29,26 +29,26 @@ FRAMES = """async () => {
 }"""
 
 
-def test_ten_thousand_agents_scroll_smoothly_and_one_is_found(
-    chrome: Browser, tmp_path: File
+def test_ten_thousand_agents_scroll_smoothly_and_are_filtered(
+    browser: Browser, tmp_path: File
 ) -> None:
-    run(fill(tmp_path, MANY, lambda _: None))
-    with serving(tmp_path) as live, seated(chrome, live, link=True) as someone:
-        page = someone.page
-        someone.visit("/agents")
+    run(fill(tmp_path, AGENT_COUNT, lambda _: None))
+    with serving(tmp_path) as live_server, sign_in(browser, live_server, link=True) as user:
+        page = user.page
+        user.visit("/agents")
         table = page.get_by_role("table", name="Agents")
-        shown = re.compile(rf"^{MANY + 101}$")
-        expect(table).to_have_attribute("aria-rowcount", shown, timeout=60_000)
+        row_count = re.compile(rf"^{AGENT_COUNT + 101}$")
+        expect(table).to_have_attribute("aria-rowcount", row_count, timeout=60_000)
         assert page.get_by_role("row").count() < 60
         medians: list[float] = []
         while len(medians) < 6 and min(medians, default=50) >= 50:
-            gaps = page.evaluate(FRAMES)
+            gaps = page.evaluate(SCROLL_SCRIPT)
             medians.append(statistics.median(gaps))
             slow = sum(gap > 50 for gap in gaps)
             print(f"frames: median {medians[-1]:.0f} ms, over 50 ms: {slow} of {len(gaps)}")
-        # Whatever else the machine does only adds to it: the calmest of six is what it takes.
+        # Other load only adds to the times, so the best of six runs counts.
         assert min(medians) < 50, medians
-        page.get_by_role("searchbox", name=re.compile("^Find an agent")).fill("agent 7654")
+        page.get_by_role("searchbox", name=re.compile("^Filter agents")).fill("agent 7654")
         expect(page.get_by_role("link", name="Agent 7654", exact=True)).to_be_visible()
         expect(table).to_have_attribute("aria-rowcount", "2")
-        assert not someone.wrong
+        assert not user.errors
