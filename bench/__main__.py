@@ -14,7 +14,7 @@ from pathlib import Path as File
 from rich.console import Console
 from rich.progress import Progress
 
-from bench import cases, crowd, dreams, hands, overlay, prompt
+from bench import cases, crowd, dreams, hands, in_process, overlay, prompt
 from bench.postgres import database
 from bench.server import running
 from bench.table import Book
@@ -31,7 +31,7 @@ def main(wanted: list[str]) -> int:
     parts = {
         **{"serve": serve, "store": store, "postgres": postgres, "runs": runs},
         **{"overlay": cold_starts, "accept": accepts, "agents": agents, "scale": scale},
-        **{"prompt": prompts, "dream": dream, "hands": commands},
+        **{"prompt": prompts, "dream": dream, "hands": commands, "in-process": reads_in_process},
     }
     with Progress(console=console) as progress, tempfile.TemporaryDirectory(dir=_disk()) as folder:
         for name in wanted or parts:
@@ -126,6 +126,15 @@ def commands(book: Book, folder: File, progress: Progress) -> None:
     book.figure(hands.OVER, hands.OVER, "ms", 1000, at_most=60)
     for name in hands.TOOLS:
         book.figure(hands.tool(name), hands.tool(name), "ms", 1000, at_most=5)
+
+
+def reads_in_process(book: Book, folder: File, progress: Progress) -> None:
+    folder.mkdir(parents=True)
+    task = progress.add_task("reads in process", total=ROUNDS)
+    for number in range(ROUNDS):
+        asyncio.run(in_process.measure(folder / str(number), book))
+        progress.advance(task)
+    in_process.rows(book)
 
 
 def cold_starts(book: Book, folder: File, progress: Progress) -> None:

@@ -43,41 +43,26 @@ class LocalApp:
 
         Refusals and corrupt content are responses as over HTTP; any other error is raised.
         """
+        compiled = None
         try:
             compiled, params = self._routes.get(target) or self._find_route(target)
-        except Refusal as refusal:
-            return refusal_response(refusal)
-        try:
-            response = await self._run(compiled, actor, params, query, headers, body)
+            if not compiled.public:
+                compiled.admit(actor)
+            request: Request[Any, Any] = Request(self._ports, actor, headers, params, "")
+            request.query = compiled.query.read(query)
+            endpoint = compiled.endpoint
+            if endpoint.body is not None:
+                _read_body(compiled, request, body)
+            if endpoint.idempotent and (key := headers.get(HEADER)) is not None:
+                response = await once(endpoint, request, key, query)
+            else:
+                response = await compiled.run(request)
         except Refusal as refusal:
             response = refusal_response(refusal)
         except CorruptContent as error:
             response = corrupt_response(str(error), self._ports.clock.fresh("req"))
-        return response if compiled.manner is None else compiled.manner.of(response)
-
-    async def _run(
-        self,
-        compiled: CompiledEndpoint,
-        actor: Actor,
-        params: dict[str, str],
-        query: bytes,
-        headers: Headers,
-        body: bytes,
-    ) -> Response:
-        if not compiled.public:
-            compiled.admit(actor)
-        request: Request[Any, Any] = Request(self._ports, actor, headers, params, "")
-        request.query = compiled.query.read(query)
-        endpoint = compiled.endpoint
-        if endpoint.body is not None:
-            if len(body) > compiled.most:
-                message = f"a request may have {compiled.most} bytes"
-                raise PayloadTooLarge(message, maxBytes=compiled.most)
-            request.raw = body
-            request.body = body if compiled.body is None else compiled.body.read(body, headers)
-        if endpoint.idempotent and (key := headers.get(HEADER)) is not None:
-            return await once(endpoint, request, key, query)
-        return await compiled.run(request)
+        dialect = compiled.manner if compiled else None
+        return response if dialect is None else dialect.of(response)
 
     def _find_route(self, target: tuple[str, bytes]) -> Route:
         """Raises NotFound, and ValidationError for a path that is not percent-encoded UTF-8."""
@@ -91,3 +76,12 @@ class LocalApp:
             self._routes.clear()
         route = self._routes[target] = (compiled, params)
         return route
+
+
+def _read_body(compiled: CompiledEndpoint, request: Request[Any, Any], body: bytes) -> None:
+    """Raises PayloadTooLarge and ValidationError."""
+    if len(body) > compiled.most:
+        message = f"a request may have {compiled.most} bytes"
+        raise PayloadTooLarge(message, maxBytes=compiled.most)
+    request.raw = body
+    request.body = body if compiled.body is None else compiled.body.read(body, request.headers)
