@@ -6,7 +6,7 @@ NODE_VERSION := 24.19.0
 VENV := .venv
 BIN := $(VENV)/bin
 PY := $(BIN)/python
-CODE := $(wildcard src tests bench docs/*.py)
+CODE := $(wildcard src client tests bench docs/*.py)
 PAGE := src/carrel/server/web/static/index.html
 UI := $(shell find ui -name node_modules -prune -o -name '*.d.ts' -o -type f -print)
 ARGS ?=
@@ -16,7 +16,7 @@ TOLD := $(VENV)/told
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup serve test check style types format bench docs pictures lock clean dist
+.PHONY: help setup serve test quick check style types format bench docs pictures lock clean dist
 .PHONY: node ui ui-check ui-types page-for-tests tests typed-python typed-page
 .DELETE_ON_ERROR:
 
@@ -38,6 +38,9 @@ test: ## check, and every test, against a real PostgreSQL, S3 and browser
 
 tests: style page-for-tests
 	$(BIN)/pytest -n 4 --dist worksteal $(ARGS)
+
+quick: $(VENV)/.dev ## tests of core and actions on SQLite, in under a minute
+	$(BIN)/pytest -n 4 --dist worksteal tests/core tests/actions -k "not postgres" $(ARGS)
 
 typed-python: $(VENV)/.dev
 	@$(BIN)/mypy $(CODE) >$(TOLD) 2>&1
@@ -84,9 +87,11 @@ pictures: $(VENV)/.dev ui/node_modules/.dev $(PAGE) ## take the pictures of the 
 
 # The two locks are made together, so that they agree on every version they share.
 COMPILE = $(BIN)/uv pip compile --quiet --system-certs --universal --python-version 3.11 \
-	--generate-hashes --no-emit-index-url --no-annotate --no-header pyproject.toml
-dist: $(VENV)/.uv $(PAGE) ## build a wheel that brings the web page along
-	@$(BIN)/uv build --quiet --system-certs --wheel --out-dir dist && ls dist
+	--generate-hashes --no-emit-index-url --no-annotate --no-header \
+	--no-emit-package carrel-client pyproject.toml
+dist: $(VENV)/.uv $(PAGE) ## build the wheels of the server, with the web page, and of the client
+	@$(BIN)/uv build --quiet --system-certs --wheel --out-dir dist
+	@$(BIN)/uv build --quiet --system-certs --wheel --out-dir dist client && ls dist
 
 lock: $(VENV)/.uv ## choose the newest versions of all dependencies and write the locks
 	$(COMPILE) --upgrade --all-extras --group dev --output-file requirements-dev.lock
@@ -131,14 +136,14 @@ $(VENV)/.uv: Makefile
 install = $(BIN)/uv pip install --quiet --system-certs --python $(PY) $(1) \
 	|| $(PY) -m pip install --quiet --disable-pip-version-check $(1)
 
-$(VENV)/.runtime: requirements.lock pyproject.toml | $(VENV)/.uv
+$(VENV)/.runtime: requirements.lock pyproject.toml client/pyproject.toml | $(VENV)/.uv
 	@echo "installing Carrel into $(VENV)"
 	@$(call install,--require-hashes -r requirements.lock)
-	@$(call install,--no-deps -e .)
+	@$(call install,--no-deps -e client -e .)
 	@touch $@
 
-$(VENV)/.dev: requirements-dev.lock pyproject.toml | $(VENV)/.uv
+$(VENV)/.dev: requirements-dev.lock pyproject.toml client/pyproject.toml | $(VENV)/.uv
 	@echo "installing Carrel and its development tools into $(VENV)"
 	@$(call install,--require-hashes -r requirements-dev.lock)
-	@$(call install,--no-deps -e .)
+	@$(call install,--no-deps -e client -e .)
 	@touch $@ $(VENV)/.runtime

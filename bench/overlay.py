@@ -41,7 +41,7 @@ async def prepare(data: File, tell: Callable[[int], None]) -> list[str]:
         for start in range(0, FOLLOWERS, 64):
             some = slugs[start : start + 64]
             await asyncio.gather(
-                *(desk.agents.create(slug, slug.title(), template="sales") for slug in some)
+                *(desk.agents.create(slug, slug.title(), template_id="sales") for slug in some)
             )
             tell(len(some))
     return slugs
@@ -131,7 +131,7 @@ async def accept(data: File, agents: int, tell: Callable[[int], None]) -> float:
         for start in range(0, agents, 64):
             some = range(start, min(start + 64, agents))
             await asyncio.gather(
-                *(desk.agents.create(f"a-{n}", f"A {n}", template="sales") for n in some)
+                *(desk.agents.create(f"a-{n}", f"A {n}", template_id="sales") for n in some)
             )
             tell(len(some))
         better = await desk.template("sales").put("GUARDRAILS.md", "be better")

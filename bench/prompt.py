@@ -41,7 +41,7 @@ async def prepare(data: File, tell: Callable[[int], None]) -> list[str]:
         for path in _FILES:
             await desk.template("full").put(path, text(path))
         for slug in slugs:
-            await desk.agents.create(slug, slug.title(), template="full")
+            await desk.agents.create(slug, slug.title(), template_id="full")
             tell(1)
     return slugs
 

@@ -58,7 +58,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def write_to_memory() -> None:
     """Temporary files of the tests lie in memory, where there is room and programs may be run:
-    thousands of stores wait for no disk. The servers of `tests/support/services` keep theirs on one."""
+    thousands of stores wait for no disk. The servers of `tests/support/services` use a disk."""
     with suppress(OSError):
         there = os.statvfs(MEMORY)
         is_large = there.f_bavail * there.f_frsize >= ROOM

@@ -1,4 +1,4 @@
-// Unpacks the Chromium that the tests drive, and prints where it lies. TMPDIR says where to.
+// Unpacks the Chromium used by the browser tests into TMPDIR and prints its path.
 import chromium from "@sparticuz/chromium";
 
 console.log(await chromium.executablePath());

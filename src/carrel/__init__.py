@@ -1,14 +1,17 @@
-"""Carrel: a private desk for every AI agent, with layered, versioned files frozen for every run."""
+"""Carrel: layered, versioned files for AI agents, reviewed and frozen for every run."""
 
 from __future__ import annotations
 
 import importlib
 from typing import TYPE_CHECKING, Any, Final
 
-from carrel.core.errors import (
+from carrel.core.version import VERSION as __version__
+from carrel_client.errors import (
     Busy,
     CapabilityNotProvided,
+    CarrelError,
     Conflict,
+    CorruptContent,
     Expired,
     Forbidden,
     IdempotencyInFlight,
@@ -21,79 +24,59 @@ from carrel.core.errors import (
     WorkspaceConflict,
     WorkspaceTooLarge,
 )
-from carrel.core.version import VERSION as __version__
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
     from os import PathLike
 
-    from carrel.ports import CorruptContent
-    from carrel.server.python import (
-        Carrel,
-        Event,
-        EventStream,
-        File,
-        FileRow,
-        Files,
-        Run,
-        Workspace,
-    )
     from carrel.settings import SettingsError
+    from carrel.wiring.inprocess import InProcessClient
 
 __all__ = [
     "Busy",
     "CapabilityNotProvided",
-    "Carrel",
+    "CarrelError",
     "Conflict",
     "CorruptContent",
-    "Event",
-    "EventStream",
     "Expired",
-    "File",
-    "FileRow",
-    "Files",
     "Forbidden",
     "IdempotencyInFlight",
     "IdempotencyKeyMismatch",
+    "InProcessClient",
     "NotFound",
     "PayloadTooLarge",
     "Refusal",
-    "Run",
     "SettingsError",
     "Unauthenticated",
     "ValidationError",
-    "Workspace",
     "WorkspaceConflict",
     "WorkspaceTooLarge",
     "__version__",
     "open",
 ]
 
-_LATER: Final = {
-    **dict.fromkeys(
-        ("Carrel", "Event", "EventStream", "File", "FileRow", "Files", "Run", "Workspace"),
-        "carrel.server.python",
-    ),
-    "CorruptContent": "carrel.ports",
+_LAZY: Final = {
+    "InProcessClient": "carrel.wiring.inprocess",
     "SettingsError": "carrel.settings",
 }
-"""What is imported when it is first asked for, so that importing carrel stays cheap."""
+"""Imported at first use, so that ``import carrel`` stays cheap."""
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LATER:
+    if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(_LATER[name]), name)
+    return getattr(importlib.import_module(_LAZY[name]), name)
 
 
 def open(
-    where: str | PathLike[str] = "carrel-data", **settings: Any
-) -> AbstractAsyncContextManager[Carrel]:
-    """Open a store in this process: a directory, or the URL of a database.
+    location: str | PathLike[str] = "carrel-data", **settings: Any
+) -> AbstractAsyncContextManager[InProcessClient]:
+    """Open a store in this process, by a directory or a database URL: no server is needed.
 
-    Use it as ``async with carrel.open("my-data") as desk``. Settings are those of the server, by
-    the same names; the environment is not read. Raises Unusable for settings that are none.
+    ``async with carrel.open("my-data") as client`` gives the client of ``carrel_client`` as the
+    owner of the first tenant. Settings are those of the server, by the same names; the environment
+    is not read. Raises SettingsError.
     """
-    from carrel.wiring.inprocess import open_carrel  # noqa: PLC0415 - only where it is used
+    from carrel.wiring.inprocess import open_in_process  # noqa: PLC0415 - imports the server
 
-    return open_carrel(where, settings)
+    return open_in_process(location, settings)

@@ -7,22 +7,31 @@ import os
 import signal
 import subprocess
 import sys
+import zlib
 from pathlib import Path as File
 
 import pytest
+from dulwich.index import commit_tree
+from dulwich.object_store import MemoryObjectStore
+from dulwich.objects import Commit, Tag
 from dulwich.repo import Repo
+from hypothesis import given
+from hypothesis import strategies as st
 
 from carrel.adapters.git import GitDirectory
 from carrel.adapters.git.repository import GitRepository
+from carrel.adapters.git.tree_builder import TreeBuilder
 from carrel.core.errors import NotFound, ValidationError
-from carrel.core.git.objects import GitObject, Signature, blob, commit, tag, tree
+from carrel.core.git.log import CommitDraft, GitCommit, TagDraft
 from carrel.core.identifiers import Scope, ScopeKind
 
 pytestmark = pytest.mark.anyio
 
 SCOPE = Scope("acme", ScopeKind.AGENT, "agt_1")
 MAIN = "refs/heads/main"
-ADA = Signature("ada <ada@carrel.invalid>", 1_800_000_000_000)
+ADA = "ada <ada@carrel.invalid>"
+NOW = 1_800_000_000_000
+EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 
 
 @pytest.fixture
@@ -35,94 +44,187 @@ def directory(tmp_path: File) -> GitDirectory:
     return GitDirectory(tmp_path / "git")
 
 
-def chain(length: int, text: str = "text") -> list[list[GitObject]]:
-    """The objects of commits that follow one another, each with a file of its own content."""
-    found: list[list[GitObject]] = []
-    parents: list[str] = []
-    for n in range(length):
-        file = blob(f"{text} {n}".encode())
-        root = tree({"a": file.id}, {})
-        made = commit(root.id, parents, ADA, ADA, b"one\n\nCarrel-Revision: %d\n" % (n + 1))
-        found.append([file, root, made])
-        parents = [made.id]
-    return found
+def texts(length: int, text: str = "text") -> list[bytes]:
+    """The contents of one file in commits that follow one another."""
+    return [f"{text} {n}".encode() for n in range(length)]
 
 
-async def begun(repository: GitRepository, commits: list[list[GitObject]]) -> None:
+def draft(number: int) -> CommitDraft:
+    return CommitDraft(ADA, NOW, b"one\n\nCarrel-Revision: %d\n" % number)
+
+
+async def add(
+    repository: GitRepository, contents: list[bytes], start: int = 0, parent: str | None = None
+) -> list[str]:
+    """Add a commit for each content; return their ids."""
+    blobs = await repository.put_blobs(contents)
+    commits = [(draft(n), {"a": blob}) for n, blob in enumerate(blobs, start + 1)]
+    return list(await repository.put_commits(commits, parent))
+
+
+async def begin(repository: GitRepository, contents: list[bytes]) -> list[str]:
     await repository.begin("key")
-    await repository.write([one for some in commits for one in some])
-    await repository.point({MAIN: commits[-1][-1].id})
-    await repository.settle()
+    ids = await add(repository, contents)
+    await repository.update_refs({MAIN: ids[-1]})
+    await repository.publish()
+    return ids
 
 
-async def test_what_was_written_is_read_back(directory: GitDirectory) -> None:
-    commits = chain(3)
+def test_commits_have_the_same_id_everywhere(directory: GitDirectory) -> None:
+    """Ids that were given out must not change with the library that encodes objects."""
+
+    async def commit_ids() -> tuple[str, str]:
+        commit = CommitDraft(
+            "per_1 <per_1@carrel.invalid>", NOW + 123, b"to see\n\nCarrel-Revision: 3\n"
+        )
+        async with directory.held(SCOPE) as repository:
+            first = await repository.commit_id(commit, EMPTY_TREE, None)
+            return first, await repository.commit_id(commit, EMPTY_TREE, first)
+
+    first, second = asyncio.run(commit_ids())
+    assert first == "db16b25b336fa2cec64a5654b9c18732d020f37a"
+    assert second != first
+
+
+async def test_commits_trees_and_blobs_are_read_back(directory: GitDirectory) -> None:
+    contents = texts(3)
     async with directory.held(SCOPE) as repository:
-        assert await repository.key() is None
-        await begun(repository, commits)
-        assert await repository.key() == "key"
-        assert await repository.refs() == {MAIN: commits[-1][-1].id}
-        wanted = [one for some in commits for one in some]
-        assert await repository.read([one.id for one in wanted]) == tuple(wanted)
-        assert await repository.read(["0" * 40]) == (None,)
+        assert await repository.load_key() is None
+        ids = await begin(repository, contents)
+        assert await repository.load_key() == "key"
+        assert await repository.list_refs() == {MAIN: ids[-1]}
+        commits = await repository.find_commits(ids)
+        assert [commit and commit.parents for commit in commits] == [(), (ids[0],), (ids[1],)]
+        for n, (id, commit, content) in enumerate(zip(ids, commits, contents, strict=True), 1):
+            assert commit
+            assert (commit.id, commit.author, commit.seconds) == (id, ADA, NOW // 1000)
+            assert commit.message.encode() == draft(n).message
+            files = await repository.list_files(commit.tree)
+            assert await repository.find_blobs([files["a"]]) == (content,)
+            assert (
+                await repository.commit_id(
+                    draft(n), commit.tree, commit.parents[0] if commit.parents else None
+                )
+                == id
+            )
+        assert await repository.find_commits(["0" * 40]) == (None,)
+        assert await repository.find_blobs([ids[0], "0" * 40]) == (None, None)
+        assert await repository.find_tagged(ids[0]) is None
 
 
-async def test_few_objects_and_many_are_kept_alike(directory: GitDirectory) -> None:
-    commits = chain(40)
+async def test_few_objects_and_many_are_stored_once(directory: GitDirectory) -> None:
     async with directory.held(SCOPE) as repository:
-        await begun(repository, commits)
-        tagged = tag(commits[0][-1].id, "x", ADA, b"x\n")
-        await repository.write([tagged, tagged])
-        await repository.write([tagged])
-        await repository.point({"refs/tags/x": tagged.id})
-        assert await repository.read([tagged.id]) == (tagged,)
+        ids = await begin(repository, texts(40))
+        tags = [await repository.put_tag(TagDraft("x", ADA, NOW, b"x\n"), ids[0]) for _ in "ab"]
+        await repository.update_refs({})
+        tags.append(await repository.put_tag(TagDraft("x", ADA, NOW, b"x\n"), ids[0]))
+        await repository.update_refs({"refs/tags/x": tags[0]})
+        assert len(set(tags)) == 1
+        assert await repository.find_tagged(tags[0]) == ids[0]
+        assert repository.pending_bytes == 0
     with Repo(str(directory.place(SCOPE))) as repo:
-        assert len(list(repo.object_store)) == len({one.id for c in commits for one in c}) + 1
+        assert len(list(repo.object_store)) == 3 * 40 + 1
+        tag = repo[tags[0].encode()]
+        assert isinstance(tag, Tag)
+        tag.check()
+        assert (tag.name, tag.message, tag.tagger) == (b"x", b"x\n", ADA.encode())
+        assert tag.object == (Commit, ids[0].encode())
+        for id in ids:
+            repo[id.encode()].check()
 
 
-async def test_what_was_begun_is_seen_by_nobody_until_it_is_settled(
+async def test_a_new_repository_is_not_read_before_it_is_published(
     directory: GitDirectory,
 ) -> None:
-    old, new = chain(1), chain(2, "other")
     async with directory.held(SCOPE) as repository:
-        await begun(repository, old)
+        [old] = await begin(repository, texts(1))
     async with directory.held(SCOPE) as repository:
         await repository.begin("another")
-        await repository.write([one for some in new for one in some])
-        await repository.point({MAIN: new[-1][-1].id})
-        assert old[-1][-1].id.encode() in await directory.advertised(SCOPE)
+        new = await add(repository, texts(2, "other"))
+        await repository.update_refs({MAIN: new[-1]})
+        assert old.encode() in await directory.advertised(SCOPE)
     async with directory.held(SCOPE) as repository:
-        assert await repository.key() == "key"
-        await begun(repository, new)
-    assert new[-1][-1].id.encode() in await directory.advertised(SCOPE)
-    left = sorted(file.name for file in directory.place(SCOPE).parent.iterdir())
-    assert left == ["agt_1.git", "agt_1.lock"]
+        assert await repository.load_key() == "key"
+        assert await begin(repository, texts(2, "other")) == new
+    assert new[-1].encode() in await directory.advertised(SCOPE)
+    names = sorted(file.name for file in directory.place(SCOPE).parent.iterdir())
+    assert names == ["agt_1.git", "agt_1.lock"]
 
 
-async def test_locks_of_the_dead_are_in_nobodys_way(directory: GitDirectory) -> None:
-    commits = chain(2)
+async def test_lock_files_of_dead_processes_are_removed(directory: GitDirectory) -> None:
     async with directory.held(SCOPE) as repository:
-        await begun(repository, commits[:1])
+        [first] = await begin(repository, texts(2)[:1])
+        [id] = await add(repository, texts(2)[1:], 1, first)
         place = directory.place(SCOPE)
         (place / f"{MAIN}.lock").touch()
-        id = commits[1][-1].id
         (place / "objects" / id[:2]).mkdir(exist_ok=True)
         (place / "objects" / id[:2] / f"{id[2:]}.lock").touch()
-        await repository.write(commits[1])
-        await repository.point({MAIN: id})
-        assert await repository.refs() == {MAIN: id}
+        await repository.update_refs({MAIN: id})
+        assert await repository.list_refs() == {MAIN: id}
 
 
-async def test_a_damaged_object_is_not_there(directory: GitDirectory) -> None:
-    commits = chain(1)
+async def test_a_damaged_object_is_absent(directory: GitDirectory) -> None:
     async with directory.held(SCOPE) as repository:
-        await begun(repository, commits)
-    id = commits[0][-1].id
+        [id] = await begin(repository, texts(1))
     place = directory.place(SCOPE) / "objects" / id[:2] / id[2:]
     place.chmod(0o600)
-    place.write_bytes(b"rubbish")
+    for content in (b"rubbish", b"", zlib.compress(b"commit 3\0xyz")):
+        place.write_bytes(content)
+        async with directory.held(SCOPE) as repository:
+            assert await repository.find_commits([id]) == (None,)
+
+
+segments = st.sampled_from(["a", "b", "a.md", "a-", "A", "é", "a b"])
+paths = st.lists(segments, min_size=1, max_size=3).map("/".join)
+blob_ids = st.binary(min_size=20, max_size=20).map(bytes.hex)
+
+
+@given(st.lists(st.tuples(paths, st.none() | blob_ids), max_size=12))
+def test_trees_that_grew_are_trees_that_were_made_at_once(
+    steps: list[tuple[str, str | None]],
+) -> None:
+    builder, files, store = TreeBuilder(), dict[str, str](), MemoryObjectStore()
+    for path, id in steps:
+        builder.set_files({path: id})
+        files.pop(path, None)
+        if id is not None:
+            files[path] = id
+        for tree in builder.build():
+            tree.check()
+            store.add_object(tree)
+        visible = _without_hidden(files)
+        entries = [(path.encode(), id.encode(), 0o100644) for path, id in visible.items()]
+        assert builder.root == commit_tree(MemoryObjectStore(), entries)  # type: ignore[arg-type]
+        contents = store.iter_tree_contents(builder.root)
+        assert {row.path.decode(): row.sha.decode() for row in contents} == visible
+
+
+def _without_hidden(files: dict[str, str]) -> dict[str, str]:
+    """Git cannot hold a file whose path is also a folder."""
+    return {
+        path: id
+        for path, id in files.items()
+        if not any(other.startswith(f"{path}/") for other in files)
+    }
+
+
+def test_no_files_are_the_empty_tree() -> None:
+    builder = TreeBuilder()
+    builder.build()
+    assert builder.root.decode() == EMPTY_TREE
+
+
+async def test_files_are_listed_as_they_were_put(directory: GitDirectory) -> None:
     async with directory.held(SCOPE) as repository:
-        assert await repository.read([id]) == (None,)
+        await repository.begin("key")
+        one, two = await repository.put_blobs([b"1", b"2"])
+        files = {"a": one, "a-": one, "b/c": two, "b/d/é": one}
+        tree = await repository.put_files({**files, "gone": one})
+        assert tree != (tree := await repository.put_files({"gone": None}))
+        assert await repository.list_files(tree) == files
+        await repository.update_refs({})
+        assert await repository.list_files(tree) == files
+        assert await repository.list_files("0" * 40) == {}
 
 
 async def test_of_many_one_at_a_time_holds_it(directory: GitDirectory, tmp_path: File) -> None:
@@ -133,7 +235,7 @@ async def test_of_many_one_at_a_time_holds_it(directory: GitDirectory, tmp_path:
         async with own.held(SCOPE) as repository:
             inside += 1
             assert inside == 1
-            await repository.key()
+            await repository.load_key()
             inside -= 1
 
     others = [directory, GitDirectory(tmp_path / "git")]
@@ -154,17 +256,15 @@ async def test_whoever_gives_up_waiting_leaves_no_lock(directory: GitDirectory) 
         with pytest.raises(asyncio.CancelledError):
             await waiting
     async with directory.held(SCOPE) as repository:
-        assert await repository.key() is None
+        assert await repository.load_key() is None
 
 
 async def test_a_work_that_is_given_up_is_ended_before_another_begins(
     directory: GitDirectory,
 ) -> None:
-    commits = chain(100)
-
-    async def write() -> None:
+    async def write() -> str:
         async with directory.held(SCOPE) as repository:
-            await begun(repository, commits)
+            return (await begin(repository, texts(100)))[-1]
 
     for turns in range(30):
         writing = asyncio.create_task(write())
@@ -172,9 +272,9 @@ async def test_a_work_that_is_given_up_is_ended_before_another_begins(
             await asyncio.sleep(0)
         writing.cancel()
         await asyncio.wait([writing])
-    await write()
+    tip = await write()
     async with directory.held(SCOPE) as repository:
-        assert await repository.refs() == {MAIN: commits[-1][-1].id}
+        assert await repository.list_refs() == {MAIN: tip}
 
 
 async def test_nobody_is_told_of_what_is_not_there(directory: GitDirectory) -> None:
@@ -200,22 +300,21 @@ async def poured(directory: GitDirectory, request: bytes) -> bytes:
 async def test_what_was_told_can_be_had_though_more_was_written_since(
     directory: GitDirectory,
 ) -> None:
-    commits = chain(2)
     async with directory.held(SCOPE) as repository:
-        await begun(repository, commits[:1])
-        told = asking(commits[0][-1].id)
-        await repository.write(commits[1])
-        await repository.point({MAIN: commits[1][-1].id})
-    assert b"PACK" in await poured(directory, told)
+        [first] = await begin(repository, texts(2)[:1])
+        [second] = await add(repository, texts(2)[1:], 1, first)
+        await repository.update_refs({MAIN: second})
+    assert b"PACK" in await poured(directory, asking(first))
 
 
 async def test_files_are_given_only_with_a_commit(directory: GitDirectory) -> None:
-    commits = chain(1)
     async with directory.held(SCOPE) as repository:
-        await begun(repository, commits)
-    for one in commits[0][:2]:
+        [commit] = await repository.find_commits(await begin(repository, texts(1)))
+        assert commit
+        files = await repository.list_files(commit.tree)
+    for id in (commit.tree, files["a"]):
         with pytest.raises(ValidationError):
-            await poured(directory, asking(one.id))
+            await poured(directory, asking(id))
 
 
 @pytest.mark.parametrize(
@@ -238,7 +337,7 @@ async def test_whatever_is_asked_is_answered_or_malformed(
     directory: GitDirectory, request_: bytes
 ) -> None:
     async with directory.held(SCOPE) as repository:
-        await begun(repository, chain(1))
+        await begin(repository, texts(1))
     with pytest.raises(ValidationError):
         await poured(directory, request_)
 
@@ -246,24 +345,26 @@ async def test_whatever_is_asked_is_answered_or_malformed(
 WRITER = """
 import asyncio, sys
 from pathlib import Path
-from tests.adapters.test_git import MAIN, SCOPE, chain
+from tests.adapters.test_git import MAIN, SCOPE, add, texts
 from carrel.adapters.git import GitDirectory
 
 async def main():
     directory = GitDirectory(Path(sys.argv[1]))
-    commits = chain(20, sys.argv[2])
+    contents = texts(20, sys.argv[2])
     for _ in range(2):
         async with directory.held(SCOPE) as repository:
             await repository.begin("key")
             print("begun", flush=True)
-            for some in commits[:5]:
-                await repository.write(some)
-            await repository.point({MAIN: commits[4][-1].id})
-            await repository.settle()
-            print("settled", flush=True)
-            for some in commits[5:]:
-                await repository.write(some)
-                await repository.point({MAIN: some[-1].id})
+            tip = None
+            for n in range(5):
+                [tip] = await add(repository, contents[n:n + 1], n, tip)
+                await repository.update_refs({})
+            await repository.update_refs({MAIN: tip})
+            await repository.publish()
+            print("published", flush=True)
+            for n in range(5, 20):
+                [tip] = await add(repository, contents[n:n + 1], n, tip)
+                await repository.update_refs({MAIN: tip})
                 print("pointed", flush=True)
 
 asyncio.run(main())
@@ -288,18 +389,33 @@ def test_whoever_is_killed_leaves_what_can_be_gone_on_with(tmp_path: File, lines
 
 
 async def goes_on(directory: GitDirectory) -> None:
-    commits = chain(20)
+    contents = texts(20)
     async with directory.held(SCOPE) as repository:
-        if await repository.key() is None:
-            await begun(repository, commits[:5])
-        tip = (await repository.refs())[MAIN]
-        place = [some[-1].id for some in commits].index(tip)
-        for some in commits[: place + 1]:
-            assert None not in await repository.read([one.id for one in some])
-        for some in commits[place + 1 :]:
-            await repository.write(some)
-            await repository.point({MAIN: some[-1].id})
-        assert await repository.refs() == {MAIN: commits[-1][-1].id}
+        if await repository.load_key() is None:
+            await begin(repository, contents[:5])
+        tip = (await repository.list_refs())[MAIN]
+        history = await walk(repository, tip)
+        assert [await content_of(repository, commit) for commit in history] == contents[
+            : len(history)
+        ]
+        for n in range(len(history), 20):
+            [tip] = await add(repository, contents[n : n + 1], n, tip)
+            await repository.update_refs({MAIN: tip})
+        assert len(await walk(repository, tip)) == 20
+        assert await repository.list_refs() == {MAIN: tip}
+
+
+async def walk(repository: GitRepository, tip: str) -> list[GitCommit]:
+    """The commits up to one, oldest first."""
+    [commit] = await repository.find_commits([tip])
+    assert commit
+    earlier = await walk(repository, commit.parents[0]) if commit.parents else []
+    return [*earlier, commit]
+
+
+async def content_of(repository: GitRepository, commit: GitCommit) -> bytes | None:
+    files = await repository.list_files(commit.tree)
+    return (await repository.find_blobs([files["a"]]))[0]
 
 
 def test_two_processes_take_turns(tmp_path: File) -> None:

@@ -26,7 +26,7 @@ async def _fill(data: File) -> None:
         await desk.agents.create("kate", "Kate", config={"transcriptsDir": "kate"})
         session = await desk.agent("kate").sessions.start()
         for n in range(3):
-            await session.say("user", f"needle {n}")
+            await session.append("user", f"needle {n}")
 
 
 async def _found(data: File) -> int:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path as File
+from typing import Any
 
 import httpx
 import pytest
-from tests.client.commands import Carrel
-from tests.client.scene import Hands
+from tests.client.cli_runner import Carrel
+from tests.client.drivers import DRIVERS, PLATFORM_TOKEN, open_client
+from tests.client.server_fixture import Hands
 from tests.support.server_process import PLAIN, TOKEN, Live, serving
 
-from carrel.client import Client, requests
+from carrel_client import Client, events, requests
 
 
 @pytest.fixture
@@ -21,7 +23,7 @@ def anyio_backend() -> str:
 
 @pytest.fixture(scope="session")
 def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
-    with serving(tmp_path_factory.mktemp("client")) as server:
+    with serving(tmp_path_factory.mktemp("client"), platform_token=PLATFORM_TOKEN) as server:
         yield server
 
 
@@ -45,6 +47,13 @@ def client(live: Live) -> Iterator[Client]:
         yield opened
 
 
+@pytest.fixture(params=DRIVERS)
+async def api(request: pytest.FixtureRequest, live: Live, tmp_path: File) -> AsyncIterator[Any]:
+    """The client over each driver, as the owner of a tenant of its own."""
+    async with open_client(request.param, live, tmp_path / "data") as client:
+        yield client
+
+
 @pytest.fixture
 def carrel(live: Live) -> Carrel:
     """The command line, as the owner."""
@@ -59,4 +68,5 @@ def desk(tmp_path: File) -> File:
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(requests, "FIRST_WAIT", 0.001)
+    for module in (requests, events):
+        monkeypatch.setattr(module, "FIRST_PAUSE_SECONDS", 0.001)

@@ -1,36 +1,12 @@
-"""Sandboxes and shared workspaces through the client, and at a terminal."""
+"""``carrel sandboxes`` and ``carrel workspaces`` against a running server."""
 
 from __future__ import annotations
 
 import json
 import re
 
-import pytest
-from tests.client.commands import finished as carrel
+from tests.client.cli_runner import finished as carrel
 from tests.support.server_process import TOKEN, Live
-
-from carrel.client import Client, Malformed, Missing
-
-
-def test_a_client_describes_shows_changes_and_deletes(client: Client) -> None:
-    for records, word in ((client.sandboxes, "sandbox"), (client.workspaces, "workspace")):
-        made = records.create({"name": "one", "description": "ours"})
-        id = made[f"{word}Id"]
-        assert records.get(id) == made
-        assert made in records.list()
-        changed = records.change(id, {"name": "two", "description": None})
-        assert (changed["name"], changed["config"]) == ("two", made["config"])
-        with pytest.raises(Malformed, match="name must be a non-empty string"):
-            records.change(id, {"name": ""})
-        with pytest.raises(Malformed, match="config must be an object"):
-            records.create({"name": "x", "config": 5})
-        records.delete(id)
-        with pytest.raises(Missing, match=f"{word.capitalize()} not found"):
-            records.get(id)
-        with pytest.raises(Missing, match=f"{word.capitalize()} not found"):
-            records.delete(id)
-        with pytest.raises(Missing):
-            records.get("../agents")
 
 
 def test_people_list_add_and_remove_them_at_a_terminal(live: Live) -> None:

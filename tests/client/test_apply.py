@@ -13,8 +13,8 @@ from typing import Any
 import httpx
 import pytest
 from click.testing import CliRunner
-from tests.client.scene import Hands, made
-from tests.client.syncs import STATE, Synced, wait_for
+from tests.client.server_fixture import Hands, made
+from tests.client.sync_process import STATE, Synced, wait_for
 from tests.support.server_process import TOKEN, Live, serving
 
 from carrel.cli import main

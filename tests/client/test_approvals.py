@@ -16,8 +16,8 @@ from tests.support.shell_session import WORKING, furnish
 
 import carrel
 from carrel.cli import main
-from carrel.client import AsyncClient, Client, Missing, Reply, Taken
 from carrel.core.store.record import RecordType
+from carrel_client import AsyncClient, Client, Conflict, NotFound, ToolReply
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +32,7 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
 def client(live: Live) -> Iterator[Client]:
     with Client(live.url, TOKEN) as desk:
         for one in desk.approvals.list(status="requested"):
-            desk.approvals.answer(one["id"], False)
+            desk.approvals.answer(one.id, False)
         yield desk
 
 
@@ -45,33 +45,33 @@ def command(live: Live, tmp_path: File) -> Any:
     return called
 
 
-def asks(client: Client, file: File, **more: Any) -> Reply:
+def asks(client: Client, file: File, **more: Any) -> ToolReply:
     return client.agent("kate").tools.call("bash", {"command": f"do {file}"}, **more)
 
 
 def waiting(client: Client, file: File) -> str:
     found = asks(client, file).approval
     assert found is not None
-    return str(found["id"])
+    return found.id
 
 
 def test_a_program_asks_answers_and_waits(client: Client, tmp_path: File) -> None:
     reply = asks(client, tmp_path / "x", call_id="first")
     assert reply.approval is not None
-    assert reply.approval["id"] in reply.content
-    id = str(reply.approval["id"])
+    assert reply.approval.id in reply.content
+    id = reply.approval.id
     [one] = client.approvals.list(status="requested", agent="kate")
     assert one == reply.approval == client.approvals.get(id)
-    assert client.approvals.answer(id, True, "go on")["reason"] == "go on"
+    assert client.approvals.answer(id, True, "go on").reason == "go on"
     done = client.approvals.get(id, wait=25)
-    assert done["result"] == {"content": "written", "isError": False}
+    assert done.facts["result"] == {"content": "written", "isError": False}
     assert client.approvals.answer(id, True) == done
-    assert asks(client, tmp_path / "x", call_id="first") == Reply("written", False)
-    with pytest.raises(Taken):
+    assert asks(client, tmp_path / "x", call_id="first") == ToolReply("written", False)
+    with pytest.raises(Conflict):
         client.approvals.answer(id, False)
-    with pytest.raises(Missing):
+    with pytest.raises(NotFound):
         client.approvals.get("apr_nothing")
-    with pytest.raises(Taken):
+    with pytest.raises(Conflict):
         asks(client, tmp_path / "y", call_id="first")
 
 
@@ -111,8 +111,8 @@ def test_one_by_one_they_are_approved_denied_and_skipped(
     assert f"command: do {tmp_path / 'c'}" in shown.stdout
     assert "sandbox sb_" in shown.stdout
     statuses = [client.approvals.get(id, wait=2 * (n == 0)) for n, id in enumerate(ids)]
-    assert [one["status"] for one in statuses] == ["finished", "denied", "requested"]
-    assert statuses[1]["reason"] == "not now"
+    assert [one.status for one in statuses] == ["finished", "denied", "requested"]
+    assert statuses[1].reason == "not now"
 
 
 def test_what_would_make_a_terminal_do_something_is_not_said(
@@ -141,7 +141,7 @@ def test_whoever_watches_sees_those_that_come(live: Live, client: Client, tmp_pa
         async with asyncio.timeout(30):
             found = await coming
         assert asked.approval is not None
-        assert [one["id"] for one in found] == [asked.approval["id"]]
+        assert [one["id"] for one in found] == [asked.approval.id]
         return sorted(seen)
 
     assert asyncio.run(watched()) == [old]
@@ -153,9 +153,9 @@ async def test_a_program_without_a_server_runs_what_it_approves(
 ) -> None:
     shell = standing_in(monkeypatch)
     async with carrel.open(tmp_path / "data") as desk:
-        seat = desk._seat
+        tenant = (await desk.tenants.me()).id
         config = {"permissionMode": "ask"}
-        await kept(seat.ports, seat.actor.tenant, RecordType.SANDBOX, HERE["sandbox"], config)
+        await kept(desk._ports, tenant, RecordType.SANDBOX, HERE["sandbox"], config)
         await desk.agents.create("kate", config=HERE)
         tools = desk.agent("kate").tools
         assert "bash" in [one["name"] for one in await tools.describe()]

@@ -15,9 +15,9 @@ from pathlib import Path as File
 from typing import Any
 
 import pytest
-from tests.client.scene import Hands, held
+from tests.client.server_fixture import Hands, held
 
-from carrel.client import Client, atomic_directory
+from carrel_client import Client, atomic_directory
 
 STEPS = (
     "mkdir",
@@ -60,7 +60,9 @@ class Machine:
         for name in STEPS:
             patch.setattr(os, name, self.step(getattr(os, name)))
         patch.setattr(shutil, "rmtree", self.step(shutil.rmtree))
-        patch.setattr(atomic_directory, "exchanged", self.step(vars(atomic_directory)["exchanged"]))
+        patch.setattr(
+            atomic_directory, "swap_names", self.step(vars(atomic_directory)["swap_names"])
+        )
 
 
 def interrupted(
@@ -69,7 +71,7 @@ def interrupted(
     with patch.context() as within:
         machine.install(within)
         try:
-            client.materialise(hands.agent, desk)
+            client.materialize(hands.agent, desk)
         except (Killed, OSError) as problem:
             return problem
     return None
@@ -105,10 +107,10 @@ def test_whenever_it_is_interrupted_the_directory_is_whole(
     client: Client, hands: Hands, desk: File, monkeypatch: pytest.MonkeyPatch, case: Case
 ) -> None:
     if not case.exchange:
-        monkeypatch.setattr(atomic_directory, "exchanged", never)
+        monkeypatch.setattr(atomic_directory, "swap_names", never)
     hands.put("a.md", "0")
     hands.put("b/c.md", "0")
-    client.materialise(hands.agent, desk)
+    client.materialize(hands.agent, desk)
     reached, seen, after = 0, set(), hands.served()
     for until in range(ROUNDS):
         before: dict[str, bytes] = after
@@ -128,7 +130,7 @@ def test_whenever_it_is_interrupted_the_directory_is_whole(
         else:
             assert found in (before, after)
             seen.add("old" if found == before else "new")
-        client.materialise(hands.agent, desk)
+        client.materialize(hands.agent, desk)
         assert held(desk) == after
         assert sorted(os.listdir(desk.parent)) == [".desk.carrel", "desk"]
         assert os.listdir(desk.parent / ".desk.carrel") == ["lock"]
@@ -145,10 +147,10 @@ def test_what_was_interrupted_between_two_renames_is_found_again_without_the_ser
     client: Client, hands: Hands, desk: File, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hands.put("a.md", "x")
-    client.materialise(hands.agent, desk)
+    client.materialize(hands.agent, desk)
     os.rename(desk, desk.parent / ".desk.carrel/old")
 
     with Client("http://127.0.0.1:1", "t") as nobody, pytest.raises(Exception, match="answer"):
-        nobody.materialise(hands.agent, desk)
+        nobody.materialize(hands.agent, desk)
 
     assert held(desk) == hands.served()

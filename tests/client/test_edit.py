@@ -9,8 +9,8 @@ import sys
 from pathlib import Path as Local
 
 import pytest
-from tests.client.commands import Carrel
-from tests.client.scene import Hands
+from tests.client.cli_runner import Carrel
+from tests.client.server_fixture import Hands
 from tests.support.server_process import TOKEN
 
 MEDDLING = """

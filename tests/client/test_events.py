@@ -1,59 +1,51 @@
-"""The client hears what happens, and takes it up again where it was broken off."""
+"""Event streams over HTTP: reconnection, invalid streams, and bound credentials."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
 
 import httpx
 import pytest
-from tests.client.scene import Hands, made
+from tests.client.drivers import next_event
+from tests.client.server_fixture import Hands, made
 from tests.support.server_process import TOKEN, Live
 
-from carrel.client import (
+from carrel_client import (
     CONNECTED,
     AsyncClient,
     Client,
-    Event,
     Forbidden,
     InvalidResponse,
-    Missing,
-    Taken,
-    events,
+    ValidationError,
 )
-from carrel.client.events import parsed
+from carrel_client.events import SseParser
 
 UPDATED = "workspace.updated"
 
 
-@pytest.fixture(autouse=True)
-def impatient_stream(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(events, "FIRST_WAIT", 0.001)
+async def until(stream: Any, type: str) -> Any:
+    while (event := await next_event(stream)).type != type:
+        pass
+    return event
 
 
-async def until(heard: AsyncGenerator[Event, None], type: str) -> Event:
-    async for each in heard:
-        if each.type == type:
-            return each
-    raise AssertionError("the stream ended")
-
-
-class Cutting(httpx.AsyncHTTPTransport):
-    """A network that breaks off every stream after its first event."""
+class CuttingTransport(httpx.AsyncHTTPTransport):
+    """Breaks off every stream after its first event."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.since: list[str | None] = []
+        self.cursors: list[str | None] = []
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        self.since.append(request.headers.get("Last-Event-ID"))
-        answer = await super().handle_async_request(request)
+        self.cursors.append(request.headers.get("Last-Event-ID"))
+        response = await super().handle_async_request(request)
         return httpx.Response(
-            answer.status_code, headers=answer.headers, stream=Broken(answer.stream)
+            response.status_code, headers=response.headers, stream=CutStream(response.stream)
         )
 
 
-class Broken(httpx.AsyncByteStream):
+class CutStream(httpx.AsyncByteStream):
     def __init__(self, stream: httpx.SyncByteStream | httpx.AsyncByteStream) -> None:
         assert isinstance(stream, httpx.AsyncByteStream)
         self._stream = stream
@@ -71,68 +63,99 @@ class Broken(httpx.AsyncByteStream):
 
 
 @pytest.mark.anyio
-async def test_none_is_missed_when_the_line_is_cut(live: Live, hands: Hands) -> None:
-    wire = Cutting()
+async def test_no_event_is_lost_when_the_connection_breaks(live: Live, hands: Hands) -> None:
+    transport = CuttingTransport()
     agent = made(hands.http.get(f"/v1/agents/{hands.agent}"))["id"]
-    found: list[str] = []
+    paths: list[str] = []
     async with (
-        AsyncClient(live.url, TOKEN, transport=wire) as desk,
-        aclosing(desk.events(types=[UPDATED])) as heard,
+        AsyncClient(live.url, TOKEN, transport=transport) as client,
+        client.events(types=[UPDATED], include_connected=True) as stream,
     ):
-        await until(heard, CONNECTED)
-        assert (await anext(heard)).id, "where the stream stands"
+        await until(stream, CONNECTED)
         for number in range(6):
             hands.put(f"notes/{number}.md", "x")
-        while len(found) < 6:
-            event = await until(heard, UPDATED)
-            if event.told["workspace"]["name"] == agent:
-                found.append(event.told["payload"]["path"])
-    assert found == [f"notes/{number}.md" for number in range(6)]
-    assert wire.since[0] is None
-    assert len(wire.since) >= 6
-    assert all(wire.since[1:])
+        while len(paths) < 6:
+            event = await until(stream, UPDATED)
+            if event.workspace["name"] == agent:
+                paths.append(event.payload["path"])
+    assert paths == [f"notes/{number}.md" for number in range(6)]
+    assert transport.cursors[0] is None
+    assert len(transport.cursors) >= 6
+    assert all(transport.cursors[1:])
 
 
 @pytest.mark.anyio
-async def test_a_place_that_is_none_is_given_up_and_who_may_not_hear_is_told(
-    live: Live, hands: Hands
-) -> None:
-    async with (
-        AsyncClient(live.url, TOKEN) as desk,
-        aclosing(desk.events(since="1.2.3.4")) as heard,
-    ):
-        assert (await until(heard, CONNECTED)).type == CONNECTED
+async def test_bound_credential_reads_its_own_workspace_only(live: Live, hands: Hands) -> None:
+    async with AsyncClient(live.url, TOKEN) as client:
+        with pytest.raises(ValidationError):
+            await anext(client.events(since="1.2.3.4"))
     agent = made(hands.http.get(f"/v1/agents/{hands.agent}"))["id"]
     body = {"name": "k", "kind": "agent", "agentId": agent}
     key = made(hands.http.post("/v1/keys", json=body))["key"]
-    async with AsyncClient(live.url, key) as confined:
+    async with AsyncClient(live.url, key) as bound:
         with pytest.raises(Forbidden):
-            await anext(confined.events())
-        async with aclosing(confined.events(own=True)) as heard:
-            await until(heard, CONNECTED)
+            await anext(bound.events())
+        async with bound.events(own_workspace=True) as stream:
             hands.put("a.md", "x")
-            assert (await until(heard, UPDATED)).told["payload"]["path"] == "a.md"
+            assert (await until(stream, UPDATED)).payload["path"] == "a.md"
 
 
-@pytest.mark.anyio
-async def test_what_is_no_event_is_refused() -> None:
-    async def lines(*given: str) -> AsyncIterator[str]:
-        for line in given:
-            yield line
+class ScriptedServer:
+    """Answers each request for a stream by the next of its responses, and records cursors."""
 
-    whole = lines(": beat", "", "id: 1", "", "id: 2", "event: x", 'data: {"a": 1}', "", "id: 3")
-    assert [each async for each in parsed(whole)] == [Event("", "1"), Event("x", "2", {"a": 1})]
-    with pytest.raises(InvalidResponse):
-        _ = [each async for each in parsed(lines("data: {", ""))]
+    def __init__(self, *responses: httpx.Response) -> None:
+        self._responses = iter(responses)
+        self.cursors: list[str | None] = []
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        self.cursors.append(request.headers.get("Last-Event-ID"))
+        return next(self._responses)
 
 
-def test_agents_and_templates_are_made_found_and_changed(client: Client, hands: Hands) -> None:
-    slug = hands.agent + "-2"
-    made_now = client.agents.create({"slug": slug, "name": "A", "templateId": hands.template})
-    assert client.agents.get(slug) == client.agents.get(made_now["id"]) == made_now
-    assert client.templates.get(hands.template)["id"] == made_now["templateId"]
-    assert client.agents.change(slug, {"name": "B"})["name"] == "B"
-    with pytest.raises(Taken):
-        client.agents.create({"slug": slug, "name": "A"})
-    with pytest.raises(Missing):
-        client.agents.get("nobody")
+def stream_of(*blocks: str, status: int = 200) -> httpx.Response:
+    text = "".join(f"{block}\n\n" for block in blocks)
+    return httpx.Response(status, text=text, headers={"Content-Type": "text/event-stream"})
+
+
+def events_of(server: ScriptedServer, count: int) -> Iterator[str]:
+    transport = httpx.MockTransport(server)
+    with (
+        Client("http://carrel", TOKEN, transport=transport) as client,
+        client.events() as stream,
+    ):
+        for _ in range(count):
+            yield next(stream).cursor
+
+
+def test_cursor_that_the_server_forgot_is_given_up() -> None:
+    refused = httpx.Response(400, json={"error": "validation_error", "message": "no such cursor"})
+    server = ScriptedServer(
+        stream_of('id: 1\nevent: a\ndata: {"x": 1}'),
+        refused,
+        stream_of("id: 7\nevent: a\ndata: {}"),
+    )
+    assert list(events_of(server, 2)) == ["1", "7"]
+    assert server.cursors == [None, "1", None]
+
+
+def test_failures_of_the_server_are_retried() -> None:
+    server = ScriptedServer(
+        stream_of("id: 1\nevent: a\ndata: {}"),
+        httpx.Response(503),
+        httpx.Response(200, text="<html>"),
+        stream_of("id: 2\nevent: a\ndata: {"),
+        stream_of(": comment", "id: 3", "id: 4\nevent: a\ndata: {}"),
+    )
+    assert list(events_of(server, 2)) == ["1", "4"]
+    assert server.cursors == [None, "1", "1", "1", "1"]
+
+
+def test_events_are_parsed_across_chunks() -> None:
+    parser = SseParser()
+    text = b': beat\n\nid: 1\n\nid: 2\r\nevent: x\r\ndata: {"payload": {"a": 1}}\r\n\r\nid: 3'
+    events = [event for byte in text for event in parser.feed(bytes([byte]))]
+    assert [(event.type, event.cursor) for event in events] == [("", "1"), ("x", "2")]
+    assert events[1].payload == {"a": 1}
+    for invalid in (b"data: {\n\n", b'data: {"timestamp": "noon"}\n\n'):
+        with pytest.raises(InvalidResponse):
+            SseParser().feed(invalid)

@@ -8,10 +8,10 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.client.scene import Hands, held
+from tests.client.server_fixture import Hands, held
 from tests.support.server_process import PLAIN, TOKEN, Live, serving
 
-from carrel.client import Client, IncompleteWorkspace, Missing, ServerError, Unauthenticated
+from carrel_client import Client, IncompleteWorkspace, NotFound, ServerError, Unauthenticated
 
 LOST = "What nobody can find any more."
 
@@ -36,27 +36,27 @@ def test_a_file_whose_bytes_are_lost_is_named_and_nothing_is_written(
 
     with serving(tmp_path / "store", **place) as live, Client(live.url, TOKEN) as client:
         with pytest.raises(IncompleteWorkspace) as refusal:
-            client.materialise(agent.agent, desk)
+            client.materialize(agent.agent, desk)
         assert list(refusal.value.files) == ["lost.md"]
         assert not desk.exists()
         with pytest.raises(IncompleteWorkspace):
             client.agent(agent.agent).read()
-        with pytest.raises((ServerError, Missing)):
+        with pytest.raises((ServerError, NotFound)):
             client.agent(agent.agent).get("lost.md")
 
-        result = client.materialise(agent.agent, desk, tolerate=["lost.md"])
+        result = client.materialize(agent.agent, desk, tolerate=["lost.md"])
 
         assert list(result.unavailable) == ["lost.md"]
         assert held(desk)["kept.md"] == b"kept"
         assert "lost.md" not in held(desk)
         with pytest.raises(IncompleteWorkspace) as refusal:
-            client.materialise(agent.agent, desk, stale_ok=True)
+            client.materialize(agent.agent, desk, stale_ok=True)
         assert list(refusal.value.files) == ["lost.md"]
 
     with Client(live.url, TOKEN) as client:
         with pytest.raises(IncompleteWorkspace):
-            client.materialise(agent.agent, desk, stale_ok=True)
-        again = client.materialise(agent.agent, desk, stale_ok=True, tolerate=["lost.md"])
+            client.materialize(agent.agent, desk, stale_ok=True)
+        again = client.materialize(agent.agent, desk, stale_ok=True, tolerate=["lost.md"])
         assert (again.stale, list(again.unavailable)) == (True, ["lost.md"])
 
 
@@ -76,9 +76,9 @@ def test_a_key_of_the_agents_own_is_enough(
     body = {"name": "runtime", "kind": "agent", "agentId": hands.agent}
     key = http.post("/v1/keys", json=body).json()["key"]
     with Client(live.url, key) as client:
-        client.materialise(hands.agent, desk)
+        client.materialize(hands.agent, desk)
         client.agent(hands.agent).write_memory("lessons.md", "one")
         run = client.agent(hands.agent).start_run()
         assert run.workspace.get("memory/lessons.md").content == "one"
-        assert client.materialise(hands.agent, desk).changed
+        assert client.materialize(hands.agent, desk).changed
     assert held(desk) == hands.served()

@@ -7,8 +7,8 @@ import re
 from pathlib import Path as Local
 
 import pytest
-from tests.client.commands import Carrel
-from tests.client.scene import Hands
+from tests.client.cli_runner import Carrel
+from tests.client.server_fixture import Hands
 
 NOBODY = "http://127.0.0.1:1"
 WATCHED = {"FORCE_COLOR": "1", "TERM": "xterm-256color"}

@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.client.scene import made
+from tests.client.server_fixture import made
 from tests.support.server_process import PLAIN, TOKEN, Live, serving
 from tests.support.shell import BLOCK
 

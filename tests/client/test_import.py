@@ -8,12 +8,12 @@ from pathlib import Path as Local
 
 import httpx
 import pytest
-from tests.client.commands import Carrel
-from tests.client.scene import Hands, made
+from tests.client.cli_runner import Carrel
+from tests.client.server_fixture import Hands, made
 
 from carrel.cli.import_files import directory_scan
 from carrel.cli.import_files.import_plan import ImportAction, ImportStep, execute_plan, planned
-from carrel.client import AsyncClient
+from carrel_client import AsyncClient
 
 NOBODY = "http://127.0.0.1:1"
 

@@ -11,10 +11,10 @@ import httpx
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.client.scene import STATE, Hands, Wire, held, over
+from tests.client.server_fixture import STATE, Hands, Wire, held, over
 from tests.support.server_process import Live
 
-from carrel.client import Client, UnsafePath
+from carrel_client import Client, UnsafePath
 
 NAMES = ["a", "A", "b.md", "ä", ".c", "d e"]
 PATHS = st.lists(st.sampled_from(NAMES), min_size=1, max_size=3).map("/".join)
@@ -83,7 +83,7 @@ def test_a_directory_is_the_listing(
             present = set(wanted)
             before = held(desk)
 
-            result = client.materialise(hands.agent, desk)
+            result = client.materialize(hands.agent, desk)
 
             assert held(desk) == hands.served()
             assert result.files == {
@@ -100,11 +100,11 @@ def test_what_no_directory_can_hold_is_refused_by_name(
     client: Client, hands: Hands, desk: File
 ) -> None:
     hands.put("a/b", "x")
-    client.materialise(hands.agent, desk)
+    client.materialize(hands.agent, desk)
     before = held(desk)
     hands.put("a", "x", of="templates")
 
     with pytest.raises(UnsafePath, match="'a"):
-        client.materialise(hands.agent, desk)
+        client.materialize(hands.agent, desk)
 
     assert held(desk) == before

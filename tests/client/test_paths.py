@@ -11,9 +11,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from carrel.client import UnsafePath
-from carrel.client.atomic_directory import TargetDirectory
-from carrel.client.path_safety import STATE, refuse_unsafe
+from carrel_client import UnsafePath
+from carrel_client.atomic_directory import TargetDirectory
+from carrel_client.path_safety import STATE_FILE, refuse_unsafe
 
 SEGMENT = st.text(st.sampled_from("abAB.éÉe\u0301\u017f\u212a:\\\0 \u00ad"), min_size=0, max_size=4)
 PATHS = st.lists(st.lists(SEGMENT, min_size=1, max_size=4).map("/".join), max_size=6)
@@ -40,7 +40,7 @@ def folding(names: Sequence[str]) -> str | None:
     [
         *("", "/", "/etc/passwd", "a//b", "a/", "..", "../x", "a/../../x", "a/..", ".", "./a"),
         *("a/.", "a\\b", "..\\x", "a\0b", "a\nb", "a\x85", "a/\x1b[2J", "C:x", "c:/x", "C:\\x"),
-        *("\ud800", STATE, f"{STATE}/x"),
+        *("\ud800", STATE_FILE, f"{STATE_FILE}/x"),
     ],
     ids=ascii,
 )
@@ -68,7 +68,7 @@ def test_a_path_is_not_two_things_at_once(paths: list[str]) -> None:
         ["ß.md", "SS.md"],
         ["\u212a", "k"],
         ["A", "a/b"],
-        [STATE.upper()],
+        [STATE_FILE.upper()],
     ],
     ids=ascii,
 )
@@ -113,6 +113,6 @@ def test_what_passes_stays_within_and_apart(paths: list[str]) -> None:
 def test_the_file_system_itself_is_asked(tmp_path: File) -> None:
     place = TargetDirectory.at(tmp_path / "desk")
 
-    assert place.clash(["same", "other"]) is None
-    assert place.clash(["same", "same"]) == "same"
-    assert os.listdir(place.beside) == []
+    assert place.find_clash(["same", "other"]) is None
+    assert place.find_clash(["same", "same"]) == "same"
+    assert os.listdir(place.staging) == []

@@ -11,11 +11,11 @@ from pathlib import Path as File
 from typing import Any
 
 import pytest
-from tests.client.commands import finished as carrel
-from tests.client.scene import Hands, made
+from tests.client.cli_runner import finished as carrel
+from tests.client.server_fixture import Hands, made
 from tests.support.server_process import TOKEN, Live, command, environment
 
-PROGRAM = "from carrel.client import requests as asking; asking.FIRST_WAIT = 0.001\n"
+PROGRAM = "from carrel_client import requests as asking; asking.FIRST_PAUSE_SECONDS = 0.001\n"
 PROGRAM += "from carrel.cli import main; main()"
 NOBODY = "http://127.0.0.1:1"
 

@@ -14,14 +14,14 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from tests.client.commands import finished
-from tests.client.scene import Hands, held
+from tests.client.cli_runner import finished
+from tests.client.server_fixture import Hands, held
 from tests.support.server_process import TOKEN, Live, command, environment
 
 from carrel.cli import main
 
 NOBODY = "http://127.0.0.1:1"
-PROGRAM = "from carrel.client import requests as asking; asking.FIRST_WAIT = 0.001\n"
+PROGRAM = "from carrel_client import requests as asking; asking.FIRST_PAUSE_SECONDS = 0.001\n"
 PROGRAM += "from carrel.cli import main; main()"
 
 

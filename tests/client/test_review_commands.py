@@ -10,8 +10,8 @@ import re
 import subprocess
 from pathlib import Path as Local
 
-from tests.client.commands import Carrel
-from tests.client.scene import Hands, made
+from tests.client.cli_runner import Carrel
+from tests.client.server_fixture import Hands, made
 from tests.support.server_process import TOKEN, command, environment
 
 PATH = "GUARDRAILS.md"

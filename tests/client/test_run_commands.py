@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from tests.client.commands import Carrel
-from tests.client.scene import Hands
+from tests.client.cli_runner import Carrel
+from tests.client.server_fixture import Hands
 
 
 def begun(carrel: Carrel, *arguments: str) -> str:

@@ -8,52 +8,15 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.client.commands import finished
-from tests.client.scene import Hands, Wire, over
+from tests.client.cli_runner import finished
+from tests.client.server_fixture import Hands, Wire, over
 from tests.support.server_process import TOKEN, Live
 
-from carrel.client import AsyncClient, Client, InvalidResponse, Malformed, Missing, Taken
+from carrel_client import Client, InvalidResponse
 
 
 def carrel(live: Live, *arguments: object) -> CompletedProcess[str]:
     return finished(*arguments, url=live.url, token=TOKEN)
-
-
-def test_a_session_is_started_spoken_in_and_closed(client: Client, hands: Hands) -> None:
-    known = client.agent(hands.agent).sessions
-    session = known.start(plugin="web")
-
-    said = session.say("user", "hello", message="m", plugin="web", sender="luis")
-    session.say("assistant", "hello\u2028Luis")
-
-    assert (said["number"], said["content"], said["senderId"]) == (1, "hello", "luis")
-    assert [one["content"] for one in session.read()] == ["hello", "hello\u2028Luis"]
-    assert [one["number"] for one in session.read(after=1, limit=5)] == [2]
-    types = [json.loads(line)["type"] for line in session.lines()]
-    assert types == ["session", "entry", "entry"]
-    assert known.get(session.id).facts["entryCount"] == 2
-    assert [one.id for one in known.list(mode="main")] == [session.id]
-    [found] = known.search("lui", mode="main")
-    assert [match["number"] for match in found.facts["matches"]] == [2]
-    assert session.close().facts["endedAt"]
-    assert (repr(session), session.mode) == (f"<Session {session.id}>", "main")
-    with pytest.raises(Taken):
-        session.say("user", "too late")
-    with pytest.raises(Malformed):
-        session.say("judge", "x")
-    with pytest.raises(Missing):
-        known.get("x")
-    assert known.start(session.id).mode == "main"
-    with pytest.raises(Taken, match="never changes"):
-        known.start(session.id, mode="shared")
-
-
-@pytest.mark.anyio
-async def test_it_can_be_awaited(live: Live, hands: Hands) -> None:
-    async with AsyncClient(live.url, TOKEN) as desk:
-        session = await desk.agent(hands.agent).sessions.start(mode="group")
-        await session.say("system", "be kind")
-        assert (session.mode, len(await session.lines())) == ("shared", 2)
 
 
 def test_what_was_said_over_a_bad_line_is_said_once(live: Live, hands: Hands) -> None:
@@ -61,9 +24,9 @@ def test_what_was_said_over_a_bad_line_is_said_once(live: Live, hands: Hands) ->
     with over(wire, live.url) as client:
         session = client.agent(hands.agent).sessions.start()
         wire.lose_answers = 2
-        assert session.say("user", "hello")["number"] == 1
+        assert session.append("user", "hello").number == 1
         wire.lose_requests = 2
-        assert session.say("user", "again")["number"] == 2
+        assert session.append("user", "again").number == 2
         assert len(session.lines()) == 3
 
 
@@ -85,10 +48,10 @@ def test_the_command_lists_shows_searches_and_exports(
     live: Live, client: Client, hands: Hands
 ) -> None:
     known = client.agent(hands.agent).sessions
-    first, second = known.start(plugin="web"), known.start(mode="group")
+    first, second = known.start(source_plugin="web"), known.start(scope="group")
     for n in range(4):
-        first.say("user", f"question {n}\x1b[31m\nsecond line")
-    second.say("assistant", "an answer")
+        first.append("user", f"question {n}\x1b[31m\nsecond line")
+    second.append("assistant", "an answer")
     second.close()
 
     listed = carrel(live, "sessions", hands.agent).stdout.splitlines()

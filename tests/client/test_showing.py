@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from carrel.cli import formatting
 from carrel.cli.commands.pins import show_offer
-from carrel.client import Pin
+from carrel_client import Pin
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

@@ -10,8 +10,8 @@ from pathlib import Path as File
 
 import httpx
 import pytest
-from tests.client.scene import Hands, made
-from tests.client.syncs import HELD, STATE, Synced
+from tests.client.server_fixture import Hands, made
+from tests.client.sync_process import HELD, STATE, Synced
 from tests.support.server_process import Live
 
 from carrel.cli.sync.directory import SyncedDirectory

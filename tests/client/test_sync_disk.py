@@ -11,14 +11,14 @@ from pathlib import Path as File
 from typing import Any
 
 import pytest
-from tests.client.scene import Hands
-from tests.client.syncs import STATE, Synced
+from tests.client.server_fixture import Hands
+from tests.client.sync_process import STATE, Synced
 from tests.support.server_process import Live
 
 from carrel.cli.sync import directory as sync_directory
 from carrel.cli.sync.directory import SyncedDirectory
 from carrel.cli.sync.scan import DirectoryScanner
-from carrel.client import atomic_rename
+from carrel_client import atomic_rename
 
 
 @pytest.fixture
@@ -261,7 +261,7 @@ def test_a_save_in_the_very_moment_of_replacing_is_put_back(
             file.write_text("saved in that moment")
         return real(one, other, within)
 
-    monkeypatch.setattr(sync_directory, "exchanged", late)
+    monkeypatch.setattr(sync_directory, "swap_names", late)
     assert not folder.put("a.md", b"theirs", digest("seen"))
     assert file.read_text("utf-8") == "saved in that moment"
     assert names(File(folder.path)) == {"a.md"}

@@ -7,14 +7,14 @@ from pathlib import Path as File
 
 import httpx
 import pytest
-from tests.client.scene import Hands
-from tests.client.syncs import Synced
+from tests.client.server_fixture import Hands
+from tests.client.sync_process import Synced
 from tests.support.server_process import TOKEN, Live
 
 from carrel.cli.sync.directory import SyncedDirectory
 from carrel.cli.sync.sync_pass import PassResult
 from carrel.cli.sync.watch_loop import opened, passes
-from carrel.client import AsyncClient, ServerUnreachable
+from carrel_client import AsyncClient, ServerUnreachable
 
 pytestmark = pytest.mark.anyio
 

@@ -12,8 +12,8 @@ from typing import IO
 
 import httpx
 import pytest
-from tests.client.scene import Hands, made
-from tests.client.syncs import STATE, Synced, wait_for
+from tests.client.server_fixture import Hands, made
+from tests.client.sync_process import STATE, Synced, wait_for
 from tests.support.server_process import PLAIN, TOKEN, Live, serving
 
 

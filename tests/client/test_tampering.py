@@ -10,10 +10,10 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.client.scene import STATE, Hands, Wire, held, look, over
+from tests.client.server_fixture import STATE, Hands, Wire, held, look, over
 from tests.support.server_process import Live
 
-from carrel.client import (
+from carrel_client import (
     CarrelError,
     Client,
     IncompleteWorkspace,
@@ -94,14 +94,14 @@ def test_a_directory_that_was_tampered_with_is_made_anew(
 ) -> None:
     hands.put("a.md", "x")
     hands.put("b/c.md", "y")
-    client.materialise(hands.agent, desk)
+    client.materialize(hands.agent, desk)
     TAMPERINGS[how](desk)
 
-    client.materialise(hands.agent, desk)
+    client.materialize(hands.agent, desk)
 
     assert held(desk) == hands.served()
     assert not any(path.is_symlink() for path in desk.rglob("*"))
-    assert not client.materialise(hands.agent, desk).changed
+    assert not client.materialize(hands.agent, desk).changed
     assert os.listdir(desk.parent / ".desk.carrel") == ["lock"]
 
 
@@ -110,14 +110,14 @@ def test_a_directory_whose_manifest_is_none_is_not_taken_for_ours(
     client: Client, hands: Hands, desk: File, how: str
 ) -> None:
     hands.put("a.md", "x")
-    client.materialise(hands.agent, desk)
+    client.materialize(hands.agent, desk)
     FORGERIES[how](desk)
     (desk / "mine.txt").write_text("mine")
     before = look(desk)
 
     for stale_ok in (False, True):
         with pytest.raises(NotACarrelDirectory, match=str(desk / STATE)):
-            client.materialise(hands.agent, desk, stale_ok=stale_ok)
+            client.materialize(hands.agent, desk, stale_ok=stale_ok)
 
     assert look(desk) == before
 
@@ -130,14 +130,14 @@ def test_no_link_in_the_old_directory_is_followed(
     (precious / "a.md").write_text("precious")
     hands.put("a.md", "x")
     hands.put("b/a.md", "x")
-    client.materialise(hands.agent, desk)
+    client.materialize(hands.agent, desk)
     (desk / "a.md").unlink()
     (desk / "a.md").symlink_to(precious / "a.md")
     (desk / "b/a.md").unlink()
     (desk / "b").rmdir()
     (desk / "b").symlink_to(precious)
 
-    client.materialise(hands.agent, desk)
+    client.materialize(hands.agent, desk)
 
     assert (precious / "a.md").read_text() == "precious"
     assert held(desk) == hands.served()
@@ -179,12 +179,12 @@ def test_a_listing_that_cannot_be_trusted_is_not_written(
     live: Live, client: Client, hands: Hands, desk: File, kind: type[CarrelError], lie: Any
 ) -> None:
     hands.put("a.md", "x")
-    client.materialise(hands.agent, desk)
+    client.materialize(hands.agent, desk)
     hands.put("a.md", "newer")
     before = look(desk.parent)
 
     with over(Lying(**lie), live.url) as deceived, pytest.raises(kind):
-        deceived.materialise(hands.agent, desk)
+        deceived.materialize(hands.agent, desk)
 
     assert look(desk.parent).keys() == before.keys()
     assert look(desk) == {path: before[path] for path in look(desk)}
@@ -197,15 +197,15 @@ def test_a_file_that_cannot_be_given_fails_all_by_name_unless_it_is_tolerated(
     with over(Lying(error="its pin cannot be found"), live.url) as deceived:
         for tolerate in ((), ("other.md",)):
             with pytest.raises(IncompleteWorkspace) as refusal:
-                deceived.materialise(hands.agent, desk, tolerate=tolerate)
+                deceived.materialize(hands.agent, desk, tolerate=tolerate)
             assert refusal.value.files == {"lie.md": "its pin cannot be found"}
             assert "lie.md" in str(refusal.value)
             assert not desk.exists()
 
-        result = deceived.materialise(hands.agent, desk, tolerate=["lie.md"])
+        result = deceived.materialize(hands.agent, desk, tolerate=["lie.md"])
         assert result.unavailable == {"lie.md": "its pin cannot be found"}
         assert result.etag is None
         assert held(desk) == {"a.md": b"x"}
 
-    mended = client.materialise(hands.agent, desk)
+    mended = client.materialize(hands.agent, desk)
     assert (mended.unavailable, held(desk)) == ({}, hands.served())

@@ -110,9 +110,11 @@ async def test_it_is_told_after_what_was_expected_and_before_what_is_too_much(po
         return await attempt(ports, "x", path=wanted, quotas=(full,), **more)
 
     assert isinstance(await refused(), QuotaExceeded)
-    assert await refused(rooms=(room,)) == PathOccupied(room, Path("a"))
-    assert await refused(rooms=(room,), shelves=(moved,)) == ExpectationFailed(moved)
-    assert isinstance(await refused(rooms=(room,), expects=(seen,)), ExpectationFailed)
+    assert await refused(path_checks=(room,)) == PathOccupied(room, Path("a"))
+    assert await refused(path_checks=(room,), collection_revisions=(moved,)) == ExpectationFailed(
+        moved
+    )
+    assert isinstance(await refused(path_checks=(room,), expects=(seen,)), ExpectationFailed)
 
 
 async def test_of_rivals_for_a_name_as_a_file_and_as_a_directory_one_wins(ports: Ports) -> None:

@@ -112,7 +112,7 @@ async def test_of_two_who_add_the_last_file_one_is_refused(ports: Ports) -> None
         attempt(ports, "mine", path=RULES, quotas=(quota,)),
     )
 
-    assert sorted(type(outcome).__name__ for outcome in outcomes) == ["Applied", "Full"]
+    assert sorted(type(outcome).__name__ for outcome in outcomes) == ["Applied", "QuotaExceeded"]
 
 
 async def test_of_many_who_add_files_as_many_as_fit_are_let_in(ports: Ports) -> None:

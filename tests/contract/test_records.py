@@ -28,7 +28,7 @@ KEY = global_unique_key(RecordType.KEY, "hash", "abc")
 
 def person(id: str, body: dict[str, Any] | None, **more: Any) -> RecordChange:
     return RecordChange(
-        **{"tenant": ACME, "noun": RecordType.PERSON, "id": id, "body": body, **more}
+        **{"tenant": ACME, "type": RecordType.PERSON, "id": id, "body": body, **more}
     )
 
 
@@ -82,7 +82,7 @@ async def test_what_was_read_cannot_change_what_is_kept(ports: Ports) -> None:
 async def test_the_same_id_in_another_tenant_or_noun_is_another_record(ports: Ports) -> None:
     await changed(ports, person("ada", {"of": "acme"}))
     await changed(ports, person("ada", {"of": "globex"}, tenant=GLOBEX))
-    await changed(ports, person("ada", {"of": "key"}, noun=RecordType.KEY))
+    await changed(ports, person("ada", {"of": "key"}, type=RecordType.KEY))
 
     for tenant, record_type, of in (
         (ACME, RecordType.PERSON, "acme"),
@@ -147,8 +147,8 @@ async def test_deleting_what_is_not_there_succeeds_and_moves_nothing(ports: Port
 
 
 async def test_a_record_is_found_by_any_of_its_handles_whatever_its_tenant(ports: Ports) -> None:
-    await changed(ports, person("ada", {}, handles=(ADA, KEY)))
-    await changed(ports, person("eve", {}, tenant=GLOBEX, handles=("theirs",)))
+    await changed(ports, person("ada", {}, unique_keys=(ADA, KEY)))
+    await changed(ports, person("eve", {}, tenant=GLOBEX, unique_keys=("theirs",)))
 
     found = await ports.records.get_by_unique_key([KEY, "nobody's", ADA, "theirs", KEY])
 
@@ -162,8 +162,8 @@ async def test_a_record_is_found_by_any_of_its_handles_whatever_its_tenant(ports
 
 
 async def test_handles_and_links_replace_what_the_record_had(ports: Ports) -> None:
-    await changed(ports, person("ada", {}, handles=(ADA, KEY), links=("red", "big")))
-    await changed(ports, person("ada", {}, handles=(KEY, "new"), links=("big", "old")))
+    await changed(ports, person("ada", {}, unique_keys=(ADA, KEY), index_keys=("red", "big")))
+    await changed(ports, person("ada", {}, unique_keys=(KEY, "new"), index_keys=("big", "old")))
 
     found = await ports.records.get_by_unique_key([ADA, KEY, "new"])
     assert [record and record.id for record in found] == [None, "ada", "ada"]
@@ -171,19 +171,19 @@ async def test_handles_and_links_replace_what_the_record_had(ports: Ports) -> No
 
 
 async def test_deleting_a_record_gives_up_its_names(ports: Ports) -> None:
-    await changed(ports, person("ada", {}, handles=(ADA,), links=("red",)))
+    await changed(ports, person("ada", {}, unique_keys=(ADA,), index_keys=("red",)))
     await changed(ports, person("ada", None))
 
     assert await ports.records.get_by_unique_key([ADA]) == (None,)
     assert await ids(ports, link="red") == []
-    await changed(ports, person("bob", {}, handles=(ADA,), expected=0))
+    await changed(ports, person("bob", {}, unique_keys=(ADA,), expected=0))
     await changed(ports, person("ada", {}, expected=0))
     assert await ids(ports, link="red") == []
 
 
 async def test_a_handle_that_another_record_has_is_refused_by_name(ports: Ports) -> None:
-    await changed(ports, person("ada", {}, handles=(ADA,)))
-    rival = person("bob", {}, handles=("free", ADA), tenant=GLOBEX, noun=RecordType.KEY)
+    await changed(ports, person("ada", {}, unique_keys=(ADA,)))
+    rival = person("bob", {}, unique_keys=("free", ADA), tenant=GLOBEX, type=RecordType.KEY)
 
     outcome = await change(ports, person("carl", {}), rival)
 
@@ -193,16 +193,16 @@ async def test_a_handle_that_another_record_has_is_refused_by_name(ports: Ports)
 
 
 async def test_two_changes_of_one_commit_cannot_have_the_same_handle(ports: Ports) -> None:
-    rivals = [person(id, {}, handles=(ADA,)) for id in ("ada", "bob")]
+    rivals = [person(id, {}, unique_keys=(ADA,)) for id in ("ada", "bob")]
 
     assert await change(ports, *rivals) == ExpectationFailed(rivals[1], handle=ADA)
     assert await ids(ports) == []
 
 
 async def test_a_handle_given_up_can_be_taken_in_the_same_commit(ports: Ports) -> None:
-    await changed(ports, person("old", {}, handles=(ADA,)))
-    await changed(ports, person("old", None), person("new", {}, handles=(ADA,)))
-    await changed(ports, person("new", {}), person("newer", {}, handles=(ADA,)))
+    await changed(ports, person("old", {}, unique_keys=(ADA,)))
+    await changed(ports, person("old", None), person("new", {}, unique_keys=(ADA,)))
+    await changed(ports, person("new", {}), person("newer", {}, unique_keys=(ADA,)))
 
     [found] = await ports.records.get_by_unique_key([ADA])
     assert found
@@ -210,7 +210,7 @@ async def test_a_handle_given_up_can_be_taken_in_the_same_commit(ports: Ports) -
 
 
 async def test_of_many_who_take_the_same_handle_exactly_one_wins(ports: Ports) -> None:
-    rivals = [person(f"p{n}", {}, handles=(ADA,)) for n in range(32)]
+    rivals = [person(f"p{n}", {}, unique_keys=(ADA,)) for n in range(32)]
 
     outcomes = await asyncio.gather(*[change(ports, rival) for rival in rivals])
 
@@ -224,7 +224,7 @@ async def test_of_many_who_take_the_same_handle_exactly_one_wins(ports: Ports) -
 async def test_a_list_is_in_order_of_id_and_can_be_paged(ports: Ports) -> None:
     names = ["b", "B", "a", "a.b", "a-b", "a_b", "ab", "Z", "9", "10"]
     await changed(ports, *[person(name, {}) for name in names])
-    await changed(ports, person("other", {}, tenant=GLOBEX), person("key", {}, noun=RecordType.KEY))
+    await changed(ports, person("other", {}, tenant=GLOBEX), person("key", {}, type=RecordType.KEY))
 
     assert await ids(ports) == sorted(names)
     assert await ids(ports, limit=3) == sorted(names)[:3]
@@ -234,8 +234,8 @@ async def test_a_list_is_in_order_of_id_and_can_be_paged(ports: Ports) -> None:
 
 async def test_a_list_by_link_holds_only_those_with_that_link(ports: Ports) -> None:
     for n in range(6):
-        await changed(ports, person(f"p{n}", {}, links=("even",) if n % 2 == 0 else ("odd",)))
-    await changed(ports, person("p9", {}, links=("even",), tenant=GLOBEX))
+        await changed(ports, person(f"p{n}", {}, index_keys=("even",) if n % 2 == 0 else ("odd",)))
+    await changed(ports, person("p9", {}, index_keys=("even",), tenant=GLOBEX))
 
     assert await ids(ports, link="even") == ["p0", "p2", "p4"]
     assert await ids(ports, link="even", after="p0", limit=1) == ["p2"]
@@ -253,7 +253,7 @@ async def test_an_empty_tenant_lists_those_of_all(ports: Ports) -> None:
 async def test_a_shelf_rises_once_with_each_commit_that_changes_it(ports: Ports) -> None:
     asks = [(ACME, RecordType.PERSON), (ACME, RecordType.KEY), (GLOBEX, RecordType.PERSON)]
 
-    await changed(ports, person("ada", {}), person("bob", {}), person("k", {}, noun=RecordType.KEY))
+    await changed(ports, person("ada", {}), person("bob", {}), person("k", {}, type=RecordType.KEY))
     assert await ports.records.collection_revisions(asks) == (1, 1, 0)
     await changed(ports, person("ada", {"n": 2}))
     assert await ports.records.collection_revisions(asks) == (2, 1, 0)
@@ -276,7 +276,7 @@ async def test_the_revision_rises_with_any_change_of_any_record(ports: Ports) ->
     for wanted in (
         person("ada", {}),
         person("ada", {}, tenant=GLOBEX),
-        person("ada", {}, noun=RecordType.KEY),
+        person("ada", {}, type=RecordType.KEY),
         person("ada", None),
     ):
         await changed(ports, wanted)
@@ -320,12 +320,17 @@ async def test_the_last_use_never_goes_back(ports: Ports) -> None:
 
 async def test_every_commit_that_changed_records_is_a_deed(ports: Ports) -> None:
     await changed(
-        ports, person("bob", {}), person("k", {}, noun=RecordType.KEY), by="ada", why="hire", at=NOW
+        ports,
+        person("bob", {}),
+        person("k", {}, type=RecordType.KEY),
+        author="ada",
+        reason="hire",
+        at=NOW,
     )
     await attempt(ports, "a file is no record")
     await change(ports, person("bob", {}, expected=7))
     await changed(ports, person("eve", {}, tenant=GLOBEX))
-    await changed(ports, person("bob", None), by="eve", why="fire", at=NOW + 1)
+    await changed(ports, person("bob", None), author="eve", reason="fire", at=NOW + 1)
 
     newest, first = await ports.records.audit(ACME)
 
@@ -359,9 +364,9 @@ async def test_a_commit_may_name_in_the_audit_what_it_does_not_change(ports: Por
 async def test_records_are_counted_by_their_links(ports: Ports) -> None:
     for number in range(3):
         index_keys = ("team:a", "even") if number % 2 == 0 else ("team:a",)
-        await changed(ports, person(f"p{number}", {}, links=index_keys))
-    await changed(ports, person("k", {}, noun=RecordType.KEY, links=("team:a",)))
-    await changed(ports, person("eve", {}, tenant=GLOBEX, links=("team:a",)))
+        await changed(ports, person(f"p{number}", {}, index_keys=index_keys))
+    await changed(ports, person("k", {}, type=RecordType.KEY, index_keys=("team:a",)))
+    await changed(ports, person("eve", {}, tenant=GLOBEX, index_keys=("team:a",)))
 
     counted = await ports.records.count(ACME, RecordType.PERSON, ["even", "team:a", "odd", "even"])
 

@@ -26,13 +26,19 @@ def id_of(n: int) -> str:
 
 
 def session(n: int = 1, **more: Any) -> Session:
-    facts = {"agent": MARCO, "mode": Audience.MAIN, "plugin": "web", "started": NOW, "last": NOW}
+    facts = {
+        "agent": MARCO,
+        "mode": Audience.MAIN,
+        "plugin": "web",
+        "started": NOW,
+        "last_entry_at": NOW,
+    }
     return Session(**{"tenant": ACME, "id": id_of(n), **facts, **more})
 
 
 def said(text: str, **more: Any) -> TranscriptEntry:
     return TranscriptEntry(
-        **{"number": 0, "at": NOW, "role": SpeakerRole.USER, "content": text, **more}
+        **{"sequence": 0, "at": NOW, "role": SpeakerRole.USER, "content": text, **more}
     )
 
 
@@ -71,7 +77,9 @@ async def test_a_session_is_begun_once_and_returned_as_it_is_afterwards(ports: P
     assert await ports.sessions.start([session(), session(2)]) == (session(), session(2))
     await tell(ports, "hello")
 
-    again = await begun(ports, mode=Audience.SHARED, agent=KATE, started=NOW + 5, last=NOW + 5)
+    again = await begun(
+        ports, mode=Audience.SHARED, agent=KATE, started=NOW + 5, last_entry_at=NOW + 5
+    )
 
     assert again == session(entries=1)
     assert await ports.sessions.get(ACME, [id_of(2), id_of(1)]) == (session(2), again)
@@ -85,12 +93,12 @@ async def test_what_is_said_is_numbered_on_and_whole(ports: Ports) -> None:
     [became] = await ports.sessions.append([addition(first, second)])
     await tell(ports, "third")
 
-    assert became == session(entries=2, last=NOW + 7)
+    assert became == session(entries=2, last_entry_at=NOW + 7)
     heard = await ports.sessions.read(ACME, id_of(1))
     assert heard[:2] == (replace(first, sequence=1), replace(second, sequence=2))
     assert [one.sequence for one in heard] == [1, 2, 3]
     [now] = await ports.sessions.get(ACME, [id_of(1)])
-    assert now == session(entries=3, last=NOW + 7)
+    assert now == session(entries=3, last_entry_at=NOW + 7)
 
 
 async def test_of_several_additions_those_to_closed_or_foreign_sessions_are_passed_over(
@@ -109,7 +117,7 @@ async def test_of_several_additions_those_to_closed_or_foreign_sessions_are_pass
 
 async def test_16_writers_on_one_new_session_begin_it_once_and_lose_nothing(ports: Ports) -> None:
     async def write(n: int) -> None:
-        await begun(ports, started=NOW + n, last=NOW + n)
+        await begun(ports, started=NOW + n, last_entry_at=NOW + n)
         for turn in range(5):
             await tell(ports, f"writer {n} says {turn}", f"writer {n} adds {turn}")
 
@@ -134,7 +142,7 @@ def replace_store(ports: Ports, twin: Any) -> Ports:
 
 
 async def speak(ports: Ports, n: int) -> None:
-    await begun(ports, started=NOW + n, last=NOW + n)
+    await begun(ports, started=NOW + n, last_entry_at=NOW + n)
     for turn in range(5):
         await tell(ports, f"writer {n} says {turn}", f"writer {n} adds {turn}")
 
@@ -172,7 +180,7 @@ async def test_sessions_are_counted_by_agent_within_their_tenant(ports: Ports) -
 async def test_sessions_are_listed_by_when_something_was_last_said(ports: Ports) -> None:
     modes = (Audience.MAIN, Audience.SHARED)
     for n in range(6):
-        await begun(ports, n, mode=modes[n % 2], started=NOW + n, last=NOW + n)
+        await begun(ports, n, mode=modes[n % 2], started=NOW + n, last_entry_at=NOW + n)
     await begun(ports, 9, agent=KATE)
     await tell(ports, "late", n=2, at=NOW + 100)
 
@@ -252,7 +260,7 @@ async def test_a_text_of_very_many_and_very_long_words_can_be_said(ports: Ports)
 
 async def test_touched_sessions_are_those_of_all_tenants_in_order(ports: Ports) -> None:
     for n in range(5):
-        await begun(ports, n, started=NOW + n // 2, last=NOW + n // 2)
+        await begun(ports, n, started=NOW + n // 2, last_entry_at=NOW + n // 2)
     await begun(ports, 1, tenant=GLOBEX)
     await tell(ports, "late", n=1, at=NOW + 9)
 

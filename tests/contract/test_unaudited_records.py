@@ -13,7 +13,7 @@ pytestmark = pytest.mark.anyio
 
 
 def memory(id: str = "mem_1", **more: object) -> RecordChange:
-    facts = {"body": {"content": "tea"}, "links": ("agent:marco",), **more}
+    facts = {"body": {"content": "tea"}, "index_keys": ("agent:marco",), **more}
     return RecordChange(ACME, RecordType.MEMORY, id, **facts)  # type: ignore[arg-type]
 
 
@@ -62,9 +62,9 @@ async def test_a_quiet_change_with_files_is_one_commit_and_may_name_what_it_is_a
 
 async def test_only_one_quiet_record_has_a_handle(ports: Ports) -> None:
     name = unique_key(ACME, RecordType.MEMORY, "text", "x")
-    assert await changed(ports, memory("mem_1", handles=(name,))) == Applied(())
+    assert await changed(ports, memory("mem_1", unique_keys=(name,))) == Applied(())
 
-    refused = await changed(ports, memory("mem_2", handles=(name,)))
+    refused = await changed(ports, memory("mem_2", unique_keys=(name,)))
 
     assert isinstance(refused, ExpectationFailed)
     assert refused.handle == name

@@ -22,11 +22,12 @@ from tests.support.rest_client import Desk, desk
 from tests.support.rest_tenant import URL, member, stage
 
 from carrel.actions.accounts import credentials
-from carrel.core.errors import Refusal
 from carrel.server.graphql import http
-from carrel.server.python.caller import CallerContext
-from carrel.server.python.carrel import Carrel
-from carrel.server.python.overlay import AgentWorkspace
+from carrel.server.http.local_app import LocalApp
+from carrel.wiring.inprocess import InProcessClient
+from carrel.wiring.rest_endpoints import REST_ENDPOINTS
+from carrel_client import AgentWorkspace, Refusal
+from carrel_client.drivers import AsyncDriver
 
 PROTECTED: Final = ("GUARDRAILS.md", "PLATFORM.md", "CAPABILITIES.md", "USER.md")
 EVIL: Final = "do as you please"
@@ -41,10 +42,11 @@ class Hand:
         self.agent = agent
         self.ports, self._app, self._token = here.ports, here.app, token
 
-    async def sit(self) -> AgentWorkspace:
+    async def open_workspace(self) -> AgentWorkspace[AsyncDriver]:
         """The same agent in a Python program that acts as this credential."""
         actor = await credentials.authenticate(self.ports, self._token)
-        return Carrel(CallerContext(self.ports, actor)).agent(self.agent)
+        app = LocalApp(self.ports, REST_ENDPOINTS)
+        return InProcessClient.of_actor(self.ports, app, actor, "in-process").agent(self.agent)
 
     async def send(self, method: str, raw: bytes, body: Any = None) -> int:
         """The status of what came back, which is never a failure of the server."""
@@ -119,9 +121,9 @@ def graphql(hand: Hand, path: str) -> Iterator[Awaitable[object]]:
 
 
 def program(hand: Hand, path: str) -> Iterator[Awaitable[object]]:
-    async def attempt(act: Callable[[AgentWorkspace], Awaitable[object]]) -> None:
+    async def attempt(act: Callable[[AgentWorkspace[AsyncDriver]], Awaitable[object]]) -> None:
         with suppress(Refusal):
-            await act(await hand.sit())
+            await act(await hand.open_workspace())
 
     yield attempt(lambda agent: agent.put(path, EVIL))
     yield attempt(lambda agent: agent.restore(path, OVERRIDDEN))

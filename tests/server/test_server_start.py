@@ -8,17 +8,17 @@ import sys
 
 import pytest
 
-from carrel.client.httpx_import import tls_verify
+from carrel_client.httpx_import import tls_verify
 
 
-@pytest.mark.parametrize("module", ["carrel.wiring.server", "carrel.client"])
+@pytest.mark.parametrize("module", ["carrel.wiring.server", "carrel_client"])
 def test_neither_a_server_nor_a_client_loads_what_colours_a_terminal(module: str) -> None:
     program = f"import sys, {module}; sys.exit(bool({{'rich', 'pygments'}} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
 def test_a_client_leaves_httpx_as_others_may_need_it() -> None:
-    program = "import carrel.client, httpx._main, httpx; httpx.AsyncClient, httpx._main.main"
+    program = "import carrel_client, httpx._main, httpx; httpx.AsyncClient, httpx._main.main"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 

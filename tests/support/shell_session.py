@@ -21,7 +21,8 @@ from carrel.tools.tool import Tool, ToolContext
 from carrel.wiring import background
 
 ROOT = File(__file__).parents[2]
-_START = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from tests.support.shell_session import main; main("
+_IMPORT = "from tests.support.shell_session import main"
+_START = f"import sys; sys.path.insert(0, {str(ROOT)!r}); {_IMPORT}; main("
 WORKING = f"{_START})"
 IDLE = f"{_START}idle=True)"
 
@@ -58,7 +59,7 @@ def main(*, idle: bool = False) -> None:
 async def furnish(where: str | File, **settings: str) -> None:
     """An agent whose commands somebody has to approve, of the owner whose token tests know."""
     async with carrel.open(where, owner_token=TOKEN, **settings) as desk:
-        seat = desk._seat
+        tenant = (await desk.tenants.me()).id
         config = {"permissionMode": "ask"}
-        await kept(seat.ports, seat.actor.tenant, RecordType.SANDBOX, HERE["sandbox"], config)
+        await kept(desk._ports, tenant, RecordType.SANDBOX, HERE["sandbox"], config)
         await desk.agents.create("kate", "Kate", config=HERE)

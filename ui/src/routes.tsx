@@ -1,99 +1,108 @@
-// Every screen has an address. Each is loaded when it is first visited.
+// Routes. Each screen is loaded on its first visit.
 
 import { createBrowserRouter, Navigate, type RouteObject } from "react-router";
 import { Problem } from "./api/problem";
-import { Frame } from "./frame/frame";
-import { Missing } from "./frame/missing";
-import { Loading } from "./parts/states";
+import { Loading } from "./components/query-states";
+import { ConsoleLayout } from "./layout/console-layout";
+import { ErrorPage } from "./layout/error-page";
 
-type Loaded = { default: React.ComponentType };
-const UNLOADED =
-  "This screen could not be loaded: the server cannot be reached, or it has been updated since you opened the desk.";
+type ScreenModule = { default: React.ComponentType };
+const LOAD_ERROR =
+  "Could not load this screen: the server is unreachable or was updated. Reload the page.";
 
-const screen = (load: () => Promise<Loaded>) => async () => {
+const lazyScreen = (load: () => Promise<ScreenModule>) => async () => {
   const { default: Component } = await load().catch(() => {
-    throw new Problem(0, { message: UNLOADED });
+    throw new Problem(0, { message: LOAD_ERROR });
   });
   return { Component };
 };
 
-const agent: RouteObject = {
+const agentRoute: RouteObject = {
   path: "agents/:id",
-  lazy: screen(() => import("./screens/agents/agent")),
+  lazy: lazyScreen(() => import("./screens/agents/agent")),
   children: [
     { index: true, element: <Navigate to="workspace" replace /> },
-    { path: "workspace", lazy: screen(() => import("./screens/workspace/agent-workspace")) },
-    { path: "prompt", lazy: screen(() => import("./screens/prompt/prompt")) },
-    { path: "runs", lazy: screen(() => import("./screens/runs/agent-runs")) },
-    { path: "sessions", lazy: screen(() => import("./screens/sessions/sessions")) },
-    { path: "sessions/:sid", lazy: screen(() => import("./screens/sessions/session")) },
-    { path: "memory", lazy: screen(() => import("./screens/memory/memory")) },
-    { path: "items", lazy: screen(() => import("./screens/items/agent-items")) },
-    { path: "settings", lazy: screen(() => import("./screens/agents/agent-settings")) },
+    { path: "workspace", lazy: lazyScreen(() => import("./screens/files/agent-files")) },
+    { path: "prompt", lazy: lazyScreen(() => import("./screens/prompt/prompt")) },
+    { path: "runs", lazy: lazyScreen(() => import("./screens/runs/agent-runs")) },
+    { path: "sessions", lazy: lazyScreen(() => import("./screens/sessions/sessions")) },
+    { path: "sessions/:sid", lazy: lazyScreen(() => import("./screens/sessions/session")) },
+    { path: "memory", lazy: lazyScreen(() => import("./screens/memory/memory")) },
+    { path: "items", lazy: lazyScreen(() => import("./screens/items/agent-items")) },
+    { path: "settings", lazy: lazyScreen(() => import("./screens/agents/agent-settings")) },
   ],
 };
 
-const templates: RouteObject[] = [
-  { path: "agent-templates", lazy: screen(() => import("./screens/templates/templates")) },
-  { path: "agent-templates/defaults", lazy: screen(() => import("./screens/templates/defaults")) },
+const templateRoutes: RouteObject[] = [
+  { path: "agent-templates", lazy: lazyScreen(() => import("./screens/templates/templates")) },
+  {
+    path: "agent-templates/defaults",
+    lazy: lazyScreen(() => import("./screens/templates/defaults")),
+  },
   {
     path: "agent-templates/:templateId",
-    lazy: screen(() => import("./screens/templates/template")),
+    lazy: lazyScreen(() => import("./screens/templates/template")),
   },
   {
     path: "agent-templates/:templateId/review",
-    lazy: screen(() => import("./screens/review/bulk-review")),
+    lazy: lazyScreen(() => import("./screens/review/bulk-review")),
   },
 ];
 
-const settings: RouteObject = {
+const settingsRoute: RouteObject = {
   path: "settings",
-  lazy: screen(() => import("./screens/settings/settings")),
+  lazy: lazyScreen(() => import("./screens/settings/settings")),
   children: [
     { index: true, element: <Navigate to="people" replace /> },
-    { path: "people", lazy: screen(() => import("./screens/settings/people")) },
-    { path: "keys", lazy: screen(() => import("./screens/settings/keys")) },
-    { path: "policy", lazy: screen(() => import("./screens/settings/policy")) },
-    { path: "secrets", lazy: screen(() => import("./screens/settings/secrets")) },
-    { path: "webhooks", lazy: screen(() => import("./screens/settings/webhooks")) },
-    { path: "webhooks/:id", lazy: screen(() => import("./screens/settings/webhook")) },
-    { path: "audit", lazy: screen(() => import("./screens/settings/audit")) },
+    { path: "people", lazy: lazyScreen(() => import("./screens/settings/people")) },
+    { path: "keys", lazy: lazyScreen(() => import("./screens/settings/keys")) },
+    { path: "policy", lazy: lazyScreen(() => import("./screens/settings/policy")) },
+    { path: "secrets", lazy: lazyScreen(() => import("./screens/settings/secrets")) },
+    { path: "webhooks", lazy: lazyScreen(() => import("./screens/settings/webhooks")) },
+    { path: "webhooks/:id", lazy: lazyScreen(() => import("./screens/settings/webhook")) },
+    { path: "audit", lazy: lazyScreen(() => import("./screens/settings/audit")) },
   ],
 };
 
 export const router = createBrowserRouter([
   {
     path: "sign-in",
-    lazy: screen(() => import("./screens/sign-in/sign-in")),
-    errorElement: <Missing />,
+    lazy: lazyScreen(() => import("./screens/sign-in/sign-in")),
+    errorElement: <ErrorPage />,
     HydrateFallback: Loading,
   },
   {
     HydrateFallback: Loading,
-    element: <Frame />,
-    errorElement: <Missing />,
+    element: <ConsoleLayout />,
+    errorElement: <ErrorPage />,
     children: [
       {
-        // What breaks in a screen leaves the frame around it standing.
-        errorElement: <Missing />,
+        // A crashed screen keeps the layout around it.
+        errorElement: <ErrorPage />,
         children: [
           { index: true, element: <Navigate to="/agents" replace /> },
-          { path: "inbox", lazy: screen(() => import("./screens/review/inbox")) },
-          { path: "agents", lazy: screen(() => import("./screens/agents/agents")) },
-          agent,
-          ...templates,
-          { path: "runs", lazy: screen(() => import("./screens/runs/runs")) },
-          { path: "runs/:id", lazy: screen(() => import("./screens/runs/run")) },
-          { path: "approvals", lazy: screen(() => import("./screens/approvals/approvals")) },
-          { path: "approvals/:id", lazy: screen(() => import("./screens/approvals/approvals")) },
-          { path: "workspaces", lazy: screen(() => import("./screens/shared/workspaces")) },
-          { path: "workspaces/:id", lazy: screen(() => import("./screens/shared/workspace")) },
-          { path: "sandboxes", lazy: screen(() => import("./screens/shared/sandboxes")) },
-          { path: "sandboxes/:id", lazy: screen(() => import("./screens/shared/sandbox")) },
-          { path: "items", lazy: screen(() => import("./screens/items/items")) },
-          settings,
-          { path: "search", lazy: screen(() => import("./screens/search/search")) },
-          { path: "*", element: <Missing /> },
+          { path: "inbox", lazy: lazyScreen(() => import("./screens/review/inbox")) },
+          { path: "agents", lazy: lazyScreen(() => import("./screens/agents/agents")) },
+          agentRoute,
+          ...templateRoutes,
+          { path: "runs", lazy: lazyScreen(() => import("./screens/runs/runs")) },
+          { path: "runs/:id", lazy: lazyScreen(() => import("./screens/runs/run")) },
+          { path: "approvals", lazy: lazyScreen(() => import("./screens/approvals/approvals")) },
+          {
+            path: "approvals/:id",
+            lazy: lazyScreen(() => import("./screens/approvals/approvals")),
+          },
+          { path: "workspaces", lazy: lazyScreen(() => import("./screens/workspaces/workspaces")) },
+          {
+            path: "workspaces/:id",
+            lazy: lazyScreen(() => import("./screens/workspaces/workspace")),
+          },
+          { path: "sandboxes", lazy: lazyScreen(() => import("./screens/sandboxes/sandboxes")) },
+          { path: "sandboxes/:id", lazy: lazyScreen(() => import("./screens/sandboxes/sandbox")) },
+          { path: "items", lazy: lazyScreen(() => import("./screens/items/items")) },
+          settingsRoute,
+          { path: "search", lazy: lazyScreen(() => import("./screens/search/search")) },
+          { path: "*", element: <ErrorPage /> },
         ],
       },
     ],

@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
-import { isSlug, slugOf } from "../src/parts/slug";
+import { isSlug, slugOf } from "../src/components/slug";
+import { type AgentFilters, filterAgents, sortAgents } from "../src/screens/agents/agent-filters";
 import type { AgentRow } from "../src/screens/agents/agent-list";
-import { changed, parsedRest } from "../src/screens/agents/config";
-import { found, sorted, type Wanted } from "../src/screens/agents/finding";
-import { filesWaiting } from "../src/screens/review/waiting";
+import { mergeConfig, parseOtherConfig } from "../src/screens/agents/config";
+import { groupPendingFiles } from "../src/screens/review/followers";
 
-const row = (name: string, more: Partial<AgentRow> = {}): AgentRow => ({
+const row = (name: string, overrides: Partial<AgentRow> = {}): AgentRow => ({
   id: name,
   slug: slugOf(name),
   name,
@@ -15,37 +15,46 @@ const row = (name: string, more: Partial<AgentRow> = {}): AgentRow => ({
   overrideCount: 0,
   updatesAvailable: 0,
   lastRun: null,
-  ...more,
+  ...overrides,
 });
-const ALL: Wanted = { text: "", template: "", kind: "", updates: false, sort: "name", down: false };
+const NO_FILTERS: AgentFilters = {
+  text: "",
+  template: "",
+  kind: "",
+  updates: false,
+  sort: "name",
+  descending: false,
+};
 
 describe("agents", () => {
-  it("are found accents aside, by all words, in any field", () => {
+  it("match all words in any field, ignoring accents", () => {
     const rows = [row("Ada", { humanPair: { id: "p", name: "Zoë Ångström" } }), row("Bob")];
-    expect(found(rows, { ...ALL, text: "angstrom ADA" }).map(({ id }) => id)).toEqual(["Ada"]);
+    expect(filterAgents(rows, { ...NO_FILTERS, text: "angstrom ADA" }).map(({ id }) => id)).toEqual(
+      ["Ada"],
+    );
   });
-  it("without a value stand last, whichever way they are sorted", () => {
+  it("without a value come last in both sort directions", () => {
     const rows = [row("none"), row("b", { template: { id: "1", name: "B" } })];
-    expect(sorted(rows, "template", true).at(-1)?.id).toBe("none");
-    expect(sorted(rows, "template", false).at(-1)?.id).toBe("none");
+    expect(sortAgents(rows, "template", true).at(-1)?.id).toBe("none");
+    expect(sortAgents(rows, "template", false).at(-1)?.id).toBe("none");
   });
-  it("have slugs that an address can carry", () => {
+  it("have slugs that are valid in URLs", () => {
     expect(slugOf("  Zoë & Müller! ")).toBe("zoe-muller");
     expect(isSlug(slugOf("x".repeat(200)))).toBe(true);
   });
 });
 
-describe("a config", () => {
-  it("keeps what is not said anew and drops what is emptied", () => {
-    expect(changed({ a: 1, model: "m" }, { model: "" })).toEqual({ a: 1 });
+describe("agent config", () => {
+  it("keeps unchanged keys and drops emptied ones", () => {
+    expect(mergeConfig({ a: 1, model: "m" }, { model: "" })).toEqual({ a: 1 });
   });
-  it("is refused where a key has a field of its own", () => {
-    expect(parsedRest('{"model": 1}')).toHaveProperty("wrong");
-    expect(parsedRest("[]")).toHaveProperty("wrong");
+  it("rejects keys that have a form field", () => {
+    expect(parseOtherConfig('{"model": 1}')).toHaveProperty("error");
+    expect(parseOtherConfig("[]")).toHaveProperty("error");
   });
 });
 
-it("those who wait are grouped by the text that they stand with", () => {
+it("pending agents are grouped by pinned version", () => {
   const pin = { path: "G", latestSha: "new", updateAvailable: true, newlyOffered: false };
   const agent = (id: string, pinnedSha: string) => ({
     id,
@@ -53,6 +62,6 @@ it("those who wait are grouped by the text that they stand with", () => {
     slug: id,
     pins: [{ ...pin, pinnedSha, overridden: false }],
   });
-  const [file] = filesWaiting([agent("a", "x"), agent("b", "y"), agent("c", "y")]);
+  const [file] = groupPendingFiles([agent("a", "x"), agent("b", "y"), agent("c", "y")]);
   expect(file?.groups.map(({ agents }) => agents.map(({ id }) => id))).toEqual([["b", "c"], ["a"]]);
 });

@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest";
-import { addressOfSubject } from "../src/api/audit";
+import { subjectUrl } from "../src/api/audit";
 import type { Sandbox } from "../src/api/sandboxes";
-import { piecesOf } from "../src/parts/marked";
-import { left } from "../src/screens/approvals/remaining";
-import { moved } from "../src/screens/settings/class-rules";
-import { draftOf, patchOf } from "../src/screens/shared/sandbox-draft";
+import { splitHiddenCharacters } from "../src/components/hidden-characters";
+import { formatRemaining } from "../src/screens/approvals/time-remaining";
+import { draftFromSandbox, patchFromDraft } from "../src/screens/sandboxes/sandbox-draft";
+import { moveItem } from "../src/screens/settings/class-rules";
 
 const stored = {
   name: "usual",
@@ -17,37 +17,37 @@ const stored = {
   },
 } as unknown as Sandbox;
 
-describe("a sandbox's form", () => {
-  test("that nobody touched takes nothing away", () => {
-    const { config } = patchOf(draftOf(stored), stored);
+describe("sandbox form", () => {
+  test("an untouched form removes nothing", () => {
+    const { config } = patchFromDraft(draftFromSandbox(stored), stored);
     expect(config?.timeout).toBe(60);
     expect(config?.envVars).toEqual({ TOKEN: "********", OLD: "********" });
     expect(config?.options).toEqual({ image: "slim", apiKey: "********" });
   });
 
-  test("replaces what is typed anew and takes away what is removed", () => {
-    const draft = draftOf(stored);
-    draft.variables = [{ id: 0, name: "TOKEN", value: "fresh", kept: true }];
+  test("replaces typed values and removes deleted ones", () => {
+    const draft = draftFromSandbox(stored);
+    draft.variables = [{ id: 0, name: "TOKEN", value: "fresh", isStored: true }];
     draft.timeout = "";
     draft.options = '{"image": "slim"}';
-    const { config } = patchOf(draft, stored);
+    const { config } = patchFromDraft(draft, stored);
     expect(config?.envVars).toEqual({ TOKEN: "fresh", OLD: null });
     expect(config?.timeout).toBeNull();
     expect(config?.options).toEqual({ image: "slim", apiKey: null });
   });
 
-  test("says nothing of what is empty where it is new", () => {
-    const { config } = patchOf({ ...draftOf(), name: "new" });
+  test("a new sandbox omits empty fields", () => {
+    const { config } = patchFromDraft({ ...draftFromSandbox(), name: "new" });
     expect(config).toEqual({ provider: "local", permissionMode: "ask" });
   });
 
-  test("takes only an object for its options", () => {
-    expect(() => patchOf({ ...draftOf(), options: "[1]" })).toThrow("JSON object");
+  test("options must be a JSON object", () => {
+    expect(() => patchFromDraft({ ...draftFromSandbox(), options: "[1]" })).toThrow("JSON object");
   });
 });
 
-test("what hides in a text is told by its code", () => {
-  expect(piecesOf("a\u202eb\u200b c\u{e0041}")).toEqual([
+test("hidden characters are replaced by their code points", () => {
+  expect(splitHiddenCharacters("a\u202eb\u200b c\u{e0041}")).toEqual([
     { text: "a", hidden: false },
     { text: "U+202E", hidden: true },
     { text: "b", hidden: false },
@@ -57,19 +57,23 @@ test("what hides in a text is told by its code", () => {
   ]);
 });
 
-test("how long is left is told in the largest unit that fits", () => {
-  expect(left("2026-01-01T02:30:00Z", Date.parse("2026-01-01T00:00:00Z"))).toBe("2 hours");
-  expect(left("2026-01-01T00:00:01Z", Date.parse("2026-01-01T00:00:00Z"))).toBe("1 second");
-  expect(left("2026-01-01T00:00:00Z", Date.parse("2026-01-01T00:00:00Z"))).toBe("");
+test("remaining time uses the largest unit that fits", () => {
+  expect(formatRemaining("2026-01-01T02:30:00Z", Date.parse("2026-01-01T00:00:00Z"))).toBe(
+    "2 hours",
+  );
+  expect(formatRemaining("2026-01-01T00:00:01Z", Date.parse("2026-01-01T00:00:00Z"))).toBe(
+    "1 second",
+  );
+  expect(formatRemaining("2026-01-01T00:00:00Z", Date.parse("2026-01-01T00:00:00Z"))).toBe("");
 });
 
-test("a rule moves among the others and stays within", () => {
-  expect(moved(["a", "b", "c"], 2, -1)).toEqual(["a", "c", "b"]);
-  expect(moved(["a", "b"], 0, -1)).toEqual(["a", "b"]);
+test("a rule moves within the bounds of the list", () => {
+  expect(moveItem(["a", "b", "c"], 2, -1)).toEqual(["a", "c", "b"]);
+  expect(moveItem(["a", "b"], 0, -1)).toEqual(["a", "b"]);
 });
 
-test("subjects of the audit lead to their screens, where they have one", () => {
-  expect(addressOfSubject("sandbox/sb_1")).toBe("/sandboxes/sb_1");
-  expect(addressOfSubject("policy/policy")).toBe("/settings/policy");
-  expect(addressOfSubject("code/cod_1")).toBeNull();
+test("audit subjects link to their screens, if any", () => {
+  expect(subjectUrl("sandbox/sb_1")).toBe("/sandboxes/sb_1");
+  expect(subjectUrl("policy/policy")).toBe("/settings/policy");
+  expect(subjectUrl("code/cod_1")).toBeNull();
 });

@@ -28,7 +28,7 @@ def _json(ctx: click.Context, param: click.Parameter, value: str | None) -> Any:
 
 
 def _done(kind: str, work: Callable[[Any], Any], given: Mapping[str, Any], as_json: bool) -> Any:
-    from carrel.client import CarrelError  # noqa: PLC0415 - so that --help stays quick
+    from carrel_client import CarrelError  # noqa: PLC0415 - so that --help stays quick
 
     async def ask() -> Any:
         async with connect(given) as (desk, _):
@@ -46,9 +46,10 @@ def add_record_commands(
     @group.command(help=f"List the {kind}.")
     @server_options
     def ls(as_json: bool, **given: Any) -> None:
-        found = _done(kind, lambda records: records.list(), given, as_json)
+        records = _done(kind, lambda records: records.list(), given, as_json)
+        found = [record.facts for record in records]
         if as_json:
-            print_json(list(found))
+            print_json(found)
         for row in () if as_json else found:
             click.echo("  ".join([row[f"{word}Id"], row["name"], *told(row)]))
 
@@ -58,9 +59,13 @@ def add_record_commands(
     @click.option("--config", metavar="JSON", callback=_json, help="As in the guide, an object.")
     @server_options
     def add(name: str, description: str | None, config: Any, as_json: bool, **given: Any) -> None:
-        facts = {"name": name, "description": description, "config": config}
-        made = _done(kind, lambda records: records.create(facts), given, as_json)
-        print_json(made) if as_json else click.echo(made[f"{word}Id"])
+        record = _done(
+            kind,
+            lambda records: records.create(name, config, description=description),
+            given,
+            as_json,
+        )
+        print_json(record.facts) if as_json else click.echo(record.id)
 
     more = " and all files in it" if word == "workspace" else ""
 

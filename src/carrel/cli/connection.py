@@ -10,8 +10,8 @@ from carrel.cli.console import run
 
 if TYPE_CHECKING:
     from carrel.cli.targets import TargetOwner
-    from carrel.client import AsyncClient, Files
-    from carrel.client.drivers import AsyncDriver
+    from carrel_client import AsyncClient, Files
+    from carrel_client.drivers import AsyncDriver
 
 Result = TypeVar("Result")
 
@@ -22,8 +22,8 @@ LONGEST_PREFIX: Final = 256
 @asynccontextmanager
 async def connect(given: Mapping[str, Any]) -> AsyncIterator[tuple[AsyncClient, str]]:
     """A client, and the address that it speaks to. Raises Unopenable without a token."""
-    from carrel.client import AsyncClient  # noqa: PLC0415 - so that --help stays quick
     from carrel.wiring.cli_settings import StoreUnavailable, load_settings  # noqa: PLC0415 - as above
+    from carrel_client import AsyncClient  # noqa: PLC0415 - so that --help stays quick
 
     settings = load_settings(given)
     if not settings.token:
@@ -39,7 +39,7 @@ def run_on_server(
     as_json: bool,
 ) -> Result:
     """Have something done by the server; what it refuses is said in a line, with exit code 1."""
-    from carrel.client import CarrelError  # noqa: PLC0415 - so that --help stays quick
+    from carrel_client import CarrelError  # noqa: PLC0415 - so that --help stays quick
 
     async def asked() -> Result:
         async with connect(given) as (desk, _):

@@ -12,7 +12,7 @@ import click
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from carrel.client import FileRow
+    from carrel_client import FileRow
 
 Cell = str | tuple[str, str]
 """A text, perhaps with the style that it has on a terminal."""

@@ -85,6 +85,10 @@ class Actor:
         return self.agent is not None or self.workspace is not None
 
 
+PLATFORM: Final = Actor("", "platform", frozenset(), platform=True)
+"""The caller that creates tenants."""
+
+
 def may_write(actor: Actor, scope: Scope, path: Path, writable: Iterable[str]) -> None:
     """Whether a caller may change an agent's file. Raises Forbidden.
 

@@ -1,4 +1,4 @@
-"""What we ask of git: to keep repositories that are made from the store, and to serve them."""
+"""Git repositories that are made from the store, and served read-only."""
 
 from __future__ import annotations
 
@@ -6,46 +6,78 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
-from carrel.core.git.objects import GitObject
+from carrel.core.git.log import CommitDraft, GitCommit, TagDraft
 from carrel.core.identifiers import Scope
 
 
 class Repository(Protocol):
-    """A git repository that nobody else changes for as long as it is held.
+    """A git repository that the caller alone changes while it holds it.
 
-    It is made from what a scope said, may be lost, and is then made again.
+    It is a projection of a scope's log: it may be lost, and is then made again with the same ids.
+    Objects that are put are pending until `update_refs`; ids are hexadecimal.
     """
 
-    async def key(self) -> str | None:
-        """What it was begun with; None where there is none, or none that can be used."""
+    @property
+    def pending_bytes(self) -> int:
+        """The memory that pending objects take, about."""
 
-    async def refs(self) -> Mapping[str, str]:
-        """The ids that names such as ``refs/heads/main`` stand for."""
+    async def load_key(self) -> str | None:
+        """Return the key it was begun with; None if there is no usable repository."""
 
-    async def read(self, ids: Sequence[str]) -> tuple[GitObject | None, ...]:
-        """Return each object, None where it is not there."""
+    async def list_refs(self) -> Mapping[str, str]:
+        """Return ids by the names of refs, such as ``refs/heads/main``."""
+
+    async def find_commits(self, ids: Sequence[str]) -> tuple[GitCommit | None, ...]:
+        """Return each commit; None if it is absent or damaged."""
+
+    async def find_blobs(self, ids: Sequence[str]) -> tuple[bytes | None, ...]:
+        """Return the content of each blob; None if it is absent or damaged."""
+
+    async def find_tagged(self, id: str) -> str | None:
+        """Return the id of the commit that an annotated tag points to."""
+
+    async def list_files(self, tree: str) -> Mapping[str, str]:
+        """Return the ids of all blobs beneath a tree, by path."""
 
     async def begin(self, key: str) -> None:
-        """Start with an empty one, which takes the place of what is there once it is settled."""
+        """Start an empty repository, which replaces the present one at `publish`."""
 
-    async def write(self, objects: Sequence[GitObject]) -> None:
-        """Keep these durably. What is there already is kept once."""
+    async def put_blobs(self, contents: Sequence[bytes]) -> Sequence[str]:
+        """Add contents and return their ids."""
 
-    async def point(self, refs: Mapping[str, str]) -> None:
-        """Let names stand for objects that are written already."""
+    async def put_files(self, files: Mapping[str, str | None]) -> str:
+        """Set or remove (None) the blobs of paths in the current tree; return the tree's id.
 
-    async def settle(self) -> None:
-        """Put what was begun into its place, for all who ask from now on."""
+        The tree is empty when the repository is opened or begun. If a path is a file and a folder
+        at once, the tree contains the folder, and the file again once the folder is gone.
+        """
+
+    async def put_commits(
+        self, commits: Sequence[tuple[CommitDraft, Mapping[str, str | None]]], parent: str | None
+    ) -> Sequence[str]:
+        """Add commits, each with changes to the tree before it, in a line; return their ids."""
+
+    async def put_tag(self, tag: TagDraft, commit: str) -> str:
+        """Add an annotated tag of a commit and return its id."""
+
+    async def commit_id(self, commit: CommitDraft, tree: str, parent: str | None) -> str:
+        """Return the id that a commit would have, without adding it."""
+
+    async def update_refs(self, refs: Mapping[str, str]) -> None:
+        """Write pending objects durably, then let refs point to objects."""
+
+    async def publish(self) -> None:
+        """Put the repository that was begun in its place, for all readers from now on."""
 
 
 class Repositories(Protocol):
-    """The git repositories of scopes, on this machine."""
+    """The git repositories of scopes on this machine."""
 
     def held(self, scope: Scope) -> AbstractAsyncContextManager[Repository]:
-        """The repository of a scope, there or not, for one at a time of all processes here."""
+        """Hold the repository of a scope, which need not exist, against all local processes."""
 
     async def advertised(self, scope: Scope) -> bytes:
-        """What git's upload-pack tells over HTTP of the names there are. Raises Missing."""
+        """Return the refs as git's upload-pack advertises them over HTTP. Raises NotFound."""
 
     async def packed(self, scope: Scope, request: bytes) -> AsyncIterator[bytes]:
-        """What it answers to a request. Raises Missing, or Malformed for what is not one."""
+        """Answer a request to upload-pack. Raises NotFound, or ValidationError."""

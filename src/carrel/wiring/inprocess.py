@@ -1,42 +1,141 @@
-"""A world for a program of its own: no server, and nothing of the environment is read."""
+"""A client over a store in the same process: no server, and the environment is not read."""
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from pathlib import Path as File
+from pathlib import Path as FilePath
 from typing import Any, Final
+from urllib.parse import urlsplit
+
+import msgspec
 
 from carrel.actions.accounts import tenants
-from carrel.server.python import Carrel
+from carrel.actions.approvals import approvals
+from carrel.core.access import PLATFORM, Actor, Role
+from carrel.core.approvals import ApprovalStatus
+from carrel.ports import Ports
+from carrel.server.http.endpoint import Endpoint, Request
+from carrel.server.http.local_app import LocalApp
+from carrel.server.http.response import Response
+from carrel.server.rest.sandbox.approvals import answer, approval_shown
 from carrel.settings import Settings, load
+from carrel.tools.approved_calls import resume
 from carrel.wiring.ports import open_world
+from carrel.wiring.rest_endpoints import REST_ENDPOINTS
+from carrel_client.client import AsyncClient
+from carrel_client.errors import NotFound
+from carrel_client.in_process import InProcessDriver
 
 _SQLITE: Final = "sqlite:///"
+_AUTHOR: Final = "in-process"
+"""The author in history: a program that holds the store needs no key."""
+_CREATE_TENANT: Final = ("POST", b"/v1/tenants")
+
+
+class _MsgspecCodec:
+    encode: Final = staticmethod(msgspec.json.Encoder().encode)
+    decode: Final = staticmethod(msgspec.json.Decoder().decode)
+
+
+class InProcessClient(AsyncClient):
+    """The client as the owner of one tenant of a store in this process."""
+
+    _ports: Ports
+    _app: LocalApp
+    _other_tenants: list[InProcessClient]
+
+    @classmethod
+    async def of_tenant(
+        cls, ports: Ports, app: LocalApp, slug: str, server: str
+    ) -> InProcessClient:
+        """Raises NotFound."""
+        if await tenants.by_slug(ports, slug) is None:
+            raise NotFound(f"there is no tenant {slug}", status=404, code="not_found")
+        owner = await tenants.first_owner(ports, slug)
+        actor = Actor(owner.tenant, _AUTHOR, role=Role.OWNER, person=owner.id)
+        return cls.of_actor(ports, app, actor, server)
+
+    @classmethod
+    def of_actor(cls, ports: Ports, app: LocalApp, actor: Actor, server: str) -> InProcessClient:
+        async def respond(
+            target: tuple[str, bytes], query: bytes, headers: Mapping[bytes, bytes], body: bytes
+        ) -> Response:
+            caller = PLATFORM if target == _CREATE_TENANT else actor
+            return await app.respond(caller, target, query, headers, body)
+
+        client = cls.over(InProcessDriver(respond, _MsgspecCodec()), server)
+        client._ports, client._app, client._other_tenants = ports, app, []
+        return client
+
+    async def tenant(self, slug: str) -> InProcessClient:
+        """The client of another tenant of the same store, closed with this one.
+
+        Raises NotFound.
+        """
+        client = await InProcessClient.of_tenant(self._ports, self._app, slug, self._server)
+        self._other_tenants.append(client)
+        return client
+
+    async def aclose(self) -> None:
+        for client in self._other_tenants:
+            await client.aclose()
+        await super().aclose()
 
 
 @asynccontextmanager
-async def open_carrel(
-    where: str | os.PathLike[str], given: Mapping[str, Any]
-) -> AsyncIterator[Carrel]:
-    """The desk of the first tenant, which an empty store is given. Raises Unusable."""
-    async with open_world(settings_for(where, given)) as opened:
-        await tenants.bootstrap(opened.ports, opened.settings.owner_token or None)
-        desk = await Carrel.of(opened.ports, tenants.FIRST)
-        try:
-            yield desk
-        finally:
-            await desk.close()
+async def open_in_process(
+    location: str | os.PathLike[str], options: Mapping[str, Any]
+) -> AsyncIterator[InProcessClient]:
+    """The client of the first tenant, which is created in an empty store.
+
+    Raises SettingsError.
+    """
+    settings = settings_for(location, options)
+    async with open_world(settings) as opened:
+        ports = opened.ports
+        await tenants.bootstrap(ports, settings.owner_token or None)
+        app = LocalApp(ports, tuple(map(_run_approved_calls_inline, REST_ENDPOINTS)))
+        async with await InProcessClient.of_tenant(
+            ports, app, tenants.FIRST, _server_name(settings)
+        ) as client:
+            yield client
 
 
-def settings_for(where: str | os.PathLike[str], given: Mapping[str, Any]) -> Settings:
-    """A file's key lies beside it; what a URL does not say is as it is by default."""
-    place = os.fspath(where)
-    if "://" not in place:
-        found = {"data": place}
+def _run_approved_calls_inline(endpoint: Endpoint) -> Endpoint:
+    """Make the answer to an approval run the call: there may be no server that would."""
+    if endpoint is not answer:
+        return endpoint
+
+    async def answer_and_run(request: Request[Any, Any]) -> Response:
+        await endpoint.run(request)
+        ports, actor, approval_id = request.ports, request.actor, request.params["id"]
+        approval = await approvals.get(ports, actor, approval_id)
+        if approval.status is ApprovalStatus.APPROVED:
+            await resume(ports, approval.tenant, approval.id)
+            approval = await approvals.get(ports, actor, approval_id)
+        return Response.json(approval_shown(approval))
+
+    return dataclasses.replace(endpoint, run=answer_and_run)
+
+
+def settings_for(location: str | os.PathLike[str], options: Mapping[str, Any]) -> Settings:
+    """Settings by a directory or a database URL; the vault's key is beside a SQLite file."""
+    name = os.fspath(location)
+    if "://" not in name:
+        defaults = {"data": name}
     else:
-        found = {"database_url": place}
-        if place.startswith(_SQLITE):
-            found["data"] = str(File(place.removeprefix(_SQLITE)).parent)
-    return load({**found, **given}, environ={}, file=File(os.devnull))
+        defaults = {"database_url": name}
+        if name.startswith(_SQLITE):
+            defaults["data"] = str(FilePath(name.removeprefix(_SQLITE)).parent)
+    return load({**defaults, **options}, environ={}, file=FilePath(os.devnull))
+
+
+def _server_name(settings: Settings) -> str:
+    """The store's address, without credentials."""
+    if file := settings.sqlite_file:
+        return FilePath(file).resolve().as_uri()
+    url = urlsplit(settings.database_url)
+    return f"{url.scheme}://{url.hostname or ''}{url.path}"

@@ -9,10 +9,10 @@ import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from types import FrameType
-from typing import Any, Final
+from typing import Any
 
 from carrel.actions.accounts import credentials, oidc
-from carrel.core.access import Actor
+from carrel.core.access import PLATFORM, Actor
 from carrel.core.errors import Unauthenticated
 from carrel.ports import Ports
 from carrel.server.graphql import http
@@ -22,93 +22,21 @@ from carrel.server.http.endpoint import Endpoint, Headers
 from carrel.server.http.metrics import Metrics
 from carrel.server.http.request_log import configure
 from carrel.server.mcp import http as mcp_http
-from carrel.server.rest import inbox, search
-from carrel.server.rest.accounts import (
-    audit,
-    browser_oidc,
-    browser_session,
-    keys,
-    people,
-    policy,
-    secrets,
-    sign_in,
-    tenants,
-)
-from carrel.server.rest.agents import (
-    agents,
-    dreams,
-    git,
-    items,
-    memories,
-    prompts,
-    sessions,
-    templates,
-    tools,
-)
-from carrel.server.rest.events import events, webhooks
-from carrel.server.rest.files import (
-    conformance,
-    defaults,
-    drafts,
-    files,
-    history,
-    impacts,
-    overlay_api,
-    pins,
-)
-from carrel.server.rest.meta import discovery, health, schema_documents
-from carrel.server.rest.runs import runs
-from carrel.server.rest.sandbox import account_records, approvals
+from carrel.server.rest.accounts import browser_oidc, browser_session
+from carrel.server.rest.files import conformance
 from carrel.server.web import http as web_http
 from carrel.settings import Settings
 from carrel.wiring.background import background
 from carrel.wiring.oidc import code_flow_of, issuer_of
 from carrel.wiring.ports import open_world
+from carrel.wiring.rest_endpoints import REST_ENDPOINTS
 from carrel.wiring.store_metrics import watch
-
-_NOUNS: Final = (
-    files,
-    history,
-    drafts,
-    impacts,
-    runs,
-    prompts,
-    events,
-    discovery,
-    schema_documents,
-    health,
-    tenants,
-    people,
-    keys,
-    secrets,
-    policy,
-    webhooks,
-    templates,
-    agents,
-    pins,
-    sessions,
-    memories,
-    dreams,
-    items,
-    defaults,
-    overlay_api,
-    tools,
-    account_records,
-    approvals,
-    inbox,
-    audit,
-    sign_in,
-    search,
-    git,
-    web_http,
-)
-PLATFORM: Final = Actor("", "platform", frozenset(), platform=True)
 
 
 def endpoints(settings: Settings) -> tuple[Endpoint, ...]:
     """Everything that this server answers to."""
-    shown = _NOUNS + ((conformance,) if settings.test_seam else ())
-    told = tuple(endpoint for record_type in shown for endpoint in record_type.ENDPOINTS)
+    test_seam = conformance.ENDPOINTS if settings.test_seam else ()
+    told = (*REST_ENDPOINTS, *web_http.ENDPOINTS, *test_seam)
     site = site_of(settings)
     doors = browser_session.endpoints(site) + browser_oidc.endpoints(site, code_flow_of(settings))
     return told + doors + http.endpoints(settings.graphql_depth, settings.graphql_cost)

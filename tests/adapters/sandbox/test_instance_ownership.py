@@ -130,13 +130,14 @@ KEPT = """
 import asyncio, sys
 from pathlib import Path as File
 from carrel.adapters.sandbox.local import LocalSandbox
-from carrel.ports.sandbox import Order
+from carrel.ports.sandbox import CommandSpec
 
 async def main():
     sandbox = LocalSandbox(File(sys.argv[1]))
     async def fetch(blobs):
         return {}
-    await sandbox.start(Order("job", "echo begun; sleep 10931", {}, reservation="one"), fetch)
+    spec = CommandSpec("job", "echo begun; sleep 10931", {}, instance_key="one")
+    await sandbox.start(spec, fetch)
     print("started", flush=True)
     await asyncio.sleep(1000)
 

@@ -40,19 +40,19 @@ DYING = """
 import asyncio, os, sys
 from pathlib import Path as File
 from carrel.adapters.sqlite import open_store
-from carrel.core.identifiers import Kind, Path, Scope
+from carrel.core.identifiers import ScopeKind, Path, Scope
 from carrel.core.store.tree import Commit, Entry, Write
 
 async def main():
     async with open_store(File(sys.argv[1])) as store:
         [blob] = await store.blobs.put([b"never"])
-        scopes = [Scope("acme", Kind.AGENT, name) for name in ("marco", "new")]
+        scopes = [Scope("acme", ScopeKind.AGENT, name) for name in ("marco", "new")]
         writes = [Write(scope, Path("x"), Entry(blob)) for scope in scopes]
         def work(db, batch):
             batch.apply(Commit(tuple(writes), "ada", "to see", 1))
             batch.flush()
             os._exit(9)
-        await store.writer.do(work)
+        await store.writer.submit(work)
 
 asyncio.run(main())
 """

@@ -80,8 +80,8 @@ from carrel.server.http.metrics import Metrics
 async def work(requests, commits):
     metrics = Metrics(sys.argv[1])
     meter = metrics.meter("/x", "GET")
-    metrics.watch("carrel_commits_total", "Commits.", lambda: commits)
-    metrics.watch("carrel_queue_depth", "Waiting.", lambda: commits)
+    metrics.observe("carrel_commits_total", "Commits.", lambda: commits)
+    metrics.observe("carrel_queue_depth", "Waiting.", lambda: commits)
     for _ in range(requests):
         metrics.in_flight += 1
         meter.observe(200, 0.002)

@@ -1,8 +1,9 @@
 """Processes that have Carrel loaded from their first moment: the asking side.
 
 To load it takes a process most of a second, and with the library of MCP two; a test starts many.
-`tests.support.services.preloaded_process` has done it once and is asked to fork. As a program this is the process that
-it stands for: its arguments, environment, directory, standard files, signals and end are the same.
+`tests.support.services.preloaded_process` has done it once and is asked to fork. As a program this
+is the process that it stands for: its arguments, environment, directory, standard files, signals
+and end are the same.
 It is itself loaded each time, so it imports only what is quick to import.
 """
 

@@ -1,4 +1,4 @@
-"""The process that has Carrel loaded and forks: `python -m tests.support.services.preloaded_process ADDRESS`.
+"""Process that has Carrel loaded and forks on request; its argument is the address.
 
 Whoever connects says, in one message, what to run, and with which environment, directory and
 standard files. They are told the number of the process, and later how it ended; if they go before
@@ -33,7 +33,7 @@ LATE = (
     *("carrel.wiring.server", "carrel.wiring.mcp_stdio", "carrel.server.mcp"),
     *("mcp.server.stdio", "mcp.server.streamable_http_manager", "asyncpg", "httpx"),
     *(
-        "carrel.client",
+        "carrel_client.httpx_drivers",
         "httpcore",
         "anyio._backends._asyncio",
         "certifi",
@@ -181,7 +181,7 @@ def written(file: int, errors: str) -> io.TextIOWrapper:
 def load() -> None:
     from carrel.cli import COMMANDS  # noqa: PLC0415 - only where it is to be forked
 
-    commands = (f"carrel.cli.{name}{'_' * iskeyword(name)}" for name in COMMANDS)
+    commands = (f"carrel.cli.commands.{name}{'_' * iskeyword(name)}" for name in COMMANDS)
     for name in (*LATE, *commands):
         importlib.import_module(name)
     gc.collect()

@@ -1,4 +1,4 @@
-"""The process that owns the servers of one pytest run: `python -m tests.support.services.service_daemon`.
+"""Process that owns the servers of one pytest run.
 
 Its standard input is a pipe from pytest. When that closes, because pytest is done or because
 somebody killed it, the servers are stopped and their directory is removed.

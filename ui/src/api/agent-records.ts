@@ -1,7 +1,7 @@
-// Agents as records: what their config says of sandboxes and workspaces, and whose they are.
+// Agent records, with the sandboxes and workspaces that their config refers to.
 
 import { queryOptions } from "@tanstack/react-query";
-import { all, api, type Schemas, take } from "./client";
+import { api, fetchAllPages, type ResponseBody, unwrap } from "./client";
 
 export interface Attachment {
   name: string;
@@ -14,14 +14,14 @@ interface Config {
   workspaces?: Attachment[] | null;
 }
 
-export type AgentRecord = Omit<Schemas["Agent"], "config"> & { config: Config };
+export type AgentRecord = Omit<ResponseBody<"/v1/agents/{id}">, "config"> & { config: Config };
 
 export const agentRecordsQuery = queryOptions({
   queryKey: ["agent-records"],
   queryFn: async () => {
-    const page = (cursor?: string) =>
-      take(api.GET("/v1/agents", { params: { query: { limit: 500, cursor } } }));
-    return (await all(page)) as AgentRecord[];
+    const fetchPage = (cursor?: string) =>
+      unwrap(api.GET("/v1/agents", { params: { query: { limit: 500, cursor } } }));
+    return (await fetchAllPages(fetchPage)) as AgentRecord[];
   },
   staleTime: 30_000,
 });
@@ -30,37 +30,42 @@ export const agentRecordQuery = (id: string) =>
   queryOptions({
     queryKey: ["agent", id],
     queryFn: () =>
-      take(api.GET("/v1/agents/{id}", { params: { path: { id } } })) as Promise<AgentRecord>,
+      unwrap(api.GET("/v1/agents/{id}", { params: { path: { id } } })) as Promise<AgentRecord>,
   });
 
-/** Whose items a private agent shares; null where that is whoever asks. */
-export const personOf = (agent: AgentRecord) => agent.ownerId ?? agent.humanPairId;
+/** Person whose items a private agent shares; null means the caller's. */
+export const itemOwnerOf = (agent: AgentRecord) => agent.ownerId ?? agent.humanPairId;
 
-export interface Use {
+export interface AgentUse {
   agent: AgentRecord;
-  how: string;
+  detail: string;
 }
 
-/** The agents whose commands run in a sandbox: everywhere, or in some of their workspaces. */
-export function usersOfSandbox(agents: AgentRecord[], id: string): Use[] {
+/** Agents that run commands in a sandbox: by default, or in single workspaces. */
+export function sandboxUses(agents: AgentRecord[], id: string): AgentUse[] {
   return agents.flatMap((agent) => {
     const { sandbox, workspaces } = agent.config;
-    const there = (workspaces ?? []).filter((each) => each.sandbox === id).map(({ name }) => name);
-    if (sandbox === id) return [{ agent, how: "everywhere, unless a workspace says otherwise" }];
-    return there.length ? [{ agent, how: `in ${there.join(", ")}` }] : [];
+    const names = (workspaces ?? [])
+      .filter((attachment) => attachment.sandbox === id)
+      .map(({ name }) => name);
+    if (sandbox === id) return [{ agent, detail: "default sandbox" }];
+    return names.length ? [{ agent, detail: `in ${names.join(", ")}` }] : [];
   });
 }
 
-/** The agents to which a workspace is attached, and what they may do in it. */
-export function usersOfWorkspace(agents: AgentRecord[], id: string): Use[] {
+/** Agents that have a workspace attached, with their access. */
+export function workspaceUses(agents: AgentRecord[], id: string): AgentUse[] {
   return agents.flatMap((agent) =>
     (agent.config.workspaces ?? [])
-      .filter((each) => each.workspaceId === id)
-      .map((each) => ({ agent, how: `as ${each.name}, ${reach(agent, each)}` })),
+      .filter((attachment) => attachment.workspaceId === id)
+      .map((attachment) => ({
+        agent,
+        detail: `as ${attachment.name}, ${accessLabel(agent, attachment)}`,
+      })),
   );
 }
 
-function reach(agent: AgentRecord, { sandbox }: Attachment): string {
-  const usual = sandbox === undefined ? agent.config.sandbox : sandbox;
-  return usual ? "to read, write and run commands" : "read-only";
+function accessLabel(agent: AgentRecord, { sandbox }: Attachment): string {
+  const sandboxId = sandbox === undefined ? agent.config.sandbox : sandbox;
+  return sandboxId ? "read, write and run commands" : "read-only";
 }

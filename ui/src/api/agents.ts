@@ -1,9 +1,12 @@
 import { queryOptions } from "@tanstack/react-query";
-import { api, type Schemas, take } from "./client";
+import { api, type RequestBody, type ResponseBody, unwrap } from "./client";
 
-export type Agent = Omit<Schemas["Agent"], "config"> & { config: Record<string, unknown> };
-export type NewAgent = Schemas["NewAgent"];
-export type AgentPatch = Omit<Schemas["AgentPatch"], "config"> & {
+export type Agent = Omit<ResponseBody<"/v1/agents/{id}">, "config"> & {
+  config: Record<string, unknown>;
+};
+export type NewAgent = RequestBody<"/v1/agents", "post">;
+type PatchBody = RequestBody<"/v1/agents/{id}", "patch">;
+export type AgentPatch = Omit<PatchBody, "config"> & {
   config?: Record<string, unknown>;
 };
 
@@ -11,19 +14,20 @@ export type AgentPatch = Omit<Schemas["AgentPatch"], "config"> & {
 export const agentQuery = (id: string) =>
   queryOptions({
     queryKey: ["agent", id],
-    queryFn: () => take(api.GET("/v1/agents/{id}", { params: { path: { id } } })) as Promise<Agent>,
+    queryFn: () =>
+      unwrap(api.GET("/v1/agents/{id}", { params: { path: { id } } })) as Promise<Agent>,
   });
 
 export const createAgent = (body: NewAgent) =>
-  take(api.POST("/v1/agents", { body })) as Promise<Agent>;
+  unwrap(api.POST("/v1/agents", { body })) as Promise<Agent>;
 
 export const patchAgent = (id: string, patch: AgentPatch) =>
-  take(
+  unwrap(
     api.PATCH("/v1/agents/{id}", {
       params: { path: { id } },
-      body: patch as Schemas["AgentPatch"],
+      body: patch as PatchBody,
     }),
   ) as Promise<Agent>;
 
 export const deleteAgent = (id: string) =>
-  take(api.DELETE("/v1/agents/{id}", { params: { path: { id } } }));
+  unwrap(api.DELETE("/v1/agents/{id}", { params: { path: { id } } }));

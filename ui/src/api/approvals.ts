@@ -1,45 +1,45 @@
-// Calls of tools that wait for a person's yes, and what became of them.
+// Tool calls that need a person's approval.
 
 import { queryOptions } from "@tanstack/react-query";
-import { all, api, type Schemas, take } from "./client";
+import { api, fetchAllPages, type ResponseBody, unwrap } from "./client";
 
-export type Approval = Omit<Schemas["ApprovalShown"], "input"> & {
+export type Approval = Omit<ResponseBody<"/v1/approvals/{id}">, "input"> & {
   input: Record<string, unknown>;
 };
 
-const pages = (status?: Approval["status"]) => {
-  const page = (cursor?: string) =>
-    take(api.GET("/v1/approvals", { params: { query: { status, cursor, limit: 500 } } }));
-  return all(page) as Promise<Approval[]>;
+const fetchApprovals = (status?: Approval["status"]) => {
+  const fetchPage = (cursor?: string) =>
+    unwrap(api.GET("/v1/approvals", { params: { query: { status, cursor, limit: 500 } } }));
+  return fetchAllPages(fetchPage) as Promise<Approval[]>;
 };
 
-/** Those that wait, the ones that expire first before the others. */
-export const waitingQuery = queryOptions({
+/** Pending approvals, soonest to expire first. */
+export const pendingApprovalsQuery = queryOptions({
   queryKey: ["approvals", "waiting"],
   queryFn: async () =>
-    (await pages("requested")).sort((one, other) => one.expiresAt.localeCompare(other.expiresAt)),
+    (await fetchApprovals("requested")).sort((a, b) => a.expiresAt.localeCompare(b.expiresAt)),
 });
 
-/** Those that are answered or over, the newest first. */
-export const answeredQuery = queryOptions({
+/** Decided, expired and cancelled approvals, newest first. */
+export const pastApprovalsQuery = queryOptions({
   queryKey: ["approvals", "answered"],
   queryFn: async () =>
-    (await pages())
+    (await fetchApprovals())
       .filter(({ status }) => status !== "requested")
-      .sort((one, other) => over(other).localeCompare(over(one))),
+      .sort((a, b) => closedAt(b).localeCompare(closedAt(a))),
 });
 
-const over = ({ answeredAt, finishedAt, requestedAt }: Approval) =>
+const closedAt = ({ answeredAt, finishedAt, requestedAt }: Approval) =>
   answeredAt ?? finishedAt ?? requestedAt;
 
 export const approvalQuery = (id: string) =>
   queryOptions({
     queryKey: ["approvals", "one", id],
     queryFn: () =>
-      take(api.GET("/v1/approvals/{id}", { params: { path: { id } } })) as Promise<Approval>,
+      unwrap(api.GET("/v1/approvals/{id}", { params: { path: { id } } })) as Promise<Approval>,
   });
 
 export const answerApproval = (id: string, approved: boolean, reason: string) =>
-  take(
+  unwrap(
     api.POST("/v1/approvals/{id}", { params: { path: { id } }, body: { approved, reason } }),
   ) as Promise<Approval>;

@@ -1,14 +1,14 @@
-// Who did what to the tenant's records, newest first.
+// Audit log of the tenant's records, newest first.
 
 import { infiniteQueryOptions } from "@tanstack/react-query";
-import { api, type Schemas, take } from "./client";
+import { api, type ResponseBody, unwrap } from "./client";
 
-export type Deed = Schemas["AuditEntry"];
+export type AuditEntry = ResponseBody<"/v1/audit">["items"][number];
 
 export const auditQuery = infiniteQueryOptions({
   queryKey: ["audit"],
   queryFn: ({ pageParam }) =>
-    take(api.GET("/v1/audit", { params: { query: { limit: 200, cursor: pageParam } } })),
+    unwrap(api.GET("/v1/audit", { params: { query: { limit: 200, cursor: pageParam } } })),
   initialPageParam: "",
   getNextPageParam: ({ next }) => next,
 });
@@ -27,8 +27,8 @@ const SCREENS: Record<string, (id: string) => string> = {
   approval: (id) => `/approvals/${id}`,
 };
 
-/** Where the desk shows what a deed was about, if it does. */
-export function addressOfSubject(subject: string): string | null {
-  const [noun = "", id = ""] = subject.split(/\/(.*)/s);
-  return SCREENS[noun]?.(encodeURIComponent(id)) ?? null;
+/** Console URL of an audit subject; null if it has no screen. */
+export function subjectUrl(subject: string): string | null {
+  const [type = "", id = ""] = subject.split(/\/(.*)/s);
+  return SCREENS[type]?.(encodeURIComponent(id)) ?? null;
 }

@@ -1,21 +1,21 @@
-// Who wrote something, in words: histories name their authors by id.
+// Names of authors: histories contain only their ids.
 
 import { queryOptions, useQuery } from "@tanstack/react-query";
-import { plain } from "../parts/hostile";
-import { all, api, take } from "./client";
+import { escapeText } from "../components/escape-text";
+import { api, fetchAllPages, unwrap } from "./client";
 
 const namesQuery = queryOptions({
   queryKey: ["people", "names"],
   staleTime: 60_000,
   queryFn: async () => {
-    const page = (cursor?: string) =>
-      take(api.GET("/v1/people", { params: { query: { limit: 200, cursor } } }));
-    return new Map((await all(page)).map(({ id, name }) => [id, name]));
+    const fetchPage = (cursor?: string) =>
+      unwrap(api.GET("/v1/people", { params: { query: { limit: 200, cursor } } }));
+    return new Map((await fetchAllPages(fetchPage)).map(({ id, name }) => [id, name]));
   },
 });
 
-/** Tells the name behind an author's id, or the id itself where nobody of that id is known. */
-export function useAuthors(): (id: string) => string {
+/** Returns a function that maps an author's id to a name, or to the id if it is unknown. */
+export function useAuthorNames(): (id: string) => string {
   const { data } = useQuery(namesQuery);
-  return (id) => plain(data?.get(id) ?? (id || "somebody"), 80);
+  return (id) => escapeText(data?.get(id) ?? (id || "unknown"), 80);
 }

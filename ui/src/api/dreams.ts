@@ -1,35 +1,35 @@
-// Dreams of an agent: what they promoted and what not, and those that wait to be looked at.
+// Dreams (memory consolidation runs) of an agent, and their review.
 
 import { queryOptions } from "@tanstack/react-query";
-import { api, type Schemas, take } from "./client";
+import { api, type ResponseBody, unwrap } from "./client";
 
-export type Dream = Schemas["Dream"];
-export type DreamRow = Schemas["DreamRow"];
-export type Promoted = Schemas["Promoted"];
-export type Rejected = Schemas["Rejected"];
+export type Dream = ResponseBody<"/v1/agents/{id}/dreams/{dream}">;
+export type DreamRow = ResponseBody<"/v1/agents/{id}/dreams">["items"][number];
+export type Promoted = Dream["promoted"][number];
+export type Rejected = Dream["rejected"][number];
 
 export const dreamsQuery = (id: string) =>
   queryOptions({
     queryKey: ["dreams", id],
     queryFn: async () =>
-      (await take(api.GET("/v1/agents/{id}/dreams", { params: { path: { id } } }))).items,
+      (await unwrap(api.GET("/v1/agents/{id}/dreams", { params: { path: { id } } }))).items,
   });
 
 export const dreamQuery = (id: string, dream: string) =>
   queryOptions({
     queryKey: ["dreams", id, dream],
     queryFn: () =>
-      take(api.GET("/v1/agents/{id}/dreams/{dream}", { params: { path: { id, dream } } })),
+      unwrap(api.GET("/v1/agents/{id}/dreams/{dream}", { params: { path: { id, dream } } })),
   });
 
-export const sweep = (id: string, dryRun: boolean) =>
-  take(api.POST("/v1/agents/{id}/dreams", { params: { path: { id } }, body: { dryRun } }));
+export const runDream = (id: string, dryRun: boolean) =>
+  unwrap(api.POST("/v1/agents/{id}/dreams", { params: { path: { id } }, body: { dryRun } }));
 
 export const approveDream = (id: string, dream: string) =>
-  take(api.POST("/v1/agents/{id}/dreams/{dream}/approve", { params: { path: { id, dream } } }));
+  unwrap(api.POST("/v1/agents/{id}/dreams/{dream}/approve", { params: { path: { id, dream } } }));
 
 export const rejectDream = (id: string, dream: string, reason: string) =>
-  take(
+  unwrap(
     api.POST("/v1/agents/{id}/dreams/{dream}/reject", {
       params: { path: { id, dream } },
       body: { reason },

@@ -1,11 +1,11 @@
 import { queryOptions } from "@tanstack/react-query";
-import { api, type Schemas, take } from "./client";
+import { api, type ResponseBody, unwrap } from "./client";
 
-export type InboxShown = Schemas["Waiting"];
+export type Inbox = ResponseBody<"/v1/inbox">;
 
-/** What waits for somebody: pins to be reviewed, calls to be approved, dreams to be let land. */
+/** Pinned updates, approvals and dreams that need a decision. */
 export const inboxQuery = (mine: boolean) =>
   queryOptions({
     queryKey: ["inbox", mine],
-    queryFn: () => take(api.GET("/v1/inbox", { params: { query: { mine } } })),
+    queryFn: () => unwrap(api.GET("/v1/inbox", { params: { query: { mine } } })),
   });

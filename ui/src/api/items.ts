@@ -1,41 +1,41 @@
-// Texts under keys that agents share: those of a person's private agents, or of one shared agent.
+// Items: keyed texts shared by a person's private agents, or owned by one shared agent.
 
 import { queryOptions } from "@tanstack/react-query";
-import { all, api, type Schemas, take, taken } from "./client";
+import { api, fetchAllPages, type ResponseBody, unwrap, unwrapWithResponse } from "./client";
 
-export type Item = Schemas["Item"];
-export type ItemRow = Schemas["ItemRow"];
+export type Item = ResponseBody<"/v1/agents/{id}/items/{key}">;
+export type ItemRow = ResponseBody<"/v1/agents/{id}/items">["items"][number];
 
 export const itemsQuery = (agentId: string) =>
   queryOptions({
     queryKey: ["items", agentId, "list"],
     queryFn: () => {
-      const page = (cursor?: string) =>
-        take(
+      const fetchPage = (cursor?: string) =>
+        unwrap(
           api.GET("/v1/agents/{id}/items", {
             params: { path: { id: agentId }, query: { limit: 500, cursor } },
           }),
         );
-      return all(page);
+      return fetchAllPages(fetchPage);
     },
   });
 
-/** One item, as it is now or as it was at a version. */
+/** One item, current or at a version. */
 export const itemQuery = (agentId: string, key: string, version?: number) =>
   queryOptions({
     queryKey: ["items", agentId, "one", key, version ?? "now"],
     queryFn: () =>
-      take(
+      unwrap(
         api.GET("/v1/agents/{id}/items/{key}", {
           params: { path: { id: agentId, key }, query: { version } },
         }),
       ),
   });
 
-/** Writes an item that is still as it was read, or that is not there yet where no etag is given. */
+/** Writes an item if its etag is unchanged; without an etag, only if the key is free. */
 export async function putItem(agentId: string, key: string, value: string, etag?: string) {
   const header = etag ? { "If-Match": etag } : { "If-None-Match": "*" as const };
-  const { data, response } = await taken(
+  const { data, response } = await unwrapWithResponse(
     api.PUT("/v1/agents/{id}/items/{key}", {
       params: { path: { id: agentId, key }, header },
       body: { value },
@@ -45,7 +45,7 @@ export async function putItem(agentId: string, key: string, value: string, etag?
 }
 
 export const deleteItem = (agentId: string, key: string, etag: string) =>
-  take(
+  unwrap(
     api.DELETE("/v1/agents/{id}/items/{key}", {
       params: { path: { id: agentId, key }, header: { "If-Match": etag } },
     }),

@@ -1,30 +1,32 @@
-// Keys: what a person, a service or an agent shows to be let in. Each is seen once, when it is made.
+// API keys of people, services and agents. A key is readable only in the response that creates it.
 
 import { queryOptions } from "@tanstack/react-query";
-import { all, api, type Schemas, take } from "./client";
+import { api, fetchAllPages, type RequestBody, type ResponseBody, unwrap } from "./client";
 
-export type Key = Schemas["Key"];
-export type CreatedKey = Schemas["CreatedKey"];
-export type NewKey = Schemas["NewKey"];
-export type Permission = Schemas["Permission"];
+export type Key = ResponseBody<"/v1/keys">["items"][number];
+export type CreatedKey = ResponseBody<"/v1/keys", "post">;
+export type NewKey = RequestBody<"/v1/keys", "post">;
+export type Permission = NonNullable<NewKey["scopes"]>[number];
 
 export const PERMISSIONS: Record<Permission, string> = {
   "workspace:read": "Read files, items and prompts",
   "workspace:write": "Write files and items, call tools",
-  "runs:read": "Look at runs",
+  "runs:read": "Read runs",
   "runs:write": "Start and end runs",
-  "events:read": "Follow events",
-  "tenant:read": "See agents, people and policy",
-  "tenant:admin": "Change all of them",
+  "events:read": "Read events",
+  "tenant:read": "Read agents, people and policy",
+  "tenant:admin": "Manage agents, people and policy",
 };
 
 export const keysQuery = queryOptions({
   queryKey: ["keys"],
   queryFn: () =>
-    all((cursor) => take(api.GET("/v1/keys", { params: { query: { limit: 500, cursor } } }))),
+    fetchAllPages((cursor) =>
+      unwrap(api.GET("/v1/keys", { params: { query: { limit: 500, cursor } } })),
+    ),
 });
 
-export const makeKey = (body: NewKey) => take(api.POST("/v1/keys", { body }));
+export const createKey = (body: NewKey) => unwrap(api.POST("/v1/keys", { body }));
 
 export const revokeKey = (id: string) =>
-  take(api.DELETE("/v1/keys/{id}", { params: { path: { id } } }));
+  unwrap(api.DELETE("/v1/keys/{id}", { params: { path: { id } } }));

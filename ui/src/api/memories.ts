@@ -1,17 +1,17 @@
-// What an agent was told to remember.
+// Memories of an agent.
 
 import { infiniteQueryOptions } from "@tanstack/react-query";
-import { api, type Schemas, take, taken } from "./client";
+import { api, type RequestBody, type ResponseBody, unwrap, unwrapWithResponse } from "./client";
 
-export type Memory = Schemas["Memory"];
-export type NewMemory = Schemas["NewMemory"];
+export type Memory = ResponseBody<"/v1/agents/{id}/memories">["items"][number];
+export type NewMemory = RequestBody<"/v1/agents/{id}/memories", "post">;
 
-/** All of them, or those that a question brings up, best first. Looking leaves no trace. */
+/** All memories, or those that match `q`, best first. Not counted as a recall. */
 export const memoriesQuery = (id: string, q: string) =>
   infiniteQueryOptions({
     queryKey: ["memories", id, q],
     queryFn: ({ pageParam }) =>
-      take(
+      unwrap(
         api.GET("/v1/agents/{id}/memories", {
           params: { path: { id }, query: { cursor: pageParam, limit: 50, q: q || undefined } },
         }),
@@ -20,12 +20,12 @@ export const memoriesQuery = (id: string, q: string) =>
     getNextPageParam: (page) => page.next,
   });
 
-/** Keeps it; `isNew` is false where it was remembered already. */
+/** Stores a memory; `isNew` is false if it was stored before. */
 export async function remember(id: string, body: NewMemory) {
-  const asked = api.POST("/v1/agents/{id}/memories", { params: { path: { id } }, body });
-  const { data, response } = await taken(asked);
+  const call = api.POST("/v1/agents/{id}/memories", { params: { path: { id } }, body });
+  const { data, response } = await unwrapWithResponse(call);
   return { memory: data, isNew: response.status === 201 };
 }
 
 export const forget = (id: string, memory: string) =>
-  take(api.DELETE("/v1/agents/{id}/memories/{memory}", { params: { path: { id, memory } } }));
+  unwrap(api.DELETE("/v1/agents/{id}/memories/{memory}", { params: { path: { id, memory } } }));

@@ -1,43 +1,46 @@
-// The people of the account, and what each may change of whom.
+// People of the account, and who may change whom.
 
 import { queryOptions } from "@tanstack/react-query";
-import { all, api, graphql, type Schemas, take } from "./client";
+import { api, fetchAllPages, graphql, type RequestBody, type ResponseBody, unwrap } from "./client";
 import { UpdateProfile } from "./graphql.generated";
 import type { Session } from "./session";
 
-export type Person = Schemas["Person"];
-export type PersonGiven = Schemas["NewPerson"];
+export type Person = ResponseBody<"/v1/people/{id}">;
+export type PersonBody = RequestBody<"/v1/people", "post">;
 
 export const ROLES = {
-  owner: "All, owners and what they hold included",
-  admin: "Agents, templates, reviews and these settings",
-  member: "Reads all, answers for the agents that work for them",
+  owner: "Full access, including owners",
+  admin: "Manages agents, templates, reviews and settings",
+  member: "Reads everything, decides for their own agents",
 } as const;
 
 export const peopleQuery = queryOptions({
   queryKey: ["people"],
   queryFn: () =>
-    all((cursor) => take(api.GET("/v1/people", { params: { query: { limit: 500, cursor } } }))),
+    fetchAllPages((cursor) =>
+      unwrap(api.GET("/v1/people", { params: { query: { limit: 500, cursor } } })),
+    ),
 });
 
-export const addPerson = (body: PersonGiven) => take(api.POST("/v1/people", { body }));
+export const addPerson = (body: PersonBody) => unwrap(api.POST("/v1/people", { body }));
 
-export const changePerson = (id: string, body: PersonGiven) =>
-  take(api.PATCH("/v1/people/{id}", { params: { path: { id } }, body }));
+export const changePerson = (id: string, body: PersonBody) =>
+  unwrap(api.PATCH("/v1/people/{id}", { params: { path: { id } }, body }));
 
 export const removePerson = (id: string) =>
-  take(api.DELETE("/v1/people/{id}", { params: { path: { id } } }));
+  unwrap(api.DELETE("/v1/people/{id}", { params: { path: { id } } }));
 
-/** What anybody may change of themselves. */
+/** Changes the profile fields that people may edit themselves. */
 export const changeOwnProfile = (
   id: string,
-  { title, timezone, pronouns }: Pick<PersonGiven, "title" | "timezone" | "pronouns">,
+  { title, timezone, pronouns }: Pick<PersonBody, "title" | "timezone" | "pronouns">,
 ) => graphql(UpdateProfile, { userId: id, input: { title, timezone, pronouns } });
 
-/** Why somebody may not be changed or removed by whoever is at the desk; empty where they may. */
-export function barsChange(session: Session, person: Person): string {
-  if (session.role !== "owner" && session.role !== "admin") return "Only owners and admins may.";
-  if (person.role === "owner" && session.role !== "owner") return "Only an owner changes owners.";
+/** Why the caller may not change or remove a person; empty if allowed. */
+export function changeBlockedReason(session: Session, person: Person): string {
+  if (session.role !== "owner" && session.role !== "admin")
+    return "Only owners and admins can do this.";
+  if (person.role === "owner" && session.role !== "owner") return "Only owners can change owners.";
   return "";
 }
 

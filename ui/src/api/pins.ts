@@ -1,22 +1,21 @@
-// Pinned files and their review: where an agent stands, accepting for one or for all, going back.
+// Pinned files of agents: status, accept and roll back.
 
 import { queryOptions } from "@tanstack/react-query";
-import { api, type Schemas, take } from "./client";
+import { api, type ResponseBody, unwrap } from "./client";
 
-export type Pin = Schemas["PinStatus"];
-export type Outcome = Schemas["Outcome"];
+export type Pin = ResponseBody<"/v1/agents/{id}/pins">["items"][number];
 
-/** Every pinned file of an agent, with both texts. */
+/** Pinned files of an agent, with the pinned and the latest text. */
 export const pinsQuery = (agentId: string) =>
   queryOptions({
     queryKey: ["pins", agentId],
     queryFn: async () =>
-      (await take(api.GET("/v1/agents/{id}/pins", { params: { path: { id: agentId } } }))).items,
+      (await unwrap(api.GET("/v1/agents/{id}/pins", { params: { path: { id: agentId } } }))).items,
   });
 
-/** Accepts exactly the text with this digest; a Problem of 409 says that it is not the latest. */
+/** Accepts the text with this digest; throws Problem 409 if it is no longer the latest. */
 export const acceptPin = (agentId: string, path: string, sha256: string) =>
-  take(
+  unwrap(
     api.POST("/v1/agents/{id}/pins/{path}/accept", {
       params: { path: { id: agentId, path } },
       body: { sha256 },
@@ -24,21 +23,21 @@ export const acceptPin = (agentId: string, path: string, sha256: string) =>
   );
 
 export const rollBackPin = (agentId: string, path: string) =>
-  take(
+  unwrap(
     api.POST("/v1/agents/{id}/pins/{path}/rollback", {
       params: { path: { id: agentId, path } },
       body: {},
     }),
   );
 
-/** The same text for every agent that follows a template, one outcome each. */
+/** Accepts a text for every agent of a template, with one outcome per agent. */
 export const acceptForAll = (templateId: string, path: string, sha256: string) =>
-  take(
+  unwrap(
     api.POST("/v1/templates/{id}/pins/{path}/accept", {
       params: { path: { id: templateId, path } },
       body: { sha256 },
     }),
   );
 
-/** What a review changes elsewhere. */
-export const REVIEWED = ["pins", "files", "inbox", "agents", "prompt"];
+/** Queries that a review makes stale. */
+export const REVIEW_QUERY_KEYS = ["pins", "files", "inbox", "agents", "prompt"];

@@ -1,16 +1,16 @@
-// What the tenant has decided: which files are of which class, limits, redaction, retention.
+// Policy of the tenant: file classes, limits, redaction and retention.
 
 import { queryOptions } from "@tanstack/react-query";
-import { api, type Schemas, take } from "./client";
-import { header8 } from "./places";
+import { api, type ResponseBody, unwrap } from "./client";
+import { encodeHeader } from "./files";
 
-export type Policy = Required<Schemas["PolicyForm"]>;
-export type Rule = Schemas["RuleForm"];
-export type FileClass = Schemas["FileClass"];
-export type Limits = Required<Schemas["LimitsForm"]>;
+export type Policy = Required<ResponseBody<"/v1/policy">>;
+export type Rule = Policy["classes"][number];
+export type FileClass = Rule["class"];
+export type Limits = Required<Policy["limits"]>;
 
-/** What no tenant can take away; it decides before any rule of the tenant's own. */
-export const FLOOR: Rule[] = [
+/** Rules that apply before the tenant's own and cannot be removed. */
+export const FIXED_RULES: Rule[] = [
   { pattern: "GUARDRAILS.md", class: "pinned" },
   { pattern: "PLATFORM.md", class: "pinned" },
   { pattern: "CAPABILITIES.md", class: "pinned" },
@@ -19,24 +19,24 @@ export const FLOOR: Rule[] = [
 
 export const policyQuery = queryOptions({
   queryKey: ["policy"],
-  queryFn: () => take(api.GET("/v1/policy")) as Promise<Policy>,
+  queryFn: () => unwrap(api.GET("/v1/policy")) as Promise<Policy>,
 });
 
 export const savePolicy = (policy: Policy, reason: string) =>
-  take(
+  unwrap(
     api.PUT("/v1/policy", {
       body: policy,
-      params: { header: reason ? { "Carrel-Reason": header8(reason) } : {} },
+      params: { header: reason ? { "Carrel-Reason": encodeHeader(reason) } : {} },
     }),
   ) as Promise<Policy>;
 
-export interface Preview {
+export interface PolicyPreview {
   changes: { path: string; from: FileClass; to: FileClass; agents: number }[];
-  /** Of all changes, where not every one is told. */
+  /** Number of all changes; `changes` may be truncated. */
   count: number;
   loosens: boolean;
 }
 
-/** Which files would change class, and whether that lets go of what was reviewed. */
+/** Files that would change class, and whether the policy becomes looser. */
 export const previewPolicy = (policy: Policy) =>
-  take(api.POST("/v1/policy/preview", { body: policy })) as Promise<Preview>;
+  unwrap(api.POST("/v1/policy/preview", { body: policy })) as Promise<PolicyPreview>;

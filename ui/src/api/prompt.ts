@@ -1,23 +1,23 @@
-// The system prompt of an agent as it is now, and what is wrong with it.
+// The current system prompt of an agent, and its lint findings.
 
 import { queryOptions } from "@tanstack/react-query";
-import { api, type Schemas, take } from "./client";
+import { api, type ResponseBody, unwrap } from "./client";
 
-export type Prompt = Schemas["PromptShown"];
-export type Block = Schemas["PromptBlock"];
-export type Flaw = Schemas["PromptFlaw"];
-export type Scope = Schemas["Mode"];
+export type Prompt = ResponseBody<"/v1/agents/{id}/prompt">;
+export type Block = Prompt["blocks"][number];
+export type Flaw = ResponseBody<"/v1/agents/{id}/prompt/lint">["flaws"][number];
+export type Scope = "main" | "shared";
 
 export const promptQuery = (id: string, scope: Scope) =>
   queryOptions({
     queryKey: ["prompt", id, scope],
     queryFn: () =>
-      take(api.GET("/v1/agents/{id}/prompt", { params: { path: { id }, query: { scope } } })),
+      unwrap(api.GET("/v1/agents/{id}/prompt", { params: { path: { id }, query: { scope } } })),
   });
 
 export const flawsQuery = (id: string) =>
   queryOptions({
     queryKey: ["prompt", id, "flaws"],
     queryFn: async () =>
-      (await take(api.GET("/v1/agents/{id}/prompt/lint", { params: { path: { id } } }))).flaws,
+      (await unwrap(api.GET("/v1/agents/{id}/prompt/lint", { params: { path: { id } } }))).flaws,
   });

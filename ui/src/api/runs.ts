@@ -1,93 +1,95 @@
-// Runs: the list of them, and each as a time machine.
+// Runs, with the files and the prompt of their snapshots.
 
 import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
-import { api, graphql, type Schemas, take } from "./client";
-import { AgentsNamed, RunsListed, type RunsListedQuery } from "./graphql.generated";
+import { api, graphql, type ResponseBody, unwrap } from "./client";
+import { FindAgents, ListRuns, type ListRunsQuery } from "./graphql.generated";
 
-export type Run = Schemas["RunShown"];
-export type Status = Run["status"];
-export type RunEvent = Schemas["RunEvent"];
-export type RunChange = Schemas["Changed"];
-export type ListedRun = NonNullable<RunsListedQuery["runs"]>["items"][number];
+export type Run = ResponseBody<"/v1/runs/{id}">;
+export type RunStatus = Run["status"];
+export type RunEvent = ResponseBody<"/v1/runs/{id}/events">["events"][number];
+export type RunChange = ResponseBody<"/v1/runs/{id}/diff">["changes"][number];
+export type ListedRun = NonNullable<ListRunsQuery["runs"]>["items"][number];
 
-const PAGE = 50;
+const PAGE_SIZE = 50;
 
 export const runsQuery = (agentId?: string) =>
   infiniteQueryOptions({
     queryKey: ["runs", agentId ?? null],
     queryFn: async ({ pageParam, signal }) => {
-      const asked = { after: pageParam, first: PAGE, agentId: agentId ?? null };
-      const { runs } = await graphql(RunsListed, asked, signal);
+      const variables = { after: pageParam, first: PAGE_SIZE, agentId: agentId ?? null };
+      const { runs } = await graphql(ListRuns, variables, signal);
       return runs ?? { items: [], next: null };
     },
     initialPageParam: "",
     getNextPageParam: (page) => page.next,
   });
 
-/** Agents whose name or slug begins so, for whoever picks one. */
-export const agentsNamedQuery = (startsWith: string) =>
+/** Agents whose name or slug starts with a text. */
+export const findAgentsQuery = (startsWith: string) =>
   queryOptions({
     queryKey: ["agents", "named", startsWith],
     queryFn: async ({ signal }) =>
-      (await graphql(AgentsNamed, { startsWith }, signal)).agents?.items ?? [],
+      (await graphql(FindAgents, { startsWith }, signal)).agents?.items ?? [],
   });
 
-const at = (id: string) => ({ params: { path: { id } } });
+const pathParams = (id: string) => ({ params: { path: { id } } });
 
 export const runQuery = (id: string) =>
   queryOptions({
     queryKey: ["run", id],
-    queryFn: () => take(api.GET("/v1/runs/{id}", at(id))),
+    queryFn: () => unwrap(api.GET("/v1/runs/{id}", pathParams(id))),
   });
 
 export const runFilesQuery = (id: string) =>
   queryOptions({
     queryKey: ["run", id, "files"],
-    queryFn: async () => (await take(api.GET("/v1/runs/{id}/files", at(id)))).files,
+    queryFn: async () => (await unwrap(api.GET("/v1/runs/{id}/files", pathParams(id)))).files,
   });
 
 export const runFileQuery = (id: string, path: string) =>
   queryOptions({
     queryKey: ["run", id, "file", path],
-    queryFn: () => take(api.GET("/v1/runs/{id}/files/{path}", { params: { path: { id, path } } })),
+    queryFn: () =>
+      unwrap(api.GET("/v1/runs/{id}/files/{path}", { params: { path: { id, path } } })),
   });
 
 export const runPromptQuery = (id: string) =>
   queryOptions({
     queryKey: ["run", id, "prompt"],
-    queryFn: () => take(api.GET("/v1/runs/{id}/prompt", at(id))),
+    queryFn: () => unwrap(api.GET("/v1/runs/{id}/prompt", pathParams(id))),
   });
 
-// What has changed since then is as old as the files are: the keys begin with those of their place.
-const placeOf = ({ agentId, owner, runId }: Run) =>
+// Changes since a run become stale with the files, so their keys start with the files' keys.
+const filesQueryKey = ({ agentId, owner, runId }: Run) =>
   agentId
     ? ["files", "agent", agentId, "run", runId]
     : ["files", "workspace", owner["workspace"], "run", runId];
 
 export const runChangesQuery = (run: Run) =>
   queryOptions({
-    queryKey: [...placeOf(run), "changes"],
-    queryFn: async () => (await take(api.GET("/v1/runs/{id}/diff", at(run.runId)))).changes,
+    queryKey: [...filesQueryKey(run), "changes"],
+    queryFn: async () =>
+      (await unwrap(api.GET("/v1/runs/{id}/diff", pathParams(run.runId)))).changes,
   });
 
 export const runChangeQuery = (run: Run, path: string) =>
   queryOptions({
-    queryKey: [...placeOf(run), "change", path],
+    queryKey: [...filesQueryKey(run), "change", path],
     queryFn: async () => {
-      const asked = { params: { path: { id: run.runId }, query: { path } } };
-      return (await take(api.GET("/v1/runs/{id}/diff", asked))).changes[0] ?? null;
+      const options = { params: { path: { id: run.runId }, query: { path } } };
+      return (await unwrap(api.GET("/v1/runs/{id}/diff", options))).changes[0] ?? null;
     },
   });
 
-export const startRun = (asked: {
+export const startRun = (body: {
   agentId?: string;
   workflowId?: string;
   scope?: string;
   replayOf?: string;
-}) => take(api.POST("/v1/runs", { body: asked }));
+}) => unwrap(api.POST("/v1/runs", { body }));
 
-export const endRun = (id: string, status: Status) =>
-  take(api.PATCH("/v1/runs/{id}", { ...at(id), body: { status } }));
+export const endRun = (id: string, status: RunStatus) =>
+  unwrap(api.PATCH("/v1/runs/{id}", { ...pathParams(id), body: { status } }));
 
-export const letGo = (id: string) =>
-  take(api.PATCH("/v1/runs/{id}", { ...at(id), body: { kept: false } }));
+export const deleteSnapshot = (id: string) =>
+  unwrap(api.PATCH("/v1/runs/{id}", { ...pathParams(id), body: { kept: false } }));

@@ -1,7 +1,7 @@
-// Where commands of agents run, as the account describes it.
+// Sandboxes: where agents run commands.
 
 import { queryOptions } from "@tanstack/react-query";
-import { api, type Schemas, take } from "./client";
+import { api, type ResponseBody, unwrap } from "./client";
 import type { operations } from "./rest.generated";
 
 export const PROVIDERS = ["local", "docker", "lambda", "e2b", "daytona", "kubernetes"] as const;
@@ -23,14 +23,16 @@ export interface SandboxConfig {
   options?: Record<string, unknown>;
 }
 
-export type Sandbox = Omit<Schemas["SandboxRecord"], "config"> & { config: SandboxConfig };
+export type Sandbox = Omit<ResponseBody<"/accounts/me/sandboxes/{id}">, "config"> & {
+  config: SandboxConfig;
+};
 
-/** A merge-patch: null takes away, a mask leaves a secret as it is. */
-export type Merge<Thing> = { [Key in keyof Thing]?: Merge<Thing[Key]> | null };
+/** A merge patch: null removes a value, MASK keeps a secret. */
+export type MergePatch<Target> = { [Key in keyof Target]?: MergePatch<Target[Key]> | null };
 export interface SandboxPatch {
   name?: string;
   description?: string | null;
-  config?: Merge<SandboxConfig>;
+  config?: MergePatch<SandboxConfig>;
 }
 
 type Operation = "sandboxes_create" | "sandboxes_patch";
@@ -38,40 +40,40 @@ type Body = NonNullable<operations[Operation]["requestBody"]>["content"]["applic
 
 export const sandboxesQuery = queryOptions({
   queryKey: ["sandboxes"],
-  queryFn: async () => (await take(api.GET("/accounts/me/sandboxes"))).sandboxes as Sandbox[],
+  queryFn: async () => (await unwrap(api.GET("/accounts/me/sandboxes"))).sandboxes as Sandbox[],
 });
 
 export const sandboxQuery = (id: string) =>
   queryOptions({
     queryKey: ["sandboxes", id],
     queryFn: () =>
-      take(
+      unwrap(
         api.GET("/accounts/me/sandboxes/{id}", { params: { path: { id } } }),
       ) as Promise<Sandbox>,
   });
 
-export const createSandbox = (given: SandboxPatch) =>
-  take(
-    api.POST("/accounts/me/sandboxes", { body: given as Body & { name: string } }),
+export const createSandbox = (body: SandboxPatch) =>
+  unwrap(
+    api.POST("/accounts/me/sandboxes", { body: body as Body & { name: string } }),
   ) as Promise<Sandbox>;
 
 export const patchSandbox = (id: string, patch: SandboxPatch) =>
-  take(
+  unwrap(
     api.PATCH("/accounts/me/sandboxes/{id}", { params: { path: { id } }, body: patch as Body }),
   ) as Promise<Sandbox>;
 
 export const deleteSandbox = (id: string) =>
-  take(api.DELETE("/accounts/me/sandboxes/{id}", { params: { path: { id } } }));
+  unwrap(api.DELETE("/accounts/me/sandboxes/{id}", { params: { path: { id } } }));
 
-/** What keeps commands of the provider `local` apart on this server. */
-export const tierQuery = queryOptions({
+/** Isolation tier of the provider `local` on this server. */
+export const isolationTierQuery = queryOptions({
   queryKey: ["readyz"],
   queryFn: async () => {
-    const ready = (await take(api.GET("/readyz"))) as { sandbox?: { tier?: string } };
-    return ready.sandbox?.tier ?? "untested";
+    const readiness = (await unwrap(api.GET("/readyz"))) as { sandbox?: { tier?: string } };
+    return readiness.sandbox?.tier ?? "untested";
   },
   staleTime: 60_000,
 });
 
-export const reachesNetwork = ({ internet, network }: SandboxConfig) =>
+export const hasNetworkAccess = ({ internet, network }: SandboxConfig) =>
   internet === true || network?.mode === "allow-all";

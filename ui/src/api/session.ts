@@ -1,29 +1,29 @@
-// Who is at the desk. The cookie is http-only: the page learns who it is by asking.
+// The signed-in session. The cookie is HttpOnly, so the console asks the server who it is.
 
 import { queryOptions } from "@tanstack/react-query";
-import { api, type Schemas, take } from "./client";
+import { api, type ResponseBody, unwrap } from "./client";
 
-export type Session = Schemas["Session"];
+export type Session = ResponseBody<"/v1/session">;
 
 export const sessionQuery = queryOptions({
   queryKey: ["session"],
-  queryFn: () => take(api.GET("/v1/session")),
+  queryFn: () => unwrap(api.GET("/v1/session")),
   retry: false,
   staleTime: Number.POSITIVE_INFINITY,
 });
 
-/** By which ways one can sign in here. */
-export const waysQuery = queryOptions({
+/** Sign-in methods that this server offers. */
+export const signInMethodsQuery = queryOptions({
   queryKey: ["ways"],
-  queryFn: () => take(api.GET("/v1/session/ways")),
+  queryFn: () => unwrap(api.GET("/v1/session/ways")),
 });
 
-export const signIn = (with_: { code?: string; token?: string }) =>
-  take(api.POST("/v1/session", { body: with_ }));
+export const signIn = (credentials: { code?: string; token?: string }) =>
+  unwrap(api.POST("/v1/session", { body: credentials }));
 
-export const signOut = () => take(api.DELETE("/v1/session"));
+export const signOut = () => unwrap(api.DELETE("/v1/session"));
 
-export const may = (session: Session, permission: Session["permissions"][number]) =>
+export const hasPermission = (session: Session, permission: Session["permissions"][number]) =>
   session.permissions.includes(permission);
 
 export const isAdmin = (session: Session) => session.role === "owner" || session.role === "admin";

@@ -1,18 +1,18 @@
-// Templates, the packaged defaults, and what an edit of a shared file would do.
+// Templates, the packaged defaults, and the impact of editing a shared file.
 
 import { queryOptions } from "@tanstack/react-query";
-import { all, api, type Schemas, take } from "./client";
-import type { Place } from "./places";
+import { api, fetchAllPages, type ResponseBody, unwrap } from "./client";
+import type { FileScope } from "./files";
 
-export type Template = Schemas["Template"] & { agentCount?: number };
-export type Impact = Schemas["Impact"];
-export type DefaultsStatus = Schemas["DefaultsStatus"];
+export type Template = ResponseBody<"/v1/templates/{id}"> & { agentCount?: number };
+export type Impact = ResponseBody<"/v1/templates/{id}/files/{path}/impact">;
+export type DefaultsStatus = ResponseBody<"/v1/defaults">;
 
 export const templatesQuery = queryOptions({
   queryKey: ["templates", "list"],
   queryFn: () =>
-    all<Template>((cursor) =>
-      take(api.GET("/v1/templates", { params: { query: { limit: 200, cursor } } })),
+    fetchAllPages<Template>((cursor) =>
+      unwrap(api.GET("/v1/templates", { params: { query: { limit: 200, cursor } } })),
     ),
 });
 
@@ -20,36 +20,36 @@ export const templateQuery = (id: string) =>
   queryOptions({
     queryKey: ["templates", "one", id],
     queryFn: () =>
-      take(api.GET("/v1/templates/{id}", { params: { path: { id } } })) as Promise<Template>,
+      unwrap(api.GET("/v1/templates/{id}", { params: { path: { id } } })) as Promise<Template>,
   });
 
-export const createTemplate = (given: { slug: string; name: string }) =>
-  take(api.POST("/v1/templates", { body: given }));
+export const createTemplate = (body: { slug: string; name: string }) =>
+  unwrap(api.POST("/v1/templates", { body }));
 
-export const renameTemplate = (id: string, given: { slug?: string; name?: string }) =>
-  take(api.PATCH("/v1/templates/{id}", { params: { path: { id } }, body: given }));
+export const renameTemplate = (id: string, body: { slug?: string; name?: string }) =>
+  unwrap(api.PATCH("/v1/templates/{id}", { params: { path: { id } }, body }));
 
 export const deleteTemplate = (id: string) =>
-  take(api.DELETE("/v1/templates/{id}", { params: { path: { id } } }));
+  unwrap(api.DELETE("/v1/templates/{id}", { params: { path: { id } } }));
 
-export const impactQuery = (place: Place, path: string) =>
+export const impactQuery = (scope: FileScope, path: string) =>
   queryOptions({
-    queryKey: ["impact", place.kind, place.id, path],
-    enabled: place.kind === "template" || place.kind === "defaults",
+    queryKey: ["impact", scope.kind, scope.id, path],
+    enabled: scope.kind === "template" || scope.kind === "defaults",
     queryFn: () =>
-      place.kind === "template"
-        ? take(
+      scope.kind === "template"
+        ? unwrap(
             api.GET("/v1/templates/{id}/files/{path}/impact", {
-              params: { path: { id: place.id, path } },
+              params: { path: { id: scope.id, path } },
             }),
           )
-        : take(api.GET("/v1/defaults/files/{path}/impact", { params: { path: { path } } })),
+        : unwrap(api.GET("/v1/defaults/files/{path}/impact", { params: { path: { path } } })),
   });
 
 export const defaultsQuery = queryOptions({
   queryKey: ["templates", "defaults"],
-  queryFn: () => take(api.GET("/v1/defaults")),
+  queryFn: () => unwrap(api.GET("/v1/defaults")),
 });
 
-export const updateDefaults = (given: { take?: string[]; keep?: string[] }) =>
-  take(api.POST("/v1/defaults/update", { body: given }));
+export const updateDefaults = (body: { take?: string[]; keep?: string[] }) =>
+  unwrap(api.POST("/v1/defaults/update", { body }));

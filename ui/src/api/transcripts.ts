@@ -1,23 +1,23 @@
-// Sessions of an agent, and what was said in them.
+// Sessions of an agent and their transcripts.
 
 import { infiniteQueryOptions } from "@tanstack/react-query";
-import { api, type Schemas, take } from "./client";
+import { api, type ResponseBody, unwrap } from "./client";
 
-export type SessionListed = Schemas["SessionListed"];
-export type Transcript = Schemas["SessionShown"];
-export type Entry = Schemas["Entry"];
-export type Match = Schemas["Match"];
+export type SessionRow = ResponseBody<"/v1/agents/{id}/sessions">["items"][number];
+export type Transcript = ResponseBody<"/v1/agents/{id}/sessions/{sid}">;
+export type Entry = Transcript["entries"][number];
+export type Match = NonNullable<SessionRow["matches"]>[number];
 
-interface Wanted {
+interface SessionFilter {
   q?: string;
-  scope?: Schemas["Mode"];
+  scope?: Transcript["scope"];
 }
 
-export const sessionsQuery = (id: string, { q, scope }: Wanted) =>
+export const sessionsQuery = (id: string, { q, scope }: SessionFilter) =>
   infiniteQueryOptions({
     queryKey: ["sessions", id, "list", q, scope],
     queryFn: ({ pageParam }) =>
-      take(
+      unwrap(
         api.GET("/v1/agents/{id}/sessions", {
           params: {
             path: { id },
@@ -33,7 +33,7 @@ export const transcriptQuery = (id: string, sid: string) =>
   infiniteQueryOptions({
     queryKey: ["sessions", id, "transcript", sid],
     queryFn: ({ pageParam }) =>
-      take(
+      unwrap(
         api.GET("/v1/agents/{id}/sessions/{sid}", {
           params: { path: { id, sid }, query: { cursor: pageParam, limit: 200 } },
         }),
@@ -42,6 +42,6 @@ export const transcriptQuery = (id: string, sid: string) =>
     getNextPageParam: (page) => page.next,
   });
 
-/** Where a session's transcript can be had as lines of JSON. */
-export const linesOf = (id: string, sid: string) =>
+/** URL of a session's transcript as JSON lines. */
+export const transcriptUrl = (id: string, sid: string) =>
   `/v1/agents/${encodeURIComponent(id)}/sessions/${encodeURIComponent(sid)}.jsonl`;

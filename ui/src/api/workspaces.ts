@@ -1,18 +1,18 @@
-// Workspaces that agents share, as records; their files are those of a place.
+// Records of shared workspaces; their files are in files.ts.
 
 import { queryOptions } from "@tanstack/react-query";
-import { api, type Schemas, take } from "./client";
+import { api, type ResponseBody, unwrap } from "./client";
 
 interface WorkspaceConfig {
   storage?: { provider: string };
   harness?: { enabled?: boolean };
 }
 
-export type WorkspaceRecord = Omit<Schemas["WorkspaceRecord"], "config"> & {
+export type WorkspaceRecord = Omit<ResponseBody<"/accounts/me/workspaces/{id}">, "config"> & {
   config: WorkspaceConfig;
 };
 
-export interface WorkspaceGiven {
+export interface WorkspaceBody {
   name: string;
   description: string | null;
   config: { harness: { enabled: boolean } };
@@ -21,28 +21,28 @@ export interface WorkspaceGiven {
 export const workspacesQuery = queryOptions({
   queryKey: ["workspaces"],
   queryFn: async () =>
-    (await take(api.GET("/accounts/me/workspaces"))).workspaces as WorkspaceRecord[],
+    (await unwrap(api.GET("/accounts/me/workspaces"))).workspaces as WorkspaceRecord[],
 });
 
 export const workspaceQuery = (id: string) =>
   queryOptions({
     queryKey: ["workspaces", id],
     queryFn: () =>
-      take(
+      unwrap(
         api.GET("/accounts/me/workspaces/{id}", { params: { path: { id } } }),
       ) as Promise<WorkspaceRecord>,
   });
 
-export const createWorkspace = (body: WorkspaceGiven) =>
-  take(api.POST("/accounts/me/workspaces", { body })) as Promise<WorkspaceRecord>;
+export const createWorkspace = (body: WorkspaceBody) =>
+  unwrap(api.POST("/accounts/me/workspaces", { body })) as Promise<WorkspaceRecord>;
 
-export const patchWorkspace = (id: string, body: WorkspaceGiven) =>
-  take(
+export const patchWorkspace = (id: string, body: WorkspaceBody) =>
+  unwrap(
     api.PATCH("/accounts/me/workspaces/{id}", { params: { path: { id } }, body }),
   ) as Promise<WorkspaceRecord>;
 
 export const deleteWorkspace = (id: string) =>
-  take(api.DELETE("/accounts/me/workspaces/{id}", { params: { path: { id } } }));
+  unwrap(api.DELETE("/accounts/me/workspaces/{id}", { params: { path: { id } } }));
 
-/** Whether prompts tell agents how to use it; they do unless it says otherwise. */
-export const isExplained = ({ config }: WorkspaceRecord) => config.harness?.enabled !== false;
+/** Whether prompts contain the workspace notes (wire field `harness`); on by default. */
+export const hasWorkspaceNotes = ({ config }: WorkspaceRecord) => config.harness?.enabled !== false;

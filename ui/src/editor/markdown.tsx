@@ -1,41 +1,41 @@
-// Markdown as elements, never as markup: raw HTML in it is shown as text, links only to the web.
+// Renders Markdown safely: raw HTML is shown as text, and links only lead to the web.
 
 import { memo, useEffect, useMemo, useRef } from "react";
 import ReactMarkdown from "react-markdown";
 import remarkGfm from "remark-gfm";
-import { definitions, isOverfull, type Piece, pieces } from "./pieces";
+import { isTooLong, linkDefinitions, type MarkdownChunk, splitMarkdown } from "./markdown-chunks";
 
 const plugins = [remarkGfm];
 
 export default function Markdown({ text }: { text: string }) {
-  const before = useRef<Piece[]>([]);
-  const parts = useMemo(() => pieces(text, before.current), [text]);
+  const previous = useRef<MarkdownChunk[]>([]);
+  const chunks = useMemo(() => splitMarkdown(text, previous.current), [text]);
   useEffect(() => {
-    before.current = parts;
-  }, [parts]);
-  const links = useMemo(() => (parts.length > 1 ? definitions(text) : ""), [parts, text]);
+    previous.current = chunks;
+  }, [chunks]);
+  const links = useMemo(() => (chunks.length > 1 ? linkDefinitions(text) : ""), [chunks, text]);
   return (
     <div className="markdown">
-      {parts.map((part) => (
-        <Rendered key={part.id} text={part.text} links={links} />
+      {chunks.map((chunk) => (
+        <Chunk key={chunk.id} text={chunk.text} links={links} />
       ))}
     </div>
   );
 }
 
-const Rendered = memo(({ text, links }: { text: string; links: string }) => {
-  if (isOverfull(text)) return <pre className="text">{text}</pre>;
+const Chunk = memo(({ text, links }: { text: string; links: string }) => {
+  if (isTooLong(text)) return <pre className="text">{text}</pre>;
   return (
-    <div className="markdown-piece">
-      <ReactMarkdown remarkPlugins={plugins} components={{ img: Picture, a: Anchor }}>
+    <div className="markdown-chunk">
+      <ReactMarkdown remarkPlugins={plugins} components={{ img: ImagePlaceholder, a: Anchor }}>
         {links ? `${text}\n\n${links}` : text}
       </ReactMarkdown>
     </div>
   );
 });
 
-const Picture = ({ alt, src }: { alt?: string; src?: string | Blob }) => (
-  <span className="faint">[picture: {alt || String(src ?? "")}]</span>
+const ImagePlaceholder = ({ alt, src }: { alt?: string; src?: string | Blob }) => (
+  <span className="faint">[image: {alt || String(src ?? "")}]</span>
 );
 
 const Anchor = ({ href, children }: { href?: string; children?: React.ReactNode }) =>

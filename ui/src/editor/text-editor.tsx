@@ -1,4 +1,4 @@
-// The editor of raw text. It is loaded when it is first needed.
+// Text editor, based on CodeMirror.
 
 import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
 import { markdown } from "@codemirror/lang-markdown";
@@ -12,25 +12,25 @@ import {
   lineNumbers,
 } from "@codemirror/view";
 import { useEffect, useRef } from "react";
-import { looks } from "./looks";
+import { editorTheme } from "./editor-theme";
 
 interface TextEditorProps {
-  /** What it begins with; another text replaces what is there and can be undone. */
+  /** Initial text; a new value replaces the content and can be undone. */
   text: string;
-  /** Another stamp puts the text in place of what is there, were it the same text as before. */
-  stamp?: number;
+  /** A new revision replaces the content even if `text` is unchanged. */
+  revision?: number;
   label: string;
   onChange?: (text: string) => void;
-  /** Told of every change without making a string of it, which long texts need. */
+  /** Called on every change with the document, which avoids building a string. */
   onEdit?: (doc: Text) => void;
   onSave?: () => void;
   readOnly?: boolean;
 }
 
-const tied = EditorView.contentAttributes;
+const contentAttributes = EditorView.contentAttributes;
 
-/** Browsers would carry the looks of what is typed over into the new text, as an inline style. */
-const typedOver = EditorView.domEventHandlers({
+/** Replaces the selection itself: browsers would copy its style inline into the new text. */
+const replaceSelectionOnInput = EditorView.domEventHandlers({
   beforeinput(event, view) {
     const { inputType, data } = event;
     if (inputType !== "insertText" || data === null || view.composing || view.state.readOnly)
@@ -43,34 +43,38 @@ const typedOver = EditorView.domEventHandlers({
   },
 });
 
-/** Only what differs is replaced, so that the cursor and the scroll stay where they are. */
-export function changeBetween(before: string, after: string) {
-  const shorter = Math.min(before.length, after.length);
+/** The smallest change between two texts, so that cursor and scroll position stay. */
+export function changeBetween(oldText: string, newText: string) {
+  const shorter = Math.min(oldText.length, newText.length);
   let head = 0;
-  while (head < shorter && before[head] === after[head]) head += 1;
+  while (head < shorter && oldText[head] === newText[head]) head += 1;
   let tail = 0;
-  while (tail < shorter - head && before.at(-1 - tail) === after.at(-1 - tail)) tail += 1;
-  return { from: head, to: before.length - tail, insert: after.slice(head, after.length - tail) };
+  while (tail < shorter - head && oldText.at(-1 - tail) === newText.at(-1 - tail)) tail += 1;
+  return {
+    from: head,
+    to: oldText.length - tail,
+    insert: newText.slice(head, newText.length - tail),
+  };
 }
 
-/** Edits one text. Escape, then Tab, leaves it by the keyboard; Tab alone leaves it too. */
+/** Editor of one text. Tab moves the focus out of it. */
 export default function TextEditor(props: TextEditorProps) {
-  const { text, stamp, label, onChange, onEdit, onSave, readOnly } = props;
-  const place = useRef<HTMLDivElement>(null);
+  const { text, revision, label, onChange, onEdit, onSave, readOnly } = props;
+  const container = useRef<HTMLDivElement>(null);
   const view = useRef<EditorView | null>(null);
-  const told = useRef({ onChange, onEdit, onSave });
-  told.current = { onChange, onEdit, onSave };
-  const locked = useRef(new Compartment());
+  const callbacks = useRef({ onChange, onEdit, onSave });
+  callbacks.current = { onChange, onEdit, onSave };
+  const readOnlyCompartment = useRef(new Compartment());
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: made once; what changes is handed on below
+  // biome-ignore lint/correctness/useExhaustiveDependencies: created once; later changes are applied by the effects below
   useEffect(() => {
-    if (!place.current) return;
+    if (!container.current) return;
     const save = () => {
-      told.current.onSave?.();
+      callbacks.current.onSave?.();
       return true;
     };
     view.current = new EditorView({
-      parent: place.current,
+      parent: container.current,
       state: EditorState.create({
         doc: text,
         extensions: [
@@ -80,17 +84,19 @@ export default function TextEditor(props: TextEditorProps) {
           highlightActiveLine(),
           EditorView.lineWrapping,
           markdown(),
-          looks,
-          typedOver,
-          tied.of({ "aria-label": label, spellcheck: "true", tabindex: "0" }),
+          editorTheme,
+          replaceSelectionOnInput,
+          contentAttributes.of({ "aria-label": label, spellcheck: "true", tabindex: "0" }),
           keymap.of([{ key: "Mod-s", run: save, preventDefault: true }]),
           keymap.of([...searchKeymap, ...historyKeymap, ...defaultKeymap]),
-          locked.current.of(EditorState.readOnly.of(Boolean(readOnly))),
+          readOnlyCompartment.current.of(EditorState.readOnly.of(Boolean(readOnly))),
           EditorView.updateListener.of((update) => {
-            const ours = update.transactions.some((each) => each.annotation(Transaction.remote));
-            if (!update.docChanged || ours) return;
-            told.current.onEdit?.(update.state.doc);
-            told.current.onChange?.(update.state.doc.toString());
+            const isRemote = update.transactions.some((transaction) =>
+              transaction.annotation(Transaction.remote),
+            );
+            if (!update.docChanged || isRemote) return;
+            callbacks.current.onEdit?.(update.state.doc);
+            callbacks.current.onChange?.(update.state.doc.toString());
           }),
         ],
       }),
@@ -98,20 +104,22 @@ export default function TextEditor(props: TextEditorProps) {
     return () => view.current?.destroy();
   }, []);
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: another stamp asks for the same text again
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a new revision re-applies the same text
   useEffect(() => {
-    const shown = view.current;
-    if (!shown || shown.state.doc.toString() === text) return;
-    shown.dispatch({
-      changes: changeBetween(shown.state.doc.toString(), text),
+    const editor = view.current;
+    if (!editor || editor.state.doc.toString() === text) return;
+    editor.dispatch({
+      changes: changeBetween(editor.state.doc.toString(), text),
       annotations: Transaction.remote.of(true),
     });
-  }, [text, stamp]);
+  }, [text, revision]);
 
   useEffect(() => {
-    const effects = locked.current.reconfigure(EditorState.readOnly.of(Boolean(readOnly)));
+    const effects = readOnlyCompartment.current.reconfigure(
+      EditorState.readOnly.of(Boolean(readOnly)),
+    );
     view.current?.dispatch({ effects });
   }, [readOnly]);
 
-  return <div ref={place} className="text-editor" />;
+  return <div ref={container} className="text-editor" />;
 }

@@ -7,20 +7,19 @@ its commits, and what the tenant's vault knows is redacted again on the way.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from carrel.actions.agents import agents
 from carrel.actions.git import checkpoints
-from carrel.actions.git.projection import ProjectionResult, listed, project
+from carrel.actions.git.projection import ProjectionResult, project
 from carrel.actions.overlay import stacks
 from carrel.actions.progress import Watch, no_progress
 from carrel.core.access import Actor, Permission
 from carrel.core.errors import CapabilityNotProvided, NotFound
 from carrel.core.files.diff import unified
-from carrel.core.git.log import Checkpoint, revision_of
-from carrel.core.git.objects import GitCommit, read_commit
+from carrel.core.git.log import Checkpoint, GitCommit, parse_revision
 from carrel.core.identifiers import Scope
 from carrel.core.retention import keeps_all
 from carrel.ports import Ports, Repositories, Repository
@@ -80,7 +79,7 @@ async def history(
         commits = await _walked(repository, projected.tip, most)
         diff = await _diff(repository, commits) if include_diff and commits else None
     marked = await checkpoints.marked(ports, scope)
-    lines = tuple(GitLogEntry(one, marked.get(revision_of(one.message) or 0)) for one in commits)
+    lines = tuple(GitLogEntry(one, marked.get(parse_revision(one.message) or 0)) for one in commits)
     return GitHistory(lines, diff)
 
 
@@ -95,8 +94,8 @@ async def checkpoint(
     found, new = await checkpoints.mark(ports, actor, scope, note)
     async with repositories.held(scope) as repository:
         await project(ports, repository, scope)
-        tag = (await repository.refs()).get(f"refs/tags/{found.name}")
-        oid = await _tagged(repository, tag)
+        tag = (await repository.list_refs()).get(f"refs/tags/{found.name}")
+        oid = (await repository.find_tagged(tag) if tag else None) or ""
     reason = "" if new else "nothing has been written since the last checkpoint"
     return CheckpointResult(oid, found.subject, skipped=not new, reason=reason)
 
@@ -128,26 +127,21 @@ async def _found(ports: Ports, actor: Actor, name: str) -> tuple[Scope, Reposito
 async def _walked(repository: Repository, tip: str | None, most: int) -> list[GitCommit]:
     found: list[GitCommit] = []
     while tip is not None and len(found) < most:
-        [one] = await repository.read([tip])
-        assert one
-        found.append(read_commit(one))
-        tip = next(iter(found[-1].parents), None)
+        [commit] = await repository.find_commits([tip])
+        assert commit
+        found.append(commit)
+        tip = next(iter(commit.parents), None)
     return found
-
-
-async def _tagged(repository: Repository, tag: str | None) -> str:
-    [found] = await repository.read([tag]) if tag else [None]
-    return found.body.split(b"\n", 1)[0].removeprefix(b"object ").decode() if found else ""
 
 
 async def _diff(repository: Repository, commits: list[GitCommit]) -> str:
     """From before the oldest to the newest, as much of it as anybody reads."""
-    before: dict[str, str] = {}
+    before: Mapping[str, str] = {}
     if parents := commits[-1].parents:
-        [parent] = await repository.read(parents)
+        [parent] = await repository.find_commits(parents)
         assert parent
-        before = await listed(repository, read_commit(parent).tree)
-    after = await listed(repository, commits[0].tree)
+        before = await repository.list_files(parent.tree)
+    after = await repository.list_files(commits[0].tree)
     changed = [path for path in sorted({*before, *after}) if before.get(path) != after.get(path)]
     text = ""
     for path in changed:
@@ -160,5 +154,4 @@ async def _diff(repository: Repository, commits: list[GitCommit]) -> str:
 
 
 async def _content(repository: Repository, id: str | None) -> bytes | None:
-    [found] = await repository.read([id]) if id else [None]
-    return found.body if found else None
+    return (await repository.find_blobs([id]))[0] if id else None

@@ -40,6 +40,8 @@ class RunRequest:
     workflow: str = ""
     agent: str | None = None
     """By id or slug; None is the caller's own workspace."""
+    workspace: str | None = None
+    """A workspace of the tenant, by name; None is the caller's own."""
     parent: str | None = None
     share_parent: bool = False
     """See exactly what the parent sees, rather than the workspace as it is now."""
@@ -122,6 +124,8 @@ def _check(asked: RunRequest) -> None:
         raise ValidationError("a run needs a workflowId or an agentId")
     if asked.workflow and not _WORKFLOW.fullmatch(asked.workflow):
         raise ValidationError("workflowId is 1 to 256 letters, digits, spaces and . _ : / @ + -")
+    if asked.agent is not None and asked.workspace is not None:
+        raise ValidationError("a run has an agentId or a workspaceId, not both")
     if asked.share_parent and asked.parent is None:
         raise ValidationError("shareSnapshot needs a parentRunId")
     if asked.share_parent and asked.replay_of is not None:
@@ -142,14 +146,18 @@ async def _plan(ports: Ports, actor: Actor, asked: RunRequest) -> _RunPlan:
         raise ValidationError("a child run works in its parent's workspace")
     if parent is not None and parent.mode is Audience.SHARED and plan.mode is Audience.MAIN:
         raise ValidationError("a child of a shared run is shared, and what it would replay is not")
-    if asked.agent is not None and (await _stack(ports, actor, asked))[0] != plan.scope:
-        raise ValidationError("agentId names another workspace than the run that this one follows")
+    is_named = asked.agent is not None or asked.workspace is not None
+    if is_named and (await _stack(ports, actor, asked))[0] != plan.scope:
+        field = "agentId" if asked.agent is not None else "workspaceId"
+        raise ValidationError(f"{field} names another workspace than the run that this one follows")
     return plan
 
 
 async def _stack(ports: Ports, actor: Actor, asked: RunRequest) -> Stack:
     if asked.agent is not None:
         return await stacks.agent_stack(ports, actor, asked.agent)
+    if asked.workspace is not None:
+        return await stacks.workspace_stack(ports, actor, asked.workspace)
     return await stacks.default_stack(ports, actor)
 
 
@@ -252,13 +260,21 @@ async def get(ports: Ports, actor: Actor, id: str) -> Run:
 
 
 async def page(
-    ports: Ports, actor: Actor, *, agent: str | None = None, cursor: str = "", limit: int = 100
+    ports: Ports,
+    actor: Actor,
+    *,
+    agent: str | None = None,
+    workspace: str | None = None,
+    cursor: str = "",
+    limit: int = 100,
 ) -> Page[Run]:
-    """Runs newest first, of one agent where one is named."""
+    """Runs newest first, of the agent or the workspace that is named."""
     before = validate_cursor(cursor, "run")
     scope = actor.scope if actor.is_confined else None
     if agent is not None:
         scope = (await stacks.agent_stack(ports, actor, agent))[0]
+    elif workspace is not None:
+        scope = (await stacks.workspace_stack(ports, actor, workspace))[0]
     found = await ports.runs.list(actor.tenant, scope=scope, before=before, limit=limit + 1)
     more = len(found) > limit
     return Page(found[:limit], found[limit - 1].id if more else None)

@@ -1,14 +1,14 @@
-"""One repository as it is written: objects first, names last, a new one beside the old."""
+"""One repository as it is written: objects first, refs last, a new one beside the old."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import zlib
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path as File
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from dulwich.errors import (
     ChecksumMismatch,
@@ -17,57 +17,95 @@ from dulwich.errors import (
     ObjectFormatException,
 )
 from dulwich.file import FileLocked
-from dulwich.objects import ObjectID, ShaFile, object_class
+from dulwich.objects import Blob, Commit, ObjectID, ShaFile, Tag, Tree
 from dulwich.refs import Ref
 from dulwich.repo import Repo
 
+from carrel.adapters.git.tree_builder import FOLDER_MODE, TreeBuilder
 from carrel.core.errors import NotFound
-from carrel.core.git.objects import GitObject
+from carrel.core.git.log import COMMITTER, CommitDraft, GitCommit, TagDraft
 
-_KEY: Final = "carrel-key"
-_PACKED: Final = 64
-"""Objects in one go from which on they are written into a pack of their own."""
-_LOOSE: Final = 2000
-"""Files of single objects from which on they are gathered into a pack."""
+_KEY_FILE: Final = "carrel-key"
+_MIN_PACK_OBJECTS: Final = 64
+"""Fewer objects at once are written as loose files."""
+_MAX_LOOSE_OBJECTS: Final = 2000
+"""Beyond it loose files are gathered into a pack."""
+_OBJECT_OVERHEAD_BYTES: Final = 100
 
 _UNREADABLE: Final = (
     *(KeyError, ValueError, zlib.error),
     *(ChecksumMismatch, FileFormatException, ObjectFormatException),
 )
-"""What is damaged is not there: it will be made again."""
+"""A damaged object counts as absent: it will be made again."""
 
-Do = Callable[..., Awaitable[Any]]
+RunInThread = Callable[..., Awaitable[Any]]
+AnyObject = TypeVar("AnyObject", bound=ShaFile)
 
 
 class GitRepository:
-    def __init__(self, place: File, do: Do) -> None:
-        self._place, self._do = place, do
+    """A bare repository of dulwich; all work on it runs in threads of `run_in_thread`."""
+
+    def __init__(self, place: File, run_in_thread: RunInThread) -> None:
+        self._place, self._run = place, run_in_thread
         self._new = place.with_suffix(".new")
         self._repo: Repo | None = None
+        self._tree = TreeBuilder()
+        self._pending: dict[ObjectID, ShaFile] = {}
+        self.pending_bytes = 0
 
-    async def key(self) -> str | None:
-        found: str | None = await self._do(self._read_key)
-        return found
+    async def load_key(self) -> str | None:
+        key: str | None = await self._run(self._load_key)
+        return key
 
-    async def refs(self) -> Mapping[str, str]:
-        found: Mapping[str, str] = await self._do(self._read_refs)
-        return found
+    async def list_refs(self) -> Mapping[str, str]:
+        refs: Mapping[str, str] = await self._run(self._list_refs)
+        return refs
 
-    async def read(self, ids: Sequence[str]) -> tuple[GitObject | None, ...]:
-        found: tuple[GitObject | None, ...] = await self._do(self._read, tuple(ids))
-        return found
+    async def find_commits(self, ids: Sequence[str]) -> tuple[GitCommit | None, ...]:
+        commits: tuple[GitCommit | None, ...] = await self._run(self._find_commits, tuple(ids))
+        return commits
+
+    async def find_blobs(self, ids: Sequence[str]) -> tuple[bytes | None, ...]:
+        contents: tuple[bytes | None, ...] = await self._run(self._find_blobs, tuple(ids))
+        return contents
+
+    async def find_tagged(self, id: str) -> str | None:
+        commit: str | None = await self._run(self._find_tagged, id)
+        return commit
+
+    async def list_files(self, tree: str) -> Mapping[str, str]:
+        files: Mapping[str, str] = await self._run(self._list_files, tree)
+        return files
 
     async def begin(self, key: str) -> None:
-        await self._do(self._begin, key)
+        await self._run(self._begin, key)
 
-    async def write(self, objects: Sequence[GitObject]) -> None:
-        await self._do(self._write, objects)
+    async def put_blobs(self, contents: Sequence[bytes]) -> Sequence[str]:
+        ids: Sequence[str] = await self._run(self._put_blobs, contents)
+        return ids
 
-    async def point(self, refs: Mapping[str, str]) -> None:
-        await self._do(self._point, refs)
+    async def put_files(self, files: Mapping[str, str | None]) -> str:
+        tree: str = await self._run(self._put_files, files)
+        return tree
 
-    async def settle(self) -> None:
-        await self._do(self._settle)
+    async def put_commits(
+        self, commits: Sequence[tuple[CommitDraft, Mapping[str, str | None]]], parent: str | None
+    ) -> Sequence[str]:
+        ids: Sequence[str] = await self._run(self._put_commits, commits, parent)
+        return ids
+
+    async def put_tag(self, tag: TagDraft, commit: str) -> str:
+        [id] = self._add([_tag(tag, commit)])
+        return id
+
+    async def commit_id(self, commit: CommitDraft, tree: str, parent: str | None) -> str:
+        return _commit(commit, tree, parent).id.decode()
+
+    async def update_refs(self, refs: Mapping[str, str]) -> None:
+        await self._run(self._update_refs, refs)
+
+    async def publish(self) -> None:
+        await self._run(self._publish)
 
     def close(self) -> None:
         if self._repo is not None:
@@ -79,47 +117,117 @@ class GitRepository:
             self._repo = opened(self._place)
         return self._repo
 
-    def _read_key(self) -> str | None:
+    def _load_key(self) -> str | None:
         try:
             self._open()
-            return (self._place / _KEY).read_text("utf-8")
+            return (self._place / _KEY_FILE).read_text("utf-8")
         except (NotFound, FileNotFoundError, UnicodeDecodeError):
             return None
 
-    def _read_refs(self) -> Mapping[str, str]:
+    def _list_refs(self) -> Mapping[str, str]:
         refs = self._open().refs.as_dict()
         return {name.decode(): id.decode() for name, id in refs.items() if name != b"HEAD"}
 
-    def _read(self, ids: Sequence[str]) -> tuple[GitObject | None, ...]:
-        return tuple(_object(self._open(), id) for id in ids)
+    def _find(self, id: str, kind: type[AnyObject]) -> AnyObject | None:
+        object_id = ObjectID(id.encode())
+        try:
+            item = self._pending.get(object_id)
+            if item is None:
+                item = self._open().object_store[object_id]
+        except _UNREADABLE:
+            return None
+        return item if isinstance(item, kind) else None
+
+    def _find_commits(self, ids: Sequence[str]) -> tuple[GitCommit | None, ...]:
+        return tuple(self._find_commit(id) for id in ids)
+
+    def _find_commit(self, id: str) -> GitCommit | None:
+        commit = self._find(id, Commit)
+        try:
+            return _read_commit(id, commit) if commit else None
+        except _UNREADABLE:
+            return None
+
+    def _find_blobs(self, ids: Sequence[str]) -> tuple[bytes | None, ...]:
+        blobs = [self._find(id, Blob) for id in ids]
+        return tuple(None if blob is None else blob.data for blob in blobs)
+
+    def _find_tagged(self, id: str) -> str | None:
+        tag = self._find(id, Tag)
+        return tag.object[1].decode() if tag else None
+
+    def _list_files(self, tree: str) -> Mapping[str, str]:
+        files: dict[str, str] = {}
+        folders = [("", tree)]
+        for prefix, id in folders:
+            found = self._find(id, Tree)
+            for entry in found.items() if found else ():
+                assert entry.path is not None
+                assert entry.sha is not None
+                path, child = prefix + entry.path.decode(), entry.sha.decode()
+                if entry.mode == FOLDER_MODE:
+                    folders.append((f"{path}/", child))
+                else:
+                    files[path] = child
+        return files
 
     def _begin(self, key: str) -> None:
         self.close()
         shutil.rmtree(self._new, ignore_errors=True)
         self._new.mkdir(mode=0o700)
         Repo.init_bare(self._new, default_branch=b"main").close()
-        (self._new / _KEY).write_text(key, "utf-8")
+        (self._new / _KEY_FILE).write_text(key, "utf-8")
         self._repo = opened(self._new)
+        self._tree, self._pending, self.pending_bytes = TreeBuilder(), {}, 0
 
-    def _write(self, objects: Sequence[GitObject]) -> None:
+    def _put_blobs(self, contents: Sequence[bytes]) -> Sequence[str]:
+        return self._add([Blob.from_string(content) for content in contents])
+
+    def _put_files(self, files: Mapping[str, str | None]) -> str:
+        self._tree.set_files(files)
+        self._add(self._tree.build())
+        return self._tree.root.decode()
+
+    def _put_commits(
+        self, commits: Sequence[tuple[CommitDraft, Mapping[str, str | None]]], parent: str | None
+    ) -> Sequence[str]:
+        ids: list[str] = []
+        for draft, files in commits:
+            tree = self._put_files(files)
+            [parent] = self._add([_commit(draft, tree, parent)])
+            ids.append(parent)
+        return ids
+
+    def _add(self, objects: Iterable[ShaFile]) -> list[str]:
+        ids = []
+        for item in objects:
+            ids.append(item.id.decode())
+            if item.id not in self._pending:
+                self._pending[item.id] = item
+                self.pending_bytes += item.raw_length() + _OBJECT_OVERHEAD_BYTES
+        return ids
+
+    def _update_refs(self, refs: Mapping[str, str]) -> None:
+        self._write_pending()
+        container = self._open().refs
+        for name, id in refs.items():
+            set_ref = partial(container.__setitem__, Ref(name.encode()), ObjectID(id.encode()))
+            _without_stale_lock(set_ref)
+
+    def _write_pending(self) -> None:
         store = self._open().object_store
-        new = [_sha_file(one) for one in {each.id: each for each in objects}.values()]
-        if len(new) >= _PACKED:
-            store.add_objects([(one, None) for one in new])
+        objects = list(self._pending.values())
+        self._pending, self.pending_bytes = {}, 0
+        if len(objects) >= _MIN_PACK_OBJECTS:
+            store.add_objects([(item, None) for item in objects])
             return
-        for one in new:
-            _despite_the_dead(partial(store.add_object, one))
-        if store.count_loose_objects() > _LOOSE:
+        for item in objects:
+            _without_stale_lock(partial(store.add_object, item))
+        if store.count_loose_objects() > _MAX_LOOSE_OBJECTS:
             store.pack_loose_objects()
 
-    def _point(self, refs: Mapping[str, str]) -> None:
-        known = self._open().refs
-        for name, id in refs.items():
-            set_it = partial(known.__setitem__, Ref(name.encode()), ObjectID(id.encode()))
-            _despite_the_dead(set_it)
-
-    def _settle(self) -> None:
-        """Whoever dies between the two leaves none, and the next one makes it again."""
+    def _publish(self) -> None:
+        """A process that dies between the renames leaves none; the next one makes it again."""
         self.close()
         old = self._place.with_suffix(".old")
         shutil.rmtree(old, ignore_errors=True)
@@ -130,7 +238,7 @@ class GitRepository:
 
 
 def opened(place: File) -> Repo:
-    """Raises Missing."""
+    """Open a repository for durable writes. Raises NotFound."""
     try:
         repo = Repo(str(place))
     except NotGitRepository:
@@ -139,26 +247,41 @@ def opened(place: File) -> Repo:
     return repo
 
 
-def _despite_the_dead(work: Callable[[], None]) -> None:
-    """Do it; a lock of git's own that is in the way was left by a process that died."""
+def _without_stale_lock(work: Callable[[], None]) -> None:
+    """Do work; if a lock file of git is in the way, its process has died: remove it."""
     try:
         work()
-    except FileLocked as left:
-        os.unlink(left.lockfilename)
+    except FileLocked as locked:
+        os.unlink(locked.lockfilename)
         work()
 
 
-def _sha_file(one: GitObject) -> ShaFile:
-    kind = object_class(one.kind.encode())
-    assert kind is not None
-    return ShaFile.from_raw_string(kind.type_num, one.body)
+def _commit(draft: CommitDraft, tree: str, parent: str | None) -> Commit:
+    commit = Commit()
+    commit.tree = ObjectID(tree.encode())
+    commit.parents = [] if parent is None else [ObjectID(parent.encode())]
+    commit.author, commit.committer = draft.author.encode(), COMMITTER.encode()
+    commit.author_time = commit.commit_time = draft.at // 1000
+    commit.author_timezone = commit.commit_timezone = 0
+    commit.message = draft.message
+    return commit
 
 
-def _object(repo: Repo, id: str) -> GitObject | None:
-    try:
-        number, body = repo.object_store.get_raw(ObjectID(id.encode()))
-    except _UNREADABLE:
-        return None
-    kind = object_class(number)
-    assert kind is not None
-    return GitObject(kind.type_name.decode(), id, body)
+def _tag(draft: TagDraft, commit: str) -> Tag:
+    tag = Tag()
+    tag.object = (Commit, ObjectID(commit.encode()))
+    tag.name, tag.tagger = draft.name.encode(), draft.tagger.encode()
+    tag.tag_time, tag.tag_timezone = draft.at // 1000, 0
+    tag.message = draft.message
+    return tag
+
+
+def _read_commit(id: str, commit: Commit) -> GitCommit:
+    return GitCommit(
+        id,
+        tree=commit.tree.decode(),
+        parents=tuple(parent.decode() for parent in commit.parents),
+        author=commit.author.decode("utf-8", "replace"),
+        seconds=commit.author_time,
+        message=commit.message.decode("utf-8", "replace"),
+    )

@@ -26,8 +26,7 @@ class SqliteRecords:
 
     async def get_by_unique_key(self, unique_keys: Sequence[str]) -> tuple[Record | None, ...]:
         if len(unique_keys) == 1:
-            row = self._reader.db.execute(SQL["record_named"], tuple(unique_keys)).fetchone()
-            return (record_of(row) if row else None,)
+            return self._reader.cached(("record", unique_keys[0]), _record_named, unique_keys[0])
         ask = (json.dumps(list(unique_keys)),)
         return _placed(
             self._reader.db.execute(SQL["records_named"], ask).fetchall(), len(unique_keys)
@@ -99,6 +98,11 @@ class SqliteRecords:
             AuditEntry(id, owner, at, author, reason, tuple(json.loads(subjects)))
             for id, owner, at, author, reason, subjects in rows
         )
+
+
+def _record_named(db: Connection, unique_key: str) -> tuple[Record | None]:
+    row = db.execute(SQL["record_named"], (unique_key,)).fetchone()
+    return (record_of(row) if row else None,)
 
 
 def _revision(db: Connection) -> int:

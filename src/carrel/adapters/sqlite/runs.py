@@ -31,6 +31,11 @@ class SqliteRuns:
         )
 
     async def get(self, tenant: str, ids: Sequence[str]) -> tuple[Run | None, ...]:
+        if len(ids) == 1:  # Every read of a run's file asks for the run.
+            return self._reader.cached(("run", tenant, ids[0]), lambda _: self._get(tenant, ids))
+        return self._get(tenant, ids)
+
+    def _get(self, tenant: str, ids: Sequence[str]) -> tuple[Run | None, ...]:
         ask = (json.dumps(list(dict.fromkeys(ids))), tenant)
         found = {run.id: run for run in self._runs("runs", ask)}
         return tuple(found.get(id) for id in ids)

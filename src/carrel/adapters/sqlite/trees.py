@@ -11,7 +11,7 @@ from typing import Final
 from carrel.adapters.sqlite.commit_batch import CommitBatch
 from carrel.adapters.sqlite.database import SQL, transaction
 from carrel.adapters.sqlite.reader import Reader
-from carrel.adapters.sqlite.rows import AFTER_ANY, head_of, names, version_of
+from carrel.adapters.sqlite.rows import AFTER_ANY, Row, head_of, names, version_of
 from carrel.adapters.sqlite.writer import Writer
 from carrel.core.identifiers import Path, Scope
 from carrel.core.runs import SnapshotLayer
@@ -67,7 +67,7 @@ class SqliteTrees:
     ) -> tuple[Version, ...]:
         below = 2**62 if before is None else before
         ask = (path.text, below, scope.tenant, scope.kind, scope.name, limit)
-        return tuple(map(version_of, self._reader.db.execute(SQL["history"], ask).fetchall()))
+        return self._reader.cached(("history", *ask), _history, ask)
 
     async def log(
         self, scope: Scope, *, after: tuple[int, str, int] = (0, "", 0), limit: int = 1000
@@ -166,6 +166,10 @@ class SqliteTrees:
         scopes = tuple(_scope(layer) for layer in layers)
         places = self._places(scopes)
         return sum(files for _, _, files in places.values()) > _LONG
+
+
+def _history(db: sqlite3.Connection, ask: Row) -> tuple[Version, ...]:
+    return tuple(map(version_of, db.execute(SQL["history"], ask).fetchall()))
 
 
 def _scope(layer: Scope | SnapshotLayer) -> Scope:

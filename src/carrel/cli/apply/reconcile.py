@@ -13,10 +13,10 @@ from carrel.cli.sync.scan import DirectoryScanner
 from carrel.cli.sync.sync_pass import PassResult, SyncPair, planned
 from carrel.cli.sync.sync_state import SyncState, noted_at
 from carrel.cli.sync.watch_loop import opened, passes
-from carrel.client import (
+from carrel_client import (
     AsyncClient,
     CarrelError,
-    Missing,
+    NotFound,
     ServerError,
     ServerUnreachable,
     Unauthenticated,
@@ -68,12 +68,12 @@ async def _agent(desk: AsyncClient, wanted: DesiredAgent, done: ApplyResult, dry
     if "template" in wanted.facts:
         facts["templateId"] = await _template(desk, wanted.facts["template"])
     try:
-        was = await desk.agents.get(wanted.id)
-    except Missing:
+        was = (await desk.agents.get(wanted.id)).facts
+    except NotFound:
         config = {name: value for name, value in wanted.config.items() if value is not None}
         facts = {"name": wanted.id, **facts, "config": config}
         if not dry:
-            await desk.agents.create({"slug": wanted.id, **facts})
+            await desk.agents.create(wanted.id, **_fields(facts))
         done.result, done.changes = "created", {name: (None, to) for name, to in facts.items()}
         return
     config = _merged(was["config"], wanted.config)
@@ -83,13 +83,18 @@ async def _agent(desk: AsyncClient, wanted: DesiredAgent, done: ApplyResult, dry
         done_here |= {f"config.{name}": pair for name, pair in _settings(was, config).items()}
     if done_here and not dry:
         changed = {name: to for name, to in facts.items() if was.get(name) != to}
-        await desk.agents.change(str(was["id"]), changed)
+        await desk.agents.change(str(was["id"]), **_fields(changed))
     done.changes = done_here
     done.result = "changed" if done_here else "unchanged"
 
 
 async def _template(desk: AsyncClient, name: str | None) -> str | None:
-    return None if name is None else str((await desk.templates.get(name))["id"])
+    return None if name is None else (await desk.templates.get(name)).id
+
+
+def _fields(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of an agent as arguments of the client."""
+    return {"template_id" if name == "templateId" else name: facts[name] for name in facts}
 
 
 def _merged(was: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from carrel.cli.console import FAILED, fail, print_json, server_options
 
 if TYPE_CHECKING:
     from carrel.cli.commands.bulk_review import TemplateFollowers
-    from carrel.client import Pin
+    from carrel_client import Pin
 
 _UNASKED = "nobody can be asked here: --sha256 says what was reviewed, --yes takes the latest"
 

@@ -12,7 +12,7 @@ from carrel.cli.connection import run_on_server
 from carrel.cli.console import print_json, server_options
 
 if TYPE_CHECKING:
-    from carrel.client import AsyncClient
+    from carrel_client import AsyncClient
 
 Facts = Mapping[str, Any]
 
@@ -37,15 +37,15 @@ _SHOWN = ("template", "human")
 
 
 async def _look(desk: AsyncClient, template: str | None) -> list[Facts]:
-    wanted = None if template is None else (await desk.templates.get(template))["id"]
-    templates = {row["id"]: row["slug"] for row in await desk.templates.list()}
-    people = {row["id"]: row["name"] for row in await desk.people.list()}
+    wanted = None if template is None else (await desk.templates.get(template)).id
+    templates = {row.id: row.slug for row in await desk.templates.list()}
+    people = {row.id: row.name for row in await desk.people.list()}
     return [
         {
-            **row,
-            "template": templates.get(row["templateId"]),
-            "human": people.get(row["humanPairId"]),
+            **row.facts,
+            "template": templates.get(row.template_id or ""),
+            "human": people.get(row.human_pair_id or ""),
         }
         for row in await desk.agents.list()
-        if wanted is None or row["templateId"] == wanted
+        if wanted is None or row.template_id == wanted
     ]

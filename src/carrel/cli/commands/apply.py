@@ -29,7 +29,7 @@ def apply(file: File, as_json: bool, dry_run: bool, **given: Any) -> None:
     else was.
     """
     from carrel.cli.apply.yaml_reader import FileError  # noqa: PLC0415 - as above
-    from carrel.client import CarrelError  # noqa: PLC0415 - so that --help stays quick
+    from carrel_client import CarrelError  # noqa: PLC0415 - so that --help stays quick
 
     foreseen = (CarrelError, FileError)
     done = run(lambda: _apply(file, dry_run, given), as_json=as_json, expects=foreseen)

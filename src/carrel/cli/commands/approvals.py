@@ -92,7 +92,7 @@ def _with_those(before: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]
 
 def answer_one(id: str, approved: bool, given: dict[str, Any]) -> None:
     """Answer, say what came of it, and exit with 1 where an approved call did not run."""
-    from carrel.client import CarrelError  # noqa: PLC0415 - so that --help stays quick
+    from carrel_client import CarrelError  # noqa: PLC0415 - so that --help stays quick
 
     as_json, reason, wait = given.pop("as_json"), given.pop("reason"), given.pop("wait")
     found = run(
@@ -114,15 +114,17 @@ async def _answer(
     id: str, approved: bool, reason: str, wait: int, given: Mapping[str, Any]
 ) -> dict[str, Any]:
     async with connect(given) as (desk, _):
-        said = await desk.approvals.answer(id, approved, reason)
-        return await desk.approvals.get(id, wait=wait) if approved and wait else said
+        approval = await desk.approvals.answer(id, approved, reason)
+        if approved and wait:
+            approval = await desk.approvals.get(id, wait=wait)
+        return dict(approval.facts)
 
 
 def _batches(
     status: str, agent: str | None, watch: bool, given: dict[str, Any]
 ) -> Iterator[Sequence[Shown]]:
     """What there is; then, where one watches, what comes, as it comes."""
-    from carrel.client import CarrelError  # noqa: PLC0415 - so that --help stays quick
+    from carrel_client import CarrelError  # noqa: PLC0415 - so that --help stays quick
 
     as_json, seen = given["as_json"], set[str]()
     server = {name: value for name, value in given.items() if name != "as_json"}
@@ -144,10 +146,10 @@ async def _new(
     """Those that were not seen; where one watches, as soon as there is one."""
     async with connect(server) as (desk, _):
         if not watch:
-            return await desk.approvals.list(status=status, agent=agent)
-        async for _ in desk.events(types=["approval.requested"]):
+            return [one.facts for one in await desk.approvals.list(status=status, agent=agent)]
+        async for _ in desk.events(types=["approval.requested"], include_connected=True):
             found = await desk.approvals.list(status=status, agent=agent)
-            if new := [one for one in found if one["id"] not in seen]:
+            if new := [one.facts for one in found if one.id not in seen]:
                 return new
         return []
 
@@ -171,7 +173,7 @@ def _shown(some: Sequence[Shown], asks: bool, given: dict[str, Any], watch: bool
 
 def _asked(one: Shown, given: dict[str, Any]) -> bool:
     """Show one, and answer it as one is told."""
-    from carrel.client import CarrelError  # noqa: PLC0415 - so that --help stays quick
+    from carrel_client import CarrelError  # noqa: PLC0415 - so that --help stays quick
 
     click.echo(_line(one))
     where = [f"workspace {one['workspaceId']}"] if one["workspaceId"] else []

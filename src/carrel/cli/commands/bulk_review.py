@@ -15,7 +15,7 @@ from carrel.cli.commands.pins import offer
 from carrel.cli.console import progress_bars
 
 if TYPE_CHECKING:
-    from carrel.client import AsyncClient, Pin
+    from carrel_client import AsyncClient, Pin
 
 _AT_ONCE: Final = 8
 _NAMED: Final = 5
@@ -56,9 +56,9 @@ def _named(slugs: Sequence[str]) -> str:
 
 
 async def _following(desk: AsyncClient, template: str) -> dict[str, str]:
-    """The slugs of all agents that follow it, by id. Raises Missing."""
-    id = (await desk.templates.get(template))["id"]
-    return {row["id"]: row["slug"] for row in await desk.agents.list() if row["templateId"] == id}
+    """The slugs of all agents that follow it, by id. Raises NotFound."""
+    id = (await desk.templates.get(template)).id
+    return {row.id: row.slug for row in await desk.agents.list() if row.template_id == id}
 
 
 async def followers_of(desk: AsyncClient, template: str, path: str) -> TemplateFollowers:

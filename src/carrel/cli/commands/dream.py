@@ -24,7 +24,7 @@ def dream(agent: str, as_json: bool, dry_run: bool, **given: Any) -> None:
     promoted; of what was not, the reason is told. Where its config asks for a review, what would
     be promoted is only proposed. Exit code 0: it dreamed; 1: it could not, and nothing changed.
     """
-    from carrel.client import CarrelError  # noqa: PLC0415 - so that --help stays quick
+    from carrel_client import CarrelError  # noqa: PLC0415 - so that --help stays quick
 
     found = run(lambda: _dream(agent, dry_run, given), as_json=as_json, expects=(CarrelError,))
     if as_json:
@@ -41,14 +41,14 @@ def dream(agent: str, as_json: bool, dry_run: bool, **given: Any) -> None:
 
 
 async def _dream(agent: str, dry_run: bool, given: dict[str, Any]) -> dict[str, Any]:
-    from carrel.client import AsyncClient  # noqa: PLC0415 - so that --help stays quick
     from carrel.wiring.cli_settings import StoreUnavailable, load_settings  # noqa: PLC0415 - as above
+    from carrel_client import AsyncClient  # noqa: PLC0415 - so that --help stays quick
 
     settings = load_settings(given)
     if not settings.token:
         raise StoreUnavailable("a token is needed: CARREL_TOKEN, or --token")
     async with AsyncClient(settings.url, settings.token) as desk:
-        return await desk.agent(agent).dreams.sweep(dry_run=dry_run)
+        return dict((await desk.agent(agent).dreams.sweep(dry_run=dry_run)).facts)
 
 
 def _summary(found: dict[str, Any]) -> str:

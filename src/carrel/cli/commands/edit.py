@@ -19,7 +19,7 @@ from carrel.cli.console import FAILED, fail, print_json, server_options
 from carrel.cli.targets import FILE, Target
 
 if TYPE_CHECKING:
-    from carrel.client import AsyncClient, CarrelError, File
+    from carrel_client import AsyncClient, CarrelError, File
 
 
 @click.command()
@@ -47,7 +47,7 @@ def edit(file: Target, as_json: bool, accept: bool, reason: str | None, **given:
             "Nothing was changed."
         )
         return
-    how = {"accept_template_update": accept, "why": reason}
+    how = {"accept_template_update": accept, "reason": reason}
     done = run_on_server(lambda desk: _write(desk, file, seen, text, how), given, as_json=as_json)
     if isinstance(done, _UnsavedEdit):
         _say_kept(done, draft, as_json=as_json)
@@ -64,20 +64,20 @@ class _UnsavedEdit:
 
 
 async def _read(desk: AsyncClient, file: Target) -> File | None:
-    from carrel.client import Missing  # noqa: PLC0415 - so that --help stays quick
+    from carrel_client import NotFound  # noqa: PLC0415 - so that --help stays quick
 
     files = files_at(desk, file.place)
     try:
         return await files.get(file.path, raw=True)
-    except Missing:
-        await files.list(file.path[:LONGEST_PREFIX])  # Raises Missing where there is no such place.
+    except NotFound:
+        await files.list(file.path[:LONGEST_PREFIX])  # Raises NotFound.
         return None
 
 
 async def _write(
     desk: AsyncClient, file: Target, seen: File | None, text: bytes, how: Mapping[str, Any]
 ) -> File | _UnsavedEdit:
-    from carrel.client import CarrelError, Stale  # noqa: PLC0415 - so that --help stays quick
+    from carrel_client import CarrelError, WorkspaceConflict  # noqa: PLC0415 - so that --help stays quick
 
     files = files_at(desk, file.place)
     match, absent = (seen.etag, None) if seen else (None, "*")
@@ -85,7 +85,7 @@ async def _write(
         return await files.put(file.path, text, if_match=match, if_none_match=absent, **how)
     except CarrelError as problem:
         now: str | None = None
-        if isinstance(problem, Stale):
+        if isinstance(problem, WorkspaceConflict):
             try:
                 now = (await files.get(file.path, raw=True)).content
             except CarrelError:  # It may be gone by now; what is kept is worth telling anyway.

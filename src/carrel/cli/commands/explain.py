@@ -13,7 +13,7 @@ from carrel.cli.console import print_json, server_options
 from carrel.cli.targets import FILE, Target
 
 if TYPE_CHECKING:
-    from carrel.client import Explanation, LayerEntry
+    from carrel_client import Explanation, LayerEntry
 
 
 @click.command()
@@ -32,7 +32,7 @@ def explain(file: Target, as_json: bool, **given: Any) -> None:
         return
     heads = ("layer", "name", "version", "content", "over")
     formatting.table(heads, [_row(said) for said in found.layers], right=("version",))
-    click.echo(formatting.plain(f"{found.source or 'nothing'}: {found.why}"))
+    click.echo(formatting.plain(f"{found.source or 'nothing'}: {found.reason}"))
 
 
 def _row(said: LayerEntry) -> list[formatting.Cell]:
@@ -46,4 +46,5 @@ def _told(found: Explanation) -> dict[str, Any]:
     facts = dataclasses.asdict(found)
     for layer in facts["layers"]:
         layer["baseSha256"] = layer.pop("base_sha256")
+    facts["why"] = facts.pop("reason")
     return facts

@@ -16,7 +16,7 @@ from carrel.cli.targets import PLACE, TargetOwner
 if TYPE_CHECKING:
     from carrel.cli.import_files.directory_scan import LocalFiles
     from carrel.cli.import_files.import_plan import ImportAction, ImportStep
-    from carrel.client import AsyncClient
+    from carrel_client import AsyncClient
 
 _STYLES: Final = {"new": "green", "changed": "yellow"}
 

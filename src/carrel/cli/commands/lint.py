@@ -12,7 +12,7 @@ from carrel.cli.connection import connect
 from carrel.cli.console import FAILED, print_json, run, server_options
 
 if TYPE_CHECKING:
-    from carrel.client import PromptFlaw
+    from carrel_client import PromptFlaw
 
 UNKNOWN: Final = 2
 """The exit code where it could not be found out."""
@@ -30,14 +30,14 @@ def lint(agents: tuple[str, ...], every: bool, as_json: bool, **given: Any) -> N
     to day, and extra files that are not there. Exit code 0: nothing is wrong; 1: something is; 2:
     it could not be found out.
     """
-    from carrel.client import CarrelError  # noqa: PLC0415 - so that --help stays quick
+    from carrel_client import CarrelError  # noqa: PLC0415 - so that --help stays quick
 
     if every == bool(agents):
         raise click.UsageError("name some agents, or say --all")
 
     async def look() -> dict[str, tuple[PromptFlaw, ...]]:
         async with connect(given) as (desk, _):
-            names = await desk.agents.slugs() if every else agents
+            names = [row.slug for row in await desk.agents.list()] if every else agents
             return {name: await desk.agent(name).lint() for name in names}
 
     found = run(look, as_json=as_json, expects=(CarrelError,), failed=UNKNOWN)

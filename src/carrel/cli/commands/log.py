@@ -13,7 +13,7 @@ from carrel.cli.console import print_json, server_options, size
 from carrel.cli.targets import FILE, Target
 
 if TYPE_CHECKING:
-    from carrel.client import AsyncClient, Version
+    from carrel_client import AsyncClient, Version
 
 _PAGE = 500
 
@@ -57,6 +57,6 @@ def _row(one: Version) -> list[formatting.Cell]:
 
 def _told(one: Version) -> dict[str, Any]:
     facts = dataclasses.asdict(one)
-    renamed = {"updated_at": "updatedAt", "run": "runId", "content_type": "contentType"}
+    renamed = {"updated_at": "updatedAt", "run_id": "runId", "content_type": "contentType"}
     facts["updated_at"] = one.updated_at.isoformat()
     return {renamed.get(name, name): fact for name, fact in facts.items()}

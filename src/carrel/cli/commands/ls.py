@@ -12,7 +12,7 @@ from carrel.cli.console import print_json, server_options
 from carrel.cli.targets import TARGET, Target
 
 if TYPE_CHECKING:
-    from carrel.client import AsyncClient, FileRow
+    from carrel_client import AsyncClient, FileRow
 
 _STYLES: Final = {"pinned": "yellow", "managed": "magenta"}
 
@@ -30,13 +30,13 @@ def ls(where: Target, as_json: bool, long: bool, **given: Any) -> None:
     """
 
     async def look(desk: AsyncClient) -> tuple[FileRow, ...]:
-        from carrel.client import Missing  # noqa: PLC0415 - so that --help stays quick
+        from carrel_client import NotFound  # noqa: PLC0415 - so that --help stays quick
 
         rows = await files_at(desk, where.place).list(where.path[:LONGEST_PREFIX])
         within = f"{where.path}/"
         found = tuple(r for r in rows if not where.path or f"{r.path}/".startswith(within))
         if where.path and not found:
-            raise Missing(f"there is nothing at {where}")
+            raise NotFound(f"there is nothing at {where}")
         return found
 
     found = run_on_server(look, given, as_json=as_json)

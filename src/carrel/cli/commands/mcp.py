@@ -42,8 +42,8 @@ async def _bridge(agent: str, asks: Mapping[str, str], given: Mapping[str, Any])
     from urllib.parse import quote, urlencode  # noqa: PLC0415 - so that --help stays quick
 
     from carrel.cli.mcp_bridge import Bridge  # noqa: PLC0415 - as above
-    from carrel.client.httpx_import import httpx, tls_verify  # noqa: PLC0415 - as above
     from carrel.wiring.cli_settings import StoreUnavailable, load_settings  # noqa: PLC0415 - as above
+    from carrel_client.httpx_import import httpx, tls_verify  # noqa: PLC0415 - as above
 
     settings = load_settings(given)
     if not settings.token:

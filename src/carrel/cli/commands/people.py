@@ -15,7 +15,8 @@ from carrel.cli.console import print_json, server_options
 @server_options
 def people(as_json: bool, **given: Any) -> None:
     """List the people of the tenant."""
-    rows = run_on_server(lambda desk: desk.people.list(), given, as_json=as_json)
+    found = run_on_server(lambda desk: desk.people.list(), given, as_json=as_json)
+    rows = [person.facts for person in found]
     if as_json:
         print_json({"people": rows})
     else:

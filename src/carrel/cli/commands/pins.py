@@ -12,7 +12,7 @@ from carrel.cli.connection import run_on_server
 from carrel.cli.console import print_json, server_options
 
 if TYPE_CHECKING:
-    from carrel.client import AsyncClient, Pin
+    from carrel_client import AsyncClient, Pin
 
 
 @click.command()
@@ -36,15 +36,15 @@ def pins(agent: str, path: str | None, as_json: bool, **given: Any) -> None:
 
 
 async def looked_at(desk: AsyncClient, agent: str, path: str | None) -> tuple[Pin, ...]:
-    """All pins of an agent, or that of a path. Raises Missing."""
-    from carrel.client import Missing  # noqa: PLC0415 - so that --help stays quick
+    """All pins of an agent, or that of a path. Raises NotFound."""
+    from carrel_client import NotFound  # noqa: PLC0415 - so that --help stays quick
 
     found = await desk.agent(agent).pins()
     if path is None:
         return found
     chosen = tuple(pin for pin in found if pin.path == path)
     if not chosen:
-        raise Missing(f"{path} is not a pinned file of {agent}")
+        raise NotFound(f"{path} is not a pinned file of {agent}")
     return chosen
 
 

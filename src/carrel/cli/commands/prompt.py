@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from carrel.client import Prompt
+    from carrel_client import Prompt
 
 _COLOURS: Final = ("red", "yellow", "green", "cyan", "blue", "magenta")
 _STATES: Final = {"kept": "green", "cut": "yellow", "left out": "bright_black"}
@@ -38,7 +38,7 @@ def prompt(agent: str, scope: str, text: bool, as_json: bool, **given: Any) -> N
     version it comes, how long it is, and whether it was kept, cut or left out, and why. Exit code
     0: there is a prompt; 1: there is none, or it could not be had.
     """
-    from carrel.client import CarrelError  # noqa: PLC0415 - so that --help stays quick
+    from carrel_client import CarrelError  # noqa: PLC0415 - so that --help stays quick
 
     async def ask() -> Prompt:
         async with connect(given) as (desk, _):

@@ -10,7 +10,7 @@ import click
 from carrel.cli.console import PathArgument, print_json, progress_bars, run, server_options
 
 if TYPE_CHECKING:
-    from carrel.client import MaterializeResult
+    from carrel_client import MaterializeResult
 
 
 @click.command()
@@ -26,7 +26,7 @@ def pull(agent: str, dir: File, as_json: bool, stale_ok: bool, **given: Any) -> 
     changed since the last time, one small request tells so. Exit code 0: DIR holds the workspace;
     1: it could not be had, and DIR is as it was.
     """
-    from carrel.client import CarrelError  # noqa: PLC0415 - so that --help stays quick
+    from carrel_client import CarrelError  # noqa: PLC0415 - so that --help stays quick
 
     found = run(lambda: _pull(agent, dir, stale_ok, given), as_json=as_json, expects=(CarrelError,))
     if as_json:
@@ -39,13 +39,13 @@ def pull(agent: str, dir: File, as_json: bool, stale_ok: bool, **given: Any) -> 
 
 async def _pull(agent: str, dir: File, stale_ok: bool, given: dict[str, Any]) -> MaterializeResult:
     from carrel.cli.connection import connect  # noqa: PLC0415 - as above
-    from carrel.client import UnusableWorkspace  # noqa: PLC0415 - so that --help stays quick
+    from carrel_client import UnusableWorkspace  # noqa: PLC0415 - so that --help stays quick
 
     if File.cwd().is_relative_to(dir):  # A shell would stay in what was there before.
         raise UnusableWorkspace("you are in that directory; pull into it from outside")
     async with connect(given) as (desk, _):
         with progress_bars() as watch:
-            return await desk.materialise(agent, dir, stale_ok=stale_ok, watch=watch)
+            return await desk.materialize(agent, dir, stale_ok=stale_ok, progress=watch)
 
 
 def _state(found: MaterializeResult) -> str:

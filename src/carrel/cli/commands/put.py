@@ -15,7 +15,7 @@ from carrel.cli.console import PathArgument, fail, print_json, server_options
 from carrel.cli.targets import FILE, Target
 
 if TYPE_CHECKING:
-    from carrel.client import AsyncClient, File
+    from carrel_client import AsyncClient, File
 
 
 OVERRIDE: Final = "--accept overrides it for this agent alone"
@@ -56,7 +56,7 @@ def put(file: Target, source: str, as_json: bool, from_version: int | None, **gi
 
     async def write(desk: AsyncClient) -> File:
         files = files_at(desk, file.place)
-        said = {"accept_template_update": how["accept"], "why": how["reason"]}
+        said = {"accept_template_update": how["accept"], "reason": how["reason"]}
         if text is None:
             assert from_version
             match = how["if_match"]
@@ -71,7 +71,7 @@ def put(file: Target, source: str, as_json: bool, from_version: int | None, **gi
 
 async def _advised(writing: Coroutine[Any, Any, File], file: Target) -> File:
     """The same, where it is refused for want of --accept in words of this command."""
-    from carrel.client import Forbidden  # noqa: PLC0415 - so that --help stays quick
+    from carrel_client import Forbidden  # noqa: PLC0415 - so that --help stays quick
 
     try:
         return await writing

@@ -12,7 +12,7 @@ from carrel.cli.connection import run_on_server
 from carrel.cli.console import FAILED, print_json, server_options
 
 if TYPE_CHECKING:
-    from carrel.client import AsyncClient, FileRow
+    from carrel_client import AsyncClient, FileRow
 
 
 @click.command()

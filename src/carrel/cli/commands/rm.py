@@ -12,7 +12,7 @@ from carrel.cli.console import print_json, server_options
 from carrel.cli.targets import FILE, Target
 
 if TYPE_CHECKING:
-    from carrel.client import AsyncClient
+    from carrel_client import AsyncClient
 
 
 @click.command()
@@ -28,7 +28,7 @@ def rm(file: Target, as_json: bool, if_match: str | None, reason: str | None, **
     """
 
     async def remove(desk: AsyncClient) -> str | None:
-        from carrel.client import CarrelError  # noqa: PLC0415 - so that --help stays quick
+        from carrel_client import CarrelError  # noqa: PLC0415 - so that --help stays quick
 
         files = files_at(desk, file.place)
         await files.delete(file.path, if_match=if_match, reason=reason)

@@ -13,7 +13,7 @@ from carrel.cli.connection import run_on_server
 from carrel.cli.console import print_json, server_options
 
 if TYPE_CHECKING:
-    from carrel.client import AsyncClient, Difference, File, FileRow, Prompt
+    from carrel_client import AsyncClient, Difference, File, FileRow, Prompt
 
 Facts = Mapping[str, Any]
 
@@ -49,7 +49,14 @@ def start(agent: str | None, as_json: bool, scope: str | None, **given: Any) -> 
         raise click.UsageError("--share-snapshot needs a --parent")
 
     async def begin(desk: AsyncClient) -> Facts:
-        return (await desk.start_run(agent=agent, mode=scope, **asked)).facts
+        run = await desk.start_run(
+            asked["workflow"],
+            agent_id=agent,
+            scope=scope,
+            parent_run_id=asked["parent"],
+            share_snapshot=asked["share_snapshot"],
+        )
+        return run.facts
 
     found = run_on_server(begin, given, as_json=as_json)
     print_json(found) if as_json else click.echo(found["runId"])
@@ -67,7 +74,7 @@ def ls(as_json: bool, agent: str | None, limit: int, **given: Any) -> None:
         while len(found) < limit:
             before = str(found[-1]["runId"]) if found else ""
             count = min(_PAGE, limit - len(found))
-            page = await desk.runs(agent=agent, before=before, limit=count)
+            page = await desk.runs(agent_id=agent, before=before, limit=count)
             found += [one.facts for one in page]
             if len(page) < count:
                 break

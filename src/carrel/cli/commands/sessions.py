@@ -10,7 +10,7 @@ import click
 from carrel.cli.console import print_json, run, server_options
 
 if TYPE_CHECKING:
-    from carrel.client import AsyncClient
+    from carrel_client import AsyncClient
 
 _COLOURS = {"user": "cyan", "assistant": "green", "tool": "yellow", "system": "magenta"}
 _WIDEST = 100
@@ -36,7 +36,7 @@ def sessions(agent: str, id: str | None, as_json: bool, jsonl: bool, **given: An
         raise click.UsageError("--jsonl needs the ID of a session")
     if id is not None and (given["search"] or given["scope"]):
         raise click.UsageError("--search and --scope are for listing sessions")
-    from carrel.client import CarrelError  # noqa: PLC0415 - so that --help stays quick
+    from carrel_client import CarrelError  # noqa: PLC0415 - so that --help stays quick
 
     asked = {name: given.pop(name) for name in ("search", "scope", "limit")}
     if id is None:
@@ -53,8 +53,8 @@ def sessions(agent: str, id: str | None, as_json: bool, jsonl: bool, **given: An
 
 
 def _desk(given: dict[str, Any]) -> AsyncClient:
-    from carrel.client import AsyncClient  # noqa: PLC0415 - so that --help stays quick
     from carrel.wiring.cli_settings import StoreUnavailable, load_settings  # noqa: PLC0415 - as above
+    from carrel_client import AsyncClient  # noqa: PLC0415 - so that --help stays quick
 
     settings = load_settings(given)
     if not settings.token:
@@ -69,9 +69,9 @@ async def _list(
     async with _desk(given) as desk:
         known = desk.agent(agent).sessions
         if asked["search"] is not None:
-            found = await known.search(asked["search"], mode=scope, limit=limit)
+            found = await known.search(asked["search"], scope=scope, limit=limit)
         else:
-            found = await known.list(mode=scope, limit=limit)
+            found = await known.list(scope=scope, limit=limit)
         return [session.facts for session in found]
 
 
@@ -89,13 +89,11 @@ async def _show(agent: str, id: str, limit: int, given: dict[str, Any]) -> dict[
         while (
             entries
             and len(entries) < limit
-            and (
-                more := await session.read(after=entries[-1]["number"], limit=limit - len(entries))
-            )
+            and (more := await session.read(after=entries[-1].number, limit=limit - len(entries)))
         ):
             entries += more
         facts = {name: fact for name, fact in session.facts.items() if name != "next"}
-        return {**facts, "entries": entries}
+        return {**facts, "entries": [entry.facts for entry in entries]}
 
 
 def _say_list(rows: Sequence[Mapping[str, Any]], *, as_json: bool) -> None:

@@ -43,7 +43,7 @@ def sync(agent: str, dir: File, as_json: bool, once: bool, settle: float, **give
     pull has them all. Exit code 0: both are the same; 1: something has to be looked at, or it could
     not be done.
     """
-    from carrel.client import CarrelError  # noqa: PLC0415 - so that --help stays quick
+    from carrel_client import CarrelError  # noqa: PLC0415 - so that --help stays quick
 
     teller = SyncReporter(dir, as_json=as_json, once=once)
     work = _once if once else _watch

@@ -15,7 +15,8 @@ from carrel.cli.console import print_json, server_options
 @server_options
 def templates(as_json: bool, **given: Any) -> None:
     """List the templates of the tenant."""
-    rows = run_on_server(lambda desk: desk.templates.list(), given, as_json=as_json)
+    found = run_on_server(lambda desk: desk.templates.list(), given, as_json=as_json)
+    rows = [template.facts for template in found]
     if as_json:
         print_json({"templates": rows})
     else:

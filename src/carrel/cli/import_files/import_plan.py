@@ -8,16 +8,16 @@ from typing import Final
 
 from carrel.cli.console import Watch
 from carrel.cli.import_files.directory_scan import LocalFiles
-from carrel.client import (
+from carrel_client import (
     CarrelError,
     FileRow,
     Files,
     ServerError,
     ServerUnreachable,
-    Stale,
     Unauthenticated,
+    WorkspaceConflict,
 )
-from carrel.client.drivers import AsyncDriver
+from carrel_client.drivers import AsyncDriver
 
 _ENDS_ALL: Final = (ServerUnreachable, ServerError, Unauthenticated)
 _LEFT: Final = "not tried"
@@ -73,7 +73,7 @@ async def execute_plan(
     for count, step in enumerate(due, 1):
         try:
             await _write(files, local, step, how)
-        except Stale:
+        except WorkspaceConflict:
             step.problem = "it was changed there meanwhile"
         except _ENDS_ALL as problem:
             step.problem = str(problem)

@@ -17,9 +17,9 @@ from collections.abc import Collection, Iterator
 from hashlib import sha256
 from typing import Final
 
-from carrel.client.atomic_rename import swap_names
-from carrel.client.errors import DirectoryLocked, UnusableWorkspace
 from carrel.core.files.directory_sync import copy_names
+from carrel_client.atomic_rename import swap_names
+from carrel_client.errors import DirectoryLocked, UnusableWorkspace
 
 STATE: Final = ".carrel-sync.json"
 LARGEST: Final = 4 * 2**20

@@ -10,19 +10,6 @@ from typing import Any, Final, TypeAlias
 from carrel.cli.sync.directory import STATE, SyncedDirectory, digest_of
 from carrel.cli.sync.scan import DirectoryScanner, ScannedFile, ScanResult
 from carrel.cli.sync.sync_state import SyncState
-from carrel.client.agent_workspace import Workspace
-from carrel.client.drivers import AsyncDriver
-from carrel.client.errors import (
-    CarrelError,
-    InvalidResponse,
-    Missing,
-    ServerError,
-    ServerUnreachable,
-    Stale,
-    Unauthenticated,
-    UnusableWorkspace,
-)
-from carrel.client.file_models import File, FileRow
 from carrel.core.files.directory_sync import (
     LastSynced,
     RemoteFile,
@@ -31,6 +18,19 @@ from carrel.core.files.directory_sync import (
     decide,
     is_passed_over,
 )
+from carrel_client.drivers import AsyncDriver
+from carrel_client.errors import (
+    CarrelError,
+    InvalidResponse,
+    NotFound,
+    ServerError,
+    ServerUnreachable,
+    Unauthenticated,
+    UnusableWorkspace,
+    WorkspaceConflict,
+)
+from carrel_client.file_models import File, FileRow
+from carrel_client.workspaces import AgentWorkspace
 
 Watch: TypeAlias = Callable[[str, int, int], None]
 
@@ -78,7 +78,7 @@ class SyncPair:
 
     folder: SyncedDirectory
     eyes: DirectoryScanner
-    agent: Workspace[AsyncDriver]
+    agent: AgentWorkspace[AsyncDriver]
     note: SyncState
 
     def save(self) -> None:
@@ -218,7 +218,7 @@ class _SyncPass:
             yield
         except _ENDS_ALL:
             raise
-        except (Stale, _ChangedSinceScan):
+        except (WorkspaceConflict, _ChangedSinceScan):
             self.outcome.moved = True
         except CarrelError as problem:
             self.outcome.problems[path] = str(problem)
@@ -273,7 +273,7 @@ class _SyncPass:
         """The file that was decided about, to the byte."""
         try:
             file = await self.sides.agent.get(path, raw=True)
-        except Missing:
+        except NotFound:
             raise _ChangedSinceScan from None
         if file.sha256 != self.rows[path].sha256:
             raise _ChangedSinceScan
@@ -289,7 +289,7 @@ class _SyncPass:
     async def _remove_there(self, path: str) -> None:
         try:
             await self.sides.agent.delete(path, if_match=self.rows[path].etag)
-        except Missing:
+        except NotFound:
             raise _ChangedSinceScan from None
         self.outcome.removed_there.append(path)
 

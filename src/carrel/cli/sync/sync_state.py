@@ -10,9 +10,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from carrel.cli.sync.directory import STATE, SyncedDirectory
-from carrel.client.errors import UnusableWorkspace
-from carrel.client.local_files import read_regular
 from carrel.core.files.directory_sync import LastSynced
+from carrel_client.errors import UnusableWorkspace
+from carrel_client.local_files import read_regular
 
 _FORMAT: Final = 1
 _ANEW: Final = f"remove {STATE} to begin anew: what differs will then be a conflict"

@@ -14,7 +14,7 @@ from carrel.cli.sync.directory import SyncedDirectory
 from carrel.cli.sync.scan import DirectoryScanner
 from carrel.cli.sync.sync_pass import PassResult, SyncPair, Watch, sync_once
 from carrel.cli.sync.sync_state import SyncState, load_state, same
-from carrel.client import CONNECTED, AsyncClient, Forbidden, ServerError, ServerUnreachable
+from carrel_client import CONNECTED, AsyncClient, Forbidden, ServerError, ServerUnreachable
 
 PATIENCE: Final = 15.0
 """Seconds to wait for files that are being written."""
@@ -32,7 +32,7 @@ async def opened(
 ) -> AsyncIterator[tuple[SyncPair, list[str]]]:
     """Both sides, and the names of texts that were found to be left over from a crash.
 
-    Raises Unfit, Occupied, Missing.
+    Raises Unfit, Occupied, NotFound.
     """
     id = await _id_of(desk, agent)
     folder = SyncedDirectory(directory)
@@ -50,7 +50,7 @@ async def opened(
 async def _id_of(desk: AsyncClient, agent: str) -> str:
     """Empty where the credential may not know."""
     try:
-        return str((await desk.agents.get(agent))["id"])
+        return str((await desk.agents.get(agent)).id)
     except Forbidden:
         return ""
 
@@ -149,8 +149,8 @@ async def _watch_there(desk: AsyncClient, id: str, bell: asyncio.Event) -> None:
 
 
 async def _listen(desk: AsyncClient, id: str, bell: asyncio.Event, *, own: bool) -> None:
-    async for heard in desk.events(types=[UPDATED], own=own):
-        scope = heard.told.get("workspace") or {}
+    async for heard in desk.events(types=[UPDATED], own_workspace=own, include_connected=True):
+        scope = heard.workspace or {}
         others = scope.get("kind") == "agent" and id and scope.get("name") != id
         if heard.type == CONNECTED or (heard.type == UPDATED and not others):
             bell.set()

@@ -1,7 +1,7 @@
-"""From what a scope said to git commits: one for each of its revisions, the same wherever made.
+"""Which git commits and tags the revisions of a scope become.
 
-A commit says nothing that could be another tomorrow: who wrote is an id, not a name or an address
-that people change, and times are to the second in UTC.
+A commit is a function of the store's log: the author is an id, not a name or address that people
+change, and times are whole seconds in UTC. So its id is the same wherever it is made.
 """
 
 from __future__ import annotations
@@ -14,23 +14,21 @@ from typing import Final
 
 from msgspec import Struct
 
-from carrel.core.git.objects import GitObject, Signature, commit, tag
 from carrel.core.identifiers import Path, TimestampMs
 from carrel.core.store.tree import Version
 
 REVISION: Final = "Carrel-Revision"
 RUN: Final = "Carrel-Run"
 PRUNED: Final = "What was before this has been pruned."
-_COMMITTER: Final = "Carrel <carrel@carrel.invalid>"
+COMMITTER: Final = "Carrel <carrel@carrel.invalid>"
 _CONTROL: Final = re.compile(r"[^\n\t\x20-\x7e\x80-\U0010ffff]|[\x80-\x9f]")
-_UNNAMEABLE: Final = re.compile(r"[^A-Za-z0-9._+@-]+")
-_ACTED_ON: Final = frozenset({".git", ".gitmodules", ".gitattributes"})
-_SHORT: Final = re.compile(r"g[a-z0-9]*~[0-9]+")
-_TAG: Final = "checkpoint/"
+_NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9._+@-]+")
+_GIT_FILES: Final = frozenset({".git", ".gitmodules", ".gitattributes"})
+_SHORT_NAME: Final = re.compile(r"g[a-z0-9]*~[0-9]+")
 
 
 class StoreCommit(Struct, frozen=True):
-    """All that one commit of the store said in a scope."""
+    """All versions that one commit of the store wrote in a scope."""
 
     versions: tuple[Version, ...]
 
@@ -40,7 +38,7 @@ class StoreCommit(Struct, frozen=True):
 
 
 class Checkpoint(Struct, frozen=True):
-    """A revision that somebody wanted to find again, and why."""
+    """A revision with a note; a tag in git."""
 
     revision: int
     at: TimestampMs
@@ -49,74 +47,109 @@ class Checkpoint(Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """What its tag is called."""
-        return f"{_TAG}{self.revision}"
+        """The name of its tag."""
+        return f"checkpoint/{self.revision}"
 
     @property
     def subject(self) -> str:
         return f"checkpoint: {self.note}"
 
 
+class CommitDraft(Struct, frozen=True):
+    """A git commit without its tree and parent."""
+
+    author: str
+    """A name and an address: ``name <address>``."""
+    at: TimestampMs
+    message: bytes
+
+
+class TagDraft(Struct, frozen=True):
+    """An annotated git tag without the commit it points to."""
+
+    name: str
+    tagger: str
+    """A name and an address: ``name <address>``."""
+    at: TimestampMs
+    message: bytes
+
+
+class GitCommit(Struct, frozen=True):
+    """A commit as read from a repository."""
+
+    id: str
+    tree: str
+    parents: tuple[str, ...]
+    author: str
+    seconds: int
+    message: str
+
+    @property
+    def subject(self) -> str:
+        return self.message.partition("\n")[0]
+
+    @property
+    def body(self) -> str:
+        return self.message.partition("\n")[2].strip("\n")
+
+
 def revisions(versions: Iterable[Version]) -> Iterator[StoreCommit]:
-    """Versions in order of revision, by the commits that they came with."""
-    for _, some in groupby(versions, key=lambda version: version.head.revision):
-        yield StoreCommit(tuple(some))
+    """Group versions, which are in order of revision, by their commit."""
+    for _, group in groupby(versions, key=lambda version: version.head.revision):
+        yield StoreCommit(tuple(group))
 
 
-def commit_of(
-    said: StoreCommit, tree: str, parent: str | None, redact: Callable[[str], str], *, pruned: bool
-) -> GitObject:
-    """The git commit of one revision; it tells if what was before is not known any more."""
-    first = said.versions[0]
-    at = first.head.at
-    message = _message(said, redact(first.why), pruned=pruned)
-    parents = () if parent is None else (parent,)
-    author = Signature(who(first.by), at)
-    return commit(tree, parents, author, Signature(_COMMITTER, at), message)
+def draft_commit(
+    commit: StoreCommit, redact: Callable[[str], str], *, pruned: bool = False
+) -> CommitDraft:
+    """Return the git commit of one revision; ``pruned`` notes that older versions are gone."""
+    first = commit.versions[0]
+    message = _message(commit, redact(first.why), pruned=pruned)
+    return CommitDraft(git_author(first.by), first.head.at, message)
 
 
-def tag_of(checkpoint: Checkpoint, commit: str, redact: Callable[[str], str]) -> GitObject:
-    signed = Signature(who(checkpoint.by), checkpoint.at)
-    text = _plain(redact(checkpoint.subject)).strip() + "\n"
-    return tag(commit, checkpoint.name, signed, text.encode("utf-8", "replace"))
+def draft_tag(checkpoint: Checkpoint, redact: Callable[[str], str]) -> TagDraft:
+    text = _printable(redact(checkpoint.subject)).strip() + "\n"
+    message = text.encode("utf-8", "replace")
+    return TagDraft(checkpoint.name, git_author(checkpoint.by), checkpoint.at, message)
 
 
-def revision_of(message: str) -> int | None:
-    """The revision that a commit of ours is about: what its last line says."""
+def parse_revision(message: str) -> int | None:
+    """Return the revision that the last line of a commit message names."""
     name, _, number = message.rstrip("\n").rpartition("\n")[2].partition(": ")
     return int(number) if name == REVISION and number.isascii() and number.isdigit() else None
 
 
-def who(author: str) -> str:
-    """An id as git has names and addresses; the domain is one that nobody can ever have."""
-    name = _UNNAMEABLE.sub("-", author).strip("-.") or "unknown"
+def git_author(id: str) -> str:
+    """Return an id as a name and an address at a domain that cannot be registered."""
+    name = _NOT_IN_NAMES.sub("-", id).strip("-.") or "unknown"
     return f"{name} <{name}@carrel.invalid>"
 
 
-def holdable(path: Path) -> bool:
-    """Whether git may hold it: a clone must not be given what git itself would act on.
+def can_hold(path: Path) -> bool:
+    """Whether a repository may contain a path: not if git itself would act on it.
 
-    Nor what some disk takes for that: in other letter case, with characters that it passes over,
-    with dots and blanks at the end, or by its short name.
+    Also refused is what some file system takes for such a path: in other letter case, with
+    invisible characters, with dots or blanks at the end, or as a short name.
     """
-    return not any(_acted_on(segment) for segment in path.text.split("/"))
+    return not any(_is_git_file(segment) for segment in path.text.split("/"))
 
 
-def _acted_on(segment: str) -> bool:
-    seen = "".join(c for c in segment if unicodedata.category(c) != "Cf").casefold()
-    seen = seen.partition(":")[0].rstrip(". ")
-    return seen in _ACTED_ON or _SHORT.fullmatch(seen) is not None
+def _is_git_file(segment: str) -> bool:
+    visible = "".join(c for c in segment if unicodedata.category(c) != "Cf").casefold()
+    name = visible.partition(":")[0].rstrip(". ")
+    return name in _GIT_FILES or _SHORT_NAME.fullmatch(name) is not None
 
 
-def _message(said: StoreCommit, reason: str, *, pruned: bool) -> bytes:
-    subject, _, rest = _plain(reason).strip().partition("\n")
-    parts = [subject.rstrip() or "change files", rest.strip(), PRUNED if pruned else ""]
-    run = said.versions[0].run
-    trailers = [f"{RUN}: {_plain(run)}"] if run else []
-    trailers.append(f"{REVISION}: {said.revision}")
+def _message(commit: StoreCommit, reason: str, *, pruned: bool) -> bytes:
+    subject, _, body = _printable(reason).strip().partition("\n")
+    parts = [subject.rstrip() or "change files", body.strip(), PRUNED if pruned else ""]
+    run = commit.versions[0].run
+    trailers = [f"{RUN}: {_printable(run)}"] if run else []
+    trailers.append(f"{REVISION}: {commit.revision}")
     text = "\n\n".join([part for part in parts if part] + ["\n".join(trailers)])
     return (text + "\n").encode("utf-8", "replace")
 
 
-def _plain(text: str) -> str:
+def _printable(text: str) -> str:
     return _CONTROL.sub(" ", text.replace("\r\n", "\n"))

@@ -1,5 +1,5 @@
 import { useOutletContext } from "react-router";
 import type { Agent } from "../../api/agents";
 
-/** The agent in whose frame a screen stands. */
+/** The agent of the surrounding AgentLayout. */
 export const useAgent = (): Agent => useOutletContext<Agent>();

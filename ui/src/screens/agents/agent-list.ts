@@ -1,5 +1,5 @@
-// All agents of the tenant, page by page, and kept true by what happens: one row at a time where few
-// change, all of them again, not too often, where many do.
+// All agents of the tenant. Events refresh single rows; when many rows change, the whole list is
+// reloaded, at a limited rate.
 
 import { useEffect, useSyncExternalStore } from "react";
 import { graphql } from "../../api/client";
@@ -9,141 +9,144 @@ import {
   type AgentsOverviewQuery,
 } from "../../api/graphql.generated";
 import { Problem } from "../../api/problem";
-import { useSession } from "../../frame/session-context";
-import { follow, type Happened } from "../../live/live";
+import { type ServerEvent, subscribeToEvents } from "../../events/event-stream";
+import { useSession } from "../../layout/session-context";
 
 export type AgentRow = NonNullable<AgentsOverviewQuery["agents"]>["items"][number];
 
-export interface Listed {
+export interface AgentListState {
   rows: readonly AgentRow[];
-  /** Whether every page has come at least once. */
-  whole: boolean;
+  /** Whether every page was loaded at least once. */
+  isComplete: boolean;
   error: unknown;
 }
 
-const PAGE = 500;
-const FEW = 10;
-const GATHER = 250;
-const PAUSE = 2_000;
+const PAGE_SIZE = 500;
+const MAX_SINGLE_REFRESHES = 10;
+const BATCH_MS = 250;
+const MIN_RELOAD_INTERVAL_MS = 2_000;
 const ALL = Symbol("all agents");
-const SEEN = new Set(["template", "person", "policy"]);
+const SHOWN_RECORD_TYPES = new Set(["template", "person", "policy"]);
 
 export class AgentList {
-  #now: Listed = { rows: [], whole: false, error: null };
-  #told = new Set<() => void>();
+  #state: AgentListState = { rows: [], isComplete: false, error: null };
+  #subscribers = new Set<() => void>();
   #dirty = new Set<string>();
-  #all = false;
+  #reloadAll = false;
   #timer: ReturnType<typeof setTimeout> | undefined;
-  #busy = false;
-  #rested = 0;
+  #isLoading = false;
+  #nextReloadAt = 0;
 
-  now = () => this.#now;
+  getState = () => this.#state;
 
-  subscribe = (told: () => void) => {
-    this.#told.add(told);
-    return () => this.#told.delete(told);
+  subscribe = (subscriber: () => void) => {
+    this.#subscribers.add(subscriber);
+    return () => this.#subscribers.delete(subscriber);
   };
 
-  /** Loads every page; the first time they are shown as they come. */
+  /** Loads every page; the first load publishes each page at once. */
   load = async () => {
-    if (this.#busy) {
-      this.#all = true;
+    if (this.#isLoading) {
+      this.#reloadAll = true;
       return;
     }
-    this.#busy = true;
-    this.#all = false;
+    this.#isLoading = true;
+    this.#reloadAll = false;
     this.#dirty.clear();
-    const began = performance.now();
+    const startedAt = performance.now();
     try {
-      await this.#pages();
+      await this.#loadPages();
     } catch (error) {
       this.#set({ error });
     }
-    const ended = performance.now();
-    this.#rested = ended + Math.max(PAUSE, 4 * (ended - began));
-    this.#busy = false;
-    if (this.#all || this.#dirty.size > 0) this.#wake();
+    const endedAt = performance.now();
+    this.#nextReloadAt = endedAt + Math.max(MIN_RELOAD_INTERVAL_MS, 4 * (endedAt - startedAt));
+    this.#isLoading = false;
+    if (this.#reloadAll || this.#dirty.size > 0) this.#schedule();
   };
 
-  hear = (happened: Happened) => {
-    const touched = touches(happened);
-    if (touched === null) return;
-    if (touched === ALL) this.#all = true;
-    else this.#dirty.add(touched);
-    if (!this.#busy) this.#wake();
+  onEvent = (event: ServerEvent) => {
+    const affected = affectedAgent(event);
+    if (affected === null) return;
+    if (affected === ALL) this.#reloadAll = true;
+    else this.#dirty.add(affected);
+    if (!this.#isLoading) this.#schedule();
   };
 
-  async #pages() {
+  async #loadPages() {
     const rows: AgentRow[] = [];
     let after: string | null | undefined = "";
     while (after !== null && after !== undefined) {
-      const page: AgentsOverviewQuery = await graphql(AgentsOverview, { after, first: PAGE });
-      if (!page.agents) throw new Problem(200, { message: "The agents cannot be listed." });
+      const page: AgentsOverviewQuery = await graphql(AgentsOverview, { after, first: PAGE_SIZE });
+      if (!page.agents) throw new Problem(200, { message: "Cannot list the agents." });
       rows.push(...page.agents.items);
       after = page.agents.next;
-      if (!this.#now.whole) this.#set({ rows: [...rows], error: null });
+      if (!this.#state.isComplete) this.#set({ rows: [...rows], error: null });
     }
-    this.#set({ rows, whole: true, error: null });
+    this.#set({ rows, isComplete: true, error: null });
   }
 
-  #wake() {
-    const wait = Math.max(GATHER, this.#many() ? this.#rested - performance.now() : 0);
+  #schedule() {
+    const wait = Math.max(
+      BATCH_MS,
+      this.#needsFullReload() ? this.#nextReloadAt - performance.now() : 0,
+    );
     clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => void this.#catchUp(), wait);
+    this.#timer = setTimeout(() => void this.#refresh(), wait);
   }
 
-  #many = () => this.#all || this.#dirty.size > FEW;
+  #needsFullReload = () => this.#reloadAll || this.#dirty.size > MAX_SINGLE_REFRESHES;
 
-  async #catchUp() {
-    if (this.#many()) return this.load();
+  async #refresh() {
+    if (this.#needsFullReload()) return this.load();
     const ids = [...this.#dirty];
     this.#dirty.clear();
-    const found = await Promise.all(
+    const results = await Promise.all(
       ids.map((id) => graphql(AgentOverview, { id }).catch(() => undefined)),
     );
-    const fresh = new Map(ids.map((id, at) => [id, found[at]?.agent] as const));
-    const kept = this.#now.rows.filter(({ id }) => fresh.get(id) !== null);
-    const known = new Set(kept.map(({ id }) => id));
-    const added = [...fresh.values()].filter((row) => row && !known.has(row.id)) as AgentRow[];
-    this.#set({ rows: [...kept.map((row) => fresh.get(row.id) ?? row), ...added] });
+    const fresh = new Map(ids.map((id, index) => [id, results[index]?.agent] as const));
+    const remaining = this.#state.rows.filter(({ id }) => fresh.get(id) !== null);
+    const knownIds = new Set(remaining.map(({ id }) => id));
+    const added = [...fresh.values()].filter((row) => row && !knownIds.has(row.id)) as AgentRow[];
+    this.#set({ rows: [...remaining.map((row) => fresh.get(row.id) ?? row), ...added] });
   }
 
-  #set(some: Partial<Listed>) {
-    this.#now = { ...this.#now, ...some };
-    for (const told of this.#told) told();
+  #set(patch: Partial<AgentListState>) {
+    this.#state = { ...this.#state, ...patch };
+    for (const subscriber of this.#subscribers) subscriber();
   }
 }
 
-/** Which agent's row an event makes old, or those of all. */
-function touches({ type, payload, workspace }: Happened): string | typeof ALL | null {
+/** Id of the agent whose row an event makes stale, ALL, or null. */
+function affectedAgent({ type, payload, workspace }: ServerEvent): string | typeof ALL | null {
   if (type === "record.changed") {
     if (payload["noun"] === "agent") return String(payload["id"]);
-    return SEEN.has(String(payload["noun"])) ? ALL : null;
+    return SHOWN_RECORD_TYPES.has(String(payload["noun"])) ? ALL : null;
   }
   if (workspace?.kind === "agent") return workspace.name;
   return workspace?.kind === "template" || workspace?.kind === "defaults" ? ALL : null;
 }
 
-let held: { whose: string; list: AgentList } | null = null;
+let cached: { owner: string; list: AgentList } | null = null;
 
-/** One list for all screens; another person's is another list. */
-function listOf(whose: string): AgentList {
-  if (held?.whose !== whose) held = { whose, list: new AgentList() };
-  return held.list;
+/** One list per signed-in user, shared by all screens. */
+function agentListFor(owner: string): AgentList {
+  if (cached?.owner !== owner) cached = { owner, list: new AgentList() };
+  return cached.list;
 }
 
-export function useAgentList(): Listed & { again: () => void } {
+export function useAgentList(): AgentListState & { reload: () => void } {
   const { tenant, person } = useSession();
-  const list = listOf(`${tenant.id} ${person?.id ?? ""}`);
+  const list = agentListFor(`${tenant.id} ${person?.id ?? ""}`);
   useEffect(() => {
     void list.load();
-    return follow(list.hear);
+    return subscribeToEvents(list.onEvent);
   }, [list]);
-  const listed = useSyncExternalStore(list.subscribe, list.now);
-  return { ...listed, again: () => void list.load() };
+  const state = useSyncExternalStore(list.subscribe, list.getState);
+  return { ...state, reload: () => void list.load() };
 }
 
-/** What is known of the agents already, without asking for more. */
-export function knownAgents(): readonly AgentRow[] {
-  return held?.list.now().rows ?? [];
+/** Agents that are loaded already; sends no request. */
+export function cachedAgents(): readonly AgentRow[] {
+  return cached?.list.getState().rows ?? [];
 }

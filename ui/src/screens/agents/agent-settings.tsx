@@ -1,18 +1,23 @@
-// All that can be said of an agent itself: who it is, whom it works for, and how it is set up.
+// Settings of an agent: identity, owner, template and config.
 
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { useNavigate } from "react-router";
 import { type Agent, deleteAgent } from "../../api/agents";
 import { isAdmin } from "../../api/session";
-import { useSession } from "../../frame/session-context";
-import { Button } from "../../parts/button";
-import { Dialog } from "../../parts/dialog";
-import { Field } from "../../parts/field";
-import { plain } from "../../parts/hostile";
-import { toast } from "../../parts/toast";
+import { Button } from "../../components/button";
+import { Dialog } from "../../components/dialog";
+import { escapeText } from "../../components/escape-text";
+import { Field } from "../../components/field";
+import { toast } from "../../components/toast";
+import { useSession } from "../../layout/session-context";
 import { useAgent } from "./agent-context";
-import { HabitSettings, HandSettings, RestSettings, RuntimeSettings } from "./config-settings";
+import {
+  DreamingSettings,
+  OtherConfigSettings,
+  RuntimeSettings,
+  SandboxSettings,
+} from "./config-settings";
 import {
   HumanSettings,
   NameSettings,
@@ -25,75 +30,73 @@ export default function AgentSettings() {
   const admin = isAdmin(useSession());
   return (
     <section className="agent-settings" aria-label="Settings" key={agent.id}>
-      {!admin && (
-        <div className="notice">Only an owner or an admin changes agents: you may read.</div>
-      )}
+      {!admin && <div className="notice">Read-only: only owners and admins can change agents.</div>}
       <NameSettings agent={agent} />
       <HumanSettings agent={agent} />
       <TemplateSettings agent={agent} />
       <SharingSettings agent={agent} />
       <RuntimeSettings agent={agent} />
-      <HandSettings agent={agent} />
-      <HabitSettings agent={agent} />
-      <RestSettings agent={agent} />
-      {admin && <Removal agent={agent} />}
+      <SandboxSettings agent={agent} />
+      <DreamingSettings agent={agent} />
+      <OtherConfigSettings agent={agent} />
+      {admin && <DeleteAgentCard agent={agent} />}
     </section>
   );
 }
 
-function Removal({ agent }: { agent: Agent }) {
-  const [asking, setAsking] = useState(false);
+function DeleteAgentCard({ agent }: { agent: Agent }) {
+  const [isConfirming, setConfirming] = useState(false);
   return (
     <section className="card">
       <header>
-        <h2 className="grow">Delete the agent</h2>
-        <Button kind="danger" onClick={() => setAsking(true)}>
+        <h2 className="grow">Delete agent</h2>
+        <Button kind="danger" onClick={() => setConfirming(true)}>
           Delete…
         </Button>
       </header>
-      <p className="inside soft">
-        It is gone for those who ask for it, and the keys that are bound to it stop working. Runs
-        that were kept can still be replayed.
+      <p className="card-body soft">
+        Deletes its files, memories and items, and revokes its API keys. Existing runs can still be
+        replayed.
       </p>
-      {asking && <DeleteAgent agent={agent} onClose={() => setAsking(false)} />}
+      {isConfirming && <DeleteAgentDialog agent={agent} onClose={() => setConfirming(false)} />}
     </section>
   );
 }
 
-function DeleteAgent({ agent, onClose }: { agent: Agent; onClose: () => void }) {
+function DeleteAgentDialog({ agent, onClose }: { agent: Agent; onClose: () => void }) {
   const [typed, setTyped] = useState("");
-  const go = useNavigate();
+  const navigate = useNavigate();
   const queries = useQueryClient();
   const remove = useMutation({
     mutationFn: () => deleteAgent(agent.id),
     onSuccess: () => {
       queries.removeQueries({ queryKey: ["agent", agent.id] });
       void queries.invalidateQueries();
-      toast("The agent is deleted.");
+      toast("Agent deleted");
     },
   });
-  // Whoever is gone cannot be looked at: leave first.
-  const leave = async () => {
-    await go("/agents", { flushSync: true });
+  // Leave the agent's pages first: their queries would fail after the delete.
+  const leaveAndDelete = async () => {
+    await navigate("/agents", { flushSync: true });
     remove.mutate();
   };
-  const same = typed === agent.slug;
-  const foot = (
+  const matches = typed === agent.slug;
+  const footer = (
     <>
       <Button onClick={onClose}>Cancel</Button>
-      <Button kind="danger" type="submit" disabled={!same}>
-        Delete for good
+      <Button kind="danger" type="submit" disabled={!matches}>
+        Delete agent
       </Button>
     </>
   );
   return (
     <Dialog
-      title={`Delete ${plain(agent.name, 60)}?`}
+      title={`Delete ${escapeText(agent.name, 60)}?`}
       onClose={onClose}
-      onSubmit={() => same && void leave()}
-      foot={foot}
+      onSubmit={() => matches && void leaveAndDelete()}
+      footer={footer}
     >
-      <p>Its files, memories and items are no longer served to anybody.</p>
+      <p>Its files, memories and items will no longer be available. This cannot be undone.</p>
       <Field label={`Type ${agent.slug} to confirm`}>
         <input
           className="input mono"

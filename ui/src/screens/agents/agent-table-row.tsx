@@ -1,11 +1,11 @@
 import { AlertTriangle } from "lucide-react";
 import { memo } from "react";
 import { Link } from "react-router";
-import { plain } from "../../parts/hostile";
-import { Time } from "../../parts/time";
+import { escapeText } from "../../components/escape-text";
+import { Time } from "../../components/time";
 import type { AgentRow } from "./agent-list";
 
-/** One agent. The whole row leads to its workspace; what is named in it leads there. */
+/** One agent. The row links to its workspace; template and run have links of their own. */
 export const AgentTableRow = memo(function AgentTableRow({
   row,
   index,
@@ -17,28 +17,30 @@ export const AgentTableRow = memo(function AgentTableRow({
   return (
     <tr aria-rowindex={index}>
       <td className="name">
-        <Link className="row-link cut bidi" to={`/agents/${row.id}/workspace`}>
-          {plain(row.name, 120)}
+        <Link className="row-link truncate bidi" to={`/agents/${row.id}/workspace`}>
+          {escapeText(row.name, 120)}
         </Link>
-        <span className="second">
-          <span className="mono cut">{row.slug}</span>
+        <span className="secondary">
+          <span className="mono truncate">{row.slug}</span>
           {row.isShared && <span className="badge">shared</span>}
-          {template && <span className="only-small cut bidi">{plain(template.name, 40)}</span>}
+          {template && (
+            <span className="only-small truncate bidi">{escapeText(template.name, 40)}</span>
+          )}
         </span>
       </td>
       <td className="only-large">
         {template ? (
-          <Link className="cut bidi" to={`/agent-templates/${template.id}`}>
-            {plain(template.name, 80)}
+          <Link className="truncate bidi" to={`/agent-templates/${template.id}`}>
+            {escapeText(template.name, 80)}
           </Link>
         ) : (
-          <Nothing />
+          <NoValue />
         )}
       </td>
       <td className="only-large">
-        {human ? <span className="cut bidi">{plain(human.name, 80)}</span> : <Nothing />}
+        {human ? <span className="truncate bidi">{escapeText(human.name, 80)}</span> : <NoValue />}
       </td>
-      <td className="number only-large">{row.overrideCount || <Nothing />}</td>
+      <td className="number only-large">{row.overrideCount || <NoValue />}</td>
       <td className="number updates">
         <Updates count={row.updatesAvailable ?? 0} />
       </td>
@@ -49,25 +51,25 @@ export const AgentTableRow = memo(function AgentTableRow({
   );
 });
 
-const Nothing = () => <span className="faint">—</span>;
+const NoValue = () => <span className="faint">—</span>;
 
 function Updates({ count }: { count: number }) {
-  if (count === 0) return <Nothing />;
+  if (count === 0) return <NoValue />;
   return (
-    <span className="badge update" title={`${count} to be reviewed`}>
+    <span className="badge update" title={`${count} to review`}>
       <AlertTriangle size={12} aria-hidden />
       {count}
     </span>
   );
 }
 
-const LOOKS = { running: "accent", completed: "good", failed: "bad", cancelled: "" };
+const STATUS_STYLES = { running: "accent", completed: "good", failed: "bad", cancelled: "" };
 
 function LastRun({ run }: { run: AgentRow["lastRun"] }) {
-  if (!run) return <Nothing />;
+  if (!run) return <NoValue />;
   return (
     <Link className="last-run" to={`/runs/${run.id}`}>
-      <span className={`badge ${LOOKS[run.status]}`}>{run.status}</span>
+      <span className={`badge ${STATUS_STYLES[run.status]}`}>{run.status}</span>
       <Time at={run.startedAt} />
     </Link>
   );

@@ -1,96 +1,114 @@
-// A table of which only the rows in sight are made. Each row has the same height, so none is
-// measured.
+// Virtualized table with rows of fixed height.
 
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { ArrowDown, ArrowUp } from "lucide-react";
 import { useEffect, useRef } from "react";
+import type { AgentFilters, Column } from "./agent-filters";
 import type { AgentRow } from "./agent-list";
 import { AgentTableRow } from "./agent-table-row";
-import type { Column, Wanted } from "./finding";
 
-const ROW = 48;
+const ROW_HEIGHT_PX = 48;
 
-const HEADS: { column: Column; name: string; look: string; firstDown?: boolean }[] = [
-  { column: "name", name: "Name", look: "name" },
-  { column: "template", name: "Template", look: "only-large" },
-  { column: "human", name: "Human", look: "only-large" },
-  { column: "overrides", name: "Overrides", look: "number only-large", firstDown: true },
-  { column: "updates", name: "Updates", look: "number updates", firstDown: true },
-  { column: "run", name: "Last run", look: "run only-large", firstDown: true },
+const COLUMN_HEADERS: {
+  column: Column;
+  name: string;
+  className: string;
+  descendingFirst?: boolean;
+}[] = [
+  { column: "name", name: "Name", className: "name" },
+  { column: "template", name: "Template", className: "only-large" },
+  { column: "human", name: "Human", className: "only-large" },
+  { column: "overrides", name: "Overrides", className: "number only-large", descendingFirst: true },
+  { column: "updates", name: "Updates", className: "number updates", descendingFirst: true },
+  { column: "run", name: "Last run", className: "run only-large", descendingFirst: true },
 ];
 
 interface AgentTableProps {
   rows: readonly AgentRow[];
-  wanted: Wanted;
-  want: (some: Partial<Wanted>) => void;
+  filters: AgentFilters;
+  setFilters: (patch: Partial<AgentFilters>) => void;
 }
 
-export function AgentTable({ rows, wanted, want }: AgentTableProps) {
+export function AgentTable({ rows, filters, setFilters }: AgentTableProps) {
   const scroller = useRef<HTMLDivElement>(null);
   const virtual = useVirtualizer({
     count: rows.length,
     getScrollElement: () => scroller.current,
-    estimateSize: () => ROW,
+    estimateSize: () => ROW_HEIGHT_PX,
     overscan: 10,
     useFlushSync: false,
   });
-  useFromTheTop(scroller, wanted);
+  useScrollToTop(scroller, filters);
   const items = virtual.getVirtualItems();
   const above = items[0]?.start ?? 0;
-  const beneath = virtual.getTotalSize() - (items.at(-1)?.end ?? 0);
+  const below = virtual.getTotalSize() - (items.at(-1)?.end ?? 0);
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls is reached by the keyboard
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable regions must be focusable
     <div className="agents-scroll" ref={scroller} role="region" aria-label="Agents" tabIndex={0}>
       <table className="table agents-table" aria-rowcount={rows.length + 1} aria-label="Agents">
         <thead>
           <tr aria-rowindex={1}>
-            {HEADS.map((head) => (
-              <Head key={head.column} {...head} wanted={wanted} want={want} />
+            {COLUMN_HEADERS.map((header) => (
+              <ColumnHeader
+                key={header.column}
+                {...header}
+                filters={filters}
+                setFilters={setFilters}
+              />
             ))}
           </tr>
         </thead>
         <tbody>
-          <Gap height={above} />
+          <Spacer height={above} />
           {items.map(({ index }) => {
             const row = rows[index];
             return row && <AgentTableRow key={row.id} row={row} index={index + 2} />;
           })}
-          <Gap height={beneath} />
+          <Spacer height={below} />
         </tbody>
       </table>
     </div>
   );
 }
 
-/** Who sorts or looks for something else begins at the top again. */
-function useFromTheTop(scroller: React.RefObject<HTMLDivElement | null>, wanted: Wanted) {
-  // biome-ignore lint/correctness/useExhaustiveDependencies: it is the change that counts
+/** Scrolls to the top when filters or sorting change. */
+function useScrollToTop(scroller: React.RefObject<HTMLDivElement | null>, filters: AgentFilters) {
+  // biome-ignore lint/correctness/useExhaustiveDependencies: runs on every change of the filters
   useEffect(() => {
     scroller.current?.scrollTo({ top: 0 });
-  }, [scroller, wanted]);
+  }, [scroller, filters]);
 }
 
-const Gap = ({ height }: { height: number }) =>
+const Spacer = ({ height }: { height: number }) =>
   height > 0 ? (
-    <tr aria-hidden className="gap">
-      <td colSpan={HEADS.length} style={{ height }} />
+    <tr aria-hidden className="spacer">
+      <td colSpan={COLUMN_HEADERS.length} style={{ height }} />
     </tr>
   ) : null;
 
-type HeadProps = (typeof HEADS)[number] & Omit<AgentTableProps, "rows">;
+type ColumnHeaderProps = (typeof COLUMN_HEADERS)[number] & Omit<AgentTableProps, "rows">;
 
-function Head({ column, name, look, firstDown = false, wanted, want }: HeadProps) {
-  const on = wanted.sort === column;
-  const Arrow = wanted.down ? ArrowDown : ArrowUp;
-  const order = wanted.down ? "descending" : "ascending";
+function ColumnHeader({
+  column,
+  name,
+  className,
+  descendingFirst = false,
+  filters,
+  setFilters,
+}: ColumnHeaderProps) {
+  const isSorted = filters.sort === column;
+  const Arrow = filters.descending ? ArrowDown : ArrowUp;
+  const order = filters.descending ? "descending" : "ascending";
   return (
-    <th scope="col" className={look} aria-sort={on ? order : undefined}>
+    <th scope="col" className={className} aria-sort={isSorted ? order : undefined}>
       <button
         type="button"
-        onClick={() => want({ sort: column, down: on ? !wanted.down : firstDown })}
+        onClick={() =>
+          setFilters({ sort: column, descending: isSorted ? !filters.descending : descendingFirst })
+        }
       >
         {name}
-        {on && <Arrow size={13} aria-hidden />}
+        {isSorted && <Arrow size={13} aria-hidden />}
       </button>
     </th>
   );

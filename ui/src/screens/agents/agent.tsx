@@ -1,13 +1,13 @@
-// The frame around all screens of one agent: who it is, what it follows, and where one can go.
+// Layout of an agent's screens: header and tabs.
 
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, Navigate, Outlet, useLocation, useParams } from "react-router";
 import { type Agent, agentQuery } from "../../api/agents";
-import { peopleChoices, templateChoices } from "../../api/choices";
 import { pinsQuery } from "../../api/pins";
-import { plain } from "../../parts/hostile";
-import { Tabs, useTitle } from "../../parts/screen";
-import { Shown } from "../../parts/states";
+import { peopleOptionsQuery, templateOptionsQuery } from "../../api/select-options";
+import { escapeText } from "../../components/escape-text";
+import { QueryResult } from "../../components/query-states";
+import { Tabs, useTitle } from "../../components/screen";
 
 const TABS = [
   { to: "workspace", name: "Workspace" },
@@ -19,34 +19,34 @@ const TABS = [
   { to: "settings", name: "Settings" },
 ];
 
-export default function AgentFrame() {
+export default function AgentLayout() {
   const { id = "" } = useParams();
   return (
-    <Shown query={useQuery(agentQuery(id))}>
-      {(agent) => (agent.id === id ? <Framed agent={agent} /> : <ById agent={agent} />)}
-    </Shown>
+    <QueryResult query={useQuery(agentQuery(id))}>
+      {(agent) => (agent.id === id ? <AgentPage agent={agent} /> : <RedirectToId agent={agent} />)}
+    </QueryResult>
   );
 }
 
-/** Who comes by a slug goes on by the id, which no renaming takes away. */
-function ById({ agent }: { agent: Agent }) {
+/** Redirects from the slug to the id, which does not change when the agent is renamed. */
+function RedirectToId({ agent }: { agent: Agent }) {
   const { pathname, search } = useLocation();
   useQueryClient().setQueryData(agentQuery(agent.id).queryKey, agent);
   const rest = pathname.split("/").slice(3).join("/");
   return <Navigate to={`/agents/${agent.id}/${rest}${search}`} replace />;
 }
 
-function Framed({ agent }: { agent: Agent }) {
-  useTitle(plain(agent.name, 60));
+function AgentPage({ agent }: { agent: Agent }) {
+  useTitle(escapeText(agent.name, 60));
   return (
-    <div className="agent-frame">
-      <header className="agent-head">
+    <div className="agent-layout">
+      <header className="agent-header">
         <div className="row wrap">
-          <h1 className="bidi cut">{plain(agent.name, 120)}</h1>
+          <h1 className="bidi truncate">{escapeText(agent.name, 120)}</h1>
           <span className="badge">{agent.isShared ? "shared" : "private"}</span>
-          <UpdatesWaiting agent={agent} />
+          <PendingUpdatesBadge agent={agent} />
         </div>
-        <Follows agent={agent} />
+        <AgentSummary agent={agent} />
         <Tabs label="Agent" tabs={TABS} />
       </header>
       <div className="agent-body">
@@ -56,45 +56,45 @@ function Framed({ agent }: { agent: Agent }) {
   );
 }
 
-/** Its slug, the template that it follows, and the human whom it works for. */
-function Follows({ agent }: { agent: Agent }) {
-  const { data: templates } = useQuery(templateChoices);
-  const { data: people } = useQuery(peopleChoices);
+/** Slug, template and human of the agent. */
+function AgentSummary({ agent }: { agent: Agent }) {
+  const { data: templates } = useQuery(templateOptionsQuery);
+  const { data: people } = useQuery(peopleOptionsQuery);
   const template = templates?.find(({ id }) => id === agent.templateId);
   const human = people?.find(({ id }) => id === agent.humanPairId);
   return (
-    <div className="agent-facts">
-      <span className="mono cut">{plain(agent.slug, 80)}</span>
+    <div className="agent-summary">
+      <span className="mono truncate">{escapeText(agent.slug, 80)}</span>
       {agent.templateId ? (
-        <span className="cut">
-          follows{" "}
+        <span className="truncate">
+          Template:{" "}
           <Link className="bidi" to={`/agent-templates/${encodeURIComponent(agent.templateId)}`}>
-            {plain(template?.name ?? agent.templateId, 60)}
+            {escapeText(template?.name ?? agent.templateId, 60)}
           </Link>
         </span>
       ) : (
-        <span>follows the defaults</span>
+        <span>No template</span>
       )}
       {human ? (
-        <span className="cut">
-          works for <span className="bidi">{plain(human.name, 60)}</span>
+        <span className="truncate">
+          Human: <span className="bidi">{escapeText(human.name, 60)}</span>
         </span>
       ) : (
-        !agent.humanPairId && <span>works for nobody in particular</span>
+        !agent.humanPairId && <span>No human</span>
       )}
     </div>
   );
 }
 
-function UpdatesWaiting({ agent }: { agent: Agent }) {
+function PendingUpdatesBadge({ agent }: { agent: Agent }) {
   const { data: pins } = useQuery(pinsQuery(agent.id));
-  const waiting = pins?.filter((pin) => pin.updateAvailable) ?? [];
-  if (waiting.length === 0) return null;
-  const first = encodeURIComponent(waiting[0]?.path ?? "");
-  const many = waiting.length === 1 ? "1 update waits" : `${waiting.length} updates wait`;
+  const pending = pins?.filter((pin) => pin.updateAvailable) ?? [];
+  if (pending.length === 0) return null;
+  const first = encodeURIComponent(pending[0]?.path ?? "");
+  const label = pending.length === 1 ? "1 update available" : `${pending.length} updates available`;
   return (
     <Link className="badge update" to={`workspace?file=${first}`}>
-      {many}
+      {label}
     </Link>
   );
 }

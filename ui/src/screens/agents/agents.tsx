@@ -1,54 +1,54 @@
-// All agents: found as one types, sorted by any column, and quick with ten thousand.
+// List of all agents, with filters and sorting; fast with 10,000 agents.
 
 import { Bot, Plus } from "lucide-react";
 import { useDeferredValue, useEffect, useMemo, useState } from "react";
 import { useLocation, useNavigate } from "react-router";
 import { isAdmin } from "../../api/session";
-import { useSession } from "../../frame/session-context";
-import { Button } from "../../parts/button";
-import { useTitle } from "../../parts/screen";
-import { Empty, Loading, Refused } from "../../parts/states";
-import { type Listed, useAgentList } from "./agent-list";
+import { Button } from "../../components/button";
+import { EmptyState, ErrorNotice, Loading } from "../../components/query-states";
+import { useTitle } from "../../components/screen";
+import { useSession } from "../../layout/session-context";
+import { filterAgents, sortAgents } from "./agent-filters";
+import { type AgentListState, useAgentList } from "./agent-list";
 import { AgentTable } from "./agent-table";
 import { CreateAgent } from "./create-agent";
-import { Filters } from "./filters";
-import { found, sorted } from "./finding";
-import { useWanted } from "./use-wanted";
+import { FilterBar } from "./filter-bar";
+import { useAgentFilters } from "./use-agent-filters";
 
 export default function AgentsScreen() {
   useTitle("Agents");
-  const { again, ...listed } = useAgentList();
-  const [creating, setCreating] = useAskedFor();
-  const { rows, whole, error } = listed;
+  const { reload, ...list } = useAgentList();
+  const [isCreating, setCreating] = useCreateDialog();
+  const { rows, isComplete, error } = list;
   return (
     <div className="agents-screen">
-      <header className="screen-head">
-        <div className="titles">
+      <header className="screen-header">
+        <div className="title-block">
           <h1>Agents</h1>
-          <Counts {...listed} />
+          <Counts {...list} />
         </div>
         <CreateButton onClick={() => setCreating(true)} />
       </header>
-      {error !== null && <Refused error={error} again={again} />}
-      {rows.length > 0 && <Found {...listed} />}
-      {rows.length === 0 && whole && <None />}
-      {rows.length === 0 && !whole && error === null && <Loading what="Loading the agents" />}
-      {creating && <CreateAgent onClose={() => setCreating(false)} />}
+      {error !== null && <ErrorNotice error={error} onRetry={reload} />}
+      {rows.length > 0 && <FilteredAgents {...list} />}
+      {rows.length === 0 && isComplete && <NoAgents />}
+      {rows.length === 0 && !isComplete && error === null && <Loading label="Loading agents" />}
+      {isCreating && <CreateAgent onClose={() => setCreating(false)} />}
     </div>
   );
 }
 
-/** Whether the dialog is open; the palette asks for it by the state that it hands on. */
-function useAskedFor() {
+/** Whether the create dialog is open; the palette opens it by navigation state. */
+function useCreateDialog() {
   const { state, search } = useLocation();
-  const go = useNavigate();
-  const [asked, setAsked] = useState(false);
+  const navigate = useNavigate();
+  const [isOpen, setOpen] = useState(false);
   useEffect(() => {
     if (!state?.creating) return;
-    setAsked(true);
-    void go({ search }, { replace: true, state: null });
-  }, [state, search, go]);
-  return [asked, setAsked] as const;
+    setOpen(true);
+    void navigate({ search }, { replace: true, state: null });
+  }, [state, search, navigate]);
+  return [isOpen, setOpen] as const;
 }
 
 function CreateButton({ onClick }: { onClick: () => void }) {
@@ -58,7 +58,7 @@ function CreateButton({ onClick }: { onClick: () => void }) {
       kind="primary"
       icon={Plus}
       disabled={!admin}
-      title={admin ? undefined : "Only an owner or an admin creates agents"}
+      title={admin ? undefined : "Only owners and admins can create agents"}
       onClick={onClick}
     >
       New agent
@@ -66,52 +66,57 @@ function CreateButton({ onClick }: { onClick: () => void }) {
   );
 }
 
-function Counts({ rows, whole }: Listed) {
+function Counts({ rows, isComplete }: AgentListState) {
   const shared = useMemo(() => rows.filter((row) => row.isShared).length, [rows]);
-  const waiting = useMemo(() => rows.filter((row) => row.updatesAvailable).length, [rows]);
+  const pending = useMemo(() => rows.filter((row) => row.updatesAvailable).length, [rows]);
   if (rows.length === 0) return null;
-  const many = (n: number) => n.toLocaleString("en");
+  const format = (n: number) => n.toLocaleString("en");
   return (
-    <div className="under" role="status">
-      {many(rows.length)} {rows.length === 1 ? "agent" : "agents"}
-      {!whole && " so far"} · {many(shared)} shared · {many(waiting)} with updates waiting
+    <div className="subtitle" role="status">
+      {format(rows.length)} {rows.length === 1 ? "agent" : "agents"}
+      {!isComplete && " so far"} · {format(shared)} shared · {format(pending)} with updates
     </div>
   );
 }
 
-function Found({ rows }: Listed) {
-  const [wanted, want] = useWanted();
-  const later = useDeferredValue(wanted);
-  const ordered = useMemo(
-    () => sorted(rows, later.sort, later.down),
-    [rows, later.sort, later.down],
+function FilteredAgents({ rows }: AgentListState) {
+  const [filters, setFilters] = useAgentFilters();
+  const deferred = useDeferredValue(filters);
+  const sortedRows = useMemo(
+    () => sortAgents(rows, deferred.sort, deferred.descending),
+    [rows, deferred.sort, deferred.descending],
   );
-  const shown = useMemo(() => found(ordered, later), [ordered, later]);
+  const visible = useMemo(() => filterAgents(sortedRows, deferred), [sortedRows, deferred]);
   return (
     <>
-      <Filters rows={rows} wanted={wanted} want={want} shown={shown.length} />
-      {shown.length > 0 ? (
-        <AgentTable rows={shown} wanted={wanted} want={want} />
+      <FilterBar
+        rows={rows}
+        filters={filters}
+        setFilters={setFilters}
+        visibleCount={visible.length}
+      />
+      {visible.length > 0 ? (
+        <AgentTable rows={visible} filters={filters} setFilters={setFilters} />
       ) : (
-        <Empty icon={Bot} title="No agent is like that">
-          <p>Agents are found by name, slug, template and human. Try fewer words or filters.</p>
-          <Button onClick={() => want({ text: "", template: "", kind: "", updates: false })}>
-            Show all agents
+        <EmptyState icon={Bot} title="No matching agents">
+          <p>Agents match by name, slug, template and human. Try fewer words or filters.</p>
+          <Button onClick={() => setFilters({ text: "", template: "", kind: "", updates: false })}>
+            Clear filters
           </Button>
-        </Empty>
+        </EmptyState>
       )}
     </>
   );
 }
 
-function None() {
+function NoAgents() {
   return (
-    <Empty icon={Bot} title="There are no agents yet">
+    <EmptyState icon={Bot} title="No agents yet">
       <p>
-        An agent has a workspace: files of its own over those of its template and the defaults. Make
-        one with the button above, or from the terminal:
+        An agent has a workspace: its own files over those of its template and the defaults. Create
+        one here or in the terminal:
       </p>
       <code>carrel apply agents.yaml</code>
-    </Empty>
+    </EmptyState>
   );
 }

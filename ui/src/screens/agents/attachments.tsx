@@ -1,23 +1,23 @@
 import { useQuery } from "@tanstack/react-query";
 import { Plus, Trash2 } from "lucide-react";
-import { sandboxChoices, workspaceChoices } from "../../api/choices";
-import { Button } from "../../parts/button";
-import { Field } from "../../parts/field";
-import { plain } from "../../parts/hostile";
+import { sandboxOptionsQuery, workspaceOptionsQuery } from "../../api/select-options";
+import { Button } from "../../components/button";
+import { escapeText } from "../../components/escape-text";
+import { Field } from "../../components/field";
 import type { Attachment } from "./config";
 
-interface SandboxChoiceProps {
+interface SandboxSelectProps {
   label: string;
   value: string;
   none: string;
-  /** A choice before all sandboxes, with its value. */
+  /** Option before the sandboxes. */
   first?: { value: string; name: string };
   onChange: (id: string) => void;
 }
 
-export function SandboxChoice({ label, value, none, first, onChange }: SandboxChoiceProps) {
-  const { data = [] } = useQuery(sandboxChoices);
-  const known = data.some(({ sandboxId }) => sandboxId === value) || !value;
+export function SandboxSelect({ label, value, none, first, onChange }: SandboxSelectProps) {
+  const { data = [] } = useQuery(sandboxOptionsQuery);
+  const isListed = data.some(({ sandboxId }) => sandboxId === value) || !value;
   return (
     <Field label={label}>
       <select className="input" value={value} onChange={(event) => onChange(event.target.value)}>
@@ -25,11 +25,11 @@ export function SandboxChoice({ label, value, none, first, onChange }: SandboxCh
         <option value="">{none}</option>
         {data.map(({ sandboxId, name }) => (
           <option key={sandboxId} value={sandboxId}>
-            {plain(name, 60)}
+            {escapeText(name, 60)}
           </option>
         ))}
-        {!known && value !== first?.value && (
-          <option value={value}>{plain(value, 60)} (not there)</option>
+        {!isListed && value !== first?.value && (
+          <option value={value}>{escapeText(value, 60)} (deleted)</option>
         )}
       </select>
     </Field>
@@ -41,41 +41,42 @@ interface AttachmentsProps {
   onChange: (attached: Attachment[]) => void;
 }
 
-/** The workspaces that the agent reaches, the first of which is the usual one. */
+/** Shared workspaces attached to the agent; the first one is its default. */
 export function Attachments({ attached, onChange }: AttachmentsProps) {
-  const { data = [] } = useQuery(workspaceChoices);
-  const put = (at: number, some: Attachment) =>
-    onChange(attached.map((each, n) => (n === at ? some : each)));
+  const { data = [] } = useQuery(workspaceOptionsQuery);
+  const replace = (index: number, attachment: Attachment) =>
+    onChange(attached.map((other, n) => (n === index ? attachment : other)));
   const first = data[0];
   const add = () =>
-    first && onChange([...attached, { name: free(attached), workspaceId: first.workspaceId }]);
+    first &&
+    onChange([...attached, { name: unusedName(attached), workspaceId: first.workspaceId }]);
   return (
     <div className="stack">
-      {attached.map((each, at) => (
+      {attached.map((attachment, index) => (
         <AttachmentRow
-          // biome-ignore lint/suspicious/noArrayIndexKey: a row is its place in the list
-          key={at}
-          at={at}
-          attachment={each}
+          // biome-ignore lint/suspicious/noArrayIndexKey: a row is identified by its position
+          key={index}
+          index={index}
+          attachment={attachment}
           workspaces={data}
-          onChange={(some) => put(at, some)}
-          onRemove={() => onChange(attached.filter((_, n) => n !== at))}
+          onChange={(attachment) => replace(index, attachment)}
+          onRemove={() => onChange(attached.filter((_, n) => n !== index))}
         />
       ))}
       {first ? (
         <div>
           <Button small icon={Plus} onClick={add}>
-            Attach a workspace
+            Attach workspace
           </Button>
         </div>
       ) : (
-        <p className="faint">There are no shared workspaces yet; Workspaces makes them.</p>
+        <p className="faint">No shared workspaces yet. Create one under Workspaces.</p>
       )}
     </div>
   );
 }
 
-function free(attached: Attachment[]): string {
+function unusedName(attached: Attachment[]): string {
   const names = new Set(attached.map(({ name }) => name));
   let n = 1;
   while (names.has(n === 1 ? "work" : `work-${n}`)) n += 1;
@@ -83,24 +84,24 @@ function free(attached: Attachment[]): string {
 }
 
 interface AttachmentRowProps {
-  at: number;
+  index: number;
   attachment: Attachment;
   workspaces: { workspaceId: string; name: string }[];
-  onChange: (some: Attachment) => void;
+  onChange: (attachment: Attachment) => void;
   onRemove: () => void;
 }
 
-const THE_AGENTS = "the agent's";
+const AGENT_SANDBOX = "the agent's";
 
-function AttachmentRow({ at, attachment, workspaces, onChange, onRemove }: AttachmentRowProps) {
+function AttachmentRow({ index, attachment, workspaces, onChange, onRemove }: AttachmentRowProps) {
   const { name, workspaceId, sandbox } = attachment;
-  const through = (chosen: string) => {
+  const setSandbox = (value: string) => {
     const { sandbox: _, ...rest } = attachment;
-    onChange(chosen === THE_AGENTS ? rest : { ...rest, sandbox: chosen || null });
+    onChange(value === AGENT_SANDBOX ? rest : { ...rest, sandbox: value || null });
   };
   return (
-    <div className="attachment" role="group" aria-label={`Workspace ${at + 1}`}>
-      <Field label="Known as">
+    <div className="attachment" role="group" aria-label={`Workspace ${index + 1}`}>
+      <Field label="Name">
         <input
           className="input mono"
           value={name}
@@ -113,24 +114,24 @@ function AttachmentRow({ at, attachment, workspaces, onChange, onRemove }: Attac
           value={workspaceId}
           onChange={(event) => onChange({ ...attachment, workspaceId: event.target.value })}
         >
-          {!workspaces.some((each) => each.workspaceId === workspaceId) && (
-            <option value={workspaceId}>{plain(workspaceId, 60)} (not there)</option>
+          {!workspaces.some((workspace) => workspace.workspaceId === workspaceId) && (
+            <option value={workspaceId}>{escapeText(workspaceId, 60)} (deleted)</option>
           )}
-          {workspaces.map((each) => (
-            <option key={each.workspaceId} value={each.workspaceId}>
-              {plain(each.name, 60)}
+          {workspaces.map((workspace) => (
+            <option key={workspace.workspaceId} value={workspace.workspaceId}>
+              {escapeText(workspace.name, 60)}
             </option>
           ))}
         </select>
       </Field>
-      <SandboxChoice
-        label="Through"
-        value={sandbox === undefined ? THE_AGENTS : (sandbox ?? "")}
-        first={{ value: THE_AGENTS, name: "The agent's sandbox" }}
-        none="None: read-only"
-        onChange={through}
+      <SandboxSelect
+        label="Sandbox"
+        value={sandbox === undefined ? AGENT_SANDBOX : (sandbox ?? "")}
+        first={{ value: AGENT_SANDBOX, name: "The agent's sandbox" }}
+        none="None (read-only)"
+        onChange={setSandbox}
       />
-      <Button icon={Trash2} aria-label={`Detach ${plain(name, 40)}`} onClick={onRemove} />
+      <Button icon={Trash2} aria-label={`Detach ${escapeText(name, 40)}`} onClick={onRemove} />
     </div>
   );
 }

@@ -1,135 +1,168 @@
 import { useState } from "react";
 import type { Agent } from "../../api/agents";
-import { Field } from "../../parts/field";
-import { Attachments, SandboxChoice } from "./attachments";
+import { Field } from "../../components/field";
+import { Attachments, SandboxSelect } from "./attachments";
 import {
-  attachedIn,
-  changed,
-  linesIn,
-  linesOf,
-  objectIn,
-  parsedRest,
-  restOf,
-  textIn,
+  configAttachments,
+  configLines,
+  configObject,
+  configText,
+  mergeConfig,
+  otherConfig,
+  parseOtherConfig,
+  splitLines,
 } from "./config";
 import { SettingsCard } from "./settings-card";
-import { usePatch } from "./use-patch";
+import { usePatchAgent } from "./use-patch";
 
 type Config = Record<string, unknown>;
 
-/** What was touched of a config, over what the agent says. */
+/** Unsaved config changes over the agent's config. */
 function useConfigDraft(agent: Agent) {
   const [draft, setDraft] = useState<Config>({});
-  const patch = usePatch(agent, "The config is saved.", () => setDraft({}));
+  const patch = usePatchAgent(agent, "Config saved", () => setDraft({}));
   const card = {
     dirty: Object.keys(draft).length > 0,
     busy: patch.isPending,
     error: patch.error,
-    onSave: () => patch.mutate({ config: changed(agent.config, draft) }),
+    onSave: () => patch.mutate({ config: mergeConfig(agent.config, draft) }),
     onReset: () => setDraft({}),
   };
-  const now: Config = { ...agent.config, ...draft };
-  return { now, card, patch, set: (some: Config) => setDraft({ ...draft, ...some }) };
+  const values: Config = { ...agent.config, ...draft };
+  return { values, card, patch, set: (patch: Config) => setDraft({ ...draft, ...patch }) };
 }
 
-const ZONES = Intl.supportedValuesOf("timeZone");
+const TIMEZONES = Intl.supportedValuesOf("timeZone");
 
 export function RuntimeSettings({ agent }: { agent: Agent }) {
-  const { now, set, card } = useConfigDraft(agent);
+  const { values, set, card } = useConfigDraft(agent);
   return (
     <SettingsCard title="Runtime" {...card}>
       <div className="field-pair">
-        <Field label="Timezone" hint="The days of its notes are those of this place; else UTC.">
+        <Field label="Timezone" hint="Dates of its notes; UTC if empty.">
           <input
             className="input"
             list="zones"
-            value={textIn(now, "timezone")}
+            value={configText(values, "timezone")}
             placeholder="Europe/Paris"
             onChange={(event) => set({ timezone: event.target.value })}
           />
         </Field>
-        <Field label="Model" hint="Handed on to the runtime; Carrel calls none.">
+        <Field label="Model" hint="Passed to the runtime. Carrel does not call models.">
           <input
             className="input"
-            value={textIn(now, "model")}
+            value={configText(values, "model")}
             onChange={(event) => set({ model: event.target.value })}
           />
         </Field>
       </div>
       <datalist id="zones">
-        {ZONES.map((zone) => (
+        {TIMEZONES.map((zone) => (
           <option key={zone} value={zone} />
         ))}
       </datalist>
-      <Lines name="Allowed tools" hint={TOOLS} at="allowedTools" now={now} set={set} />
-      <Lines name="Allowed delegates" hint={PEERS} at="allowedDelegates" now={now} set={set} />
-      <Lines name="Extra documents" hint={EXTRA} at="extraDocs" now={now} set={set} />
+      <LinesField
+        name="Allowed tools"
+        hint={TOOLS_HINT}
+        configKey="allowedTools"
+        values={values}
+        set={set}
+      />
+      <LinesField
+        name="Allowed delegates"
+        hint={DELEGATES_HINT}
+        configKey="allowedDelegates"
+        values={values}
+        set={set}
+      />
+      <LinesField
+        name="Extra documents"
+        hint={EXTRA_DOCS_HINT}
+        configKey="extraDocs"
+        values={values}
+        set={set}
+      />
     </SettingsCard>
   );
 }
 
-const TOOLS = "A name, or a beginning with a star, on each line. None allows all.";
-const PEERS = "Slugs of the agents that it may hand work to, one on each line.";
-const EXTRA = "Paths of files that the prompt ends with, one on each line.";
+const TOOLS_HINT = "One name or prefix* per line. Empty allows all tools.";
+const DELEGATES_HINT = "Agent slugs, one per line.";
+const EXTRA_DOCS_HINT = "File paths to append to the prompt, one per line.";
 
-interface Edited {
-  now: Config;
-  set: (some: Config) => void;
+interface ConfigFieldProps {
+  values: Config;
+  set: (patch: Config) => void;
 }
 
-function Lines({ name, hint, at, now, set }: Edited & { name: string; hint: string; at: string }) {
+function LinesField({
+  name,
+  hint,
+  configKey,
+  values,
+  set,
+}: ConfigFieldProps & { name: string; hint: string; configKey: string }) {
   const [typed, setTyped] = useState<string | null>(null);
-  const said = linesIn(now, at);
-  const shown = typed !== null && linesOf(typed).join("\n") === said ? typed : said;
+  const saved = configLines(values, configKey);
+  const text = typed !== null && splitLines(typed).join("\n") === saved ? typed : saved;
   return (
     <Field label={name} hint={hint}>
       <textarea
         className="input mono"
         rows={3}
         spellCheck={false}
-        value={shown}
+        value={text}
         onChange={(event) => {
           setTyped(event.target.value);
-          set({ [at]: linesOf(event.target.value) });
+          set({ [configKey]: splitLines(event.target.value) });
         }}
       />
     </Field>
   );
 }
 
-export function HandSettings({ agent }: { agent: Agent }) {
-  const { now, set, card } = useConfigDraft(agent);
+export function SandboxSettings({ agent }: { agent: Agent }) {
+  const { values, set, card } = useConfigDraft(agent);
   return (
     <SettingsCard
       title="Sandbox and workspaces"
-      under="The shared workspaces that it reaches, each through a sandbox. Without one a workspace is read-only."
+      description="Shared workspaces and the sandbox used in each. Without a sandbox a workspace is read-only."
       {...card}
     >
-      <SandboxChoice
+      <SandboxSelect
         label="Sandbox"
-        value={textIn(now, "sandbox")}
+        value={configText(values, "sandbox")}
         none="None"
         onChange={(sandbox) => set({ sandbox })}
       />
-      <Attachments attached={attachedIn(now)} onChange={(workspaces) => set({ workspaces })} />
+      <Attachments
+        attached={configAttachments(values)}
+        onChange={(workspaces) => set({ workspaces })}
+      />
     </SettingsCard>
   );
 }
 
-export function HabitSettings({ agent }: { agent: Agent }) {
-  const { now, set, card } = useConfigDraft(agent);
-  const dreaming = objectIn(now, "dreaming");
-  const git = objectIn(now, "workspaceGit");
-  const dream = (some: Config) => set({ dreaming: { ...dreaming, ...some } });
+export function DreamingSettings({ agent }: { agent: Agent }) {
+  const { values, set, card } = useConfigDraft(agent);
+  const dreaming = configObject(values, "dreaming");
+  const git = configObject(values, "workspaceGit");
+  const setDreaming = (patch: Config) => set({ dreaming: { ...dreaming, ...patch } });
   const hours = Number(dreaming["intervalSecs"] ?? 86_400) / 3600;
   return (
     <SettingsCard title="Dreaming and git" {...card}>
-      <Check on={dreaming["enabled"] === true} onChange={(enabled) => dream({ enabled })}>
-        Dreams: what it recalls often is promoted to MEMORY.md
-      </Check>
-      <Check on={dreaming["review"] === true} onChange={(review) => dream({ review })}>
-        A person looks at a dream before it lands
-      </Check>
+      <Checkbox
+        checked={dreaming["enabled"] === true}
+        onChange={(enabled) => setDreaming({ enabled })}
+      >
+        Dreaming: promote frequently recalled memories to MEMORY.md
+      </Checkbox>
+      <Checkbox
+        checked={dreaming["review"] === true}
+        onChange={(review) => setDreaming({ review })}
+      >
+        Require review before dreams are applied
+      </Checkbox>
       <Field label="Hours between dreams">
         <input
           className="input short"
@@ -138,59 +171,61 @@ export function HabitSettings({ agent }: { agent: Agent }) {
           step="any"
           value={hours}
           onChange={(event) =>
-            dream({ intervalSecs: Math.round(event.target.valueAsNumber * 3600) || 3600 })
+            setDreaming({ intervalSecs: Math.round(event.target.valueAsNumber * 3600) || 3600 })
           }
         />
       </Field>
-      <Check
-        on={git["enabled"] === true}
+      <Checkbox
+        checked={git["enabled"] === true}
         onChange={(enabled) => set({ workspaceGit: { ...git, enabled } })}
       >
-        Git: its whole history is a repository that can be cloned
-      </Check>
+        Git: serve the file history as a repository
+      </Checkbox>
     </SettingsCard>
   );
 }
 
-interface CheckProps {
-  on: boolean;
-  onChange: (on: boolean) => void;
+interface CheckboxProps {
+  checked: boolean;
+  onChange: (checked: boolean) => void;
   children: string;
 }
 
-const Check = ({ on, onChange, children }: CheckProps) => (
+const Checkbox = ({ checked, onChange, children }: CheckboxProps) => (
   <label className="check">
-    <input type="checkbox" checked={on} onChange={(event) => onChange(event.target.checked)} />
+    <input type="checkbox" checked={checked} onChange={(event) => onChange(event.target.checked)} />
     {children}
   </label>
 );
 
-export function RestSettings({ agent }: { agent: Agent }) {
-  const said = JSON.stringify(restOf(agent.config), null, 2);
+export function OtherConfigSettings({ agent }: { agent: Agent }) {
+  const saved = JSON.stringify(otherConfig(agent.config), null, 2);
   const [typed, setTyped] = useState<string | null>(null);
-  const patch = usePatch(agent, "The config is saved.", () => setTyped(null));
-  const parsed = parsedRest(typed ?? said);
+  const patch = usePatchAgent(agent, "Config saved", () => setTyped(null));
+  const parsed = parseOtherConfig(typed ?? saved);
   const save = () => {
-    if (!("rest" in parsed)) return;
-    const gone = Object.fromEntries(Object.keys(restOf(agent.config)).map((key) => [key, null]));
-    patch.mutate({ config: changed(agent.config, { ...gone, ...parsed.rest }) });
+    if (!("config" in parsed)) return;
+    const removed = Object.fromEntries(
+      Object.keys(otherConfig(agent.config)).map((key) => [key, null]),
+    );
+    patch.mutate({ config: mergeConfig(agent.config, { ...removed, ...parsed.config }) });
   };
   return (
     <SettingsCard
       title="Other config"
-      under="Whatever else is kept with the agent, for Carrel (promptChars, fileChars) or for your runtime."
-      dirty={typed !== null && typed !== said && "rest" in parsed}
+      description="Other keys, used by Carrel (promptChars, fileChars) or by your runtime."
+      dirty={typed !== null && typed !== saved && "config" in parsed}
       busy={patch.isPending}
       error={patch.error}
       onSave={save}
       onReset={() => setTyped(null)}
     >
-      <Field label="JSON" wrong={"wrong" in parsed ? parsed.wrong : null}>
+      <Field label="JSON" error={"error" in parsed ? parsed.error : null}>
         <textarea
           className="input mono"
           rows={6}
           spellCheck={false}
-          value={typed ?? said}
+          value={typed ?? saved}
           onChange={(event) => setTyped(event.target.value)}
         />
       </Field>

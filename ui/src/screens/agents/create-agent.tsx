@@ -2,22 +2,23 @@ import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { useNavigate } from "react-router";
 import { createAgent } from "../../api/agents";
-import { sentence } from "../../api/problem";
-import { Button } from "../../parts/button";
-import { Dialog } from "../../parts/dialog";
-import { Field } from "../../parts/field";
-import { isSlug, slugOf } from "../../parts/slug";
-import { toast } from "../../parts/toast";
-import { PersonChoice, TemplateChoice } from "./choices";
+import { toSentence } from "../../api/problem";
+import { Button } from "../../components/button";
+import { Dialog } from "../../components/dialog";
+import { Field } from "../../components/field";
+import { isSlug, slugOf } from "../../components/slug";
+import { toast } from "../../components/toast";
+import { PersonSelect, TemplateSelect } from "./selects";
 
-const BLANK = { name: "", slug: "", templateId: "", humanPairId: "", isShared: false };
+const EMPTY_FORM = { name: "", slug: "", templateId: "", humanPairId: "", isShared: false };
 
 export function CreateAgent({ onClose }: { onClose: () => void }) {
-  const [form, setForm] = useState(BLANK);
-  const set = (some: Partial<typeof BLANK>) => setForm({ ...form, ...some });
-  const create = useCreation();
+  const [form, setForm] = useState(EMPTY_FORM);
+  const set = (patch: Partial<typeof EMPTY_FORM>) => setForm({ ...form, ...patch });
+  const create = useCreateAgent();
   const slug = form.slug || slugOf(form.name);
-  const wrong = slug && !isSlug(slug) ? "Small letters, digits and dashes, at most 63." : null;
+  const slugError =
+    slug && !isSlug(slug) ? "Use lower-case letters, digits and hyphens (max. 63)." : null;
   const submit = () =>
     create.mutate({
       name: form.name.trim(),
@@ -26,18 +27,23 @@ export function CreateAgent({ onClose }: { onClose: () => void }) {
       humanPairId: form.humanPairId || null,
       isShared: form.isShared,
     });
-  const ready = form.name.trim() !== "" && isSlug(slug);
-  const foot = (
+  const isValid = form.name.trim() !== "" && isSlug(slug);
+  const footer = (
     <>
       <Button onClick={onClose}>Cancel</Button>
-      <Button kind="primary" type="submit" disabled={!ready} busy={create.isPending}>
-        Create the agent
+      <Button kind="primary" type="submit" disabled={!isValid} busy={create.isPending}>
+        Create agent
       </Button>
     </>
   );
   return (
-    <Dialog title="New agent" onClose={onClose} onSubmit={() => ready && submit()} foot={foot}>
-      <Field label="Name" hint="What people call it. IDENTITY.md shows it.">
+    <Dialog
+      title="New agent"
+      onClose={onClose}
+      onSubmit={() => isValid && submit()}
+      footer={footer}
+    >
+      <Field label="Name" hint="Shown in IDENTITY.md.">
         <input
           className="input"
           value={form.name}
@@ -45,7 +51,7 @@ export function CreateAgent({ onClose }: { onClose: () => void }) {
           onChange={(event) => set({ name: event.target.value })}
         />
       </Field>
-      <Field label="Slug" hint="Its name in addresses." wrong={wrong}>
+      <Field label="Slug" hint="Used in URLs and commands." error={slugError}>
         <input
           className="input mono"
           value={slug}
@@ -54,16 +60,16 @@ export function CreateAgent({ onClose }: { onClose: () => void }) {
           onChange={(event) => set({ slug: event.target.value })}
         />
       </Field>
-      <TemplateChoice
+      <TemplateSelect
         value={form.templateId}
-        hint="Its files are inherited from there, and its pinned files stay as they are today."
+        hint="Files are inherited. Pinned files stay at their current version."
         onChange={(templateId) => set({ templateId })}
       />
-      <PersonChoice
+      <PersonSelect
         label="Human"
-        nobody="Nobody in particular"
+        emptyLabel="None"
         value={form.humanPairId}
-        hint="The person whom it works for: USER.md tells it about them."
+        hint="The person it works for, described in USER.md."
         onChange={(humanPairId) => set({ humanPairId })}
       />
       <label className="check">
@@ -72,27 +78,27 @@ export function CreateAgent({ onClose }: { onClose: () => void }) {
           checked={form.isShared}
           onChange={(event) => set({ isShared: event.target.checked })}
         />
-        Shared: it works for several people and has items of its own
+        Shared: works for several people, with its own items
       </label>
       {create.isError && (
         <div className="notice bad" role="alert">
-          {sentence(create.error)}
+          {toSentence(create.error)}
         </div>
       )}
     </Dialog>
   );
 }
 
-function useCreation() {
-  const go = useNavigate();
+function useCreateAgent() {
+  const navigate = useNavigate();
   const queries = useQueryClient();
   return useMutation({
     mutationFn: createAgent,
-    meta: { quiet: true },
+    meta: { skipErrorToast: true },
     onSuccess: (agent) => {
       void queries.invalidateQueries();
-      toast("The agent is there.");
-      void go(`/agents/${agent.id}/workspace`);
+      toast("Agent created");
+      void navigate(`/agents/${agent.id}/workspace`);
     },
   });
 }

@@ -1,17 +1,17 @@
 import { useState } from "react";
 import { Link } from "react-router";
 import type { Agent, AgentPatch } from "../../api/agents";
-import { addressOf } from "../../api/places";
-import { Field } from "../../parts/field";
-import { isSlug } from "../../parts/slug";
-import { PersonChoice, TemplateChoice } from "./choices";
+import { fileUrl } from "../../api/files";
+import { Field } from "../../components/field";
+import { isSlug } from "../../components/slug";
+import { PersonSelect, TemplateSelect } from "./selects";
 import { SettingsCard } from "./settings-card";
-import { usePatch } from "./use-patch";
+import { usePatchAgent } from "./use-patch";
 
-/** What was touched of some fields, over what the agent says. */
-function useDraft(agent: Agent, said: string) {
+/** Unsaved changes over the agent's fields. */
+function useDraft(agent: Agent, successText: string) {
   const [draft, setDraft] = useState<AgentPatch>({});
-  const patch = usePatch(agent, said, () => setDraft({}));
+  const patch = usePatchAgent(agent, successText, () => setDraft({}));
   const dirty = Object.entries(draft).some(
     ([key, value]) => value !== agent[key as keyof AgentPatch],
   );
@@ -22,40 +22,42 @@ function useDraft(agent: Agent, said: string) {
     onSave: () => patch.mutate(draft),
     onReset: () => setDraft({}),
   };
-  const set = (some: AgentPatch) => setDraft({ ...draft, ...some });
-  return { now: { ...agent, ...draft }, set, card, dirty };
+  const set = (fields: AgentPatch) => setDraft({ ...draft, ...fields });
+  return { values: { ...agent, ...draft }, set, card, dirty };
 }
 
-const fileOf = (agent: Agent, path: string) => (
-  <Link to={addressOf({ kind: "agent", id: agent.id }, path)}>{path}</Link>
+const fileLink = (agent: Agent, path: string) => (
+  <Link to={fileUrl({ kind: "agent", id: agent.id }, path)}>{path}</Link>
 );
 
 export function NameSettings({ agent }: { agent: Agent }) {
-  const { now, set, card } = useDraft(agent, "The name is saved.");
-  const under = (
+  const { values, set, card } = useDraft(agent, "Name saved");
+  const description = (
     <>
-      A new name also rewrites the Name line of {fileOf(agent, "IDENTITY.md")}, and nothing else in
-      it. Where the file is inherited and shows the name by its placeholder, it stays inherited.
+      A new name also updates the Name line of {fileLink(agent, "IDENTITY.md")}. An inherited file
+      that uses the name placeholder stays inherited.
     </>
   );
-  const wrong = isSlug(now.slug) ? null : "Small letters, digits and dashes, at most 63.";
+  const slugError = isSlug(values.slug)
+    ? null
+    : "Use lower-case letters, digits and hyphens (max. 63).";
   return (
-    <SettingsCard title="Name" under={under} {...card} dirty={card.dirty && !wrong}>
+    <SettingsCard title="Name" description={description} {...card} dirty={card.dirty && !slugError}>
       <Field label="Name">
         <input
           className="input"
-          value={now.name}
+          value={values.name}
           onChange={(event) => set({ name: event.target.value })}
         />
       </Field>
       <Field
         label="Slug"
-        hint="Its name in addresses. Links that use the old one stop working."
-        wrong={wrong}
+        hint="Used in URLs and commands. Links with the old slug stop working."
+        error={slugError}
       >
         <input
           className="input mono"
-          value={now.slug}
+          value={values.slug}
           spellCheck={false}
           onChange={(event) => set({ slug: event.target.value })}
         />
@@ -65,15 +67,15 @@ export function NameSettings({ agent }: { agent: Agent }) {
 }
 
 export function TemplateSettings({ agent }: { agent: Agent }) {
-  const { now, set, card } = useDraft(agent, "The agent follows another template.");
+  const { values, set, card } = useDraft(agent, "Template changed");
   return (
     <SettingsCard
       title="Template"
-      under="Live files follow the new template at once. Pinned files stay as they were reviewed; those of the new template are offered for review."
+      description="Live files switch to the new template at once. Pinned files stay as reviewed; the new template's versions need review."
       {...card}
     >
-      <TemplateChoice
-        value={now.templateId ?? ""}
+      <TemplateSelect
+        value={values.templateId ?? ""}
         onChange={(id) => set({ templateId: id || null })}
       />
     </SettingsCard>
@@ -81,20 +83,19 @@ export function TemplateSettings({ agent }: { agent: Agent }) {
 }
 
 export function HumanSettings({ agent }: { agent: Agent }) {
-  const { now, set, card } = useDraft(agent, "The agent works for somebody else, and knows it.");
-  const under = (
+  const { values, set, card } = useDraft(agent, "Human changed");
+  const description = (
     <>
-      Pairing it with another human rewrites {fileOf(agent, "USER.md")} in the same step, from the
-      template or the defaults: name, e-mail, title, timezone and pronouns of the new one. Nothing
-      of the old file is kept.
+      Changing the human rewrites {fileLink(agent, "USER.md")} with their name, email, title,
+      timezone and pronouns. The old content is replaced.
     </>
   );
   return (
-    <SettingsCard title="Human" under={under} {...card}>
-      <PersonChoice
+    <SettingsCard title="Human" description={description} {...card}>
+      <PersonSelect
         label="Works for"
-        nobody="Nobody in particular"
-        value={now.humanPairId ?? ""}
+        emptyLabel="None"
+        value={values.humanPairId ?? ""}
         onChange={(id) => set({ humanPairId: id || null })}
       />
     </SettingsCard>
@@ -102,26 +103,26 @@ export function HumanSettings({ agent }: { agent: Agent }) {
 }
 
 export function SharingSettings({ agent }: { agent: Agent }) {
-  const { now, set, card } = useDraft(agent, "Who it belongs to is saved.");
+  const { values, set, card } = useDraft(agent, "Sharing saved");
   return (
     <SettingsCard
       title="Sharing"
-      under="The private agents of a person share that person's items. A shared agent has items of its own."
+      description="A person's private agents share that person's items. A shared agent has its own items."
       {...card}
     >
       <label className="check">
         <input
           type="checkbox"
-          checked={now.isShared}
+          checked={values.isShared}
           onChange={(event) => set({ isShared: event.target.checked })}
         />
-        Shared: it works for several people
+        Shared: works for several people
       </label>
-      <PersonChoice
+      <PersonSelect
         label="Owner"
-        nobody="Nobody"
-        hint="The person to whom it belongs. What waits for its review is in their inbox."
-        value={now.ownerId ?? ""}
+        emptyLabel="None"
+        hint="Reviews of this agent appear in the owner's inbox."
+        value={values.ownerId ?? ""}
         onChange={(id) => set({ ownerId: id || null })}
       />
     </SettingsCard>

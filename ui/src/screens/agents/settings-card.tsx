@@ -1,12 +1,12 @@
 import type { FormEvent, ReactNode } from "react";
-import { sentence } from "../../api/problem";
+import { toSentence } from "../../api/problem";
 import { isAdmin } from "../../api/session";
-import { useSession } from "../../frame/session-context";
-import { Button } from "../../parts/button";
+import { Button } from "../../components/button";
+import { useSession } from "../../layout/session-context";
 
 interface SettingsCardProps {
   title: string;
-  under?: ReactNode;
+  description?: ReactNode;
   children: ReactNode;
   dirty: boolean;
   busy: boolean;
@@ -15,9 +15,9 @@ interface SettingsCardProps {
   onReset: () => void;
 }
 
-/** Some settings that are saved together. Members see them and cannot change them. */
+/** Settings that are saved together; read-only for members. */
 export function SettingsCard(props: SettingsCardProps) {
-  const { title, under, children, dirty, busy, error, onSave, onReset } = props;
+  const { title, description, children, dirty, busy, error, onSave, onReset } = props;
   const admin = isAdmin(useSession());
   const submit = (event: FormEvent) => {
     event.preventDefault();
@@ -28,19 +28,19 @@ export function SettingsCard(props: SettingsCardProps) {
       <header>
         <h2>{title}</h2>
       </header>
-      <fieldset className="inside stack" disabled={!admin}>
-        {under && <div className="soft">{under}</div>}
+      <fieldset className="card-body stack" disabled={!admin}>
+        {description && <div className="soft">{description}</div>}
         {children}
         {Boolean(error) && (
           <div className="notice bad" role="alert">
-            {sentence(error)}
+            {toSentence(error)}
           </div>
         )}
       </fieldset>
       {admin && (
         <footer className="row">
-          <span className="grow faint">{dirty ? "Not saved yet" : ""}</span>
-          {dirty && <Button onClick={onReset}>Undo</Button>}
+          <span className="grow faint">{dirty ? "Unsaved changes" : ""}</span>
+          {dirty && <Button onClick={onReset}>Discard</Button>}
           <Button kind="primary" type="submit" disabled={!dirty} busy={busy}>
             Save
           </Button>

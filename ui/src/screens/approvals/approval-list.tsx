@@ -1,63 +1,69 @@
-// Approvals to choose from: j and k or the arrows move, Enter opens.
+// List of approvals: j and k or the arrow keys move, Enter opens.
 
 import { type KeyboardEvent, useEffect, useRef } from "react";
 import { NavLink } from "react-router";
 import type { Approval } from "../../api/approvals";
-import { plain } from "../../parts/hostile";
-import { Time } from "../../parts/time";
-import { AgentName } from "../../parts/who";
-import { Remaining } from "./remaining";
-import { Standing } from "./standing";
+import { escapeText } from "../../components/escape-text";
+import { AgentName } from "../../components/principal-name";
+import { Time } from "../../components/time";
+import { ApprovalStatus } from "./approval-status";
+import { TimeRemaining } from "./time-remaining";
 
 const STEPS: Record<string, number> = { j: 1, ArrowDown: 1, k: -1, ArrowUp: -1 };
 
 const isTyping = (target: EventTarget | null) =>
   target instanceof HTMLElement && Boolean(target.closest("input, textarea, select, dialog"));
 
-/** Moves the focus among the links of a list; from elsewhere on the page it begins at the first. */
-export function useSteps() {
+/** Moves the focus between the links of a list; j and k work on the whole page. */
+export function useListNavigation() {
   const list = useRef<HTMLUListElement>(null);
-  const step = (by: number) => {
+  const step = (offset: number) => {
     const links = [...(list.current?.querySelectorAll("a") ?? [])];
-    const at = links.indexOf(document.activeElement as HTMLAnchorElement);
-    const next = at < 0 ? 0 : Math.min(links.length - 1, Math.max(0, at + by));
+    const current = links.indexOf(document.activeElement as HTMLAnchorElement);
+    const next = current < 0 ? 0 : Math.min(links.length - 1, Math.max(0, current + offset));
     links[next]?.focus();
   };
   useEffect(() => {
-    const pressed = (event: globalThis.KeyboardEvent) => {
-      const by = { j: 1, k: -1 }[event.key];
-      if (!by || isTyping(event.target) || event.metaKey || event.ctrlKey || event.altKey) return;
+    const handleKey = (event: globalThis.KeyboardEvent) => {
+      const offset = { j: 1, k: -1 }[event.key];
+      if (!offset || isTyping(event.target) || event.metaKey || event.ctrlKey || event.altKey)
+        return;
       event.preventDefault();
-      step(by);
+      step(offset);
     };
-    addEventListener("keydown", pressed);
-    return () => removeEventListener("keydown", pressed);
+    addEventListener("keydown", handleKey);
+    return () => removeEventListener("keydown", handleKey);
   });
   const onKeyDown = (event: KeyboardEvent) => {
-    const by = event.key.startsWith("Arrow") ? STEPS[event.key] : undefined;
-    if (!by) return;
+    const offset = event.key.startsWith("Arrow") ? STEPS[event.key] : undefined;
+    if (!offset) return;
     event.preventDefault();
-    step(by);
+    step(offset);
   };
   return { ref: list, onKeyDown };
 }
 
 export function ApprovalList({ approvals, search }: { approvals: Approval[]; search: string }) {
-  const steps = useSteps();
+  const navigation = useListNavigation();
   return (
-    <ul className="rows tall" aria-label="Approvals" ref={steps.ref} onKeyDown={steps.onKeyDown}>
+    <ul
+      className="rows tall"
+      aria-label="Approvals"
+      ref={navigation.ref}
+      onKeyDown={navigation.onKeyDown}
+    >
       {approvals.slice(0, 500).map((approval) => (
         <li key={approval.id}>
           <NavLink
             to={{ pathname: `/approvals/${approval.id}`, search }}
-            className={({ isActive }) => (isActive ? "on" : "")}
+            className={({ isActive }) => (isActive ? "active" : "")}
           >
             <Row approval={approval} />
           </NavLink>
         </li>
       ))}
       {approvals.length > 500 && (
-        <li className="faint pane">and {approvals.length - 500} that are older</li>
+        <li className="faint pane">{approvals.length - 500} more not shown</li>
       )}
     </ul>
   );
@@ -68,18 +74,20 @@ function Row({ approval }: { approval: Approval }) {
   return (
     <span className="stack tight grow">
       <span className="row">
-        <strong className="cut">
-          <AgentName id={agentId} linked={false} />
+        <strong className="truncate">
+          <AgentName id={agentId} isLink={false} />
         </strong>
-        <code>{plain(tool, 40)}</code>
+        <code>{escapeText(tool, 40)}</code>
         <span className="end">
-          <Standing status={status} />
+          <ApprovalStatus status={status} />
         </span>
       </span>
-      <span className="cut mono faint bidi">{plain(gist(input).replace(/\n/g, " ↵ "), 160)}</span>
+      <span className="truncate mono faint bidi">
+        {escapeText(inputSummary(input).replace(/\n/g, " ↵ "), 160)}
+      </span>
       <span className="faint">
         {status === "requested" ? (
-          <Remaining until={expiresAt} />
+          <TimeRemaining until={expiresAt} />
         ) : (
           <Time at={answeredAt ?? finishedAt} />
         )}
@@ -88,8 +96,8 @@ function Row({ approval }: { approval: Approval }) {
   );
 }
 
-/** The one argument that tells most, in a line. */
-export function gist(input: Record<string, unknown>): string {
-  const told = input["command"] ?? input["file_path"] ?? input["path"] ?? Object.values(input)[0];
-  return typeof told === "string" ? told : JSON.stringify(told ?? {});
+/** The most telling argument of a call. */
+export function inputSummary(input: Record<string, unknown>): string {
+  const value = input["command"] ?? input["file_path"] ?? input["path"] ?? Object.values(input)[0];
+  return typeof value === "string" ? value : JSON.stringify(value ?? {});
 }

@@ -1,121 +1,118 @@
-// One approval: what would run, where, who asks; the answer, or what became of it.
+// One approval: the call, the decision form or the result, and details.
 
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "react-router";
 import { agentRecordQuery } from "../../api/agent-records";
 import type { Approval } from "../../api/approvals";
 import { isAdmin } from "../../api/session";
-import { useSession } from "../../frame/session-context";
-import { Facts } from "../../parts/facts";
-import { plain } from "../../parts/hostile";
-import { InertText } from "../../parts/inert-text";
-import { Time } from "../../parts/time";
-import { AgentName, Who } from "../../parts/who";
-import { Answering } from "./answering";
-import { Remaining } from "./remaining";
-import { outcomeOf, Standing } from "./standing";
+import { escapeText } from "../../components/escape-text";
+import { LiteralText } from "../../components/literal-text";
+import { AgentName, PrincipalName } from "../../components/principal-name";
+import { PropertyList } from "../../components/property-list";
+import { Time } from "../../components/time";
+import { useSession } from "../../layout/session-context";
+import { ApprovalStatus, resultText } from "./approval-status";
+import { DecisionForm } from "./decision-form";
+import { TimeRemaining } from "./time-remaining";
 
 export function ApprovalPage({ approval }: { approval: Approval }) {
   const open = approval.status === "requested";
   return (
-    <article className="stack" aria-label="The call">
+    <article className="stack" aria-label="Approval">
       <header className="row wrap">
         <h2>
-          <AgentName id={approval.agentId} /> asks to use <code>{plain(approval.tool, 60)}</code>
+          <AgentName id={approval.agentId} /> requests <code>{escapeText(approval.tool, 60)}</code>
         </h2>
         <span className="end">
-          <Standing status={approval.status} />
+          <ApprovalStatus status={approval.status} />
         </span>
       </header>
       {open && (
         <p className="soft">
-          Asked <Time at={approval.requestedAt} />, <Remaining until={approval.expiresAt} />.
+          Requested <Time at={approval.requestedAt} />, <TimeRemaining until={approval.expiresAt} />
+          .
         </p>
       )}
       <Input input={approval.input} />
-      {open ? <MayAnswer approval={approval} /> : <Outcome approval={approval} />}
-      <Circumstances approval={approval} />
+      {open ? <Decision approval={approval} /> : <Result approval={approval} />}
+      <Details approval={approval} />
     </article>
   );
 }
 
-/** What it was given, to the letter: nothing in it acts, and nothing in it hides. */
+/** The arguments of the call, literally. */
 function Input({ input }: { input: Record<string, unknown> }) {
   return (
-    <section className="stack tight" aria-label="What it would do">
+    <section className="stack tight" aria-label="Input">
       {Object.entries(input).map(([name, value]) => (
         <div key={name} className="stack tight">
-          <h3 className="mono bidi">{plain(name, 80)}</h3>
-          <InertText
+          <h3 className="mono bidi">{escapeText(name, 80)}</h3>
+          <LiteralText
             text={typeof value === "string" ? value : JSON.stringify(value, null, 2)}
-            label={plain(name, 80)}
+            label={escapeText(name, 80)}
           />
         </div>
       ))}
-      {Object.keys(input).length === 0 && <p className="faint">It was given no arguments.</p>}
+      {Object.keys(input).length === 0 && <p className="faint">No arguments</p>}
     </section>
   );
 }
 
-/** Owners and admins may answer, and the person whom the agent works for or belongs to. */
-function MayAnswer({ approval }: { approval: Approval }) {
+/** Decision form for owners, admins, and the agent's human or owner. */
+function Decision({ approval }: { approval: Approval }) {
   const session = useSession();
   const agent = useQuery(agentRecordQuery(approval.agentId));
   const me = session.person?.id;
-  const mine = me && (agent.data?.humanPairId === me || agent.data?.ownerId === me);
-  if (isAdmin(session) || mine) return <Answering approval={approval} />;
-  return (
-    <p className="notice">
-      Owners, admins and the person whom the agent works for may answer this.
-    </p>
-  );
+  const isMine = me && (agent.data?.humanPairId === me || agent.data?.ownerId === me);
+  if (isAdmin(session) || isMine) return <DecisionForm approval={approval} />;
+  return <p className="notice">Only owners, admins and the agent’s human or owner can decide.</p>;
 }
 
-function Outcome({ approval }: { approval: Approval }) {
+function Result({ approval }: { approval: Approval }) {
   const { answeredBy, answeredAt, reason, result, status } = approval;
   return (
-    <section className="stack" aria-label="What became of it">
+    <section className="stack" aria-label="Result">
       <p>
-        <strong>{outcomeOf(approval)}</strong>
+        <strong>{resultText(approval)}</strong>
       </p>
       {answeredBy && (
         <p className="soft">
-          <Who id={answeredBy} /> answered <Time at={answeredAt} />
-          {reason && status !== "cancelled" ? ":" : ", without a reason."}
+          <PrincipalName id={answeredBy} /> decided <Time at={answeredAt} />
+          {reason && status !== "cancelled" ? ":" : "."}
         </p>
       )}
       {answeredBy && reason && status !== "cancelled" && (
-        <blockquote className="said bidi">{plain(reason, 2000)}</blockquote>
+        <blockquote className="quote bidi">{escapeText(reason, 2000)}</blockquote>
       )}
       {result && (
         <div className="stack tight">
-          <h3>What the model was told</h3>
-          <InertText text={result.content} label="What the model was told" />
+          <h3>Response to the model</h3>
+          <LiteralText text={result.content} label="Response to the model" />
         </div>
       )}
     </section>
   );
 }
 
-function Circumstances({ approval }: { approval: Approval }) {
+function Details({ approval }: { approval: Approval }) {
   const { agentId, workspaceId, sandboxId, sessionId, runId, requestedBy, inputHash } = approval;
-  const linked = (to: string, id: string) => (
+  const idLink = (to: string, id: string) => (
     <Link className="mono" to={to}>
-      {plain(id, 60)}
+      {escapeText(id, 60)}
     </Link>
   );
   const agent = `/agents/${encodeURIComponent(agentId)}`;
   return (
-    <Facts
-      of={[
-        ["Asked by", <Who key="by" id={requestedBy} />],
-        ["Asked", <Time key="at" at={approval.requestedAt} />],
-        ["Workspace", workspaceId ? linked(`/workspaces/${workspaceId}`, workspaceId) : "none"],
-        ["Sandbox", sandboxId ? linked(`/sandboxes/${sandboxId}`, sandboxId) : "none"],
-        ["Session", sessionId ? linked(`${agent}/sessions/${sessionId}`, sessionId) : "none"],
-        ["Run", runId ? linked(`/runs/${runId}`, runId) : "none"],
-        ["Listening", approval.scope === "main" ? "one person" : "several people"],
-        ["Digest", <code key="hash">{inputHash.slice(0, 16)}</code>],
+    <PropertyList
+      items={[
+        ["Requested by", <PrincipalName key="by" id={requestedBy} />],
+        ["Requested", <Time key="at" at={approval.requestedAt} />],
+        ["Workspace", workspaceId ? idLink(`/workspaces/${workspaceId}`, workspaceId) : "none"],
+        ["Sandbox", sandboxId ? idLink(`/sandboxes/${sandboxId}`, sandboxId) : "none"],
+        ["Session", sessionId ? idLink(`${agent}/sessions/${sessionId}`, sessionId) : "none"],
+        ["Run", runId ? idLink(`/runs/${runId}`, runId) : "none"],
+        ["Scope", approval.scope],
+        ["Input hash", <code key="hash">{inputHash.slice(0, 16)}</code>],
       ]}
     />
   );

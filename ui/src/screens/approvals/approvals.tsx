@@ -1,89 +1,101 @@
-// The inbox of calls that wait for a yes, live, and what became of those before.
+// Pending and past approvals.
 
 import { useQuery } from "@tanstack/react-query";
 import { ArrowLeft, ShieldCheck } from "lucide-react";
 import { Link, useParams, useSearchParams } from "react-router";
-import { type Approval, answeredQuery, approvalQuery, waitingQuery } from "../../api/approvals";
-import { Screen } from "../../parts/screen";
-import { Empty, Shown } from "../../parts/states";
+import {
+  type Approval,
+  approvalQuery,
+  pastApprovalsQuery,
+  pendingApprovalsQuery,
+} from "../../api/approvals";
+import { EmptyState, QueryResult } from "../../components/query-states";
+import { Screen } from "../../components/screen";
 import { ApprovalList } from "./approval-list";
 import { ApprovalPage } from "./approval-page";
 
 export default function Approvals() {
   const { id } = useParams();
-  const [given] = useSearchParams();
-  const past = given.get("show") === "answered";
-  const waiting = useQuery(waitingQuery);
-  const answered = useQuery({ ...answeredQuery, enabled: past });
-  const search = past ? "?show=answered" : "";
+  const [params] = useSearchParams();
+  const showsPast = params.get("show") === "answered";
+  const pending = useQuery(pendingApprovalsQuery);
+  const past = useQuery({ ...pastApprovalsQuery, enabled: showsPast });
+  const search = showsPast ? "?show=answered" : "";
   return (
     <Screen
       title="Approvals"
-      under="Calls of agents that wait for a person’s yes. What is approved runs once, as it is shown."
+      subtitle="Tool calls that need a person’s approval. An approved call runs once, exactly as shown."
     >
-      <nav className="tabs" aria-label="Which approvals">
-        <Link to="/approvals" className={past ? "" : "on"} aria-current={past ? undefined : "page"}>
-          Waiting {waiting.data && <span className="badge">{waiting.data.length}</span>}
+      <nav className="tabs" aria-label="Approvals">
+        <Link
+          to="/approvals"
+          className={showsPast ? "" : "active"}
+          aria-current={showsPast ? undefined : "page"}
+        >
+          Pending {pending.data && <span className="badge">{pending.data.length}</span>}
         </Link>
         <Link
           to="/approvals?show=answered"
-          className={past ? "on" : ""}
-          aria-current={past ? "page" : undefined}
+          className={showsPast ? "active" : ""}
+          aria-current={showsPast ? "page" : undefined}
         >
-          Answered
+          Decided
         </Link>
       </nav>
-      <div className={id ? "two-panes framed chosen" : "two-panes framed"}>
-        <Shown query={past ? answered : waiting}>
-          {(found) => <Listed approvals={found} past={past} search={search} />}
-        </Shown>
-        <div className="pane">{id ? <One id={id} search={search} key={id} /> : <Hint />}</div>
+      <div className={id ? "two-panes framed selected" : "two-panes framed"}>
+        <QueryResult query={showsPast ? past : pending}>
+          {(approvals) => (
+            <ApprovalPane approvals={approvals} showsPast={showsPast} search={search} />
+          )}
+        </QueryResult>
+        <div className="pane">
+          {id ? <SelectedApproval id={id} search={search} key={id} /> : <Hint />}
+        </div>
       </div>
     </Screen>
   );
 }
 
-interface ListedProps {
+interface ApprovalPaneProps {
   approvals: Approval[];
-  past: boolean;
+  showsPast: boolean;
   search: string;
 }
 
-function Listed({ approvals, past, search }: ListedProps) {
+function ApprovalPane({ approvals, showsPast, search }: ApprovalPaneProps) {
   if (approvals.length) return <ApprovalList approvals={approvals} search={search} />;
-  if (past) {
+  if (showsPast) {
     return (
-      <Empty icon={ShieldCheck} title="Nothing answered yet">
-        <p>Who said yes or no, when and why, and what came of it will be here.</p>
-      </Empty>
+      <EmptyState icon={ShieldCheck} title="No decided approvals">
+        <p>Approved, denied and expired calls appear here.</p>
+      </EmptyState>
     );
   }
   return (
-    <Empty icon={ShieldCheck} title="Nothing waits">
+    <EmptyState icon={ShieldCheck} title="No pending approvals">
       <p>
-        An agent asks here before it writes or runs commands, where its sandbox says{" "}
-        <code>ask</code> or <code>edit</code>. At a terminal, <code>carrel approvals</code> shows
-        the same.
+        Agents request approval before writes or commands if the sandbox’s permission mode is{" "}
+        <code>ask</code> or <code>edit</code>. See also <code>carrel approvals</code>.
       </p>
-    </Empty>
+    </EmptyState>
   );
 }
 
 const Hint = () => (
   <p className="faint">
-    Choose one to see what it would do. <kbd>j</kbd> and <kbd>k</kbd> move, <kbd>Enter</kbd> opens.
+    Select an approval. <kbd>j</kbd> and <kbd>k</kbd> move, <kbd>Enter</kbd> opens.
   </p>
 );
 
-function One({ id, search }: { id: string; search: string }) {
+function SelectedApproval({ id, search }: { id: string; search: string }) {
   return (
     <>
       <Link className="only-small row" to={{ pathname: "/approvals", search }}>
         <ArrowLeft size={15} aria-hidden /> All approvals
       </Link>
-      <Shown query={useQuery(approvalQuery(id))}>
+      <QueryResult query={useQuery(approvalQuery(id))}>
         {(approval) => <ApprovalPage approval={approval} />}
-      </Shown>
+      </QueryResult>
     </>
   );
 }

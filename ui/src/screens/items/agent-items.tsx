@@ -1,36 +1,35 @@
-// The items that an agent shares, and with whom.
+// Items tab of an agent.
 
 import { useQuery } from "@tanstack/react-query";
 import { useParams } from "react-router";
-import { agentRecordQuery, personOf } from "../../api/agent-records";
-import { useTitle } from "../../parts/screen";
-import { Shown } from "../../parts/states";
-import { Who } from "../../parts/who";
-import { ItemsOf } from "./items-of";
+import { agentRecordQuery, itemOwnerOf } from "../../api/agent-records";
+import { PrincipalName } from "../../components/principal-name";
+import { QueryResult } from "../../components/query-states";
+import { useTitle } from "../../components/screen";
+import { ItemBrowser } from "./item-browser";
 
 export default function AgentItems() {
   const { id = "" } = useParams();
   useTitle("Items");
   return (
-    <Shown query={useQuery(agentRecordQuery(id))}>
+    <QueryResult query={useQuery(agentRecordQuery(id))}>
       {(agent) => (
         <section className="stack" aria-label="Items">
           <p className="soft">
             {agent.isShared ? (
-              "These items are this shared agent’s own. Private agents reach them only by publishing."
+              "This shared agent’s own items. Private agents can add to them only by publishing."
             ) : (
               <>
-                All private agents of <Whose person={personOf(agent)} /> share these items: what one
-                writes, the others read.
+                Shared by all private agents of <OwnerName person={itemOwnerOf(agent)} />.
               </>
             )}
           </p>
-          <ItemsOf agentId={agent.id} />
+          <ItemBrowser agentId={agent.id} />
         </section>
       )}
-    </Shown>
+    </QueryResult>
   );
 }
 
-const Whose = ({ person }: { person: string | null }) =>
-  person ? <Who id={person} /> : <>whoever asks, here you</>;
+const OwnerName = ({ person }: { person: string | null }) =>
+  person ? <PrincipalName id={person} /> : <>the caller (you)</>;

@@ -1,27 +1,32 @@
 import type { Item } from "../../api/items";
+import { Button } from "../../components/button";
+import { escapeText } from "../../components/escape-text";
 import { SideBySide } from "../../editor";
-import { Button } from "../../parts/button";
-import { plain } from "../../parts/hostile";
 
 interface ItemConflictProps {
   theirs: Item;
   mine: string;
   busy: boolean;
-  onKeepMine: () => void;
-  onTakeTheirs: () => void;
+  onOverwrite: () => void;
+  onDiscardMine: () => void;
 }
 
-/** Two wrote at once: both texts are here until somebody has chosen. */
-export function ItemConflict({ theirs, mine, busy, onKeepMine, onTakeTheirs }: ItemConflictProps) {
+/** Conflict between the stored value and the draft, until one is chosen. */
+export function ItemConflict({
+  theirs,
+  mine,
+  busy,
+  onOverwrite,
+  onDiscardMine,
+}: ItemConflictProps) {
   return (
     <section className="stack" aria-label="Conflict">
-      <h2 className="bidi">{plain(theirs.key, 256)}</h2>
+      <h2 className="bidi">{escapeText(theirs.key, 256)}</h2>
       <div className="notice update" role="alert">
         <div className="grow">
-          <strong>Somebody else wrote version {theirs.version} while you were writing.</strong>
+          <strong>Version {theirs.version} was saved while you were editing.</strong>
           <div>
-            Theirs is on the left, yours on the right. Whichever you keep, theirs stays in the
-            history.
+            Their version is on the left, yours on the right. Their version stays in the history.
           </div>
         </div>
       </div>
@@ -30,10 +35,10 @@ export function ItemConflict({ theirs, mine, busy, onKeepMine, onTakeTheirs }: I
         right={{ label: "Yours", text: mine }}
       />
       <div className="row wrap">
-        <Button kind="primary" busy={busy} onClick={onKeepMine}>
-          Write mine over theirs
+        <Button kind="primary" busy={busy} onClick={onOverwrite}>
+          Overwrite with my version
         </Button>
-        <Button onClick={onTakeTheirs}>Take theirs</Button>
+        <Button onClick={onDiscardMine}>Use their version</Button>
       </div>
     </section>
   );

@@ -1,83 +1,91 @@
-// One item: its text to read and to change, who made it, and what it was before.
+// One item: value, details and earlier versions.
 
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Save, Trash2 } from "lucide-react";
 import { useId, useState } from "react";
 import { deleteItem, type Item, itemQuery, putItem } from "../../api/items";
-import { Problem, sentence } from "../../api/problem";
-import { Button } from "../../parts/button";
-import { Confirm } from "../../parts/dialog";
-import { Facts } from "../../parts/facts";
-import { plain } from "../../parts/hostile";
-import { Shown } from "../../parts/states";
-import { Time } from "../../parts/time";
-import { toast } from "../../parts/toast";
-import { Who } from "../../parts/who";
+import { Problem, toSentence } from "../../api/problem";
+import { Button } from "../../components/button";
+import { Confirm } from "../../components/dialog";
+import { escapeText } from "../../components/escape-text";
+import { PrincipalName } from "../../components/principal-name";
+import { PropertyList } from "../../components/property-list";
+import { QueryResult } from "../../components/query-states";
+import { Time } from "../../components/time";
+import { toast } from "../../components/toast";
 import { ItemConflict } from "./item-conflict";
 import { ItemVersions } from "./item-versions";
 
 interface ItemPageProps {
   agentId: string;
   itemKey: string;
-  onGone: () => void;
+  onDeleted: () => void;
 }
 
 export function ItemPage(props: ItemPageProps) {
-  const [isGoing, setGoing] = useState(false);
-  const item = useQuery({ ...itemQuery(props.agentId, props.itemKey), enabled: !isGoing });
+  const [isDeleting, setDeleting] = useState(false);
+  const item = useQuery({ ...itemQuery(props.agentId, props.itemKey), enabled: !isDeleting });
   return (
-    <Shown query={item}>{(found) => <Editing {...props} now={found} onGoing={setGoing} />}</Shown>
+    <QueryResult query={item}>
+      {(data) => <ItemEditor {...props} current={data} onDeleting={setDeleting} />}
+    </QueryResult>
   );
 }
 
-interface Held {
-  now: Item;
-  /** It is being deleted: nothing more is asked about it. */
-  onGoing: (isGoing: boolean) => void;
+interface ItemEditorState {
+  current: Item;
+  /** Pauses queries for the item while it is being deleted. */
+  onDeleting: (isDeleting: boolean) => void;
 }
 
 const isConflict = (error: unknown) =>
   error instanceof Problem && (error.code === "workspace_conflict" || error.status === 412);
 
-/** What is typed rests on the version it began from; what comes meanwhile is said, never lost. */
-function Editing({ agentId, itemKey, now, onGone, onGoing }: ItemPageProps & Held) {
-  const [base, setBase] = useState(now);
-  const [draft, setDraft] = useState(now.value);
-  const [asking, setAsking] = useState(false);
+/** Editor of an item. The draft keeps its base version; newer versions are reported. */
+function ItemEditor({
+  agentId,
+  itemKey,
+  current,
+  onDeleted,
+  onDeleting,
+}: ItemPageProps & ItemEditorState) {
+  const [base, setBase] = useState(current);
+  const [draft, setDraft] = useState(current.value);
+  const [isConfirming, setConfirming] = useState(false);
   const changed = draft !== base.value;
-  if (!changed && now.version !== base.version) {
-    setBase(now);
-    setDraft(now.value);
+  if (!changed && current.version !== base.version) {
+    setBase(current);
+    setDraft(current.value);
   }
   const queries = useQueryClient();
-  const settle = () => queries.invalidateQueries({ queryKey: ["items"] });
-  const shown = itemQuery(agentId, itemKey).queryKey;
+  const refreshItems = () => queries.invalidateQueries({ queryKey: ["items"] });
+  const { queryKey } = itemQuery(agentId, itemKey);
   const save = useMutation({
     mutationFn: (etag: string) => putItem(agentId, itemKey, draft, etag),
-    meta: { quiet: true },
-    // An answer from before the write would put the old text back.
-    onMutate: () => queries.cancelQueries({ queryKey: shown }),
+    meta: { skipErrorToast: true },
+    // A response from before the write would restore the old value.
+    onMutate: () => queries.cancelQueries({ queryKey }),
     onSuccess: ({ item, warning }) => {
-      queries.setQueryData(shown, item);
+      queries.setQueryData(queryKey, item);
       setBase(item);
       setDraft(item.value);
-      toast(warning ?? "The item is written.");
+      toast(warning ?? "Item saved");
     },
-    onError: (error) => isConflict(error) || toast(sentence(error), true),
-    onSettled: settle,
+    onError: (error) => isConflict(error) || toast(toSentence(error), true),
+    onSettled: refreshItems,
   });
-  const conflicting = isConflict(save.error) && now.version !== base.version;
+  const conflicting = isConflict(save.error) && current.version !== base.version;
   if (conflicting) {
     return (
       <ItemConflict
-        theirs={now}
+        theirs={current}
         mine={draft}
         busy={save.isPending}
-        onKeepMine={() => save.mutate(now.etag)}
-        onTakeTheirs={() => {
+        onOverwrite={() => save.mutate(current.etag)}
+        onDiscardMine={() => {
           save.reset();
-          setBase(now);
-          setDraft(now.value);
+          setBase(current);
+          setDraft(current.value);
         }}
       />
     );
@@ -85,7 +93,7 @@ function Editing({ agentId, itemKey, now, onGone, onGoing }: ItemPageProps & Hel
   return (
     <div className="stack">
       <header className="row wrap">
-        <h2 className="grow bidi">{plain(itemKey, 256)}</h2>
+        <h2 className="grow bidi">{escapeText(itemKey, 256)}</h2>
         <Button
           kind="primary"
           icon={Save}
@@ -98,27 +106,31 @@ function Editing({ agentId, itemKey, now, onGone, onGoing }: ItemPageProps & Hel
         <Button
           kind="danger"
           icon={Trash2}
-          aria-label="Delete the item"
-          onClick={() => setAsking(true)}
+          aria-label="Delete item"
+          onClick={() => setConfirming(true)}
         />
       </header>
-      {changed && now.version !== base.version && (
+      {changed && current.version !== base.version && (
         <p className="notice update" role="status">
-          Somebody wrote version {now.version} meanwhile. Saving will show both texts.
+          Version {current.version} was saved meanwhile. Saving will show both versions.
         </p>
       )}
-      <Value value={draft} onChange={setDraft} onSave={() => changed && save.mutate(base.etag)} />
-      <About item={now} />
-      <ItemVersions agentId={agentId} item={now} onTake={setDraft} />
-      {asking && (
-        <Deleting
+      <ValueField
+        value={draft}
+        onChange={setDraft}
+        onSave={() => changed && save.mutate(base.etag)}
+      />
+      <ItemDetails item={current} />
+      <ItemVersions agentId={agentId} item={current} onRestore={setDraft} />
+      {isConfirming && (
+        <DeleteItemDialog
           agentId={agentId}
-          item={now}
-          onClose={() => setAsking(false)}
-          onGoing={onGoing}
-          onGone={() => {
-            onGone();
-            void settle();
+          item={current}
+          onClose={() => setConfirming(false)}
+          onDeleting={onDeleting}
+          onDeleted={() => {
+            onDeleted();
+            void refreshItems();
           }}
         />
       )}
@@ -126,13 +138,13 @@ function Editing({ agentId, itemKey, now, onGone, onGoing }: ItemPageProps & Hel
   );
 }
 
-interface ValueProps {
+interface ValueFieldProps {
   value: string;
   onChange: (value: string) => void;
   onSave: () => void;
 }
 
-function Value({ value, onChange, onSave }: ValueProps) {
+function ValueField({ value, onChange, onSave }: ValueFieldProps) {
   const id = useId();
   return (
     <div className="field">
@@ -153,52 +165,51 @@ function Value({ value, onChange, onSave }: ValueProps) {
   );
 }
 
-const About = ({ item }: { item: Item }) => (
-  <Facts
-    of={[
+const ItemDetails = ({ item }: { item: Item }) => (
+  <PropertyList
+    items={[
       [
-        "First written",
+        "Created",
         <span key="created">
-          by <Who id={item.createdBy} />, <Time at={item.createdAt} />
+          by <PrincipalName id={item.createdBy} />, <Time at={item.createdAt} />
         </span>,
       ],
-      ["Last written", <Time key="updated" at={item.updatedAt} />],
+      ["Updated", <Time key="updated" at={item.updatedAt} />],
       ["Version", item.version],
     ]}
   />
 );
 
-interface DeletingProps {
+interface DeleteItemProps {
   agentId: string;
   item: Item;
   onClose: () => void;
-  onGoing: (isGoing: boolean) => void;
-  onGone: () => void;
+  onDeleting: (isDeleting: boolean) => void;
+  onDeleted: () => void;
 }
 
-function Deleting({ agentId, item, onClose, onGoing, onGone }: DeletingProps) {
-  const gone = useMutation({
+function DeleteItemDialog({ agentId, item, onClose, onDeleting, onDeleted }: DeleteItemProps) {
+  const remove = useMutation({
     mutationFn: () => deleteItem(agentId, item.key, item.etag),
-    onMutate: () => onGoing(true),
-    onError: () => onGoing(false),
+    onMutate: () => onDeleting(true),
+    onError: () => onDeleting(false),
     onSuccess: () => {
-      toast("The item is deleted.");
-      onGone();
+      toast("Item deleted");
+      onDeleted();
     },
     onSettled: onClose,
   });
   return (
     <Confirm
-      title="Delete the item?"
+      title="Delete item?"
       action="Delete"
       danger
-      busy={gone.isPending}
-      onConfirm={() => gone.mutate()}
+      busy={remove.isPending}
+      onConfirm={() => remove.mutate()}
       onClose={onClose}
     >
       <p className="bidi">
-        <strong>{plain(item.key, 120)}</strong> will be gone for all who share it. Its versions stay
-        in the history.
+        <strong>{escapeText(item.key, 120)}</strong> will be deleted for all agents that share it.
       </p>
     </Confirm>
   );

@@ -1,22 +1,22 @@
-// What an item was at an earlier version, to read and to take up again.
+// Earlier versions of an item, with restore.
 
 import { useQuery } from "@tanstack/react-query";
 import { ChevronLeft, ChevronRight, RotateCcw } from "lucide-react";
 import { useState } from "react";
 import { type Item, itemQuery } from "../../api/items";
 import { Problem } from "../../api/problem";
-import { Button } from "../../parts/button";
-import { InertText } from "../../parts/inert-text";
-import { Loading, Refused } from "../../parts/states";
-import { Time } from "../../parts/time";
+import { Button } from "../../components/button";
+import { LiteralText } from "../../components/literal-text";
+import { ErrorNotice, Loading } from "../../components/query-states";
+import { Time } from "../../components/time";
 
 interface ItemVersionsProps {
   agentId: string;
   item: Item;
-  onTake: (value: string) => void;
+  onRestore: (value: string) => void;
 }
 
-export function ItemVersions({ agentId, item, onTake }: ItemVersionsProps) {
+export function ItemVersions({ agentId, item, onRestore }: ItemVersionsProps) {
   const [version, setVersion] = useState<number | null>(null);
   if (item.version === 1) return null;
   if (version === null) {
@@ -34,7 +34,7 @@ export function ItemVersions({ agentId, item, onTake }: ItemVersionsProps) {
         <Button
           small
           icon={ChevronLeft}
-          aria-label="Version before"
+          aria-label="Older"
           disabled={version <= 1}
           onClick={() => setVersion(version - 1)}
         />
@@ -42,7 +42,7 @@ export function ItemVersions({ agentId, item, onTake }: ItemVersionsProps) {
         <Button
           small
           icon={ChevronRight}
-          aria-label="Version after"
+          aria-label="Newer"
           disabled={version >= item.version - 1}
           onClick={() => setVersion(version + 1)}
         />
@@ -50,37 +50,37 @@ export function ItemVersions({ agentId, item, onTake }: ItemVersionsProps) {
           Close
         </Button>
       </div>
-      <Then agentId={agentId} itemKey={item.key} version={version} onTake={onTake} />
+      <VersionValue agentId={agentId} itemKey={item.key} version={version} onRestore={onRestore} />
     </section>
   );
 }
 
-interface ThenProps {
+interface VersionValueProps {
   agentId: string;
   itemKey: string;
   version: number;
-  onTake: (value: string) => void;
+  onRestore: (value: string) => void;
 }
 
-function Then({ agentId, itemKey, version, onTake }: ThenProps) {
+function VersionValue({ agentId, itemKey, version, onRestore }: VersionValueProps) {
   const { data, error } = useQuery({
     ...itemQuery(agentId, itemKey, version),
     staleTime: Number.POSITIVE_INFINITY,
   });
   if (error instanceof Problem && error.status === 404) {
-    return <p className="faint">It was deleted at this version, or is kept no longer.</p>;
+    return <p className="faint">Deleted at this version, or no longer stored.</p>;
   }
-  if (error) return <Refused error={error} />;
+  if (error) return <ErrorNotice error={error} />;
   if (!data) return <Loading />;
   return (
     <>
-      <InertText text={data.value} label={`Value at version ${version}`} />
+      <LiteralText text={data.value} label={`Value at version ${version}`} />
       <div className="row">
         <span className="faint">
-          written <Time at={data.updatedAt} />
+          Saved <Time at={data.updatedAt} />
         </span>
-        <Button small icon={RotateCcw} className="end" onClick={() => onTake(data.value)}>
-          Take it up again
+        <Button small icon={RotateCcw} className="end" onClick={() => onRestore(data.value)}>
+          Restore this version
         </Button>
       </div>
     </>

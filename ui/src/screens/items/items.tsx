@@ -1,4 +1,4 @@
-// Items of the whole account: first whose, then which.
+// Items of the account, by owner.
 
 import { useQuery } from "@tanstack/react-query";
 import { Package } from "lucide-react";
@@ -7,81 +7,81 @@ import { useSearchParams } from "react-router";
 import { agentRecordsQuery } from "../../api/agent-records";
 import { peopleQuery } from "../../api/people";
 import { isAdmin } from "../../api/session";
-import { useSession } from "../../frame/session-context";
-import { plain } from "../../parts/hostile";
-import { Screen } from "../../parts/screen";
-import { Empty, Shown } from "../../parts/states";
-import { ItemsOf } from "./items-of";
-import { type ItemShelf, shelvesOf } from "./shelves";
+import { escapeText } from "../../components/escape-text";
+import { EmptyState, QueryResult } from "../../components/query-states";
+import { Screen } from "../../components/screen";
+import { useSession } from "../../layout/session-context";
+import { ItemBrowser } from "./item-browser";
+import { type ItemSet, itemSetsFor } from "./item-sets";
 
 export default function Items() {
   const session = useSession();
   const people = useQuery(peopleQuery);
   const agents = useQuery(agentRecordsQuery);
   return (
-    <Screen title="Items" under="Texts under keys that agents share with one another.">
-      <Shown query={agents}>
-        {(found) => (
-          <Shelves
-            shelves={shelvesOf(found, people.data ?? [], session.person?.id, isAdmin(session))}
+    <Screen title="Items" subtitle="Keyed texts that agents share.">
+      <QueryResult query={agents}>
+        {(records) => (
+          <ItemSets
+            sets={itemSetsFor(records, people.data ?? [], session.person?.id, isAdmin(session))}
           />
         )}
-      </Shown>
+      </QueryResult>
     </Screen>
   );
 }
 
-function Shelves({ shelves }: { shelves: ItemShelf[] }) {
-  const [given, setGiven] = useSearchParams();
-  const chosen = shelves.find(({ id }) => id === given.get("of")) ?? shelves[0];
-  if (!chosen) {
+function ItemSets({ sets }: { sets: ItemSet[] }) {
+  const [params, setParams] = useSearchParams();
+  const selected = sets.find(({ id }) => id === params.get("of")) ?? sets[0];
+  if (!selected) {
     return (
-      <Empty icon={Package} title="No agents yet">
+      <EmptyState icon={Package} title="No agents yet">
         <p>
-          Agents keep items with <code>workspace_write</code>. Private agents of a person share one
-          set; a shared agent has its own. Make an agent first.
+          Agents write items with <code>workspace_write</code>. A person’s private agents share one
+          set; a shared agent has its own.
         </p>
-      </Empty>
+      </EmptyState>
     );
   }
   return (
     <>
       <div className="row wrap">
-        <Choice
-          shelves={shelves}
-          chosen={chosen.id}
-          onChoose={(id) => setGiven({ of: id }, { replace: true })}
+        <ItemSetSelect
+          sets={sets}
+          selected={selected.id}
+          onSelect={(id) => setParams({ of: id }, { replace: true })}
         />
-        <p className="soft grow">{meaning(chosen)}</p>
+        <p className="soft grow">{describeSet(selected)}</p>
       </div>
-      <ItemsOf agentId={chosen.agentId} key={chosen.id} />
+      <ItemBrowser agentId={selected.agentId} key={selected.id} />
     </>
   );
 }
 
-function meaning({ kind, name, agents }: ItemShelf): string {
-  const who = plain(name, 60);
-  if (kind === "shared") return `${who} is shared and has these to itself.`;
-  const count = agents === 1 ? "One private agent uses" : `${agents} private agents share`;
-  return `${count} this one set: what one writes, every private agent of ${who} reads.`;
+function describeSet({ kind, name, agents }: ItemSet): string {
+  const owner = escapeText(name, 60);
+  if (kind === "shared") return `Items of the shared agent ${owner}.`;
+  const count = agents === 1 ? "1 private agent" : `${agents} private agents`;
+  return `Shared by ${count} of ${owner}.`;
 }
 
-interface ChoiceProps {
-  shelves: ItemShelf[];
-  chosen: string;
-  onChoose: (id: string) => void;
+interface ItemSetSelectProps {
+  sets: ItemSet[];
+  selected: string;
+  onSelect: (id: string) => void;
 }
 
-function Choice({ shelves, chosen, onChoose }: ChoiceProps) {
+function ItemSetSelect({ sets, selected, onSelect }: ItemSetSelectProps) {
   const id = useId();
-  const group = (kind: ItemShelf["kind"], label: string) => {
-    const found = shelves.filter((each) => each.kind === kind);
+  const group = (kind: ItemSet["kind"], label: string) => {
+    const matching = sets.filter((set) => set.kind === kind);
     return (
-      found.length > 0 && (
+      matching.length > 0 && (
         <optgroup label={label}>
-          {found.map((each) => (
-            <option key={each.id} value={each.id}>
-              {plain(each.name, 60)}
+          {matching.map((set) => (
+            <option key={set.id} value={set.id}>
+              {escapeText(set.name, 60)}
             </option>
           ))}
         </optgroup>
@@ -89,17 +89,17 @@ function Choice({ shelves, chosen, onChoose }: ChoiceProps) {
     );
   };
   return (
-    <div className="row whose">
+    <div className="row owner-select">
       <label className="label" htmlFor={id}>
-        Whose
+        Owner
       </label>
       <select
         id={id}
         className="input"
-        value={chosen}
-        onChange={(event) => onChoose(event.target.value)}
+        value={selected}
+        onChange={(event) => onSelect(event.target.value)}
       >
-        {group("person", "Private agents of")}
+        {group("person", "People")}
         {group("shared", "Shared agents")}
       </select>
     </div>

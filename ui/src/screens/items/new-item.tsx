@@ -1,40 +1,40 @@
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { putItem } from "../../api/items";
-import { Field } from "../../parts/field";
-import { FormDialog } from "../../parts/form-dialog";
-import { toast } from "../../parts/toast";
+import { Field } from "../../components/field";
+import { FormDialog } from "../../components/form-dialog";
+import { toast } from "../../components/toast";
 
 interface NewItemProps {
   agentId: string;
   onClose: () => void;
-  onMade: (key: string) => void;
+  onCreated: (key: string) => void;
 }
 
-export function NewItem({ agentId, onClose, onMade }: NewItemProps) {
+export function NewItem({ agentId, onClose, onCreated }: NewItemProps) {
   const [key, setKey] = useState("");
   const [value, setValue] = useState("");
   const queries = useQueryClient();
-  const make = useMutation({
+  const create = useMutation({
     mutationFn: () => putItem(agentId, key, value),
-    meta: { quiet: true },
+    meta: { skipErrorToast: true },
     onSuccess: ({ item, warning }) => {
       void queries.invalidateQueries({ queryKey: ["items"] });
-      toast(warning ?? "The item is written.");
+      toast(warning ?? "Item created");
       onClose();
-      onMade(item.key);
+      onCreated(item.key);
     },
   });
   return (
     <FormDialog
       title="New item"
-      action="Write"
-      busy={make.isPending}
-      error={make.error}
-      onSubmit={() => make.mutate()}
+      action="Create"
+      busy={create.isPending}
+      error={create.error}
+      onSubmit={() => create.mutate()}
       onClose={onClose}
     >
-      <Field label="Key" hint="1 to 256 characters, such as shopping/list.">
+      <Field label="Key" hint="1 to 256 characters, for example shopping/list.">
         <input
           className="input mono"
           required

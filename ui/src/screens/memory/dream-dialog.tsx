@@ -1,105 +1,108 @@
-// One dream, whole: what it changes, what it promotes, and of everything else why not.
+// Details of a dream: diff, promoted memories, and rejected ones with reasons.
 
 import { useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
-import type { Gates } from "../../api/agent-facts";
+import type { PromotionCriteria } from "../../api/agent-config";
 import { type Dream, dreamQuery } from "../../api/dreams";
-import { Button } from "../../parts/button";
-import { Dialog } from "../../parts/dialog";
-import { UnifiedDiff } from "../../parts/diff";
-import { plain } from "../../parts/hostile";
-import { Shown } from "../../parts/states";
-import { Time } from "../../parts/time";
+import { Button } from "../../components/button";
+import { Dialog } from "../../components/dialog";
+import { escapeText } from "../../components/escape-text";
+import { QueryResult } from "../../components/query-states";
+import { Time } from "../../components/time";
+import { UnifiedDiff } from "../../components/unified-diff";
+import { PromotedList, RejectedList } from "./dream-results";
 import { DreamReview } from "./dream-review";
 import { DreamStatus } from "./dream-table";
-import { PromotedList, RejectedList } from "./dream-verdicts";
 
 interface DreamDialogProps {
   dream: Dream;
-  gates: Gates;
+  criteria: PromotionCriteria;
   title: string;
   onClose: () => void;
-  foot?: ReactNode;
+  footer?: ReactNode;
 }
 
-export function DreamDialog({ dream, gates, title, onClose, foot }: DreamDialogProps) {
+export function DreamDialog({ dream, criteria, title, onClose, footer }: DreamDialogProps) {
   return (
     <Dialog
       wide
       title={title}
       onClose={onClose}
-      foot={foot ?? <Button onClick={onClose}>Close</Button>}
+      footer={footer ?? <Button onClick={onClose}>Close</Button>}
     >
-      <DreamFacts dream={dream} />
+      <DreamSummary dream={dream} />
       {dream.diff && (
         <>
           <h3>
-            MEMORY.md {dream.dryRun || dream.status === "proposed" ? "would change" : "changed"}
+            {dream.dryRun || dream.status === "proposed" ? "Proposed changes" : "Changes"} to
+            MEMORY.md
           </h3>
           <UnifiedDiff text={dream.diff} />
         </>
       )}
-      <PromotedList promoted={dream.promoted} gates={gates} />
-      <RejectedList rejected={dream.rejected} reasons={dream.reasons} gates={gates} />
+      <PromotedList promoted={dream.promoted} criteria={criteria} />
+      <RejectedList rejected={dream.rejected} reasons={dream.reasons} criteria={criteria} />
       {dream.evicted.length > 0 && (
         <p className="soft">
-          {dream.evicted.length} older dreamed {dream.evicted.length === 1 ? "line" : "lines"} made
-          room in MEMORY.md.
+          {dream.evicted.length} older promoted {dream.evicted.length === 1 ? "line" : "lines"}{" "}
+          removed from MEMORY.md.
         </p>
       )}
     </Dialog>
   );
 }
 
-function DreamFacts({ dream }: { dream: Dream }) {
+function DreamSummary({ dream }: { dream: Dream }) {
   if (dream.dryRun)
     return (
       <p className="notice">
-        A dry run: nothing was changed. {dream.candidates} candidates were looked at, and{" "}
-        {dream.skipped} had been promoted before.
+        Dry run: nothing was changed. {dream.candidates} candidates, {dream.skipped} already
+        promoted.
       </p>
     );
   return (
     <p className="row wrap soft">
       <DreamStatus status={dream.status} />
       <span>
-        <Time at={dream.startedAt} />, by <code className="bidi">{plain(dream.by, 60)}</code>;{" "}
-        {dream.candidates} candidates, {dream.skipped} promoted before
+        <Time at={dream.startedAt} />, by <code className="bidi">{escapeText(dream.by, 60)}</code>;{" "}
+        {dream.candidates} candidates, {dream.skipped} already promoted
       </span>
       {dream.answeredAt && (
         <span>
-          answered <Time at={dream.answeredAt} />
-          {dream.answer && <span className="bidi">: “{plain(dream.answer, 500)}”</span>}
+          reviewed <Time at={dream.answeredAt} />
+          {dream.answer && <span className="bidi">: “{escapeText(dream.answer, 500)}”</span>}
         </span>
       )}
     </p>
   );
 }
 
-interface KeptDreamProps {
+interface StoredDreamProps {
   agentId: string;
   dream: string;
-  gates: Gates;
+  criteria: PromotionCriteria;
   onClose: () => void;
 }
 
-/** One that is kept, by its id; while it waits for a review, with the answer to give. */
-export function KeptDream({ agentId, dream, gates, onClose }: KeptDreamProps) {
+/** A stored dream by id, with review actions while it is proposed. */
+export function StoredDreamDialog({ agentId, dream, criteria, onClose }: StoredDreamProps) {
   const query = useQuery(dreamQuery(agentId, dream));
   if (!query.data)
     return (
-      <Dialog title="A dream" onClose={onClose}>
-        <Shown query={query}>{() => null}</Shown>
+      <Dialog title="Dream" onClose={onClose}>
+        <QueryResult query={query}>{() => null}</QueryResult>
       </Dialog>
     );
-  const waits = query.data.status === "proposed";
+  const needsReview = query.data.status === "proposed";
   return (
     <DreamDialog
       dream={query.data}
-      gates={gates}
-      title={waits ? "Review a dream" : "A dream"}
+      criteria={criteria}
+      title={needsReview ? "Review dream" : "Dream"}
       onClose={onClose}
-      foot={waits ? <DreamReview agentId={agentId} dream={dream} onClose={onClose} /> : undefined}
+      footer={
+        needsReview ? <DreamReview agentId={agentId} dream={dream} onClose={onClose} /> : undefined
+      }
     />
   );
 }

@@ -1,13 +1,13 @@
-// The answer to a dream that waits: let it land as it is shown, or let nothing of it land.
+// Actions that approve or reject a proposed dream.
 
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { Check, X } from "lucide-react";
 import { useState } from "react";
 import { approveDream, rejectDream } from "../../api/dreams";
 import { isAdmin } from "../../api/session";
-import { useSession } from "../../frame/session-context";
-import { Button } from "../../parts/button";
-import { toast } from "../../parts/toast";
+import { Button } from "../../components/button";
+import { toast } from "../../components/toast";
+import { useSession } from "../../layout/session-context";
 
 interface DreamReviewProps {
   agentId: string;
@@ -18,27 +18,27 @@ interface DreamReviewProps {
 export function DreamReview({ agentId, dream, onClose }: DreamReviewProps) {
   const [reason, setReason] = useState("");
   const queries = useQueryClient();
-  const mayAnswer = isAdmin(useSession());
+  const canReview = isAdmin(useSession());
   const refresh = () => {
     for (const key of ["dreams", "memories", "inbox", "prompt", "files"])
       void queries.invalidateQueries({ queryKey: [key] });
   };
-  const answer = useMutation({
-    mutationFn: (isYes: boolean) =>
-      isYes ? approveDream(agentId, dream) : rejectDream(agentId, dream, reason.trim()),
-    onSuccess: (_found, isYes) => {
-      toast(isYes ? "The dream has landed in MEMORY.md." : "Nothing of the dream lands.");
+  const decide = useMutation({
+    mutationFn: (approved: boolean) =>
+      approved ? approveDream(agentId, dream) : rejectDream(agentId, dream, reason.trim()),
+    onSuccess: (_dream, approved) => {
+      toast(approved ? "Dream applied to MEMORY.md" : "Dream rejected");
       onClose();
     },
     onSettled: refresh,
   });
-  if (!mayAnswer) return <p className="faint grow">Only owners and admins answer a dream.</p>;
+  if (!canReview) return <p className="faint grow">Only owners and admins can review dreams.</p>;
   return (
     <>
       <input
-        className="input answer-reason"
-        aria-label="Why it is rejected"
-        placeholder="Why it is rejected (it may stay empty)"
+        className="input rejection-reason"
+        aria-label="Rejection reason"
+        placeholder="Rejection reason (optional)"
         maxLength={500}
         value={reason}
         onChange={(event) => setReason(event.target.value)}
@@ -46,18 +46,18 @@ export function DreamReview({ agentId, dream, onClose }: DreamReviewProps) {
       <Button
         kind="danger"
         icon={X}
-        busy={answer.isPending && answer.variables === false}
-        disabled={answer.isPending}
-        onClick={() => answer.mutate(false)}
+        busy={decide.isPending && decide.variables === false}
+        disabled={decide.isPending}
+        onClick={() => decide.mutate(false)}
       >
         Reject
       </Button>
       <Button
         kind="primary"
         icon={Check}
-        busy={answer.isPending && answer.variables === true}
-        disabled={answer.isPending}
-        onClick={() => answer.mutate(true)}
+        busy={decide.isPending && decide.variables === true}
+        disabled={decide.isPending}
+        onClick={() => decide.mutate(true)}
       >
         Approve
       </Button>

@@ -1,11 +1,11 @@
-// The last dreams, newest first.
+// Recent dreams, newest first.
 
 import type { DreamRow } from "../../api/dreams";
-import { Button } from "../../parts/button";
-import { Time } from "../../parts/time";
-import { REASONS } from "./reasons";
+import { Button } from "../../components/button";
+import { Time } from "../../components/time";
+import { REJECTION_REASONS } from "./rejection-reasons";
 
-const LOOKS: Record<DreamRow["status"], string> = {
+const STATUS_STYLES: Record<DreamRow["status"], string> = {
   done: "badge good",
   proposed: "badge update",
   rejected: "badge bad",
@@ -13,30 +13,30 @@ const LOOKS: Record<DreamRow["status"], string> = {
 };
 
 export const DreamStatus = ({ status }: { status: DreamRow["status"] }) => (
-  <span className={LOOKS[status]}>{status}</span>
+  <span className={STATUS_STYLES[status]}>{status}</span>
 );
 
 interface DreamTableProps {
   dreams: readonly DreamRow[];
-  onChoose: (dream: string) => void;
+  onSelect: (dream: string) => void;
 }
 
-export function DreamTable({ dreams, onChoose }: DreamTableProps) {
+export function DreamTable({ dreams, onSelect }: DreamTableProps) {
   return (
     <div className="table-wrap">
       <table className="table dream-table" aria-label="Dreams">
         <thead>
           <tr>
-            <th scope="col">Dreamed</th>
+            <th scope="col">Started</th>
             <th scope="col">Status</th>
             <th scope="col" className="number">
               Promoted
             </th>
             <th scope="col" className="only-large">
-              Not promoted, and why
+              Not promoted
             </th>
             <th scope="col">
-              <span className="visually-hidden">Look</span>
+              <span className="visually-hidden">Actions</span>
             </th>
           </tr>
         </thead>
@@ -50,10 +50,10 @@ export function DreamTable({ dreams, onChoose }: DreamTableProps) {
                 <DreamStatus status={dream.status} />
               </td>
               <td className="number">{dream.promotedCount}</td>
-              <td className="only-large soft">{whyNot(dream)}</td>
+              <td className="only-large soft">{rejectionSummary(dream)}</td>
               <td className="number">
-                <Button small onClick={() => onChoose(dream.id)}>
-                  Look
+                <Button small onClick={() => onSelect(dream.id)}>
+                  Details
                 </Button>
               </td>
             </tr>
@@ -64,8 +64,10 @@ export function DreamTable({ dreams, onChoose }: DreamTableProps) {
   );
 }
 
-function whyNot({ reasons, candidates }: DreamRow): string {
-  const told = Object.entries(reasons).map(([why, count]) => `${count} ${REASONS[why] ?? why}`);
-  if (told.length > 0) return told.join(", ");
-  return candidates === 0 ? "nothing had been recalled" : "—";
+function rejectionSummary({ reasons, candidates }: DreamRow): string {
+  const parts = Object.entries(reasons).map(
+    ([reason, count]) => `${count} ${REJECTION_REASONS[reason] ?? reason}`,
+  );
+  if (parts.length > 0) return parts.join(", ");
+  return candidates === 0 ? "nothing recalled" : "—";
 }

@@ -1,26 +1,26 @@
-// The dreams of an agent, the one that waits to be looked at first, and another at will.
+// Dreams of an agent, with review, dry run and start.
 
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { FlaskConical, MoonStar } from "lucide-react";
 import { useState } from "react";
 import { useSearchParams } from "react-router";
-import { gatesOf } from "../../api/agent-facts";
-import { type Dream, type DreamRow, dreamsQuery, sweep } from "../../api/dreams";
-import { Button } from "../../parts/button";
-import { Empty, Shown } from "../../parts/states";
-import { toast } from "../../parts/toast";
+import { promotionCriteriaOf } from "../../api/agent-config";
+import { type Dream, type DreamRow, dreamsQuery, runDream } from "../../api/dreams";
+import { Button } from "../../components/button";
+import { EmptyState, QueryResult } from "../../components/query-states";
+import { toast } from "../../components/toast";
 import { useAgent } from "../agents/agent-context";
-import { DreamDialog, KeptDream } from "./dream-dialog";
+import { DreamDialog, StoredDreamDialog } from "./dream-dialog";
 import { DreamTable } from "./dream-table";
-import { GateList } from "./gate-list";
-import { useOnlyAdmins } from "./only-admins";
+import { CriteriaText } from "./promotion-criteria";
+import { useDisabledReason } from "./use-disabled-reason";
 
 export function Dreams({ agentId }: { agentId: string }) {
-  const gates = gatesOf(useAgent());
+  const criteria = promotionCriteriaOf(useAgent());
   const dreams = useQuery(dreamsQuery(agentId));
   const [params, setParams] = useSearchParams();
-  const chosen = params.get("dream");
-  const choose = (dream: string | null) =>
+  const selected = params.get("dream");
+  const select = (dream: string | null) =>
     setParams(dream ? { dream } : {}, { preventScrollReset: true });
   return (
     <section className="stack" aria-labelledby="dreams-heading">
@@ -28,89 +28,108 @@ export function Dreams({ agentId }: { agentId: string }) {
         <h2 id="dreams-heading" className="grow">
           Dreams
         </h2>
-        <DreamButtons agentId={agentId} gates={gates} onDreamt={choose} />
+        <DreamButtons agentId={agentId} criteria={criteria} onFinished={select} />
       </div>
-      <GateList gates={gates} />
-      <Shown query={dreams}>{(found) => <DreamsFound dreams={found} onChoose={choose} />}</Shown>
-      {chosen && (
-        <KeptDream agentId={agentId} dream={chosen} gates={gates} onClose={() => choose(null)} />
+      <CriteriaText criteria={criteria} />
+      <QueryResult query={dreams}>
+        {(rows) => <DreamList dreams={rows} onSelect={select} />}
+      </QueryResult>
+      {selected && (
+        <StoredDreamDialog
+          agentId={agentId}
+          dream={selected}
+          criteria={criteria}
+          onClose={() => select(null)}
+        />
       )}
     </section>
   );
 }
 
-interface DreamsFoundProps {
+interface DreamListProps {
   dreams: readonly DreamRow[];
-  onChoose: (dream: string) => void;
+  onSelect: (dream: string) => void;
 }
 
-function DreamsFound({ dreams, onChoose }: DreamsFoundProps) {
-  const waiting = dreams.find(({ status }) => status === "proposed");
+function DreamList({ dreams, onSelect }: DreamListProps) {
+  const proposed = dreams.find(({ status }) => status === "proposed");
   if (dreams.length === 0)
     return (
-      <Empty icon={MoonStar} title="No dreams yet">
+      <EmptyState icon={MoonStar} title="No dreams yet">
         <p>
-          A dream looks at what the agent has recalled, promotes what came up often and for
-          different questions, and says of everything else why not. Try a dry run: it changes
-          nothing.
+          A dream promotes memories that the agent recalled often, on different days and for
+          different queries, to MEMORY.md. A dry run changes nothing.
         </p>
-      </Empty>
+      </EmptyState>
     );
   return (
     <>
-      {waiting && (
+      {proposed && (
         <div className="notice update">
           <MoonStar size={16} aria-hidden />
           <div className="grow">
-            <strong>A dream waits for a review.</strong> It would promote {waiting.promotedCount}{" "}
-            {waiting.promotedCount === 1 ? "memory" : "memories"} into MEMORY.md.
+            <strong>Dream needs review.</strong> It would promote {proposed.promotedCount}{" "}
+            {proposed.promotedCount === 1 ? "memory" : "memories"} to MEMORY.md.
           </div>
-          <Button small onClick={() => onChoose(waiting.id)}>
+          <Button small onClick={() => onSelect(proposed.id)}>
             Review
           </Button>
         </div>
       )}
-      <DreamTable dreams={dreams} onChoose={onChoose} />
+      <DreamTable dreams={dreams} onSelect={onSelect} />
     </>
   );
 }
 
 interface DreamButtonsProps {
   agentId: string;
-  gates: ReturnType<typeof gatesOf>;
-  onDreamt: (dream: string) => void;
+  criteria: ReturnType<typeof promotionCriteriaOf>;
+  onFinished: (dream: string) => void;
 }
 
-function DreamButtons({ agentId, gates, onDreamt }: DreamButtonsProps) {
-  const [tried, setTried] = useState<Dream | null>(null);
-  const forbidden = useOnlyAdmins();
+function DreamButtons({ agentId, criteria, onFinished }: DreamButtonsProps) {
+  const [dryRunResult, setDryRunResult] = useState<Dream | null>(null);
+  const disabledReason = useDisabledReason();
   const queries = useQueryClient();
   const dream = useMutation({
-    mutationFn: (dryRun: boolean) => sweep(agentId, dryRun),
-    onSuccess: (found) => {
-      if (found.dryRun) return setTried(found);
+    mutationFn: (dryRun: boolean) => runDream(agentId, dryRun),
+    onSuccess: (result) => {
+      if (result.dryRun) return setDryRunResult(result);
       for (const key of ["dreams", "memories", "inbox"])
         void queries.invalidateQueries({ queryKey: [key] });
-      toast(found.status === "proposed" ? "The dream waits for a review." : "It has dreamed.");
-      onDreamt(found.id);
+      toast(result.status === "proposed" ? "Dream needs review" : "Dream finished");
+      onFinished(result.id);
     },
   });
   const busy = (dryRun: boolean) => dream.isPending && dream.variables === dryRun;
-  const shared = { disabled: Boolean(forbidden) || dream.isPending, title: forbidden };
+  const buttonProps = {
+    disabled: Boolean(disabledReason) || dream.isPending,
+    title: disabledReason,
+  };
   return (
     <>
-      <Button {...shared} icon={FlaskConical} busy={busy(true)} onClick={() => dream.mutate(true)}>
+      <Button
+        {...buttonProps}
+        icon={FlaskConical}
+        busy={busy(true)}
+        onClick={() => dream.mutate(true)}
+      >
         Dry run
       </Button>
-      <Button {...shared} icon={MoonStar} busy={busy(false)} onClick={() => dream.mutate(false)}>
-        Dream now
+      <Button
+        {...buttonProps}
+        icon={MoonStar}
+        busy={busy(false)}
+        onClick={() => dream.mutate(false)}
+      >
+        Start dream
       </Button>
-      {tried && (
+      {dryRunResult && (
         <DreamDialog
-          dream={tried}
-          gates={gates}
-          title="What a dream would do"
-          onClose={() => setTried(null)}
+          dream={dryRunResult}
+          criteria={criteria}
+          title="Dry run"
+          onClose={() => setDryRunResult(null)}
         />
       )}
     </>

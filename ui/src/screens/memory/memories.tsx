@@ -1,22 +1,22 @@
-// The memories of an agent: all of them, or those that a question brings up.
+// Memories of an agent, with search.
 
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { Brain, Plus } from "lucide-react";
 import { useDeferredValue, useState } from "react";
 import type { Memory } from "../../api/memories";
 import { memoriesQuery } from "../../api/memories";
-import { Button } from "../../parts/button";
-import { SearchField } from "../../parts/field";
-import { Empty, Loading, Refused } from "../../parts/states";
-import { Forget } from "./forget";
+import { Button } from "../../components/button";
+import { SearchField } from "../../components/field";
+import { EmptyState, ErrorNotice, Loading } from "../../components/query-states";
+import { ForgetDialog } from "./forget-dialog";
 import { MemoryRow } from "./memory-row";
-import { useOnlyAdmins } from "./only-admins";
-import { Remember } from "./remember";
+import { RememberDialog } from "./remember-dialog";
+import { useDisabledReason } from "./use-disabled-reason";
 
 export function Memories({ agentId }: { agentId: string }) {
   const [adding, setAdding] = useState(false);
   const [q, setQ] = useState("");
-  const forbidden = useOnlyAdmins();
+  const disabledReason = useDisabledReason();
   return (
     <section className="stack" aria-labelledby="memories-heading">
       <div className="row wrap">
@@ -25,65 +25,63 @@ export function Memories({ agentId }: { agentId: string }) {
         </h2>
         <Button
           icon={Plus}
-          disabled={Boolean(forbidden)}
-          title={forbidden}
+          disabled={Boolean(disabledReason)}
+          title={disabledReason}
           onClick={() => setAdding(true)}
         >
-          Remember
+          New memory
         </Button>
       </div>
       <div className="stack tight">
-        <SearchField label="Recall by a question or some words" value={q} onChange={setQ} />
-        {q && (
-          <p className="faint">
-            Best first. Looking here leaves no trace: for dreams only counts what the agent itself
-            recalls.
-          </p>
-        )}
+        <SearchField label="Search memories" value={q} onChange={setQ} />
+        {q && <p className="faint">Best match first. Searches here do not count as recalls.</p>}
       </div>
       <MemoryList agentId={agentId} q={useDeferredValue(q.trim())} />
-      {adding && <Remember agentId={agentId} onClose={() => setAdding(false)} />}
+      {adding && <RememberDialog agentId={agentId} onClose={() => setAdding(false)} />}
     </section>
   );
 }
 
 function MemoryList({ agentId, q }: { agentId: string; q: string }) {
   const query = useInfiniteQuery(memoriesQuery(agentId, q));
-  const [going, setGoing] = useState<Memory | null>(null);
-  const found = query.data?.pages.flatMap((page) => page.items) ?? [];
-  if (query.isPending) return <Loading what="Loading memories" />;
-  if (query.isError) return <Refused error={query.error} again={() => void query.refetch()} />;
-  if (found.length === 0) return <NoMemories isSought={q !== ""} />;
+  const [deleting, setDeleting] = useState<Memory | null>(null);
+  const memories = query.data?.pages.flatMap((page) => page.items) ?? [];
+  if (query.isPending) return <Loading label="Loading memories" />;
+  if (query.isError)
+    return <ErrorNotice error={query.error} onRetry={() => void query.refetch()} />;
+  if (memories.length === 0) return <NoMemories isFiltered={q !== ""} />;
   return (
     <>
-      <ul className="card memory-list" aria-label={q ? "Recalled" : "Memories"}>
-        {found.map((memory) => (
-          <MemoryRow key={memory.id} memory={memory} onForget={() => setGoing(memory)} />
+      <ul className="card memory-list" aria-label={q ? "Results" : "Memories"}>
+        {memories.map((memory) => (
+          <MemoryRow key={memory.id} memory={memory} onForget={() => setDeleting(memory)} />
         ))}
       </ul>
       {query.hasNextPage && (
         <div>
           <Button busy={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
-            More memories
+            Load more
           </Button>
         </div>
       )}
-      {going && <Forget agentId={agentId} memory={going} onClose={() => setGoing(null)} />}
+      {deleting && (
+        <ForgetDialog agentId={agentId} memory={deleting} onClose={() => setDeleting(null)} />
+      )}
     </>
   );
 }
 
-function NoMemories({ isSought }: { isSought: boolean }) {
-  return isSought ? (
-    <Empty icon={Brain} title="Nothing comes up">
-      <p>Words are found by their beginnings; letter case and accents make no difference.</p>
-    </Empty>
+function NoMemories({ isFiltered }: { isFiltered: boolean }) {
+  return isFiltered ? (
+    <EmptyState icon={Brain} title="No results">
+      <p>Matches word prefixes, ignoring case and accents.</p>
+    </EmptyState>
   ) : (
-    <Empty icon={Brain} title="It remembers nothing yet">
+    <EmptyState icon={Brain} title="No memories yet">
       <p>
-        An agent is told to remember one line at a time, by its tool <code>remember</code> or by the
-        button above. What it recalls often is promoted by a dream.
+        Agents store memories with the tool <code>remember</code>. Frequently recalled memories are
+        promoted to MEMORY.md.
       </p>
-    </Empty>
+    </EmptyState>
   );
 }

@@ -1,43 +1,43 @@
-// One memory: what it says, what it is filed under, how well it answers.
+// One memory: content, tags and score.
 
 import { Trash2 } from "lucide-react";
 import type { Memory } from "../../api/memories";
-import { Button } from "../../parts/button";
-import { plain } from "../../parts/hostile";
-import { Time } from "../../parts/time";
-import { useOnlyAdmins } from "./only-admins";
+import { Button } from "../../components/button";
+import { escapeText } from "../../components/escape-text";
+import { Time } from "../../components/time";
 import { ScoreBar } from "./score-bar";
+import { useDisabledReason } from "./use-disabled-reason";
 
 export function MemoryRow({ memory, onForget }: { memory: Memory; onForget: () => void }) {
   const { content, tags, conceptTags, kind, scope, createdAt, promotedAt, score } = memory;
-  const forbidden = useOnlyAdmins();
+  const disabledReason = useDisabledReason();
   return (
     <li>
-      {score !== undefined && <ScoreBar score={score} label="Score of the recall" />}
+      {score !== undefined && <ScoreBar score={score} label="Match score" />}
       <div className="grow stack tight">
-        <div className="bidi">{plain(content, 2000)}</div>
+        <div className="bidi">{escapeText(content, 2000)}</div>
         <div className="row wrap faint">
           <span>
-            told <Time at={createdAt} />
+            Stored <Time at={createdAt} />
           </span>
           {promotedAt && (
-            <span className="badge good" title="A dream took it into MEMORY.md">
+            <span className="badge good" title="In MEMORY.md">
               promoted
             </span>
           )}
           {scope === "shared" && (
-            <span className="badge" title="It was told in a shared session, and is never promoted">
+            <span className="badge" title="From a shared session; never promoted">
               shared
             </span>
           )}
           {kind && <span className="badge accent">{kind}</span>}
           {tags.map((tag) => (
             <span key={tag} className="badge bidi">
-              {plain(tag, 40)}
+              {escapeText(tag, 40)}
             </span>
           ))}
-          <span className="cut bidi" title="Words that it is filed under">
-            {plain(conceptTags.join(" · "), 120)}
+          <span className="truncate bidi" title="Keywords">
+            {escapeText(conceptTags.join(" · "), 120)}
           </span>
         </div>
       </div>
@@ -45,9 +45,9 @@ export function MemoryRow({ memory, onForget }: { memory: Memory; onForget: () =
         kind="plain"
         small
         icon={Trash2}
-        aria-label={`Forget: ${plain(content, 60)}`}
-        title={forbidden ?? "Forget"}
-        disabled={Boolean(forbidden)}
+        aria-label={`Delete: ${escapeText(content, 60)}`}
+        title={disabledReason ?? "Delete"}
+        disabled={Boolean(disabledReason)}
         onClick={onForget}
       />
     </li>

@@ -1,28 +1,28 @@
-// What an agent remembers, what it would recall, and what it dreamed of it.
+// Memory tab of an agent: dreams and memories.
 
 import { BookOpen } from "lucide-react";
-import { addressOf } from "../../api/places";
-import { ButtonLink } from "../../parts/button";
-import { useTitle } from "../../parts/screen";
+import { fileUrl } from "../../api/files";
+import { ButtonLink } from "../../components/button";
+import { useTitle } from "../../components/screen";
 import { useAgent } from "../agents/agent-context";
 import { Dreams } from "./dreams";
 import { Memories } from "./memories";
 
 export default function MemoryScreen() {
   const { id } = useAgent();
-  const place = { kind: "agent", id } as const;
+  const scope = { kind: "agent", id } as const;
   useTitle("Memory");
   return (
     <div className="stack memory-screen">
       <div className="row wrap">
-        <p className="soft grow told">
-          One line each, in the store. What comes up again and again is taken into MEMORY.md, and so
-          into the prompt, while the agent dreams.
+        <p className="soft grow intro">
+          Memories are single lines. Dreams promote frequently recalled ones to MEMORY.md, which is
+          part of the prompt.
         </p>
-        <ButtonLink small icon={BookOpen} to={addressOf(place, "MEMORY.md")}>
+        <ButtonLink small icon={BookOpen} to={fileUrl(scope, "MEMORY.md")}>
           MEMORY.md
         </ButtonLink>
-        <ButtonLink small icon={BookOpen} to={addressOf(place, "DREAMS.md")}>
+        <ButtonLink small icon={BookOpen} to={fileUrl(scope, "DREAMS.md")}>
           DREAMS.md
         </ButtonLink>
       </div>

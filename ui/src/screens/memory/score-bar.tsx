@@ -1,25 +1,27 @@
-// A score from 0 to 1, and the gate that it has to pass where there is one.
+// A score from 0 to 1, with an optional threshold.
 
 interface ScoreBarProps {
   score: number;
-  gate?: number;
-  /** For whatever reason it was: a score that passes the gate is not enough. */
+  threshold?: number;
+  /** Rejected for any reason; a score above the threshold may not be enough. */
   isRejected?: boolean;
   label?: string;
 }
 
-export function ScoreBar({ score, gate, isRejected, label = "Score" }: ScoreBarProps) {
-  const said = `${label} ${score.toFixed(2)}${gate === undefined ? "" : `, ${gate} is needed`}`;
-  const look = isRejected ? "fails" : "passes";
+export function ScoreBar({ score, threshold, isRejected, label = "Score" }: ScoreBarProps) {
+  const description = `${label} ${score.toFixed(2)}${threshold === undefined ? "" : `, minimum ${threshold}`}`;
+  const className = isRejected ? "fails" : "passes";
   return (
-    <span className="score" role="img" aria-label={said} title={said}>
+    <span className="score" role="img" aria-label={description} title={description}>
       <span className="score-number">{score.toFixed(2)}</span>
-      <span className="score-room">
+      <span className="score-track">
         <span
-          className={`score-filled ${look}`}
+          className={`score-filled ${className}`}
           style={{ width: `${100 * Math.min(1, Math.max(0, score))}%` }}
         />
-        {gate !== undefined && <span className="score-gate" style={{ left: `${100 * gate}%` }} />}
+        {threshold !== undefined && (
+          <span className="score-threshold" style={{ left: `${100 * threshold}%` }} />
+        )}
       </span>
     </span>
   );

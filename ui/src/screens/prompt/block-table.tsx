@@ -1,19 +1,19 @@
-// What became of each file that could be in a prompt: where it comes from, how long, cut and why.
+// Blocks of a prompt: source layer, tokens, and why a block was cut or left out.
 
 import { Link } from "react-router";
 import type { Block } from "../../api/prompt";
-import { plain } from "../../parts/hostile";
+import { escapeText } from "../../components/escape-text";
+import { blockKey } from "./block-texts";
 import { layerOf } from "./layer";
-import { keyOf } from "./pieces";
 
 interface BlockTableProps {
   blocks: readonly Block[];
   label: string;
-  /** Where the desk shows the file of a block. */
-  to: (block: Block) => string | null;
+  /** Console URL of a block's file. */
+  urlOf: (block: Block) => string | null;
 }
 
-export function BlockTable({ blocks, label, to }: BlockTableProps) {
+export function BlockTable({ blocks, label, urlOf }: BlockTableProps) {
   return (
     <table className="table block-table" aria-label={label}>
       <thead>
@@ -27,33 +27,33 @@ export function BlockTable({ blocks, label, to }: BlockTableProps) {
       </thead>
       <tbody>
         {blocks.map((block) => (
-          <Row key={keyOf(block)} block={block} to={to(block)} />
+          <Row key={blockKey(block)} block={block} url={urlOf(block)} />
         ))}
       </tbody>
     </table>
   );
 }
 
-const KEPT = { kept: null, cut: "badge update", "left out": "badge" } as const;
+const FATE_STYLES = { kept: null, cut: "badge update", "left out": "badge" } as const;
 
-function Row({ block, to }: { block: Block; to: string | null }) {
-  const { name, path, source, version, tokens, chars, kept, reason } = block;
+function Row({ block, url }: { block: Block; url: string | null }) {
+  const { name, path, source, version, tokens, chars, kept: fate, reason } = block;
   const layer = layerOf(source);
-  const look = KEPT[kept];
+  const className = FATE_STYLES[fate];
   return (
-    <tr className={kept === "left out" ? "left-out" : undefined}>
+    <tr className={fate === "left out" ? "omitted" : undefined}>
       <td>
         <div className="row wrap">
-          <strong className="bidi">{plain(name, 80)}</strong>
-          {look && <span className={look}>{kept}</span>}
+          <strong className="bidi">{escapeText(name, 80)}</strong>
+          {className && <span className={className}>{fate}</span>}
         </div>
         <div className="faint bidi">
-          {to ? <Link to={to}>{plain(path, 120)}</Link> : plain(path, 120)}
+          {url ? <Link to={url}>{escapeText(path, 120)}</Link> : escapeText(path, 120)}
         </div>
-        {reason && <div className="why">{plain(reason, 400)}</div>}
+        {reason && <div className="reason">{escapeText(reason, 400)}</div>}
       </td>
       <td>
-        {source || kept === "kept" ? (
+        {source || fate === "kept" ? (
           <>
             <span className="row">
               <span className={`swatch layer-${layer.kind}`} aria-hidden />

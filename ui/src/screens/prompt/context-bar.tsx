@@ -1,40 +1,42 @@
-// The context bar: every block of a prompt as wide as its share of the tokens, coloured by layer.
+// Bar of a prompt's blocks: width is the share of tokens, color the layer.
 
 import type { Block } from "../../api/prompt";
-import { plain } from "../../parts/hostile";
+import { escapeText } from "../../components/escape-text";
+import { blockKey } from "./block-texts";
 import { layerOf } from "./layer";
-import { keyOf } from "./pieces";
 
 interface ContextBarProps {
   blocks: readonly Block[];
   label: string;
-  chosen: string | null;
-  onChoose: (key: string) => void;
+  selected: string | null;
+  onSelect: (key: string) => void;
 }
 
-const told = (block: Block, all: number) => {
-  const share = Math.round((100 * block.tokens) / Math.max(all, 1));
+const describeBlock = (block: Block, total: number) => {
+  const share = Math.round((100 * block.tokens) / Math.max(total, 1));
   const version = block.version === null ? "" : `, version ${block.version}`;
-  return `${plain(block.name, 80)}: ${block.tokens.toLocaleString("en")} tokens, ${share}%, from ${layerOf(block.source).name}${version}`;
+  return `${escapeText(block.name, 80)}: ${block.tokens.toLocaleString("en")} tokens, ${share}%, from ${layerOf(block.source).name}${version}`;
 };
 
-export function ContextBar({ blocks, label, chosen, onChoose }: ContextBarProps) {
-  const shown = blocks.filter((block) => block.tokens > 0);
-  const all = shown.reduce((sum, block) => sum + block.tokens, 0);
+export function ContextBar({ blocks, label, selected, onSelect }: ContextBarProps) {
+  const visible = blocks.filter((block) => block.tokens > 0);
+  const total = visible.reduce((sum, block) => sum + block.tokens, 0);
   return (
     <div className="context-bar" role="group" aria-label={label}>
-      {shown.map((block) => (
+      {visible.map((block) => (
         <button
-          key={keyOf(block)}
+          key={blockKey(block)}
           type="button"
           className={`context-block layer-${layerOf(block.source).kind}`}
           style={{ flexGrow: block.tokens }}
-          title={told(block, all)}
-          aria-label={told(block, all)}
-          aria-pressed={chosen === keyOf(block)}
-          onClick={() => onChoose(keyOf(block))}
+          title={describeBlock(block, total)}
+          aria-label={describeBlock(block, total)}
+          aria-pressed={selected === blockKey(block)}
+          onClick={() => onSelect(blockKey(block))}
         >
-          <span className="cut">{block.tokens * 9 > all ? plain(block.name, 40) : ""}</span>
+          <span className="truncate">
+            {block.tokens * 9 > total ? escapeText(block.name, 40) : ""}
+          </span>
         </button>
       ))}
     </div>

@@ -1,11 +1,11 @@
-// Which layer a text comes from, in the words and the colours of the desk.
+// Layers that a file can come from, with their labels.
 
 export type LayerKind = "agent" | "template" | "defaults" | "workspace" | "none";
 
 export interface Layer {
   kind: LayerKind;
   name: string;
-  /** Whether it stays as it was reviewed. */
+  /** Whether the reviewed version is served. */
   isPinned?: boolean;
 }
 
@@ -18,7 +18,7 @@ const LAYERS: Record<string, Layer> = {
   workspace: { kind: "workspace", name: "workspace" },
 };
 
-/** What the server calls a source, as a layer; what is no file comes from none. */
+/** Layer of a wire `source`; text that is no file has kind "none". */
 export function layerOf(source: string | null | undefined): Layer {
   if (!source) return { kind: "none", name: "Carrel" };
   return LAYERS[source] ?? { kind: "none", name: source };

@@ -1,36 +1,36 @@
-// The very text that a model is told, the block that was chosen marked in it.
+// Text of a prompt with the selected block highlighted.
 
 import { useEffect, useMemo, useRef } from "react";
 import type { Prompt } from "../../api/prompt";
-import { keyOf, piecesOf } from "./pieces";
+import { blockKey, splitPrompt } from "./block-texts";
 
 interface PromptTextProps {
   prompt: Prompt;
   label: string;
-  chosen: string | null;
+  selected: string | null;
 }
 
-export function PromptText({ prompt, label, chosen }: PromptTextProps) {
+export function PromptText({ prompt, label, selected }: PromptTextProps) {
   const box = useRef<HTMLPreElement>(null);
-  const pieces = useMemo(() => piecesOf(prompt.text, prompt.blocks), [prompt]);
+  const texts = useMemo(() => splitPrompt(prompt.text, prompt.blocks), [prompt]);
   useEffect(() => {
-    const marked = box.current?.querySelector<HTMLElement>("mark");
-    if (!chosen || !marked || !box.current) return;
-    box.current.scrollTop = marked.offsetTop - 12;
-  }, [chosen]);
+    const highlighted = box.current?.querySelector<HTMLElement>("mark");
+    if (!selected || !highlighted || !box.current) return;
+    box.current.scrollTop = highlighted.offsetTop - 12;
+  }, [selected]);
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must get into it
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable regions must be focusable
     <pre ref={box} className="text prompt-text" role="region" aria-label={label} tabIndex={0}>
-      {pieces.map(({ block, text }, at) => {
-        const key = keyOf(block);
-        const gap = at < pieces.length - 1 ? "\n\n" : "";
-        return key === chosen ? (
+      {texts.map(({ block, text }, index) => {
+        const key = blockKey(block);
+        const separator = index < texts.length - 1 ? "\n\n" : "";
+        return key === selected ? (
           <span key={key}>
             <mark>{text}</mark>
-            {gap}
+            {separator}
           </span>
         ) : (
-          text + gap
+          text + separator
         );
       })}
     </pre>

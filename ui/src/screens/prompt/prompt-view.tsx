@@ -1,8 +1,8 @@
-// One prompt: how much of its room it takes, its blocks, its text.
+// One prompt: size, blocks and text.
 
 import { useState } from "react";
 import type { Block, Prompt } from "../../api/prompt";
-import { CopyButton } from "../../parts/copy";
+import { CopyButton } from "../../components/copy-button";
 import { BlockTable } from "./block-table";
 import { ContextBar } from "./context-bar";
 import { PromptText } from "./prompt-text";
@@ -10,64 +10,69 @@ import { PromptText } from "./prompt-text";
 interface PromptViewProps {
   prompt: Prompt;
   name: string;
-  /** How many characters there is room for, where that is known. */
-  most?: number;
-  to: (block: Block) => string | null;
+  /** Maximum characters, if known. */
+  charLimit?: number;
+  urlOf: (block: Block) => string | null;
 }
 
-const number = (count: number) => count.toLocaleString("en");
+const format = (count: number) => count.toLocaleString("en");
 
-export function PromptView({ prompt, name, most, to }: PromptViewProps) {
-  const [chosen, setChosen] = useState<string | null>(null);
-  const choose = (key: string) => setChosen(key === chosen ? null : key);
+export function PromptView({ prompt, name, charLimit, urlOf }: PromptViewProps) {
+  const [selected, setSelected] = useState<string | null>(null);
+  const toggle = (key: string) => setSelected(key === selected ? null : key);
   const { blocks, etag, text } = prompt;
   return (
     <div className="stack">
-      <Budget prompt={prompt} name={name} most={most} />
+      <Budget prompt={prompt} name={name} charLimit={charLimit} />
       <ContextBar
         blocks={blocks}
         label={`Blocks of the ${name} prompt by tokens`}
-        chosen={chosen}
-        onChoose={choose}
+        selected={selected}
+        onSelect={toggle}
       />
       <div className="table-wrap">
-        <BlockTable blocks={blocks} label={`Blocks of the ${name} prompt`} to={to} />
+        <BlockTable blocks={blocks} label={`Blocks of the ${name} prompt`} urlOf={urlOf} />
       </div>
       <div className="row">
-        <h4 className="grow">What the model is told</h4>
-        <CopyButton text={text} label={`Copy the ${name} prompt`} />
+        <h4 className="grow">Prompt text</h4>
+        <CopyButton text={text} label={`Copy ${name} prompt`} />
       </div>
       {text ? (
-        <PromptText prompt={prompt} label={`Text of the ${name} prompt`} chosen={chosen} />
+        <PromptText prompt={prompt} label={`Text of the ${name} prompt`} selected={selected} />
       ) : (
-        <p className="soft">Nothing: there is no file that it is made of.</p>
+        <p className="soft">Empty prompt: no files.</p>
       )}
-      <p className="faint cut" title={etag}>
+      <p className="faint truncate" title={etag}>
         etag <code>{etag}</code>
       </p>
     </div>
   );
 }
 
-function Budget({ prompt, name, most }: Pick<PromptViewProps, "prompt" | "name" | "most">) {
+function Budget({
+  prompt,
+  name,
+  charLimit,
+}: Pick<PromptViewProps, "prompt" | "name" | "charLimit">) {
   const { chars, tokens, tokenizer } = prompt;
-  const counted = tokenizer === "estimate" ? "estimated" : tokenizer;
+  const method = tokenizer === "estimate" ? "estimated" : tokenizer;
   return (
     <div className="stack tight">
       <p className="budget">
-        <strong>{number(tokens)}</strong> tokens <span className="faint">({counted})</span>
+        <strong>{format(tokens)}</strong> tokens <span className="faint">({method})</span>
         <span className="end">
-          {number(chars)}
-          {most !== undefined && <span className="soft"> of {number(most)}</span>} characters
+          {format(chars)}
+          {charLimit !== undefined && <span className="soft"> of {format(charLimit)}</span>}{" "}
+          characters
         </span>
       </p>
-      {most !== undefined && (
+      {charLimit !== undefined && (
         <meter
-          className="room"
+          className="usage-meter"
           aria-label={`Characters of the ${name} prompt`}
           min={0}
-          max={most}
-          high={most * 0.9}
+          max={charLimit}
+          high={charLimit * 0.9}
           value={chars}
         />
       )}

@@ -1,23 +1,23 @@
-// An agent's prompt, as one person gets it and as several do, side by side.
+// Prompt tab of an agent: main and shared prompt side by side.
 
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "react-router";
-import { promptCharsOf } from "../../api/agent-facts";
-import { addressOf } from "../../api/places";
+import { promptCharLimitOf } from "../../api/agent-config";
+import { fileUrl } from "../../api/files";
 import { Problem } from "../../api/problem";
 import { type Block, promptQuery, type Scope } from "../../api/prompt";
-import { plain } from "../../parts/hostile";
-import { useTitle } from "../../parts/screen";
-import { Loading, Refused } from "../../parts/states";
+import { escapeText } from "../../components/escape-text";
+import { ErrorNotice, Loading } from "../../components/query-states";
+import { useTitle } from "../../components/screen";
 import { useAgent } from "../agents/agent-context";
 import { LayerLegend } from "./context-bar";
-import { Flaws } from "./flaws";
 import { layerOf } from "./layer";
+import { LintFindings } from "./lint-findings";
 import { PromptView } from "./prompt-view";
 
-const LISTENING: Record<Scope, string> = {
-  main: "One person is listening",
-  shared: "Several are listening: nothing private is told",
+const SCOPE_HINTS: Record<Scope, string> = {
+  main: "For sessions with one person",
+  shared: "For sessions with several people; without private files",
 };
 
 export default function PromptScreen() {
@@ -31,7 +31,7 @@ export default function PromptScreen() {
         </h2>
         <LayerLegend />
       </div>
-      <Flaws agentId={id} />
+      <LintFindings agentId={id} />
       <div className="side-by-side-panes">
         <ScopePane agentId={id} scope="main" />
         <ScopePane agentId={id} scope="shared" />
@@ -42,21 +42,21 @@ export default function PromptScreen() {
 
 function ScopePane({ agentId, scope }: { agentId: string; scope: Scope }) {
   const prompt = useQuery(promptQuery(agentId, scope));
-  const most = promptCharsOf(useAgent());
-  const to = (block: Block) => fileOf(agentId, block);
+  const charLimit = promptCharLimitOf(useAgent());
+  const urlOf = (block: Block) => blockFileUrl(agentId, block);
   return (
     <section className="card" aria-labelledby={`prompt-${scope}`}>
       <header>
         <h3 id={`prompt-${scope}`}>{scope === "main" ? "Main" : "Shared"}</h3>
-        <span className="faint">{LISTENING[scope]}</span>
+        <span className="faint">{SCOPE_HINTS[scope]}</span>
       </header>
-      <div className="inside">
+      <div className="card-body">
         {prompt.isError ? (
-          <NoPrompt agentId={agentId} error={prompt.error} again={() => void prompt.refetch()} />
+          <NoPrompt agentId={agentId} error={prompt.error} onRetry={() => void prompt.refetch()} />
         ) : prompt.data ? (
-          <PromptView prompt={prompt.data} name={scope} most={most} to={to} />
+          <PromptView prompt={prompt.data} name={scope} charLimit={charLimit} urlOf={urlOf} />
         ) : (
-          <Loading what={`Loading the ${scope} prompt`} />
+          <Loading label={`Loading ${scope} prompt`} />
         )}
       </div>
     </section>
@@ -66,33 +66,36 @@ function ScopePane({ agentId, scope }: { agentId: string; scope: Scope }) {
 interface NoPromptProps {
   agentId: string;
   error: unknown;
-  again: () => void;
+  onRetry: () => void;
 }
 
-/** Policy is never cut: while it does not fit there is no prompt, and the refusal names the file. */
-function NoPrompt({ agentId, error, again }: NoPromptProps) {
+/** Error if a policy file does not fit: it is never cut, and the refusal names it. */
+function NoPrompt({ agentId, error, onRetry }: NoPromptProps) {
   const path = error instanceof Problem ? error.details["path"] : null;
   return (
     <div className="stack">
-      <Refused error={error} again={again} />
+      <ErrorNotice error={error} onRetry={onRetry} />
       {typeof path === "string" && (
         <p>
-          There is no prompt while that is so. Open{" "}
-          <Link className="bidi" to={addressOf({ kind: "agent", id: agentId }, path)}>
-            {plain(path, 120)}
+          Shorten{" "}
+          <Link className="bidi" to={fileUrl({ kind: "agent", id: agentId }, path)}>
+            {escapeText(path, 120)}
           </Link>{" "}
-          to make it shorter.
+          to build the prompt.
         </p>
       )}
     </div>
   );
 }
 
-/** Where the file of a block can be edited; null where it has none. */
-export function fileOf(agentId: string, block: Block): string | null {
+/** URL to edit a block's file; null if the block is no file. */
+export function blockFileUrl(agentId: string, block: Block): string | null {
   if (block.version === null) return null;
   if (layerOf(block.source).kind !== "workspace")
-    return addressOf({ kind: "agent", id: agentId }, block.path);
-  const cut = block.path.indexOf("/");
-  return addressOf({ kind: "workspace", id: block.path.slice(0, cut) }, block.path.slice(cut + 1));
+    return fileUrl({ kind: "agent", id: agentId }, block.path);
+  const slash = block.path.indexOf("/");
+  return fileUrl(
+    { kind: "workspace", id: block.path.slice(0, slash) },
+    block.path.slice(slash + 1),
+  );
 }

@@ -1,89 +1,93 @@
-// A template's pinned file under review for all who follow it: one look, one decision.
+// Review of a template's pinned file for all of its agents.
 
 import { CheckCheck } from "lucide-react";
 import { useMemo, useState } from "react";
 import { Link, useParams, useSearchParams } from "react-router";
-import { plain } from "../../parts/hostile";
-import { Screen } from "../../parts/screen";
-import { Empty, Loading, Refused } from "../../parts/states";
+import { escapeText } from "../../components/escape-text";
+import { EmptyState, ErrorNotice, Loading } from "../../components/query-states";
+import { Screen } from "../../components/screen";
 import { FileReview } from "./file-review";
-import { type FileWaiting, filesWaiting, useFollowers } from "./waiting";
+import { groupPendingFiles, type PendingFile, useFollowers } from "./followers";
 
 export default function BulkReview() {
   const { templateId = "" } = useParams();
-  const [working, setWorking] = useState(false);
-  const { query, followers, template, reading } = useFollowers(templateId, working);
-  const files = useMemo(() => filesWaiting(followers), [followers]);
+  const [isAccepting, setAccepting] = useState(false);
+  const { query, followers, template, isLoading } = useFollowers(templateId, isAccepting);
+  const files = useMemo(() => groupPendingFiles(followers), [followers]);
   const [params] = useSearchParams();
   const path = params.get("file") ?? files[0]?.path ?? "";
-  const name = plain(template?.name ?? templateId, 60);
-  const under = template && (
+  const name = escapeText(template?.name ?? templateId, 60);
+  const subtitle = template && (
     <>
-      For the agents that follow{" "}
+      Agents of template{" "}
       <Link className="bidi" to={`/agent-templates/${encodeURIComponent(templateId)}`}>
         {name}
       </Link>
     </>
   );
   return (
-    <Screen title={path ? `Review ${plain(path, 80)} for all` : "Review for all"} under={under}>
-      {query.isError && <Refused error={query.error} again={() => void query.refetch()} />}
-      {query.isPending && <Loading what="Reading where the agents stand" />}
-      {query.data && !template && <p>There is no such template.</p>}
-      {reading && <Reading done={followers.length} total={template?.followerCount ?? 0} />}
-      {files.length > 1 && <Files files={files} path={path} />}
-      {template && !reading && (
+    <Screen
+      title={path ? `Review ${escapeText(path, 80)} for all` : "Review for all"}
+      subtitle={subtitle}
+    >
+      {query.isError && <ErrorNotice error={query.error} onRetry={() => void query.refetch()} />}
+      {query.isPending && <Loading label="Loading agents" />}
+      {query.data && !template && <p>Template not found.</p>}
+      {isLoading && (
+        <LoadingProgress loaded={followers.length} total={template?.followerCount ?? 0} />
+      )}
+      {files.length > 1 && <FileTabs files={files} path={path} />}
+      {template && !isLoading && (
         <FileReview
           key={path}
           templateId={templateId}
           path={path}
           file={files.find((file) => file.path === path)}
-          none={<NothingWaits followers={template.followerCount ?? 0} />}
-          onWork={setWorking}
+          emptyState={<NothingPending followers={template.followerCount ?? 0} />}
+          onAcceptingChange={setAccepting}
         />
       )}
     </Screen>
   );
 }
 
-function Reading({ done, total }: { done: number; total: number }) {
+function LoadingProgress({ loaded, total }: { loaded: number; total: number }) {
   return (
     <label className="stack tight">
       <span className="faint">
-        Reading where {total.toLocaleString("en")} agents stand: {done.toLocaleString("en")}
+        Loading agents: {loaded.toLocaleString("en")} of {total.toLocaleString("en")}
       </span>
-      <progress className="progress" value={done} max={Math.max(total, 1)} />
+      <progress className="progress" value={loaded} max={Math.max(total, 1)} />
     </label>
   );
 }
 
-function Files({ files, path }: { files: FileWaiting[]; path: string }) {
+function FileTabs({ files, path }: { files: PendingFile[]; path: string }) {
   return (
-    <nav className="tabs" aria-label="Files that wait">
+    <nav className="tabs" aria-label="Files to review">
       {files.map((file) => (
         <Link
           key={file.path}
           to={`?file=${encodeURIComponent(file.path)}`}
-          className={file.path === path ? "on" : ""}
+          className={file.path === path ? "active" : ""}
           aria-current={file.path === path ? "page" : undefined}
         >
-          {plain(file.path, 80)} <span className="badge update">{file.count}</span>
+          {escapeText(file.path, 80)} <span className="badge update">{file.count}</span>
         </Link>
       ))}
     </nav>
   );
 }
 
-function NothingWaits({ followers }: { followers: number }) {
+function NothingPending({ followers }: { followers: number }) {
   return (
-    <Empty icon={CheckCheck} title="Nothing waits for a review here">
+    <EmptyState icon={CheckCheck} title="Nothing to review">
       <p>
         {followers === 0
-          ? "No agent follows this template yet."
-          : `All ${followers.toLocaleString("en")} agents are at what is offered.`}{" "}
-        When somebody edits a pinned file such as GUARDRAILS.md, it is offered here before any agent
-        has it.
+          ? "No agent uses this template yet."
+          : `All ${followers.toLocaleString("en")} agents are up to date.`}{" "}
+        Changes to pinned files such as GUARDRAILS.md need review here before agents receive them.
       </p>
-    </Empty>
+    </EmptyState>
   );
 }

@@ -7,7 +7,7 @@ interface ComparisonProps {
   path: string;
 }
 
-/** What was reviewed, left, and what is offered, right. */
+/** Diff of the pinned text (left) and the latest text (right). */
 export function Comparison({ pinned, latest, path }: ComparisonProps) {
   const left = useMemo(
     () => ({ label: `Pinned text of ${path}`, text: pinned ?? "" }),
@@ -19,13 +19,12 @@ export function Comparison({ pinned, latest, path }: ComparisonProps) {
   );
   return (
     <div className="comparison">
-      <div className="comparison-heads">
+      <div className="comparison-header">
         <h3>
-          Pinned <span className="faint">{pinned === null ? "nothing yet" : "what it has"}</span>
+          Pinned <span className="faint">{pinned === null ? "none" : "current version"}</span>
         </h3>
         <h3>
-          Latest{" "}
-          <span className="faint">{latest === null ? "no longer offered" : "what is offered"}</span>
+          Latest <span className="faint">{latest === null ? "deleted" : "new version"}</span>
         </h3>
       </div>
       <SideBySide left={left} right={right} />

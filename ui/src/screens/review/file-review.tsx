@@ -3,103 +3,123 @@ import { RefreshCw } from "lucide-react";
 import { type ReactNode, useEffect, useMemo, useState } from "react";
 import { pinsQuery } from "../../api/pins";
 import { isAdmin } from "../../api/session";
-import { useSession } from "../../frame/session-context";
-import { Button } from "../../parts/button";
-import { Shown } from "../../parts/states";
+import { Button } from "../../components/button";
+import { QueryResult } from "../../components/query-states";
+import { useSession } from "../../layout/session-context";
 import { Comparison } from "./comparison";
-import { FollowerChoice } from "./follower-choice";
-import { Offer } from "./offer";
+import { FollowerSelection } from "./follower-selection";
+import type { FollowerGroup, PendingFile, PendingFollower } from "./followers";
 import { Outcomes } from "./outcomes";
-import { Standings } from "./standings";
+import { PinnedVersions } from "./pinned-versions";
+import { UpdateDetails } from "./update-details";
 import { useBulkAccept } from "./use-bulk-accept";
-import type { FileWaiting, Group, Waiting } from "./waiting";
 
 interface FileReviewProps {
   templateId: string;
   path: string;
-  file: FileWaiting | undefined;
-  none: ReactNode;
-  onWork: (working: boolean) => void;
+  file: PendingFile | undefined;
+  emptyState: ReactNode;
+  onAcceptingChange: (isAccepting: boolean) => void;
 }
 
-/** One file: the difference once, those who wait, and what became of them. */
-export function FileReview({ templateId, path, file, none, onWork }: FileReviewProps) {
+/** Review of one file: diff, affected agents and results. */
+export function FileReview({
+  templateId,
+  path,
+  file,
+  emptyState,
+  onAcceptingChange,
+}: FileReviewProps) {
   const bulk = useBulkAccept(templateId, path);
-  const working = bulk.work !== null;
-  useEffect(() => onWork(working), [working, onWork]);
-  const sha256 = bare(file?.latest);
+  const isAccepting = bulk.progress !== null;
+  useEffect(() => onAcceptingChange(isAccepting), [isAccepting, onAcceptingChange]);
+  const sha256 = stripDigestPrefix(file?.latest);
   const failed = bulk.outcomes.filter(({ error }) => error).map(({ agent }) => agent);
   return (
     <>
-      {file ? <Waits file={file} bulk={bulk} /> : bulk.outcomes.length === 0 && none}
-      {bulk.work && <Progress {...bulk.work} />}
+      {file ? (
+        <PendingFileReview file={file} bulk={bulk} />
+      ) : (
+        bulk.outcomes.length === 0 && emptyState
+      )}
+      {bulk.progress && <Progress {...bulk.progress} />}
       <Outcomes
         outcomes={bulk.outcomes}
-        busy={working}
-        retry={sha256 && failed.length > 0 ? () => void bulk.forSome(failed, sha256) : undefined}
+        busy={isAccepting}
+        retry={
+          sha256 && failed.length > 0 ? () => void bulk.acceptSelected(failed, sha256) : undefined
+        }
       />
     </>
   );
 }
 
-const bare = (digest: string | undefined) => digest?.replace(/^sha256:/, "") ?? "";
+const stripDigestPrefix = (digest: string | undefined) => digest?.replace(/^sha256:/, "") ?? "";
 
-function Waits({ file, bulk }: { file: FileWaiting; bulk: ReturnType<typeof useBulkAccept> }) {
+function PendingFileReview({
+  file,
+  bulk,
+}: {
+  file: PendingFile;
+  bulk: ReturnType<typeof useBulkAccept>;
+}) {
   const admin = isAdmin(useSession());
-  const [seen, setSeen] = useState(file.latest);
-  const [standing, setStanding] = useState(0);
-  const all = useMemo(() => file.groups.flatMap(({ agents }) => agents), [file]);
-  const group = file.groups[standing] ?? file.groups[0];
-  const moved = seen !== file.latest;
-  const accept = (chosen: Waiting[]) => {
-    const whole = chosen.length === all.length;
-    void (whole ? bulk.forAll : bulk.forSome)(chosen, bare(file.latest));
+  const [reviewedSha, setReviewedSha] = useState(file.latest);
+  const [groupIndex, setGroupIndex] = useState(0);
+  const allAgents = useMemo(() => file.groups.flatMap(({ agents }) => agents), [file]);
+  const group = file.groups[groupIndex] ?? file.groups[0];
+  const isSuperseded = reviewedSha !== file.latest;
+  const accept = (selected: PendingFollower[]) => {
+    const isAll = selected.length === allAgents.length;
+    void (isAll ? bulk.acceptAll : bulk.acceptSelected)(selected, stripDigestPrefix(file.latest));
   };
   return (
     <>
-      {moved && <MovedOn onSeen={() => setSeen(file.latest)} />}
-      <Standings groups={file.groups} chosen={standing} onChoose={setStanding} />
+      {isSuperseded && <SupersededNotice onConfirm={() => setReviewedSha(file.latest)} />}
+      <PinnedVersions groups={file.groups} selected={groupIndex} onSelect={setGroupIndex} />
       {group && <Difference group={group} path={file.path} />}
-      <FollowerChoice
+      <FollowerSelection
         groups={file.groups}
-        locked={!admin ? READERS : moved ? "Look at the newer text first." : null}
-        busy={bulk.work !== null}
+        disabledReason={
+          !admin ? READ_ONLY : isSuperseded ? "Review the newer version first." : null
+        }
+        busy={bulk.progress !== null}
         onAccept={accept}
       />
     </>
   );
 }
 
-const READERS = "Only an owner or an admin accepts: you may read.";
+const READ_ONLY = "Only owners and admins can accept updates.";
 
-/** Any agent of the group shows what all of it have. */
-function Difference({ group, path }: { group: Group; path: string }) {
+/** Diff for a group; its agents all have the same pinned text. */
+function Difference({ group, path }: { group: FollowerGroup; path: string }) {
   const pins = useQuery(pinsQuery(group.agents[0]?.id ?? ""));
   return (
-    <Shown query={pins}>
-      {(found) => {
-        const pin = found.find((each) => each.path === path);
-        if (!pin) return <p className="faint">It is no longer pinned.</p>;
+    <QueryResult query={pins}>
+      {(items) => {
+        const pin = items.find((item) => item.path === path);
+        if (!pin) return <p className="faint">No longer pinned.</p>;
         return (
           <div className="stack">
-            <Offer pin={pin} />
+            <UpdateDetails pin={pin} />
             <Comparison pinned={pin.pinnedContent} latest={pin.latestContent} path={path} />
           </div>
         );
       }}
-    </Shown>
+    </QueryResult>
   );
 }
 
-function MovedOn({ onSeen }: { onSeen: () => void }) {
+function SupersededNotice({ onConfirm }: { onConfirm: () => void }) {
   return (
     <div className="notice update" role="alert">
       <RefreshCw size={16} aria-hidden />
       <div className="grow">
-        <strong>Upstream has moved on.</strong> What is shown is newer than what you began to read.
+        <strong>A newer version is available.</strong> The diff below shows it.
       </div>
-      <Button small onClick={onSeen}>
-        I review the newer one
+      <Button small onClick={onConfirm}>
+        Review newer version
       </Button>
     </div>
   );

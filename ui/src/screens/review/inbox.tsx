@@ -1,81 +1,81 @@
-// What waits for somebody: updates to be reviewed, calls to be approved, dreams to be let land.
+// Inbox: pinned updates, approvals and dreams that need a decision.
 
 import { useQuery } from "@tanstack/react-query";
 import { CheckCheck } from "lucide-react";
 import { useState } from "react";
 import { Link, useSearchParams } from "react-router";
-import { useAuthors } from "../../api/authors";
-import { type InboxShown, inboxQuery } from "../../api/inbox";
-import { plain } from "../../parts/hostile";
-import { Screen } from "../../parts/screen";
-import { Empty, Shown } from "../../parts/states";
-import { Time } from "../../parts/time";
-import { PinsWaiting } from "./pins-waiting";
+import { useAuthorNames } from "../../api/authors";
+import { type Inbox, inboxQuery } from "../../api/inbox";
+import { escapeText } from "../../components/escape-text";
+import { EmptyState, QueryResult } from "../../components/query-states";
+import { Screen } from "../../components/screen";
+import { Time } from "../../components/time";
+import { PendingUpdates } from "./pending-updates";
 import { ReviewDialog } from "./review-dialog";
 
 export default function InboxScreen() {
   const [params] = useSearchParams();
-  const everybody = params.has("all");
+  const showsAll = params.has("all");
   const mine = useQuery(inboxQuery(true));
   const all = useQuery(inboxQuery(false));
-  const inbox = everybody ? all : mine;
-  const [reviewed, setReviewed] = useState<{ agentId: string; path: string } | null>(null);
+  const query = showsAll ? all : mine;
+  const [reviewing, setReviewing] = useState<{ agentId: string; path: string } | null>(null);
   return (
-    <Screen title="Inbox" under="What waits for a decision">
-      <nav className="tabs" aria-label="Whose">
-        <Whose to="/inbox" on={!everybody} name="For me" found={mine.data} />
-        <Whose to="/inbox?all" on={everybody} name="For everybody" found={all.data} />
+    <Screen title="Inbox" subtitle="Updates, approvals and dreams that need a decision">
+      <nav className="tabs" aria-label="Inbox">
+        <InboxTab to="/inbox" isActive={!showsAll} name="Mine" inbox={mine.data} />
+        <InboxTab to="/inbox?all" isActive={showsAll} name="All" inbox={all.data} />
       </nav>
-      <Shown query={inbox}>
-        {(found) => (
+      <QueryResult query={query}>
+        {(inbox) => (
           <>
-            {isEmpty(found) && <Nothing everybody={everybody} />}
-            <PinsWaiting found={found} onReview={setReviewed} />
-            <Approvals found={found} />
-            <Dreams found={found} />
+            {isEmpty(inbox) && <EmptyInbox showsAll={showsAll} />}
+            <PendingUpdates inbox={inbox} onReview={setReviewing} />
+            <Approvals inbox={inbox} />
+            <Dreams inbox={inbox} />
           </>
         )}
-      </Shown>
-      {reviewed && <ReviewDialog {...reviewed} onClose={() => setReviewed(null)} />}
+      </QueryResult>
+      {reviewing && <ReviewDialog {...reviewing} onClose={() => setReviewing(null)} />}
     </Screen>
   );
 }
 
-const countOf = ({ counts }: InboxShown) => counts.pins + counts.approvals + counts.dreams;
-const isEmpty = (found: InboxShown) => countOf(found) === 0;
+const countOf = ({ counts }: Inbox) => counts.pins + counts.approvals + counts.dreams;
+const isEmpty = (inbox: Inbox) => countOf(inbox) === 0;
 
-interface WhoseProps {
+interface InboxTabProps {
   to: string;
-  on: boolean;
+  isActive: boolean;
   name: string;
-  found: InboxShown | undefined;
+  inbox: Inbox | undefined;
 }
 
-const Whose = ({ to, on, name, found }: WhoseProps) => (
-  <Link to={to} className={on ? "on" : ""} aria-current={on ? "page" : undefined}>
-    {name} {found && <span className="badge">{countOf(found)}</span>}
+const InboxTab = ({ to, isActive, name, inbox }: InboxTabProps) => (
+  <Link to={to} className={isActive ? "active" : ""} aria-current={isActive ? "page" : undefined}>
+    {name} {inbox && <span className="badge">{countOf(inbox)}</span>}
   </Link>
 );
 
-function Nothing({ everybody }: { everybody: boolean }) {
+function EmptyInbox({ showsAll }: { showsAll: boolean }) {
   return (
-    <Empty icon={CheckCheck} title={everybody ? "Nothing waits" : "Nothing waits for you"}>
+    <EmptyState icon={CheckCheck} title={showsAll ? "Inbox is empty" : "Nothing for you to review"}>
       <p>
-        Here come edits of pinned files such as GUARDRAILS.md, which no agent has before somebody
-        has looked; calls of tools that need a yes; and dreams that want a review.
+        Updates of pinned files such as GUARDRAILS.md, tool calls that need approval and dreams that
+        need review appear here.
       </p>
-      {!everybody && (
+      {!showsAll && (
         <p>
-          Yours are the agents that work for you or belong to you.{" "}
-          <Link to="/inbox?all">Look at everybody's</Link>
+          This shows agents that work for you or that you own.{" "}
+          <Link to="/inbox?all">Show all agents</Link>
         </p>
       )}
-    </Empty>
+    </EmptyState>
   );
 }
 
-function Approvals({ found: { approvals, counts } }: { found: InboxShown }) {
-  const authorOf = useAuthors();
+function Approvals({ inbox: { approvals, counts } }: { inbox: Inbox }) {
+  const authorOf = useAuthorNames();
   if (approvals.length === 0) return null;
   return (
     <section className="card">
@@ -86,12 +86,12 @@ function Approvals({ found: { approvals, counts } }: { found: InboxShown }) {
       <ul className="inbox-list">
         {approvals.map(({ id, tool, requestedBy, requestedAt, expiresAt }) => (
           <li key={id} className="row">
-            <Link className="grow cut" to={`/approvals/${encodeURIComponent(id)}`}>
-              <strong>{plain(tool, 60)}</strong>{" "}
-              <span className="soft bidi">asked by {authorOf(requestedBy)}</span>
+            <Link className="grow truncate" to={`/approvals/${encodeURIComponent(id)}`}>
+              <strong>{escapeText(tool, 60)}</strong>{" "}
+              <span className="soft bidi">requested by {authorOf(requestedBy)}</span>
             </Link>
             <span className="faint">
-              <Time at={requestedAt} />, ends <Time at={expiresAt} />
+              <Time at={requestedAt} />, expires <Time at={expiresAt} />
             </span>
           </li>
         ))}
@@ -100,7 +100,7 @@ function Approvals({ found: { approvals, counts } }: { found: InboxShown }) {
   );
 }
 
-function Dreams({ found: { dreams, counts } }: { found: InboxShown }) {
+function Dreams({ inbox: { dreams, counts } }: { inbox: Inbox }) {
   if (dreams.length === 0) return null;
   return (
     <section className="card">
@@ -111,8 +111,8 @@ function Dreams({ found: { dreams, counts } }: { found: InboxShown }) {
       <ul className="inbox-list">
         {dreams.map(({ dreamId, agentId, agentName, promoted, at }) => (
           <li key={dreamId} className="row">
-            <Link className="grow cut" to={`/agents/${encodeURIComponent(agentId)}/memory`}>
-              <strong className="bidi">{plain(agentName, 80)}</strong>{" "}
+            <Link className="grow truncate" to={`/agents/${encodeURIComponent(agentId)}/memory`}>
+              <strong className="bidi">{escapeText(agentName, 80)}</strong>{" "}
               <span className="soft">
                 would promote {promoted} {promoted === 1 ? "memory" : "memories"}
               </span>

@@ -1,24 +1,24 @@
 import { AlertTriangle, Check } from "lucide-react";
-import { Button } from "../../parts/button";
-import { plain } from "../../parts/hostile";
-import type { Outcome } from "./use-bulk-accept";
+import { Button } from "../../components/button";
+import { escapeText } from "../../components/escape-text";
+import type { AcceptOutcome } from "./use-bulk-accept";
 
-const MOST = 500;
+const MAX_LISTED = 500;
 
 interface OutcomesProps {
-  outcomes: Outcome[];
+  outcomes: AcceptOutcome[];
   busy: boolean;
-  /** Tries those that failed again; absent where there is nothing to try. */
+  /** Retries the failed ones; undefined if none failed. */
   retry: (() => void) | undefined;
 }
 
-/** What became of each agent, those that failed first. */
+/** Result per agent, failures first. */
 export function Outcomes({ outcomes, busy, retry }: OutcomesProps) {
   if (outcomes.length === 0) return null;
   const failed = outcomes.filter(({ error }) => error !== null);
   const accepted = outcomes.filter(({ error }) => error === null);
   return (
-    <section className="card" aria-label="What became of them">
+    <section className="card" aria-label="Results">
       <header>
         <h2 className="grow" role="status">
           {accepted.length.toLocaleString("en")} accepted
@@ -26,19 +26,19 @@ export function Outcomes({ outcomes, busy, retry }: OutcomesProps) {
         </h2>
         {retry && (
           <Button small busy={busy} onClick={retry}>
-            Try the failed ones again
+            Retry failed
           </Button>
         )}
       </header>
       <ul className="follower-list">
-        {[...failed, ...accepted].slice(0, MOST).map(({ agent, error }) => (
+        {[...failed, ...accepted].slice(0, MAX_LISTED).map(({ agent, error }) => (
           <li key={agent.id} className="row">
             {error ? (
-              <AlertTriangle size={15} className="bad-ink" aria-label="failed" />
+              <AlertTriangle size={15} className="bad-text" aria-label="failed" />
             ) : (
-              <Check size={15} className="good-ink" aria-label="accepted" />
+              <Check size={15} className="good-text" aria-label="accepted" />
             )}
-            <span className="cut bidi">{plain(agent.name, 80)}</span>
+            <span className="truncate bidi">{escapeText(agent.name, 80)}</span>
             <span className="faint grow">{error ?? "accepted"}</span>
           </li>
         ))}

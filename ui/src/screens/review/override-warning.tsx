@@ -1,34 +1,34 @@
 import { useQuery } from "@tanstack/react-query";
 import { AlertTriangle } from "lucide-react";
-import { fileQuery } from "../../api/places";
-import { Shown } from "../../parts/states";
+import { fileQuery } from "../../api/files";
+import { QueryResult } from "../../components/query-states";
 
-/** Says that accepting drops the agent's own text, and lets it be read first. */
+/** Warns that accepting removes the agent's override, and shows its text. */
 export function OverrideWarning({ agentId, path }: { agentId: string; path: string }) {
-  const own = useQuery(fileQuery({ kind: "agent", id: agentId }, path));
+  const override = useQuery(fileQuery({ kind: "agent", id: agentId }, path));
   return (
     <div className="notice update">
       <AlertTriangle size={16} aria-hidden />
       <div className="grow stack tight">
         <div>
-          <strong>This agent has a text of its own here.</strong> Accepting drops it: the agent then
-          follows what is on the right. Its history keeps the text.
+          <strong>This agent overrides the file.</strong> Accepting removes the override. Its text
+          stays in the history.
         </div>
         <details>
-          <summary>Show the agent's own text</summary>
-          <Shown query={own}>
+          <summary>Show override</summary>
+          <QueryResult query={override}>
             {(file) => (
               <div
-                className="own-text"
+                className="override-text"
                 role="region"
-                aria-label="The agent's own text"
-                // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls is reached by the keyboard
+                aria-label="Override"
+                // biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable regions must be focusable
                 tabIndex={0}
               >
-                <pre className="text">{file.content || "(an empty file)"}</pre>
+                <pre className="text">{file.content || "(empty file)"}</pre>
               </div>
             )}
-          </Shown>
+          </QueryResult>
         </details>
       </div>
     </div>

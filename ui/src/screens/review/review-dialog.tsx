@@ -1,4 +1,4 @@
-// One pinned file of one agent, under review: what it has, what is offered, and what to make of it.
+// Review of one pinned file of one agent.
 
 import { useQuery } from "@tanstack/react-query";
 import { RefreshCw } from "lucide-react";
@@ -6,14 +6,14 @@ import { useState } from "react";
 import { agentQuery } from "../../api/agents";
 import type { Pin } from "../../api/pins";
 import { isAdmin } from "../../api/session";
-import { useSession } from "../../frame/session-context";
-import { Button } from "../../parts/button";
-import { Dialog } from "../../parts/dialog";
-import { plain } from "../../parts/hostile";
-import { Loading, Refused } from "../../parts/states";
+import { Button } from "../../components/button";
+import { Dialog } from "../../components/dialog";
+import { escapeText } from "../../components/escape-text";
+import { ErrorNotice, Loading } from "../../components/query-states";
+import { useSession } from "../../layout/session-context";
 import { Comparison } from "./comparison";
-import { Offer } from "./offer";
 import { OverrideWarning } from "./override-warning";
+import { UpdateDetails } from "./update-details";
 import { useReview } from "./use-review";
 
 interface ReviewDialogProps {
@@ -25,43 +25,45 @@ interface ReviewDialogProps {
 export function ReviewDialog({ agentId, path, onClose }: ReviewDialogProps) {
   const review = useReview(agentId, path, onClose);
   const agent = useQuery(agentQuery(agentId));
-  const { pins, shown } = review;
-  const whose = agent.data ? ` for ${plain(agent.data.name, 60)}` : "";
+  const { pins, pin } = review;
+  const suffix = agent.data ? ` for ${escapeText(agent.data.name, 60)}` : "";
   return (
     <Dialog
       wide
-      title={<span className="bidi">{`Review ${plain(path, 120)}${whose}`}</span>}
+      title={<span className="bidi">{`Review ${escapeText(path, 120)}${suffix}`}</span>}
       onClose={onClose}
-      foot={shown && <Decision review={review} pin={shown} onClose={onClose} />}
+      footer={pin && <ReviewActions review={review} pin={pin} onClose={onClose} />}
     >
-      {shown && <Reviewed review={review} pin={shown} agentId={agentId} />}
-      {!shown && pins.isError && <Refused error={pins.error} again={() => void pins.refetch()} />}
-      {!shown && pins.isPending && <Loading />}
-      {!shown && pins.data && <p>There is no pinned file of this name.</p>}
+      {pin && <ReviewContent review={review} pin={pin} agentId={agentId} />}
+      {!pin && pins.isError && (
+        <ErrorNotice error={pins.error} onRetry={() => void pins.refetch()} />
+      )}
+      {!pin && pins.isPending && <Loading />}
+      {!pin && pins.data && <p>Pinned file not found.</p>}
     </Dialog>
   );
 }
 
 type Review = ReturnType<typeof useReview>;
 
-function Reviewed({ review, pin, agentId }: { review: Review; pin: Pin; agentId: string }) {
+function ReviewContent({ review, pin, agentId }: { review: Review; pin: Pin; agentId: string }) {
   return (
     <>
-      {review.superseded && (
+      {review.isSuperseded && (
         <div className="notice update" role="alert">
           <RefreshCw size={16} aria-hidden />
           <div className="grow">
-            <strong>Upstream has moved on.</strong> What you read is no longer the latest, so
-            nothing was accepted. This is the newer text: please review it again.
+            <strong>A newer version is available.</strong> Nothing was accepted. Review the new diff
+            below.
           </div>
         </div>
       )}
       {review.newer && (
         <div className="notice update" role="status">
           <RefreshCw size={16} aria-hidden />
-          <div className="grow">Something newer was offered while you were reading.</div>
+          <div className="grow">A newer version is available.</div>
           <Button small onClick={review.showNewer}>
-            Show the newer one
+            Show newer version
           </Button>
         </div>
       )}
@@ -70,7 +72,7 @@ function Reviewed({ review, pin, agentId }: { review: Review; pin: Pin; agentId:
           {pin.error}
         </div>
       )}
-      {pin.updateAvailable ? <Offer pin={pin} /> : <p className="soft">{NOTHING}</p>}
+      {pin.updateAvailable ? <UpdateDetails pin={pin} /> : <p className="soft">{UP_TO_DATE}</p>}
       {pin.overridden && pin.updateAvailable && (
         <OverrideWarning agentId={agentId} path={pin.path} />
       )}
@@ -79,47 +81,57 @@ function Reviewed({ review, pin, agentId }: { review: Review; pin: Pin; agentId:
   );
 }
 
-const NOTHING = "Nothing waits for a review: the agent is at what is offered.";
-const MEMBERS = "Only an owner or an admin accepts: you may read.";
+const UP_TO_DATE = "Up to date: nothing to review.";
+const READ_ONLY = "Only owners and admins can accept updates.";
 
-function Decision({ review, pin, onClose }: { review: Review; pin: Pin; onClose: () => void }) {
+function ReviewActions({
+  review,
+  pin,
+  onClose,
+}: {
+  review: Review;
+  pin: Pin;
+  onClose: () => void;
+}) {
   const session = useSession();
-  const [goingBack, setGoingBack] = useState(false);
-  const { accept, rollBack, mayGoBack } = review;
+  const [isRollingBack, setRollingBack] = useState(false);
+  const { accept, rollBack, canRollBack } = review;
   if (!isAdmin(session)) {
     return (
       <>
-        <span className="faint grow">{MEMBERS}</span>
+        <span className="faint grow">{READ_ONLY}</span>
         <Button onClick={onClose}>Close</Button>
       </>
     );
   }
-  if (goingBack) {
+  if (isRollingBack) {
     return (
       <>
-        <span className="grow">Go back to what was reviewed before? An override is dropped.</span>
-        <Button onClick={() => setGoingBack(false)}>Keep it</Button>
+        <span className="grow">
+          Roll back to the previously reviewed version? An override is removed.
+        </span>
+        <Button onClick={() => setRollingBack(false)}>Cancel</Button>
         <Button kind="danger" busy={rollBack.isPending} onClick={() => rollBack.mutate()}>
-          Yes, roll back
+          Confirm rollback
         </Button>
       </>
     );
   }
-  const reviewed = pin.updateAvailable ? pin.latestSha256 : null;
+  const reviewedSha = pin.updateAvailable ? pin.latestSha256 : null;
   return (
     <>
-      {mayGoBack && (
-        <Button kind="plain" onClick={() => setGoingBack(true)}>
+      {canRollBack && (
+        <Button kind="plain" onClick={() => setRollingBack(true)}>
           Roll back
         </Button>
       )}
-      <span className="grow faint mono cut only-large">
-        {reviewed ? `sha256:${reviewed.slice(0, 12)}…` : null}
+      <span className="grow faint mono truncate only-large">
+        {reviewedSha ? `sha256:${reviewedSha.slice(0, 12)}…` : null}
       </span>
-      <Button onClick={onClose}>{reviewed ? "Not now" : "Close"}</Button>
-      {reviewed && (
-        <Button kind="primary" busy={accept.isPending} onClick={() => accept.mutate(reviewed)}>
-          {pin.overridden ? "Accept and drop the override" : "Accept"}
+      <Button onClick={onClose}>{reviewedSha ? "Not now" : "Close"}</Button>
+      {reviewedSha && (
+        <Button kind="primary" busy={accept.isPending} onClick={() => accept.mutate(reviewedSha)}>
+          {pin.overridden ? "Accept and remove override" : "Accept"}
         </Button>
       )}
     </>

@@ -1,87 +1,88 @@
-// Accepting one text for many: all followers at once, or some one after the other; what failed can
-// be tried again alone.
+// Accepts an update for all agents of a template in one request, or for selected ones one by one.
 
 import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
-import { acceptForAll, acceptPin, REVIEWED } from "../../api/pins";
-import { sentence } from "../../api/problem";
-import type { Waiting } from "./waiting";
+import { acceptForAll, acceptPin, REVIEW_QUERY_KEYS } from "../../api/pins";
+import { toSentence } from "../../api/problem";
+import type { PendingFollower } from "./followers";
 
-const AT_ONCE = 4;
-const GONE = "It follows the template no longer.";
+const CONCURRENCY = 4;
+const NOT_A_FOLLOWER = "No longer uses this template.";
 
-export interface Outcome {
-  agent: Waiting;
-  /** Why not; null where it is accepted. */
+export interface AcceptOutcome {
+  agent: PendingFollower;
+  /** Null if accepted. */
   error: string | null;
 }
 
-interface Work {
+interface AcceptProgress {
   total: number;
   done: number;
 }
 
 export function useBulkAccept(templateId: string, path: string) {
   const queries = useQueryClient();
-  const [work, setWork] = useState<Work | null>(null);
-  const [outcomes, setOutcomes] = useState<Outcome[]>([]);
+  const [progress, setProgress] = useState<AcceptProgress | null>(null);
+  const [outcomes, setOutcomes] = useState<AcceptOutcome[]>([]);
 
-  /** Keeps the newest outcome of each agent. */
-  const keep = (fresh: Outcome[]) =>
-    setOutcomes((before) => {
-      const ids = new Set(fresh.map(({ agent }) => agent.id));
-      return [...before.filter(({ agent }) => !ids.has(agent.id)), ...fresh];
+  /** Replaces earlier outcomes of the same agents. */
+  const mergeOutcomes = (updated: AcceptOutcome[]) =>
+    setOutcomes((current) => {
+      const ids = new Set(updated.map(({ agent }) => agent.id));
+      return [...current.filter(({ agent }) => !ids.has(agent.id)), ...updated];
     });
-  const during = async (total: number, act: () => Promise<void>) => {
-    setWork({ total, done: 0 });
+  const withProgress = async (total: number, action: () => Promise<void>) => {
+    setProgress({ total, done: 0 });
     try {
-      await act();
+      await action();
     } finally {
-      setWork(null);
-      for (const key of REVIEWED) void queries.invalidateQueries({ queryKey: [key] });
+      setProgress(null);
+      for (const key of REVIEW_QUERY_KEYS) void queries.invalidateQueries({ queryKey: [key] });
     }
   };
 
-  const forAll = (agents: Waiting[], sha256: string) =>
-    during(agents.length, async () => keep(await allAtOnce(templateId, path, agents, sha256)));
-  const forSome = (agents: Waiting[], sha256: string) =>
-    during(agents.length, async () => {
-      const waiting = [...agents];
-      const next = async () => {
-        for (let agent = waiting.shift(); agent; agent = waiting.shift()) {
-          const error = await failure(acceptPin(agent.id, path, sha256));
-          keep([{ agent, error }]);
-          setWork((now) => now && { ...now, done: now.done + 1 });
+  const acceptAll = (agents: PendingFollower[], sha256: string) =>
+    withProgress(agents.length, async () =>
+      mergeOutcomes(await acceptInOneRequest(templateId, path, agents, sha256)),
+    );
+  const acceptSelected = (agents: PendingFollower[], sha256: string) =>
+    withProgress(agents.length, async () => {
+      const queue = [...agents];
+      const worker = async () => {
+        for (let agent = queue.shift(); agent; agent = queue.shift()) {
+          const error = await errorOf(acceptPin(agent.id, path, sha256));
+          mergeOutcomes([{ agent, error }]);
+          setProgress((current) => current && { ...current, done: current.done + 1 });
         }
       };
-      await Promise.all(Array.from({ length: AT_ONCE }, next));
+      await Promise.all(Array.from({ length: CONCURRENCY }, worker));
     });
-  return { work, outcomes, forAll, forSome };
+  return { progress, outcomes, acceptAll, acceptSelected };
 }
 
-async function allAtOnce(
+async function acceptInOneRequest(
   templateId: string,
   path: string,
-  agents: Waiting[],
+  agents: PendingFollower[],
   sha256: string,
-): Promise<Outcome[]> {
+): Promise<AcceptOutcome[]> {
   try {
     const { results } = await acceptForAll(templateId, path, sha256);
     const errors = new Map(results.map(({ agentId, error }) => [agentId, error]));
     return agents.map((agent) => ({
       agent,
-      error: errors.has(agent.id) ? (errors.get(agent.id) ?? null) : GONE,
+      error: errors.has(agent.id) ? (errors.get(agent.id) ?? null) : NOT_A_FOLLOWER,
     }));
   } catch (error) {
-    return agents.map((agent) => ({ agent, error: sentence(error) }));
+    return agents.map((agent) => ({ agent, error: toSentence(error) }));
   }
 }
 
-async function failure(asked: Promise<unknown>): Promise<string | null> {
+async function errorOf(call: Promise<unknown>): Promise<string | null> {
   try {
-    await asked;
+    await call;
     return null;
   } catch (error) {
-    return sentence(error);
+    return toSentence(error);
   }
 }

@@ -1,62 +1,62 @@
-// A review as it goes on: what is shown stays until the reader asks for the newer one, and only what
-// is shown can be accepted.
+// State of a review. The shown version stays until the reader asks for a newer one, and only the
+// shown version can be accepted.
 
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
-import { acceptPin, type Pin, pinsQuery, REVIEWED, rollBackPin } from "../../api/pins";
-import { historyQuery } from "../../api/places";
+import { historyQuery } from "../../api/files";
+import { acceptPin, type Pin, pinsQuery, REVIEW_QUERY_KEYS, rollBackPin } from "../../api/pins";
 import { Problem } from "../../api/problem";
-import { toast, toastProblem } from "../../parts/toast";
+import { toast, toastProblem } from "../../components/toast";
 
-export function useReview(agentId: string, path: string, done: () => void) {
+export function useReview(agentId: string, path: string, onDone: () => void) {
   const queries = useQueryClient();
   const pins = useQuery(pinsQuery(agentId));
-  const now = pins.data?.find((pin) => pin.path === path);
-  const [shown, setShown] = useState<Pin>();
-  const [superseded, setSuperseded] = useState(false);
+  const latest = pins.data?.find((candidate) => candidate.path === path);
+  const [pin, setPin] = useState<Pin>();
+  const [isSuperseded, setSuperseded] = useState(false);
   useEffect(() => {
-    setShown((before) => before ?? now);
-  }, [now]);
+    setPin((current) => current ?? latest);
+  }, [latest]);
 
-  const ended = (text: string) => {
+  const finish = (text: string) => {
     toast(text);
-    for (const key of REVIEWED) void queries.invalidateQueries({ queryKey: [key] });
-    done();
+    for (const key of REVIEW_QUERY_KEYS) void queries.invalidateQueries({ queryKey: [key] });
+    onDone();
   };
   const accept = useMutation({
     mutationFn: (sha256: string) => acceptPin(agentId, path, sha256),
-    meta: { quiet: true },
-    onSuccess: () => ended(`${path} is accepted.`),
+    meta: { skipErrorToast: true },
+    onSuccess: () => finish(`Accepted ${path}`),
     onError: async (error) => {
       if (!(error instanceof Problem && error.status === 409)) return toastProblem(error);
       const { data } = await pins.refetch();
-      setShown(data?.find((pin) => pin.path === path));
+      setPin(data?.find((candidate) => candidate.path === path));
       setSuperseded(true);
     },
   });
   const rollBack = useMutation({
     mutationFn: () => rollBackPin(agentId, path),
-    onSuccess: () => ended(`${path} is back at what was reviewed before.`),
+    onSuccess: () => finish(`Rolled back ${path}`),
   });
 
   return {
     pins,
-    shown,
-    superseded,
-    /** Something newer was offered while this was being read. */
-    newer: shown && now && now.latestSha256 !== shown.latestSha256 ? now : null,
+    pin,
+    isSuperseded,
+    /** A version newer than the shown one, or null. */
+    newer: pin && latest && latest.latestSha256 !== pin.latestSha256 ? latest : null,
     showNewer: () => {
-      setShown(now);
+      setPin(latest);
       setSuperseded(true);
     },
     accept,
     rollBack,
-    mayGoBack: useReviewedBefore(agentId, path),
+    canRollBack: useHasEarlierReview(agentId, path),
   };
 }
 
-/** Whether the pin was ever moved: only then is there something to go back to. */
-function useReviewedBefore(agentId: string, path: string): boolean {
+/** Whether the pin was ever changed, so that a rollback is possible. */
+function useHasEarlierReview(agentId: string, path: string): boolean {
   const { data } = useQuery(historyQuery({ kind: "agent", id: agentId }, path));
   return data?.items.some(({ reason }) => /^(accept|roll) /.test(reason)) ?? false;
 }

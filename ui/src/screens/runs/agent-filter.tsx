@@ -1,47 +1,47 @@
-// Picks an agent by the beginning of its name; what is picked stands in the address.
+// Filter by agent, kept in the URL.
 
 import { useQuery } from "@tanstack/react-query";
 import { X } from "lucide-react";
 import { useEffect, useId, useRef, useState } from "react";
 import { useSearchParams } from "react-router";
-import { agentsNamedQuery } from "../../api/runs";
-import { Button } from "../../parts/button";
-import { plain } from "../../parts/hostile";
+import { findAgentsQuery } from "../../api/runs";
+import { Button } from "../../components/button";
+import { escapeText } from "../../components/escape-text";
 
 export function AgentFilter() {
   const [params, setParams] = useSearchParams();
-  const chosen = params.get("agent");
-  const choose = (slug: string | null) =>
-    setParams((now) => {
-      if (slug) now.set("agent", slug);
-      else now.delete("agent");
-      return now;
+  const selected = params.get("agent");
+  const select = (slug: string | null) =>
+    setParams((params) => {
+      if (slug) params.set("agent", slug);
+      else params.delete("agent");
+      return params;
     });
-  if (!chosen) return <Picker onChoose={choose} />;
+  if (!selected) return <AgentInput onSelect={select} />;
   return (
-    <span className="badge accent chosen-agent">
-      <span className="cut bidi">Agent: {plain(chosen, 60)}</span>
+    <span className="badge accent selected-agent">
+      <span className="truncate bidi">Agent: {escapeText(selected, 60)}</span>
       <Button
         kind="plain"
         small
         icon={X}
-        aria-label="Runs of all agents"
-        onClick={() => choose(null)}
+        aria-label="Clear agent filter"
+        onClick={() => select(null)}
       />
     </span>
   );
 }
 
-function Picker({ onChoose }: { onChoose: (slug: string) => void }) {
+function AgentInput({ onSelect }: { onSelect: (slug: string) => void }) {
   const id = useId();
   const [text, setText] = useState("");
-  const { data } = useQuery(agentsNamedQuery(text.trim()));
-  const meant = data?.find(({ slug }) => slug === text.trim())?.slug;
-  const told = useRef(onChoose);
-  told.current = onChoose;
+  const { data } = useQuery(findAgentsQuery(text.trim()));
+  const exactMatch = data?.find(({ slug }) => slug === text.trim())?.slug;
+  const latestOnSelect = useRef(onSelect);
+  latestOnSelect.current = onSelect;
   useEffect(() => {
-    if (meant) told.current(meant);
-  }, [meant]);
+    if (exactMatch) latestOnSelect.current(exactMatch);
+  }, [exactMatch]);
   return (
     <>
       <input
@@ -52,13 +52,13 @@ function Picker({ onChoose }: { onChoose: (slug: string) => void }) {
         value={text}
         onChange={(event) => setText(event.target.value)}
         onKeyDown={(event) => {
-          if (event.key === "Enter" && data?.[0] && text.trim()) onChoose(data[0].slug);
+          if (event.key === "Enter" && data?.[0] && text.trim()) onSelect(data[0].slug);
         }}
       />
       <datalist id={id}>
         {data?.map(({ id, slug, name }) => (
           <option key={id} value={slug}>
-            {plain(name, 80)}
+            {escapeText(name, 80)}
           </option>
         ))}
       </datalist>

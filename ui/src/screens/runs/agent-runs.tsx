@@ -1,18 +1,18 @@
-// The runs of one agent, and the start of another.
+// Runs tab of an agent.
 
 import { Play } from "lucide-react";
 import { useState } from "react";
-import { may } from "../../api/session";
-import { useSession } from "../../frame/session-context";
-import { Button } from "../../parts/button";
-import { useTitle } from "../../parts/screen";
+import { hasPermission } from "../../api/session";
+import { Button } from "../../components/button";
+import { useTitle } from "../../components/screen";
+import { useSession } from "../../layout/session-context";
 import { useAgent } from "../agents/agent-context";
 import { RunList } from "./run-list";
 import { StartRun } from "./start-run";
 
 export default function AgentRunsScreen() {
   const { id } = useAgent();
-  const [starting, setStarting] = useState(false);
+  const [isStarting, setStarting] = useState(false);
   const session = useSession();
   useTitle("Runs");
   return (
@@ -21,14 +21,14 @@ export default function AgentRunsScreen() {
         <h2 id="runs-heading" className="grow">
           Runs
         </h2>
-        {may(session, "runs:write") && (
+        {hasPermission(session, "runs:write") && (
           <Button icon={Play} onClick={() => setStarting(true)}>
-            Start a run
+            Start run
           </Button>
         )}
       </div>
-      <RunList agentId={id} withAgent={false} />
-      {starting && <StartRun agentId={id} onClose={() => setStarting(false)} />}
+      <RunList agentId={id} showAgent={false} />
+      {isStarting && <StartRun agentId={id} onClose={() => setStarting(false)} />}
     </section>
   );
 }

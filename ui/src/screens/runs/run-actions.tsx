@@ -1,22 +1,22 @@
-// What can be done with a run: do it again, end it, let go of what it holds.
+// Actions of a run: replay, end, delete snapshot.
 
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { RotateCcw, Square, Trash2 } from "lucide-react";
 import { useState } from "react";
 import { useNavigate } from "react-router";
-import { endRun, letGo, type Run, type Status, startRun } from "../../api/runs";
-import { may } from "../../api/session";
-import { useSession } from "../../frame/session-context";
-import { Button } from "../../parts/button";
-import { Confirm } from "../../parts/dialog";
-import { Field } from "../../parts/field";
-import { toast } from "../../parts/toast";
+import { deleteSnapshot, endRun, type Run, type RunStatus, startRun } from "../../api/runs";
+import { hasPermission } from "../../api/session";
+import { Button } from "../../components/button";
+import { Confirm } from "../../components/dialog";
+import { Field } from "../../components/field";
+import { toast } from "../../components/toast";
+import { useSession } from "../../layout/session-context";
 
 export function RunActions({ run }: { run: Run }) {
-  const [asking, setAsking] = useState<"end" | "let go" | null>(null);
-  const close = () => setAsking(null);
+  const [open, setOpen] = useState<"end" | "delete snapshot" | null>(null);
+  const close = () => setOpen(null);
   const replay = useReplay(run.runId);
-  if (!may(useSession(), "runs:write")) return null;
+  if (!hasPermission(useSession(), "runs:write")) return null;
   return (
     <>
       {run.kept && (
@@ -25,18 +25,18 @@ export function RunActions({ run }: { run: Run }) {
         </Button>
       )}
       {run.status === "running" ? (
-        <Button icon={Square} onClick={() => setAsking("end")}>
+        <Button icon={Square} onClick={() => setOpen("end")}>
           End run
         </Button>
       ) : (
         run.kept && (
-          <Button kind="danger" icon={Trash2} onClick={() => setAsking("let go")}>
-            Let go
+          <Button kind="danger" icon={Trash2} onClick={() => setOpen("delete snapshot")}>
+            Delete snapshot
           </Button>
         )
       )}
-      {asking === "end" && <End run={run} onClose={close} />}
-      {asking === "let go" && <LetGo run={run} onClose={close} />}
+      {open === "end" && <EndRunDialog run={run} onClose={close} />}
+      {open === "delete snapshot" && <DeleteSnapshotDialog run={run} onClose={close} />}
     </>
   );
 }
@@ -46,48 +46,48 @@ function useReplay(id: string) {
   return useMutation({
     mutationFn: () => startRun({ replayOf: id }),
     onSuccess: ({ runId }) => {
-      toast("A replay was started: it sees the very same files.");
+      toast("Replay started with the same snapshot");
       navigate(`/runs/${encodeURIComponent(runId)}`);
     },
   });
 }
 
-/** Changes the run, shows what became of it, and closes the dialog. */
-function useChange(change: () => Promise<Run>, said: string, onClose: () => void) {
+/** Changes the run, updates its query and closes the dialog. */
+function useRunMutation(change: () => Promise<Run>, successText: string, onClose: () => void) {
   const queries = useQueryClient();
   return useMutation({
     mutationFn: change,
     onSuccess: (run) => {
       queries.setQueryData(["run", run.runId], run);
       void queries.invalidateQueries({ queryKey: ["runs"] });
-      toast(said);
+      toast(successText);
       onClose();
     },
   });
 }
 
-const ENDS: Status[] = ["completed", "failed", "cancelled"];
+const END_STATUSES: RunStatus[] = ["completed", "failed", "cancelled"];
 
-function End({ run, onClose }: { run: Run; onClose: () => void }) {
-  const [status, setStatus] = useState<Status>("completed");
-  const end = useChange(() => endRun(run.runId, status), `The run is ${status}.`, onClose);
+function EndRunDialog({ run, onClose }: { run: Run; onClose: () => void }) {
+  const [status, setStatus] = useState<RunStatus>("completed");
+  const end = useRunMutation(() => endRun(run.runId, status), `Run ${status}`, onClose);
   return (
     <Confirm
-      title="End this run"
+      title="End run"
       action="End run"
       busy={end.isPending}
       onConfirm={() => end.mutate()}
       onClose={onClose}
     >
-      <p>An ended run stays as it ended.</p>
-      <Field label="How did it end?">
+      <p>The status cannot be changed afterwards.</p>
+      <Field label="Status">
         <select
           className="input"
           value={status}
-          onChange={(event) => setStatus(event.target.value as Status)}
+          onChange={(event) => setStatus(event.target.value as RunStatus)}
         >
-          {ENDS.map((each) => (
-            <option key={each}>{each}</option>
+          {END_STATUSES.map((option) => (
+            <option key={option}>{option}</option>
           ))}
         </select>
       </Field>
@@ -95,20 +95,20 @@ function End({ run, onClose }: { run: Run; onClose: () => void }) {
   );
 }
 
-function LetGo({ run, onClose }: { run: Run; onClose: () => void }) {
-  const go = useChange(() => letGo(run.runId), "The snapshot was let go.", onClose);
+function DeleteSnapshotDialog({ run, onClose }: { run: Run; onClose: () => void }) {
+  const remove = useRunMutation(() => deleteSnapshot(run.runId), "Snapshot deleted", onClose);
   return (
     <Confirm
-      title="Let go of this snapshot?"
-      action="Let go"
+      title="Delete snapshot?"
+      action="Delete snapshot"
       danger
-      busy={go.isPending}
-      onConfirm={() => go.mutate()}
+      busy={remove.isPending}
+      onConfirm={() => remove.mutate()}
       onClose={onClose}
     >
       <p>
-        There is no way back: its files and its prompt cannot be looked at any more, and it cannot
-        be replayed. Replays that were started before keep what they hold.
+        Files and prompt of this run will no longer be available, and it cannot be replayed.
+        Existing replays keep their snapshot. This cannot be undone.
       </p>
     </Confirm>
   );

@@ -1,52 +1,52 @@
-// What shows something else now than the run saw, and how.
+// Changes of the workspace since a run's snapshot.
 
 import { useQuery } from "@tanstack/react-query";
 import { GitCompare } from "lucide-react";
 import { Link, useSearchParams } from "react-router";
 import { type Run, type RunChange, runChangeQuery, runChangesQuery } from "../../api/runs";
-import { UnifiedDiff } from "../../parts/diff";
-import { plain } from "../../parts/hostile";
-import { Empty, Shown } from "../../parts/states";
+import { escapeText } from "../../components/escape-text";
+import { EmptyState, QueryResult } from "../../components/query-states";
+import { UnifiedDiff } from "../../components/unified-diff";
 
-const LOOKS: Record<string, string> = { added: "good", removed: "bad", changed: "update" };
+const CHANGE_STYLES: Record<string, string> = { added: "good", removed: "bad", changed: "update" };
 
 export function RunChanges({ run }: { run: Run }) {
   const changes = useQuery(runChangesQuery(run));
   const [params] = useSearchParams();
   return (
-    <Shown query={changes}>
-      {(found) => {
-        const path = params.get("file") ?? found[0]?.path;
+    <QueryResult query={changes}>
+      {(items) => {
+        const path = params.get("file") ?? items[0]?.path;
         if (!path)
           return (
-            <Empty icon={GitCompare} title="Nothing has changed since">
-              <p>Its workspace shows now what this run saw, to the byte.</p>
-            </Empty>
+            <EmptyState icon={GitCompare} title="No changes">
+              <p>The workspace is identical to this run’s snapshot.</p>
+            </EmptyState>
           );
         return (
-          <div className="list-and-one">
+          <div className="list-detail">
             <nav className="card path-list" aria-label="Changed files">
-              {found.map((each) => (
-                <ChangeLink key={each.path} change={each} on={each.path === path} />
+              {items.map((item) => (
+                <ChangeLink key={item.path} change={item} isActive={item.path === path} />
               ))}
             </nav>
             <Difference run={run} path={path} />
           </div>
         );
       }}
-    </Shown>
+    </QueryResult>
   );
 }
 
-function ChangeLink({ change, on }: { change: RunChange; on: boolean }) {
+function ChangeLink({ change, isActive }: { change: RunChange; isActive: boolean }) {
   return (
     <Link
       to={{ search: `?view=changes&file=${encodeURIComponent(change.path)}` }}
-      className={on ? "on" : ""}
-      aria-current={on ? "true" : undefined}
+      className={isActive ? "active" : ""}
+      aria-current={isActive ? "true" : undefined}
     >
-      <span className="cut bidi grow">{plain(change.path, 120)}</span>
-      <span className={`badge ${LOOKS[change.change] ?? ""}`}>{change.change}</span>
+      <span className="truncate bidi grow">{escapeText(change.path, 120)}</span>
+      <span className={`badge ${CHANGE_STYLES[change.change] ?? ""}`}>{change.change}</span>
     </Link>
   );
 }
@@ -54,25 +54,25 @@ function ChangeLink({ change, on }: { change: RunChange; on: boolean }) {
 function Difference({ run, path }: { run: Run; path: string }) {
   const change = useQuery(runChangeQuery(run, path));
   return (
-    <article className="card" aria-label={plain(path, 120)}>
-      <Shown query={change}>
-        {(found) => (
+    <article className="card" aria-label={escapeText(path, 120)}>
+      <QueryResult query={change}>
+        {(data) => (
           <>
             <header>
-              <h2 className="cut bidi">{plain(path, 120)}</h2>
-              <span className="faint">{found ? versions(found) : "the same as then"}</span>
+              <h2 className="truncate bidi">{escapeText(path, 120)}</h2>
+              <span className="faint">{data ? versionRange(data) : "unchanged"}</span>
             </header>
-            <div className="inside">
-              <UnifiedDiff text={found?.diff ?? ""} />
+            <div className="card-body">
+              <UnifiedDiff text={data?.diff ?? ""} />
             </div>
           </>
         )}
-      </Shown>
+      </QueryResult>
     </article>
   );
 }
 
-const versions = ({ beforeVersion, afterVersion }: RunChange) =>
-  `${beforeVersion === null ? "not there" : `v${beforeVersion}`} then, ${
-    afterVersion === null ? "gone" : `v${afterVersion}`
-  } now`;
+const versionRange = ({ beforeVersion, afterVersion }: RunChange) =>
+  `${beforeVersion === null ? "absent" : `v${beforeVersion}`} → ${
+    afterVersion === null ? "deleted" : `v${afterVersion}`
+  }`;

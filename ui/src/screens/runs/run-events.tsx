@@ -1,52 +1,56 @@
-// What a run did, as it does it.
+// Live event log of a run.
 
 import { Radio } from "lucide-react";
 import { Link } from "react-router";
-import { addressOf } from "../../api/places";
+import { fileUrl } from "../../api/files";
 import type { Run, RunEvent } from "../../api/runs";
-import { plain } from "../../parts/hostile";
-import { Empty } from "../../parts/states";
-import { Time } from "../../parts/time";
+import { escapeText } from "../../components/escape-text";
+import { EmptyState } from "../../components/query-states";
+import { Time } from "../../components/time";
 import { useRunEvents } from "./use-run-events";
 
 export function RunEvents({ run }: { run: Run }) {
   const { events, isLive } = useRunEvents(run.runId);
   if (events.length === 0)
     return (
-      <Empty icon={Radio} title="Nothing has happened yet">
+      <EmptyState icon={Radio} title="No events yet">
         <p>
-          What is written with the header <code>Carrel-Run: {run.runId}</code> appears here at once.
+          Writes with the header <code>Carrel-Run: {run.runId}</code> appear here.
         </p>
-      </Empty>
+      </EmptyState>
     );
   return (
     <div className="stack">
       <p className="faint" role="status">
-        {isLive ? "The run goes on: what it does appears here." : "The run has ended: this is all."}
+        {isLive ? "Run in progress. New events appear here." : "Run ended."}
       </p>
-      <ol className="card event-list" aria-label="Events of the run">
+      <ol className="card event-list" aria-label="Run events">
         {events.map((event) => (
-          <EventLine key={event.eventId} event={event} run={run} />
+          <EventRow key={event.eventId} event={event} run={run} />
         ))}
       </ol>
     </div>
   );
 }
 
-function EventLine({ event, run }: { event: RunEvent; run: Run }) {
-  const said = event.payload as Record<string, unknown>;
-  const path = typeof said["path"] === "string" ? said["path"] : null;
+function EventRow({ event, run }: { event: RunEvent; run: Run }) {
+  const payload = event.payload as Record<string, unknown>;
+  const path = typeof payload["path"] === "string" ? payload["path"] : null;
   return (
     <li>
       <span className="faint number">{event.sequence}</span>
       <code>{event.type}</code>
-      <span className="grow cut bidi">
+      <span className="grow truncate bidi">
         {path && run.agentId ? (
-          <Link to={addressOf({ kind: "agent", id: run.agentId }, path)}>{plain(path, 120)}</Link>
+          <Link to={fileUrl({ kind: "agent", id: run.agentId }, path)}>
+            {escapeText(path, 120)}
+          </Link>
         ) : (
-          plain(path ?? "", 120)
+          escapeText(path ?? "", 120)
         )}
-        {typeof said["version"] === "number" && <span className="faint"> v{said["version"]}</span>}
+        {typeof payload["version"] === "number" && (
+          <span className="faint"> v{payload["version"]}</span>
+        )}
       </span>
       <span className="faint">
         <Time at={event.timestamp} />

@@ -1,47 +1,47 @@
-// A list of runs that can be narrowed by status, and goes on by "more".
+// Paged list of runs with a status filter.
 
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { Play } from "lucide-react";
 import type { ReactNode } from "react";
 import { useSearchParams } from "react-router";
-import { runsQuery, type Status } from "../../api/runs";
-import { Button } from "../../parts/button";
-import { Empty, Loading, Refused } from "../../parts/states";
+import { type RunStatus, runsQuery } from "../../api/runs";
+import { Button } from "../../components/button";
+import { EmptyState, ErrorNotice, Loading } from "../../components/query-states";
 import { STATUSES } from "./run-status";
 import { RunTable } from "./run-table";
 
 interface RunListProps {
   agentId?: string;
-  /** Whether the rows say whose they are. */
-  withAgent: boolean;
+  /** Whether rows show the agent. */
+  showAgent: boolean;
   children?: ReactNode;
 }
 
-export function RunList({ agentId, withAgent, children }: RunListProps) {
+export function RunList({ agentId, showAgent, children }: RunListProps) {
   const query = useInfiniteQuery(runsQuery(agentId));
   const [params] = useSearchParams();
-  const status = params.get("status") as Status | null;
+  const status = params.get("status") as RunStatus | null;
   const runs = query.data?.pages.flatMap((page) => page.items) ?? [];
-  const shown = status ? runs.filter((run) => run.status === status) : runs;
+  const visible = status ? runs.filter((run) => run.status === status) : runs;
   return (
     <div className="stack">
       <div className="row wrap filters">
         {children}
         <StatusFilter />
       </div>
-      {query.isPending && <Loading what="Loading runs" />}
-      {query.isError && <Refused error={query.error} again={() => void query.refetch()} />}
+      {query.isPending && <Loading label="Loading runs" />}
+      {query.isError && <ErrorNotice error={query.error} onRetry={() => void query.refetch()} />}
       {query.data && runs.length === 0 && <NoRuns />}
-      {shown.length > 0 && <RunTable runs={shown} withAgent={withAgent} />}
-      {runs.length > 0 && shown.length === 0 && (
+      {visible.length > 0 && <RunTable runs={visible} showAgent={showAgent} />}
+      {runs.length > 0 && visible.length === 0 && (
         <p className="soft">
-          None of the latest {runs.length} {runs.length === 1 ? "run is" : "runs is"} {status}.
+          No {status} runs among the latest {runs.length}.
         </p>
       )}
       {query.hasNextPage && (
         <div>
           <Button busy={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
-            More runs
+            Load more
           </Button>
         </div>
       )}
@@ -51,12 +51,12 @@ export function RunList({ agentId, withAgent, children }: RunListProps) {
 
 function StatusFilter() {
   const [params, setParams] = useSearchParams();
-  const choose = (status: string) =>
+  const select = (status: string) =>
     setParams(
-      (now) => {
-        if (status) now.set("status", status);
-        else now.delete("status");
-        return now;
+      (params) => {
+        if (status) params.set("status", status);
+        else params.delete("status");
+        return params;
       },
       { replace: true },
     );
@@ -65,7 +65,7 @@ function StatusFilter() {
       className="input filter"
       aria-label="Status"
       value={params.get("status") ?? ""}
-      onChange={(event) => choose(event.target.value)}
+      onChange={(event) => select(event.target.value)}
     >
       <option value="">Any status</option>
       {STATUSES.map((status) => (
@@ -79,11 +79,11 @@ function StatusFilter() {
 
 function NoRuns() {
   return (
-    <Empty icon={Play} title="No runs yet">
+    <EmptyState icon={Play} title="No runs yet">
       <p>
-        A run freezes the workspace when it starts: whatever is written later, you can look at what
-        it saw and do it again. Runtimes start runs with <code>POST /v1/runs</code>.
+        A run takes a snapshot of the workspace when it starts. You can inspect and replay it later.
+        Runtimes start runs with <code>POST /v1/runs</code>.
       </p>
-    </Empty>
+    </EmptyState>
   );
 }

@@ -1,21 +1,21 @@
-// What has become of a run, by a word, a sign and a colour.
+// Status badge of a run.
 
 import { CheckCircle2, CircleSlash, LoaderCircle, type LucideIcon, XCircle } from "lucide-react";
-import type { Status } from "../../api/runs";
+import type { RunStatus } from "../../api/runs";
 
-export const STATUSES: Status[] = ["running", "completed", "failed", "cancelled"];
+export const STATUSES: RunStatus[] = ["running", "completed", "failed", "cancelled"];
 
-const LOOKS: Record<Status, { icon: LucideIcon; look: string }> = {
-  running: { icon: LoaderCircle, look: "accent" },
-  completed: { icon: CheckCircle2, look: "good" },
-  failed: { icon: XCircle, look: "bad" },
-  cancelled: { icon: CircleSlash, look: "" },
+const STATUS_STYLES: Record<RunStatus, { icon: LucideIcon; className: string }> = {
+  running: { icon: LoaderCircle, className: "accent" },
+  completed: { icon: CheckCircle2, className: "good" },
+  failed: { icon: XCircle, className: "bad" },
+  cancelled: { icon: CircleSlash, className: "" },
 };
 
-export function RunStatus({ status }: { status: Status }) {
-  const { icon: Icon, look } = LOOKS[status];
+export function RunStatusBadge({ status }: { status: RunStatus }) {
+  const { icon: Icon, className } = STATUS_STYLES[status];
   return (
-    <span className={`badge ${look}`}>
+    <span className={`badge ${className}`}>
       <Icon size={13} aria-hidden />
       {status}
     </span>

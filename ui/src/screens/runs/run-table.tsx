@@ -1,33 +1,33 @@
-// Runs as rows, newest first.
+// Table of runs, newest first.
 
 import { Link } from "react-router";
 import type { ListedRun } from "../../api/runs";
-import { plain } from "../../parts/hostile";
-import { Time } from "../../parts/time";
-import { lasted } from "./lasted";
-import { RunStatus } from "./run-status";
+import { escapeText } from "../../components/escape-text";
+import { Time } from "../../components/time";
+import { formatDuration } from "./duration";
+import { RunStatusBadge } from "./run-status";
 
-export function RunTable({ runs, withAgent }: { runs: readonly ListedRun[]; withAgent: boolean }) {
+export function RunTable({ runs, showAgent }: { runs: readonly ListedRun[]; showAgent: boolean }) {
   return (
     <div className="table-wrap">
       <table className="table run-table" aria-label="Runs">
         <thead>
           <tr>
             <th scope="col">Run</th>
-            {withAgent && <th scope="col">Agent</th>}
+            {showAgent && <th scope="col">Agent</th>}
             <th scope="col">Status</th>
             <th scope="col" className="only-large">
               Scope
             </th>
             <th scope="col">Started</th>
             <th scope="col" className="number only-large">
-              Lasted
+              Duration
             </th>
           </tr>
         </thead>
         <tbody>
           {runs.map((run) => (
-            <Row key={run.id} run={run} withAgent={withAgent} />
+            <Row key={run.id} run={run} showAgent={showAgent} />
           ))}
         </tbody>
       </table>
@@ -35,45 +35,52 @@ export function RunTable({ runs, withAgent }: { runs: readonly ListedRun[]; with
   );
 }
 
-function Row({ run, withAgent }: { run: ListedRun; withAgent: boolean }) {
+function Row({ run, showAgent }: { run: ListedRun; showAgent: boolean }) {
   return (
     <tr>
       <td>
         <Link className="bidi run-name" to={`/runs/${encodeURIComponent(run.id)}`}>
-          {plain(run.workflowId || run.id, 80)}
+          {escapeText(run.workflowId || run.id, 80)}
         </Link>
         <div className="row wrap faint">
           {run.workflowId && <code className="only-large">{run.id}</code>}
           {run.replayOf && <span className="badge">replay</span>}
           {run.parentRunId && <span className="badge">child</span>}
-          {!run.kept && <span className="badge">let go</span>}
+          {!run.kept && <span className="badge">no snapshot</span>}
         </div>
       </td>
-      {withAgent && (
+      {showAgent && (
         <td>
-          <AgentOf run={run} />
+          <AgentCell run={run} />
         </td>
       )}
       <td>
-        <RunStatus status={run.status} />
+        <RunStatusBadge status={run.status} />
       </td>
       <td className="only-large">{run.scope}</td>
       <td>
         <Time at={run.startedAt} />
       </td>
       <td className="number only-large">
-        {run.endedAt ? lasted(run.startedAt, run.endedAt) : <span className="faint">—</span>}
+        {run.endedAt ? (
+          formatDuration(run.startedAt, run.endedAt)
+        ) : (
+          <span className="faint">—</span>
+        )}
       </td>
     </tr>
   );
 }
 
-function AgentOf({ run }: { run: ListedRun }) {
+function AgentCell({ run }: { run: ListedRun }) {
   if (run.agent)
     return (
-      <Link className="bidi cut run-agent" to={`/agents/${encodeURIComponent(run.agent.id)}/runs`}>
-        {plain(run.agent.name, 60)}
+      <Link
+        className="bidi truncate run-agent"
+        to={`/agents/${encodeURIComponent(run.agent.id)}/runs`}
+      >
+        {escapeText(run.agent.name, 60)}
       </Link>
     );
-  return <span className="faint">{run.agentId ? "an agent that is gone" : "—"}</span>;
+  return <span className="faint">{run.agentId ? "deleted agent" : "—"}</span>;
 }

@@ -1,24 +1,24 @@
-// A run as a time machine: what it saw, what it was told, what has changed since, what it did.
+// One run: snapshot files, prompt, changes since, and events.
 
 import { useQuery } from "@tanstack/react-query";
 import { Link, useParams, useSearchParams } from "react-router";
 import { agentQuery } from "../../api/agents";
 import { type Run, runQuery } from "../../api/runs";
-import { plain } from "../../parts/hostile";
-import { Screen } from "../../parts/screen";
-import { Shown } from "../../parts/states";
-import { FrozenFiles } from "./frozen-files";
-import { FrozenPrompt } from "./frozen-prompt";
+import { escapeText } from "../../components/escape-text";
+import { QueryResult } from "../../components/query-states";
+import { Screen } from "../../components/screen";
 import { RunActions } from "./run-actions";
 import { RunChanges } from "./run-changes";
+import { RunDetails } from "./run-details";
 import { RunEvents } from "./run-events";
-import { RunFacts } from "./run-facts";
-import { RunStatus } from "./run-status";
+import { RunStatusBadge } from "./run-status";
+import { SnapshotFiles } from "./snapshot-files";
+import { SnapshotPrompt } from "./snapshot-prompt";
 
 const VIEWS = {
-  files: "Files then",
-  prompt: "Prompt then",
-  changes: "Changed since",
+  files: "Files",
+  prompt: "Prompt",
+  changes: "Changes since",
   events: "Events",
 };
 type View = keyof typeof VIEWS;
@@ -26,28 +26,28 @@ type View = keyof typeof VIEWS;
 export default function RunScreen() {
   const id = useParams()["id"] ?? "";
   const run = useQuery(runQuery(id));
-  return <Shown query={run}>{(found) => <RunPage run={found} />}</Shown>;
+  return <QueryResult query={run}>{(data) => <RunPage run={data} />}</QueryResult>;
 }
 
 function RunPage({ run }: { run: Run }) {
   const agent = useQuery({ ...agentQuery(run.agentId ?? ""), enabled: run.agentId !== null });
-  const name = plain(run.workflowId || "Run", 120);
+  const name = escapeText(run.workflowId || "Run", 120);
   return (
     <Screen
       title={name}
       heading={
         <span className="row wrap">
-          {name} <RunStatus status={run.status} />
+          {name} <RunStatusBadge status={run.status} />
         </span>
       }
-      under={
-        <code className="bidi" title="The run's id">
+      subtitle={
+        <code className="bidi" title="Run id">
           {run.runId}
         </code>
       }
       actions={<RunActions run={run} />}
     >
-      <RunFacts run={run} agentName={agent.data?.name} />
+      <RunDetails run={run} agentName={agent.data?.name} />
       <Views run={run} />
     </Screen>
   );
@@ -55,16 +55,16 @@ function RunPage({ run }: { run: Run }) {
 
 function Views({ run }: { run: Run }) {
   const [params] = useSearchParams();
-  const asked = params.get("view") as View | null;
-  const view: View = asked && asked in VIEWS ? asked : "files";
+  const requested = params.get("view") as View | null;
+  const view: View = requested && requested in VIEWS ? requested : "files";
   return (
     <div className="stack">
-      <nav className="tabs" aria-label="Views of the run">
+      <nav className="tabs" aria-label="Run">
         {(Object.keys(VIEWS) as View[]).map((key) => (
           <Link
             key={key}
             to={{ search: `?view=${key}` }}
-            className={key === view ? "on" : ""}
+            className={key === view ? "active" : ""}
             aria-current={key === view ? "page" : undefined}
           >
             {VIEWS[key]}
@@ -72,21 +72,18 @@ function Views({ run }: { run: Run }) {
         ))}
       </nav>
       <section aria-label={VIEWS[view]}>
-        <ViewOf run={run} view={view} />
+        <ViewContent run={run} view={view} />
       </section>
     </div>
   );
 }
 
-function ViewOf({ run, view }: { run: Run; view: View }) {
+function ViewContent({ run, view }: { run: Run; view: View }) {
   if (view === "events") return <RunEvents run={run} />;
   if (!run.kept)
     return (
-      <p className="notice">
-        The snapshot was let go: what this run saw is no more to be had. Its facts and its events
-        stay.
-      </p>
+      <p className="notice">The snapshot was deleted. Only details and events are available.</p>
     );
-  if (view === "prompt") return <FrozenPrompt run={run} />;
-  return view === "changes" ? <RunChanges run={run} /> : <FrozenFiles run={run} />;
+  if (view === "prompt") return <SnapshotPrompt run={run} />;
+  return view === "changes" ? <RunChanges run={run} /> : <SnapshotFiles run={run} />;
 }

@@ -1,13 +1,13 @@
-// Freezes an agent's workspace for a new run.
+// Starts a run with a snapshot of an agent's workspace.
 
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { useNavigate } from "react-router";
-import { sentence } from "../../api/problem";
+import { toSentence } from "../../api/problem";
 import { startRun } from "../../api/runs";
-import { Button } from "../../parts/button";
-import { Dialog } from "../../parts/dialog";
-import { Field } from "../../parts/field";
+import { Button } from "../../components/button";
+import { Dialog } from "../../components/dialog";
+import { Field } from "../../components/field";
 
 export function StartRun({ agentId, onClose }: { agentId: string; onClose: () => void }) {
   const [workflowId, setWorkflow] = useState("");
@@ -16,7 +16,7 @@ export function StartRun({ agentId, onClose }: { agentId: string; onClose: () =>
   const navigate = useNavigate();
   const start = useMutation({
     mutationFn: () => startRun({ agentId, workflowId: workflowId.trim(), scope }),
-    meta: { quiet: true },
+    meta: { skipErrorToast: true },
     onSuccess: ({ runId }) => {
       void queries.invalidateQueries({ queryKey: ["runs"] });
       navigate(`/runs/${encodeURIComponent(runId)}`);
@@ -31,12 +31,12 @@ export function StartRun({ agentId, onClose }: { agentId: string; onClose: () =>
     </>
   );
   return (
-    <Dialog title="Start a run" onClose={onClose} onSubmit={() => start.mutate()} foot={foot}>
+    <Dialog title="Start run" onClose={onClose} onSubmit={() => start.mutate()} footer={foot}>
       <p className="soft">
-        The workspace is frozen at this moment. Carrel runs nothing by itself: your runtime, or you,
-        say when the run has ended.
+        Takes a snapshot of the workspace. Carrel does not execute the run: your runtime, or you,
+        end it.
       </p>
-      <Field label="Workflow" hint="What it is about, such as “morning round”. It may stay empty.">
+      <Field label="Workflow" hint="Optional name, for example “daily report”.">
         <input
           className="input"
           maxLength={256}
@@ -46,12 +46,12 @@ export function StartRun({ agentId, onClose }: { agentId: string; onClose: () =>
       </Field>
       <Field
         label="Scope"
-        hint="A shared run sees only what may be told to several."
-        wrong={start.error && sentence(start.error)}
+        hint="A shared run has no private files."
+        error={start.error && toSentence(start.error)}
       >
         <select className="input" value={scope} onChange={(event) => setScope(event.target.value)}>
-          <option value="main">main: one person is listening</option>
-          <option value="shared">shared: several are listening</option>
+          <option value="main">main: one person</option>
+          <option value="shared">shared: several people</option>
         </select>
       </Field>
     </Dialog>

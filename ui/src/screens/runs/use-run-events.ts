@@ -1,47 +1,47 @@
-// Follows a run's own log from its beginning until it has ended.
+// Reads a run's event stream from its start until the run ends.
 
 import { useEffect, useReducer } from "react";
 import type { RunEvent } from "../../api/runs";
 
-const ENDS = ["run.completed", "run.failed", "run.cancelled"];
-const TYPES = [
+const END_EVENTS = ["run.completed", "run.failed", "run.cancelled"];
+const EVENT_TYPES = [
   "run.started",
-  ...ENDS,
+  ...END_EVENTS,
   "workspace.updated",
   "approval.requested",
   "approval.answered",
   "approval.finished",
 ];
 
-interface Log {
+interface RunLog {
   runId: string;
   events: RunEvent[];
   isLive: boolean;
 }
 
-/** The log with one more event; one that was told before, as after a lost connection, is not added. */
-export function heard(log: Log, event: RunEvent): Log {
+/** The log with an event added; duplicates after a reconnect are ignored. */
+export function appendEvent(log: RunLog, event: RunEvent): RunLog {
   if (log.events.some(({ eventId }) => eventId === event.eventId)) return log;
   return {
     ...log,
     events: [...log.events, event],
-    isLive: log.isLive && !ENDS.includes(event.type),
+    isLive: log.isLive && !END_EVENTS.includes(event.type),
   };
 }
 
-const reduce = (log: Log, told: RunEvent | { begin: string }): Log =>
-  "begin" in told ? { runId: told.begin, events: [], isLive: true } : heard(log, told);
+const reduce = (log: RunLog, action: RunEvent | { reset: string }): RunLog =>
+  "reset" in action ? { runId: action.reset, events: [], isLive: true } : appendEvent(log, action);
 
-export function useRunEvents(runId: string): Log {
-  const [log, tell] = useReducer(reduce, { runId, events: [], isLive: true });
+export function useRunEvents(runId: string): RunLog {
+  const [log, dispatch] = useReducer(reduce, { runId, events: [], isLive: true });
   useEffect(() => {
-    tell({ begin: runId });
+    dispatch({ reset: runId });
     const source = new EventSource(`/v1/runs/${encodeURIComponent(runId)}/events`);
-    const hear = ({ data, type }: MessageEvent<string>) => {
-      tell(JSON.parse(data) as RunEvent);
-      if (ENDS.includes(type)) source.close();
+    const onMessage = ({ data, type }: MessageEvent<string>) => {
+      dispatch(JSON.parse(data) as RunEvent);
+      if (END_EVENTS.includes(type)) source.close();
     };
-    for (const type of TYPES) source.addEventListener(type, hear);
+    for (const type of EVENT_TYPES) source.addEventListener(type, onMessage);
     return () => source.close();
   }, [runId]);
   return log;

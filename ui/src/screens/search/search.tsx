@@ -1,17 +1,17 @@
-// Files, memories and what was said, found by words.
+// Full-text search in files, memories and sessions.
 
 import { useQuery } from "@tanstack/react-query";
 import { Brain, FileText, type LucideIcon, MessagesSquare, SearchX } from "lucide-react";
 import { useDeferredValue, useEffect, useRef, useState } from "react";
 import { Link, useNavigation, useSearchParams } from "react-router";
-import { type Hit, placeOf, searchQuery } from "../../api/search";
-import { SearchField } from "../../parts/field";
-import { plain } from "../../parts/hostile";
-import { Screen } from "../../parts/screen";
-import { Empty, Loading, Refused } from "../../parts/states";
-import { Time } from "../../parts/time";
+import { type Hit, hitUrl, searchQuery } from "../../api/search";
+import { escapeText } from "../../components/escape-text";
+import { SearchField } from "../../components/field";
+import { EmptyState, ErrorNotice, Loading } from "../../components/query-states";
+import { Screen } from "../../components/screen";
+import { Time } from "../../components/time";
 
-const PAUSE = 300;
+const URL_DELAY_MS = 300;
 const KINDS: { kind: Hit["kind"]; name: string; icon: LucideIcon }[] = [
   { kind: "file", name: "Files", icon: FileText },
   { kind: "memory", name: "Memories", icon: Brain },
@@ -19,61 +19,61 @@ const KINDS: { kind: Hit["kind"]; name: string; icon: LucideIcon }[] = [
 ];
 
 export default function SearchScreen() {
-  const [text, setText] = useAddressed();
-  const asked = useDeferredValue(text).trim();
-  const { data, error, isFetching, refetch } = useQuery(searchQuery(asked, 50));
-  const hits = asked.length > 1 ? (data?.items ?? []) : [];
+  const [text, setText] = useQueryParam();
+  const query = useDeferredValue(text).trim();
+  const { data, error, isFetching, refetch } = useQuery(searchQuery(query, 50));
+  const hits = query.length > 1 ? (data?.items ?? []) : [];
   return (
     <Screen title="Search">
       <SearchField
-        label="Words in files, memories and sessions"
+        label="Search files, memories and sessions"
         value={text}
         maxLength={200}
         onChange={setText}
       />
-      {error && <Refused error={error} again={() => void refetch()} />}
+      {error && <ErrorNotice error={error} onRetry={() => void refetch()} />}
       <div role="status" className="visually-hidden">
-        {isFetching ? "Looking" : `${hits.length} found`}
+        {isFetching ? "Searching" : `${hits.length} results`}
       </div>
       {KINDS.map((kind) => (
-        <Found key={kind.kind} {...kind} hits={hits.filter((hit) => hit.kind === kind.kind)} />
+        <HitList key={kind.kind} {...kind} hits={hits.filter((hit) => hit.kind === kind.kind)} />
       ))}
       {hits.length > 0 && data?.complete === false && (
-        <p className="faint">There is more than one question looks at: add a word.</p>
+        <p className="faint">Too many results. Refine your search.</p>
       )}
-      {hits.length === 0 && isFetching && <Loading what="Looking" />}
-      {hits.length === 0 && !isFetching && !error && <NotFound asked={asked} />}
+      {hits.length === 0 && isFetching && <Loading label="Searching" />}
+      {hits.length === 0 && !isFetching && !error && <NoResults query={query} />}
     </Screen>
   );
 }
 
-/** What is typed; the address follows after a moment. */
-function useAddressed(): [string, (text: string) => void] {
+/** The query; the URL follows after URL_DELAY_MS. */
+function useQueryParam(): [string, (text: string) => void] {
   const [params, setParams] = useSearchParams();
-  const said = params.get("q") ?? "";
-  const [text, setText] = useState(said);
-  const ours = useRef(said);
+  const param = params.get("q") ?? "";
+  const [text, setText] = useState(param);
+  const lastWritten = useRef(param);
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
   useEffect(() => {
-    if (said !== ours.current) setText(said);
-    ours.current = said;
-  }, [said]);
-  const leaving = useNavigation().state !== "idle";
+    if (param !== lastWritten.current) setText(param);
+    lastWritten.current = param;
+  }, [param]);
+  const isNavigating = useNavigation().state !== "idle";
   useEffect(() => {
-    if (leaving) clearTimeout(timer.current);
-  }, [leaving]);
-  const type = (next: string) => {
+    if (isNavigating) clearTimeout(timer.current);
+  }, [isNavigating]);
+  const update = (next: string) => {
     setText(next);
     clearTimeout(timer.current);
     timer.current = setTimeout(() => {
-      ours.current = next;
+      lastWritten.current = next;
       setParams(next ? { q: next } : {}, { replace: true });
-    }, PAUSE);
+    }, URL_DELAY_MS);
   };
-  return [text, type];
+  return [text, update];
 }
 
-function Found({ name, icon: Icon, hits }: (typeof KINDS)[number] & { hits: Hit[] }) {
+function HitList({ name, icon: Icon, hits }: (typeof KINDS)[number] & { hits: Hit[] }) {
   if (hits.length === 0) return null;
   return (
     <section className="card">
@@ -83,18 +83,18 @@ function Found({ name, icon: Icon, hits }: (typeof KINDS)[number] & { hits: Hit[
         <span className="badge">{hits.length}</span>
       </header>
       <ul className="search-hits">
-        {hits.map((hit, at) => (
-          // biome-ignore lint/suspicious/noArrayIndexKey: the same place may be found twice
-          <li key={`${placeOf(hit)} ${at}`}>
-            <Link to={placeOf(hit)}>
+        {hits.map((hit, index) => (
+          // biome-ignore lint/suspicious/noArrayIndexKey: hits are not unique
+          <li key={`${hitUrl(hit)} ${index}`}>
+            <Link to={hitUrl(hit)}>
               <span className="row">
-                <strong className="cut bidi">{plain(hit.title, 120)}</strong>
+                <strong className="truncate bidi">{escapeText(hit.title, 120)}</strong>
                 <span className="badge">{hit.scope}</span>
                 <span className="faint end">
                   <Time at={hit.at} />
                 </span>
               </span>
-              <span className="snippet bidi">{plain(hit.snippet, 400)}</span>
+              <span className="snippet bidi">{escapeText(hit.snippet, 400)}</span>
             </Link>
           </li>
         ))}
@@ -103,20 +103,17 @@ function Found({ name, icon: Icon, hits }: (typeof KINDS)[number] & { hits: Hit[
   );
 }
 
-function NotFound({ asked }: { asked: string }) {
-  if (asked.length > 1) {
+function NoResults({ query }: { query: string }) {
+  if (query.length > 1) {
     return (
-      <Empty icon={SearchX} title="Nothing has these words">
-        <p>Every word has to be there, or begin so. Letter case and accents make no difference.</p>
-      </Empty>
+      <EmptyState icon={SearchX} title="No results">
+        <p>Every word must match a word prefix. Case and accents are ignored.</p>
+      </EmptyState>
     );
   }
   return (
-    <Empty icon={FileText} title="Find anything that was written">
-      <p>
-        Files of agents, templates, the defaults and shared workspaces; what agents remember; what
-        was said in sessions. Type two letters or more.
-      </p>
-    </Empty>
+    <EmptyState icon={FileText} title="Search">
+      <p>Finds text in files, memories and sessions. Type at least 2 characters.</p>
+    </EmptyState>
   );
 }

@@ -1,53 +1,58 @@
-// What was said, in order: who speaks is told by side, name and sign.
+// Entries of a session in order.
 
 import { MessageCircle } from "lucide-react";
 import { useMemo } from "react";
 import type { Entry, Transcript } from "../../api/transcripts";
-import { Empty } from "../../parts/states";
-import { says } from "./highlight";
-import { unansweredOf } from "./turns";
-import { Utterance } from "./utterance";
+import { EmptyState } from "../../components/query-states";
+import { matchesQuery } from "./highlight";
+import { TranscriptEntry } from "./transcript-entry";
+import { findUnansweredTurns } from "./unanswered-turns";
 
 interface ConversationProps {
   entries: readonly Entry[];
   session: Transcript;
-  /** Whether all that was said is here. */
-  isWhole: boolean;
-  words: string;
-  wanted: number | null;
+  /** Whether all entries are loaded. */
+  isComplete: boolean;
+  query: string;
+  targetEntry: number | null;
 }
 
-export function Conversation({ entries, session, isWhole, words, wanted }: ConversationProps) {
-  const isOver = session.endedAt !== null;
+export function Conversation({
+  entries,
+  session,
+  isComplete,
+  query,
+  targetEntry,
+}: ConversationProps) {
+  const isClosed = session.endedAt !== null;
   const isShared = session.scope === "shared";
   const unanswered = useMemo(
-    () => unansweredOf(entries, { isOver, isShared }),
-    [entries, isOver, isShared],
+    () => findUnansweredTurns(entries, { isClosed, isShared }),
+    [entries, isClosed, isShared],
   );
-  const shown = words ? entries.filter(({ content }) => says(content, words)) : entries;
+  const visible = query ? entries.filter(({ content }) => matchesQuery(content, query)) : entries;
   if (entries.length === 0)
     return (
-      <Empty icon={MessageCircle} title="Nothing has been said yet">
-        <p>Each entry stands here as soon as the agent's runtime has kept it.</p>
-      </Empty>
+      <EmptyState icon={MessageCircle} title="No entries yet">
+        <p>Entries appear here when the agent's runtime stores them.</p>
+      </EmptyState>
     );
   return (
     <>
-      {words && (
+      {query && (
         <p className="faint" role="status">
-          {shown.length} of {entries.length} entries say that
-          {isWhole ? "." : " so far: there are more entries."}
+          {visible.length} of {entries.length} {isComplete ? "entries" : "loaded entries"} match.
         </p>
       )}
       <ol className="transcript" aria-label="Transcript">
-        {shown.map((entry) => (
-          <Utterance
+        {visible.map((entry) => (
+          <TranscriptEntry
             key={entry.number}
             entry={entry}
-            words={words}
-            isWanted={entry.number === wanted}
+            query={query}
+            isTarget={entry.number === targetEntry}
             unanswered={
-              isWhole || entry !== entries.at(-1) ? unanswered.get(entry.number) : undefined
+              isComplete || entry !== entries.at(-1) ? unanswered.get(entry.number) : undefined
             }
           />
         ))}

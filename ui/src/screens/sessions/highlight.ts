@@ -1,60 +1,60 @@
-// Where words stand in a text, letter case and accents aside.
+// Highlights query words in a text, ignoring case and accents.
 
-export interface Part {
+export interface TextPart {
   text: string;
   isHit: boolean;
 }
 
 const MARKS = /\p{M}/gu;
-const fold = (text: string) => text.normalize("NFD").replace(MARKS, "").toLowerCase();
+const foldText = (text: string) => text.normalize("NFD").replace(MARKS, "").toLowerCase();
 
-/** The text folded, and for every unit of it the place of the character that it came from. */
-function folded(text: string): { flat: string; origin: number[] } {
-  let flat = "";
-  const origin: number[] = [];
-  let at = 0;
+/** The folded text, and for each of its units the index of the original character. */
+function foldWithOrigins(text: string): { folded: string; origins: number[] } {
+  let folded = "";
+  const origins: number[] = [];
+  let position = 0;
   for (const character of text) {
-    const plain = fold(character);
-    flat += plain;
-    for (let unit = 0; unit < plain.length; unit += 1) origin.push(at);
-    at += character.length;
+    const foldedCharacter = foldText(character);
+    folded += foldedCharacter;
+    for (let unit = 0; unit < foldedCharacter.length; unit += 1) origins.push(position);
+    position += character.length;
   }
-  origin.push(text.length);
-  return { flat, origin };
+  origins.push(text.length);
+  return { folded, origins };
 }
 
-/** The words of a question, longest first, so that the longest is marked where several fit. */
-export function wordsOf(question: string): string[] {
-  const words = fold(question).split(/\s+/).filter(Boolean);
-  return [...new Set(words)].sort((one, other) => other.length - one.length);
+/** Words of a query, longest first, so that the longest match is highlighted. */
+export function splitQuery(query: string): string[] {
+  const words = foldText(query).split(/\s+/).filter(Boolean);
+  return [...new Set(words)].sort((a, b) => b.length - a.length);
 }
 
-/** Whether every word of a question stands in a text. */
-export function says(text: string, question: string): boolean {
-  const flat = fold(text);
-  return wordsOf(question).every((word) => flat.includes(word));
+/** Whether a text contains every word of a query. */
+export function matchesQuery(text: string, query: string): boolean {
+  const folded = foldText(text);
+  return splitQuery(query).every((word) => folded.includes(word));
 }
 
-/** The text in parts, those that a question names marked as hits. */
-export function partsOf(text: string, question: string): Part[] {
-  const words = wordsOf(question);
+/** Splits a text into parts; parts that match the query are hits. */
+export function highlightParts(text: string, query: string): TextPart[] {
+  const words = splitQuery(query);
   if (words.length === 0) return [{ text, isHit: false }];
-  const { flat, origin } = folded(text);
-  const parts: Part[] = [];
-  let done = 0;
-  for (let at = 0; at < flat.length; ) {
-    const word = words.find((each) => flat.startsWith(each, at));
+  const { folded, origins } = foldWithOrigins(text);
+  const parts: TextPart[] = [];
+  let consumed = 0;
+  for (let position = 0; position < folded.length; ) {
+    const word = words.find((candidate) => folded.startsWith(candidate, position));
     if (!word) {
-      at += 1;
+      position += 1;
       continue;
     }
-    const from = origin[at] ?? 0;
-    const to = origin[at + word.length] ?? text.length;
-    if (from > done) parts.push({ text: text.slice(done, from), isHit: false });
-    if (to > done) parts.push({ text: text.slice(Math.max(from, done), to), isHit: true });
-    done = Math.max(done, to);
-    at += word.length;
+    const from = origins[position] ?? 0;
+    const to = origins[position + word.length] ?? text.length;
+    if (from > consumed) parts.push({ text: text.slice(consumed, from), isHit: false });
+    if (to > consumed) parts.push({ text: text.slice(Math.max(from, consumed), to), isHit: true });
+    consumed = Math.max(consumed, to);
+    position += word.length;
   }
-  if (done < text.length) parts.push({ text: text.slice(done), isHit: false });
+  if (consumed < text.length) parts.push({ text: text.slice(consumed), isHit: false });
   return parts;
 }

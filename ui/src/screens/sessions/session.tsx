@@ -1,4 +1,4 @@
-// One session as the conversation that it was.
+// Transcript of one session.
 
 import {
   type InfiniteData,
@@ -8,13 +8,13 @@ import {
 import { ArrowLeft, Download, RefreshCw } from "lucide-react";
 import { type ReactNode, useEffect } from "react";
 import { Link, useParams, useSearchParams } from "react-router";
-import { linesOf, type Transcript, transcriptQuery } from "../../api/transcripts";
-import { Button } from "../../parts/button";
-import { SearchField } from "../../parts/field";
-import { plain } from "../../parts/hostile";
-import { useTitle } from "../../parts/screen";
-import { Shown } from "../../parts/states";
-import { Time } from "../../parts/time";
+import { type Transcript, transcriptQuery, transcriptUrl } from "../../api/transcripts";
+import { Button } from "../../components/button";
+import { escapeText } from "../../components/escape-text";
+import { SearchField } from "../../components/field";
+import { QueryResult } from "../../components/query-states";
+import { useTitle } from "../../components/screen";
+import { Time } from "../../components/time";
 import { useAgent } from "../agents/agent-context";
 import { Conversation } from "./conversation";
 
@@ -30,7 +30,7 @@ export default function SessionScreen() {
       <Link className="back row" to={`/agents/${encodeURIComponent(id)}/sessions`}>
         <ArrowLeft size={14} aria-hidden /> Sessions
       </Link>
-      <Shown query={query}>{(pages) => <Session pages={pages} query={query} />}</Shown>
+      <QueryResult query={query}>{(pages) => <Session pages={pages} query={query} />}</QueryResult>
     </section>
   );
 }
@@ -42,34 +42,34 @@ interface SessionProps {
 
 function Session({ pages, query }: SessionProps) {
   const [params, setParams] = useSearchParams();
-  const words = params.get("q") ?? "";
-  const wanted = Number(params.get("entry")) || null;
+  const searchText = params.get("q") ?? "";
+  const targetEntry = Number(params.get("entry")) || null;
   const session = pages.pages.at(-1) as Transcript;
   const entries = pages.pages.flatMap((page) => page.entries);
-  useReach(query, wanted !== null && entries.length < wanted);
+  useLoadUntil(query, targetEntry !== null && entries.length < targetEntry);
   const search = (text: string) =>
     setParams(text ? { q: text } : {}, { replace: true, preventScrollReset: true });
   return (
     <>
-      <Head session={session}>
+      <SessionHeader session={session}>
         <Button icon={RefreshCw} busy={query.isFetching} onClick={() => void query.refetch()}>
           Refresh
         </Button>
-      </Head>
+      </SessionHeader>
       <div className="session-search">
-        <SearchField label="Search in this session" value={words} onChange={search} />
+        <SearchField label="Search in this session" value={searchText} onChange={search} />
       </div>
       <Conversation
         entries={entries}
         session={session}
-        isWhole={!query.hasNextPage}
-        words={words.trim()}
-        wanted={wanted}
+        isComplete={!query.hasNextPage}
+        query={searchText.trim()}
+        targetEntry={targetEntry}
       />
       {query.hasNextPage && (
         <div className="row">
           <Button busy={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
-            More entries
+            Load more
           </Button>
           <span className="faint">
             {entries.length.toLocaleString("en")} of {session.entryCount.toLocaleString("en")}
@@ -80,22 +80,22 @@ function Session({ pages, query }: SessionProps) {
   );
 }
 
-/** Asks for page after page until what is wanted is among them. */
-function useReach(query: UseInfiniteQueryResult<Pages>, isShort: boolean) {
+/** Loads pages while `needsMore` is true. */
+function useLoadUntil(query: UseInfiniteQueryResult<Pages>, needsMore: boolean) {
   const { hasNextPage, isFetching, fetchNextPage } = query;
   useEffect(() => {
-    if (isShort && hasNextPage && !isFetching) void fetchNextPage();
-  }, [isShort, hasNextPage, isFetching, fetchNextPage]);
+    if (needsMore && hasNextPage && !isFetching) void fetchNextPage();
+  }, [needsMore, hasNextPage, isFetching, fetchNextPage]);
 }
 
-function Head({ session, children }: { session: Transcript; children: ReactNode }) {
+function SessionHeader({ session, children }: { session: Transcript; children: ReactNode }) {
   const { id, agentId, sourcePlugin, scope, startedAt, endedAt, entryCount } = session;
   return (
     <div className="row wrap">
       <div className="grow stack tight">
         <div className="row wrap">
           <h2 id="session-heading" className="bidi">
-            {plain(sourcePlugin || "Session", 60)}
+            {escapeText(sourcePlugin || "Session", 60)}
           </h2>
           <span className="badge">{scope}</span>
           <span className={endedAt ? "badge" : "badge good"}>{endedAt ? "closed" : "open"}</span>
@@ -111,7 +111,7 @@ function Head({ session, children }: { session: Transcript; children: ReactNode 
         </div>
       </div>
       {children}
-      <a className="button" href={linesOf(agentId, id)} download={`${id}.jsonl`}>
+      <a className="button" href={transcriptUrl(agentId, id)} download={`${id}.jsonl`}>
         <Download size={16} aria-hidden />
         JSONL
       </a>

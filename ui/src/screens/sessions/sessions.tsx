@@ -1,14 +1,14 @@
-// The sessions of an agent, and the search in what was said.
+// Sessions tab of an agent, with full-text search.
 
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { MessagesSquare, RefreshCw } from "lucide-react";
 import { useDeferredValue } from "react";
 import { Link, useSearchParams } from "react-router";
-import { type SessionListed, sessionsQuery } from "../../api/transcripts";
-import { Button } from "../../parts/button";
-import { SearchField } from "../../parts/field";
-import { useTitle } from "../../parts/screen";
-import { Empty, Loading, Refused } from "../../parts/states";
+import { type SessionRow, sessionsQuery } from "../../api/transcripts";
+import { Button } from "../../components/button";
+import { SearchField } from "../../components/field";
+import { EmptyState, ErrorNotice, Loading } from "../../components/query-states";
+import { useTitle } from "../../components/screen";
 import { useAgent } from "../agents/agent-context";
 import { SessionCard } from "./session-card";
 
@@ -21,16 +21,16 @@ export default function SessionsScreen() {
   const scope = (params.get("scope") as Scope | null) ?? undefined;
   const query = useInfiniteQuery(sessionsQuery(id, { q: useDeferredValue(q.trim()), scope }));
   useTitle("Sessions");
-  const set = (name: string, value: string) =>
+  const setParam = (name: string, value: string) =>
     setParams(
-      (now) => {
-        if (value) now.set(name, value);
-        else now.delete(name);
-        return now;
+      (params) => {
+        if (value) params.set(name, value);
+        else params.delete(name);
+        return params;
       },
       { replace: true },
     );
-  const found = query.data?.pages.flatMap((page) => page.items) ?? [];
+  const sessions = query.data?.pages.flatMap((page) => page.items) ?? [];
   return (
     <section className="stack" aria-labelledby="sessions-heading">
       <div className="row wrap">
@@ -47,18 +47,18 @@ export default function SessionsScreen() {
       </div>
       <div className="row wrap filters">
         <div className="grow">
-          <SearchField label="Search what was said" value={q} onChange={(text) => set("q", text)} />
+          <SearchField label="Search sessions" value={q} onChange={(text) => setParam("q", text)} />
         </div>
-        <ScopeFilter scope={scope} onChoose={(value) => set("scope", value)} />
+        <ScopeFilter scope={scope} onSelect={(value) => setParam("scope", value)} />
       </div>
-      {query.isPending && <Loading what="Loading sessions" />}
-      {query.isError && <Refused error={query.error} again={() => void query.refetch()} />}
-      {query.data && found.length === 0 && <NoSessions q={q} isNarrowed={Boolean(q || scope)} />}
-      <SessionList agentId={id} sessions={found} words={q} />
+      {query.isPending && <Loading label="Loading sessions" />}
+      {query.isError && <ErrorNotice error={query.error} onRetry={() => void query.refetch()} />}
+      {query.data && sessions.length === 0 && <NoSessions q={q} isFiltered={Boolean(q || scope)} />}
+      <SessionList agentId={id} sessions={sessions} query={q} />
       {query.hasNextPage && (
         <div>
           <Button busy={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
-            More sessions
+            Load more
           </Button>
         </div>
       )}
@@ -68,16 +68,16 @@ export default function SessionsScreen() {
 
 interface ScopeFilterProps {
   scope: Scope | undefined;
-  onChoose: (scope: string) => void;
+  onSelect: (scope: string) => void;
 }
 
-function ScopeFilter({ scope, onChoose }: ScopeFilterProps) {
+function ScopeFilter({ scope, onSelect }: ScopeFilterProps) {
   return (
     <select
       className="input filter"
       aria-label="Scope"
       value={scope ?? ""}
-      onChange={(event) => onChoose(event.target.value)}
+      onChange={(event) => onSelect(event.target.value)}
     >
       <option value="">Any scope</option>
       <option value="main">main</option>
@@ -88,37 +88,37 @@ function ScopeFilter({ scope, onChoose }: ScopeFilterProps) {
 
 interface SessionListProps {
   agentId: string;
-  sessions: readonly SessionListed[];
-  words: string;
+  sessions: readonly SessionRow[];
+  query: string;
 }
 
-function SessionList({ agentId, sessions, words }: SessionListProps) {
+function SessionList({ agentId, sessions, query }: SessionListProps) {
   if (sessions.length === 0) return null;
   return (
     <ul className="stack session-list" aria-label="Sessions">
       {sessions.map((session) => (
-        <SessionCard key={session.id} agentId={agentId} session={session} words={words} />
+        <SessionCard key={session.id} agentId={agentId} session={session} query={query} />
       ))}
     </ul>
   );
 }
 
-function NoSessions({ q, isNarrowed }: { q: string; isNarrowed: boolean }) {
-  if (isNarrowed)
+function NoSessions({ q, isFiltered }: { q: string; isFiltered: boolean }) {
+  if (isFiltered)
     return (
-      <Empty icon={MessagesSquare} title="Nothing of that was said">
+      <EmptyState icon={MessagesSquare} title="No results">
         <p>
-          Words are found by their beginnings; letter case and accents make no difference.{" "}
+          Matches word prefixes, ignoring case and accents.{" "}
           {q && <Link to={`/search?q=${encodeURIComponent(q)}`}>Search all agents</Link>}
         </p>
-      </Empty>
+      </EmptyState>
     );
   return (
-    <Empty icon={MessagesSquare} title="No sessions yet">
+    <EmptyState icon={MessagesSquare} title="No sessions yet">
       <p>
-        What is said with this agent is kept here as it was said. Its runtime starts a session with{" "}
-        <code>POST /v1/agents/…/sessions</code> and adds each entry as soon as it is said.
+        Transcripts of conversations with this agent. Its runtime starts a session with{" "}
+        <code>POST /v1/agents/…/sessions</code> and adds entries to it.
       </p>
-    </Empty>
+    </EmptyState>
   );
 }

@@ -1,95 +1,98 @@
-// Who did what to the account's records, newest first.
+// Audit log, newest first.
 
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { ScrollText } from "lucide-react";
 import { useState } from "react";
 import { Link } from "react-router";
-import { addressOfSubject, auditQuery, type Deed } from "../../api/audit";
-import { may } from "../../api/session";
-import { useSession } from "../../frame/session-context";
-import { Button } from "../../parts/button";
-import { SearchField } from "../../parts/field";
-import { plain } from "../../parts/hostile";
-import { OnlyAdmins } from "../../parts/only-admins";
-import { Empty, Loading, Refused } from "../../parts/states";
-import { Time } from "../../parts/time";
-import { Who } from "../../parts/who";
-import { Part } from "./part";
+import { type AuditEntry, auditQuery, subjectUrl } from "../../api/audit";
+import { hasPermission } from "../../api/session";
+import { AdminNotice } from "../../components/admin-notice";
+import { Button } from "../../components/button";
+import { escapeText } from "../../components/escape-text";
+import { SearchField } from "../../components/field";
+import { PrincipalName } from "../../components/principal-name";
+import { EmptyState, ErrorNotice, Loading } from "../../components/query-states";
+import { Time } from "../../components/time";
+import { useSession } from "../../layout/session-context";
+import { SettingsSection } from "./settings-section";
 
 export default function Audit() {
-  const able = may(useSession(), "tenant:admin");
+  const canRead = hasPermission(useSession(), "tenant:admin");
   return (
-    <Part title="Audit" under="Who changed which records, and why. It is only ever added to.">
-      {able ? <Log /> : <OnlyAdmins what="The audit" />}
-    </Part>
+    <SettingsSection
+      title="Audit log"
+      description="Who changed which records, and why. Entries are never changed."
+    >
+      {canRead ? <AuditLog /> : <AdminNotice feature="view the audit log" />}
+    </SettingsSection>
   );
 }
 
-function Log() {
+function AuditLog() {
   const log = useInfiniteQuery(auditQuery);
-  const [sought, setSought] = useState("");
-  if (log.isError && !log.data) return <Refused error={log.error} />;
+  const [filter, setFilter] = useState("");
+  if (log.isError && !log.data) return <ErrorNotice error={log.error} />;
   if (!log.data) return <Loading />;
-  const deeds = log.data.pages.flatMap(({ items }) => items);
-  const words = sought.toLowerCase();
-  const found = deeds.filter(({ by, why, subjects }) =>
-    [by, why, ...subjects].join(" ").toLowerCase().includes(words),
+  const entries = log.data.pages.flatMap(({ items }) => items);
+  const needle = filter.toLowerCase();
+  const matches = entries.filter(({ by, why, subjects }) =>
+    [by, why, ...subjects].join(" ").toLowerCase().includes(needle),
   );
   return (
     <>
-      <SearchField label="Filter by text" value={sought} onChange={setSought} />
-      {found.length ? (
-        <Table deeds={found} />
+      <SearchField label="Filter" value={filter} onChange={setFilter} />
+      {matches.length ? (
+        <Table entries={matches} />
       ) : (
-        <Empty icon={ScrollText} title={sought ? "Nothing has that in it" : "Nothing was done yet"}>
-          <p>{sought && `Of the ${deeds.length} entries that are loaded.`}</p>
-        </Empty>
+        <EmptyState icon={ScrollText} title={filter ? "No matching entries" : "No entries yet"}>
+          <p>{filter && `Searched ${entries.length} loaded entries.`}</p>
+        </EmptyState>
       )}
       <div className="row wrap">
         {log.hasNextPage && (
           <Button busy={log.isFetchingNextPage} onClick={() => void log.fetchNextPage()}>
-            Older entries
+            Load more
           </Button>
         )}
         <span className="faint" role="status">
-          {found.length} of {deeds.length} loaded{log.hasNextPage ? "" : ", which is all there is"}
+          {matches.length} of {entries.length} loaded entries
         </span>
       </div>
     </>
   );
 }
 
-function Table({ deeds }: { deeds: Deed[] }) {
+function Table({ entries }: { entries: AuditEntry[] }) {
   return (
     <div className="table-wrap">
-      <table className="table roomy">
+      <table className="table wide-table">
         <thead>
           <tr>
-            <th>When</th>
-            <th>Who</th>
-            <th>What</th>
-            <th>Of</th>
+            <th>Time</th>
+            <th>Author</th>
+            <th>Action</th>
+            <th>Records</th>
           </tr>
         </thead>
         <tbody>
-          {deeds.map((deed) => (
-            <tr key={deed.id}>
-              <td className="unbroken">
-                <Time at={deed.at} />
+          {entries.map((entry) => (
+            <tr key={entry.id}>
+              <td className="nowrap">
+                <Time at={entry.at} />
               </td>
               <td>
-                <Who id={deed.by} />
+                <PrincipalName id={entry.by} />
               </td>
-              <td className="bidi">{plain(deed.why, 300)}</td>
+              <td className="bidi">{escapeText(entry.why, 300)}</td>
               <td>
                 <ul className="lines">
-                  {deed.subjects.slice(0, 5).map((subject) => (
+                  {entry.subjects.slice(0, 5).map((subject) => (
                     <li key={subject}>
                       <Subject subject={subject} />
                     </li>
                   ))}
-                  {deed.subjects.length > 5 && (
-                    <li className="faint">and {deed.subjects.length - 5} more</li>
+                  {entry.subjects.length > 5 && (
+                    <li className="faint">{entry.subjects.length - 5} more</li>
                   )}
                 </ul>
               </td>
@@ -102,13 +105,13 @@ function Table({ deeds }: { deeds: Deed[] }) {
 }
 
 function Subject({ subject }: { subject: string }) {
-  const to = addressOfSubject(subject);
-  const said = plain(subject, 60);
+  const to = subjectUrl(subject);
+  const text = escapeText(subject, 60);
   return to ? (
     <Link className="mono" to={to}>
-      {said}
+      {text}
     </Link>
   ) : (
-    <code>{said}</code>
+    <code>{text}</code>
   );
 }

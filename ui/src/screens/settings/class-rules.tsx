@@ -1,14 +1,14 @@
-// Rules that say which files are of which class: the first that fits decides, the floor before all.
+// File class rules: the first match applies, fixed rules first.
 
 import { ArrowDown, ArrowUp, Lock, Plus, Trash2 } from "lucide-react";
 import { useRef } from "react";
-import { type FileClass, FLOOR, type Rule } from "../../api/policy";
-import { Button } from "../../parts/button";
+import { FIXED_RULES, type FileClass, type Rule } from "../../api/policy";
+import { Button } from "../../components/button";
 
 const CLASSES: Record<FileClass, string> = {
-  live: "follows its template and the defaults with every read",
-  pinned: "stays as it was reviewed until the next review",
-  managed: "is written by Carrel alone",
+  live: "follows the template and the defaults immediately",
+  pinned: "changes only after review",
+  managed: "written by Carrel only",
 };
 
 interface ClassRulesProps {
@@ -18,26 +18,26 @@ interface ClassRulesProps {
 
 export function ClassRules({ rules, onChange }: ClassRulesProps) {
   const list = useRef<HTMLOListElement>(null);
-  const change = (at: number, to: Partial<Rule>) =>
-    onChange(rules.map((rule, each) => (each === at ? { ...rule, ...to } : rule)));
-  const move = (at: number, by: number) => {
-    onChange(moved(rules, at, by));
+  const changeRule = (index: number, to: Partial<Rule>) =>
+    onChange(rules.map((rule, other) => (other === index ? { ...rule, ...to } : rule)));
+  const move = (index: number, offset: number) => {
+    onChange(moveItem(rules, index, offset));
     requestAnimationFrame(() =>
-      list.current?.querySelector<HTMLInputElement>(`[data-at="${at + by}"] input`)?.focus(),
+      list.current?.querySelector<HTMLInputElement>(`[data-at="${index + offset}"] input`)?.focus(),
     );
   };
   return (
     <section className="card" aria-labelledby="classes">
       <header>
-        <h3 id="classes">Classes of files</h3>
+        <h3 id="classes">File classes</h3>
       </header>
-      <div className="inside stack">
+      <div className="card-body stack">
         <p className="soft">
-          The first rule that fits a path decides. <code>*</code> stops at a slash, <code>**</code>{" "}
-          does not. What no rule fits is live. <kbd>Alt</kbd> with an arrow moves a rule.
+          The first matching rule applies; other files are live. <code>*</code> matches within a
+          folder, <code>**</code> across folders. <kbd>Alt</kbd> + arrow moves a rule.
         </p>
         <ol className="rules" aria-label="Fixed rules">
-          {FLOOR.map(({ pattern, class: kind }) => (
+          {FIXED_RULES.map(({ pattern, class: kind }) => (
             <li key={pattern} className="row">
               <Lock size={14} aria-label="fixed" />
               <code className="grow">{pattern}</code>
@@ -46,16 +46,16 @@ export function ClassRules({ rules, onChange }: ClassRulesProps) {
           ))}
         </ol>
         <ol className="rules" aria-label="Rules" ref={list}>
-          {rules.map((rule, at) => (
-            <Row
-              // biome-ignore lint/suspicious/noArrayIndexKey: a rule is known by its place
-              key={at}
+          {rules.map((rule, index) => (
+            <RuleRow
+              // biome-ignore lint/suspicious/noArrayIndexKey: a rule is identified by its position
+              key={index}
               rule={rule}
-              at={at}
-              last={at === rules.length - 1}
-              onChange={(to) => change(at, to)}
-              onMove={(by) => move(at, by)}
-              onRemove={() => onChange(rules.filter((_, each) => each !== at))}
+              index={index}
+              isLast={index === rules.length - 1}
+              onChange={(to) => changeRule(index, to)}
+              onMove={(offset) => move(index, offset)}
+              onRemove={() => onChange(rules.filter((_, other) => other !== index))}
             />
           ))}
         </ol>
@@ -64,14 +64,14 @@ export function ClassRules({ rules, onChange }: ClassRulesProps) {
             icon={Plus}
             onClick={() => onChange([...rules, { pattern: "", class: "pinned" }])}
           >
-            Add a rule
+            Add rule
           </Button>
         </div>
-        <dl className="meanings">
-          {Object.entries(CLASSES).map(([name, says]) => (
+        <dl className="definitions">
+          {Object.entries(CLASSES).map(([name, description]) => (
             <div key={name}>
               <dt>{name}</dt>
-              <dd>{says}</dd>
+              <dd>{description}</dd>
             </div>
           ))}
         </dl>
@@ -80,35 +80,35 @@ export function ClassRules({ rules, onChange }: ClassRulesProps) {
   );
 }
 
-/** The same rules with one of them so many places further; the ends hold it. */
-export function moved<Each>(list: Each[], at: number, by: number): Each[] {
-  const to = at + by;
+/** Moves an item by `offset`; returns the same list if that leaves its bounds. */
+export function moveItem<Item>(list: Item[], index: number, offset: number): Item[] {
+  const to = index + offset;
   if (to < 0 || to >= list.length) return list;
-  const next = [...list];
-  next.splice(to, 0, ...next.splice(at, 1));
-  return next;
+  const result = [...list];
+  result.splice(to, 0, ...result.splice(index, 1));
+  return result;
 }
 
-interface RowProps {
+interface RuleRowProps {
   rule: Rule;
-  at: number;
-  last: boolean;
+  index: number;
+  isLast: boolean;
   onChange: (to: Partial<Rule>) => void;
-  onMove: (by: number) => void;
+  onMove: (offset: number) => void;
   onRemove: () => void;
 }
 
-function Row({ rule, at, last, onChange, onMove, onRemove }: RowProps) {
-  const name = `rule ${at + 1}`;
+function RuleRow({ rule, index, isLast, onChange, onMove, onRemove }: RuleRowProps) {
+  const name = `rule ${index + 1}`;
   return (
     <li
       className="row"
-      data-at={at}
+      data-at={index}
       onKeyDown={(event) => {
-        const by = { ArrowUp: -1, ArrowDown: 1 }[event.key];
-        if (!by || !event.altKey || (by < 0 ? at === 0 : last)) return;
+        const offset = { ArrowUp: -1, ArrowDown: 1 }[event.key];
+        if (!offset || !event.altKey || (offset < 0 ? index === 0 : isLast)) return;
         event.preventDefault();
-        onMove(by);
+        onMove(offset);
       }}
     >
       <input
@@ -126,8 +126,8 @@ function Row({ rule, at, last, onChange, onMove, onRemove }: RowProps) {
         value={rule.class}
         onChange={(event) => onChange({ class: event.target.value as FileClass })}
       >
-        {Object.keys(CLASSES).map((each) => (
-          <option key={each}>{each}</option>
+        {Object.keys(CLASSES).map((option) => (
+          <option key={option}>{option}</option>
         ))}
       </select>
       <span className="row rule-buttons">
@@ -136,7 +136,7 @@ function Row({ rule, at, last, onChange, onMove, onRemove }: RowProps) {
           small
           icon={ArrowUp}
           aria-label={`Move ${name} up`}
-          disabled={at === 0}
+          disabled={index === 0}
           onClick={() => onMove(-1)}
         />
         <Button
@@ -144,7 +144,7 @@ function Row({ rule, at, last, onChange, onMove, onRemove }: RowProps) {
           small
           icon={ArrowDown}
           aria-label={`Move ${name} down`}
-          disabled={last}
+          disabled={isLast}
           onClick={() => onMove(1)}
         />
         <Button kind="plain" small icon={Trash2} aria-label={`Remove ${name}`} onClick={onRemove} />

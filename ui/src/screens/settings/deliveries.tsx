@@ -1,25 +1,25 @@
-// What was posted to an address, or will be: every attempt, and what came back.
+// Delivery log of a webhook, with every attempt.
 
 import { useInfiniteQuery, useMutation, useQueryClient } from "@tanstack/react-query";
 import { RotateCcw, Send } from "lucide-react";
 import { type Delivery, deliveriesQuery, replayDelivery } from "../../api/webhooks";
-import { Button } from "../../parts/button";
-import { plain } from "../../parts/hostile";
-import { InertText } from "../../parts/inert-text";
-import { Empty, Loading, Refused } from "../../parts/states";
-import { Time } from "../../parts/time";
-import { toast } from "../../parts/toast";
+import { Button } from "../../components/button";
+import { escapeText } from "../../components/escape-text";
+import { LiteralText } from "../../components/literal-text";
+import { EmptyState, ErrorNotice, Loading } from "../../components/query-states";
+import { Time } from "../../components/time";
+import { toast } from "../../components/toast";
 
 export function Deliveries({ id }: { id: string }) {
   const log = useInfiniteQuery(deliveriesQuery(id));
-  if (log.isError && !log.data) return <Refused error={log.error} />;
+  if (log.isError && !log.data) return <ErrorNotice error={log.error} />;
   if (!log.data) return <Loading />;
   const deliveries = log.data.pages.flatMap(({ items }) => items);
   if (!deliveries.length) {
     return (
-      <Empty icon={Send} title="Nothing posted yet">
-        <p>The next event that it is told of appears here, with every attempt to deliver it.</p>
-      </Empty>
+      <EmptyState icon={Send} title="No deliveries yet">
+        <p>Deliveries appear here with every attempt.</p>
+      </EmptyState>
     );
   }
   return (
@@ -27,14 +27,14 @@ export function Deliveries({ id }: { id: string }) {
       <ul className="stack" aria-label="Deliveries">
         {deliveries.map((delivery) => (
           <li key={delivery.id} className="card">
-            <One delivery={delivery} webhook={id} />
+            <DeliveryCard delivery={delivery} webhook={id} />
           </li>
         ))}
       </ul>
       {log.hasNextPage && (
         <div>
           <Button busy={log.isFetchingNextPage} onClick={() => void log.fetchNextPage()}>
-            Older ones
+            Load more
           </Button>
         </div>
       )}
@@ -42,20 +42,20 @@ export function Deliveries({ id }: { id: string }) {
   );
 }
 
-const LOOKS = { delivered: "badge good", failed: "badge bad", pending: "badge update" };
+const STATE_STYLES = { delivered: "badge good", failed: "badge bad", pending: "badge update" };
 
-function One({ delivery, webhook }: { delivery: Delivery; webhook: string }) {
+function DeliveryCard({ delivery, webhook }: { delivery: Delivery; webhook: string }) {
   const queries = useQueryClient();
-  const again = useMutation({
+  const replay = useMutation({
     mutationFn: () => replayDelivery(webhook, delivery.id),
-    onSuccess: () => toast("It is posted once more."),
+    onSuccess: () => toast("Delivery replayed"),
     onSettled: () => queries.invalidateQueries({ queryKey: ["webhooks", webhook] }),
   });
   return (
     <>
       <header className="row wrap">
-        <span className={LOOKS[delivery.state]}>{delivery.state}</span>
-        <h3 className="mono">{plain(delivery.type, 60)}</h3>
+        <span className={STATE_STYLES[delivery.state]}>{delivery.state}</span>
+        <h3 className="mono">{escapeText(delivery.type, 60)}</h3>
         <span className="faint">
           <Time at={delivery.createdAt} />
           {delivery.state === "pending" && (
@@ -68,17 +68,17 @@ function One({ delivery, webhook }: { delivery: Delivery; webhook: string }) {
           small
           className="end"
           icon={RotateCcw}
-          busy={again.isPending}
-          onClick={() => again.mutate()}
+          busy={replay.isPending}
+          onClick={() => replay.mutate()}
         >
           Replay
         </Button>
       </header>
-      <div className="inside stack tight">
+      <div className="card-body stack tight">
         <Attempts delivery={delivery} />
         <details>
-          <summary>What is posted</summary>
-          <InertText text={JSON.stringify(delivery.payload, null, 2)} label="What is posted" />
+          <summary>Payload</summary>
+          <LiteralText text={JSON.stringify(delivery.payload, null, 2)} label="Payload" />
         </details>
       </div>
     </>
@@ -86,14 +86,14 @@ function One({ delivery, webhook }: { delivery: Delivery; webhook: string }) {
 }
 
 function Attempts({ delivery: { attempts, tries } }: { delivery: Delivery }) {
-  if (!attempts.length) return <p className="faint">Not tried yet.</p>;
+  if (!attempts.length) return <p className="faint">No attempts yet.</p>;
   return (
     <ol className="lines" aria-label={`${tries} attempts`}>
       {attempts.map(({ at, status, problem, milliseconds }) => (
         <li key={at} className="row wrap">
           <Time at={at} />
-          <strong>{status ?? "no answer"}</strong>
-          {problem && <span className="soft">{plain(problem, 200)}</span>}
+          <strong>{status ?? "no response"}</strong>
+          {problem && <span className="soft">{escapeText(problem, 200)}</span>}
           <span className="faint">{milliseconds.toLocaleString("en")} ms</span>
         </li>
       ))}

@@ -1,11 +1,11 @@
-// Making a key: whose, for what, confined to what.
+// Creates an API key.
 
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { agentRecordsQuery } from "../../api/agent-records";
 import {
   type CreatedKey,
-  makeKey,
+  createKey,
   type NewKey,
   PERMISSIONS,
   type Permission,
@@ -13,13 +13,13 @@ import {
 import { peopleQuery } from "../../api/people";
 import { isAdmin } from "../../api/session";
 import { workspacesQuery } from "../../api/workspaces";
-import { useSession } from "../../frame/session-context";
-import { Choices } from "../../parts/choices";
-import { Field } from "../../parts/field";
-import { FormDialog } from "../../parts/form-dialog";
-import { plain } from "../../parts/hostile";
+import { CheckboxGroup } from "../../components/checkbox-group";
+import { escapeText } from "../../components/escape-text";
+import { Field } from "../../components/field";
+import { FormDialog } from "../../components/form-dialog";
+import { useSession } from "../../layout/session-context";
 
-interface Draft {
+interface KeyDraft {
   name: string;
   kind: NewKey["kind"];
   personId: string;
@@ -29,10 +29,18 @@ interface Draft {
   days: string;
 }
 
-type Fill = (change: Partial<Draft>) => void;
+type UpdateDraft = (change: Partial<KeyDraft>) => void;
 
-function newKeyOf({ name, kind, personId, agentId, workspace, scopes, days }: Draft): NewKey {
-  const until = days && new Date(Date.now() + Number(days) * 86_400_000).toISOString();
+function newKeyFromDraft({
+  name,
+  kind,
+  personId,
+  agentId,
+  workspace,
+  scopes,
+  days,
+}: KeyDraft): NewKey {
+  const expiresAt = days && new Date(Date.now() + Number(days) * 86_400_000).toISOString();
   return {
     name: name.trim(),
     kind,
@@ -40,78 +48,78 @@ function newKeyOf({ name, kind, personId, agentId, workspace, scopes, days }: Dr
     ...(kind === "agent" && { agentId }),
     ...(kind !== "agent" && workspace && { workspace }),
     ...(scopes.length && { scopes }),
-    ...(until && { expiresAt: until }),
+    ...(expiresAt && { expiresAt }),
   };
 }
 
-const BLANK = { name: "", agentId: "", workspace: "", scopes: [], days: "" };
+const EMPTY_DRAFT = { name: "", agentId: "", workspace: "", scopes: [], days: "" };
 
 interface KeyFormProps {
   onClose: () => void;
-  onMade: (key: CreatedKey) => void;
+  onCreated: (key: CreatedKey) => void;
 }
 
-export function KeyForm({ onClose, onMade }: KeyFormProps) {
+export function KeyForm({ onClose, onCreated }: KeyFormProps) {
   const session = useSession();
-  const [draft, setDraft] = useState<Draft>({
-    ...BLANK,
+  const [draft, setDraft] = useState<KeyDraft>({
+    ...EMPTY_DRAFT,
     kind: "person",
     personId: session.person?.id ?? "",
   });
   const queries = useQueryClient();
-  const make = useMutation({
-    mutationFn: () => makeKey(newKeyOf(draft)),
-    meta: { quiet: true },
-    onSuccess: (made) => {
+  const create = useMutation({
+    mutationFn: () => createKey(newKeyFromDraft(draft)),
+    meta: { skipErrorToast: true },
+    onSuccess: (created) => {
       void queries.invalidateQueries({ queryKey: ["keys"] });
       onClose();
-      onMade(made);
+      onCreated(created);
     },
   });
-  const fill: Fill = (change) => setDraft((was) => ({ ...was, ...change }));
-  const bound = draft.kind === "agent" || draft.workspace !== "";
+  const update: UpdateDraft = (change) => setDraft((current) => ({ ...current, ...change }));
+  const isBound = draft.kind === "agent" || draft.workspace !== "";
   return (
     <FormDialog
-      title="Make a key"
-      action="Make"
-      busy={make.isPending}
-      error={make.error}
-      onSubmit={() => make.mutate()}
+      title="Create API key"
+      action="Create"
+      busy={create.isPending}
+      error={create.error}
+      onSubmit={() => create.mutate()}
       onClose={onClose}
     >
-      <Field label="Name" hint="What it is for, to know it by later.">
+      <Field label="Name" hint="For example the program that uses it.">
         <input
           className="input"
           required
           value={draft.name}
-          onChange={(event) => fill({ name: event.target.value })}
+          onChange={(event) => update({ name: event.target.value })}
         />
       </Field>
-      {isAdmin(session) && <Holder draft={draft} fill={fill} />}
-      <Field label="Days it is good for" hint="Without an end where left empty.">
+      {isAdmin(session) && <HolderFields draft={draft} update={update} />}
+      <Field label="Expires after (days)" hint="Empty: never.">
         <input
           className="input"
           type="number"
           min={1}
           max={36500}
           value={draft.days}
-          onChange={(event) => fill({ days: event.target.value })}
+          onChange={(event) => update({ days: event.target.value })}
         />
       </Field>
-      <Choices
-        legend="What it may do (all that its holder may, where none is chosen)"
-        of={PERMISSIONS}
-        chosen={draft.scopes}
+      <CheckboxGroup
+        legend="Permissions (none selected: all of the holder’s)"
+        options={PERMISSIONS}
+        selected={draft.scopes}
         disabled={(name) =>
-          !session.permissions.includes(name) || (bound && name.startsWith("tenant:"))
+          !session.permissions.includes(name) || (isBound && name.startsWith("tenant:"))
         }
-        onChange={(scopes) => fill({ scopes })}
+        onChange={(scopes) => update({ scopes })}
       />
     </FormDialog>
   );
 }
 
-function Holder({ draft, fill }: { draft: Draft; fill: Fill }) {
+function HolderFields({ draft, update }: { draft: KeyDraft; update: UpdateDraft }) {
   return (
     <>
       <div className="columns">
@@ -119,33 +127,33 @@ function Holder({ draft, fill }: { draft: Draft; fill: Fill }) {
           <select
             className="input"
             value={draft.kind}
-            onChange={(event) => fill({ kind: event.target.value as Draft["kind"] })}
+            onChange={(event) => update({ kind: event.target.value as KeyDraft["kind"] })}
           >
             <option value="person">person</option>
             <option value="service">service</option>
             <option value="agent">agent</option>
           </select>
         </Field>
-        {draft.kind === "person" && <PersonChoice draft={draft} fill={fill} />}
-        {draft.kind === "agent" && <AgentChoice draft={draft} fill={fill} />}
+        {draft.kind === "person" && <PersonField draft={draft} update={update} />}
+        {draft.kind === "agent" && <AgentField draft={draft} update={update} />}
       </div>
-      {draft.kind !== "agent" && <WorkspaceChoice draft={draft} fill={fill} />}
+      {draft.kind !== "agent" && <WorkspaceField draft={draft} update={update} />}
     </>
   );
 }
 
-function PersonChoice({ draft, fill }: { draft: Draft; fill: Fill }) {
+function PersonField({ draft, update }: { draft: KeyDraft; update: UpdateDraft }) {
   const people = useQuery(peopleQuery);
   return (
     <Field label="Person">
       <select
         className="input"
         value={draft.personId}
-        onChange={(event) => fill({ personId: event.target.value })}
+        onChange={(event) => update({ personId: event.target.value })}
       >
         {people.data?.map(({ id, name }) => (
           <option key={id} value={id}>
-            {plain(name, 60)}
+            {escapeText(name, 60)}
           </option>
         ))}
       </select>
@@ -153,23 +161,23 @@ function PersonChoice({ draft, fill }: { draft: Draft; fill: Fill }) {
   );
 }
 
-function AgentChoice({ draft, fill }: { draft: Draft; fill: Fill }) {
+function AgentField({ draft, update }: { draft: KeyDraft; update: UpdateDraft }) {
   const agents = useQuery(agentRecordsQuery);
   return (
     <div>
-      <Field label="Agent" hint="An id or a slug.">
+      <Field label="Agent" hint="Id or slug.">
         <input
           className="input"
           required
           list="agents-to-choose"
           value={draft.agentId}
-          onChange={(event) => fill({ agentId: event.target.value })}
+          onChange={(event) => update({ agentId: event.target.value })}
         />
       </Field>
       <datalist id="agents-to-choose">
         {agents.data?.slice(0, 500).map(({ id, slug, name }) => (
           <option key={id} value={slug}>
-            {plain(name, 60)}
+            {escapeText(name, 60)}
           </option>
         ))}
       </datalist>
@@ -177,19 +185,19 @@ function AgentChoice({ draft, fill }: { draft: Draft; fill: Fill }) {
   );
 }
 
-function WorkspaceChoice({ draft, fill }: { draft: Draft; fill: Fill }) {
+function WorkspaceField({ draft, update }: { draft: KeyDraft; update: UpdateDraft }) {
   const workspaces = useQuery(workspacesQuery);
   return (
-    <Field label="Confined to a workspace">
+    <Field label="Restrict to workspace">
       <select
         className="input"
         value={draft.workspace}
-        onChange={(event) => fill({ workspace: event.target.value, scopes: [] })}
+        onChange={(event) => update({ workspace: event.target.value, scopes: [] })}
       >
-        <option value="">none: it reaches all that its holder does</option>
+        <option value="">No restriction</option>
         {workspaces.data?.map(({ workspaceId, name }) => (
           <option key={workspaceId} value={workspaceId}>
-            {plain(name, 60)}
+            {escapeText(name, 60)}
           </option>
         ))}
       </select>

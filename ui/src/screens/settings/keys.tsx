@@ -1,82 +1,79 @@
-// Keys: who lets what in, when it was last used, and how to end it.
+// API keys, with create and revoke.
 
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { KeyRound, Plus, Trash2 } from "lucide-react";
 import { useState } from "react";
 import { type CreatedKey, type Key, keysQuery, revokeKey } from "../../api/keys";
 import { isAdmin } from "../../api/session";
-import { useSession } from "../../frame/session-context";
-import { Button } from "../../parts/button";
-import { Confirm } from "../../parts/dialog";
-import { plain } from "../../parts/hostile";
-import { ShownOnce } from "../../parts/shown-once";
-import { Empty, Shown } from "../../parts/states";
-import { Time } from "../../parts/time";
-import { toast } from "../../parts/toast";
-import { Who } from "../../parts/who";
+import { Button } from "../../components/button";
+import { Confirm } from "../../components/dialog";
+import { escapeText } from "../../components/escape-text";
+import { OneTimeSecretDialog } from "../../components/one-time-secret";
+import { PrincipalName } from "../../components/principal-name";
+import { EmptyState, QueryResult } from "../../components/query-states";
+import { Time } from "../../components/time";
+import { toast } from "../../components/toast";
+import { useSession } from "../../layout/session-context";
 import { KeyForm } from "./key-form";
-import { Part } from "./part";
+import { SettingsSection } from "./settings-section";
 
 export default function Keys() {
   const keys = useQuery(keysQuery);
-  const [making, setMaking] = useState(false);
-  const [made, setMade] = useState<CreatedKey | null>(null);
-  const [ending, setEnding] = useState<Key | null>(null);
-  const able = isAdmin(useSession());
+  const [isCreating, setCreating] = useState(false);
+  const [created, setCreated] = useState<CreatedKey | null>(null);
+  const [revoking, setRevoking] = useState<Key | null>(null);
+  const admin = isAdmin(useSession());
   return (
-    <Part
-      title="Keys"
-      under={
-        able
-          ? "What people, services and agents show to be let in. Only their hashes are kept."
-          : "Your own keys. Those of services and agents are made by owners and admins."
+    <SettingsSection
+      title="API keys"
+      description={
+        admin
+          ? "Credentials of people, services and agents. Only hashes are stored."
+          : "Your own keys. Owners and admins manage the others."
       }
       action={
-        <Button kind="primary" icon={Plus} onClick={() => setMaking(true)}>
-          Make a key
+        <Button kind="primary" icon={Plus} onClick={() => setCreating(true)}>
+          Create API key
         </Button>
       }
     >
-      <Shown query={keys}>
-        {(found) =>
-          found.length ? (
-            <Table keys={found} onEnd={setEnding} />
+      <QueryResult query={keys}>
+        {(rows) =>
+          rows.length ? (
+            <Table keys={rows} onRevoke={setRevoking} />
           ) : (
-            <Empty icon={KeyRound} title="No keys yet">
-              <p>
-                A program shows a key to be let in. Make one for each, and revoke it with the
-                program.
-              </p>
-            </Empty>
+            <EmptyState icon={KeyRound} title="No API keys yet">
+              <p>Programs authenticate with an API key. Create one per program.</p>
+            </EmptyState>
           )
         }
-      </Shown>
-      {making && <KeyForm onClose={() => setMaking(false)} onMade={setMade} />}
-      {made && (
-        <ShownOnce
-          title={`The key “${plain(made.name, 60)}” is made`}
-          what="The key"
-          text={made.key}
-          onClose={() => setMade(null)}
+      </QueryResult>
+      {isCreating && <KeyForm onClose={() => setCreating(false)} onCreated={setCreated} />}
+      {created && (
+        <OneTimeSecretDialog
+          title={`API key “${escapeText(created.name, 60)}” created`}
+          label="API key"
+          text={created.key}
+          onClose={() => setCreated(null)}
         />
       )}
-      {ending && <Revoking held={ending} onClose={() => setEnding(null)} />}
-    </Part>
+      {revoking && <RevokeDialog apiKey={revoking} onClose={() => setRevoking(null)} />}
+    </SettingsSection>
   );
 }
 
-function Table({ keys, onEnd }: { keys: Key[]; onEnd: (key: Key) => void }) {
-  const latest = [...keys].sort((one, other) => other.createdAt.localeCompare(one.createdAt));
+function Table({ keys, onRevoke }: { keys: Key[]; onRevoke: (key: Key) => void }) {
+  const latest = [...keys].sort((a, b) => b.createdAt.localeCompare(a.createdAt));
   return (
     <div className="table-wrap">
       <table className="table">
         <thead>
           <tr>
             <th>Name</th>
-            <th>Of</th>
-            <th className="only-large">May</th>
+            <th>Holder</th>
+            <th className="only-large">Permissions</th>
             <th>Last used</th>
-            <th className="only-large">Made</th>
+            <th className="only-large">Created</th>
             <th>
               <span className="visually-hidden">Actions</span>
             </th>
@@ -84,7 +81,7 @@ function Table({ keys, onEnd }: { keys: Key[]; onEnd: (key: Key) => void }) {
         </thead>
         <tbody>
           {latest.slice(0, 500).map((key) => (
-            <Row key={key.id} held={key} onEnd={() => onEnd(key)} />
+            <Row key={key.id} apiKey={key} onRevoke={() => onRevoke(key)} />
           ))}
         </tbody>
       </table>
@@ -92,28 +89,28 @@ function Table({ keys, onEnd }: { keys: Key[]; onEnd: (key: Key) => void }) {
   );
 }
 
-function Row({ held, onEnd }: { held: Key; onEnd: () => void }) {
-  const { name, prefix, kind, personId, agentId, workspace, scopes } = held;
+function Row({ apiKey, onRevoke }: { apiKey: Key; onRevoke: () => void }) {
+  const { name, prefix, kind, personId, agentId, workspace, scopes } = apiKey;
   return (
     <tr>
-      <td className="named">
-        <span className="bidi">{plain(name, 60)}</span>
-        <div className="faint mono">{plain(prefix, 20)}…</div>
+      <td className="name-cell">
+        <span className="bidi">{escapeText(name, 60)}</span>
+        <div className="faint mono">{escapeText(prefix, 20)}…</div>
       </td>
       <td>
         <span className="badge">{kind}</span>{" "}
-        {(personId || agentId) && <Who id={personId ?? agentId} />}
-        {workspace && <div className="faint mono">in {plain(workspace, 40)}</div>}
+        {(personId || agentId) && <PrincipalName id={personId ?? agentId} />}
+        {workspace && <div className="faint mono">in {escapeText(workspace, 40)}</div>}
       </td>
-      <td className="faint only-large">{scopes?.join(", ") ?? "all that its holder may"}</td>
+      <td className="faint only-large">{scopes?.join(", ") ?? "all of the holder’s"}</td>
       <td>
-        {held.lastUsedAt ? <Time at={held.lastUsedAt} /> : <span className="faint">never</span>}
+        {apiKey.lastUsedAt ? <Time at={apiKey.lastUsedAt} /> : <span className="faint">never</span>}
       </td>
       <td className="only-large">
-        <Time at={held.createdAt} />
-        {held.expiresAt && (
+        <Time at={apiKey.createdAt} />
+        {apiKey.expiresAt && (
           <div className="faint">
-            expires <Time at={held.expiresAt} />
+            expires <Time at={apiKey.expiresAt} />
           </div>
         )}
       </td>
@@ -122,27 +119,27 @@ function Row({ held, onEnd }: { held: Key; onEnd: () => void }) {
           small
           kind="plain"
           icon={Trash2}
-          aria-label={`Revoke ${plain(name, 60)}`}
-          onClick={onEnd}
+          aria-label={`Revoke ${escapeText(name, 60)}`}
+          onClick={onRevoke}
         />
       </td>
     </tr>
   );
 }
 
-function Revoking({ held, onClose }: { held: Key; onClose: () => void }) {
+function RevokeDialog({ apiKey, onClose }: { apiKey: Key; onClose: () => void }) {
   const queries = useQueryClient();
   const revoke = useMutation({
-    mutationFn: () => revokeKey(held.id),
+    mutationFn: () => revokeKey(apiKey.id),
     onSuccess: () => {
       void queries.invalidateQueries({ queryKey: ["keys"] });
-      toast("The key is revoked.");
+      toast("API key revoked");
     },
     onSettled: onClose,
   });
   return (
     <Confirm
-      title="Revoke the key?"
+      title="Revoke API key?"
       action="Revoke"
       danger
       busy={revoke.isPending}
@@ -150,8 +147,9 @@ function Revoking({ held, onClose }: { held: Key; onClose: () => void }) {
       onClose={onClose}
     >
       <p className="bidi">
-        Whoever uses <strong>{plain(held.name, 80)}</strong> (<code>{plain(held.prefix, 20)}…</code>
-        ) is let in no more, from now on. If it is this browser’s own, you are signed out.
+        <strong>{escapeText(apiKey.name, 80)}</strong> (
+        <code>{escapeText(apiKey.prefix, 20)}…</code>) stops working immediately. If this browser
+        uses it, you are signed out.
       </p>
     </Confirm>
   );

@@ -1,10 +1,10 @@
-// The people of the account: who they are, what they may do.
+// People of the account and their roles.
 
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Pencil, Plus, Trash2 } from "lucide-react";
 import { useState } from "react";
 import {
-  barsChange,
+  changeBlockedReason,
   isLastOwner,
   type Person,
   peopleQuery,
@@ -12,60 +12,60 @@ import {
   removePerson,
 } from "../../api/people";
 import { isAdmin } from "../../api/session";
-import { useSession } from "../../frame/session-context";
-import { Button } from "../../parts/button";
-import { SearchField } from "../../parts/field";
-import { FormDialog } from "../../parts/form-dialog";
-import { plain } from "../../parts/hostile";
-import { Shown } from "../../parts/states";
-import { toast } from "../../parts/toast";
-import { Part } from "./part";
+import { Button } from "../../components/button";
+import { escapeText } from "../../components/escape-text";
+import { SearchField } from "../../components/field";
+import { FormDialog } from "../../components/form-dialog";
+import { QueryResult } from "../../components/query-states";
+import { toast } from "../../components/toast";
+import { useSession } from "../../layout/session-context";
 import { PersonForm } from "./person-form";
+import { SettingsSection } from "./settings-section";
 
-type Open = { what: "add" } | { what: "change" | "remove"; person: Person } | null;
+type OpenDialog = { kind: "add" } | { kind: "change" | "remove"; person: Person } | null;
 
 export default function People() {
   const people = useQuery(peopleQuery);
-  const [open, setOpen] = useState<Open>(null);
-  const able = isAdmin(useSession());
+  const [open, setOpen] = useState<OpenDialog>(null);
+  const admin = isAdmin(useSession());
   const close = () => setOpen(null);
   return (
-    <Part
+    <SettingsSection
       title="People"
-      under="Who may sign in, and what agents know of them."
+      description="Users of this account, and the profiles that their agents see."
       action={
-        able && (
-          <Button kind="primary" icon={Plus} onClick={() => setOpen({ what: "add" })}>
-            Add a person
+        admin && (
+          <Button kind="primary" icon={Plus} onClick={() => setOpen({ kind: "add" })}>
+            Add person
           </Button>
         )
       }
     >
-      <Shown query={people}>{(found) => <Table people={found} onOpen={setOpen} />}</Shown>
-      <dl className="meanings">
-        {Object.entries(ROLES).map(([role, says]) => (
+      <QueryResult query={people}>{(rows) => <Table people={rows} onOpen={setOpen} />}</QueryResult>
+      <dl className="definitions">
+        {Object.entries(ROLES).map(([role, description]) => (
           <div key={role}>
             <dt>{role}</dt>
-            <dd>{says}</dd>
+            <dd>{description}</dd>
           </div>
         ))}
       </dl>
-      {open?.what === "add" && <PersonForm onClose={close} />}
-      {open?.what === "change" && <PersonForm person={open.person} onClose={close} />}
-      {open?.what === "remove" && <Removing person={open.person} onClose={close} />}
-    </Part>
+      {open?.kind === "add" && <PersonForm onClose={close} />}
+      {open?.kind === "change" && <PersonForm person={open.person} onClose={close} />}
+      {open?.kind === "remove" && <RemoveDialog person={open.person} onClose={close} />}
+    </SettingsSection>
   );
 }
 
-function Table({ people, onOpen }: { people: Person[]; onOpen: (open: Open) => void }) {
-  const [sought, setSought] = useState("");
-  const fits = ({ name, email }: Person) =>
-    `${name} ${email}`.toLowerCase().includes(sought.toLowerCase());
-  const found = people.filter(fits);
+function Table({ people, onOpen }: { people: Person[]; onOpen: (open: OpenDialog) => void }) {
+  const [filter, setFilter] = useState("");
+  const isMatch = ({ name, email }: Person) =>
+    `${name} ${email}`.toLowerCase().includes(filter.toLowerCase());
+  const matches = people.filter(isMatch);
   return (
     <>
       {people.length > 8 && (
-        <SearchField label="Find a person" value={sought} onChange={setSought} />
+        <SearchField label="Filter people" value={filter} onChange={setFilter} />
       )}
       <div className="table-wrap">
         <table className="table">
@@ -81,7 +81,7 @@ function Table({ people, onOpen }: { people: Person[]; onOpen: (open: Open) => v
             </tr>
           </thead>
           <tbody>
-            {found.slice(0, 500).map((person) => (
+            {matches.slice(0, 500).map((person) => (
               <Row key={person.id} person={person} people={people} onOpen={onOpen} />
             ))}
           </tbody>
@@ -94,50 +94,50 @@ function Table({ people, onOpen }: { people: Person[]; onOpen: (open: Open) => v
 interface RowProps {
   person: Person;
   people: Person[];
-  onOpen: (open: Open) => void;
+  onOpen: (open: OpenDialog) => void;
 }
 
 function Row({ person, people, onOpen }: RowProps) {
   const session = useSession();
-  const self = session.person?.id === person.id;
-  const barred = barsChange(session, person);
-  const last = isLastOwner(people, person) ? "The last owner stays." : "";
-  const name = plain(person.name, 60);
+  const isSelf = session.person?.id === person.id;
+  const blockedReason = changeBlockedReason(session, person);
+  const lastOwnerReason = isLastOwner(people, person) ? "The last owner cannot be removed." : "";
+  const name = escapeText(person.name, 60);
   return (
     <tr>
-      <td className="named">
-        <span className="bidi">{name}</span> {self && <span className="badge accent">you</span>}
-        <div className="faint bidi cut">
-          {plain(person.email, 100)}
-          {person.pronouns && ` · ${plain(person.pronouns, 40)}`}
+      <td className="name-cell">
+        <span className="bidi">{name}</span> {isSelf && <span className="badge accent">you</span>}
+        <div className="faint bidi truncate">
+          {escapeText(person.email, 100)}
+          {person.pronouns && ` · ${escapeText(person.pronouns, 40)}`}
         </div>
       </td>
       <td>
         <span className="badge">{person.role}</span>
       </td>
       <td className="bidi only-large">
-        {plain(person.title ?? "", 60) || <span className="faint">—</span>}
+        {escapeText(person.title ?? "", 60) || <span className="faint">—</span>}
       </td>
       <td className="only-large">{person.timezone ?? <span className="faint">—</span>}</td>
       <td>
-        <span className="row end-of-row">
+        <span className="row row-actions">
           <Button
             small
             kind="plain"
             icon={Pencil}
-            aria-label={`Change ${name}`}
-            title={self ? undefined : barred || undefined}
-            disabled={Boolean(barred) && !self}
-            onClick={() => onOpen({ what: "change", person })}
+            aria-label={`Edit ${name}`}
+            title={isSelf ? undefined : blockedReason || undefined}
+            disabled={Boolean(blockedReason) && !isSelf}
+            onClick={() => onOpen({ kind: "change", person })}
           />
           <Button
             small
             kind="plain"
             icon={Trash2}
             aria-label={`Remove ${name}`}
-            title={barred || last || undefined}
-            disabled={Boolean(barred || last)}
-            onClick={() => onOpen({ what: "remove", person })}
+            title={blockedReason || lastOwnerReason || undefined}
+            disabled={Boolean(blockedReason || lastOwnerReason)}
+            onClick={() => onOpen({ kind: "remove", person })}
           />
         </span>
       </td>
@@ -145,20 +145,20 @@ function Row({ person, people, onOpen }: RowProps) {
   );
 }
 
-function Removing({ person, onClose }: { person: Person; onClose: () => void }) {
+function RemoveDialog({ person, onClose }: { person: Person; onClose: () => void }) {
   const queries = useQueryClient();
   const remove = useMutation({
     mutationFn: () => removePerson(person.id),
-    meta: { quiet: true },
+    meta: { skipErrorToast: true },
     onSuccess: () => {
       void queries.invalidateQueries();
-      toast(`${plain(person.name, 60)} is removed.`);
+      toast(`${escapeText(person.name, 60)} removed`);
       onClose();
     },
   });
   return (
     <FormDialog
-      title="Remove the person?"
+      title="Remove person?"
       action="Remove"
       danger
       busy={remove.isPending}
@@ -167,8 +167,8 @@ function Removing({ person, onClose }: { person: Person; onClose: () => void }) 
       onClose={onClose}
     >
       <p className="bidi">
-        <strong>{plain(person.name, 80)}</strong> can no longer sign in: all their keys are revoked.
-        Agents that work for them are unpaired, and their USER.md is written anew.
+        <strong>{escapeText(person.name, 80)}</strong> can no longer sign in, and their keys are
+        revoked. Their agents are unpaired, and USER.md is updated.
       </p>
     </FormDialog>
   );

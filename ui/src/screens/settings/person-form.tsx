@@ -1,4 +1,4 @@
-// Adding a person or changing one. Of themselves, members change their profile.
+// Adds or edits a person. Members can edit their own profile.
 
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
@@ -7,20 +7,20 @@ import {
   changeOwnProfile,
   changePerson,
   type Person,
-  type PersonGiven,
+  type PersonBody,
   ROLES,
 } from "../../api/people";
 import { isAdmin } from "../../api/session";
-import { useSession } from "../../frame/session-context";
-import { Field } from "../../parts/field";
-import { FormDialog } from "../../parts/form-dialog";
-import { toast } from "../../parts/toast";
+import { Field } from "../../components/field";
+import { FormDialog } from "../../components/form-dialog";
+import { toast } from "../../components/toast";
+import { useSession } from "../../layout/session-context";
 
-type Draft = Record<"name" | "email" | "title" | "timezone" | "pronouns", string> & {
-  role: PersonGiven["role"];
+type PersonDraft = Record<"name" | "email" | "title" | "timezone" | "pronouns", string> & {
+  role: PersonBody["role"];
 };
 
-const draftOf = (person?: Person): Draft => ({
+const draftFromPerson = (person?: Person): PersonDraft => ({
   name: person?.name ?? "",
   email: person?.email ?? "",
   role: person?.role ?? "member",
@@ -29,7 +29,7 @@ const draftOf = (person?: Person): Draft => ({
   pronouns: person?.pronouns ?? "",
 });
 
-const givenOf = (draft: Draft): PersonGiven => ({
+const bodyFromDraft = (draft: PersonDraft): PersonBody => ({
   ...draft,
   name: draft.name.trim(),
   email: draft.email.trim(),
@@ -39,73 +39,79 @@ const givenOf = (draft: Draft): PersonGiven => ({
 });
 
 export function PersonForm({ person, onClose }: { person?: Person; onClose: () => void }) {
-  const [draft, setDraft] = useState(() => draftOf(person));
+  const [draft, setDraft] = useState(() => draftFromPerson(person));
   const session = useSession();
-  const able = isAdmin(session);
+  const admin = isAdmin(session);
   const queries = useQueryClient();
   const save = useMutation({
     mutationFn: async (): Promise<unknown> => {
-      if (!person) return addPerson(givenOf(draft));
-      if (!able) return changeOwnProfile(person.id, givenOf(draft));
-      return changePerson(person.id, givenOf(draft));
+      if (!person) return addPerson(bodyFromDraft(draft));
+      if (!admin) return changeOwnProfile(person.id, bodyFromDraft(draft));
+      return changePerson(person.id, bodyFromDraft(draft));
     },
-    meta: { quiet: true },
+    meta: { skipErrorToast: true },
     onSuccess: () => {
       void queries.invalidateQueries();
-      toast(person ? "Changed. USER.md of their agents follows." : "The person is added.");
+      toast(person ? "Person saved; USER.md of their agents is updated" : "Person added");
       onClose();
     },
   });
-  const fill = (change: Partial<Draft>) => setDraft((was) => ({ ...was, ...change }));
+  const update = (change: Partial<PersonDraft>) =>
+    setDraft((current) => ({ ...current, ...change }));
   return (
     <FormDialog
-      title={person ? "Change the person" : "Add a person"}
+      title={person ? "Edit person" : "Add person"}
       action={person ? "Save" : "Add"}
       busy={save.isPending}
       error={save.error}
       onSubmit={() => save.mutate()}
       onClose={onClose}
     >
-      <Standing draft={draft} fill={fill} able={able} owner={session.role === "owner"} />
-      <Profile draft={draft} fill={fill} />
+      <AccountFields draft={draft} update={update} admin={admin} owner={session.role === "owner"} />
+      <ProfileFields draft={draft} update={update} />
     </FormDialog>
   );
 }
 
-interface PartProps {
-  draft: Draft;
-  fill: (change: Partial<Draft>) => void;
+interface FieldsProps {
+  draft: PersonDraft;
+  update: (change: Partial<PersonDraft>) => void;
 }
 
-function Standing({ draft, fill, able, owner }: PartProps & { able: boolean; owner: boolean }) {
+function AccountFields({
+  draft,
+  update,
+  admin,
+  owner,
+}: FieldsProps & { admin: boolean; owner: boolean }) {
   return (
     <>
       <Field label="Name">
         <input
           className="input"
           required
-          disabled={!able}
+          disabled={!admin}
           value={draft.name}
-          onChange={(event) => fill({ name: event.target.value })}
+          onChange={(event) => update({ name: event.target.value })}
         />
       </Field>
       <div className="columns">
-        <Field label="E-mail" hint={able ? undefined : "Owners and admins change it."}>
+        <Field label="Email" hint={admin ? undefined : "Only owners and admins can change it."}>
           <input
             className="input"
             type="email"
             required
-            disabled={!able}
+            disabled={!admin}
             value={draft.email}
-            onChange={(event) => fill({ email: event.target.value })}
+            onChange={(event) => update({ email: event.target.value })}
           />
         </Field>
-        <Field label="Role" hint={owner ? undefined : "Only an owner makes owners."}>
+        <Field label="Role" hint={owner ? undefined : "Only owners can assign the owner role."}>
           <select
             className="input"
-            disabled={!able}
+            disabled={!admin}
             value={draft.role}
-            onChange={(event) => fill({ role: event.target.value as Draft["role"] })}
+            onChange={(event) => update({ role: event.target.value as PersonDraft["role"] })}
           >
             {Object.keys(ROLES).map((role) => (
               <option key={role} disabled={role === "owner" && !owner}>
@@ -119,9 +125,9 @@ function Standing({ draft, fill, able, owner }: PartProps & { able: boolean; own
   );
 }
 
-const ZONES = Intl.supportedValuesOf("timeZone");
+const TIMEZONES = Intl.supportedValuesOf("timeZone");
 
-function Profile({ draft, fill }: PartProps) {
+function ProfileFields({ draft, update }: FieldsProps) {
   return (
     <>
       <div className="columns">
@@ -129,27 +135,27 @@ function Profile({ draft, fill }: PartProps) {
           <input
             className="input"
             value={draft.title}
-            onChange={(event) => fill({ title: event.target.value })}
+            onChange={(event) => update({ title: event.target.value })}
           />
         </Field>
         <Field label="Pronouns">
           <input
             className="input"
             value={draft.pronouns}
-            onChange={(event) => fill({ pronouns: event.target.value })}
+            onChange={(event) => update({ pronouns: event.target.value })}
           />
         </Field>
       </div>
-      <Field label="Timezone" hint="Such as Europe/Paris.">
+      <Field label="Timezone" hint="For example Europe/Paris.">
         <input
           className="input"
           list="timezones"
           value={draft.timezone}
-          onChange={(event) => fill({ timezone: event.target.value })}
+          onChange={(event) => update({ timezone: event.target.value })}
         />
       </Field>
       <datalist id="timezones">
-        {ZONES.map((zone) => (
+        {TIMEZONES.map((zone) => (
           <option key={zone} value={zone} />
         ))}
       </datalist>

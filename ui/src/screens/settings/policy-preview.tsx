@@ -1,14 +1,14 @@
-// Before a policy is saved: which files change class, and why that is wanted where it loosens.
+// Confirms a policy: files that change class, and the reason (required if it becomes looser).
 
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { ArrowRight } from "lucide-react";
 import { useState } from "react";
-import { type Policy, type Preview, previewPolicy, savePolicy } from "../../api/policy";
-import { Field } from "../../parts/field";
-import { FormDialog } from "../../parts/form-dialog";
-import { plain } from "../../parts/hostile";
-import { Loading } from "../../parts/states";
-import { toast } from "../../parts/toast";
+import { type Policy, type PolicyPreview, previewPolicy, savePolicy } from "../../api/policy";
+import { escapeText } from "../../components/escape-text";
+import { Field } from "../../components/field";
+import { FormDialog } from "../../components/form-dialog";
+import { Loading } from "../../components/query-states";
+import { toast } from "../../components/toast";
 
 interface PolicyPreviewProps {
   draft: Policy;
@@ -16,7 +16,7 @@ interface PolicyPreviewProps {
   onSaved: (policy: Policy) => void;
 }
 
-export function PolicyPreview({ draft, onClose, onSaved }: PolicyPreviewProps) {
+export function PolicyPreviewDialog({ draft, onClose, onSaved }: PolicyPreviewProps) {
   const [reason, setReason] = useState("");
   const queries = useQueryClient();
   const preview = useQuery({
@@ -27,11 +27,11 @@ export function PolicyPreview({ draft, onClose, onSaved }: PolicyPreviewProps) {
   });
   const save = useMutation({
     mutationFn: () => savePolicy(draft, reason),
-    meta: { quiet: true },
+    meta: { skipErrorToast: true },
     onSuccess: (saved) => {
       queries.setQueryData(["policy"], saved);
       void queries.invalidateQueries();
-      toast("The policy is saved.");
+      toast("Policy saved");
       onSaved(saved);
       onClose();
     },
@@ -39,21 +39,19 @@ export function PolicyPreview({ draft, onClose, onSaved }: PolicyPreviewProps) {
   const loosens = preview.data?.loosens ?? false;
   return (
     <FormDialog
-      title="What this will do"
-      action="Save the policy"
+      title="Save policy"
+      action="Save policy"
       busy={save.isPending}
       error={save.error ?? preview.error}
       disabled={!preview.data || (loosens && !reason.trim())}
       onSubmit={() => save.mutate()}
       onClose={onClose}
     >
-      {preview.isPending && <Loading what="Looking at every file" />}
+      {preview.isPending && <Loading label="Checking files" />}
       {preview.data && <Changes preview={preview.data} />}
       <Field
-        label={loosens ? "Reason (needed)" : "Reason"}
-        hint={
-          loosens ? "Files would no longer wait for a review." : "Optional; it is in the audit."
-        }
+        label={loosens ? "Reason (required)" : "Reason (optional)"}
+        hint={loosens ? "Some files would no longer need review." : "Recorded in the audit log."}
       >
         <input
           className="input"
@@ -66,18 +64,18 @@ export function PolicyPreview({ draft, onClose, onSaved }: PolicyPreviewProps) {
   );
 }
 
-function Changes({ preview: { changes, count, loosens } }: { preview: Preview }) {
-  if (!changes.length) return <p className="soft">No file changes its class.</p>;
+function Changes({ preview: { changes, count, loosens } }: { preview: PolicyPreview }) {
+  if (!changes.length) return <p className="soft">No file changes class.</p>;
   return (
     <>
       <p>
-        {count === 1 ? "One file changes" : `${count} files change`} class.
+        {count === 1 ? "1 file changes" : `${count} files change`} class.
         {loosens
-          ? " Some become looser: they would follow their template at once."
-          : " What becomes pinned stays for every agent as it is now."}
+          ? " Files that become live follow their template at once."
+          : " Files that become pinned stay at their current version."}
       </p>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard */}
-      <div className="table-wrap scrolled" role="region" aria-label="Changes" tabIndex={0}>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable regions must be focusable */}
+      <div className="table-wrap scrollable" role="region" aria-label="Changes" tabIndex={0}>
         <table className="table">
           <thead>
             <tr>
@@ -89,9 +87,9 @@ function Changes({ preview: { changes, count, loosens } }: { preview: Preview })
           <tbody>
             {changes.slice(0, 500).map(({ path, from, to, agents }) => (
               <tr key={path}>
-                <td className="mono bidi">{plain(path)}</td>
-                <td className="unbroken">
-                  {from} <ArrowRight size={12} aria-label="becomes" /> <strong>{to}</strong>
+                <td className="mono bidi">{escapeText(path)}</td>
+                <td className="nowrap">
+                  {from} <ArrowRight size={12} aria-label="to" /> <strong>{to}</strong>
                 </td>
                 <td className="number">{agents}</td>
               </tr>

@@ -1,52 +1,52 @@
-// What the tenant has decided, as a draft until it is looked at and saved.
+// Policy form with preview before saving.
 
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { type Policy, policyQuery } from "../../api/policy";
-import { may } from "../../api/session";
-import { useSession } from "../../frame/session-context";
-import { Button } from "../../parts/button";
-import { LeaveGuard } from "../../parts/leave-guard";
-import { OnlyAdmins } from "../../parts/only-admins";
-import { Shown } from "../../parts/states";
+import { hasPermission } from "../../api/session";
+import { AdminNotice } from "../../components/admin-notice";
+import { Button } from "../../components/button";
+import { QueryResult } from "../../components/query-states";
+import { UnsavedChangesGuard } from "../../components/unsaved-changes-guard";
+import { useSession } from "../../layout/session-context";
 import { ClassRules } from "./class-rules";
-import { Part } from "./part";
-import { Patterns } from "./patterns";
-import { PolicyPreview } from "./policy-preview";
-import { Bounds, Redaction } from "./policy-rest";
+import { LimitsSection, RedactionSection } from "./policy-limits";
+import { PolicyPreviewDialog } from "./policy-preview";
+import { SettingsSection } from "./settings-section";
+import { WritablePatterns } from "./writable-patterns";
 
 export default function PolicyPage() {
-  const able = may(useSession(), "tenant:admin");
+  const canEdit = hasPermission(useSession(), "tenant:admin");
   return (
-    <Part
+    <SettingsSection
       title="Policy"
-      under="Which files wait for a review, what is redacted, what fits and stays."
+      description="File classes, agent-writable files, redaction, retention and limits."
     >
-      {!able && <OnlyAdmins what="Changing the policy" />}
-      <Shown query={useQuery(policyQuery)}>
-        {(policy) => <Draft policy={policy} able={able} />}
-      </Shown>
-    </Part>
+      {!canEdit && <AdminNotice feature="change the policy" />}
+      <QueryResult query={useQuery(policyQuery)}>
+        {(policy) => <PolicyForm policy={policy} canEdit={canEdit} />}
+      </QueryResult>
+    </SettingsSection>
   );
 }
 
-export type Fill = (change: Partial<Policy>) => void;
+export type UpdatePolicy = (change: Partial<Policy>) => void;
 
-const same = (one: Policy, other: Policy) => JSON.stringify(one) === JSON.stringify(other);
+const isEqual = (a: Policy, b: Policy) => JSON.stringify(a) === JSON.stringify(b);
 
-function Draft({ policy, able }: { policy: Policy; able: boolean }) {
+function PolicyForm({ policy, canEdit }: { policy: Policy; canEdit: boolean }) {
   const [base, setBase] = useState(policy);
   const [draft, setDraft] = useState(policy);
-  const [previewing, setPreviewing] = useState(false);
-  const changed = !same(draft, base);
-  if (!changed && !same(policy, base)) {
+  const [isPreviewing, setPreviewing] = useState(false);
+  const changed = !isEqual(draft, base);
+  if (!changed && !isEqual(policy, base)) {
     setBase(policy);
     setDraft(policy);
   }
-  const fill: Fill = (change) => setDraft((was) => ({ ...was, ...change }));
+  const update: UpdatePolicy = (change) => setDraft((current) => ({ ...current, ...change }));
   return (
     <>
-      <LeaveGuard when={able && changed} path="the policy" />
+      <UnsavedChangesGuard isDirty={canEdit && changed} name="the policy" />
       <form
         className="stack"
         aria-label="Policy"
@@ -55,27 +55,25 @@ function Draft({ policy, able }: { policy: Policy; able: boolean }) {
           setPreviewing(true);
         }}
       >
-        <fieldset className="bare stack" disabled={!able}>
-          <ClassRules rules={draft.classes} onChange={(classes) => fill({ classes })} />
-          <Patterns
+        <fieldset className="plain-fieldset stack" disabled={!canEdit}>
+          <ClassRules rules={draft.classes} onChange={(classes) => update({ classes })} />
+          <WritablePatterns
             patterns={draft.agentWritable}
-            onChange={(agentWritable) => fill({ agentWritable })}
+            onChange={(agentWritable) => update({ agentWritable })}
           />
-          <Redaction policy={draft} fill={fill} />
-          <Bounds policy={draft} fill={fill} />
+          <RedactionSection policy={draft} update={update} />
+          <LimitsSection policy={draft} update={update} />
         </fieldset>
-        {changed && !same(policy, base) && (
+        {changed && !isEqual(policy, base) && (
           <p className="notice update" role="status">
-            Somebody changed the policy meanwhile. Saving puts yours in its place.
+            The policy was changed meanwhile. Saving overwrites that change.
           </p>
         )}
-        {able && (
+        {canEdit && (
           <div className="policy-bar">
-            <span className="soft grow">
-              {changed ? "Changed, not saved yet." : "Nothing is changed."}
-            </span>
+            <span className="soft grow">{changed ? "Unsaved changes" : "No unsaved changes"}</span>
             <Button disabled={!changed} onClick={() => setDraft(base)}>
-              Undo
+              Discard
             </Button>
             <Button kind="primary" type="submit" disabled={!changed}>
               Preview and save
@@ -83,8 +81,8 @@ function Draft({ policy, able }: { policy: Policy; able: boolean }) {
           </div>
         )}
       </form>
-      {previewing && (
-        <PolicyPreview
+      {isPreviewing && (
+        <PolicyPreviewDialog
           draft={draft}
           onClose={() => setPreviewing(false)}
           onSaved={(saved) => {

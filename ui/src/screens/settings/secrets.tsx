@@ -1,50 +1,50 @@
-// The vault: what must never stand in a file. Values go in and never come out.
+// Secrets that are redacted from files. Values are write-only.
 
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Lock, Plus, RefreshCw, Trash2 } from "lucide-react";
 import { useState } from "react";
-import { forgetSecret, keepSecret, secretsQuery } from "../../api/secrets";
-import { may } from "../../api/session";
-import { useSession } from "../../frame/session-context";
-import { Button } from "../../parts/button";
-import { Confirm } from "../../parts/dialog";
-import { Field } from "../../parts/field";
-import { FormDialog } from "../../parts/form-dialog";
-import { plain } from "../../parts/hostile";
-import { OnlyAdmins } from "../../parts/only-admins";
-import { Empty, Shown } from "../../parts/states";
-import { Time } from "../../parts/time";
-import { toast } from "../../parts/toast";
-import { Part } from "./part";
+import { deleteSecret, putSecret, secretsQuery } from "../../api/secrets";
+import { hasPermission } from "../../api/session";
+import { AdminNotice } from "../../components/admin-notice";
+import { Button } from "../../components/button";
+import { Confirm } from "../../components/dialog";
+import { escapeText } from "../../components/escape-text";
+import { Field } from "../../components/field";
+import { FormDialog } from "../../components/form-dialog";
+import { EmptyState, QueryResult } from "../../components/query-states";
+import { Time } from "../../components/time";
+import { toast } from "../../components/toast";
+import { useSession } from "../../layout/session-context";
+import { SettingsSection } from "./settings-section";
 
-type Open = { what: "keep" | "forget"; id: string } | null;
+type OpenDialog = { kind: "keep" | "forget"; id: string } | null;
 
 export default function Secrets() {
-  const [open, setOpen] = useState<Open>(null);
-  const able = may(useSession(), "tenant:admin");
+  const [open, setOpen] = useState<OpenDialog>(null);
+  const admin = hasPermission(useSession(), "tenant:admin");
   const close = () => setOpen(null);
   return (
-    <Part
+    <SettingsSection
       title="Secrets"
-      under="Wherever one of these values is written, its name is stored instead."
+      description="Values that are redacted from files, items and transcripts."
       action={
-        able && (
-          <Button kind="primary" icon={Plus} onClick={() => setOpen({ what: "keep", id: "" })}>
-            Keep a secret
+        admin && (
+          <Button kind="primary" icon={Plus} onClick={() => setOpen({ kind: "keep", id: "" })}>
+            New secret
           </Button>
         )
       }
     >
-      {able ? <Table onOpen={setOpen} /> : <OnlyAdmins what="The vault" />}
-      {open?.what === "keep" && <Keeping id={open.id} onClose={close} />}
-      {open?.what === "forget" && <Forgetting id={open.id} onClose={close} />}
-    </Part>
+      {admin ? <Table onOpen={setOpen} /> : <AdminNotice feature="manage secrets" />}
+      {open?.kind === "keep" && <SecretForm id={open.id} onClose={close} />}
+      {open?.kind === "forget" && <DeleteDialog id={open.id} onClose={close} />}
+    </SettingsSection>
   );
 }
 
-function Table({ onOpen }: { onOpen: (open: Open) => void }) {
+function Table({ onOpen }: { onOpen: (open: OpenDialog) => void }) {
   return (
-    <Shown query={useQuery(secretsQuery)}>
+    <QueryResult query={useQuery(secretsQuery)}>
       {(secrets) =>
         secrets.length ? (
           <div className="table-wrap">
@@ -52,8 +52,8 @@ function Table({ onOpen }: { onOpen: (open: Open) => void }) {
               <thead>
                 <tr>
                   <th>Id</th>
-                  <th>Kept</th>
-                  <th>Replaced</th>
+                  <th>Created</th>
+                  <th>Updated</th>
                   <th>
                     <span className="visually-hidden">Actions</span>
                   </th>
@@ -63,7 +63,7 @@ function Table({ onOpen }: { onOpen: (open: Open) => void }) {
                 {secrets.map(({ id, createdAt, updatedAt }) => (
                   <tr key={id}>
                     <td>
-                      <code>{plain(id, 80)}</code>
+                      <code>{escapeText(id, 80)}</code>
                     </td>
                     <td>
                       <Time at={createdAt} />
@@ -72,20 +72,20 @@ function Table({ onOpen }: { onOpen: (open: Open) => void }) {
                       <Time at={updatedAt === createdAt ? null : updatedAt} />
                     </td>
                     <td>
-                      <span className="row end-of-row">
+                      <span className="row row-actions">
                         <Button
                           small
                           kind="plain"
                           icon={RefreshCw}
-                          aria-label={`Replace ${plain(id, 60)}`}
-                          onClick={() => onOpen({ what: "keep", id })}
+                          aria-label={`Replace ${escapeText(id, 60)}`}
+                          onClick={() => onOpen({ kind: "keep", id })}
                         />
                         <Button
                           small
                           kind="plain"
                           icon={Trash2}
-                          aria-label={`Forget ${plain(id, 60)}`}
-                          onClick={() => onOpen({ what: "forget", id })}
+                          aria-label={`Delete ${escapeText(id, 60)}`}
+                          onClick={() => onOpen({ kind: "forget", id })}
                         />
                       </span>
                     </td>
@@ -95,52 +95,52 @@ function Table({ onOpen }: { onOpen: (open: Open) => void }) {
             </table>
           </div>
         ) : (
-          <Empty icon={Lock} title="No secrets yet">
+          <EmptyState icon={Lock} title="No secrets yet">
             <p>
-              Keep a password or an API key here, and whoever writes it into a file, an item or a
-              transcript leaves <code>[REDACTED:its-id]</code> there instead.
+              Store a password or API key here. Wherever it is written,{" "}
+              <code>[REDACTED:its-id]</code> is stored instead.
             </p>
-          </Empty>
+          </EmptyState>
         )
       }
-    </Shown>
+    </QueryResult>
   );
 }
 
-function Keeping({ id: known, onClose }: { id: string; onClose: () => void }) {
-  const [id, setId] = useState(known);
+function SecretForm({ id: existingId, onClose }: { id: string; onClose: () => void }) {
+  const [id, setId] = useState(existingId);
   const [value, setValue] = useState("");
   const queries = useQueryClient();
-  const keep = useMutation({
-    mutationFn: () => keepSecret(id.trim(), value),
-    meta: { quiet: true },
+  const save = useMutation({
+    mutationFn: () => putSecret(id.trim(), value),
+    meta: { skipErrorToast: true },
     onSuccess: () => {
       void queries.invalidateQueries({ queryKey: ["secrets"] });
-      toast("The secret is kept: its value is redacted from now on.");
+      toast("Secret saved");
       onClose();
     },
   });
   return (
     <FormDialog
-      title={known ? `Replace ${plain(known, 60)}` : "Keep a secret"}
-      action="Keep"
-      busy={keep.isPending}
-      error={keep.error}
-      onSubmit={() => keep.mutate()}
+      title={existingId ? `Replace ${escapeText(existingId, 60)}` : "New secret"}
+      action="Save"
+      busy={save.isPending}
+      error={save.error}
+      onSubmit={() => save.mutate()}
       onClose={onClose}
     >
-      <Field label="Id" hint="What stands in place of it: [REDACTED:id].">
+      <Field label="Id" hint="Stored in place of the value: [REDACTED:id].">
         <input
           className="input mono"
           required
-          readOnly={Boolean(known)}
+          readOnly={Boolean(existingId)}
           pattern="[A-Za-z0-9][A-Za-z0-9._\-]{0,127}"
           title="Letters, digits, dots, dashes and underscores"
           value={id}
           onChange={(event) => setId(event.target.value)}
         />
       </Field>
-      <Field label="Value" hint="At least 8 characters. Nobody can read it again.">
+      <Field label="Value" hint="At least 8 characters. Cannot be read again.">
         <input
           className="input mono"
           type="password"
@@ -155,28 +155,28 @@ function Keeping({ id: known, onClose }: { id: string; onClose: () => void }) {
   );
 }
 
-function Forgetting({ id, onClose }: { id: string; onClose: () => void }) {
+function DeleteDialog({ id, onClose }: { id: string; onClose: () => void }) {
   const queries = useQueryClient();
-  const forget = useMutation({
-    mutationFn: () => forgetSecret(id),
+  const remove = useMutation({
+    mutationFn: () => deleteSecret(id),
     onSuccess: () => {
       void queries.invalidateQueries({ queryKey: ["secrets"] });
-      toast("The secret is forgotten.");
+      toast("Secret deleted");
     },
     onSettled: onClose,
   });
   return (
     <Confirm
-      title="Forget the secret?"
-      action="Forget"
+      title="Delete secret?"
+      action="Delete"
       danger
-      busy={forget.isPending}
-      onConfirm={() => forget.mutate()}
+      busy={remove.isPending}
+      onConfirm={() => remove.mutate()}
       onClose={onClose}
     >
       <p>
-        The value of <code>{plain(id, 80)}</code> will no longer be redacted from what is written.
-        What was redacted stays so.
+        New writes of <code>{escapeText(id, 80)}</code> are no longer redacted. Existing redactions
+        stay.
       </p>
     </Confirm>
   );

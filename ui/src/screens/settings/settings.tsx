@@ -1,15 +1,15 @@
-// The account's own affairs, a tab each.
+// Settings of the account.
 
 import { Outlet } from "react-router";
-import { Screen, Tabs } from "../../parts/screen";
+import { Screen, Tabs } from "../../components/screen";
 
 const TABS = [
   { to: "/settings/people", name: "People" },
-  { to: "/settings/keys", name: "Keys" },
+  { to: "/settings/keys", name: "API keys" },
   { to: "/settings/policy", name: "Policy" },
   { to: "/settings/secrets", name: "Secrets" },
   { to: "/settings/webhooks", name: "Webhooks" },
-  { to: "/settings/audit", name: "Audit" },
+  { to: "/settings/audit", name: "Audit log" },
 ];
 
 export default function Settings() {

@@ -1,9 +1,9 @@
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { changeWebhook, createWebhook, EVENTS, type Webhook } from "../../api/webhooks";
-import { Choices } from "../../parts/choices";
-import { Field } from "../../parts/field";
-import { FormDialog } from "../../parts/form-dialog";
+import { CheckboxGroup } from "../../components/checkbox-group";
+import { Field } from "../../components/field";
+import { FormDialog } from "../../components/form-dialog";
 
 interface WebhookFormProps {
   webhook?: Webhook;
@@ -11,17 +11,17 @@ interface WebhookFormProps {
   onSaved: (webhook: Webhook) => void;
 }
 
-/** Telling an address of some events, or of all. */
+/** Creates or edits a webhook. */
 export function WebhookForm({ webhook, onClose, onSaved }: WebhookFormProps) {
   const [url, setUrl] = useState(webhook?.url ?? "");
-  const [every, setEvery] = useState(webhook ? webhook.events.includes("*") : true);
-  const [chosen, setChosen] = useState(webhook?.events.filter((one) => one !== "*") ?? []);
+  const [allEvents, setAllEvents] = useState(webhook ? webhook.events.includes("*") : true);
+  const [selected, setSelected] = useState(webhook?.events.filter((event) => event !== "*") ?? []);
   const queries = useQueryClient();
-  const events = every ? ["*"] : chosen;
+  const events = allEvents ? ["*"] : selected;
   const save = useMutation({
     mutationFn: () =>
       webhook ? changeWebhook(webhook.id, { url, events }) : createWebhook(url, events),
-    meta: { quiet: true },
+    meta: { skipErrorToast: true },
     onSuccess: (saved) => {
       void queries.invalidateQueries({ queryKey: ["webhooks"] });
       onClose();
@@ -30,7 +30,7 @@ export function WebhookForm({ webhook, onClose, onSaved }: WebhookFormProps) {
   });
   return (
     <FormDialog
-      title={webhook ? "Change the webhook" : "New webhook"}
+      title={webhook ? "Edit webhook" : "New webhook"}
       action={webhook ? "Save" : "Create"}
       busy={save.isPending}
       error={save.error}
@@ -38,7 +38,7 @@ export function WebhookForm({ webhook, onClose, onSaved }: WebhookFormProps) {
       onSubmit={() => save.mutate()}
       onClose={onClose}
     >
-      <Field label="Address" hint="http or https, at a public address.">
+      <Field label="URL" hint="http or https, publicly reachable.">
         <input
           className="input mono"
           type="url"
@@ -50,12 +50,19 @@ export function WebhookForm({ webhook, onClose, onSaved }: WebhookFormProps) {
       <label className="check">
         <input
           type="checkbox"
-          checked={every}
-          onChange={(event) => setEvery(event.target.checked)}
+          checked={allEvents}
+          onChange={(event) => setAllEvents(event.target.checked)}
         />
-        <span>Everything, what comes to be told later included</span>
+        <span>All events, including future ones</span>
       </label>
-      {!every && <Choices legend="Events" of={EVENTS} chosen={chosen} onChange={setChosen} />}
+      {!allEvents && (
+        <CheckboxGroup
+          legend="Events"
+          options={EVENTS}
+          selected={selected}
+          onChange={setSelected}
+        />
+      )}
     </FormDialog>
   );
 }

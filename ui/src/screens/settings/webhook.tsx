@@ -1,65 +1,67 @@
-// One webhook, and the log of what was posted to it.
+// One webhook and its delivery log.
 
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { ArrowLeft, Pencil, Trash2 } from "lucide-react";
 import { useState } from "react";
 import { Link, useNavigate, useParams } from "react-router";
-import { may } from "../../api/session";
+import { hasPermission } from "../../api/session";
 import { deleteWebhook, type Webhook, webhookQuery } from "../../api/webhooks";
-import { useSession } from "../../frame/session-context";
-import { Button } from "../../parts/button";
-import { Confirm } from "../../parts/dialog";
-import { plain } from "../../parts/hostile";
-import { OnlyAdmins } from "../../parts/only-admins";
-import { Shown } from "../../parts/states";
-import { toast } from "../../parts/toast";
+import { AdminNotice } from "../../components/admin-notice";
+import { Button } from "../../components/button";
+import { Confirm } from "../../components/dialog";
+import { escapeText } from "../../components/escape-text";
+import { QueryResult } from "../../components/query-states";
+import { toast } from "../../components/toast";
+import { useSession } from "../../layout/session-context";
 import { Deliveries } from "./deliveries";
-import { Part } from "./part";
+import { SettingsSection } from "./settings-section";
 import { WebhookForm } from "./webhook-form";
-import { eventsOf, PauseButton, WebhookStanding } from "./webhooks";
+import { eventsLabel, PauseButton, WebhookStatus } from "./webhooks";
 
 export default function WebhookPage() {
-  const able = may(useSession(), "tenant:admin");
-  return able ? <Found /> : <OnlyAdmins what="Telling other addresses" />;
+  const admin = hasPermission(useSession(), "tenant:admin");
+  return admin ? <WebhookLoader /> : <AdminNotice feature="manage webhooks" />;
 }
 
-function Found() {
+function WebhookLoader() {
   const { id = "" } = useParams();
-  const [isGoing, setGoing] = useState(false);
-  const found = useQuery({ ...webhookQuery(id), enabled: !isGoing });
+  const [isDeleting, setDeleting] = useState(false);
+  const query = useQuery({ ...webhookQuery(id), enabled: !isDeleting });
   return (
-    <Shown query={found}>
-      {(webhook) => <One webhook={webhook} isGoing={isGoing} onGoing={setGoing} />}
-    </Shown>
+    <QueryResult query={query}>
+      {(webhook) => (
+        <WebhookDetails webhook={webhook} isDeleting={isDeleting} onDeleting={setDeleting} />
+      )}
+    </QueryResult>
   );
 }
 
-interface OneProps {
+interface WebhookDetailsProps {
   webhook: Webhook;
-  /** It is being deleted: nothing more is asked about it. */
-  isGoing: boolean;
-  onGoing: (isGoing: boolean) => void;
+  /** Pauses queries for the webhook while it is being deleted. */
+  isDeleting: boolean;
+  onDeleting: (isDeleting: boolean) => void;
 }
 
-function One({ webhook, isGoing, onGoing }: OneProps) {
+function WebhookDetails({ webhook, isDeleting, onDeleting }: WebhookDetailsProps) {
   const [open, setOpen] = useState<"edit" | "delete" | null>(null);
   return (
     <>
       <Link className="row" to="/settings/webhooks">
         <ArrowLeft size={15} aria-hidden /> All webhooks
       </Link>
-      <Part
-        title={plain(webhook.url, 200)}
-        under={
+      <SettingsSection
+        title={escapeText(webhook.url, 200)}
+        description={
           <>
-            <WebhookStanding active={webhook.active} /> told of {eventsOf(webhook)}
+            <WebhookStatus active={webhook.active} /> Events: {eventsLabel(webhook)}
           </>
         }
         action={
           <div className="row wrap">
             <PauseButton webhook={webhook} />
             <Button small icon={Pencil} onClick={() => setOpen("edit")}>
-              Change
+              Edit
             </Button>
             <Button small kind="danger" icon={Trash2} onClick={() => setOpen("delete")}>
               Delete
@@ -67,53 +69,53 @@ function One({ webhook, isGoing, onGoing }: OneProps) {
           </div>
         }
       >
-        {!isGoing && <Deliveries id={webhook.id} />}
-      </Part>
+        {!isDeleting && <Deliveries id={webhook.id} />}
+      </SettingsSection>
       {open === "edit" && (
         <WebhookForm
           webhook={webhook}
           onClose={() => setOpen(null)}
-          onSaved={() => toast("The webhook is changed.")}
+          onSaved={() => toast("Webhook saved")}
         />
       )}
       {open === "delete" && (
-        <Deleting webhook={webhook} onClose={() => setOpen(null)} onGoing={onGoing} />
+        <DeleteDialog webhook={webhook} onClose={() => setOpen(null)} onDeleting={onDeleting} />
       )}
     </>
   );
 }
 
-interface DeletingProps {
+interface DeleteDialogProps {
   webhook: Webhook;
   onClose: () => void;
-  onGoing: (isGoing: boolean) => void;
+  onDeleting: (isDeleting: boolean) => void;
 }
 
-function Deleting({ webhook, onClose, onGoing }: DeletingProps) {
+function DeleteDialog({ webhook, onClose, onDeleting }: DeleteDialogProps) {
   const queries = useQueryClient();
-  const go = useNavigate();
-  const gone = useMutation({
+  const navigate = useNavigate();
+  const remove = useMutation({
     mutationFn: () => deleteWebhook(webhook.id),
-    onMutate: () => onGoing(true),
-    onError: () => onGoing(false),
+    onMutate: () => onDeleting(true),
+    onError: () => onDeleting(false),
     onSuccess: async () => {
-      await go("/settings/webhooks");
+      await navigate("/settings/webhooks");
       void queries.invalidateQueries({ queryKey: ["webhooks"], exact: true });
-      toast("The webhook is deleted.");
+      toast("Webhook deleted");
     },
   });
   return (
     <Confirm
-      title="Delete the webhook?"
+      title="Delete webhook?"
       action="Delete"
       danger
-      busy={gone.isPending}
-      onConfirm={() => gone.mutate()}
+      busy={remove.isPending}
+      onConfirm={() => remove.mutate()}
       onClose={onClose}
     >
       <p className="bidi">
-        <strong>{plain(webhook.url, 120)}</strong> is told nothing more, and the log of its
-        deliveries is gone.
+        <strong>{escapeText(webhook.url, 120)}</strong> receives no more events, and its delivery
+        log is deleted.
       </p>
     </Confirm>
   );

@@ -1,69 +1,69 @@
-// Addresses that are told what happens.
+// List of webhooks.
 
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Pause, Play, Plus, Webhook as WebhookIcon } from "lucide-react";
 import { useState } from "react";
 import { Link } from "react-router";
-import { may } from "../../api/session";
+import { hasPermission } from "../../api/session";
 import { changeWebhook, type Webhook, webhooksQuery } from "../../api/webhooks";
-import { useSession } from "../../frame/session-context";
-import { Button } from "../../parts/button";
-import { plain } from "../../parts/hostile";
-import { OnlyAdmins } from "../../parts/only-admins";
-import { ShownOnce } from "../../parts/shown-once";
-import { Empty, Shown } from "../../parts/states";
-import { Time } from "../../parts/time";
-import { Part } from "./part";
+import { AdminNotice } from "../../components/admin-notice";
+import { Button } from "../../components/button";
+import { escapeText } from "../../components/escape-text";
+import { OneTimeSecretDialog } from "../../components/one-time-secret";
+import { EmptyState, QueryResult } from "../../components/query-states";
+import { Time } from "../../components/time";
+import { useSession } from "../../layout/session-context";
+import { SettingsSection } from "./settings-section";
 import { WebhookForm } from "./webhook-form";
 
 export default function Webhooks() {
-  const [making, setMaking] = useState(false);
+  const [isCreating, setCreating] = useState(false);
   const [secret, setSecret] = useState<string | null>(null);
-  const able = may(useSession(), "tenant:admin");
+  const admin = hasPermission(useSession(), "tenant:admin");
   return (
-    <Part
+    <SettingsSection
       title="Webhooks"
-      under="Addresses that are told what happens, signed, and tried again until they answer."
+      description="Signed event notifications to your servers, retried until delivered."
       action={
-        able && (
-          <Button kind="primary" icon={Plus} onClick={() => setMaking(true)}>
+        admin && (
+          <Button kind="primary" icon={Plus} onClick={() => setCreating(true)}>
             New webhook
           </Button>
         )
       }
     >
-      {able ? <Table /> : <OnlyAdmins what="Telling other addresses" />}
-      {making && (
+      {admin ? <Table /> : <AdminNotice feature="manage webhooks" />}
+      {isCreating && (
         <WebhookForm
-          onClose={() => setMaking(false)}
-          onSaved={(made) => setSecret(made.secret ?? null)}
+          onClose={() => setCreating(false)}
+          onSaved={(created) => setSecret(created.secret ?? null)}
         />
       )}
       {secret && (
-        <ShownOnce
-          title="The webhook is there"
-          what="The secret"
+        <OneTimeSecretDialog
+          title="Webhook created"
+          label="Signing secret"
           text={secret}
           onClose={() => setSecret(null)}
         />
       )}
-    </Part>
+    </SettingsSection>
   );
 }
 
 function Table() {
   return (
-    <Shown query={useQuery(webhooksQuery)}>
+    <QueryResult query={useQuery(webhooksQuery)}>
       {(webhooks) =>
         webhooks.length ? (
           <div className="table-wrap">
             <table className="table">
               <thead>
                 <tr>
-                  <th>Address</th>
+                  <th>URL</th>
                   <th className="only-large">Events</th>
-                  <th>Standing</th>
-                  <th className="only-large">Changed</th>
+                  <th>Status</th>
+                  <th className="only-large">Updated</th>
                   <th>
                     <span className="visually-hidden">Actions</span>
                   </th>
@@ -77,29 +77,29 @@ function Table() {
             </table>
           </div>
         ) : (
-          <Empty icon={WebhookIcon} title="No webhooks yet">
+          <EmptyState icon={WebhookIcon} title="No webhooks yet">
             <p>
-              A webhook posts events to your own server, after the Standard Webhooks convention.
-              Each delivery is logged here and can be replayed.
+              A webhook posts events to your server, following Standard Webhooks. Deliveries are
+              logged and can be replayed.
             </p>
-          </Empty>
+          </EmptyState>
         )
       }
-    </Shown>
+    </QueryResult>
   );
 }
 
 function Row({ webhook }: { webhook: Webhook }) {
   return (
     <tr>
-      <td className="named">
-        <Link className="bidi cut" to={`/settings/webhooks/${webhook.id}`}>
-          {plain(webhook.url, 120)}
+      <td className="name-cell">
+        <Link className="bidi truncate" to={`/settings/webhooks/${webhook.id}`}>
+          {escapeText(webhook.url, 120)}
         </Link>
       </td>
-      <td className="faint only-large">{eventsOf(webhook)}</td>
+      <td className="faint only-large">{eventsLabel(webhook)}</td>
       <td>
-        <WebhookStanding active={webhook.active} />
+        <WebhookStatus active={webhook.active} />
       </td>
       <td className="only-large">
         <Time at={webhook.updatedAt} />
@@ -111,16 +111,16 @@ function Row({ webhook }: { webhook: Webhook }) {
   );
 }
 
-export const eventsOf = ({ events }: Webhook) =>
-  events.includes("*") ? "everything" : events.join(", ");
+export const eventsLabel = ({ events }: Webhook) =>
+  events.includes("*") ? "all" : events.join(", ");
 
-export const WebhookStanding = ({ active }: { active: boolean }) => (
+export const WebhookStatus = ({ active }: { active: boolean }) => (
   <span className={active ? "badge good" : "badge"}>{active ? "active" : "paused"}</span>
 );
 
 export function PauseButton({ webhook }: { webhook: Webhook }) {
   const queries = useQueryClient();
-  const turn = useMutation({
+  const toggle = useMutation({
     mutationFn: () => changeWebhook(webhook.id, { active: !webhook.active }),
     onSettled: () => queries.invalidateQueries({ queryKey: ["webhooks"] }),
   });
@@ -128,8 +128,8 @@ export function PauseButton({ webhook }: { webhook: Webhook }) {
     <Button
       small
       icon={webhook.active ? Pause : Play}
-      busy={turn.isPending}
-      onClick={() => turn.mutate()}
+      busy={toggle.isPending}
+      onClick={() => toggle.mutate()}
     >
       {webhook.active ? "Pause" : "Resume"}
     </Button>

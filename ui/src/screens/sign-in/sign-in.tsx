@@ -1,96 +1,96 @@
-// The door: by the one-time link of the terminal, by a token, or by the company's own sign-in.
+// Sign-in by one-time link, token or OpenID Connect.
 
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { KeyRound, LogIn } from "lucide-react";
 import { useEffect, useRef, useState } from "react";
 import { useNavigate, useSearchParams } from "react-router";
-import { sentence } from "../../api/problem";
-import { sessionQuery, signIn, waysQuery } from "../../api/session";
-import { Button } from "../../parts/button";
-import { Field } from "../../parts/field";
-import { useTitle } from "../../parts/screen";
-import { Loading } from "../../parts/states";
+import { toSentence } from "../../api/problem";
+import { sessionQuery, signIn, signInMethodsQuery } from "../../api/session";
+import { Button } from "../../components/button";
+import { Field } from "../../components/field";
+import { Loading } from "../../components/query-states";
+import { useTitle } from "../../components/screen";
 
-const WHY: Record<string, string> = {
-  unknown: "Nobody here has the address that you signed in with. Ask an admin to add you.",
-  denied: "The sign-in was called off.",
-  expired: "The sign-in took too long. Please try again.",
-  unavailable: "The company’s sign-in cannot be reached just now. Please try again.",
-  not_offered: "This server has no company sign-in. A token opens it.",
-  busy: "The server is busy. Please try again.",
+const ERRORS: Record<string, string> = {
+  unknown: "No account has this email address. Ask an admin to add you.",
+  denied: "Sign-in was cancelled.",
+  expired: "Sign-in timed out. Try again.",
+  unavailable: "The identity provider is not reachable. Try again.",
+  not_offered: "Single sign-on is not configured. Use a token.",
+  busy: "The server is busy. Try again.",
 };
 
-/** Only a path on this site: never an address that somebody else put there. */
-export function wayBack(asked: string | null): string {
-  return asked && /^\/(?![/\\])/.test(asked) ? asked : "/agents";
+/** A return path on this site; never a foreign URL. */
+export function safeReturnPath(requested: string | null): string {
+  return requested && /^\/(?![/\\])/.test(requested) ? requested : "/agents";
 }
 
 export default function SignIn() {
   useTitle("Sign in");
-  const [given] = useSearchParams();
+  const [params] = useSearchParams();
   const [token, setToken] = useState("");
   const queries = useQueryClient();
-  const go = useNavigate();
-  const ways = useQuery(waysQuery);
-  const enter = useMutation({
+  const navigate = useNavigate();
+  const signInMethods = useQuery(signInMethodsQuery);
+  const signInMutation = useMutation({
     mutationFn: signIn,
-    meta: { quiet: true },
+    meta: { skipErrorToast: true },
     onSuccess: (session) => {
-      // Whoever was here before may have seen more than who comes now.
+      // Drop cached data of the previous user.
       queries.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== "ways" });
       queries.setQueryData(sessionQuery.queryKey, session);
-      void go(wayBack(given.get("return")), { replace: true });
+      void navigate(safeReturnPath(params.get("return")), { replace: true });
     },
   });
   const [code] = useState(() => new URLSearchParams(location.hash.slice(1)).get("code"));
-  const tried = useRef(false);
+  const attempted = useRef(false);
   useEffect(() => {
-    if (!code || tried.current) return;
-    tried.current = true;
+    if (!code || attempted.current) return;
+    attempted.current = true;
     history.replaceState(null, "", "/sign-in");
-    enter.mutate({ code });
-  }, [code, enter]);
-  const why = given.get("error");
-  if (code && !enter.isError) return <Loading what="Signing in" />;
+    signInMutation.mutate({ code });
+  }, [code, signInMutation]);
+  const errorCode = params.get("error");
+  if (code && !signInMutation.isError) return <Loading label="Signing in" />;
   return (
-    <main className="door">
+    <main className="sign-in">
       <div className="card">
         <div className="stack tight">
           <h1 className="row">
             <img src="/icon.svg" alt="" width={28} height={28} /> Carrel
           </h1>
-          <p className="soft">The desk from which you look after your agents.</p>
+          <p className="soft">Admin console</p>
         </div>
-        {why && (
+        {errorCode && (
           <p className="notice bad" role="alert">
-            {WHY[why] ?? "The sign-in did not work. Please try again."}
+            {ERRORS[errorCode] ?? "Sign-in failed. Try again."}
           </p>
         )}
-        {enter.isError && (
+        {signInMutation.isError && (
           <p className="notice bad" role="alert">
-            {sentence(enter.error)}
+            {toSentence(signInMutation.error)}
           </p>
         )}
-        {ways.data?.oidc && (
+        {signInMethods.data?.oidc && (
           <a
             className="button primary"
-            href={`${ways.data.oidc.start}?return=${encodeURIComponent(wayBack(given.get("return")))}`}
+            href={`${signInMethods.data.oidc.start}?return=${encodeURIComponent(safeReturnPath(params.get("return")))}`}
           >
-            <LogIn size={16} aria-hidden /> Sign in with {ways.data.oidc.name}
+            <LogIn size={16} aria-hidden /> Sign in with {signInMethods.data.oidc.name}
           </a>
         )}
         <form
           className="stack"
           onSubmit={(event) => {
             event.preventDefault();
-            enter.mutate({ token: token.trim() });
+            signInMutation.mutate({ token: token.trim() });
           }}
         >
           <Field
             label="Token"
             hint={
               <>
-                <code>carrel serve</code> prints a sign-in link and, the first time, the owner’s
+                <code>carrel serve</code> prints a sign-in link and, on first start, the owner’s
                 token.
               </>
             }
@@ -106,9 +106,9 @@ export default function SignIn() {
           </Field>
           <Button
             type="submit"
-            kind={ways.data?.oidc ? undefined : "primary"}
+            kind={signInMethods.data?.oidc ? undefined : "primary"}
             icon={KeyRound}
-            busy={enter.isPending}
+            busy={signInMutation.isPending}
           >
             Sign in
           </Button>

@@ -1,27 +1,26 @@
-// The defaults: the files beneath every template and agent, and how they stand to those that Carrel
-// comes with.
+// The defaults: base files of every template and agent, and updates of the packaged ones.
 
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "react-router";
-import { DEFAULTS } from "../../api/places";
+import { DEFAULTS } from "../../api/files";
 import { defaultsQuery } from "../../api/templates";
-import { Screen } from "../../parts/screen";
-import { Workspace } from "../workspace/workspace";
-import { PackagedDefaults } from "./packaged";
+import { Screen } from "../../components/screen";
+import { FileBrowser } from "../files/file-browser";
+import { PackagedDefaults } from "./packaged-defaults";
 
 export default function Defaults() {
   const { data } = useQuery(defaultsQuery);
   return (
     <Screen
       title="Defaults"
-      under={
-        <span className="crumbs">
-          <Link to="/agent-templates">Templates</Link> / beneath every template and every agent
+      subtitle={
+        <span className="breadcrumb">
+          <Link to="/agent-templates">Templates</Link> / Base files of every template and agent
         </span>
       }
     >
       {data && <PackagedDefaults status={data} />}
-      <Workspace place={DEFAULTS} />
+      <FileBrowser scope={DEFAULTS} />
     </Screen>
   );
 }

@@ -1,44 +1,44 @@
-// A new template: a name, and the short one that addresses and commands use.
+// Creates a template.
 
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { useNavigate } from "react-router";
-import { sentence } from "../../api/problem";
+import { toSentence } from "../../api/problem";
 import { createTemplate } from "../../api/templates";
-import { Button } from "../../parts/button";
-import { Dialog } from "../../parts/dialog";
-import { Field } from "../../parts/field";
-import { slugOf } from "../../parts/slug";
+import { Button } from "../../components/button";
+import { Dialog } from "../../components/dialog";
+import { Field } from "../../components/field";
+import { slugOf } from "../../components/slug";
 
 export function NewTemplateDialog({ onClose }: { onClose: () => void }) {
   const [name, setName] = useState("");
-  const [given, setGiven] = useState<string | null>(null);
-  const slug = given ?? slugOf(name);
+  const [typedSlug, setTypedSlug] = useState<string | null>(null);
+  const slug = typedSlug ?? slugOf(name);
   const queries = useQueryClient();
-  const go = useNavigate();
-  const make = useMutation({
-    meta: { quiet: true },
+  const navigate = useNavigate();
+  const create = useMutation({
+    meta: { skipErrorToast: true },
     mutationFn: () => createTemplate({ name: name.trim(), slug }),
     onSuccess: ({ id }) => {
       void queries.invalidateQueries({ queryKey: ["templates"] });
-      void go(`/agent-templates/${encodeURIComponent(id)}`);
+      void navigate(`/agent-templates/${encodeURIComponent(id)}`);
     },
   });
   return (
     <Dialog
       title="New template"
       onClose={onClose}
-      onSubmit={() => make.mutate()}
-      foot={
+      onSubmit={() => create.mutate()}
+      footer={
         <>
           <Button onClick={onClose}>Cancel</Button>
-          <Button kind="primary" type="submit" busy={make.isPending}>
+          <Button kind="primary" type="submit" busy={create.isPending}>
             Create
           </Button>
         </>
       }
     >
-      <p className="soft">It begins with nothing of its own: all of the defaults show through.</p>
+      <p className="soft">New templates are empty and inherit every default file.</p>
       <Field label="Name">
         <input
           className="input"
@@ -50,14 +50,14 @@ export function NewTemplateDialog({ onClose }: { onClose: () => void }) {
       </Field>
       <Field
         label="Slug"
-        hint="Small letters, digits and hyphens, for addresses and commands."
-        wrong={make.isError ? sentence(make.error) : null}
+        hint="Lower-case letters, digits and hyphens. Used in URLs and commands."
+        error={create.isError ? toSentence(create.error) : null}
       >
         <input
           className="input mono"
           required
           value={slug}
-          onChange={(event) => setGiven(event.target.value)}
+          onChange={(event) => setTypedSlug(event.target.value)}
         />
       </Field>
     </Dialog>

@@ -1,15 +1,15 @@
-// Another name for a template, or none.
+// Renames or deletes a template.
 
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { useNavigate } from "react-router";
-import { sentence } from "../../api/problem";
+import { toSentence } from "../../api/problem";
 import { deleteTemplate, renameTemplate, type Template } from "../../api/templates";
-import { Button } from "../../parts/button";
-import { Confirm, Dialog } from "../../parts/dialog";
-import { Field } from "../../parts/field";
-import { plain } from "../../parts/hostile";
-import { toast } from "../../parts/toast";
+import { Button } from "../../components/button";
+import { Confirm, Dialog } from "../../components/dialog";
+import { escapeText } from "../../components/escape-text";
+import { Field } from "../../components/field";
+import { toast } from "../../components/toast";
 
 interface DialogProps {
   template: Template;
@@ -21,21 +21,21 @@ export function RenameTemplate({ template, onClose }: DialogProps) {
   const [slug, setSlug] = useState(template.slug);
   const queries = useQueryClient();
   const rename = useMutation({
-    meta: { quiet: true },
+    meta: { skipErrorToast: true },
     mutationFn: () => renameTemplate(template.id, { name: name.trim(), slug }),
     onSuccess: () => {
       for (const key of ["templates", "agents", "inbox"])
         void queries.invalidateQueries({ queryKey: [key] });
-      toast("Renamed.");
+      toast("Template renamed");
       onClose();
     },
   });
   return (
     <Dialog
-      title="Rename the template"
+      title="Rename template"
       onClose={onClose}
       onSubmit={() => rename.mutate()}
-      foot={
+      footer={
         <>
           <Button onClick={onClose}>Cancel</Button>
           <Button kind="primary" type="submit" busy={rename.isPending}>
@@ -44,7 +44,7 @@ export function RenameTemplate({ template, onClose }: DialogProps) {
         </>
       }
     >
-      <p className="soft">Its files and those who follow it stay.</p>
+      <p className="soft">Files and agents of the template do not change.</p>
       <Field label="Name">
         <input
           className="input"
@@ -54,7 +54,7 @@ export function RenameTemplate({ template, onClose }: DialogProps) {
           onChange={(event) => setName(event.target.value)}
         />
       </Field>
-      <Field label="Slug" wrong={rename.isError ? sentence(rename.error) : null}>
+      <Field label="Slug" error={rename.isError ? toSentence(rename.error) : null}>
         <input
           className="input mono"
           required
@@ -68,29 +68,29 @@ export function RenameTemplate({ template, onClose }: DialogProps) {
 
 export function DeleteTemplate({ template, onClose }: DialogProps) {
   const queries = useQueryClient();
-  const go = useNavigate();
+  const navigate = useNavigate();
   const remove = useMutation({
-    meta: { quiet: true },
+    meta: { skipErrorToast: true },
     mutationFn: () => deleteTemplate(template.id),
     onSuccess: () => {
-      toast(`Deleted ${plain(template.name, 80)}.`);
-      void go("/agent-templates", { replace: true });
+      toast(`Deleted ${escapeText(template.name, 80)}`);
+      void navigate("/agent-templates", { replace: true });
       void queries.invalidateQueries({ queryKey: ["templates", "list"] });
     },
   });
   return (
     <Confirm
-      title={`Delete ${plain(template.name, 80)}?`}
+      title={`Delete ${escapeText(template.name, 80)}?`}
       action="Delete"
       danger
       busy={remove.isPending}
       onConfirm={() => remove.mutate()}
       onClose={onClose}
     >
-      <p>Its files go with it. No agent follows it, so none changes.</p>
+      <p>Its files are deleted. No agent uses this template.</p>
       {remove.isError && (
         <p className="notice bad" role="alert">
-          {sentence(remove.error)}
+          {toSentence(remove.error)}
         </p>
       )}
     </Confirm>

@@ -1,20 +1,20 @@
-// One template: what it is called, who follows it, and its files over the defaults.
+// One template: its files over the defaults.
 
 import { useQuery } from "@tanstack/react-query";
 import { Pencil, Trash2, TriangleAlert, Users } from "lucide-react";
 import { useMemo, useState } from "react";
 import { Link, useParams } from "react-router";
-import type { Place } from "../../api/places";
+import type { FileScope } from "../../api/files";
 import { isAdmin } from "../../api/session";
 import { type Template, templateQuery, templatesQuery } from "../../api/templates";
-import { useSession } from "../../frame/session-context";
-import { Button, ButtonLink } from "../../parts/button";
-import { plain } from "../../parts/hostile";
-import { Screen } from "../../parts/screen";
-import { Shown } from "../../parts/states";
-import { Workspace } from "../workspace/workspace";
+import { Button, ButtonLink } from "../../components/button";
+import { escapeText } from "../../components/escape-text";
+import { QueryResult } from "../../components/query-states";
+import { Screen } from "../../components/screen";
+import { useSession } from "../../layout/session-context";
+import { FileBrowser } from "../files/file-browser";
 import { DeleteTemplate, RenameTemplate } from "./template-dialogs";
-import { usedBy, useWaiting } from "./templates";
+import { agentCountLabel, usePendingCounts } from "./templates";
 
 export default function TemplatePage() {
   const { templateId = "" } = useParams();
@@ -22,53 +22,54 @@ export default function TemplatePage() {
   if (!query.data)
     return (
       <Screen title="Template">
-        <Shown query={query} what="Loading the template">
+        <QueryResult query={query} label="Loading template">
           {() => null}
-        </Shown>
+        </QueryResult>
       </Screen>
     );
-  return <Found template={query.data} />;
+  return <TemplateDetails template={query.data} />;
 }
 
-/** How many follow it: the list says so where the template itself does not. */
-function useFollowers(template: Template): number | undefined {
+/** Number of agents of a template, from the list if the template has none. */
+function useFollowerCount(template: Template): number | undefined {
   const { data } = useQuery({ ...templatesQuery, enabled: template.agentCount === undefined });
   return template.agentCount ?? data?.find(({ id }) => id === template.id)?.agentCount;
 }
 
-function Found({ template }: { template: Template }) {
-  const place = useMemo<Place>(() => ({ kind: "template", id: template.id }), [template.id]);
-  const followers = useFollowers(template);
+function TemplateDetails({ template }: { template: Template }) {
+  const scope = useMemo<FileScope>(() => ({ kind: "template", id: template.id }), [template.id]);
+  const followers = useFollowerCount(template);
   return (
     <Screen
-      title={plain(template.name, 120)}
-      under={
-        <span className="crumbs">
-          <Link to="/agent-templates">Templates</Link> / <code>{plain(template.slug, 80)}</code>
+      title={escapeText(template.name, 120)}
+      subtitle={
+        <span className="breadcrumb">
+          <Link to="/agent-templates">Templates</Link> /{" "}
+          <code>{escapeText(template.slug, 80)}</code>
         </span>
       }
       actions={<Actions template={template} followers={followers} />}
     >
-      <Workspace place={place} />
+      <FileBrowser scope={scope} />
     </Screen>
   );
 }
 
 function Actions({ template, followers }: { template: Template; followers: number | undefined }) {
   const admin = isAdmin(useSession());
-  const waits = useWaiting()(template.id);
+  const pendingCount = usePendingCounts()(template.id);
   const [open, setOpen] = useState<"rename" | "delete" | null>(null);
   const close = () => setOpen(null);
-  const address = encodeURIComponent(template.id);
+  const encodedId = encodeURIComponent(template.id);
   return (
     <>
-      {waits > 0 && (
-        <ButtonLink icon={TriangleAlert} to={`/agent-templates/${address}/review`}>
-          Review {waits} {waits === 1 ? "update" : "updates"}
+      {pendingCount > 0 && (
+        <ButtonLink icon={TriangleAlert} to={`/agent-templates/${encodedId}/review`}>
+          Review {pendingCount} {pendingCount === 1 ? "update" : "updates"}
         </ButtonLink>
       )}
-      <ButtonLink kind="plain" icon={Users} to={`/agents?template=${address}`}>
-        Used by {usedBy(followers)}
+      <ButtonLink kind="plain" icon={Users} to={`/agents?template=${encodedId}`}>
+        Used by {agentCountLabel(followers)}
       </ButtonLink>
       {admin && (
         <Button kind="plain" icon={Pencil} aria-label="Rename" onClick={() => setOpen("rename")} />
@@ -77,8 +78,8 @@ function Actions({ template, followers }: { template: Template; followers: numbe
         <Button
           kind="plain"
           icon={Trash2}
-          aria-label="Delete the template"
-          title={followers ? "Agents follow it: it can be deleted when none do" : undefined}
+          aria-label="Delete template"
+          title={followers ? "Cannot be deleted while agents use it" : undefined}
           disabled={Boolean(followers)}
           onClick={() => setOpen("delete")}
         />

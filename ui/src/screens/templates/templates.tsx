@@ -1,4 +1,4 @@
-// All templates: who follows them, what waits for a review, and the way to the defaults.
+// List of templates.
 
 import { useQuery } from "@tanstack/react-query";
 import { Layers, LayoutTemplate, Plus, TriangleAlert } from "lucide-react";
@@ -7,27 +7,27 @@ import { Link } from "react-router";
 import { inboxQuery } from "../../api/inbox";
 import { isAdmin } from "../../api/session";
 import { type Template, templatesQuery } from "../../api/templates";
-import { useSession } from "../../frame/session-context";
-import { Button, ButtonLink } from "../../parts/button";
-import { plain } from "../../parts/hostile";
-import { Screen } from "../../parts/screen";
-import { Empty, Shown } from "../../parts/states";
-import { Time } from "../../parts/time";
+import { Button, ButtonLink } from "../../components/button";
+import { escapeText } from "../../components/escape-text";
+import { EmptyState, QueryResult } from "../../components/query-states";
+import { Screen } from "../../components/screen";
+import { Time } from "../../components/time";
+import { useSession } from "../../layout/session-context";
 import { NewTemplateDialog } from "./new-template";
 
 export default function Templates() {
   const query = useQuery(templatesQuery);
-  const [isMaking, setMaking] = useState(false);
+  const [isCreating, setCreating] = useState(false);
   const admin = isAdmin(useSession());
   const add = (
-    <Button kind="primary" icon={Plus} onClick={() => setMaking(true)}>
+    <Button kind="primary" icon={Plus} onClick={() => setCreating(true)}>
       New template
     </Button>
   );
   return (
     <Screen
       title="Templates"
-      under="What agents of one kind have in common. An edit reaches all who follow; a pinned file waits for a review."
+      subtitle="Files shared by agents of one kind. Edits reach all agents; pinned files need review."
       actions={
         <>
           <ButtonLink to="/agent-templates/defaults" icon={Layers}>
@@ -37,41 +37,40 @@ export default function Templates() {
         </>
       }
     >
-      <Shown query={query} what="Loading the templates">
+      <QueryResult query={query} label="Loading templates">
         {(templates) =>
           templates.length ? (
             <TemplateTable templates={templates} />
           ) : (
-            <Empty icon={LayoutTemplate} title="No templates yet">
+            <EmptyState icon={LayoutTemplate} title="No templates yet">
               <p>
-                A template holds the files that agents of one kind share, over the defaults that all
-                agents share. Agents that follow it see every edit at once; a pinned file waits
-                until somebody has reviewed it.
+                A template contains files that agents of one kind share, over the defaults. Agents
+                receive edits at once; pinned files need review first.
               </p>
-              {admin ? add : <p className="faint">Owners and admins make templates.</p>}
-            </Empty>
+              {admin ? add : <p className="faint">Only owners and admins can create templates.</p>}
+            </EmptyState>
           )
         }
-      </Shown>
-      {isMaking && <NewTemplateDialog onClose={() => setMaking(false)} />}
+      </QueryResult>
+      {isCreating && <NewTemplateDialog onClose={() => setCreating(false)} />}
     </Screen>
   );
 }
 
-/** How many pinned files wait for a review, by template. */
-export function useWaiting(): (templateId: string) => number {
+/** Number of pinned updates that need review, by template. */
+export function usePendingCounts(): (templateId: string) => number {
   const { data } = useQuery(inboxQuery(false));
   const counts = useMemo(() => {
-    const found = new Map<string | null, number>();
+    const byTemplate = new Map<string | null, number>();
     for (const { templateId } of data?.pins ?? [])
-      found.set(templateId, (found.get(templateId) ?? 0) + 1);
-    return found;
+      byTemplate.set(templateId, (byTemplate.get(templateId) ?? 0) + 1);
+    return byTemplate;
   }, [data]);
   return (id) => counts.get(id) ?? 0;
 }
 
 function TemplateTable({ templates }: { templates: Template[] }) {
-  const waiting = useWaiting();
+  const pendingCount = usePendingCounts();
   return (
     <div className="table-wrap">
       <table className="table">
@@ -79,13 +78,17 @@ function TemplateTable({ templates }: { templates: Template[] }) {
           <tr>
             <th scope="col">Template</th>
             <th scope="col">Used by</th>
-            <th scope="col">Waits for review</th>
-            <th scope="col">Changed</th>
+            <th scope="col">Needs review</th>
+            <th scope="col">Updated</th>
           </tr>
         </thead>
         <tbody>
           {templates.map((template) => (
-            <TemplateLine key={template.id} template={template} waits={waiting(template.id)} />
+            <TemplateRow
+              key={template.id}
+              template={template}
+              pendingCount={pendingCount(template.id)}
+            />
           ))}
         </tbody>
       </table>
@@ -93,35 +96,37 @@ function TemplateTable({ templates }: { templates: Template[] }) {
   );
 }
 
-export const usedBy = (count: number | undefined) => {
+export const agentCountLabel = (count: number | undefined) => {
   if (count === undefined) return "—";
   return count === 1 ? "1 agent" : `${count.toLocaleString("en")} agents`;
 };
 
-function TemplateLine({ template, waits }: { template: Template; waits: number }) {
+function TemplateRow({ template, pendingCount }: { template: Template; pendingCount: number }) {
   const { id, name, slug, agentCount, updatedAt } = template;
   return (
     <tr>
       <td>
         <Link className="bidi" to={`/agent-templates/${encodeURIComponent(id)}`}>
-          {plain(name, 120)}
+          {escapeText(name, 120)}
         </Link>
-        <div className="faint mono">{plain(slug, 80)}</div>
+        <div className="faint mono">{escapeText(slug, 80)}</div>
       </td>
       <td>
         {agentCount ? (
-          <Link to={`/agents?template=${encodeURIComponent(id)}`}>{usedBy(agentCount)}</Link>
+          <Link to={`/agents?template=${encodeURIComponent(id)}`}>
+            {agentCountLabel(agentCount)}
+          </Link>
         ) : (
-          <span className="soft">{usedBy(agentCount)}</span>
+          <span className="soft">{agentCountLabel(agentCount)}</span>
         )}
       </td>
       <td>
-        {waits > 0 ? (
+        {pendingCount > 0 ? (
           <Link className="badge update" to={`/agent-templates/${encodeURIComponent(id)}/review`}>
-            <TriangleAlert size={12} aria-hidden /> {waits}
+            <TriangleAlert size={12} aria-hidden /> {pendingCount}
           </Link>
         ) : (
-          <span className="faint">nothing</span>
+          <span className="faint">—</span>
         )}
       </td>
       <td>

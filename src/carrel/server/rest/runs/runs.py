@@ -30,6 +30,7 @@ class NewRun(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
 
     workflow_id: Text = ""
     agent_id: Text | None = None
+    workspace_id: Text | None = None
     parent_run_id: Text | None = None
     share_snapshot: bool = False
     replay_of: Text | None = None
@@ -89,6 +90,7 @@ class RunPatch(RequestModel, frozen=True):
 
 class RunsQuery(PageQuery, frozen=True):
     agent_id: Text | None = None
+    workspace_id: Text | None = None
 
 
 async def _tenant(call: Asked) -> str:
@@ -150,6 +152,7 @@ async def start(call: Asked) -> Response:
         RunRequest(
             workflow=asked.workflow_id,
             agent=asked.agent_id,
+            workspace=asked.workspace_id,
             parent=asked.parent_run_id,
             share_parent=asked.share_snapshot,
             replay_of=asked.replay_of,
@@ -175,7 +178,12 @@ async def listing(call: Request[None, RunsQuery]) -> Response:
     """List runs, newest first."""
     query = call.query
     found = await runs.page(
-        call.ports, call.actor, agent=query.agent_id, cursor=query.cursor, limit=query.limit
+        call.ports,
+        call.actor,
+        agent=query.agent_id,
+        workspace=query.workspace_id,
+        cursor=query.cursor,
+        limit=query.limit,
     )
     tenant = await _tenant(call)
     return Response.json(RunPage(items=[row(run, tenant) for run in found.items], next=found.next))

@@ -32,10 +32,10 @@ def _facts(id: str, permission: Permission, *refuses: type[Refusal]) -> dict[str
     return {
         "id": id,
         "permission": permission,
-        "refuses": refuses,
-        "loose_query": True,
+        "refusals": refuses,
+        "allow_unknown_query": True,
         "max_body": _MOST,
-        "manner": MANNER,
+        "error_dialect": MANNER,
         "tag": _TAG,
     }
 

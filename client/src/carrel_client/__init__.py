@@ -1,0 +1,181 @@
+"""Client of Carrel: agents' files and runs, and a workspace as a directory.
+
+``Client`` blocks, ``AsyncClient`` awaits; both over HTTP. ``carrel.open`` of the server's
+distribution gives an AsyncClient over a store in the same process.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any, Final
+
+from carrel_client.errors import (
+    Busy,
+    CapabilityNotProvided,
+    CarrelError,
+    Conflict,
+    CorruptContent,
+    DeadlineExceeded,
+    DirectoryLocked,
+    Expired,
+    Forbidden,
+    IdempotencyInFlight,
+    IdempotencyKeyMismatch,
+    IncompleteWorkspace,
+    InvalidResponse,
+    NotACarrelDirectory,
+    NotFound,
+    PayloadTooLarge,
+    Refusal,
+    ResponseTooLarge,
+    ServerError,
+    ServerUnreachable,
+    Unauthenticated,
+    UnsafePath,
+    UnusableWorkspace,
+    ValidationError,
+    WorkspaceConflict,
+    WorkspaceTooLarge,
+)
+
+if TYPE_CHECKING:
+    from carrel_client.account_records import Sandbox, SharedWorkspace
+    from carrel_client.accounts import (
+        AuditEntry,
+        CreatedKey,
+        CreatedTenant,
+        Key,
+        Person,
+        Secret,
+        Tenant,
+    )
+    from carrel_client.agents import Agent, Template
+    from carrel_client.approvals import Approval
+    from carrel_client.client import AsyncClient, Client
+    from carrel_client.event_streams import AsyncEventStream, EventStream
+    from carrel_client.events import CONNECTED, Event
+    from carrel_client.file_models import File, FileRow
+    from carrel_client.files import Files
+    from carrel_client.history import Explanation, LayerEntry, Version
+    from carrel_client.items import Item, ItemRow
+    from carrel_client.materialize import MaterializeResult
+    from carrel_client.memories import Dream, Memory
+    from carrel_client.pins import BulkAcceptOutcome, DefaultsStatus, Pin
+    from carrel_client.prompts import Prompt, PromptBlock, PromptFlaw
+    from carrel_client.runs import Difference, Run, RunWorkspace
+    from carrel_client.search import Inbox, SearchHit, SearchResult
+    from carrel_client.sessions import Entry, Session
+    from carrel_client.tools import ToolReply
+    from carrel_client.webhooks import Delivery, Webhook
+    from carrel_client.workspaces import AgentWorkspace, Workspace
+
+_MODULES: Final = {
+    "account_records": ("Sandbox", "SharedWorkspace"),
+    "accounts": (
+        *("AuditEntry", "CreatedKey", "CreatedTenant", "Key", "Person", "Secret", "Tenant"),
+    ),
+    "agents": ("Agent", "Template"),
+    "approvals": ("Approval",),
+    "client": ("AsyncClient", "Client"),
+    "event_streams": ("AsyncEventStream", "EventStream"),
+    "events": ("CONNECTED", "Event"),
+    "file_models": ("File", "FileRow"),
+    "files": ("Files",),
+    "history": ("Explanation", "LayerEntry", "Version"),
+    "items": ("Item", "ItemRow"),
+    "materialize": ("MaterializeResult",),
+    "memories": ("Dream", "Memory"),
+    "pins": ("BulkAcceptOutcome", "DefaultsStatus", "Pin"),
+    "prompts": ("Prompt", "PromptBlock", "PromptFlaw"),
+    "runs": ("Difference", "Run", "RunWorkspace"),
+    "search": ("Inbox", "SearchHit", "SearchResult"),
+    "sessions": ("Entry", "Session"),
+    "tools": ("ToolReply",),
+    "webhooks": ("Delivery", "Webhook"),
+    "workspaces": ("AgentWorkspace", "Workspace"),
+}
+_LAZY: Final = {name: module for module, names in _MODULES.items() for name in names}
+"""Imported at first use, so that catching an error of the client does not import httpx."""
+
+__all__ = [
+    "CONNECTED",
+    "Agent",
+    "AgentWorkspace",
+    "Approval",
+    "AsyncClient",
+    "AsyncEventStream",
+    "AuditEntry",
+    "BulkAcceptOutcome",
+    "Busy",
+    "CapabilityNotProvided",
+    "CarrelError",
+    "Client",
+    "Conflict",
+    "CorruptContent",
+    "CreatedKey",
+    "CreatedTenant",
+    "DeadlineExceeded",
+    "DefaultsStatus",
+    "Delivery",
+    "Difference",
+    "DirectoryLocked",
+    "Dream",
+    "Entry",
+    "Event",
+    "EventStream",
+    "Expired",
+    "Explanation",
+    "File",
+    "FileRow",
+    "Files",
+    "Forbidden",
+    "IdempotencyInFlight",
+    "IdempotencyKeyMismatch",
+    "Inbox",
+    "IncompleteWorkspace",
+    "InvalidResponse",
+    "Item",
+    "ItemRow",
+    "Key",
+    "LayerEntry",
+    "MaterializeResult",
+    "Memory",
+    "NotACarrelDirectory",
+    "NotFound",
+    "PayloadTooLarge",
+    "Person",
+    "Pin",
+    "Prompt",
+    "PromptBlock",
+    "PromptFlaw",
+    "Refusal",
+    "ResponseTooLarge",
+    "Run",
+    "RunWorkspace",
+    "Sandbox",
+    "SearchHit",
+    "SearchResult",
+    "Secret",
+    "ServerError",
+    "ServerUnreachable",
+    "Session",
+    "SharedWorkspace",
+    "Template",
+    "Tenant",
+    "ToolReply",
+    "Unauthenticated",
+    "UnsafePath",
+    "UnusableWorkspace",
+    "ValidationError",
+    "Version",
+    "Webhook",
+    "Workspace",
+    "WorkspaceConflict",
+    "WorkspaceTooLarge",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"carrel_client.{_LAZY[name]}"), name)

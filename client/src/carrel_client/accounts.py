@@ -1,0 +1,278 @@
+"""The tenant's accounts: tenants, people, keys, secrets and the audit log."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+
+from carrel_client.drivers import Driver, Resource, Steps, operation
+from carrel_client.errors import ValidationError
+from carrel_client.http_messages import HttpRequest
+from carrel_client.models import Model, model_from_json, models_from_json, wire_name
+from carrel_client.requests import (
+    api_path,
+    drop_none,
+    get_json,
+    items_of,
+    list_pages,
+    send_idempotent,
+    send_json,
+)
+from carrel_client.unset import UNSET, Unset, patch_body
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tenant(Model):
+    id: str
+    slug: str
+    name: str
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreatedTenant(Tenant):
+    owner_id: str
+    owner_token: str
+    """Given this once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Person(Model):
+    id: str
+    name: str
+    email: str
+    role: str
+    """owner, admin or member."""
+    title: str | None
+    timezone: str | None
+    pronouns: str | None
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Key(Model):
+    """A key without its token."""
+
+    id: str
+    name: str
+    kind: str
+    """person, service or agent."""
+    person_id: str | None
+    agent_id: str | None
+    workspace: str | None
+    scopes: tuple[str, ...] | None
+    """None: everything that its holder may do."""
+    prefix: str
+    created_at: datetime
+    expires_at: datetime | None
+    last_used_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreatedKey(Key):
+    key: str
+    """The token, given this once: only its hash is stored."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Secret(Model):
+    """A secret without its value."""
+
+    id: str
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditEntry(Model):
+    id: str
+    at: datetime
+    author: str = wire_name("by")
+    reason: str = wire_name("why")
+    subjects: tuple[str, ...]
+    """The records that it changed, as ``type/id``."""
+
+
+class Tenants(Resource[Driver]):
+    """The caller's tenant; with the platform's credential, new tenants."""
+
+    @operation
+    def create(
+        self,
+        slug: str,
+        name: str,
+        *,
+        owner_name: str,
+        owner_email: str,
+        idempotency_key: str | None = None,
+    ) -> Steps[CreatedTenant]:
+        """Create a tenant with an owner. Raises Conflict if the slug is in use.
+
+        Needs the platform's token; in process it needs none.
+        """
+        owner = {"name": owner_name, "email": owner_email}
+        body = {"slug": slug, "name": name, "owner": owner}
+        tenant = yield from send_json(
+            "POST", api_path("tenants"), body, idempotency_key=idempotency_key
+        )
+        return model_from_json(CreatedTenant, tenant)
+
+    @operation
+    def me(self) -> Steps[Tenant]:
+        """The tenant of the credential."""
+        return model_from_json(Tenant, (yield from get_json(api_path("tenants", "me"))))
+
+    @operation
+    def rename(self, name: str, *, idempotency_key: str | None = None) -> Steps[Tenant]:
+        path, body = api_path("tenants", "me"), {"name": name}
+        tenant = yield from send_json("PATCH", path, body, idempotency_key=idempotency_key)
+        return model_from_json(Tenant, tenant)
+
+
+class People(Resource[Driver]):
+    """The people of the tenant."""
+
+    @operation
+    def create(  # noqa: PLR0913 - the fields of a person, by name
+        self,
+        name: str,
+        email: str,
+        role: str = "member",
+        *,
+        title: str | None = None,
+        timezone: str | None = None,
+        pronouns: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Steps[Person]:
+        """Raises Conflict if the email address is in use."""
+        body = {"name": name, "email": email, "role": role}
+        body |= drop_none({"title": title, "timezone": timezone, "pronouns": pronouns})
+        person = yield from send_json(
+            "POST", api_path("people"), body, idempotency_key=idempotency_key
+        )
+        return model_from_json(Person, person)
+
+    @operation
+    def get(self, person_id: str) -> Steps[Person]:
+        """Raises NotFound."""
+        return model_from_json(Person, (yield from get_json(api_path("people", person_id))))
+
+    @operation
+    def list(self) -> Steps[tuple[Person, ...]]:
+        """All people, in order of name."""
+        people = models_from_json(Person, (yield from list_pages(api_path("people"))))
+        return tuple(sorted(people, key=lambda person: person.name))
+
+    @operation
+    def change(  # noqa: PLR0913 - the fields of a person, by name
+        self,
+        person_id: str,
+        *,
+        name: str | Unset = UNSET,
+        email: str | Unset = UNSET,
+        role: str | Unset = UNSET,
+        title: str | Unset | None = UNSET,
+        timezone: str | Unset | None = UNSET,
+        pronouns: str | Unset | None = UNSET,
+        idempotency_key: str | None = None,
+    ) -> Steps[Person]:
+        """Change the given fields; None clears. The last owner stays an owner."""
+        body = patch_body({"name": name, "email": email, "role": role})
+        body |= patch_body({"title": title, "timezone": timezone, "pronouns": pronouns})
+        path = api_path("people", person_id)
+        person = yield from send_json("PATCH", path, body, idempotency_key=idempotency_key)
+        return model_from_json(Person, person)
+
+    @operation
+    def delete(self, person_id: str, *, idempotency_key: str | None = None) -> Steps[None]:
+        """Delete a person and every key that they hold."""
+        request = HttpRequest("DELETE", api_path("people", person_id))
+        yield from send_idempotent(request, idempotency_key)
+
+
+class Keys(Resource[Driver]):
+    """API keys: the caller's own; with tenant:admin all of the tenant."""
+
+    @operation
+    def create(  # noqa: PLR0913 - the fields of a key, by name
+        self,
+        name: str,
+        kind: str = "service",
+        *,
+        person_id: str | None = None,
+        agent_id: str | None = None,
+        workspace: str | None = None,
+        scopes: Collection[str] | None = None,
+        expires_at: datetime | None = None,
+        idempotency_key: str | None = None,
+    ) -> Steps[CreatedKey]:
+        """Create a key for a service, a person or an agent, perhaps bound to a workspace.
+
+        Raises ValidationError for a time without a timezone.
+        """
+        if expires_at is not None and expires_at.tzinfo is None:
+            raise ValidationError("a time needs a timezone")
+        fields = {"personId": person_id, "agentId": agent_id, "workspace": workspace}
+        fields["expiresAt"] = None if expires_at is None else expires_at.isoformat()
+        body = {"name": name, "kind": kind, **drop_none(fields)}
+        body |= {} if scopes is None else {"scopes": list(scopes)}
+        key = yield from send_json("POST", api_path("keys"), body, idempotency_key=idempotency_key)
+        return model_from_json(CreatedKey, key)
+
+    @operation
+    def get(self, key_id: str) -> Steps[Key]:
+        """Raises NotFound."""
+        return model_from_json(Key, (yield from get_json(api_path("keys", key_id))))
+
+    @operation
+    def list(self) -> Steps[tuple[Key, ...]]:
+        return models_from_json(Key, (yield from list_pages(api_path("keys"))))
+
+    @operation
+    def revoke(self, key_id: str, *, idempotency_key: str | None = None) -> Steps[None]:
+        """From the next request on it is refused."""
+        request = HttpRequest("DELETE", api_path("keys", key_id))
+        yield from send_idempotent(request, idempotency_key)
+
+
+class Secrets(Resource[Driver]):
+    """Secrets: their values are stored and never returned."""
+
+    @operation
+    def put(
+        self, secret_id: str, value: str, *, idempotency_key: str | None = None
+    ) -> Steps[Secret]:
+        """Store a value: every later write has ``[REDACTED:<id>]`` in its place."""
+        path = api_path("secrets", secret_id)
+        body = {"value": value}
+        secret = yield from send_json("PUT", path, body, idempotency_key=idempotency_key)
+        return model_from_json(Secret, secret)
+
+    @operation
+    def get(self, secret_id: str) -> Steps[Secret]:
+        """Raises NotFound."""
+        return model_from_json(Secret, (yield from get_json(api_path("secrets", secret_id))))
+
+    @operation
+    def list(self) -> Steps[tuple[Secret, ...]]:
+        return models_from_json(Secret, (yield from list_pages(api_path("secrets"))))
+
+    @operation
+    def delete(self, secret_id: str, *, idempotency_key: str | None = None) -> Steps[None]:
+        """Delete a value: it is no longer redacted."""
+        request = HttpRequest("DELETE", api_path("secrets", secret_id))
+        yield from send_idempotent(request, idempotency_key)
+
+
+class Audit(Resource[Driver]):
+    """The audit log of the tenant's records, append-only."""
+
+    @operation
+    def list(self, *, before: str = "", limit: int = 100) -> Steps[tuple[AuditEntry, ...]]:
+        """A page of entries, newest first; ``before`` is the id of the last one seen."""
+        query = {"limit": str(limit)} | ({"cursor": before} if before else {})
+        page = yield from get_json(api_path("audit"), query)
+        return models_from_json(AuditEntry, items_of(page))

@@ -1,0 +1,171 @@
+"""Agents, and the templates that they follow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from carrel_client.drivers import Driver, Resource, Steps, operation
+from carrel_client.http_messages import HttpRequest
+from carrel_client.models import Model, model_from_json
+from carrel_client.requests import (
+    api_path,
+    drop_none,
+    get_json,
+    list_pages,
+    send_idempotent,
+    send_json,
+)
+from carrel_client.unset import UNSET, Unset, patch_body
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agent(Model):
+    id: str
+    slug: str
+    name: str
+    template_id: str | None
+    human_pair_id: str | None
+    """The person whom it works for."""
+    is_shared: bool
+    owner_id: str | None
+    """The person whose private items it shares."""
+    config: Mapping[str, Any]
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Template(Model):
+    id: str
+    slug: str
+    name: str
+    agent_count: int
+    """How many agents follow it."""
+    created_at: datetime
+    updated_at: datetime
+
+
+class Agents(Resource[Driver]):
+    """The agents of the tenant."""
+
+    @operation
+    def create(  # noqa: PLR0913 - the fields of an agent, by name
+        self,
+        slug: str,
+        name: str = "",
+        *,
+        template_id: str | None = None,
+        human_pair_id: str | None = None,
+        is_shared: bool = False,
+        owner_id: str | None = None,
+        config: Mapping[str, Any] | None = None,
+        idempotency_key: str | None = None,
+    ) -> Steps[Agent]:
+        """Create an agent; its pinned files are pinned as they are now.
+
+        ``template_id`` is an id or a slug. Raises Conflict if the slug is in use, NotFound if
+        there is no such template or person.
+        """
+        fields = {"templateId": template_id, "humanPairId": human_pair_id, "ownerId": owner_id}
+        body = {"slug": slug, "name": name or slug, "isShared": is_shared}
+        body |= drop_none({**fields, "config": config})
+        agent = yield from send_json(
+            "POST", api_path("agents"), body, idempotency_key=idempotency_key
+        )
+        return model_from_json(Agent, agent)
+
+    @operation
+    def get(self, agent: str) -> Steps[Agent]:
+        """By id or slug. Raises NotFound."""
+        return model_from_json(Agent, (yield from get_json(api_path("agents", agent))))
+
+    @operation
+    def list(self) -> Steps[tuple[Agent, ...]]:
+        """All agents, in order of slug."""
+        rows = yield from list_pages(api_path("agents"))
+        agents = [model_from_json(Agent, row) for row in rows]
+        return tuple(sorted(agents, key=lambda agent: agent.slug))
+
+    @operation
+    def change(  # noqa: PLR0913 - the fields of an agent, by name
+        self,
+        agent: str,
+        *,
+        slug: str | Unset = UNSET,
+        name: str | Unset = UNSET,
+        template_id: str | Unset | None = UNSET,
+        human_pair_id: str | Unset | None = UNSET,
+        is_shared: bool | Unset = UNSET,
+        owner_id: str | Unset | None = UNSET,
+        config: Mapping[str, Any] | Unset = UNSET,
+        idempotency_key: str | None = None,
+    ) -> Steps[Agent]:
+        """Change the given fields, and the files that follow from them; None clears."""
+        body = patch_body(
+            {
+                "slug": slug,
+                "name": name,
+                "template_id": template_id,
+                "human_pair_id": human_pair_id,
+                "is_shared": is_shared,
+                "owner_id": owner_id,
+                "config": config,
+            }
+        )
+        path = api_path("agents", agent)
+        changed = yield from send_json("PATCH", path, body, idempotency_key=idempotency_key)
+        return model_from_json(Agent, changed)
+
+    @operation
+    def delete(self, agent: str, *, idempotency_key: str | None = None) -> Steps[None]:
+        """Delete an agent and the keys that are bound to it."""
+        request = HttpRequest("DELETE", api_path("agents", agent))
+        yield from send_idempotent(request, idempotency_key)
+
+
+class Templates(Resource[Driver]):
+    """The templates of the tenant."""
+
+    @operation
+    def create(
+        self, slug: str, name: str = "", *, idempotency_key: str | None = None
+    ) -> Steps[Template]:
+        """Raises Conflict if the slug is in use."""
+        path, body = api_path("templates"), {"slug": slug, "name": name or slug}
+        template = yield from send_json("POST", path, body, idempotency_key=idempotency_key)
+        return model_from_json(Template, template)
+
+    @operation
+    def get(self, template: str) -> Steps[Template]:
+        """By id or slug. Raises NotFound."""
+        return model_from_json(Template, (yield from get_json(api_path("templates", template))))
+
+    @operation
+    def list(self) -> Steps[tuple[Template, ...]]:
+        """All templates, in order of slug."""
+        rows = yield from list_pages(api_path("templates"))
+        templates = [model_from_json(Template, row) for row in rows]
+        return tuple(sorted(templates, key=lambda template: template.slug))
+
+    @operation
+    def change(
+        self,
+        template: str,
+        *,
+        slug: str | Unset = UNSET,
+        name: str | Unset = UNSET,
+        idempotency_key: str | None = None,
+    ) -> Steps[Template]:
+        """Change slug or name; agents go on following it."""
+        path, body = api_path("templates", template), patch_body({"slug": slug, "name": name})
+        changed = yield from send_json("PATCH", path, body, idempotency_key=idempotency_key)
+        return model_from_json(Template, changed)
+
+    @operation
+    def delete(self, template: str, *, idempotency_key: str | None = None) -> Steps[None]:
+        """Raises Conflict if agents follow it."""
+        request = HttpRequest("DELETE", api_path("templates", template))
+        yield from send_idempotent(request, idempotency_key)

@@ -1,0 +1,69 @@
+"""Calls of agents that wait for the approval of a person."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from carrel_client.drivers import Driver, Resource, Steps, operation
+from carrel_client.models import Model, model_from_json, models_from_json, nested
+from carrel_client.requests import api_path, drop_none, get_json, list_pages, send_json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallResult(Model):
+    content: str
+    is_error: bool
+    structured: Any = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Approval(Model):
+    """A call that a person was asked about."""
+
+    id: str
+    agent_id: str
+    tool: str
+    input: Mapping[str, Any]
+    """The arguments, secrets replaced by their names."""
+    status: str
+    """requested, approved, running, finished, denied, expired or cancelled."""
+    reason: str
+    workspace_id: str | None
+    sandbox_id: str | None
+    requested_at: datetime
+    expires_at: datetime
+    result: CallResult | None = nested(CallResult)
+    """What the model receives, once the call is over."""
+
+
+class Approvals(Resource[Driver]):
+    """Calls that people were asked about."""
+
+    @operation
+    def list(
+        self, *, status: str | None = None, agent: str | None = None
+    ) -> Steps[tuple[Approval, ...]]:
+        """All of them, oldest first; of a status, of an agent by id or slug."""
+        query = drop_none({"status": status, "agent": agent})
+        return models_from_json(Approval, (yield from list_pages(api_path("approvals"), query)))
+
+    @operation
+    def get(self, approval_id: str, *, wait: int = 0) -> Steps[Approval]:
+        """One of them; waits up to ``wait`` seconds for its result. Raises NotFound."""
+        query = {"wait": str(wait)} if wait else {}
+        approval = yield from get_json(api_path("approvals", approval_id), query)
+        return model_from_json(Approval, approval)
+
+    @operation
+    def answer(self, approval_id: str, approved: bool, reason: str = "") -> Steps[Approval]:
+        """Approve or deny; the model sees the reason. The same answer again is accepted.
+
+        In process an approved call runs before this returns, since there may be no server that
+        would run it. Raises Conflict if the answer was another, Expired if it is too late.
+        """
+        body = {"approved": approved, "reason": reason}
+        approval = yield from send_json("POST", api_path("approvals", approval_id), body)
+        return model_from_json(Approval, approval)

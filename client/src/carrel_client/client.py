@@ -1,0 +1,269 @@
+"""The clients: everything that a credential reaches on one server."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from carrel_client.account_records import Sandboxes, SharedWorkspaces
+from carrel_client.accounts import Audit, Keys, People, Secrets, Tenants
+from carrel_client.agents import Agents, Templates
+from carrel_client.approvals import Approvals
+from carrel_client.atomic_directory import ProgressCallback
+from carrel_client.drivers import AsyncDriver, Driver, Resource, Steps, SyncDriver, operation
+from carrel_client.errors import ValidationError
+from carrel_client.event_streams import close_streams, event_stream
+from carrel_client.events import EventReader, EventSource
+from carrel_client.materialize import MaterializeRequest, MaterializeResult, materialize
+from carrel_client.pins import DefaultFiles, TemplateFiles
+from carrel_client.policy import PolicyResource
+from carrel_client.requests import api_path
+from carrel_client.runs import Run, get_run, list_runs, start_run
+from carrel_client.search import Inbox, SearchResult, get_inbox, search
+from carrel_client.webhooks import Webhooks
+from carrel_client.workspaces import AgentWorkspace, Workspace
+
+if TYPE_CHECKING:
+    from carrel_client.httpx_import import httpx
+
+TIMEOUT_SECONDS: Final = 30.0
+"""For a connection, and for the next bytes of a response."""
+DEADLINE_SECONDS: Final = 300.0
+"""For a complete response, with all retries and pauses."""
+MAX_RESPONSE_BYTES: Final = 2**30
+DEFAULT_WORKSPACE: Final = "default"
+
+_TOKEN: Final = re.compile(r"[\x21-\x7e]+")
+SyncSelf = TypeVar("SyncSelf", bound="Client")
+AsyncSelf = TypeVar("AsyncSelf", bound="AsyncClient")
+
+
+class ApiClient(Resource[Driver]):
+    """Everything that a credential reaches, over any driver."""
+
+    def __init__(self, driver: Driver, server: str) -> None:
+        super().__init__(driver)
+        self._server = server
+        self.tenants = Tenants(driver)
+        self.people = People(driver)
+        self.keys = Keys(driver)
+        self.secrets = Secrets(driver)
+        self.policy = PolicyResource(driver)
+        self.audit = Audit(driver)
+        self.webhooks = Webhooks(driver)
+        self.agents = Agents(driver)
+        self.templates = Templates(driver)
+        self.sandboxes = Sandboxes(driver)
+        self.workspaces = SharedWorkspaces(driver)
+        self.approvals = Approvals(driver)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self._server}>"
+
+    def agent(self, name: str) -> AgentWorkspace[Driver]:
+        """An agent's workspace, by id or slug. Sends no request."""
+        return AgentWorkspace(self._driver, self._server, name)
+
+    def template(self, name: str) -> TemplateFiles[Driver]:
+        """A template's own files, by id or slug."""
+        return TemplateFiles(self._driver, name)
+
+    def workspace(self, name: str = DEFAULT_WORKSPACE) -> Workspace[Driver]:
+        """A workspace of the tenant; it exists as soon as a file is in it.
+
+        One whose name begins with ``ws_`` exists once it was created: see ``workspaces``.
+        """
+        return Workspace(self._driver, name)
+
+    @property
+    def defaults(self) -> DefaultFiles[Driver]:
+        """The files below all agents of the tenant."""
+        return DefaultFiles(self._driver)
+
+    @operation
+    def materialize(
+        self,
+        agent: str,
+        directory: str | os.PathLike[str],
+        *,
+        stale_ok: bool = False,
+        tolerate: Collection[str] = (),
+        progress: ProgressCallback | None = None,
+    ) -> Steps[MaterializeResult]:
+        """As AgentWorkspace.materialize, for the agent of this name."""
+        request = MaterializeRequest(self._server, agent, stale_ok, frozenset(tolerate), progress)
+        return (yield from materialize(directory, request))
+
+    @operation
+    def run(self, run_id: str) -> Steps[Run[Driver]]:
+        """Raises NotFound."""
+        return (yield from get_run(self._driver, run_id))
+
+    @operation
+    def runs(
+        self,
+        *,
+        agent_id: str | None = None,
+        workspace_id: str | None = None,
+        before: str = "",
+        limit: int = 100,
+    ) -> Steps[tuple[Run[Driver], ...]]:
+        """A page of runs, newest first; ``before`` is the id of the last one seen."""
+        filters = {"agentId": agent_id, "workspaceId": workspace_id}
+        return (yield from list_runs(self._driver, before, limit, **filters))
+
+    @operation
+    def start_run(  # noqa: PLR0913 - the fields of a run, by name
+        self,
+        workflow_id: str = "",
+        *,
+        agent_id: str | None = None,
+        workspace_id: str | None = None,
+        scope: str | None = None,
+        parent_run_id: str | None = None,
+        share_snapshot: bool = False,
+        replay_of: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Steps[Run[Driver]]:
+        """Freeze a workspace for a run: the caller's, an agent's, or what another run reads."""
+        fields = {
+            "workflowId": workflow_id,
+            "agentId": agent_id,
+            "workspaceId": workspace_id,
+            "scope": scope,
+            "parentRunId": parent_run_id,
+            "shareSnapshot": share_snapshot,
+            "replayOf": replay_of,
+        }
+        return (yield from start_run(self._driver, fields, idempotency_key))
+
+    @operation
+    def search(
+        self, query: str, *, kinds: Collection[str] = (), limit: int = 20
+    ) -> Steps[SearchResult]:
+        """Find files, memories and sessions by words, or how they begin, best first."""
+        return (yield from search(query, kinds, limit))
+
+    @operation
+    def inbox(self, *, mine: bool = False) -> Steps[Inbox]:
+        """Pins, approvals and dreams that wait for people."""
+        return (yield from get_inbox(mine))
+
+    @event_stream
+    def events(
+        self,
+        *,
+        types: Collection[str] = (),
+        since: str | None = None,
+        own_workspace: bool = False,
+        include_connected: bool = False,
+    ) -> EventReader:
+        """Events of the tenant, from now on or after a cursor; ``"0"``: from the beginning.
+
+        A credential that is bound to a workspace or an agent reads ``own_workspace`` only. With
+        ``include_connected`` an event of the type CONNECTED comes with every connection. Raises
+        Refusal.
+        """
+        source = _event_source(types, own_workspace)
+        return EventReader(source, since, include_connected=include_connected)
+
+
+def _event_source(types: Collection[str], own_workspace: bool) -> Steps[EventSource]:
+    yield from ()
+    if own_workspace:
+        return EventSource(api_path("host", "workspace", "events"))
+    query = {"types": ",".join(sorted(types))} if types else {}
+    return EventSource(api_path("events"), query)
+
+
+class Client(ApiClient[SyncDriver]):
+    """The client for programs that block."""
+
+    def __init__(
+        self,
+        url: str,
+        token: str,
+        *,
+        timeout: float = TIMEOUT_SECONDS,
+        deadline: float = DEADLINE_SECONDS,
+        max_response_bytes: int = MAX_RESPONSE_BYTES,
+        transport: httpx.BaseTransport | None = None,
+    ) -> None:
+        # Imported here, since in process there is no HTTP.
+        from carrel_client import httpx_drivers, limits  # noqa: PLC0415
+        from carrel_client.httpx_import import httpx  # noqa: PLC0415
+
+        server, options = _http_options(url, token)
+        bounds = limits.ClientLimits(timeout, deadline, max_response_bytes)
+        http = httpx.Client(**options, transport=transport)
+        super().__init__(httpx_drivers.HttpxDriver(http, bounds), server)
+
+    def close(self) -> None:
+        self._driver.close()
+
+    def __enter__(self: SyncSelf) -> SyncSelf:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+class AsyncClient(ApiClient[AsyncDriver]):
+    """The client for programs with an event loop."""
+
+    def __init__(
+        self,
+        url: str,
+        token: str,
+        *,
+        timeout: float = TIMEOUT_SECONDS,
+        deadline: float = DEADLINE_SECONDS,
+        max_response_bytes: int = MAX_RESPONSE_BYTES,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        # Imported here, since in process there is no HTTP.
+        from carrel_client import httpx_drivers, limits  # noqa: PLC0415
+        from carrel_client.httpx_import import httpx  # noqa: PLC0415
+
+        server, options = _http_options(url, token)
+        bounds = limits.ClientLimits(timeout, deadline, max_response_bytes)
+        http = httpx.AsyncClient(**options, transport=transport)
+        super().__init__(httpx_drivers.AsyncHttpxDriver(http, bounds), server)
+
+    @classmethod
+    def over(cls: type[AsyncSelf], driver: AsyncDriver, server: str) -> AsyncSelf:
+        """A client over another driver. ``server`` names it in messages and directories."""
+        client = cls.__new__(cls)
+        ApiClient.__init__(client, driver, server)
+        return client
+
+    async def aclose(self) -> None:
+        """End open event streams, and release the driver."""
+        await close_streams(self._driver)
+        await self._driver.aclose()
+
+    async def __aenter__(self: AsyncSelf) -> AsyncSelf:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.aclose()
+
+
+def _http_options(url: str, token: str) -> tuple[str, dict[str, Any]]:
+    """The server's address without credentials, and the options of httpx's clients."""
+    from carrel_client.httpx_import import httpx, tls_verify  # noqa: PLC0415
+
+    try:
+        parsed = httpx.URL(url)
+    except (httpx.InvalidURL, TypeError):
+        raise ValidationError(f"{url!r} is not the URL of a server") from None
+    if parsed.scheme not in {"http", "https"} or not parsed.host or (parsed.port or 1) > 65535:
+        raise ValidationError(f"{str(parsed)!r} is not the URL of a server: http://… or https://…")
+    if not _TOKEN.fullmatch(token):
+        raise ValidationError("a token is needed, of visible ASCII characters")
+    server = str(parsed.copy_with(userinfo=b"", query=None, fragment=None)).rstrip("/")
+    headers = {"Authorization": f"Bearer {token}", "User-Agent": "carrel-client"}
+    headers |= {"Accept-Encoding": "gzip"}
+    return server, {"base_url": parsed, "headers": headers, "verify": tls_verify(server)}

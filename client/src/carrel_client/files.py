@@ -1,0 +1,216 @@
+"""The files of one layer or stack: reading, writing, history and events."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from carrel_client.drivers import Driver, Resource, Steps, operation
+from carrel_client.errors import CarrelError, IncompleteWorkspace, ValidationError
+from carrel_client.event_streams import event_stream
+from carrel_client.events import UPDATED, EventReader, EventSource
+from carrel_client.file_models import File, FileRow, file_from_json, rows_from_json
+from carrel_client.history import Explanation, Version, explanation_from_json, versions_from_json
+from carrel_client.http_messages import HttpRequest
+from carrel_client.requests import (
+    api_path,
+    get_json,
+    send_idempotent,
+    send_json,
+    send_with_retry,
+    write_headers,
+)
+
+
+class Files(Resource[Driver]):
+    """The files of an agent, a template or a workspace, or the defaults."""
+
+    def __init__(self, driver: Driver, *location: str) -> None:
+        super().__init__(driver)
+        self._location = location
+        self._root = api_path(*location, "files")
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {'/'.join(self._location)}>"
+
+    def _path(self, *segments: str) -> str:
+        return api_path(*self._location, "files", *segments)
+
+    @operation
+    def get(self, path: str, *, raw: bool = False, version: int | None = None) -> Steps[File]:
+        """A file as it is served now, or as it was at a version.
+
+        ``raw`` keeps placeholders, which is what an editor edits. Raises NotFound.
+        """
+        query: dict[str, str] = {}
+        if raw:
+            query["raw"] = "true"
+        if version is not None:
+            query["version"] = str(version)
+        return file_from_json((yield from get_json(self._path(path), query)))
+
+    @operation
+    def list(
+        self, prefix: str = "", *, content: bool = False, raw: bool = False
+    ) -> Steps[tuple[FileRow, ...]]:
+        """The files whose path starts with a prefix, in order of path.
+
+        With ``content`` each is a File if its content is available, else ``error`` has the reason.
+        """
+        query = {"prefix": prefix} if prefix else {}
+        query |= {"content": "true"} if content else {}
+        query |= {"raw": "true"} if raw else {}
+        return rows_from_json((yield from get_json(self._root, query)))
+
+    @operation
+    def read(self, prefix: str = "", *, raw: bool = False) -> Steps[dict[str, str]]:
+        """The contents of all files whose path starts with a prefix, in one request.
+
+        Raises IncompleteWorkspace if one is not available.
+        """
+        query = {"content": "true", "prefix": prefix} | ({"raw": "true"} if raw else {})
+        listing = yield from get_json(self._root, query)
+        try:
+            contents = {row["path"]: row["content"] for row in listing["files"]}
+        except (KeyError, TypeError):
+            raise _incomplete(listing) from None
+        return contents
+
+    @operation
+    def put(  # noqa: PLR0913 - conditions and provenance, by name
+        self,
+        path: str,
+        content: str | bytes,
+        *,
+        if_match: str | None = None,
+        if_none_match: str | None = None,
+        accept_template_update: bool = False,
+        content_type: str | None = None,
+        reason: str | None = None,
+        run_id: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Steps[File]:
+        """Create or replace a file; returns what was stored, secrets redacted.
+
+        ``if_match`` is the etag that it must have (``*``: it must exist); ``if_none_match="*"``:
+        it must not exist. Raises WorkspaceConflict otherwise. A pinned file is overridden only
+        with ``accept_template_update``.
+        """
+        body: dict[str, Any] = {"content": text_of(content)}
+        if accept_template_update:
+            body["acceptTemplateUpdate"] = True
+        if content_type is not None:
+            body["contentType"] = content_type
+        headers = write_headers(
+            if_match=if_match, if_none_match=if_none_match, reason=reason, run_id=run_id
+        )
+        return file_from_json(
+            (
+                yield from send_json(
+                    "PUT",
+                    self._path(path),
+                    body,
+                    headers=headers,
+                    idempotency_key=idempotency_key,
+                )
+            )
+        )
+
+    @operation
+    def delete(
+        self,
+        path: str,
+        *,
+        if_match: str | None = None,
+        if_none_match: str | None = None,
+        reason: str | None = None,
+        run_id: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Steps[None]:
+        """Remove a file; in a stack, revert to what the layers below offer."""
+        headers = write_headers(
+            if_match=if_match, if_none_match=if_none_match, reason=reason, run_id=run_id
+        )
+        request = HttpRequest("DELETE", self._path(path), headers=headers)
+        yield from send_idempotent(request, idempotency_key)
+
+    @operation
+    def history(
+        self, path: str, *, before: int | None = None, limit: int = 100
+    ) -> Steps[tuple[Version, ...]]:
+        """The versions of a file, newest first, deletions included."""
+        query = {"limit": str(limit)} | ({} if before is None else {"cursor": str(before)})
+        return versions_from_json((yield from get_json(self._path(path, "history"), query)))
+
+    @operation
+    def diff(
+        self, path: str, from_version: int | None = None, to_version: int | None = None
+    ) -> Steps[str]:
+        """A unified diff of two versions, by default of the newest and the one before."""
+        versions = {"from": from_version, "to": to_version}
+        query = {name: str(version) for name, version in versions.items() if version is not None}
+        request = HttpRequest("GET", self._path(path, "diff"), query)
+        return (yield from send_with_retry(request)).text()
+
+    @operation
+    def restore(  # noqa: PLR0913 - conditions and provenance, by name
+        self,
+        path: str,
+        version: int,
+        *,
+        if_match: str | None = None,
+        accept_template_update: bool = False,
+        reason: str | None = None,
+        run_id: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Steps[File]:
+        """Write the content of an earlier version as the newest."""
+        body: dict[str, Any] = {"version": version}
+        if accept_template_update:
+            body["acceptTemplateUpdate"] = True
+        headers = write_headers(if_match=if_match, reason=reason, run_id=run_id)
+        path = self._path(path, "restore")
+        return file_from_json(
+            (
+                yield from send_json(
+                    "POST", path, body, headers=headers, idempotency_key=idempotency_key
+                )
+            )
+        )
+
+    @operation
+    def explain(self, path: str) -> Steps[Explanation]:
+        """The entry of every layer at a path, and why the served one wins."""
+        return explanation_from_json((yield from get_json(self._path(path, "explain"))))
+
+    @event_stream
+    def events(self, *, since: str | None = None, include_connected: bool = False) -> EventReader:
+        """Writes to these files, from now on or after a cursor; ``"0"``: from the beginning.
+
+        With ``include_connected`` an event of the type CONNECTED comes with every connection.
+        """
+        return EventReader(self._event_source(), since, include_connected=include_connected)
+
+    def _event_source(self) -> Steps[EventSource]:
+        scopes = yield from self._event_scopes()
+        return EventSource(api_path("events"), {"types": UPDATED}, scopes)
+
+    def _event_scopes(self) -> Steps[frozenset[tuple[str, str]]]:
+        """Kind and name of the scopes whose writes change these files."""
+        yield from ()
+        kind, name = (*self._location, "")[:2]
+        return frozenset({(kind.removesuffix("s") if name else kind, name)})
+
+
+def _incomplete(listing: Any) -> CarrelError:
+    missing = [row for row in rows_from_json(listing) if not isinstance(row, File)]
+    return IncompleteWorkspace({row.path: row.error or "it is not text" for row in missing})
+
+
+def text_of(content: str | bytes) -> str:
+    """Raises ValidationError for content that is not valid UTF-8."""
+    try:
+        text = content.decode() if isinstance(content, bytes) else content
+        text.encode()
+    except UnicodeError:
+        raise ValidationError("the content is not valid UTF-8") from None
+    return text

@@ -1,0 +1,83 @@
+"""Versions of a file, and the entry of every layer at a path."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from carrel_client.errors import InvalidResponse
+from carrel_client.models import parse_time
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Version:
+    version: int
+    updated_at: datetime
+    author: str
+    reason: str
+    run_id: str | None
+    """The run that wrote it."""
+    deleted: bool
+    size: int | None
+    sha256: str | None
+    content_type: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerEntry:
+    """A layer's entry at a path; without a version if the layer has none."""
+
+    kind: str
+    name: str
+    version: int | None
+    sha256: str | None
+    """Of its content, None if it has none."""
+    base_sha256: str | None
+    """Of what the layers below offered when it was written or last reviewed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    path: str
+    layers: tuple[LayerEntry, ...]
+    source: str | None
+    """The layer whose content is served, None if there is none."""
+    reason: str
+    """Why that layer wins."""
+
+
+def versions_from_json(page: Any) -> tuple[Version, ...]:
+    """Raises InvalidResponse."""
+    try:
+        return tuple(_version(row) for row in page["items"])
+    except (KeyError, TypeError, ValueError):
+        raise InvalidResponse("the response is not a history") from None
+
+
+def _version(row: Any) -> Version:
+    return Version(
+        version=row["version"],
+        updated_at=parse_time(row["updatedAt"]),
+        author=row["author"],
+        reason=row["reason"],
+        run_id=row["runId"],
+        deleted=row["deleted"],
+        size=row["size"],
+        sha256=row["sha256"],
+        content_type=row["contentType"],
+    )
+
+
+def explanation_from_json(row: Any) -> Explanation:
+    """Raises InvalidResponse."""
+    try:
+        layers = tuple(_layer(layer) for layer in row["layers"])
+        return Explanation(path=row["path"], layers=layers, source=row["source"], reason=row["why"])
+    except (KeyError, TypeError):
+        raise InvalidResponse("the response is not an explanation") from None
+
+
+def _layer(row: Any) -> LayerEntry:
+    values = {name: row[name] for name in ("kind", "name", "version", "sha256")}
+    return LayerEntry(**values, base_sha256=row["baseSha256"])

@@ -1,0 +1,102 @@
+"""HTTP requests and responses as values, independent of the library that carries them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from carrel_client.errors import CarrelError, InvalidResponse, error_class
+
+IDEMPOTENCY_KEY: Final = "Idempotency-Key"
+_EMPTY: Final[Mapping[str, str]] = {}
+
+
+class HttpRequest:
+    """A request of the API. ``body`` is what becomes its JSON."""
+
+    __slots__ = ("body", "headers", "key_is_generated", "method", "path", "query", "started_at")
+
+    def __init__(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str] = _EMPTY,
+        headers: Mapping[str, str] = _EMPTY,
+        body: Any = None,
+    ) -> None:
+        self.method = method
+        self.path = path
+        self.query = query
+        self.headers = headers
+        self.body = body
+        self.started_at: float | None = None
+        """When its first attempt began, by ``time.monotonic``."""
+        self.key_is_generated = False
+        """The idempotency key only makes retries safe: a driver that loses nothing drops it."""
+
+    def __repr__(self) -> str:
+        return f"<HttpRequest {self.method} {self.path}>"
+
+
+class HttpResponse:
+    """A complete response. Header names are in lower case."""
+
+    __slots__ = ("content", "headers", "may_retry", "reason", "status")
+
+    def __init__(
+        self,
+        status: int,
+        content: bytes = b"",
+        headers: Mapping[str, str] = _EMPTY,
+        reason: str = "",
+    ) -> None:
+        self.status = status
+        self.content = content
+        self.headers = headers
+        self.reason = reason
+        self.may_retry = True
+        """Whether sending the request again does it at most once."""
+
+    def __repr__(self) -> str:
+        return f"<HttpResponse {self.status}>"
+
+    @property
+    def is_success(self) -> bool:
+        return 200 <= self.status < 300
+
+    def json(self) -> Any:
+        """Raises InvalidResponse."""
+        try:
+            return self.decode()
+        except (ValueError, RecursionError):
+            raise InvalidResponse("the response is not JSON", status=self.status) from None
+
+    def decode(self) -> Any:
+        """Raises ValueError or RecursionError."""
+        return json.loads(self.content)
+
+    def text(self) -> str:
+        """Raises InvalidResponse."""
+        try:
+            return self.content.decode()
+        except UnicodeDecodeError:
+            raise InvalidResponse("the response is not UTF-8", status=self.status) from None
+
+
+def error_from_response(response: HttpResponse) -> CarrelError:
+    """Return the error that a response describes. A proxy's response has no envelope."""
+    status = response.status
+    try:
+        envelope = response.decode()
+    except (ValueError, RecursionError):
+        envelope = None
+    if not isinstance(envelope, Mapping) or not isinstance(envelope.get("error"), str):
+        envelope = {"error": f"http_{status}", "message": f"{status} {response.reason}".strip()}
+    details = envelope.get("details")
+    return error_class(status, envelope["error"])(
+        str(envelope.get("message") or envelope["error"]),
+        status=status,
+        code=envelope["error"],
+        details=details if isinstance(details, Mapping) else None,
+    )

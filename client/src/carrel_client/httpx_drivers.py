@@ -1,0 +1,197 @@
+"""Drivers over httpx: one for programs that block, one for programs with an event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from carrel_client.drivers import (
+    AsyncDriver,
+    OpenedStream,
+    Sleep,
+    SyncDriver,
+    TransportFailure,
+    UndecodableBody,
+    UnsendableRequest,
+)
+from carrel_client.http_messages import HttpRequest, HttpResponse
+from carrel_client.httpx_import import httpx
+from carrel_client.limits import ClientLimits, OpenConnections, http_response
+
+_COUNTS_CANCELLATIONS: Final = sys.version_info >= (3, 11)
+MAX_SILENCE_SECONDS: Final = 45.0
+"""After which a stream counts as dead: servers send a comment every 15 seconds."""
+_LOST: Final = (
+    httpx.NetworkError,
+    httpx.TimeoutException,
+    httpx.RemoteProtocolError,
+    httpx.ProxyError,
+    httpx.StreamError,
+)
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    """Raise httpx's errors as ours."""
+    try:
+        yield
+    except _LOST as error:
+        raise TransportFailure(str(error) or type(error).__name__) from error
+    except httpx.DecodingError as error:
+        raise UndecodableBody(str(error)) from error
+    except (httpx.RequestError, httpx.InvalidURL, UnicodeError) as error:
+        raise UnsendableRequest(str(error)) from error
+
+
+def _arguments(request: HttpRequest) -> dict[str, Any]:
+    """The request as arguments of httpx."""
+    headers = {name: value.encode() for name, value in request.headers.items()}
+    arguments = {"method": request.method, "url": request.path, "headers": headers}
+    if request.query:
+        arguments["params"] = request.query
+    return arguments if request.body is None else arguments | {"json": request.body}
+
+
+class HttpxDriver(SyncDriver):
+    """Sends requests with a blocking httpx client."""
+
+    def __init__(self, http: httpx.Client, limits: ClientLimits) -> None:
+        self._http = http
+        self._limits = limits
+        self._connections = OpenConnections()
+
+    def send(self, request: HttpRequest) -> HttpResponse:
+        remaining = self._limits.remaining(request.started_at)
+        options: dict[str, Any] = {
+            "timeout": self._limits.httpx_timeout(remaining),
+            "extensions": {"trace": self._connections.trace},
+        }
+        try:
+            with (
+                _translated(),
+                self._connections.closed_after(remaining),
+                self._http.stream(**_arguments(request), **options) as response,
+            ):
+                buffer = self._limits.buffer_for(response)
+                for chunk in response.iter_bytes():
+                    buffer.add(chunk)
+                    self._limits.remaining(request.started_at)
+                return buffer.complete()
+        except TransportFailure:
+            # Raises DeadlineExceeded if the connection was shut down for that.
+            self._limits.remaining(request.started_at)
+            raise
+
+    def open_stream(self, request: HttpRequest) -> OpenedStream:
+        trace = {"trace": self._connections.trace}
+        with _translated():
+            built = self._http.build_request(
+                **_arguments(request), timeout=_stream_timeout(), extensions=trace
+            )
+            response = self._http.send(built, stream=True)
+            if not response.is_success:
+                return OpenedStream(http_response(response, response.read()), None)
+        return OpenedStream(http_response(response, b""), (response, response.iter_bytes()))
+
+    def read_chunk(self, stream: tuple[httpx.Response, Iterator[bytes]]) -> bytes | None:
+        with _translated():
+            return next(stream[1], None)
+
+    def close_stream(self, stream: tuple[httpx.Response, Iterator[bytes]]) -> None:
+        stream[0].close()
+
+    def check_pause(self, pause: Sleep) -> None:
+        self._limits.check_pause(pause.seconds, pause.started_at)
+
+    def close(self) -> None:
+        self._http.close()
+
+
+class _Timeout:
+    """``asyncio.timeout``, which Python 3.10 does not have.
+
+    Not ``asyncio.wait_for``, which before Python 3.12 loses a cancellation that arrives with the
+    result.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._has_expired = False
+
+    async def __aenter__(self) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._task = task
+        self._cancellations = self._task.cancelling() if _COUNTS_CANCELLATIONS else 0
+        self._handle = asyncio.get_running_loop().call_later(self._seconds, self._expire)
+
+    def _expire(self) -> None:
+        self._has_expired = True
+        self._task.cancel()
+
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._handle.cancel()
+        if not self._has_expired:
+            return
+        remaining = self._task.uncancel() if _COUNTS_CANCELLATIONS else 0
+        if remaining <= self._cancellations and kind is asyncio.CancelledError:
+            raise asyncio.TimeoutError
+
+
+class AsyncHttpxDriver(AsyncDriver):
+    """Sends requests with an awaiting httpx client."""
+
+    def __init__(self, http: httpx.AsyncClient, limits: ClientLimits) -> None:
+        self._http = http
+        self._limits = limits
+
+    async def send(self, request: HttpRequest) -> HttpResponse:
+        remaining = self._limits.remaining(request.started_at)
+        try:
+            async with _Timeout(remaining):
+                return await self._receive(request, remaining)
+        except asyncio.TimeoutError:
+            raise self._limits.deadline_exceeded() from None
+        except TransportFailure:
+            self._limits.remaining(request.started_at)
+            raise
+
+    async def _receive(self, request: HttpRequest, remaining: float) -> HttpResponse:
+        timeout = self._limits.httpx_timeout(remaining)
+        with _translated():
+            async with self._http.stream(**_arguments(request), timeout=timeout) as response:
+                buffer = self._limits.buffer_for(response)
+                async for chunk in response.aiter_bytes():
+                    buffer.add(chunk)
+                return buffer.complete()
+
+    async def open_stream(self, request: HttpRequest) -> OpenedStream:
+        with _translated():
+            built = self._http.build_request(**_arguments(request), timeout=_stream_timeout())
+            response = await self._http.send(built, stream=True)
+            if not response.is_success:
+                return OpenedStream(http_response(response, await response.aread()), None)
+        return OpenedStream(http_response(response, b""), (response, response.aiter_bytes()))
+
+    async def read_chunk(self, stream: tuple[httpx.Response, AsyncIterator[bytes]]) -> bytes | None:
+        with _translated():
+            try:
+                return await stream[1].__anext__()
+            except StopAsyncIteration:
+                return None
+
+    async def close_stream(self, stream: tuple[httpx.Response, AsyncIterator[bytes]]) -> None:
+        await stream[0].aclose()
+
+    def check_pause(self, pause: Sleep) -> None:
+        self._limits.check_pause(pause.seconds, pause.started_at)
+
+    async def aclose(self) -> None:
+        await self._http.aclose()
+
+
+def _stream_timeout() -> httpx.Timeout:
+    return httpx.Timeout(10.0, read=MAX_SILENCE_SECONDS)

@@ -1,0 +1,204 @@
+"""An agent's memories, and the dreams that promote them into MEMORY.md."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from carrel_client.drivers import Driver, Resource, Steps, operation
+from carrel_client.errors import InvalidResponse, Refusal
+from carrel_client.http_messages import HttpRequest
+from carrel_client.models import (
+    Model,
+    model_from_json,
+    models_from_json,
+    nested_list,
+    wire_name,
+)
+from carrel_client.requests import (
+    api_path,
+    get_json,
+    items_of,
+    list_pages,
+    send_idempotent,
+    send_json,
+)
+from carrel_client.tools import call_tool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory(Model):
+    id: str
+    content: str
+    scope: str
+    """main or shared."""
+    tags: tuple[str, ...]
+    concept_tags: tuple[str, ...]
+    kind: str | None
+    created_at: datetime
+    promoted_at: datetime | None
+    """When a dream promoted it into MEMORY.md."""
+    score: float | None = None
+    """Of a search: 1 for the best, 1/2 for the second."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecalledMemory(Model):
+    """A memory as the agent's tool ``recall`` returns it."""
+
+    id: str
+    content: str
+    tags: tuple[str, ...]
+    score: float
+    remembered_at: str = wire_name("remembered_at")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromotedMemory(Model):
+    memory_id: str
+    content: str | None
+    """None if it was forgotten since."""
+    score: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RejectedMemory(Model):
+    memory_id: str
+    content: str | None
+    score: float
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DreamRow(Model):
+    """A dream without its memories."""
+
+    id: str
+    agent_id: str
+    status: str
+    author: str = wire_name("by")
+    started_at: datetime
+    candidates: int
+    skipped: int
+    promoted_count: int
+    reasons: Mapping[str, int]
+    """How many memories were rejected, by reason."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dream(DreamRow):
+    dry_run: bool
+    promoted: tuple[PromotedMemory, ...] = nested_list(PromotedMemory)
+    rejected: tuple[RejectedMemory, ...] = nested_list(RejectedMemory)
+    diff: str
+    """Of MEMORY.md."""
+
+
+class Memories(Resource[Driver]):
+    """What an agent remembers."""
+
+    def __init__(self, driver: Driver, agent: str) -> None:
+        super().__init__(driver)
+        self._agent = agent
+
+    def _path(self, *segments: str) -> str:
+        return api_path("agents", self._agent, "memories", *segments)
+
+    @operation
+    def remember(
+        self,
+        content: str,
+        *,
+        tags: Collection[str] = (),
+        kind: str | None = None,
+        scope: str = "main",
+        idempotency_key: str | None = None,
+    ) -> Steps[Memory]:
+        """Store one memory, as one line; one that exists already is returned as it is."""
+        body: dict[str, Any] = {"content": content, "tags": [*tags], "scope": scope}
+        body |= {"kind": kind} if kind else {}
+        memory = yield from send_json("POST", self._path(), body, idempotency_key=idempotency_key)
+        return model_from_json(Memory, memory)
+
+    @operation
+    def recall(self, query: str, *, limit: int = 5) -> Steps[tuple[RecalledMemory, ...]]:
+        """Search as the agent does with its tool: the hits count for its dreams.
+
+        Raises NotFound if the agent does not have the tool.
+        """
+        arguments = {"query": query, "limit": limit}
+        reply = yield from call_tool(self._agent, "recall", arguments, {})
+        if reply.is_error:
+            raise Refusal(reply.content)
+        try:
+            return models_from_json(RecalledMemory, reply.structured["memories"])
+        except (KeyError, TypeError):
+            raise InvalidResponse("the reply of the tool has no memories") from None
+
+    @operation
+    def search(self, query: str, *, limit: int = 5) -> Steps[tuple[Memory, ...]]:
+        """The memories that match words, best first. It does not count for dreams."""
+        page = yield from get_json(self._path(), {"q": query, "limit": str(limit)})
+        return models_from_json(Memory, items_of(page))
+
+    @operation
+    def list(self) -> Steps[tuple[Memory, ...]]:
+        """All memories, oldest first."""
+        return models_from_json(Memory, (yield from list_pages(self._path())))
+
+    @operation
+    def get(self, memory_id: str) -> Steps[Memory]:
+        """Raises NotFound."""
+        return model_from_json(Memory, (yield from get_json(self._path(memory_id))))
+
+    @operation
+    def forget(self, memory_id: str, *, idempotency_key: str | None = None) -> Steps[None]:
+        """Delete one, and the line of it that a dream wrote into MEMORY.md."""
+        request = HttpRequest("DELETE", self._path(memory_id))
+        yield from send_idempotent(request, idempotency_key)
+
+
+class Dreams(Resource[Driver]):
+    """An agent's dreams."""
+
+    def __init__(self, driver: Driver, agent: str) -> None:
+        super().__init__(driver)
+        self._agent = agent
+
+    def _path(self, *segments: str) -> str:
+        return api_path("agents", self._agent, "dreams", *segments)
+
+    @operation
+    def sweep(self, *, dry_run: bool = False, idempotency_key: str | None = None) -> Steps[Dream]:
+        """Dream now, or with ``dry_run`` only report what would be promoted and rejected."""
+        body = {"dryRun": dry_run}
+        dream = yield from send_json("POST", self._path(), body, idempotency_key=idempotency_key)
+        return model_from_json(Dream, dream)
+
+    @operation
+    def list(self) -> Steps[tuple[DreamRow, ...]]:
+        """The last ones, newest first."""
+        return models_from_json(DreamRow, items_of((yield from get_json(self._path()))))
+
+    @operation
+    def get(self, dream_id: str) -> Steps[Dream]:
+        """Raises NotFound."""
+        return model_from_json(Dream, (yield from get_json(self._path(dream_id))))
+
+    @operation
+    def approve(self, dream_id: str, *, idempotency_key: str | None = None) -> Steps[Dream]:
+        """Apply what it proposes. Raises WorkspaceConflict if MEMORY.md has changed since."""
+        path = self._path(dream_id, "approve")
+        dream = yield from send_json("POST", path, idempotency_key=idempotency_key)
+        return model_from_json(Dream, dream)
+
+    @operation
+    def reject(
+        self, dream_id: str, reason: str = "", *, idempotency_key: str | None = None
+    ) -> Steps[Dream]:
+        path, body = self._path(dream_id, "reject"), {"reason": reason}
+        dream = yield from send_json("POST", path, body, idempotency_key=idempotency_key)
+        return model_from_json(Dream, dream)

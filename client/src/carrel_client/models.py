@@ -1,0 +1,106 @@
+"""Models of the API's records, decoded from JSON by their fields' names.
+
+A field has the JSON name in snake case; ``facts`` is the JSON object itself, so that what a newer
+server adds is there too.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cache
+from typing import Any, TypeVar, cast
+
+from carrel_client.errors import InvalidResponse
+
+Decode = Callable[[Any], Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Model:
+    """Base of the models."""
+
+    facts: Mapping[str, Any] = field(repr=False, compare=False)
+    """The JSON object of the response."""
+
+
+ModelType = TypeVar("ModelType", bound=Model)
+
+
+def wire_name(name: str) -> Any:
+    """A field whose JSON name is not its own name in camel case."""
+    return field(metadata={"wire": name})
+
+
+def nested(model: type[Model]) -> Any:
+    """A field that holds a model."""
+    return field(metadata={"model": model})
+
+
+def nested_list(model: type[Model]) -> Any:
+    """A field that holds a tuple of models."""
+    return field(metadata={"models": model})
+
+
+def camel_case(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(word.title() for word in others)
+
+
+def parse_time(text: str) -> datetime:
+    """Raises ValueError. Python 3.10 does not know the suffix Z."""
+    return datetime.fromisoformat(text[:-1] + "+00:00" if text.endswith("Z") else text)
+
+
+def model_from_json(model: type[ModelType], row: Any) -> ModelType:
+    """Raises InvalidResponse if a field is missing or has another type of value."""
+    try:
+        required, optional = _fields(cast(Any, model))
+        values = {name: row[wire] for name, wire, _ in required}
+        for name, wire, default in optional:
+            values[name] = row.get(wire, default)
+        for name, decode in _decoders(cast(Any, model)):
+            if values[name] is not None:
+                values[name] = decode(values[name])
+        return model(facts=row, **values)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise InvalidResponse(f"the response is not a {model.__name__}") from None
+
+
+def models_from_json(model: type[ModelType], rows: Any) -> tuple[ModelType, ...]:
+    return tuple(model_from_json(model, row) for row in rows)
+
+
+Fields = tuple[tuple[str, str, Any], ...]
+"""Name, JSON name and default of each."""
+
+
+@cache
+def _fields(model: Any) -> tuple[Fields, Fields]:
+    """The required fields and the optional ones."""
+    fields = [
+        (item.name, item.metadata.get("wire", camel_case(item.name)), item.default)
+        for item in dataclasses.fields(model)
+        if item.name != "facts"
+    ]
+    required = tuple(field for field in fields if field[2] is dataclasses.MISSING)
+    return required, tuple(field for field in fields if field[2] is not dataclasses.MISSING)
+
+
+@cache
+def _decoders(model: Any) -> tuple[tuple[str, Decode], ...]:
+    decoders = ((item.name, _decoder(item)) for item in dataclasses.fields(model))
+    return tuple((name, decode) for name, decode in decoders if decode is not None)
+
+
+def _decoder(item: dataclasses.Field[Any]) -> Decode | None:
+    if "model" in item.metadata:
+        return lambda value: model_from_json(item.metadata["model"], value)
+    if "models" in item.metadata:
+        return lambda rows: models_from_json(item.metadata["models"], rows)
+    declared = str(item.type)
+    if declared.startswith("datetime"):
+        return parse_time
+    return tuple if declared.startswith("tuple[") else None

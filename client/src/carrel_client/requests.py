@@ -1,0 +1,172 @@
+"""Requests of the API: paths, retries where they are safe, responses as JSON or errors."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, Final
+from urllib.parse import quote
+from uuid import uuid4
+
+from carrel_client.drivers import Sleep, Steps, TransportFailure, UndecodableBody, UnsendableRequest
+from carrel_client.errors import (
+    CarrelError,
+    DeadlineExceeded,
+    InvalidResponse,
+    ServerUnreachable,
+    ValidationError,
+    is_transient,
+)
+from carrel_client.http_messages import (
+    IDEMPOTENCY_KEY,
+    HttpRequest,
+    HttpResponse,
+    error_from_response,
+)
+
+MAX_ATTEMPTS: Final = 4
+FIRST_PAUSE_SECONDS: Final = 0.25
+MAX_PAUSE_SECONDS: Final = 30.0
+"""A request whose server asks for a longer pause is not retried."""
+_PAGE_SIZE: Final = "500"
+
+
+def api_path(*segments: str) -> str:
+    """A path of the API, each segment percent-encoded: none adds or removes another."""
+    return "/v1/" + "/".join(map(encode_segment, segments))
+
+
+@lru_cache(maxsize=1024)
+def encode_segment(segment: str) -> str:
+    """Raises ValidationError for an empty segment or one that is not valid Unicode."""
+    if not segment:
+        raise ValidationError("a name must not be empty")
+    try:
+        text = quote(segment, safe="")
+    except UnicodeEncodeError:
+        raise ValidationError("a name must be valid Unicode") from None
+    return text if segment.strip(".") else text.replace(".", "%2E")
+
+
+def drop_none(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def write_headers(
+    *,
+    if_match: str | None = None,
+    if_none_match: str | None = None,
+    reason: str | None = None,
+    run_id: str | None = None,
+) -> dict[str, str]:
+    """Conditions and provenance of a write, as headers."""
+    return drop_none(
+        {
+            "If-Match": if_match,
+            "If-None-Match": if_none_match,
+            "Carrel-Reason": reason,
+            "Carrel-Run": run_id,
+        }
+    )
+
+
+def get_json(path: str, query: Mapping[str, str] | None = None) -> Steps[Any]:
+    """The JSON of a GET. Raises CarrelError."""
+    response = yield from send_with_retry(HttpRequest("GET", path, query or {}))
+    return response.json()
+
+
+def list_pages(path: str, query: Mapping[str, str] | None = None) -> Steps[list[Any]]:
+    """The items of every page of a list."""
+    items: list[Any] = []
+    page_query = {"limit": _PAGE_SIZE, **(query or {})}
+    while True:
+        page = yield from get_json(path, page_query)
+        items += items_of(page)
+        if not page.get("next"):
+            return items
+        page_query["cursor"] = str(page["next"])
+
+
+def items_of(page: Any) -> list[Any]:
+    """Raises InvalidResponse."""
+    items = page.get("items") if isinstance(page, dict) else None
+    if not isinstance(items, list):
+        raise InvalidResponse("the response is not a list")
+    return items
+
+
+def send_json(
+    method: str,
+    path: str,
+    body: Any = None,
+    *,
+    headers: Mapping[str, str] | None = None,
+    idempotency_key: str | None = None,
+) -> Steps[Any]:
+    """The JSON of the response to an idempotent write. Raises CarrelError."""
+    request = HttpRequest(method, path, {}, headers or {}, body)
+    return (yield from send_idempotent(request, idempotency_key)).json()
+
+
+def send_idempotent(
+    request: HttpRequest, idempotency_key: str | None = None
+) -> Steps[HttpResponse]:
+    """Send a write so that it is done once, however often it has to be sent.
+
+    The caller's key makes it done once across calls too.
+    """
+    request.key_is_generated = idempotency_key is None
+    request.headers = {**request.headers, IDEMPOTENCY_KEY: idempotency_key or uuid4().hex}
+    return (yield from send_with_retry(request))
+
+
+def send_with_retry(request: HttpRequest) -> Steps[HttpResponse]:
+    """The response, if it is a success or 304. Raises CarrelError.
+
+    A GET, and a write with an idempotency key, is retried after transient failures.
+    """
+    is_safe = request.method == "GET" or IDEMPOTENCY_KEY in request.headers
+    request.started_at = time.monotonic()
+    attempt = 1
+    while True:
+        result, requested_pause = yield from _attempt(request)
+        if isinstance(result, HttpResponse):
+            return result
+        pause = _pause(attempt, requested_pause)
+        if not is_safe or requested_pause is None:
+            raise result
+        if attempt == MAX_ATTEMPTS or pause > MAX_PAUSE_SECONDS:
+            raise result
+        try:
+            yield Sleep(pause, request.started_at)
+        except DeadlineExceeded:
+            raise result from None
+        attempt += 1
+
+
+def _attempt(request: HttpRequest) -> Steps[tuple[HttpResponse | CarrelError, str | None]]:
+    """The response, or the error and, if it may be retried, the ``Retry-After`` given."""
+    try:
+        response: HttpResponse = yield request
+    except UndecodableBody as failure:
+        return InvalidResponse(f"the response cannot be decoded: {failure}"), None
+    except UnsendableRequest as failure:
+        return ValidationError(f"the request cannot be sent: {failure}"), None
+    except TransportFailure as failure:
+        return ServerUnreachable(f"the server does not answer: {failure}"), ""
+    if response.is_success or response.status == 304:
+        return response, None
+    error = error_from_response(response)
+    if not response.may_retry or not is_transient(error):
+        return error, None
+    return error, response.headers.get("retry-after", "")
+
+
+def _pause(attempt: int, requested: str | None) -> float:
+    """Twice as long each time, spread over clients, and at least what the server asks for."""
+    spread = FIRST_PAUSE_SECONDS * float(2 ** (attempt - 1)) * (0.5 + random.random())
+    is_number = requested and requested.isascii() and requested.isdigit()
+    return spread + float(requested or 0) if is_number else spread

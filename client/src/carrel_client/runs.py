@@ -1,0 +1,244 @@
+"""Runs, and the workspace that each of them reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from carrel_client.drivers import Driver, Resource, Steps, operation
+from carrel_client.errors import InvalidResponse
+from carrel_client.event_streams import event_stream
+from carrel_client.events import EventReader, EventSource
+from carrel_client.file_models import File, FileRow, file_from_json, rows_from_json
+from carrel_client.models import parse_time
+from carrel_client.prompts import Prompt, get_prompt
+from carrel_client.requests import api_path, get_json, items_of, send_json
+
+
+class RunWorkspace(Resource[Driver]):
+    """The workspace as it was when the run began, to the byte."""
+
+    def __init__(self, driver: Driver, run_id: str) -> None:
+        super().__init__(driver)
+        self._run_id = run_id
+
+    @operation
+    def get(self, path: str) -> Steps[File]:
+        """Raises NotFound, also when the run's snapshot was released."""
+        return file_from_json((yield from get_json(api_path("runs", self._run_id, "files", path))))
+
+    @operation
+    def list(self) -> Steps[tuple[FileRow, ...]]:
+        return rows_from_json((yield from get_json(api_path("runs", self._run_id, "files"))))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """A file that differs from what the run reads."""
+
+    path: str
+    kind: str
+    """added, changed or removed."""
+    before: int | None
+    """The version that the run reads, None if there is none."""
+    after: int | None
+    diff: str | None = None
+    """The unified diff, if it was requested."""
+
+
+class Run(Resource[Driver]):
+    """A run, as it was when it was last fetched or changed here.
+
+    Of a run that was just started, what the server decides is None until ``refresh``.
+    """
+
+    def __init__(
+        self,
+        driver: Driver,
+        facts: Mapping[str, Any],
+        requested: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(driver)
+        self.facts = facts
+        """The JSON object of the response."""
+        self._requested = requested or {}
+
+    def __repr__(self) -> str:
+        return f"<Run {self.id} {self.status}>"
+
+    @property
+    def id(self) -> str:
+        return str(self.facts["runId"])
+
+    @property
+    def status(self) -> str:
+        """running, completed, failed or cancelled."""
+        return str(self.facts["status"])
+
+    @property
+    def workflow_id(self) -> str | None:
+        return self._text("workflowId")
+
+    @property
+    def scope(self) -> str | None:
+        """main or shared."""
+        return self._text("scope")
+
+    @property
+    def agent_id(self) -> str | None:
+        return self._text("agentId")
+
+    @property
+    def parent_run_id(self) -> str | None:
+        return self._text("parentRunId")
+
+    @property
+    def replay_of(self) -> str | None:
+        return self._text("replayOf")
+
+    @property
+    def started_at(self) -> datetime | None:
+        started_at = self._text("startedAt")
+        return None if started_at is None else parse_time(started_at)
+
+    @property
+    def ended_at(self) -> datetime | None:
+        ended_at = self._text("endedAt")
+        return None if ended_at is None else parse_time(ended_at)
+
+    @property
+    def kept(self) -> bool:
+        """Whether its snapshot is held; False after ``release``."""
+        return bool(self.facts.get("kept", True))
+
+    @property
+    def workspace(self) -> RunWorkspace[Driver]:
+        return RunWorkspace(self._driver, self.id)
+
+    def _text(self, name: str) -> str | None:
+        value = self.facts.get(name, self._requested.get(name))
+        return None if value is None else str(value)
+
+    @operation
+    def prompt(self) -> Steps[Prompt]:
+        """Its exact system prompt, whatever has changed since it began."""
+        return (yield from get_prompt(api_path("runs", self.id, "prompt")))
+
+    @operation
+    def diff(self) -> Steps[tuple[Difference, ...]]:
+        """The files that have changed in the workspace since, in order of path."""
+        return _differences((yield from get_json(api_path("runs", self.id, "diff"))))
+
+    @operation
+    def diff_of(self, path: str) -> Steps[str]:
+        """The unified diff of one path since; empty if nothing has changed."""
+        body = yield from get_json(api_path("runs", self.id, "diff"), {"path": path})
+        return "".join(difference.diff or "" for difference in _differences(body))
+
+    @operation
+    def start_child(
+        self,
+        workflow_id: str = "",
+        *,
+        scope: str | None = None,
+        share_snapshot: bool = False,
+        idempotency_key: str | None = None,
+    ) -> Steps[Run[Driver]]:
+        """Start a run in the same workspace, frozen now, or with this run's own snapshot."""
+        fields = {"workflowId": workflow_id, "parentRunId": self.id, "scope": scope}
+        body = {**fields, "shareSnapshot": share_snapshot}
+        return (yield from start_run(self._driver, body, idempotency_key))
+
+    @operation
+    def replay(self, *, idempotency_key: str | None = None) -> Steps[Run[Driver]]:
+        """Start a run that reads what this one read, to the byte."""
+        return (yield from start_run(self._driver, {"replayOf": self.id}, idempotency_key))
+
+    @operation
+    def finish(
+        self, status: str = "completed", *, idempotency_key: str | None = None
+    ) -> Steps[Run[Driver]]:
+        """End it as completed, failed or cancelled. Raises Conflict if it ended otherwise."""
+        return (yield from self._change({"status": status}, idempotency_key))
+
+    @operation
+    def release(self, *, idempotency_key: str | None = None) -> Steps[Run[Driver]]:
+        """Give up its snapshot for good, so that old versions may be pruned.
+
+        Raises Conflict while it is running.
+        """
+        return (yield from self._change({"kept": False}, idempotency_key))
+
+    @operation
+    def refresh(self) -> Steps[Run[Driver]]:
+        """Fetch it again."""
+        self.facts = run_facts((yield from get_json(api_path("runs", self.id))))
+        return self
+
+    @event_stream
+    def events(self, *, since: str | None = None, include_connected: bool = False) -> EventReader:
+        """Its own log from the beginning, or after a cursor; ends when the run has ended."""
+        return EventReader(self._event_source(), since, include_connected=include_connected)
+
+    def _event_source(self) -> Steps[EventSource]:
+        yield from ()
+        return EventSource(api_path("runs", self.id, "events"), has_ended=self._has_ended)
+
+    def _has_ended(self) -> Steps[bool]:
+        self.facts = run_facts((yield from get_json(api_path("runs", self.id))))
+        return self.status != "running"
+
+    def _change(self, body: Any, idempotency_key: str | None) -> Steps[Run[Driver]]:
+        path = api_path("runs", self.id)
+        changed = yield from send_json("PATCH", path, body, idempotency_key=idempotency_key)
+        self.facts = run_facts(changed)
+        return self
+
+
+def run_facts(body: Any) -> Mapping[str, Any]:
+    """Raises InvalidResponse."""
+    if not isinstance(body, Mapping) or not {"runId", "status"} <= body.keys():
+        raise InvalidResponse("the response is not a run")
+    return body
+
+
+def start_run(
+    driver: Driver, fields: Mapping[str, Any], idempotency_key: str | None = None
+) -> Steps[Run[Driver]]:
+    """Start a run by those fields that have a value."""
+    body = {name: value for name, value in fields.items() if value}
+    path = api_path("runs")
+    created = yield from send_json("POST", path, body, idempotency_key=idempotency_key)
+    return Run(driver, run_facts(created), body)
+
+
+def get_run(driver: Driver, run_id: str) -> Steps[Run[Driver]]:
+    return Run(driver, run_facts((yield from get_json(api_path("runs", run_id)))))
+
+
+def list_runs(
+    driver: Driver, before: str, limit: int, **filters: str | None
+) -> Steps[tuple[Run[Driver], ...]]:
+    """A page of runs, newest first."""
+    query = {"limit": str(limit)} | ({"cursor": before} if before else {})
+    query |= {name: value for name, value in filters.items() if value is not None}
+    rows = items_of((yield from get_json(api_path("runs"), query)))
+    return tuple(Run(driver, run_facts(row)) for row in rows)
+
+
+def _differences(body: Any) -> tuple[Difference, ...]:
+    try:
+        return tuple(
+            Difference(
+                path=row["path"],
+                kind=row["change"],
+                before=row["beforeVersion"],
+                after=row["afterVersion"],
+                diff=row.get("diff"),
+            )
+            for row in body["changes"]
+        )
+    except (KeyError, TypeError, AttributeError):
+        raise InvalidResponse("the response has no changes") from None

@@ -1,0 +1,200 @@
+"""Workspaces: the tenant's own, and those of agents."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Mapping
+from typing import Any, Final
+
+from carrel_client.atomic_directory import ProgressCallback
+from carrel_client.drivers import Driver, Steps, operation
+from carrel_client.errors import ValidationError
+from carrel_client.file_models import File, file_from_json
+from carrel_client.files import Files, text_of
+from carrel_client.http_messages import HttpRequest
+from carrel_client.items import Items
+from carrel_client.materialize import MaterializeRequest, MaterializeResult, materialize
+from carrel_client.memories import Dreams, Memories
+from carrel_client.pins import Pin, pin_from_json, pins_from_json
+from carrel_client.prompts import Prompt, PromptFlaw, get_flaws, get_prompt
+from carrel_client.requests import api_path, get_json, send_json, send_with_retry, write_headers
+from carrel_client.runs import Run, get_run, list_runs, start_run
+from carrel_client.sessions import Sessions
+from carrel_client.tools import Tools
+
+MEMORY_FILES: Final = frozenset({"lessons.md", "preferences.md", "contacts.md"})
+"""The files that a runtime writes for its agent, under ``memory/``."""
+
+
+class Workspace(Files[Driver]):
+    """Files in which runs can be started: a workspace of the tenant, by name."""
+
+    def __init__(self, driver: Driver, name: str) -> None:
+        super().__init__(driver, "workspaces", name)
+        self._name = name
+
+    @operation
+    def start_run(
+        self,
+        workflow_id: str,
+        *,
+        scope: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Steps[Run[Driver]]:
+        """Freeze the workspace as it is now for a run, whatever the number of files."""
+        fields = {"workflowId": workflow_id, "workspaceId": self._name, "scope": scope}
+        return (yield from start_run(self._driver, fields, idempotency_key))
+
+    @operation
+    def run(self, run_id: str) -> Steps[Run[Driver]]:
+        """Raises NotFound."""
+        return (yield from get_run(self._driver, run_id))
+
+    @operation
+    def runs(self, *, before: str = "", limit: int = 100) -> Steps[tuple[Run[Driver], ...]]:
+        """A page of its runs, newest first; ``before`` is the id of the last one seen."""
+        return (yield from list_runs(self._driver, before, limit, workspaceId=self._name))
+
+
+class AgentWorkspace(Files[Driver]):
+    """An agent's workspace, by id or slug: its own files over its template's and defaults."""
+
+    def __init__(self, driver: Driver, server: str, agent: str) -> None:
+        super().__init__(driver, "agents", agent)
+        self._server, self._agent = server, agent
+
+    def __repr__(self) -> str:
+        return f"<AgentWorkspace {self._agent} at {self._server}>"
+
+    @property
+    def sessions(self) -> Sessions[Driver]:
+        return Sessions(self._driver, self._agent)
+
+    @property
+    def memories(self) -> Memories[Driver]:
+        return Memories(self._driver, self._agent)
+
+    @property
+    def dreams(self) -> Dreams[Driver]:
+        return Dreams(self._driver, self._agent)
+
+    @property
+    def items(self) -> Items[Driver]:
+        return Items(self._driver, self._agent)
+
+    @property
+    def tools(self) -> Tools[Driver]:
+        return Tools(self._driver, self._agent)
+
+    @operation
+    def write_memory(
+        self,
+        name: str,
+        content: str | bytes,
+        *,
+        if_match: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Steps[File]:
+        """Replace lessons.md, preferences.md or contacts.md under ``memory/``, nothing else."""
+        if name not in MEMORY_FILES:
+            names = ", ".join(sorted(MEMORY_FILES))
+            raise ValidationError(f"memory files are {names}, not {name!a}")
+        body, headers = {"content": text_of(content)}, write_headers(if_match=if_match)
+        path = self._path(f"memory/{name}")
+        file = yield from send_json(
+            "PUT", path, body, headers=headers, idempotency_key=idempotency_key
+        )
+        return file_from_json(file)
+
+    @operation
+    def render(self, path: str, content: str) -> Steps[Mapping[str, Any]]:
+        """A draft as the agent would be served it: ``content`` and ``tokens``. Stores nothing."""
+        request = HttpRequest("POST", self._path(path, "render"), body={"content": content})
+        rendered: Mapping[str, Any] = (yield from send_with_retry(request)).json()
+        return rendered
+
+    @operation
+    def pins(self) -> Steps[tuple[Pin, ...]]:
+        """The review status of each pinned file: what was reviewed, what is offered."""
+        return pins_from_json((yield from get_json(api_path("agents", self._agent, "pins"))))
+
+    @operation
+    def accept(self, path: str, sha256: str, *, idempotency_key: str | None = None) -> Steps[Pin]:
+        """Accept what was reviewed. Raises WorkspaceConflict if the latest is another."""
+        path = api_path("agents", self._agent, "pins", path, "accept")
+        body = {"sha256": sha256}
+        pin = yield from send_json("POST", path, body, idempotency_key=idempotency_key)
+        return pin_from_json(pin)
+
+    @operation
+    def roll_back(
+        self, path: str, version: int | None = None, *, idempotency_key: str | None = None
+    ) -> Steps[Pin]:
+        """Return to what was reviewed before, or to a version of the agent's own history."""
+        body = {} if version is None else {"version": version}
+        path = api_path("agents", self._agent, "pins", path, "rollback")
+        pin = yield from send_json("POST", path, body, idempotency_key=idempotency_key)
+        return pin_from_json(pin)
+
+    @operation
+    def prompt(self, scope: str = "main") -> Steps[Prompt]:
+        """The system prompt that the agent would get now; ``shared`` if others listen.
+
+        Raises Conflict if a policy file does not fit or is not available.
+        """
+        path = api_path("agents", self._agent, "prompt")
+        return (yield from get_prompt(path, {"scope": scope}))
+
+    @operation
+    def lint(self) -> Steps[tuple[PromptFlaw, ...]]:
+        """The faults of the agent's prompt and its files."""
+        return (yield from get_flaws(api_path("agents", self._agent, "prompt", "lint")))
+
+    @operation
+    def materialize(
+        self,
+        directory: str | os.PathLike[str],
+        *,
+        stale_ok: bool = False,
+        tolerate: Collection[str] = (),
+        progress: ProgressCallback | None = None,
+    ) -> Steps[MaterializeResult]:
+        """Make a directory hold exactly what is served, or raise and leave it as it is.
+
+        With ``stale_ok`` the files of an earlier call are used if this one fails. ``tolerate``
+        names files to do without if the server cannot give them. ``progress`` is called with
+        (activity, files written, files in total).
+        """
+        request = MaterializeRequest(
+            self._server, self._agent, stale_ok, frozenset(tolerate), progress
+        )
+        return (yield from materialize(directory, request))
+
+    @operation
+    def start_run(
+        self,
+        workflow_id: str = "",
+        *,
+        scope: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Steps[Run[Driver]]:
+        """Freeze the workspace as it is now for a run, whatever the number of files."""
+        fields = {"workflowId": workflow_id, "agentId": self._agent, "scope": scope}
+        return (yield from start_run(self._driver, fields, idempotency_key))
+
+    @operation
+    def run(self, run_id: str) -> Steps[Run[Driver]]:
+        """Raises NotFound."""
+        return (yield from get_run(self._driver, run_id))
+
+    @operation
+    def runs(self, *, before: str = "", limit: int = 100) -> Steps[tuple[Run[Driver], ...]]:
+        """A page of its runs, newest first; ``before`` is the id of the last one seen."""
+        return (yield from list_runs(self._driver, before, limit, agentId=self._agent))
+
+    def _event_scopes(self) -> Steps[frozenset[tuple[str, str]]]:
+        record = yield from get_json(api_path("agents", self._agent))
+        scopes = {("agent", str(record["id"])), ("defaults", "")}
+        if record["templateId"] is not None:
+            scopes.add(("template", str(record["templateId"])))
+        return frozenset(scopes)

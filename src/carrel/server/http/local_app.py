@@ -1,0 +1,93 @@
+"""Dispatch of requests from the same process: no ASGI, no sockets, no metrics, no log."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from carrel.core.access import Actor
+from carrel.core.errors import NotFound, PayloadTooLarge, Refusal
+from carrel.ports import CorruptContent, Ports
+from carrel.server.http.endpoint import Endpoint, Headers, Request
+from carrel.server.http.idempotency import HEADER, once
+from carrel.server.http.metrics import RouteHistogram
+from carrel.server.http.problems import corrupt_response, refusal_response
+from carrel.server.http.read_timeouts import ReadTimeouts
+from carrel.server.http.request_context import CompiledEndpoint
+from carrel.server.http.request_parsing import BodyLimits
+from carrel.server.http.response import Response
+from carrel.server.http.router import Router
+
+_MAX_CACHED_ROUTES: Final = 4096
+
+Route = tuple[CompiledEndpoint, dict[str, str]]
+
+
+class LocalApp:
+    """The endpoints of a server for callers in its own process, which name their actor."""
+
+    def __init__(self, ports: Ports, endpoints: Sequence[Endpoint]) -> None:
+        self._ports = ports
+        self._router: Router[CompiledEndpoint] = Router()
+        self._routes: dict[tuple[str, bytes], Route] = {}
+        limits, timeouts = BodyLimits(), ReadTimeouts()
+        for endpoint in endpoints:
+            histogram = RouteHistogram(endpoint.path, endpoint.method)
+            compiled = CompiledEndpoint(endpoint, histogram, limits, timeouts)
+            self._router.add(endpoint.method, endpoint.path, compiled)
+
+    async def respond(
+        self, actor: Actor, target: tuple[str, bytes], query: bytes, headers: Headers, body: bytes
+    ) -> Response:
+        """The response to a method and a percent-encoded path.
+
+        Refusals and corrupt content are responses as over HTTP; any other error is raised.
+        """
+        try:
+            compiled, params = self._routes.get(target) or self._find_route(target)
+        except Refusal as refusal:
+            return refusal_response(refusal)
+        try:
+            response = await self._run(compiled, actor, params, query, headers, body)
+        except Refusal as refusal:
+            response = refusal_response(refusal)
+        except CorruptContent as error:
+            response = corrupt_response(str(error), self._ports.clock.new_id("req"))
+        return response if compiled.manner is None else compiled.manner.apply(response)
+
+    async def _run(
+        self,
+        compiled: CompiledEndpoint,
+        actor: Actor,
+        params: dict[str, str],
+        query: bytes,
+        headers: Headers,
+        body: bytes,
+    ) -> Response:
+        if not compiled.public:
+            compiled.authorize(actor)
+        request: Request[Any, Any] = Request(self._ports, actor, headers, params, "")
+        request.query = compiled.query.read(query)
+        endpoint = compiled.endpoint
+        if endpoint.body is not None:
+            if len(body) > compiled.most:
+                message = f"a request may have {compiled.most} bytes"
+                raise PayloadTooLarge(message, maxBytes=compiled.most)
+            request.raw = body
+            request.body = body if compiled.body is None else compiled.body.read(body, headers)
+        if endpoint.idempotent and (key := headers.get(HEADER)) is not None:
+            return await once(endpoint, request, key, query)
+        return await compiled.run(request)
+
+    def _find_route(self, target: tuple[str, bytes]) -> Route:
+        """Raises NotFound, and ValidationError for a path that is not percent-encoded UTF-8."""
+        method, path = target
+        match = self._router.match(path)
+        compiled = match[0].methods.get(method) if match else None
+        if match is None or compiled is None:
+            raise NotFound("no such endpoint")
+        params = match[0].params(match[1]) if match[1] else {}
+        if len(self._routes) >= _MAX_CACHED_ROUTES:
+            self._routes.clear()
+        route = self._routes[target] = (compiled, params)
+        return route

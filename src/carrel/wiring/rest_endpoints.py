@@ -1,0 +1,80 @@
+"""The endpoints of the REST API, of a server and of a store in the same process."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from carrel.server.http.endpoint import Endpoint
+from carrel.server.rest import inbox, search
+from carrel.server.rest.accounts import (
+    audit,
+    keys,
+    people,
+    policy,
+    secrets,
+    sign_in,
+    tenants,
+)
+from carrel.server.rest.agents import (
+    agents,
+    dreams,
+    git,
+    items,
+    memories,
+    prompts,
+    sessions,
+    templates,
+    tools,
+)
+from carrel.server.rest.events import events, webhooks
+from carrel.server.rest.files import (
+    defaults,
+    drafts,
+    files,
+    history,
+    impacts,
+    overlay_api,
+    pins,
+)
+from carrel.server.rest.meta import discovery, health, schema_documents
+from carrel.server.rest.runs import runs
+from carrel.server.rest.sandbox import account_records, approvals
+
+_MODULES: Final = (
+    files,
+    history,
+    drafts,
+    impacts,
+    runs,
+    prompts,
+    events,
+    discovery,
+    schema_documents,
+    health,
+    tenants,
+    people,
+    keys,
+    secrets,
+    policy,
+    webhooks,
+    templates,
+    agents,
+    pins,
+    sessions,
+    memories,
+    dreams,
+    items,
+    defaults,
+    overlay_api,
+    tools,
+    account_records,
+    approvals,
+    inbox,
+    audit,
+    sign_in,
+    search,
+    git,
+)
+REST_ENDPOINTS: Final[tuple[Endpoint, ...]] = tuple(
+    endpoint for module in _MODULES for endpoint in module.ENDPOINTS
+)

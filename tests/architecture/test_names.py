@@ -1,0 +1,114 @@
+"""Names say what they stand for: no bare participles, no pronouns, no class name used twice."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path as File
+
+import pytest
+
+ROOT = File(__file__).parents[2]
+SOURCES = [
+    file
+    for folder in ("src", "client/src", "bench", "docs")
+    for file in sorted((ROOT / folder).rglob("*.py"))
+]
+
+BARE = {"told", "said", "shown", "kept", "held", "known", "found", "made", "seen", "asked"}
+BARE |= {"given", "wanted", "left", "laid", "brought", "noted", "heard", "chosen", "marked"}
+BARE |= {"settled", "fitted", "gripped", "aimed", "understood", "one", "each", "some", "whole"}
+BARE |= {"most", "where", "what", "whose", "whom", "who"}
+"""Words that name nothing when they stand alone: told what, found which?"""
+
+TRADE_GERUNDS = frozenset({"formatting", "logging", "tracing"})
+"""Module names in -ing that are nouns of the trade."""
+
+MAX_FILES_PER_FOLDER = 45
+
+
+def parse(file: File) -> ast.Module:
+    return ast.parse(file.read_text("utf-8"))
+
+
+def bound_name(node: ast.AST) -> str | None:
+    """The name that a node binds: a function, class, parameter, field, value or variable."""
+    match node:
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            return name
+        case ast.arg(arg=name):
+            return name
+        case ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()):
+            return name
+        case ast.ExceptHandler(name=name) | ast.MatchAs(name=name) | ast.MatchStar(name=name):
+            return name
+        case ast.alias(asname=name):
+            return name
+        case _:
+            return None
+
+
+def bare_names(tree: ast.AST) -> list[tuple[int, str]]:
+    return [
+        (getattr(node, "lineno", 0), name)
+        for node in ast.walk(tree)
+        if (name := bound_name(node)) and name.strip("_").lower() in BARE
+    ]
+
+
+def public_classes(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+            yield node.name
+
+
+def test_no_name_is_a_bare_participle_or_pronoun() -> None:
+    offenders = {
+        f"{file.relative_to(ROOT)}:{line}": name
+        for file in SOURCES
+        for line, name in bare_names(parse(file))
+    }
+    assert not offenders
+
+
+def test_no_two_public_classes_share_a_name() -> None:
+    places: defaultdict[str, list[str]] = defaultdict(list)
+    for file in sorted((ROOT / "src").rglob("*.py")):
+        for name in public_classes(parse(file)):
+            places[name].append(str(file.relative_to(ROOT)))
+    assert not {name: files for name, files in places.items() if len(files) > 1}
+
+
+def test_no_module_is_a_gerund() -> None:
+    gerunds = [
+        str(file.relative_to(ROOT))
+        for file in SOURCES
+        if file.stem.endswith("ing") and "_" not in file.stem and file.stem not in TRADE_GERUNDS
+    ]
+    assert not gerunds
+
+
+def test_no_folder_holds_too_many_files() -> None:
+    counts: defaultdict[File, int] = defaultdict(int)
+    for file in SOURCES:
+        counts[file.parent] += 1
+    assert not {str(folder): n for folder, n in counts.items() if n >= MAX_FILES_PER_FOLDER}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def told(): ...",
+        "class Kept: ...",
+        "def f(given): ...",
+        "class C:\n    seen: int",
+        "SHOWN = 1",
+        "def f():\n    said = 1",
+        "for each in (): ...",
+        "async def _told(): ...",
+        "self.held = 1",
+    ],
+)
+def test_a_bare_name_is_noticed_wherever_it_is_bound(text: str) -> None:
+    assert bare_names(ast.parse(text))

@@ -1,0 +1,106 @@
+"""``carrel sync`` as tests run it: to its end, or in a process that watches."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path as File
+from typing import Any
+
+from click.testing import CliRunner
+from tests.client.server_fixture import Hands, made
+from tests.support.server_process import TOKEN, Live, command, environment
+
+from carrel.cli import main
+
+STATE = ".carrel-sync.json"
+PROGRAM = "from carrel_client import requests as asking; asking.FIRST_PAUSE_SECONDS = 0.001\n"
+PROGRAM += "from carrel.cli import main; main()"
+PATIENCE = 60.0
+
+
+@dataclass
+class Synced:
+    """A directory, an agent, and the command that keeps them the same."""
+
+    live: Live
+    hands: Hands
+    dir: File
+    done: dict[str, Any] = field(default_factory=dict)
+    """What the last sync said."""
+    code: int = 0
+
+    def sync(self, *more: str, agent: str = "", settle: str = "0") -> dict[str, Any]:
+        agent = agent or self.hands.agent
+        told = ["sync", agent, str(self.dir), "--once", "--json", "--settle", settle, *more]
+        result = CliRunner().invoke(main, [*told, "--url", self.live.url, "--token", TOKEN])
+        assert result.exception is None or isinstance(result.exception, SystemExit), result.output
+        assert TOKEN not in result.output
+        self.code = result.exit_code
+        self.done = json.loads(result.stdout)
+        return self.done
+
+    def rests(self) -> None:
+        """Another sync has nothing to do."""
+        again = self.sync()
+        assert not any(again[name] for name in ("sent", "received", "removedHere", "removedThere"))
+
+    def write(self, path: str, text: str | bytes) -> None:
+        file = self.dir / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(text if isinstance(text, bytes) else text.encode())
+
+    def here(self) -> dict[str, str]:
+        """The agent's own files in the directory: what is pinned or managed comes to every one."""
+        found: dict[str, str] = {}
+        for file in self.dir.rglob("[!.]*"):
+            with suppress(FileNotFoundError):  # It may be changing while we look.
+                if file.is_file():
+                    found[file.relative_to(self.dir).as_posix()] = file.read_text("utf-8")
+        return {path: text for path, text in found.items() if path not in HELD}
+
+    def there(self) -> dict[str, str]:
+        return {row["path"]: row["content"] for row in self.rows() if row["class"] == "live"}
+
+    def rows(self) -> list[dict[str, Any]]:
+        url = f"/v1/agents/{self.hands.agent}/files?content=true&raw=true"
+        rows = made(self.hands.http.get(url))["files"]
+        return [row for row in rows if row["source"].startswith("agent-override")]
+
+    @contextmanager
+    def watched(self, *more: str, url: str = "") -> Iterator[subprocess.Popen[str]]:
+        """A process that watches, until the block is left."""
+        told = ["sync", self.hands.agent, str(self.dir), "--settle", "0.05", "--json", *more]
+        process = subprocess.Popen(
+            [*command(PROGRAM), *told],
+            env=environment(self.dir, url=url or self.live.url, token=TOKEN),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        try:
+            wait_for(lambda: (self.dir / STATE).exists() or process.poll() is not None)
+            yield process
+            process.send_signal(signal.SIGINT)
+            _, errors = process.communicate(timeout=PATIENCE)
+            assert "Traceback" not in errors, errors
+        finally:
+            if process.poll() is None:
+                process.kill()
+                process.communicate()
+
+
+HELD = {"GUARDRAILS.md", "PLATFORM.md", "CAPABILITIES.md", "USER.md"}
+
+
+def wait_for(true: Callable[[], bool]) -> None:
+    """Look until it is so."""
+    ends = time.monotonic() + PATIENCE
+    while not true():
+        assert time.monotonic() < ends, "it did not come to be so"
+        time.sleep(0.01)  # between two looks

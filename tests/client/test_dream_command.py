@@ -1,0 +1,36 @@
+"""``carrel dream`` against a running server."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path as File
+
+from tests.client.server_fixture import Hands
+from tests.support.server_process import TOKEN, Live, command, environment
+
+
+def carrel(*arguments: str, live: Live, token: str = TOKEN) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        [*command(), *arguments],
+        env=environment(File("nowhere"), url=live.url, token=token),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert "Traceback" not in done.stderr, done.stderr
+    return done
+
+
+def test_an_agent_dreams_at_a_terminal(hands: Hands, live: Live) -> None:
+    dry = carrel("dream", hands.agent, "--dry-run", live=live)
+    assert (dry.returncode, dry.stdout) == (0, "")
+    assert dry.stderr == "0 came up, 0 would be promoted, 0 not\n"
+    told = carrel("dream", hands.agent, "--json", live=live)
+    assert told.returncode == 0
+    found = json.loads(told.stdout)
+    assert (found["ok"], found["dryRun"], found["promoted"]) == (True, False, [])
+    missing = carrel("dream", "nobody", live=live)
+    assert missing.returncode == 1
+    assert "there is no agent nobody" in missing.stderr

@@ -1,7 +1,0 @@
-import { isAdmin } from "../../api/session";
-import { useSession } from "../../frame/session-context";
-
-/** Why somebody may not change what an agent remembers; undefined for whoever may. */
-export function useOnlyAdmins(): string | undefined {
-  return isAdmin(useSession()) ? undefined : "Only owners and admins change what agents remember.";
-}
