@@ -1,4 +1,4 @@
-"""Takes the pictures of the desk anew, from the demo data: `make pictures`."""
+"""Take the screenshots of the console from the demo data: `make pictures`."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ NARROW: Final = (390, 844)
 
 @contextmanager
 def demo() -> Iterator[str]:
-    """The sign-in link of a server with the demo data."""
+    """Serve the demo data and yield the sign-in link."""
     with tempfile.TemporaryDirectory() as folder:
         carrel = str(File(sys.executable).parent / "carrel")
         command = [carrel, "serve", "--demo", "--data", folder, "--port", "0"]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         try:
             assert process.stdout
-            yield next(found[0] for line in process.stdout if (found := _LINK.search(line)))
+            yield next(match[0] for line in process.stdout if (match := _SIGN_IN_LINK.search(line)))
         finally:
             process.terminate()
             process.wait()
 
 
-_LINK: Final = re.compile(r"http://\S+#code=\S+")
+_SIGN_IN_LINK: Final = re.compile(r"http://\S+#code=\S+")
 
 
-def seated(browser: Browser, link: str, size: tuple[int, int], theme: str) -> Page:
-    """A page of somebody who has signed in by the link, or in the same context before."""
+def signed_in_page(browser: Browser, link: str, size: tuple[int, int], theme: str) -> Page:
+    """Open a page that is signed in by the link."""
     width, height = size
     context = browser.new_context(
         viewport={"width": width, "height": height},
@@ -55,29 +55,29 @@ def seated(browser: Browser, link: str, size: tuple[int, int], theme: str) -> Pa
     return page
 
 
-def take(playwright: Playwright, link: str) -> None:
+def take_screenshots(playwright: Playwright, link: str) -> None:
     browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
-    page = seated(browser, link, WIDE, "light")
+    page = signed_in_page(browser, link, WIDE, "light")
     root = link.partition("/sign-in")[0]
     for name, path, ready in SHOTS:
-        shoot(page, root + path, ready, name)
-    kept = page.context.storage_state()
+        take_screenshot(page, root + path, ready, name)
+    session = page.context.storage_state()
     for suffix, size, theme in (("dark", WIDE, "dark"), ("narrow", NARROW, "light")):
         width, height = size
         context = browser.new_context(
-            storage_state=kept,
+            storage_state=session,
             viewport={"width": width, "height": height},
             color_scheme="dark" if theme == "dark" else "light",
             device_scale_factor=1.5,
             reduced_motion="reduce",
         )
-        other = context.new_page()
+        themed_page = context.new_page()
         name, path, ready = SHOTS[1]
-        shoot(other, root + path, ready, f"{name}-{suffix}")
+        take_screenshot(themed_page, root + path, ready, f"{name}-{suffix}")
     browser.close()
 
 
-def shoot(page: Page, address: str, ready: str, name: str) -> None:
+def take_screenshot(page: Page, address: str, ready: str, name: str) -> None:
     page.goto(address)
     page.locator(ready).first.wait_for()
     page.wait_for_load_state("networkidle")
@@ -101,4 +101,4 @@ SHOTS: Final = [
 if __name__ == "__main__":
     OUT.mkdir(exist_ok=True)
     with demo() as link, sync_playwright() as playwright:
-        take(playwright, link)
+        take_screenshots(playwright, link)
