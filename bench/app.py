@@ -9,8 +9,8 @@ import msgspec
 
 from carrel.server.http.endpoint import Request, RequestModel, endpoint
 from carrel.server.http.response import JSON_TYPE, Response
-from carrel.settings import load, pooled_metrics
-from carrel.wiring.server_app import Server
+from carrel.settings import load, metrics_directory
+from carrel.wiring.server_app import ServerApp
 
 BYTES = b"x" * 2**20
 
@@ -31,7 +31,7 @@ async def process(call: Request[None, None]) -> Response:
     return Response(200, b"%d" % os.getpid(), [JSON_TYPE])
 
 
-def create_app() -> Server:
+def create_app() -> ServerApp:
     if cpus := os.environ.get("BENCH_CPUS"):
         os.sched_setaffinity(0, {int(cpu) for cpu in cpus.split(",")})
-    return Server(load(), pooled_metrics(), [constant, process])
+    return ServerApp(load(), metrics_directory(), [constant, process])

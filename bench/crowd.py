@@ -24,7 +24,7 @@ from carrel.core.store.record import Record
 from carrel.core.store.tree import Commit, Entry, Write
 from carrel.ports import Ports
 from carrel.settings import load
-from carrel.wiring.ports import open_world
+from carrel.wiring.ports import open_ports
 
 SIZES = tuple(map(int, os.environ.get("BENCH_AGENTS", "1000,1000000").split(",")))
 TEMPLATES = 100
@@ -37,9 +37,9 @@ _fresh = count()
 
 @asynccontextmanager
 async def opened(data: File) -> AsyncIterator[tuple[Ports, Actor]]:
-    async with open_world(load({"data": str(data)}, environ={})) as store:
+    async with open_ports(load({"data": str(data)}, environ={})) as store:
         await tenants.bootstrap(store.ports)
-        owner = await tenants.first_owner(store.ports, tenants.FIRST)
+        owner = await tenants.get_first_owner(store.ports, tenants.DEFAULT_TENANT_SLUG)
         yield store.ports, Actor(owner.tenant, "bench", role=Role.OWNER, person=owner.id)
 
 
@@ -91,12 +91,12 @@ async def round(book: Book, data: File, size: int) -> None:
         async def compose() -> None:
             stack = await stacks.agent_stack(ports, actor, slug_of(random.randrange(size)))
             contents = await files.read_contents(ports, await files.list_files(ports, stack))
-            assert len(contents.found) == 11
+            assert len(contents.contents) == 11
 
-        cursors = [one.id for one in (await agents.listing(ports, actor, limit=500)).items]
+        cursors = [one.id for one in (await agents.list_agents(ports, actor, limit=500)).items]
 
         async def page() -> None:
-            await agents.listing(ports, actor, cursor=random.choice(cursors), limit=100)
+            await agents.list_agents(ports, actor, cursor=random.choice(cursors), limit=100)
 
         for what, act in (("making", make), ("composing", compose), ("listing", page)):
             book.note(f"{what}, {size}", await _seconds(act))

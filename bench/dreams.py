@@ -16,7 +16,7 @@ from carrel.core.runs import Audience
 from carrel.core.store.tree import Commit
 from carrel.ports import Ports
 from carrel.settings import load
-from carrel.wiring.ports import open_world
+from carrel.wiring.ports import open_ports
 
 MEMORIES, RECALLS = 10_000, 100_000
 WHAT = f"a dream over {MEMORIES:,} memories and {RECALLS:,} recalls"
@@ -25,7 +25,7 @@ _OWNER = Actor("acme", "bench")
 
 async def measure(data: File, book: Book, rounds: int) -> None:
     """Each time a dry run over all of it, and in the end one that lands."""
-    async with open_world(load({"data": str(data)})) as opened:
+    async with open_ports(load({"data": str(data)})) as opened:
         ports = opened.ports
         agent = (await create(ports, _OWNER, NewAgent("marco", "Marco"))).id
         await _fill(ports, agent)

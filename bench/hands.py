@@ -12,7 +12,7 @@ from typing import Any, Final
 import carrel
 from bench.table import Book
 from carrel.adapters.sandbox.local import LocalSandbox
-from carrel.adapters.sandbox.local.self_test import SandboxSettings, program_of
+from carrel.adapters.sandbox.local.self_test import SandboxSettings, bubblewrap_program
 from carrel.core.identifiers import Digest, Path, digest
 from carrel.core.store.tree import Blob
 from carrel.ports.sandbox import CommandSpec, FileKind, InputFile
@@ -58,7 +58,9 @@ async def measure(folder: File, book: Book) -> None:
 
 def _bare() -> float:
     began = perf_counter()
-    subprocess.run([program_of(SandboxSettings()), *_WALLS, "bash", "-c", "true"], check=True)
+    subprocess.run(
+        [bubblewrap_program(SandboxSettings()), *_WALLS, "bash", "-c", "true"], check=True
+    )
     return perf_counter() - began
 
 

@@ -19,7 +19,7 @@ from carrel.adapters.tokenizers.estimate import EstimateTokens
 from carrel.core.access import Actor
 from carrel.core.runs import Audience
 from carrel.settings import load
-from carrel.wiring.ports import open_world
+from carrel.wiring.ports import open_ports
 
 AGENTS = 200
 _FULL = 11_900
@@ -49,13 +49,13 @@ async def prepare(data: File, tell: Callable[[int], None]) -> list[str]:
 async def assembling(data: File, slugs: list[str]) -> float:
     """Seconds of CPU that a prompt takes which nobody has asked for before, but for its tokens."""
     settings = load({"data": str(data), "tokenizer": "estimate"}, environ={}, file=File("none"))
-    async with open_world(settings) as opened:
-        ports = replace(opened.ports, tokens=EstimateTokens())
-        owner = await tenants.first_owner(ports, tenants.FIRST)
+    async with open_ports(settings) as opened:
+        ports = replace(opened.ports, tokenizer=EstimateTokens())
+        owner = await tenants.get_first_owner(ports, tenants.DEFAULT_TENANT_SLUG)
         actor = Actor(owner.tenant, "bench")
         began = process_time()
         for slug in slugs:
-            shown = await prompts.of_agent(ports, actor, slug, Audience.MAIN)
+            shown = await prompts.load_agent_prompt(ports, actor, slug, Audience.MAIN)
             assert shown.chars > 59_000, shown.chars
         return (process_time() - began) / len(slugs)
 

@@ -16,17 +16,17 @@ from carrel.cli import main as command_line
 from carrel.server.graphql import SCHEMA_TEXT
 from carrel.server.graphql.errors import CODES
 from carrel.server.graphql.query_cost import LIMITS
-from carrel.server.http.api_docs import pages
+from carrel.server.http.api_docs import documentation_endpoints
 from carrel.server.http.endpoint import Endpoint
 from carrel.server.http.metrics import Metrics
-from carrel.server.http.openapi import document
-from carrel.server.http.problems import CORRUPT, STATUS, WRONG_METHOD
+from carrel.server.http.openapi import build_document
+from carrel.server.http.problems import CORRUPT, METHOD_NOT_ALLOWED, REFUSAL_STATUS
 from carrel.settings import PREFIX, Settings
 from carrel.tools import ALL
 from carrel.tools.tool import Tool
-from carrel.wiring.ports import open_world
+from carrel.wiring.ports import open_ports
 from carrel.wiring.server_app import endpoints
-from carrel.wiring.store_metrics import watch
+from carrel.wiring.store_metrics import observe_store
 
 REFERENCE: Final = File(__file__).parent / "reference"
 Json = dict[str, Any]
@@ -53,10 +53,10 @@ def refusals() -> str:
         '`{"error": code, "message": …, "details": {…}}` with this status. Codes are stable; '
         "messages are for people and may change."
     )
-    by_status = sorted(STATUS.items(), key=lambda item: (item[1], item[0].code))
+    by_status = sorted(REFUSAL_STATUS.items(), key=lambda item: (item[1], item[0].code))
     rows = [(status, f"`{kind.code}`", kind.__doc__) for kind, status in by_status]
     rows += [
-        (*_with_code(WRONG_METHOD), "The endpoint does not support this method."),
+        (*_with_code(METHOD_NOT_ALLOWED), "The endpoint does not support this method."),
         (*_with_code(CORRUPT), "Stored bytes are missing or damaged. They are never served."),
     ]
     return page("Refusals", about, table(["status", "code", "meaning"], rows))
@@ -112,8 +112,8 @@ def rest() -> str:
     )
     documented = list(endpoints(Settings(test_seam=True)))
     documented.append(Metrics().endpoint())
-    documented += pages(documented, "Carrel", "")
-    paths = document(documented, "Carrel", "")["paths"]
+    documented += documentation_endpoints(documented, "Carrel", "")
+    paths = build_document(documented, "Carrel", "")["paths"]
     by_tag: dict[str, list[Endpoint]] = {}
     for endpoint in documented:
         by_tag.setdefault(endpoint.tag, []).append(endpoint)
@@ -196,9 +196,9 @@ def metrics() -> str:
 async def _rendered() -> str:
     numbers = Metrics()
     with tempfile.TemporaryDirectory() as directory:
-        async with open_world(Settings(data=directory)) as opened:
-            watch(numbers, opened)
-            numbers.meter("/", "GET").observe(200, 0.001)
+        async with open_ports(Settings(data=directory)) as opened:
+            observe_store(numbers, opened)
+            numbers.add_route("/", "GET").observe(200, 0.001)
             return numbers.render().decode()
 
 

@@ -10,9 +10,9 @@ from pathlib import Path as File
 from typing import Final
 
 from carrel.server.graphql import SCHEMA_TEXT
-from carrel.server.http.api_docs import pages
+from carrel.server.http.api_docs import documentation_endpoints
 from carrel.server.http.metrics import Metrics
-from carrel.server.http.openapi import document
+from carrel.server.http.openapi import build_document
 from carrel.settings import Settings
 from carrel.wiring.server_app import endpoints
 
@@ -22,10 +22,10 @@ UI: Final = File(__file__).resolve().parent.parent / "ui"
 def write(out: File) -> None:
     """Write rest.generated.d.ts and graphql.generated.ts to a directory."""
     documented = [*endpoints(Settings()), Metrics().endpoint()]
-    documented += pages(documented, "Carrel", "")
+    documented += documentation_endpoints(documented, "Carrel", "")
     with tempfile.TemporaryDirectory() as folder:
         openapi = File(folder, "openapi.json")
-        openapi.write_text(json.dumps(document(documented, "Carrel", "")), "utf-8")
+        openapi.write_text(json.dumps(build_document(documented, "Carrel", "")), "utf-8")
         schema = File(folder, "schema.graphql")
         schema.write_text(SCHEMA_TEXT, "utf-8")
         command = ["node", "codegen.mjs", str(openapi), str(schema), str(out)]

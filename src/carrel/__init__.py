@@ -59,7 +59,7 @@ _LAZY: Final = {
     "InProcessClient": "carrel.wiring.inprocess",
     "SettingsError": "carrel.settings",
 }
-"""Imported at first use, so that ``import carrel`` stays cheap."""
+"""Names imported on first access, so that ``import carrel`` stays cheap."""
 
 
 def __getattr__(name: str) -> Any:
@@ -71,11 +71,11 @@ def __getattr__(name: str) -> Any:
 def open(
     location: str | PathLike[str] = "carrel-data", **settings: Any
 ) -> AbstractAsyncContextManager[InProcessClient]:
-    """Open a store in this process, by a directory or a database URL: no server is needed.
+    """Open a store in this process: a directory, or the URL of a database.
 
-    ``async with carrel.open("my-data") as client`` gives the client of ``carrel_client`` as the
-    owner of the first tenant. Settings are those of the server, by the same names; the environment
-    is not read. Raises SettingsError.
+    ``async with carrel.open("my-data") as client`` yields a ``carrel_client`` client with the
+    rights of the first tenant's owner. Settings have the same names as the server's; the
+    environment is not read. Raises SettingsError.
     """
     from carrel.wiring.inprocess import open_in_process  # noqa: PLC0415 - imports the server
 

@@ -79,7 +79,7 @@ class Firm:
     async def agree(self) -> str:
         """The agent's record, its people's and its tenant's, and what its two files say: this."""
         agent = agent_fields(await agents.get(self.ports, self.owner, "marco"))
-        account = await tenants.me(self.ports, self.owner)
+        account = await tenants.get_current(self.ports, self.owner)
         human = {"name": "\u2014", "title": None}
         if agent["humanPairId"]:
             human = dict((await people.get(self.ports, self.owner, agent["humanPairId"])).body)
@@ -93,7 +93,7 @@ class Firm:
 
     async def read(self, path: Path) -> bytes:
         stack = await stacks.agent_stack(self.ports, self.owner, "marco")
-        return await files.read_content(self.ports, await files.find_file(self.ports, stack, path))
+        return await files.read_content(self.ports, await files.get_file(self.ports, stack, path))
 
 
 async def firm(ports: Ports, slug: str) -> Firm:

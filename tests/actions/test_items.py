@@ -21,7 +21,7 @@ from carrel.actions.accounts.keys import KeySpec
 from carrel.actions.agents import agents
 from carrel.actions.agents.agents import NewAgent
 from carrel.actions.events import streams
-from carrel.actions.items import ItemWriteOptions, as_read
+from carrel.actions.items import ItemWriteOptions, condition_for_version
 from carrel.actions.policy import policies
 from carrel.actions.policy.policies import LimitsModel, PolicyModel
 from carrel.actions.runs import runs
@@ -37,9 +37,9 @@ from carrel.core.errors import (
     WorkspaceTooLarge,
 )
 from carrel.core.identifiers import ScopeKind
-from carrel.core.items import items_of_person
+from carrel.core.items import person_items_scope
 from carrel.core.policy import Limits
-from carrel.core.store.event import UPDATED, EventFilter
+from carrel.core.store.event import WORKSPACE_UPDATED, EventFilter
 from carrel.core.store.record import Record
 from carrel.ports import Ports
 
@@ -58,7 +58,7 @@ async def bound(ports: Ports, owner: Actor, agent: Record) -> Actor:
 
 
 async def all_of(ports: Ports, actor: Actor, agent: str) -> dict[str, str]:
-    rows = (await items.listing(ports, actor, agent)).items
+    rows = (await items.list_items(ports, actor, agent)).items
     return {
         row.item.key: (await items.get(ports, actor, agent, row.item.key)).value for row in rows
     }
@@ -78,12 +78,22 @@ async def test_of_two_that_write_what_both_have_read_one_wins(
             await items.put(ports, owner, "cook", key, "milk")
         won, lost = await rivals(
             items.put(
-                ports, owner, "cook", key, "cook", ItemWriteOptions(as_read(version), by="cook")
+                ports,
+                owner,
+                "cook",
+                key,
+                "cook",
+                ItemWriteOptions(condition_for_version(version), created_by="cook"),
             ),
             later(
                 turns,
                 items.put(
-                    ports, owner, "main", key, "main", ItemWriteOptions(as_read(version), by="main")
+                    ports,
+                    owner,
+                    "main",
+                    key,
+                    "main",
+                    ItemWriteOptions(condition_for_version(version), created_by="main"),
                 ),
             ),
         )
@@ -103,16 +113,20 @@ async def test_an_item_keeps_its_creator_however_often_it_is_written(anywhere: P
     _, owner = await founded(ports)
     await hired(ports, owner, "cook", owner=owner.person)
     await policies.put(ports, owner, PolicyModel(LimitsModel(max_versions=1)))
-    first = (await items.put(ports, owner, "cook", "k", "0", ItemWriteOptions(by="agt_a"))).item
+    first = (
+        await items.put(ports, owner, "cook", "k", "0", ItemWriteOptions(created_by="agt_a"))
+    ).item
     for n in range(1, 5):
         travel(ports, 1000)
         again = (
-            await items.put(ports, owner, "cook", "k", str(n), ItemWriteOptions(by="agt_b"))
+            await items.put(ports, owner, "cook", "k", str(n), ItemWriteOptions(created_by="agt_b"))
         ).item
         assert (again.created_by, again.created_at) == ("agt_a", first.created_at)
         assert again.updated_at > first.updated_at
     await items.delete(ports, owner, "cook", "k")
-    anew = (await items.put(ports, owner, "cook", "k", "new", ItemWriteOptions(by="agt_b"))).item
+    anew = (
+        await items.put(ports, owner, "cook", "k", "new", ItemWriteOptions(created_by="agt_b"))
+    ).item
     assert (anew.created_by, anew.version) == ("agt_b", 7)
 
 
@@ -126,12 +140,12 @@ async def test_an_item_is_whose_the_owner_else_the_human_else_the_caller_is(port
     for name in ("owned", "paired", "nobodys"):
         await items.put(ports, ada, name, "from", name)
     for person, seen in ((bob.id, "owned"), (eve.id, "paired"), (ada.person or "", "nobodys")):
-        [tree] = await ports.trees.read((items_of_person(ada.tenant, person),))
+        [tree] = await ports.trees.read((person_items_scope(ada.tenant, person),))
         assert len(tree.heads) == 1, seen
     assert await all_of(ports, as_eve, "paired") == {"from": "paired"}
     assert await all_of(ports, as_eve, "nobodys") == {"from": "paired"}
     with pytest.raises(Forbidden):
-        await items.listing(ports, as_eve, "owned")
+        await items.list_items(ports, as_eve, "owned")
     alone = await bound(ports, ada, nobodys)
     with pytest.raises(Conflict, match="ownerId"):
         await items.put(ports, alone, "nobodys", "k", "v")
@@ -191,9 +205,9 @@ async def test_what_is_published_over_an_item_keeps_its_creator(ports: Ports) ->
     await hired(ports, owner, "mine", owner=owner.person)
     await hired(ports, owner, "desk", is_shared=True)
     await items.put(ports, owner, "mine", "k", "new")
-    await items.put(ports, owner, "desk", "k", "old", ItemWriteOptions(by="agt_desk"))
+    await items.put(ports, owner, "desk", "k", "old", ItemWriteOptions(created_by="agt_desk"))
     _, kept = await items.publish(
-        ports, owner, "mine", "k", "desk", writing=ItemWriteOptions(by="agt_mine")
+        ports, owner, "mine", "k", "desk", options=ItemWriteOptions(created_by="agt_mine")
     )
     assert (kept.value, kept.item.created_by, kept.item.version) == ("new", "agt_desk", 2)
 
@@ -213,7 +227,7 @@ async def test_secrets_stand_in_no_value_no_key_and_no_history(ports: Ports) -> 
 async def test_there_is_room_for_so_many_items_and_no_more(
     ports: Ports, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(policy, "ITEMS", Limits(policy.ITEMS.max_file_bytes, 2))
+    monkeypatch.setattr(policy, "ITEM_LIMITS", Limits(policy.ITEM_LIMITS.max_file_bytes, 2))
     _, owner = await founded(ports)
     await hired(ports, owner, "cook", owner=owner.person)
     for key in ("a", "b"):
@@ -230,9 +244,9 @@ async def test_a_write_is_an_event_without_a_value_also_in_the_log_of_its_run(
 ) -> None:
     _, owner = await founded(ports)
     await hired(ports, owner, "cook", owner=owner.person)
-    start = await ports.events.latest()
+    start = await ports.events.latest_cursor()
     await items.put(ports, owner, "cook", "a/b", "canary")
-    [event] = await ports.events.after(start, EventFilter(owner.tenant))
+    [event] = await ports.events.read_after(start, EventFilter(owner.tenant))
     assert (event.type, event.payload["version"]) == ("workspace.updated", 1)
     assert "canary" not in str(event)
     with pytest.raises(NotFound, match="run"):
@@ -247,16 +261,16 @@ async def test_a_list_has_pages_and_the_last_written_comes_first(ports: Ports) -
     await items.put(ports, owner, "cook", "b", "again")
     found, cursor = [], ""
     while True:
-        page = await items.listing(ports, owner, "cook", cursor=cursor, limit=2)
+        page = await items.list_items(ports, owner, "cook", cursor=cursor, limit=2)
         found += [row.item.key for row in page.items]
         if page.next is None:
             break
         cursor = page.next
     assert found == ["b", "c", "a/2", "a/1"]
-    some = await items.listing(ports, owner, "cook", prefix="a/")
+    some = await items.list_items(ports, owner, "cook", prefix="a/")
     assert [row.preview for row in some.items] == [("a/2" * 60)[:100] + "...", "a/1" * 33 + "a..."]
     with pytest.raises(ValidationError):
-        await items.listing(ports, owner, "cook", cursor="x")
+        await items.list_items(ports, owner, "cook", cursor="x")
 
 
 async def test_one_whom_others_always_overtake_is_told_so(ports: Ports) -> None:
@@ -320,7 +334,7 @@ async def _boundary(ports: Ports, places: Sequence[tuple[str, bool]]) -> None:
                     await items.delete(ports, actor, agent.id, f"of {other.id}")
             if other.id != agent.id:
                 with pytest.raises(NotFound):
-                    await items.listing(ports, actor, other.id)
+                    await items.list_items(ports, actor, other.id)
 
 
 async def test_nobody_else_hears_what_a_person_s_items_are_called(anywhere: Ports) -> None:
@@ -334,13 +348,13 @@ async def test_nobody_else_hears_what_a_person_s_items_are_called(anywhere: Port
     await items.put(ports, as_ann, "desk", "for-all", "x")
 
     async def heard(actor: Actor) -> set[str]:
-        types = frozenset({UPDATED})
-        _, batches = await streams.listen_to_tenant(ports, actor, types, streams.BEGINNING)
+        types = frozenset({WORKSPACE_UPDATED})
+        _, batches = await streams.listen_to_tenant(ports, actor, types, streams.FROM_START)
         async with aclosing(batches):
             scopes = [event.scope for event in await anext(batches) if event.scope]
         return {scope.name for scope in scopes if scope.kind is ScopeKind.ITEMS}
 
-    mine = {items_of_person(owner.tenant, ann.id).name}
+    mine = {person_items_scope(owner.tenant, ann.id).name}
     public = await heard(as_bob)
     assert public and not public & mine
     assert await heard(owner) == await heard(as_ann) == public | mine
@@ -356,14 +370,14 @@ async def test_nor_does_the_log_of_a_run_tell_them(anywhere: Ports) -> None:
     await items.put(ports, as_ann, "cook", "diagnosis", "x", ItemWriteOptions(run=run.id))
 
     async def told(actor: Actor) -> list[tuple[str, ...]]:
-        found, _, whole = await streams.page_of_run(ports, actor, run, streams.BEGINNING)
+        found, _, whole = await streams.read_run_page(ports, actor, run, streams.FROM_START)
         _, batches = await streams.listen_to_run(ports, actor, run)
         async with aclosing(batches):
             heard = await anext(batches)
         assert whole
         return [tuple(event.type for event in some) for some in (found, heard)]
 
-    assert await told(as_ann) == await told(owner) == [("run.started", UPDATED)] * 2
+    assert await told(as_ann) == await told(owner) == [("run.started", WORKSPACE_UPDATED)] * 2
     assert await told(as_bob) == [("run.started",)] * 2
 
 

@@ -6,23 +6,23 @@ from datetime import UTC, date, datetime
 
 import pytest
 
-from carrel.actions.timezones import day, zone
+from carrel.actions.timezones import local_date, parse_timezone
 from carrel.core.errors import ValidationError
 
 LATE = int(datetime(2026, 3, 1, 23, 30, tzinfo=UTC).timestamp() * 1000)
 
 
 def test_a_day_is_that_of_the_place() -> None:
-    assert day(LATE, None) == date(2026, 3, 1)
-    assert day(LATE, "Asia/Tokyo") == date(2026, 3, 2)
-    assert day(LATE, "America/New_York") == date(2026, 3, 1)
+    assert local_date(LATE, None) == date(2026, 3, 1)
+    assert local_date(LATE, "Asia/Tokyo") == date(2026, 3, 2)
+    assert local_date(LATE, "America/New_York") == date(2026, 3, 1)
 
 
 def test_a_place_that_nobody_knows_any_more_has_the_days_of_utc() -> None:
-    assert day(LATE, "Mars/Olympus") == date(2026, 3, 1)
+    assert local_date(LATE, "Mars/Olympus") == date(2026, 3, 1)
 
 
 @pytest.mark.parametrize("name", ["Mars/Olympus", "../../etc/passwd", "/etc/localtime", "\0", "é"])
 def test_a_place_that_is_none_is_refused_by_name(name: str) -> None:
     with pytest.raises(ValidationError, match="no timezone"):
-        zone(name)
+        parse_timezone(name)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carrel.adapters.aes_vault import AesGcmVault, VaultKeyMismatch, VaultKeyUnusable
+from carrel.adapters.aes_vault import AesGcmVault, InvalidVaultKey, VaultKeyMismatch
 from carrel.ports import CorruptContent
 
 KEY = bytes(range(32))
@@ -83,21 +83,21 @@ def test_a_shortened_value_is_noticed(missing: int) -> None:
 )
 def test_a_key_may_be_written_in_base64_or_hex(text: str) -> None:
     key = KEY if KEY.hex() in text.lower() else bytes([251] * 32)
-    assert AesGcmVault.of(text).fingerprint() == AesGcmVault(key).fingerprint()
+    assert AesGcmVault.from_text(text).fingerprint() == AesGcmVault(key).fingerprint()
 
 
 @pytest.mark.parametrize("text", ["", "short", "é" * 43, "00" * 31, "not base64 at all, sorry!"])
 def test_what_is_no_key_is_refused_without_being_repeated(text: str) -> None:
-    with pytest.raises(VaultKeyUnusable) as refused:
-        AesGcmVault.of(text)
+    with pytest.raises(InvalidVaultKey) as refused:
+        AesGcmVault.from_text(text)
     assert not text or text not in str(refused.value)
 
 
 def test_a_key_file_is_made_once_and_for_its_owner_alone(tmp_path: File) -> None:
     file = tmp_path / "data" / "vault.key"
-    made = AesGcmVault.at(file)
+    made = AesGcmVault.from_file(file)
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    assert AesGcmVault.at(file).fingerprint() == made.fingerprint()
+    assert AesGcmVault.from_file(file).fingerprint() == made.fingerprint()
     assert os.listdir(file.parent) == ["vault.key"]
 
 
@@ -105,7 +105,7 @@ def test_of_several_that_make_the_key_file_at_once_all_have_the_same_key(tmp_pat
     for number in range(20):
         file = tmp_path / str(number) / "vault.key"
         with ThreadPoolExecutor(8) as pool:
-            vaults = list(pool.map(AesGcmVault.at, [file] * 8))
+            vaults = list(pool.map(AesGcmVault.from_file, [file] * 8))
         assert len({vault.fingerprint() for vault in vaults}) == 1
         assert os.listdir(file.parent) == ["vault.key"]
 
@@ -113,6 +113,6 @@ def test_of_several_that_make_the_key_file_at_once_all_have_the_same_key(tmp_pat
 def test_a_key_file_that_holds_no_key_is_refused_and_left(tmp_path: File) -> None:
     file = tmp_path / "vault.key"
     file.write_bytes(b"\xff\xfe")
-    with pytest.raises(VaultKeyUnusable):
-        AesGcmVault.at(file)
+    with pytest.raises(InvalidVaultKey):
+        AesGcmVault.from_file(file)
     assert file.read_bytes() == b"\xff\xfe"

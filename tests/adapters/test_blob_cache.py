@@ -33,7 +33,7 @@ class Asked:
 
     def __init__(self, blobs: Blobs) -> None:
         self._blobs = blobs
-        self.inline = blobs.inline
+        self.inline_max_bytes = blobs.inline_max_bytes
         self.put = blobs.put
         self.asked: list[Digest] = []
 
@@ -50,12 +50,12 @@ async def test_what_was_read_is_not_asked_for_again(blobs: Blobs) -> None:
     assert await keeping.get([one, two]) == {one.digest: b"one", two.digest: b"two"}
     assert await keeping.get([]) == {}
     assert store.asked == [one.digest, two.digest]
-    assert keeping.inline == store.inline
+    assert keeping.inline_max_bytes == store.inline_max_bytes
 
 
 async def test_the_oldest_make_room_and_the_large_are_not_kept(blobs: Blobs) -> None:
     store = Asked(blobs)
-    keeping = CachedBlobs(store, room=25, most=10)
+    keeping = CachedBlobs(store, max_bytes=25, max_blob_bytes=10)
     a, b, c, large = await keeping.put([b"a" * 10, b"b" * 10, b"c" * 10, b"d" * 11])
     for blob in (a, b, a, c):
         await keeping.get([blob])

@@ -77,7 +77,7 @@ def test_commits_have_the_same_id_everywhere(directory: GitDirectory) -> None:
         commit = CommitDraft(
             "per_1 <per_1@carrel.invalid>", NOW + 123, b"to see\n\nCarrel-Revision: 3\n"
         )
-        async with directory.held(SCOPE) as repository:
+        async with directory.lock(SCOPE) as repository:
             first = await repository.commit_id(commit, EMPTY_TREE, None)
             return first, await repository.commit_id(commit, EMPTY_TREE, first)
 
@@ -88,7 +88,7 @@ def test_commits_have_the_same_id_everywhere(directory: GitDirectory) -> None:
 
 async def test_commits_trees_and_blobs_are_read_back(directory: GitDirectory) -> None:
     contents = texts(3)
-    async with directory.held(SCOPE) as repository:
+    async with directory.lock(SCOPE) as repository:
         assert await repository.load_key() is None
         ids = await begin(repository, contents)
         assert await repository.load_key() == "key"
@@ -113,7 +113,7 @@ async def test_commits_trees_and_blobs_are_read_back(directory: GitDirectory) ->
 
 
 async def test_few_objects_and_many_are_stored_once(directory: GitDirectory) -> None:
-    async with directory.held(SCOPE) as repository:
+    async with directory.lock(SCOPE) as repository:
         ids = await begin(repository, texts(40))
         tags = [await repository.put_tag(TagDraft("x", ADA, NOW, b"x\n"), ids[0]) for _ in "ab"]
         await repository.update_refs({})
@@ -122,7 +122,7 @@ async def test_few_objects_and_many_are_stored_once(directory: GitDirectory) -> 
         assert len(set(tags)) == 1
         assert await repository.find_tagged(tags[0]) == ids[0]
         assert repository.pending_bytes == 0
-    with Repo(str(directory.place(SCOPE))) as repo:
+    with Repo(str(directory.repository_path(SCOPE))) as repo:
         assert len(list(repo.object_store)) == 3 * 40 + 1
         tag = repo[tags[0].encode()]
         assert isinstance(tag, Tag)
@@ -136,26 +136,26 @@ async def test_few_objects_and_many_are_stored_once(directory: GitDirectory) -> 
 async def test_a_new_repository_is_not_read_before_it_is_published(
     directory: GitDirectory,
 ) -> None:
-    async with directory.held(SCOPE) as repository:
+    async with directory.lock(SCOPE) as repository:
         [old] = await begin(repository, texts(1))
-    async with directory.held(SCOPE) as repository:
+    async with directory.lock(SCOPE) as repository:
         await repository.begin("another")
         new = await add(repository, texts(2, "other"))
         await repository.update_refs({MAIN: new[-1]})
-        assert old.encode() in await directory.advertised(SCOPE)
-    async with directory.held(SCOPE) as repository:
+        assert old.encode() in await directory.advertise_refs(SCOPE)
+    async with directory.lock(SCOPE) as repository:
         assert await repository.load_key() == "key"
         assert await begin(repository, texts(2, "other")) == new
-    assert new[-1].encode() in await directory.advertised(SCOPE)
-    names = sorted(file.name for file in directory.place(SCOPE).parent.iterdir())
+    assert new[-1].encode() in await directory.advertise_refs(SCOPE)
+    names = sorted(file.name for file in directory.repository_path(SCOPE).parent.iterdir())
     assert names == ["agt_1.git", "agt_1.lock"]
 
 
 async def test_lock_files_of_dead_processes_are_removed(directory: GitDirectory) -> None:
-    async with directory.held(SCOPE) as repository:
+    async with directory.lock(SCOPE) as repository:
         [first] = await begin(repository, texts(2)[:1])
         [id] = await add(repository, texts(2)[1:], 1, first)
-        place = directory.place(SCOPE)
+        place = directory.repository_path(SCOPE)
         (place / f"{MAIN}.lock").touch()
         (place / "objects" / id[:2]).mkdir(exist_ok=True)
         (place / "objects" / id[:2] / f"{id[2:]}.lock").touch()
@@ -164,13 +164,13 @@ async def test_lock_files_of_dead_processes_are_removed(directory: GitDirectory)
 
 
 async def test_a_damaged_object_is_absent(directory: GitDirectory) -> None:
-    async with directory.held(SCOPE) as repository:
+    async with directory.lock(SCOPE) as repository:
         [id] = await begin(repository, texts(1))
-    place = directory.place(SCOPE) / "objects" / id[:2] / id[2:]
+    place = directory.repository_path(SCOPE) / "objects" / id[:2] / id[2:]
     place.chmod(0o600)
     for content in (b"rubbish", b"", zlib.compress(b"commit 3\0xyz")):
         place.write_bytes(content)
-        async with directory.held(SCOPE) as repository:
+        async with directory.lock(SCOPE) as repository:
             assert await repository.find_commits([id]) == (None,)
 
 
@@ -215,7 +215,7 @@ def test_no_files_are_the_empty_tree() -> None:
 
 
 async def test_files_are_listed_as_they_were_put(directory: GitDirectory) -> None:
-    async with directory.held(SCOPE) as repository:
+    async with directory.lock(SCOPE) as repository:
         await repository.begin("key")
         one, two = await repository.put_blobs([b"1", b"2"])
         files = {"a": one, "a-": one, "b/c": two, "b/d/é": one}
@@ -232,7 +232,7 @@ async def test_of_many_one_at_a_time_holds_it(directory: GitDirectory, tmp_path:
 
     async def hold(own: GitDirectory) -> None:
         nonlocal inside
-        async with own.held(SCOPE) as repository:
+        async with own.lock(SCOPE) as repository:
             inside += 1
             assert inside == 1
             await repository.load_key()
@@ -243,10 +243,10 @@ async def test_of_many_one_at_a_time_holds_it(directory: GitDirectory, tmp_path:
 
 
 async def test_whoever_gives_up_waiting_leaves_no_lock(directory: GitDirectory) -> None:
-    async with directory.held(SCOPE):
+    async with directory.lock(SCOPE):
 
         async def wait() -> None:
-            async with directory.held(SCOPE):
+            async with directory.lock(SCOPE):
                 raise AssertionError("it is held by another")
 
         waiting = asyncio.create_task(wait())
@@ -255,7 +255,7 @@ async def test_whoever_gives_up_waiting_leaves_no_lock(directory: GitDirectory) 
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting
-    async with directory.held(SCOPE) as repository:
+    async with directory.lock(SCOPE) as repository:
         assert await repository.load_key() is None
 
 
@@ -263,7 +263,7 @@ async def test_a_work_that_is_given_up_is_ended_before_another_begins(
     directory: GitDirectory,
 ) -> None:
     async def write() -> str:
-        async with directory.held(SCOPE) as repository:
+        async with directory.lock(SCOPE) as repository:
             return (await begin(repository, texts(100)))[-1]
 
     for turns in range(30):
@@ -273,15 +273,15 @@ async def test_a_work_that_is_given_up_is_ended_before_another_begins(
         writing.cancel()
         await asyncio.wait([writing])
     tip = await write()
-    async with directory.held(SCOPE) as repository:
+    async with directory.lock(SCOPE) as repository:
         assert await repository.list_refs() == {MAIN: tip}
 
 
 async def test_nobody_is_told_of_what_is_not_there(directory: GitDirectory) -> None:
     with pytest.raises(NotFound):
-        await directory.advertised(SCOPE)
+        await directory.advertise_refs(SCOPE)
     with pytest.raises(NotFound):
-        await directory.packed(SCOPE, b"0000")
+        await directory.upload_pack(SCOPE, b"0000")
 
 
 def line(text: str) -> bytes:
@@ -294,13 +294,13 @@ def asking(id: str) -> bytes:
 
 
 async def poured(directory: GitDirectory, request: bytes) -> bytes:
-    return b"".join([chunk async for chunk in await directory.packed(SCOPE, request)])
+    return b"".join([chunk async for chunk in await directory.upload_pack(SCOPE, request)])
 
 
 async def test_what_was_told_can_be_had_though_more_was_written_since(
     directory: GitDirectory,
 ) -> None:
-    async with directory.held(SCOPE) as repository:
+    async with directory.lock(SCOPE) as repository:
         [first] = await begin(repository, texts(2)[:1])
         [second] = await add(repository, texts(2)[1:], 1, first)
         await repository.update_refs({MAIN: second})
@@ -308,7 +308,7 @@ async def test_what_was_told_can_be_had_though_more_was_written_since(
 
 
 async def test_files_are_given_only_with_a_commit(directory: GitDirectory) -> None:
-    async with directory.held(SCOPE) as repository:
+    async with directory.lock(SCOPE) as repository:
         [commit] = await repository.find_commits(await begin(repository, texts(1)))
         assert commit
         files = await repository.list_files(commit.tree)
@@ -336,7 +336,7 @@ async def test_files_are_given_only_with_a_commit(directory: GitDirectory) -> No
 async def test_whatever_is_asked_is_answered_or_malformed(
     directory: GitDirectory, request_: bytes
 ) -> None:
-    async with directory.held(SCOPE) as repository:
+    async with directory.lock(SCOPE) as repository:
         await begin(repository, texts(1))
     with pytest.raises(ValidationError):
         await poured(directory, request_)
@@ -390,7 +390,7 @@ def test_whoever_is_killed_leaves_what_can_be_gone_on_with(tmp_path: File, lines
 
 async def goes_on(directory: GitDirectory) -> None:
     contents = texts(20)
-    async with directory.held(SCOPE) as repository:
+    async with directory.lock(SCOPE) as repository:
         if await repository.load_key() is None:
             await begin(repository, contents[:5])
         tip = (await repository.list_refs())[MAIN]

@@ -23,7 +23,7 @@ from cryptography.x509.oid import NameOID
 
 from carrel.adapters.http_webhooks import HttpWebhookSender, is_public
 from carrel.core.version import VERSION
-from carrel.core.webhooks import PostResult, signed
+from carrel.core.webhooks import PostResult, signature_headers
 
 pytestmark = pytest.mark.anyio
 
@@ -108,7 +108,10 @@ class Names:
 
 async def test_a_receiver_can_verify_what_it_is_sent() -> None:
     async with receiver() as (port, got), HttpWebhookSender(allow_private=True) as post:
-        headers = {**signed(KEY, "msg_1", 1_800_000_000_000, BODY), "content-type": "x/y"}
+        headers = {
+            **signature_headers(KEY, "msg_1", 1_800_000_000_000, BODY),
+            "content-type": "x/y",
+        }
         posted = await post.send(f"http://127.0.0.1:{port}/hook?a=b%20c", headers, BODY)
     assert (posted.status, posted.problem, posted.ok) == (204, "", True)
     [letter] = got
@@ -227,7 +230,7 @@ async def test_a_receiver_that_says_nothing_is_given_up() -> None:
     ):
         posted = await post.send(f"http://127.0.0.1:{port}/", {}, BODY)
     assert (posted.status, posted.problem) == (None, "no answer within 0.2 seconds")
-    assert 100 < posted.took < 60_000
+    assert 100 < posted.elapsed_ms < 60_000
 
 
 async def test_a_receiver_that_drips_its_headers_is_given_up_all_the_same() -> None:
@@ -244,7 +247,7 @@ async def test_a_receiver_that_drips_its_headers_is_given_up_all_the_same() -> N
     ):
         posted = await post.send(f"http://127.0.0.1:{port}/", {}, BODY)
     assert posted.status is None
-    assert posted.took < 60_000
+    assert posted.elapsed_ms < 60_000
 
 
 async def test_of_a_huge_answer_only_the_beginning_is_read() -> None:
@@ -311,7 +314,7 @@ async def test_where_nobody_listens_no_connection_is_made() -> None:
         bound.bind(("127.0.0.1", 0))
         async with HttpWebhookSender(allow_private=True) as post:
             posted = await post.send(f"http://127.0.0.1:{bound.getsockname()[1]}/", {}, BODY)
-    assert posted == PostResult(None, "no connection could be made", posted.took)
+    assert posted == PostResult(None, "no connection could be made", posted.elapsed_ms)
 
 
 def certified(directory: File, name: str) -> tuple[ssl.SSLContext, ssl.SSLContext]:

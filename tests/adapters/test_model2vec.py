@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from tests.support import tiny_embedding_model as thesaurus
 
 import carrel
-from carrel.adapters.model2vec import _BESIDE, Model2VecIndex
+from carrel.adapters.model2vec import _VECTOR_OVERHEAD_BYTES, Model2VecIndex
 from carrel.ports import IndexedTexts
 from carrel.settings import Settings, SettingsError, load
-from carrel.wiring.ports import open_world
+from carrel.wiring.ports import open_ports
 
 pytestmark = pytest.mark.anyio
 
@@ -101,11 +101,13 @@ async def test_what_is_kept_is_bounded_and_answers_stay_the_same() -> None:
     for n in range(9):
         many = {f"{one:04}": f"car {n} {one}" for one in range(n * 20)}
         assert len(await ids(meanings, "car", texts(many, f"owner {n}"), 999)) == n * 20
-        assert meanings._size == sum(one.size for one in meanings._laid.values()) <= room
-        assert len(meanings._known) * (4 * 4 + _BESIDE) <= room
+        assert (
+            meanings._matrices_bytes == sum(one.size for one in meanings._matrices.values()) <= room
+        )
+        assert len(meanings._vectors_by_text) * (4 * 4 + _VECTOR_OVERHEAD_BYTES) <= room
     for n in range(9):
         assert await ids(meanings, "car", texts({}, f"idle {n}")) == []
-    assert len(meanings._laid) == 2
+    assert len(meanings._matrices) == 2
 
 
 async def test_many_may_ask_at_once() -> None:
@@ -127,7 +129,7 @@ async def test_a_setting_says_where_the_model_is(tmp_path: File) -> None:
 
 async def refusal(directory: File, model: File | str) -> str:
     with pytest.raises(SettingsError) as refused:
-        async with open_world(_settings(directory, str(model))):
+        async with open_ports(_settings(directory, str(model))):
             pass
     return str(refused.value)
 
@@ -161,7 +163,7 @@ async def test_without_the_extra_a_model_is_refused_and_everything_else_works(
     monkeypatch.delitem(sys.modules, "carrel.adapters.model2vec")
     said = await refusal(tmp_path, model)
     assert said == "CARREL_SEMANTIC_MODEL needs the extra `semantic`"
-    async with open_world(_settings(tmp_path, "")) as opened:
+    async with open_ports(_settings(tmp_path, "")) as opened:
         assert opened.ports.semantic_index is None
 
 

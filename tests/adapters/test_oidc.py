@@ -16,8 +16,8 @@ from joserfc import jws
 from joserfc.jwk import ECKey, Key, RSAKey
 
 from carrel.adapters.oidc import (
-    PAUSE,
-    REFUSED,
+    INVALID_CREDENTIAL_MESSAGE,
+    RETRY_DELAY_SECONDS,
     IssuerTrust,
     IssuerUnreachable,
     OidcIssuer,
@@ -94,7 +94,9 @@ class Local:
 
     def verifier(self, **trust: Any) -> OidcIssuer:
         trust = {"issuer": self.url, "audiences": frozenset({AUDIENCE}), "skew": SKEW, **trust}
-        return OidcIssuer(IssuerTrust(**trust), wall=lambda: self.wall, steady=lambda: self.steady)
+        return OidcIssuer(
+            IssuerTrust(**trust), wall_clock=lambda: self.wall, monotonic=lambda: self.steady
+        )
 
 
 def signed(key: Key, claims: dict[str, Any], alg: str = "RS256", **header: Any) -> str:
@@ -112,7 +114,7 @@ def encoded(value: Any) -> str:
 async def refused(verifier: OidcIssuer, token: str) -> None:
     with pytest.raises(Unauthenticated) as reason:
         await verifier.claims(token)
-    assert str(reason.value) == REFUSED
+    assert str(reason.value) == INVALID_CREDENTIAL_MESSAGE
     assert not reason.value.details
 
 
@@ -187,16 +189,21 @@ async def test_a_new_key_is_found_at_once_and_a_withdrawn_one_is_refused_from_th
     old = local.token()
     await verifier.claims(old)
     local.publish(rsa("second"))
-    local.steady += PAUSE
+    local.steady += RETRY_DELAY_SECONDS
     assert await verifier.claims(local.token(rsa("second"))) == ADA
-    local.steady += PAUSE
+    local.steady += RETRY_DELAY_SECONDS
     await refused(verifier, old)
 
 
 async def test_tokens_that_name_unknown_keys_cause_one_fetch_in_ten_seconds(local: Local) -> None:
     verifier = local.verifier(jwks_url=f"{local.url}/jwks")
     strange = [signed(rsa("strange"), {}, kid=f"{number}") for number in range(5)]
-    for moment, fetches in ((0, 1), (PAUSE - 0.001, 1), (PAUSE, 2), (PAUSE * 2 - 0.001, 2)):
+    for moment, fetches in (
+        (0, 1),
+        (RETRY_DELAY_SECONDS - 0.001, 1),
+        (RETRY_DELAY_SECONDS, 2),
+        (RETRY_DELAY_SECONDS * 2 - 0.001, 2),
+    ):
         local.steady = moment
         for token in strange:
             await refused(verifier, token)
@@ -211,7 +218,7 @@ async def test_those_who_wait_for_keys_share_one_fetch_even_if_the_first_leaves(
     waiting = [asyncio.create_task(verifier.claims(local.token())) for _ in range(20)]
     await local.heard.wait()
     waiting[0].cancel()
-    local.steady = PAUSE
+    local.steady = RETRY_DELAY_SECONDS
     waiting.append(asyncio.create_task(verifier.claims(local.token())))
     await asyncio.sleep(0)
     local.gate.set()
@@ -358,7 +365,7 @@ async def test_while_the_issuer_is_down_nobody_can_tell(local: Local) -> None:
     with pytest.raises(IssuerUnreachable):
         await verifier.claims(local.token())
     assert not local.asked
-    local.steady = PAUSE
+    local.steady = RETRY_DELAY_SECONDS
     assert await verifier.claims(local.token()) == ADA
 
 
@@ -366,7 +373,7 @@ async def test_known_keys_go_on_working_while_the_issuer_is_down(local: Local) -
     verifier = local.verifier()
     await verifier.claims(local.token())
     local.close()
-    local.steady = PAUSE
+    local.steady = RETRY_DELAY_SECONDS
     with pytest.raises(IssuerUnreachable):
         await verifier.claims(local.token(rsa("strange")))
     assert await verifier.claims(local.token()) == ADA

@@ -26,7 +26,7 @@ def objects(bucket: Bucket, prefix: str) -> S3BlobStore:
 
 
 async def names(objects: S3BlobStore) -> list[Digest]:
-    return [name async for name, _, _ in objects.each()]
+    return [name async for name, _, _ in objects.list_blobs()]
 
 
 def test_two_prefixes_of_one_bucket_are_two_places(s3_bucket: Bucket) -> None:

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from carrel.adapters.tokenizers.estimate import EstimateTokens
-from carrel.adapters.tokenizers.splintr import _MOST, SplintrTokens
+from carrel.adapters.tokenizers.splintr import _MAX_CACHED_COUNTS, SplintrTokens
 from carrel.settings import SettingsError, load
-from carrel.wiring.ports import open_world
+from carrel.wiring.ports import open_ports
 
 pytestmark = pytest.mark.anyio
 
@@ -27,9 +27,9 @@ async def test_what_was_counted_is_known_and_not_for_ever_more() -> None:
     tokens = SplintrTokens("cl100k_base")
     first = await tokens.count(["tokenizer"])
     assert await tokens.count(["tokenizer"]) == first
-    many = [f"word {n}" for n in range(_MOST + 10)]
+    many = [f"word {n}" for n in range(_MAX_CACHED_COUNTS + 10)]
     assert len(await tokens.count(many)) == len(many)
-    assert len(tokens._known) == _MOST
+    assert len(tokens._counts) == _MAX_CACHED_COUNTS
 
 
 async def test_many_may_count_at_once() -> None:
@@ -46,13 +46,13 @@ async def test_an_estimate_is_a_quarter_of_the_bytes() -> None:
     ("chosen", "name"), [("", "o200k_base"), ("llama3", "llama3"), ("estimate", "estimate")]
 )
 async def test_a_setting_chooses(chosen: str, name: str, tmp_path: File) -> None:
-    async with open_world(_settings(tmp_path, tokenizer=chosen)) as opened:
-        assert opened.ports.tokens.name == name
+    async with open_ports(_settings(tmp_path, tokenizer=chosen)) as opened:
+        assert opened.ports.tokenizer.name == name
 
 
 async def test_a_tokenizer_that_is_none_is_said_at_the_start(tmp_path: File) -> None:
     with pytest.raises(SettingsError, match="CARREL_TOKENIZER: Unknown pretrained model: nobody"):
-        async with open_world(_settings(tmp_path, tokenizer="nobody")):
+        async with open_ports(_settings(tmp_path, tokenizer="nobody")):
             pass
 
 

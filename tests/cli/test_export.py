@@ -25,8 +25,8 @@ from carrel.adapters.filesystem.blob_directory import DirectoryBlobStore
 from carrel.adapters.s3 import S3ObjectStore
 from carrel.core.identifiers import Path, digest
 from carrel.settings import Settings
-from carrel.wiring.catalog import is_same_place
-from carrel.wiring.ports import open_world
+from carrel.wiring.catalog import is_same_location
+from carrel.wiring.ports import open_ports
 
 AGENTS = "tenants/acme/agents"
 LARGE = b"be good " * 20_000
@@ -39,7 +39,7 @@ def place(tmp_path: File) -> dict[str, str]:
     settings = {"data": str(data), "blobs_url": f"file://{data}/objects"}
 
     async def make() -> None:
-        async with open_world(Settings(**settings)) as opened:  # type: ignore[arg-type]
+        async with open_ports(Settings(**settings)) as opened:  # type: ignore[arg-type]
             ports = opened.ports
             _, owner = await founded(ports)
             await founded(ports, "acme-2")
@@ -242,7 +242,7 @@ def test_a_server_keeps_the_catalog_and_lets_nobody_else_write_there(tmp_path: F
     ],
 )
 def test_a_place_is_the_same_however_it_is_spelt(one: str, other: str, same: bool) -> None:
-    assert (is_same_place(one, other), is_same_place(other, one)) == (same, same)
+    assert (is_same_location(one, other), is_same_location(other, one)) == (same, same)
 
 
 def test_a_place_that_is_none_keeps_a_server_from_starting(tmp_path: File) -> None:

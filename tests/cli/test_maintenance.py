@@ -69,7 +69,7 @@ def data(tmp_path: File) -> File:
     """A data directory with something of everything, a secret included."""
     directory = tmp_path / "data"
     directory.mkdir()
-    vault = AesGcmVault.at(directory / "vault.key")
+    vault = AesGcmVault.from_file(directory / "vault.key")
     sealed = vault.seal(b"open sesame", secret_context("acme", "sec_1"))
 
     async def make() -> None:
@@ -185,7 +185,7 @@ def test_the_key_of_the_vault_is_not_in_a_backup(
     with zipfile.ZipFile(tmp_path / "backup.zip") as opened:
         everything = b"".join(opened.read(name) for name in opened.namelist())
     assert (code, report["ok"], report["vaultKeyIncluded"]) == (0, True, False)
-    assert report["vaultKey"] == AesGcmVault.of(key.decode()).fingerprint()
+    assert report["vaultKey"] == AesGcmVault.from_text(key.decode()).fingerprint()
     assert key not in everything
     assert b"open sesame" not in everything
     assert b"v1." in everything

@@ -12,7 +12,7 @@ from tests.support.server_process import carrel
 
 import carrel as library
 from carrel.wiring.inprocess import settings_for
-from carrel.wiring.ports import open_world
+from carrel.wiring.ports import open_ports
 
 
 def told(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
@@ -35,8 +35,8 @@ async def _found(data: File) -> int:
 
 
 async def _lose(data: File) -> None:
-    async with open_world(settings_for(data, {})) as opened:
-        await opened.ports.sessions.unindex()
+    async with open_ports(settings_for(data, {})) as opened:
+        await opened.ports.sessions.clear_index()
 
 
 def test_it_makes_the_index_again_and_says_how_far_it_is(tmp_path: File) -> None:

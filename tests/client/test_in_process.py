@@ -72,9 +72,9 @@ def test_environment_and_settings_file_are_not_read(
 def test_location_is_a_directory_or_a_database_url(tmp_path: FilePath) -> None:
     assert settings_for(tmp_path, {}).sqlite_file == tmp_path / "carrel.db"
     by_url = settings_for(f"sqlite:///{tmp_path}/a.db", {})
-    assert (by_url.sqlite_file, by_url.directory) == (tmp_path / "a.db", tmp_path)
+    assert (by_url.sqlite_file, by_url.data_directory) == (tmp_path / "a.db", tmp_path)
     elsewhere = settings_for(f"sqlite:///{tmp_path}/a.db", {"data": "keys"})
-    assert elsewhere.directory == FilePath("keys")
+    assert elsewhere.data_directory == FilePath("keys")
     assert settings_for("postgresql://here/carrel", {}).sqlite_file is None
 
 

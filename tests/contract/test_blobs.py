@@ -116,7 +116,7 @@ async def test_bytes_that_a_commit_refers_to_outlive_the_tidying(ports: Ports) -
     await say(ports, "new", max_versions=1)
     await say(ports, "newer", max_versions=1)
 
-    await ports.upkeep.collect(NOW * 2, grace=0, events_kept=0)
+    await ports.upkeep.collect(NOW * 2, grace_ms=0, event_retention_ms=0)
 
     assert await texts(ports, AGENT) == {"SOUL.md": "newer"}
     assert await texts(ports, run.snapshot[0]) == {"SOUL.md": LARGE.decode()}

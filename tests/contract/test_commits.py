@@ -252,7 +252,7 @@ async def test_when_the_store_raises_nothing_of_the_call_was_applied(ports: Port
 
 
 async def test_a_commit_can_fail_on_a_quota_after_its_expectations_held(ports: Ports) -> None:
-    quota = Quota(AGENT, files=0)
+    quota = Quota(AGENT, max_files=0)
     crowding: Commit = commit(
         await write(ports, "text"),
         expects=(Expect(AGENT, SOUL, 0),),

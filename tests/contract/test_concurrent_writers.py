@@ -38,7 +38,7 @@ async def test_of_many_who_saw_the_same_thing_exactly_one_wins(ports: Ports) -> 
     assert len(won) == 1
     assert await texts(ports, AGENT) == {"SOUL.md": f"rival {won[0]}"}
     lost = [outcome for outcome in outcomes if isinstance(outcome, ExpectationFailed)]
-    assert {outcome.found.version for outcome in lost if outcome.found} == {2}
+    assert {outcome.current.version for outcome in lost if outcome.current} == {2}
 
 
 async def test_of_many_rivals_in_two_processes_exactly_one_wins(ports: Ports) -> None:

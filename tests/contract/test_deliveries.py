@@ -32,7 +32,7 @@ async def queued(ports: Ports, *deliveries: Delivery) -> None:
     """Add these, and move the mark on."""
     await say(ports, "something happened")
     was = await ports.deliveries.cursor()
-    assert await ports.deliveries.enqueue(was, await ports.events.latest(), deliveries)
+    assert await ports.deliveries.enqueue(was, await ports.events.latest_cursor(), deliveries)
 
 
 async def due(ports: Ports, now: int = NOW, lease: int = NOW + 60, limit: int = 100) -> set[str]:
@@ -47,7 +47,7 @@ async def test_nothing_has_been_turned_into_deliveries_at_first(ports: Ports) ->
 
 
 async def test_deliveries_and_the_mark_move_together(ports: Ports) -> None:
-    start = await ports.events.latest()
+    start = await ports.events.latest_cursor()
 
     assert await ports.deliveries.enqueue(None, start, [delivery("dl_1")])
 
@@ -68,7 +68,7 @@ async def test_whoever_comes_with_an_old_mark_adds_nothing(ports: Ports) -> None
 
 async def test_of_many_who_turn_the_same_events_into_deliveries_one_does(ports: Ports) -> None:
     await say(ports, "something happened")
-    mark = await ports.events.latest()
+    mark = await ports.events.latest_cursor()
 
     answers = await asyncio.gather(
         *[ports.deliveries.enqueue(None, mark, [delivery(f"dl_{n}")]) for n in range(16)]
@@ -120,7 +120,7 @@ async def test_a_delivery_that_is_given_is_whole(ports: Ports) -> None:
 
     [given] = await ports.deliveries.lease_due(NOW, NOW + 60, 1)
 
-    assert replace(given, due=NOW) == delivery("dl_1", tries=2)
+    assert replace(given, due_at=NOW) == delivery("dl_1", tries=2)
 
 
 async def test_two_workers_never_get_the_same_one(ports: Ports) -> None:
@@ -140,7 +140,7 @@ async def test_two_workers_never_get_the_same_one(ports: Ports) -> None:
 
 async def test_what_became_of_an_attempt_is_kept_with_the_delivery(ports: Ports) -> None:
     await queued(ports, delivery("dl_1"), delivery("dl_2"))
-    failed = DeliveryAttempt(NOW + 1, PostResult(503, took=12))
+    failed = DeliveryAttempt(NOW + 1, PostResult(503, elapsed_ms=12))
     broken = DeliveryAttempt(NOW + 2, PostResult(None, "connection refused", 3))
     again = delivery("dl_1", tries=1, due=NOW + 5000)
     done = delivery("dl_2", tries=1, state=DeliveryState.DELIVERED)
@@ -148,12 +148,12 @@ async def test_what_became_of_an_attempt_is_kept_with_the_delivery(ports: Ports)
     await ports.deliveries.record_attempts(
         [(again, failed), (done, DeliveryAttempt(NOW + 1, PostResult(204)))]
     )
-    await ports.deliveries.record_attempts([(replace(again, tries=2), broken)])
+    await ports.deliveries.record_attempts([(replace(again, attempts=2), broken)])
     await ports.deliveries.record_attempts([])
 
-    assert await ports.deliveries.get(ACME, ["dl_1", "dl_2"]) == (replace(again, tries=2), done)
+    assert await ports.deliveries.get(ACME, ["dl_1", "dl_2"]) == (replace(again, attempts=2), done)
     listed = dict(await ports.deliveries.list(ACME, "wh_1"))
-    assert listed[replace(again, tries=2)] == (failed, broken)
+    assert listed[replace(again, attempts=2)] == (failed, broken)
     assert listed[done] == (DeliveryAttempt(NOW + 1, PostResult(204)),)
 
 
@@ -161,7 +161,7 @@ async def test_a_settled_delivery_is_due_again_only_at_its_new_time(ports: Ports
     await queued(ports, delivery("dl_1"), delivery("dl_2"))
     for one in await ports.deliveries.lease_due(NOW, NOW + 60, 2):
         state = DeliveryState.PENDING if one.id == "dl_1" else DeliveryState.FAILED
-        moved = replace(one, state=state, tries=1, due=NOW + 30)
+        moved = replace(one, state=state, attempts=1, due_at=NOW + 30)
         await ports.deliveries.record_attempts([(moved, DeliveryAttempt(NOW, PostResult(500)))])
 
     assert await due(ports, NOW + 29) == set()
@@ -203,15 +203,15 @@ async def test_a_replayed_delivery_is_due_again_with_its_attempts_forgiven(
         await ports.deliveries.record_attempts([(over, attempt)])
     assert await due(ports) == set()
 
-    await ports.deliveries.replay(replace(over, due=NOW + 7))
+    await ports.deliveries.replay(replace(over, due_at=NOW + 7))
 
     assert await ports.deliveries.get(ACME, ["dl_1"]) == (delivery("dl_1", due=NOW + 7),)
     assert await due(ports, NOW + 6) == set()
     [given] = await ports.deliveries.lease_due(NOW + 7, NOW + 60, 1)
-    assert given.tries == 0
+    assert given.attempts == 0
     last = DeliveryAttempt(NOW + 9, PostResult(200))
     await ports.deliveries.record_attempts(
-        [(replace(given, state=DeliveryState.DELIVERED, tries=1), last)]
+        [(replace(given, state=DeliveryState.DELIVERED, attempts=1), last)]
     )
     [(_, kept)] = await ports.deliveries.list(ACME, "wh_1")
     assert kept == (*attempts, last)

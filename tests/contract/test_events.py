@@ -29,7 +29,7 @@ from tests.support.contract_stores import Ports
 from carrel.core.errors import ValidationError
 from carrel.core.identifiers import Path, Scope, ScopeKind
 from carrel.core.runs import RunStatus
-from carrel.core.store.event import RUN_STARTED, UPDATED, Event, EventFilter
+from carrel.core.store.event import RUN_STARTED, WORKSPACE_UPDATED, Event, EventFilter
 from carrel.core.store.tree import Entry, Expect, Write
 
 pytestmark = pytest.mark.anyio
@@ -40,7 +40,7 @@ async def pages(
 ) -> list[Event]:
     """Everything past a cursor, page by page, until there is nothing more."""
     read: list[Event] = []
-    while page := await ports.events.after(cursor, wanted, limit=limit):
+    while page := await ports.events.read_after(cursor, wanted, limit=limit):
         assert len(page) <= limit
         read.extend(page)
         cursor = page[-1].cursor
@@ -55,18 +55,18 @@ async def quiet(ports: Ports) -> None:
 
 
 async def test_an_empty_log_has_an_end_and_nothing_in_it(ports: Ports) -> None:
-    assert await ports.events.after(None) == ()
-    assert await ports.events.after(await ports.events.latest()) == ()
+    assert await ports.events.read_after(None) == ()
+    assert await ports.events.read_after(await ports.events.latest_cursor()) == ()
 
 
 async def test_every_write_is_told_without_its_content(ports: Ports) -> None:
     await say(ports, "kind", at=NOW)
     await say(ports, None, at=NOW + 1)
 
-    put, deleted = await ports.events.after(None)
+    put, deleted = await ports.events.read_after(None)
 
     assert put == Event(
-        *(put.cursor, put.id, UPDATED, ACME, NOW),
+        *(put.cursor, put.id, WORKSPACE_UPDATED, ACME, NOW),
         {"path": "SOUL.md", "version": 1},
         AGENT,
     )
@@ -82,7 +82,7 @@ async def test_a_commit_tells_of_each_of_its_writes_in_order(ports: Ports) -> No
 
     await ports.trees.commit([commit(*writes, shared)])
 
-    events = await ports.events.after(None)
+    events = await ports.events.read_after(None)
     assert [event.payload["path"] for event in events] == [*names, "SOUL.md"]
     assert [event.scope for event in events] == [AGENT, AGENT, AGENT, TEMPLATE]
 
@@ -90,19 +90,19 @@ async def test_a_commit_tells_of_each_of_its_writes_in_order(ports: Ports) -> No
 async def test_what_was_refused_is_not_told(ports: Ports) -> None:
     await attempt(ports, "kind", expects=(Expect(AGENT, SOUL, 3),))
 
-    assert await ports.events.after(None) == ()
+    assert await ports.events.read_after(None) == ()
 
 
 async def test_the_log_goes_on_after_any_of_its_cursors(ports: Ports) -> None:
     for n in range(10):
         await say(ports, f"text {n}")
 
-    whole = await ports.events.after(None)
+    whole = await ports.events.read_after(None)
 
     assert [event.payload["version"] for event in whole] == list(range(1, 11))
     for place, event in enumerate(whole, 1):
-        assert await ports.events.after(event.cursor) == whole[place:]
-    assert await ports.events.after(None, limit=4) == whole[:4]
+        assert await ports.events.read_after(event.cursor) == whole[place:]
+    assert await ports.events.read_after(None, limit=4) == whole[:4]
     assert tuple(await pages(ports, limit=3)) == whole
 
 
@@ -110,12 +110,12 @@ async def test_the_latest_cursor_is_past_what_is_there_and_before_what_comes(
     ports: Ports,
 ) -> None:
     await say(ports, "before")
-    end = await ports.events.latest()
-    assert await ports.events.after(end) == ()
+    end = await ports.events.latest_cursor()
+    assert await ports.events.read_after(end) == ()
 
     await say(ports, "after")
 
-    assert [event.payload["version"] for event in await ports.events.after(end)] == [2]
+    assert [event.payload["version"] for event in await ports.events.read_after(end)] == [2]
 
 
 async def test_what_is_not_a_cursor_is_refused(ports: Ports) -> None:
@@ -124,7 +124,7 @@ async def test_what_is_not_a_cursor_is_refused(ports: Ports) -> None:
     for text in ("", "x", "-1", "1 ", " 1", "1.2.3", "٣", "1e3", "0x1", "None", "9" * 400, "1\n"):
         for wanted in (None, EventFilter(ACME)):
             with pytest.raises(ValidationError):
-                await ports.events.after(text, wanted)
+                await ports.events.read_after(text, wanted)
 
 
 FILTERS: list[tuple[dict[str, Any], list[str]]] = [
@@ -138,13 +138,13 @@ FILTERS: list[tuple[dict[str, Any], list[str]]] = [
     ({"run": "run_1"}, ["started", "two", "ended"]),
     ({"run": "run_2"}, []),
     ({"tenant": GLOBEX, "run": "run_1"}, []),
-    ({"types": frozenset({UPDATED})}, ["one", "two", "shared"]),
+    ({"types": frozenset({WORKSPACE_UPDATED})}, ["one", "two", "shared"]),
     ({"types": frozenset({RUN_STARTED, "run.completed"})}, ["started", "ended"]),
     ({"types": frozenset({"unheard.of"})}, []),
-    ({"types": frozenset({UPDATED}), "run": "run_1"}, ["two"]),
-    ({"types": frozenset({UPDATED}), "scopes": frozenset({TEMPLATE})}, ["shared"]),
+    ({"types": frozenset({WORKSPACE_UPDATED}), "run": "run_1"}, ["two"]),
+    ({"types": frozenset({WORKSPACE_UPDATED}), "scopes": frozenset({TEMPLATE})}, ["shared"]),
     (
-        {"run": "run_1", "types": frozenset({UPDATED}), "scopes": frozenset({TEMPLATE})},
+        {"run": "run_1", "types": frozenset({WORKSPACE_UPDATED}), "scopes": frozenset({TEMPLATE})},
         [],
     ),
 ]
@@ -156,8 +156,8 @@ async def test_a_filter_lets_through_what_is_wanted_and_only_that(ports: Ports) 
     await say(ports, "two", run="run_1")
     await say(ports, "foreign", STRANGER)
     await say(ports, "shared", TEMPLATE)
-    await ports.runs.change(replace(started, status=RunStatus.COMPLETED, ended=NOW), started)
-    whole = await ports.events.after(None)
+    await ports.runs.update(replace(started, status=RunStatus.COMPLETED, ended_at=NOW), started)
+    whole = await ports.events.read_after(None)
     told = ["started", "one", "two", "foreign", "shared", "ended"]
     names = {event.cursor: name for event, name in zip(whole, told, strict=True)}
 
@@ -165,7 +165,7 @@ async def test_a_filter_lets_through_what_is_wanted_and_only_that(ports: Ports) 
         filter = EventFilter(**{"tenant": ACME, **wanted})
         assert [names[event.cursor] for event in await log(ports, **wanted)] == expected
         assert [names[event.cursor] for event in await pages(ports, None, filter, 1)] == expected
-        assert [names[event.cursor] for event in whole if filter.admits(event)] == expected
+        assert [names[event.cursor] for event in whole if filter.matches(event)] == expected
 
 
 async def test_each_run_counts_its_own_events_without_a_gap(ports: Ports) -> None:
@@ -220,8 +220,8 @@ async def test_none_is_missed_while_many_write(ports: Ports) -> None:
 
     async def listener(writing: asyncio.Future[Any]) -> list[Event]:
         read: list[Event] = []
-        cursor = await ports.events.latest()
-        while not writing.done() or await ports.events.after(cursor):
+        cursor = await ports.events.latest_cursor()
+        while not writing.done() or await ports.events.read_after(cursor):
             read += await pages(ports, cursor)
             cursor = read[-1].cursor if read else cursor
             await asyncio.sleep(0)
@@ -264,7 +264,7 @@ async def test_whoever_waits_is_woken_by_the_writes_of_another_process(ports: Po
         await asyncio.wait(sleepers)
 
         assert [sleeper.result() for sleeper in sleepers] == [True, True, True]
-        versions = [event.payload["version"] for event in await ports.events.after(None)]
+        versions = [event.payload["version"] for event in await ports.events.read_after(None)]
         assert versions == list(range(1, len(versions) + 1))
 
 

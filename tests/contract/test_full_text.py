@@ -134,7 +134,7 @@ async def test_agents_with_a_link_are_listed_whatever_their_tenant(ports: Ports)
     for agent in agents:
         await ports.trees.commit([commit(changes=(agent,))])
 
-    listed = await ports.records.list("", RecordType.AGENT, link="dreaming")
+    listed = await ports.records.list("", RecordType.AGENT, index_key="dreaming")
     assert [(one.tenant, one.id) for one in listed] == [(ACME, "a1"), (GLOBEX, "a2")]
-    later = await ports.records.list("", RecordType.AGENT, link="dreaming", after="a1")
+    later = await ports.records.list("", RecordType.AGENT, index_key="dreaming", after="a1")
     assert [one.id for one in later] == ["a2"]

@@ -51,7 +51,7 @@ async def test_bytes_outside_are_referred_to_for_as_long_as_a_version_speaks_of_
         await tidy(ports, NOW + HOUR)
         assert await ports.upkeep.referenced_digests() == {large.digest}
 
-    assert await ports.runs.change(replace(run, snapshot_kept=False), run)
+    assert await ports.runs.update(replace(run, snapshot_kept=False), run)
     await ports.trees.commit([commit(await write(ports, f"{n}"), at=NOW) for n in range(101)])
     await tidy(ports, NOW + HOUR, grace=2 * HOUR)
     assert await ports.upkeep.referenced_digests() == {large.digest}
@@ -72,7 +72,7 @@ async def test_bytes_go_with_the_last_version_that_speaks_of_them(ports: Ports, 
     await tidy(ports, NOW + 3 * HOUR)
     assert await texts(ports, run.snapshot[0]) == {"SOUL.md": text}
 
-    assert await ports.runs.change(replace(run, snapshot_kept=False), run)
+    assert await ports.runs.update(replace(run, snapshot_kept=False), run)
     # What is over the limit and no longer held is pruned by number: a hundred are the usual limit.
     await ports.trees.commit([commit(await write(ports, f"{n}"), at=old) for n in range(110)])
     await tidy(ports, NOW + 3 * HOUR)
@@ -118,29 +118,29 @@ async def test_events_go_when_they_are_old_and_have_been_turned_into_deliveries(
 ) -> None:
     for n in range(4):
         await say(ports, f"{n}", at=NOW + n * DAY)
-    whole = await ports.events.after(None)
+    whole = await ports.events.read_after(None)
 
     await tidy(ports, NOW + 9 * DAY, events_kept=DAY)
-    assert await ports.events.after(None) == whole
+    assert await ports.events.read_after(None) == whole
 
     await ports.deliveries.enqueue(None, whole[2].cursor, [])
     await tidy(ports, NOW + 2 * DAY, events_kept=DAY)
-    assert await ports.events.after(None) == whole[1:]
-    assert await ports.events.after(whole[0].cursor) == whole[1:]
+    assert await ports.events.read_after(None) == whole[1:]
+    assert await ports.events.read_after(whole[0].cursor) == whole[1:]
     await tidy(ports, NOW + 9 * DAY, events_kept=DAY)
-    assert await ports.events.after(None) == whole[3:]
+    assert await ports.events.read_after(None) == whole[3:]
 
 
 async def test_the_log_goes_on_after_all_of_it_has_gone(ports: Ports) -> None:
     await say(ports, "one", at=NOW)
-    [first] = await ports.events.after(None)
+    [first] = await ports.events.read_after(None)
     await ports.deliveries.enqueue(None, first.cursor, [])
     await tidy(ports, NOW + 9 * DAY, events_kept=DAY)
-    assert await ports.events.after(None) == ()
+    assert await ports.events.read_after(None) == ()
 
     await say(ports, "two", at=NOW + 9 * DAY)
 
-    [second] = await ports.events.after(first.cursor)
+    [second] = await ports.events.read_after(first.cursor)
     assert second.payload["version"] == 2
     assert second.id != first.id
 
@@ -160,9 +160,9 @@ async def test_finished_deliveries_are_kept_for_a_month_and_others_until_they_ar
     ports: Ports,
 ) -> None:
     posted = Delivery("dl_1", ACME, "wh_1", "t", b"body", DeliveryState.DELIVERED, NOW, NOW, 1)
-    young = replace(posted, id="dl_2", created=NOW + 2 * DAY)
+    young = replace(posted, id="dl_2", created_at=NOW + 2 * DAY)
     waiting = replace(posted, id="dl_3", state=DeliveryState.PENDING)
-    end = await ports.events.latest()
+    end = await ports.events.latest_cursor()
     await ports.deliveries.enqueue(None, end, [posted, young, waiting])
     await ports.deliveries.record_attempts(
         [(one, DeliveryAttempt(NOW, PostResult(200))) for one in (posted, young)]

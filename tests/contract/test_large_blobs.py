@@ -35,13 +35,13 @@ def objects(request: pytest.FixtureRequest, tmp_path: File) -> LargeBlobStore:
 
 
 async def listed(objects: LargeBlobStore) -> dict[Digest, int]:
-    found = [(name, size) async for name, size, _ in objects.each()]
+    found = [(name, size) async for name, size, _ in objects.list_blobs()]
     assert len(found) == len(dict(found))
     return dict(found)
 
 
 async def moment(objects: LargeBlobStore) -> int:
-    [at] = [at async for _, _, at in objects.each()]
+    [at] = [at async for _, _, at in objects.list_blobs()]
     return at
 
 
@@ -91,7 +91,7 @@ async def test_what_is_discarded_is_listed_no_more_but_can_still_be_read(
 
     assert await listed(objects) == {digest(b"two"): 3}
     assert await objects.get(digest(b"one")) == b"one"
-    [(name, at)] = [found async for found in objects.trash()]
+    [(name, at)] = [found async for found in objects.list_trash()]
     assert name == digest(b"one")
     assert before - 1000 <= at <= time.time_ns() // 1_000_000 + 1000
 
@@ -121,7 +121,7 @@ async def test_what_is_deleted_from_the_trash_is_gone_and_the_rest_stays(
         b"two",
         b"three",
     ]
-    assert [name async for name, _ in objects.trash()] == [digest(b"three")]
+    assert [name async for name, _ in objects.list_trash()] == [digest(b"three")]
 
 
 async def test_what_is_only_in_the_trash_is_put_anew(objects: LargeBlobStore) -> None:
@@ -133,7 +133,7 @@ async def test_what_is_only_in_the_trash_is_put_anew(objects: LargeBlobStore) ->
 
     assert await objects.get(NAME) == BODY
     assert await listed(objects) == {NAME: len(BODY)}
-    assert [found async for found in objects.trash()] == []
+    assert [found async for found in objects.list_trash()] == []
 
 
 async def test_what_is_absent_is_no_error_however_much_it_is(objects: LargeBlobStore) -> None:
@@ -150,7 +150,7 @@ async def test_what_is_absent_is_no_error_however_much_it_is(objects: LargeBlobS
     await objects.restore([NAME])
 
     assert await listed(objects) == {}
-    assert [found async for found in objects.trash()] == []
+    assert [found async for found in objects.list_trash()] == []
 
 
 async def test_what_was_deleted_can_be_put_again(objects: LargeBlobStore) -> None:

@@ -29,7 +29,7 @@ from tests.support.populated_store import (
 )
 
 from carrel.core.errors import Conflict as Occupied
-from carrel.core.maintenance.tables import COLUMNS, KEYS, TABLES
+from carrel.core.maintenance.tables import COLUMNS, KEY_LENGTHS, TABLES
 from carrel.core.store.idempotency import Committed, Completed
 from carrel.core.store.record import RecordChange, RecordType
 
@@ -62,7 +62,7 @@ async def test_every_table_is_shown_row_by_row_in_order_of_its_key(ports: Ports)
             found = [tuple(row) for batch in batches for row in batch]
             assert all(0 < len(batch) <= 2 for batch in batches)
             assert len(found) == await view.count(table) > 0, table
-            keys = [row[: KEYS[table]] for row in found]
+            keys = [row[: KEY_LENGTHS[table]] for row in found]
             assert keys == sorted(set(keys)), table
             for row in found:
                 assert all(map(isinstance, row, columns.values())), (table, row)
@@ -109,7 +109,7 @@ async def test_a_store_that_moved_goes_on_counting_where_it_was(
     async with elsewhere as new:
         await new.blobs.put([LARGE.encode()])
         await new.upkeep.load(poured(tables))
-        before = await new.events.after(None)
+        before = await new.events.read_after(None)
         audit, revision = await new.records.audit(ACME), await new.records.revision()
 
         head = await say(new, "after the move")
@@ -121,7 +121,7 @@ async def test_a_store_that_moved_goes_on_counting_where_it_was(
         assert (head.version, head.revision, other.version) == (6, 7, 1)
         assert await texts(new, TEMPLATE) == {"SOUL.md": "text 3"}
         assert (await texts(new, AGENT))["SOUL.md"] == "after the move"
-        later = await new.events.after(before[-1].cursor)
+        later = await new.events.read_after(before[-1].cursor)
         assert [event.payload for event in later] == [
             {"path": "SOUL.md", "version": 6},
             {"path": "SOUL.md", "version": 1},
@@ -131,7 +131,7 @@ async def test_a_store_that_moved_goes_on_counting_where_it_was(
         assert (await new.records.audit(ACME))[0].id > audit[0].id
         assert await new.records.revision() > revision
         await say(new, "in the run", run="run_1")
-        sequences = [event.sequence for event in await new.events.after(None) if event.run]
+        sequences = [event.sequence for event in await new.events.read_after(None) if event.run]
         assert sequences == [1, 2, 3]
 
 

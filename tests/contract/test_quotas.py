@@ -27,7 +27,7 @@ pytestmark = pytest.mark.anyio
 async def test_a_file_too_many_is_refused_with_what_the_scope_would_have_held(
     ports: Ports,
 ) -> None:
-    quota = Quota(AGENT, files=1)
+    quota = Quota(AGENT, max_files=1)
     await say(ports, "one", quotas=(quota,))
 
     outcome = await attempt(ports, "three", path=RULES, quotas=(quota,))
@@ -37,7 +37,7 @@ async def test_a_file_too_many_is_refused_with_what_the_scope_would_have_held(
 
 
 async def test_at_the_limit_files_can_be_replaced_deleted_and_exchanged(ports: Ports) -> None:
-    quota = Quota(AGENT, files=1)
+    quota = Quota(AGENT, max_files=1)
     await say(ports, "one", quotas=(quota,))
 
     await say(ports, "a longer one", quotas=(quota,))
@@ -52,7 +52,7 @@ async def test_at_the_limit_files_can_be_replaced_deleted_and_exchanged(ports: P
 
 
 async def test_a_tombstone_takes_no_room_but_making_the_path_anew_does(ports: Ports) -> None:
-    quota = Quota(AGENT, files=1)
+    quota = Quota(AGENT, max_files=1)
     await say(ports, "one", path=SOUL)
     await say(ports, None, path=SOUL)
     await say(ports, "two", path=RULES, quotas=(quota,))
@@ -63,7 +63,7 @@ async def test_a_tombstone_takes_no_room_but_making_the_path_anew_does(ports: Po
 async def test_what_is_over_a_lowered_limit_can_still_change(ports: Ports) -> None:
     for path in ("a", "b", "c"):
         await say(ports, "12345", path=Path(path))
-    lowered = Quota(AGENT, files=1, size=4)
+    lowered = Quota(AGENT, max_files=1, max_bytes=4)
 
     await say(ports, "12345", path=Path("a"), quotas=(lowered,))
     await say(ports, "1", path=Path("a"), quotas=(lowered,))
@@ -79,7 +79,7 @@ async def test_what_is_over_a_lowered_limit_can_still_change(ports: Ports) -> No
 
 
 async def test_bytes_are_counted_over_all_live_files(ports: Ports) -> None:
-    quota = Quota(AGENT, files=10, size=10)
+    quota = Quota(AGENT, max_files=10, max_bytes=10)
     await say(ports, "12345", path=SOUL, quotas=(quota,))
     await say(ports, "12345", path=RULES, quotas=(quota,))
 
@@ -91,7 +91,7 @@ async def test_bytes_are_counted_over_all_live_files(ports: Ports) -> None:
 
 
 async def test_a_quota_speaks_of_its_own_scope_only(ports: Ports) -> None:
-    quotas = (Quota(AGENT, files=1), Quota(TEMPLATE, files=0))
+    quotas = (Quota(AGENT, max_files=1), Quota(TEMPLATE, max_files=0))
     writes = [await write(ports, "text", path=path) for path in (SOUL, RULES)]
     shared = await write(ports, "text", TEMPLATE)
 
@@ -105,7 +105,7 @@ async def test_a_quota_speaks_of_its_own_scope_only(ports: Ports) -> None:
 
 
 async def test_of_two_who_add_the_last_file_one_is_refused(ports: Ports) -> None:
-    quota = Quota(AGENT, files=1)
+    quota = Quota(AGENT, max_files=1)
 
     outcomes = await asyncio.gather(
         attempt(ports, "mine", path=SOUL, quotas=(quota,)),
@@ -116,7 +116,7 @@ async def test_of_two_who_add_the_last_file_one_is_refused(ports: Ports) -> None
 
 
 async def test_of_many_who_add_files_as_many_as_fit_are_let_in(ports: Ports) -> None:
-    quota = Quota(AGENT, files=5, size=18)
+    quota = Quota(AGENT, max_files=5, max_bytes=18)
 
     outcomes = await asyncio.gather(
         *[attempt(ports, "text", path=Path(f"{n}"), quotas=(quota,)) for n in range(16)]

@@ -22,10 +22,10 @@ def recall(memory: str = "m1", query: str = "tea", score: float = 1.0, **more: A
 
 
 async def test_nothing_has_come_up_at_first(ports: Ports) -> None:
-    assert await ports.recalls.tallies(ACME, "marco") == ()
-    assert await ports.recalls.since(ACME, "marco", 0) == {}
-    assert await ports.recalls.drop(ACME, "marco", ["m1"]) == 0
-    assert await ports.recalls.drop(ACME, "marco", []) == 0
+    assert await ports.recalls.stats_by_memory(ACME, "marco") == ()
+    assert await ports.recalls.count_since(ACME, "marco", 0) == {}
+    assert await ports.recalls.delete(ACME, "marco", ["m1"]) == 0
+    assert await ports.recalls.delete(ACME, "marco", []) == 0
     assert await ports.recalls.prune(ACME, "marco", NOW) == 0
     await ports.recalls.record(ACME, [])
 
@@ -41,7 +41,7 @@ async def test_recalls_of_a_memory_are_summed_up(ports: Ports) -> None:
         ],
     )
 
-    assert await ports.recalls.tallies(ACME, "marco") == (
+    assert await ports.recalls.stats_by_memory(ACME, "marco") == (
         RecallStats("m1", 3, 0.75, queries=2, days=2, latest=MIDNIGHT + DAY - 1),
         RecallStats("m2", 1, 1.0, queries=1, days=1, latest=NOW),
     )
@@ -51,9 +51,9 @@ async def test_what_came_up_most_is_first_and_ties_go_by_id(ports: Ports) -> Non
     named = ["m3", "m1", "m2", "m2"]
     await ports.recalls.record(ACME, [recall(memory) for memory in named])
 
-    tallies = await ports.recalls.tallies(ACME, "marco")
+    tallies = await ports.recalls.stats_by_memory(ACME, "marco")
     assert [one.memory for one in tallies] == ["m2", "m1", "m3"]
-    few = await ports.recalls.tallies(ACME, "marco", limit=2)
+    few = await ports.recalls.stats_by_memory(ACME, "marco", limit=2)
     assert [one.memory for one in few] == ["m2", "m1"]
 
 
@@ -62,7 +62,7 @@ async def test_recording_twice_is_recording_once(ports: Ports) -> None:
     await ports.recalls.record(ACME, [one])
     await ports.recalls.record(ACME, [one, recall()])
 
-    [tally] = await ports.recalls.tallies(ACME, "marco")
+    [tally] = await ports.recalls.stats_by_memory(ACME, "marco")
     assert tally.hits == 2
 
 
@@ -70,32 +70,32 @@ async def test_agents_and_tenants_are_kept_apart(ports: Ports) -> None:
     await ports.recalls.record(ACME, [recall(), recall(agent="polo")])
     await ports.recalls.record(GLOBEX, [recall(), recall()])
 
-    assert [one.hits for one in await ports.recalls.tallies(ACME, "marco")] == [1]
-    assert [one.hits for one in await ports.recalls.tallies(GLOBEX, "marco")] == [2]
-    assert await ports.recalls.drop(GLOBEX, "polo", ["m1"]) == 0
-    assert await ports.recalls.drop(ACME, "polo", ["m1"]) == 1
+    assert [one.hits for one in await ports.recalls.stats_by_memory(ACME, "marco")] == [1]
+    assert [one.hits for one in await ports.recalls.stats_by_memory(GLOBEX, "marco")] == [2]
+    assert await ports.recalls.delete(GLOBEX, "polo", ["m1"]) == 0
+    assert await ports.recalls.delete(ACME, "polo", ["m1"]) == 1
     assert await ports.recalls.prune(GLOBEX, "marco", NOW + 1) == 2
-    assert await ports.recalls.since(ACME, "marco", 0) == {"m1": 1}
+    assert await ports.recalls.count_since(ACME, "marco", 0) == {"m1": 1}
 
 
 async def test_what_came_up_since_a_moment_is_counted(ports: Ports) -> None:
     recalls = [recall(at=NOW - 1), recall(at=NOW), recall("m2", at=NOW + 1)]
     await ports.recalls.record(ACME, recalls)
 
-    assert await ports.recalls.since(ACME, "marco", NOW) == {"m1": 1, "m2": 1}
+    assert await ports.recalls.count_since(ACME, "marco", NOW) == {"m1": 1, "m2": 1}
 
 
 async def test_a_memorys_recalls_are_dropped_all_or_the_old_ones(ports: Ports) -> None:
     recalls = [recall(at=NOW - 1), recall(at=NOW), recall("m2", at=NOW - 1)]
     await ports.recalls.record(ACME, recalls)
 
-    assert await ports.recalls.drop(ACME, "marco", ["m1", "none"], before=NOW) == 1
-    assert await ports.recalls.since(ACME, "marco", 0) == {"m1": 1, "m2": 1}
-    assert await ports.recalls.drop(ACME, "marco", ["m1", "m2"]) == 2
+    assert await ports.recalls.delete(ACME, "marco", ["m1", "none"], before=NOW) == 1
+    assert await ports.recalls.count_since(ACME, "marco", 0) == {"m1": 1, "m2": 1}
+    assert await ports.recalls.delete(ACME, "marco", ["m1", "m2"]) == 2
 
 
 async def test_pruning_takes_what_is_older(ports: Ports) -> None:
     await ports.recalls.record(ACME, [recall(at=NOW - 1), recall(at=NOW), recall("m2", at=0)])
 
     assert await ports.recalls.prune(ACME, "marco", NOW) == 2
-    assert await ports.recalls.since(ACME, "marco", 0) == {"m1": 1}
+    assert await ports.recalls.count_since(ACME, "marco", 0) == {"m1": 1}

@@ -13,7 +13,7 @@ from carrel.core.store.event import (
     APPROVAL_ANSWERED,
     APPROVAL_REQUESTED,
     RECORD_CHANGED,
-    UPDATED,
+    WORKSPACE_UPDATED,
     Event,
     EventDraft,
 )
@@ -34,7 +34,7 @@ def change(expected: int | None = 0) -> RecordChange:
 async def test_it_is_told_with_the_record_that_changes(ports: Ports) -> None:
     await ports.trees.commit([commit(changes=(change(),), events=(asked(),), at=NOW)])
 
-    [event] = await ports.events.after(None)
+    [event] = await ports.events.read_after(None)
 
     assert event == Event(
         *(event.cursor, event.id, APPROVAL_REQUESTED, ACME, NOW),
@@ -47,7 +47,11 @@ async def test_it_is_told_with_the_record_that_changes(ports: Ports) -> None:
 async def test_it_is_told_where_nothing_else_changes_and_stands_in_no_audit(ports: Ports) -> None:
     await ports.trees.commit([commit(events=(asked("a"), asked("b"), asked("c", GLOBEX)))])
 
-    assert [one.payload["approvalId"] for one in await ports.events.after(None)] == ["a", "b", "c"]
+    assert [one.payload["approvalId"] for one in await ports.events.read_after(None)] == [
+        "a",
+        "b",
+        "c",
+    ]
     assert [one.payload["approvalId"] for one in await log(ports, tenant=GLOBEX)] == ["c"]
     assert await ports.records.audit(ACME) == ()
     assert await ports.records.revision() == 0
@@ -58,7 +62,7 @@ async def test_what_was_refused_is_not_told(ports: Ports) -> None:
     refused = await ports.trees.commit([stale, commit(expects=(early,), events=(asked(),))])
 
     assert [type(outcome) for outcome in refused] == [ExpectationFailed, ExpectationFailed]
-    assert await ports.events.after(None) == ()
+    assert await ports.events.read_after(None) == ()
 
 
 async def test_a_record_that_people_look_at_is_told_when_it_changes(ports: Ports) -> None:
@@ -77,7 +81,7 @@ async def test_a_record_that_people_look_at_is_told_when_it_changes(ports: Ports
     await ports.trees.commit([commit(changes=made, events=(asked(),), at=NOW)])
     await ports.trees.commit([commit(changes=(gone,), at=NOW)])
 
-    events = await ports.events.after(None)
+    events = await ports.events.read_after(None)
 
     assert [(event.type, event.payload.get("noun")) for event in events] == [
         (RECORD_CHANGED, "agent"),
@@ -97,7 +101,7 @@ async def test_it_comes_after_what_its_commit_writes_and_before_the_next_commit(
     second = commit(await write(ports, "two"), changes=(change(),), events=(asked("c"),))
     await ports.trees.commit([first, second, commit(await write(ports, "three"))])
 
-    events = await ports.events.after(None)
+    events = await ports.events.read_after(None)
 
     told = [event.payload.get("approvalId", event.payload.get("version")) for event in events]
     assert told == [1, "a", "b", 2, "c", 3]
@@ -119,6 +123,6 @@ async def test_it_has_its_place_in_the_log_of_its_run(ports: Ports) -> None:
 
     events = await log(ports, run="run_1")
     assert [event.sequence for event in events] == list(range(1, 62))
-    assert {event.type for event in events[1:]} == {UPDATED, APPROVAL_REQUESTED}
+    assert {event.type for event in events[1:]} == {WORKSPACE_UPDATED, APPROVAL_REQUESTED}
     [strange] = await log(ports, run="run_2")
     assert (strange.type, strange.sequence) == (APPROVAL_ANSWERED, None)

@@ -187,7 +187,7 @@ async def test_a_handle_that_another_record_has_is_refused_by_name(ports: Ports)
 
     outcome = await change(ports, person("carl", {}), rival)
 
-    assert outcome == ExpectationFailed(rival, handle=ADA)
+    assert outcome == ExpectationFailed(rival, unique_key=ADA)
     assert await ids(ports) == ["ada"]
     assert await ports.records.get_by_unique_key(["free"]) == (None,)
 
@@ -195,7 +195,7 @@ async def test_a_handle_that_another_record_has_is_refused_by_name(ports: Ports)
 async def test_two_changes_of_one_commit_cannot_have_the_same_handle(ports: Ports) -> None:
     rivals = [person(id, {}, unique_keys=(ADA,)) for id in ("ada", "bob")]
 
-    assert await change(ports, *rivals) == ExpectationFailed(rivals[1], handle=ADA)
+    assert await change(ports, *rivals) == ExpectationFailed(rivals[1], unique_key=ADA)
     assert await ids(ports) == []
 
 
@@ -217,7 +217,7 @@ async def test_of_many_who_take_the_same_handle_exactly_one_wins(ports: Ports) -
     won = [rival for rival, outcome in zip(rivals, outcomes, strict=True) if outcome == Applied(())]
     assert len(won) == 1
     lost = [outcome for outcome in outcomes if isinstance(outcome, ExpectationFailed)]
-    assert {outcome.handle for outcome in lost} == {ADA}
+    assert {outcome.unique_key for outcome in lost} == {ADA}
     assert await ids(ports) == [won[0].id]
 
 

@@ -27,11 +27,11 @@ DAY = 24 * 3600 * 1000
 
 
 async def let_go(ports: Ports, run: Run) -> None:
-    assert await ports.runs.change(replace(run, snapshot_kept=False), run)
+    assert await ports.runs.update(replace(run, snapshot_kept=False), run)
 
 
 async def tidy(ports: Ports) -> None:
-    await ports.upkeep.collect(NOW + DAY, grace=0, events_kept=DAY)
+    await ports.upkeep.collect(NOW + DAY, grace_ms=0, event_retention_ms=DAY)
 
 
 @pytest.mark.parametrize("keep", [1, 3])

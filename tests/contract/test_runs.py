@@ -28,7 +28,7 @@ from tests.support.contract_stores import Ports
 
 from carrel.core.identifiers import Path
 from carrel.core.runs import Audience, Run, RunStatus, SnapshotLayer
-from carrel.core.store.event import RUN_ENDED, RUN_STARTED
+from carrel.core.store.event import RUN_ENDED_BY_STATUS, RUN_STARTED
 
 pytestmark = pytest.mark.anyio
 
@@ -141,13 +141,13 @@ async def test_the_newest_run_of_each_scope_is_found_with_its_layers_and_let_go_
     [theirs] = await ports.runs.start([(run("run_z", STRANGER), [STRANGER])])
 
     asked = [TEMPLATE, AGENT, DEFAULTS, STRANGER, AGENT]
-    assert await ports.runs.newest(ACME, asked) == (other, last, None, None, last)
-    assert await ports.runs.newest(GLOBEX, [STRANGER, AGENT]) == (theirs, None)
-    assert await ports.runs.newest(ACME, []) == ()
+    assert await ports.runs.newest_by_scope(ACME, asked) == (other, last, None, None, last)
+    assert await ports.runs.newest_by_scope(GLOBEX, [STRANGER, AGENT]) == (theirs, None)
+    assert await ports.runs.newest_by_scope(ACME, []) == ()
 
-    gone = replace(last, status=RunStatus.COMPLETED, ended=NOW, snapshot_kept=False, snapshot=())
-    assert await ports.runs.change(gone, last)
-    assert await ports.runs.newest(ACME, [AGENT]) == (gone,)
+    gone = replace(last, status=RunStatus.COMPLETED, ended_at=NOW, snapshot_kept=False, snapshot=())
+    assert await ports.runs.update(gone, last)
+    assert await ports.runs.newest_by_scope(ACME, [AGENT]) == (gone,)
 
 
 async def test_runs_are_listed_newest_first_and_can_be_paged(ports: Ports) -> None:
@@ -176,11 +176,11 @@ async def test_runs_are_listed_by_the_workspace_they_belong_to(ports: Ports) -> 
 
 async def test_a_change_is_stored_if_the_run_still_is_as_it_was(ports: Ports) -> None:
     was = await start(ports, "run_1")
-    done = replace(was, status=RunStatus.COMPLETED, ended=NOW + 9)
+    done = replace(was, status=RunStatus.COMPLETED, ended_at=NOW + 9)
 
-    assert await ports.runs.change(done, was)
+    assert await ports.runs.update(done, was)
     assert await ports.runs.get(ACME, ["run_1"]) == (done,)
-    assert not await ports.runs.change(replace(was, status=RunStatus.FAILED, ended=NOW), was)
+    assert not await ports.runs.update(replace(was, status=RunStatus.FAILED, ended_at=NOW), was)
     assert await ports.runs.get(ACME, ["run_1"]) == (done,)
 
 
@@ -188,8 +188,8 @@ async def test_a_run_that_does_not_exist_here_cannot_be_changed(ports: Ports) ->
     was = await start(ports, "run_1")
     foreign = replace(was, tenant=GLOBEX, scope=STRANGER)
 
-    assert not await ports.runs.change(replace(run("run_2"), snapshot_kept=False), run("run_2"))
-    assert not await ports.runs.change(replace(foreign, snapshot_kept=False), foreign)
+    assert not await ports.runs.update(replace(run("run_2"), snapshot_kept=False), run("run_2"))
+    assert not await ports.runs.update(replace(foreign, snapshot_kept=False), foreign)
     assert await ports.runs.get(ACME, ["run_1"]) == (was,)
 
 
@@ -198,11 +198,11 @@ async def test_of_many_who_end_a_run_exactly_one_does(ports: Ports) -> None:
     ends = [RunStatus.COMPLETED, RunStatus.FAILED, RunStatus.CANCELLED, RunStatus.COMPLETED] * 8
 
     answers = await asyncio.gather(
-        *[ports.runs.change(replace(was, status=end, ended=NOW), was) for end in ends]
+        *[ports.runs.update(replace(was, status=end, ended_at=NOW), was) for end in ends]
     )
 
     assert answers.count(True) == 1
-    ended = RUN_ENDED[ends[answers.index(True)]]
+    ended = RUN_ENDED_BY_STATUS[ends[answers.index(True)]]
     assert [event.type for event in await log(ports, run="run_1")] == [RUN_STARTED, ended]
 
 
@@ -210,7 +210,7 @@ async def test_letting_go_of_a_run_drops_its_snapshot_and_nothing_else(ports: Po
     was = await start(ports, "run_1", AGENT, TEMPLATE)
     other = await start(ports, "run_2", AGENT, TEMPLATE)
 
-    assert await ports.runs.change(replace(was, snapshot_kept=False), was)
+    assert await ports.runs.update(replace(was, snapshot_kept=False), was)
 
     assert await ports.runs.get(ACME, ["run_1", "run_2"]) == (
         replace(was, snapshot_kept=False, snapshot=()),
@@ -221,10 +221,10 @@ async def test_letting_go_of_a_run_drops_its_snapshot_and_nothing_else(ports: Po
 
 async def test_letting_go_of_a_run_that_has_ended_does_not_end_it_again(ports: Ports) -> None:
     was = await start(ports, "run_1")
-    done = replace(was, status=RunStatus.COMPLETED, ended=NOW + 1)
-    assert await ports.runs.change(done, was)
+    done = replace(was, status=RunStatus.COMPLETED, ended_at=NOW + 1)
+    assert await ports.runs.update(done, was)
 
-    assert await ports.runs.change(replace(done, snapshot_kept=False), done)
+    assert await ports.runs.update(replace(done, snapshot_kept=False), done)
 
     told = [event.type for event in await log(ports, run="run_1")]
     assert told == [RUN_STARTED, "run.completed"]
@@ -232,16 +232,16 @@ async def test_letting_go_of_a_run_that_has_ended_does_not_end_it_again(ports: P
 
 async def test_ending_and_letting_go_can_be_one_change(ports: Ports) -> None:
     was = await start(ports, "run_1")
-    done = replace(was, status=RunStatus.FAILED, ended=NOW + 1, snapshot_kept=False)
+    done = replace(was, status=RunStatus.FAILED, ended_at=NOW + 1, snapshot_kept=False)
 
-    assert await ports.runs.change(done, was)
+    assert await ports.runs.update(done, was)
     assert await ports.runs.get(ACME, ["run_1"]) == (replace(done, snapshot=()),)
 
 
 async def test_the_beginning_and_the_end_of_a_run_are_events(ports: Ports) -> None:
     for status in (RunStatus.COMPLETED, RunStatus.FAILED, RunStatus.CANCELLED):
         was = await start(ports, f"run_{status}")
-        await ports.runs.change(replace(was, status=status, ended=NOW + 9), was)
+        await ports.runs.update(replace(was, status=status, ended_at=NOW + 9), was)
 
         started, ended = await log(ports, run=was.id)
 

@@ -49,7 +49,7 @@ async def desk(
 
 
 def forms(ran: CommandResult) -> dict[str, FileKind]:
-    return {path.text: changed.form for path, changed in ran.changed.items()}
+    return {path.text: changed.kind for path, changed in ran.changed.items()}
 
 
 async def until(true: Callable[[], object]) -> None:
@@ -63,7 +63,7 @@ async def test_a_command_says_something_on_both_streams_and_how_it_ended(desk: D
         assert (ran.stdout, ran.stderr, ran.exit_code) == (b"out\n", b"err\n", 7)
         assert (ran.timed_out, ran.discard_reason, ran.notes) == (False, None, ())
         assert (ran.changed, ran.deleted) == ({}, frozenset())
-        assert ran.milliseconds >= 0
+        assert ran.duration_ms >= 0
 
 
 async def test_a_kill_before_its_time_is_no_time_out(desk: Desk) -> None:
@@ -225,7 +225,7 @@ async def test_a_command_that_takes_too_long_is_stopped_and_its_work_is_kept(des
         assert await ran.content(Path("done")) == b"half\n"
     async with desk.run("trap '' TERM; while :; do sleep 1; done", soon) as ran:
         assert ran.timed_out, "it is asked to end before it is made to"
-        assert ran.milliseconds < 20_000
+        assert ran.duration_ms < 20_000
 
 
 async def test_each_output_is_bounded_for_itself_and_between_characters(desk: Desk) -> None:

@@ -12,7 +12,13 @@ from tests.support.contract_stores import Ports
 
 from carrel.core.runs import Audience
 from carrel.core.search.full_text import tokenize
-from carrel.core.sessions import HEAVIEST, Session, SessionAppend, SpeakerRole, TranscriptEntry
+from carrel.core.sessions import (
+    MAX_READ_BYTES,
+    Session,
+    SessionAppend,
+    SpeakerRole,
+    TranscriptEntry,
+)
 from carrel.core.store.idempotency import Claimed, Committed
 from carrel.core.store.tree import IdempotencyKey
 
@@ -61,14 +67,14 @@ async def tell(ports: Ports, *texts: str, n: int = 1, at: int = NOW) -> Session:
 
 async def found(ports: Ports, query: str, agent: str = MARCO, **more: Any) -> list[str]:
     hits = await ports.sessions.search(ACME, agent, tokenize(query), **more)
-    return [hit.utterance.content for hit in hits]
+    return [hit.entry.content for hit in hits]
 
 
 async def test_nothing_is_there_at_first(ports: Ports) -> None:
     assert await ports.sessions.get(ACME, [id_of(1), "x\0"]) == (None, None)
     assert await ports.sessions.list(ACME, MARCO) == ()
     assert await ports.sessions.read(ACME, id_of(1)) == ()
-    assert await ports.sessions.touched(0) == ()
+    assert await ports.sessions.list_updated(0) == ()
     assert await ports.sessions.append([addition(said("x"))]) == (None,)
     assert await ports.sessions.close(ACME, MARCO, [id_of(1)], NOW) == (None,)
 
@@ -128,13 +134,13 @@ async def test_16_writers_on_one_new_session_begin_it_once_and_lose_nothing(port
         )
 
     [now] = await ports.sessions.get(ACME, [id_of(1)])
-    assert now and now.entries == 160
+    assert now and now.entry_count == 160
     heard = await ports.sessions.read(ACME, id_of(1), limit=1000)
     assert [one.sequence for one in heard] == list(range(1, 161))
     for n in range(16):
         mine = [one.content for one in heard if one.content.startswith(f"writer {n} ")]
         assert mine == [f"writer {n} {does} {t}" for t in range(5) for does in ("says", "adds")]
-    assert len(await ports.sessions.touched(0)) == 1
+    assert len(await ports.sessions.list_updated(0)) == 1
 
 
 def replace_store(ports: Ports, twin: Any) -> Ports:
@@ -201,7 +207,7 @@ async def test_reading_is_bounded_in_number_and_in_bytes(ports: Ports) -> None:
     some = await ports.sessions.read(ACME, id_of(1), after=3, limit=4)
     assert [one.sequence for one in some] == [4, 5, 6, 7]
 
-    large = "x" * (HEAVIEST // 2 + 1)
+    large = "x" * (MAX_READ_BYTES // 2 + 1)
     await tell(ports, large, large, large)
     assert [one.sequence for one in await ports.sessions.read(ACME, id_of(1), after=10)] == [11, 12]
     assert len(await ports.sessions.read(ACME, id_of(1), after=12)) == 1
@@ -237,7 +243,7 @@ async def test_a_search_stays_with_its_agent_and_mode(ports: Ports) -> None:
     assert await found(ports, "plan", mode=Audience.SHARED) == ["open plan"]
     assert await found(ports, "plan", KATE) == ["her plan"]
     hits = await ports.sessions.search(ACME, KATE, ["plan"])
-    assert [(hit.session, hit.utterance.sequence) for hit in hits] == [(id_of(3), 1)]
+    assert [(hit.session, hit.entry.sequence) for hit in hits] == [(id_of(3), 1)]
 
 
 @pytest.mark.parametrize("odd", ["'", '"', "\\", "a:*", "a & b", "NEAR(a b)", "-x", "@acme", "\0"])
@@ -264,7 +270,7 @@ async def test_touched_sessions_are_those_of_all_tenants_in_order(ports: Ports) 
     await begun(ports, 1, tenant=GLOBEX)
     await tell(ports, "late", n=1, at=NOW + 9)
 
-    every = await ports.sessions.touched(0)
+    every = await ports.sessions.list_updated(0)
     assert [(one.tenant, int(one.id[-2:])) for one in every] == [
         (ACME, 0),
         (GLOBEX, 1),
@@ -273,9 +279,9 @@ async def test_touched_sessions_are_those_of_all_tenants_in_order(ports: Ports) 
         (ACME, 4),
         (ACME, 1),
     ]
-    assert await ports.sessions.touched(NOW + 1) == every[2:]
-    assert await ports.sessions.touched(0, limit=2) == every[:2]
-    assert await ports.sessions.touched(0, after=every[1], limit=2) == every[2:4]
+    assert await ports.sessions.list_updated(NOW + 1) == every[2:]
+    assert await ports.sessions.list_updated(0, limit=2) == every[:2]
+    assert await ports.sessions.list_updated(0, after=every[1], limit=2) == every[2:4]
 
 
 async def test_a_dropped_session_is_gone_with_all_that_was_said_in_it(ports: Ports) -> None:
@@ -284,7 +290,7 @@ async def test_a_dropped_session_is_gone_with_all_that_was_said_in_it(ports: Por
     became = await tell(ports, "forget me")
     await tell(ports, "forget nothing", n=2)
 
-    assert await ports.sessions.drop([became, session(3)]) == 1
+    assert await ports.sessions.delete([became, session(3)]) == 1
 
     assert await ports.sessions.get(ACME, [id_of(1)]) == (None,)
     assert await ports.sessions.read(ACME, id_of(1)) == ()
@@ -298,7 +304,7 @@ async def test_a_session_in_which_something_was_said_since_is_not_dropped(ports:
     was = await begun(ports)
     await tell(ports, "wait")
 
-    assert await ports.sessions.drop([was]) == 0
+    assert await ports.sessions.delete([was]) == 0
     assert await found(ports, "wait") == ["wait"]
 
 
@@ -308,12 +314,12 @@ async def test_the_index_can_be_made_again(ports: Ports) -> None:
         await tell(ports, *[f"text {n} {m}" for m in range(5)], n=n)
     before = await found(ports, "text")
 
-    assert await ports.sessions.unindex() == 15
+    assert await ports.sessions.clear_index() == 15
     assert await found(ports, "text") == []
     await tell(ports, "text meanwhile", n=0)
     place, total = None, 0
     while True:
-        place, count = await ports.sessions.index(place, limit=4)
+        place, count = await ports.sessions.index_batch(place, limit=4)
         total += count
         if not count:
             break
@@ -321,7 +327,7 @@ async def test_the_index_can_be_made_again(ports: Ports) -> None:
     assert (place, total) == (None, 16)
     assert sorted(await found(ports, "text")) == sorted([*before, "text meanwhile"])
     [gone] = await ports.sessions.get(ACME, [id_of(0)])
-    assert gone and await ports.sessions.drop([gone]) == 1
+    assert gone and await ports.sessions.delete([gone]) == 1
     assert len(await found(ports, "text")) == 10
 
 

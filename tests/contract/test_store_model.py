@@ -28,7 +28,7 @@ from tests.support.store_model import Frozen, Model, Texts, merged
 from carrel.core.identifiers import Path, Scope, ScopeKind
 from carrel.core.overlay.compose import compose
 from carrel.core.runs import SnapshotLayer
-from carrel.core.store.event import UPDATED
+from carrel.core.store.event import WORKSPACE_UPDATED
 from carrel.core.store.tree import Applied, Commit, Expect, ExpectationFailed, Outcome, Tree
 
 Answer = TypeVar("Answer")
@@ -121,12 +121,12 @@ class Histories(RuleBasedStateMachine):
     def let_go(self, choice: Any) -> None:
         frozen = self.model.runs.pop(choice.choice(sorted(self.model.runs)))
         assert self.do(
-            self.ports.runs.change(structs.replace(frozen.run, snapshot_kept=False), frozen.run)
+            self.ports.runs.update(structs.replace(frozen.run, snapshot_kept=False), frozen.run)
         )
 
     @rule()
     def tidy_up(self) -> None:
-        self.do(self.ports.upkeep.collect(NOW + 1, grace=0, events_kept=1000))
+        self.do(self.ports.upkeep.collect(NOW + 1, grace_ms=0, event_retention_ms=1000))
 
     @invariant()
     def what_is_put_is_seen_and_composing_is_merging(self) -> None:
@@ -158,7 +158,7 @@ class Histories(RuleBasedStateMachine):
                 one = said[version.head.version - 1]
                 assert version.head.revision == one.revision
                 assert (version.head.entry is None) == (one.text is None)
-        events = self.do(log(self.ports, tenant=self.tenant, types=frozenset({UPDATED})))
+        events = self.do(log(self.ports, tenant=self.tenant, types=frozenset({WORKSPACE_UPDATED})))
         told = [(e.scope, Path(e.payload["path"]), e.payload["version"]) for e in events]
         assert told == self.model.told
 

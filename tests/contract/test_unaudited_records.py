@@ -6,7 +6,7 @@ import pytest
 from tests.support.commits import ACME, NOW, commit, write
 from tests.support.contract_stores import Ports
 
-from carrel.core.store.record import QUIET, RecordChange, RecordType, unique_key
+from carrel.core.store.record import UNAUDITED_TYPES, RecordChange, RecordType, unique_key
 from carrel.core.store.tree import Applied, ExpectationFailed
 
 pytestmark = pytest.mark.anyio
@@ -22,7 +22,7 @@ async def changed(ports: Ports, *changes: RecordChange) -> object:
     return outcome
 
 
-@pytest.mark.parametrize("noun", sorted(QUIET))
+@pytest.mark.parametrize("noun", sorted(UNAUDITED_TYPES))
 async def test_a_quiet_change_raises_its_shelf_and_nothing_else(
     ports: Ports, noun: RecordType
 ) -> None:
@@ -67,7 +67,7 @@ async def test_only_one_quiet_record_has_a_handle(ports: Ports) -> None:
     refused = await changed(ports, memory("mem_2", unique_keys=(name,)))
 
     assert isinstance(refused, ExpectationFailed)
-    assert refused.handle == name
+    assert refused.unique_key == name
 
 
 async def test_what_changes_in_another_process_raises_nothing_here(ports: Ports) -> None:

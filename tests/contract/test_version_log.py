@@ -39,7 +39,7 @@ async def enable(ports: Ports, enabled: object = True, scope: Scope = AGENT) -> 
 
 
 async def tidy(ports: Ports) -> None:
-    await ports.upkeep.collect(NOW + DAY, grace=0, events_kept=DAY)
+    await ports.upkeep.collect(NOW + DAY, grace_ms=0, event_retention_ms=DAY)
 
 
 async def test_a_log_has_every_version_in_the_order_of_revisions(ports: Ports) -> None:
@@ -57,7 +57,7 @@ async def test_a_log_has_every_version_in_the_order_of_revisions(ports: Ports) -
         (3, "SOUL.md", 3),
     ]
     first, second, _, last = await ports.trees.log(AGENT)
-    assert (first.by, first.why, first.run, first.head.at) == ("ada", "first", None, NOW)
+    assert (first.author, first.reason, first.run, first.head.at) == ("ada", "first", None, NOW)
     assert second.run == "r1"
     assert last.head.entry is None
 
@@ -97,7 +97,7 @@ async def test_a_log_is_unbroken_from_the_version_after_the_last_that_was_pruned
 
     assert (newer, seen) == (7, 4)
     assert await ports.trees.complete_since(AGENT) == 8  # the revision of version 7
-    assert await ports.runs.change(replace(run, snapshot_kept=False), run)
+    assert await ports.runs.update(replace(run, snapshot_kept=False), run)
 
 
 @pytest.mark.parametrize("keep", [1, 3])

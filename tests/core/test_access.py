@@ -6,7 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carrel.core.access import ALL, DAILY, MACHINE, Actor, CredentialKind, Permission, Role, granted
+from carrel.core.access import (
+    ALL_PERMISSIONS,
+    MACHINE_PERMISSIONS,
+    MEMBER_PERMISSIONS,
+    Actor,
+    CredentialKind,
+    Permission,
+    Role,
+    effective_permissions,
+)
 from carrel.core.errors import Forbidden
 from carrel.core.identifiers import Scope, ScopeKind
 
@@ -20,22 +29,22 @@ def most(kind: CredentialKind, role: Role | None) -> frozenset[Permission]:
     if kind is CredentialKind.SERVICE or (
         kind is CredentialKind.PERSON and role in {Role.OWNER, Role.ADMIN}
     ):
-        return ALL
-    return DAILY if kind is CredentialKind.PERSON else MACHINE
+        return ALL_PERMISSIONS
+    return MEMBER_PERMISSIONS if kind is CredentialKind.PERSON else MACHINE_PERMISSIONS
 
 
 @given(kinds, roles, permissions)
 def test_a_key_carries_what_was_asked_for_and_its_holder_has(
     kind: CredentialKind, role: Role | None, asked: frozenset[Permission]
 ) -> None:
-    assert granted(kind, role, asked) == asked & most(kind, role)
+    assert effective_permissions(kind, role, asked) == asked & most(kind, role)
 
 
 @given(kinds, roles)
 def test_a_key_that_asked_for_nothing_in_particular_never_has_more_than_its_holder(
     kind: CredentialKind, role: Role | None
 ) -> None:
-    assert granted(kind, role, None) <= most(kind, role)
+    assert effective_permissions(kind, role, None) <= most(kind, role)
 
 
 @given(kinds, roles, permissions, permissions)
@@ -45,24 +54,26 @@ def test_asking_for_less_never_gives_more(
     asked: frozenset[Permission],
     fewer: frozenset[Permission],
 ) -> None:
-    assert granted(kind, role, asked & fewer) <= granted(kind, role, asked)
+    assert effective_permissions(kind, role, asked & fewer) <= effective_permissions(
+        kind, role, asked
+    )
 
 
 def test_what_each_kind_of_key_carries_unless_it_is_narrowed() -> None:
-    assert granted(CredentialKind.PERSON, Role.OWNER, None) == ALL
-    assert granted(CredentialKind.PERSON, Role.ADMIN, None) == ALL
-    assert granted(CredentialKind.PERSON, Role.MEMBER, None) == DAILY
-    assert granted(CredentialKind.PERSON, None, None) == DAILY
-    assert granted(CredentialKind.SERVICE, None, None) == MACHINE
-    assert granted(CredentialKind.AGENT, Role.OWNER, None) == MACHINE
+    assert effective_permissions(CredentialKind.PERSON, Role.OWNER, None) == ALL_PERMISSIONS
+    assert effective_permissions(CredentialKind.PERSON, Role.ADMIN, None) == ALL_PERMISSIONS
+    assert effective_permissions(CredentialKind.PERSON, Role.MEMBER, None) == MEMBER_PERMISSIONS
+    assert effective_permissions(CredentialKind.PERSON, None, None) == MEMBER_PERMISSIONS
+    assert effective_permissions(CredentialKind.SERVICE, None, None) == MACHINE_PERMISSIONS
+    assert effective_permissions(CredentialKind.AGENT, Role.OWNER, None) == MACHINE_PERMISSIONS
 
 
 def test_an_agent_never_administers_and_a_service_only_when_it_was_asked_for() -> None:
     admin = frozenset({Permission.TENANT_ADMIN})
 
-    assert granted(CredentialKind.AGENT, Role.OWNER, admin) == frozenset()
-    assert granted(CredentialKind.SERVICE, None, admin) == admin
-    assert Permission.TENANT_ADMIN not in granted(CredentialKind.SERVICE, None, None)
+    assert effective_permissions(CredentialKind.AGENT, Role.OWNER, admin) == frozenset()
+    assert effective_permissions(CredentialKind.SERVICE, None, admin) == admin
+    assert Permission.TENANT_ADMIN not in effective_permissions(CredentialKind.SERVICE, None, None)
 
 
 @given(permissions, st.sampled_from(Permission))

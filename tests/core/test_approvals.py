@@ -15,15 +15,15 @@ from carrel.core.approvals import (
     ApprovalStatus,
     Requester,
     ToolResult,
-    answered,
-    approval_event,
-    approval_of,
-    cancelled,
-    change_of,
-    expired,
-    fingerprint,
-    finished,
-    start,
+    answer_approval,
+    approval_change,
+    approval_events,
+    approval_from_record,
+    call_fingerprint,
+    cancel_approval,
+    expire_approval,
+    finish_approval,
+    start_approval,
 )
 from carrel.core.errors import Conflict, Expired, Refusal
 from carrel.core.runs import Audience
@@ -37,10 +37,10 @@ NEW = Approval(
     tenant="acme",
     agent="agt_1",
     tool="bash",
-    asker=Requester.of(KEY),
+    asker=Requester.from_actor(KEY),
     shown={"command": "ls"},
     sealed="v1.sealed",
-    digest=fingerprint("bash", {"command": "ls"}),
+    digest=call_fingerprint("bash", {"command": "ls"}),
     requested=1000,
     expires=2000,
     mode=Audience.SHARED,
@@ -49,12 +49,12 @@ NEW = Approval(
 )
 Step = Callable[[Approval, int], Approval]
 STEPS: dict[str, Step] = {
-    "approve": lambda one, at: answered(one, True, "ada", at, "go on"),
-    "deny": lambda one, at: answered(one, False, "ada", at, "no"),
-    "expire": expired,
-    "cancel": lambda one, at: cancelled(one, "superseded", at),
-    "begin": start,
-    "finish": lambda one, at: finished(one, ToolResult("done"), at),
+    "approve": lambda one, at: answer_approval(one, True, "ada", at, "go on"),
+    "deny": lambda one, at: answer_approval(one, False, "ada", at, "no"),
+    "expire": expire_approval,
+    "cancel": lambda one, at: cancel_approval(one, "superseded", at),
+    "begin": start_approval,
+    "finish": lambda one, at: finish_approval(one, ToolResult("done"), at),
 }
 TRIES = st.lists(st.tuples(st.sampled_from(sorted(STEPS)), st.integers(1000, 2500)), max_size=12)
 
@@ -77,18 +77,20 @@ def test_it_begins_once_at_most_and_only_after_a_yes_in_time(tries: list[tuple[s
         begins += name == "begin"
         assert name != "begin" or yes
     assert begins <= 1
-    assert (one.told is not None) is one.lasts
-    assert (one.sealed == "") is one.lasts
-    assert (one.ended is not None) is one.lasts
+    assert (one.model_result is not None) is one.is_final
+    assert (one.sealed == "") is one.is_final
+    assert (one.ended is not None) is one.is_final
 
 
 @given(TRIES)
 def test_what_is_over_stays_as_it_is(tries: list[tuple[str, int]]) -> None:
     for over in (
         STEPS["deny"](NEW, 1500),
-        expired(NEW, 2000),
-        cancelled(NEW, "superseded", 1500),
-        finished(start(answered(NEW, True, "ada", 1500), 1600), ToolResult("x"), 1700),
+        expire_approval(NEW, 2000),
+        cancel_approval(NEW, "superseded", 1500),
+        finish_approval(
+            start_approval(answer_approval(NEW, True, "ada", 1500), 1600), ToolResult("x"), 1700
+        ),
     ):
         for name, at in tries:
             try:
@@ -98,31 +100,39 @@ def test_what_is_over_stays_as_it_is(tries: list[tuple[str, int]]) -> None:
 
 
 def test_the_same_answer_is_fine_another_is_not_and_late_is_too_late() -> None:
-    yes = answered(NEW, True, "ada", 1500, "go on")
-    assert answered(yes, True, "bob", 9000, "me too") is yes
+    yes = answer_approval(NEW, True, "ada", 1500, "go on")
+    assert answer_approval(yes, True, "bob", 9000, "me too") is yes
     with pytest.raises(Conflict, match="approved before"):
-        answered(yes, False, "bob", 1600)
-    no = answered(NEW, False, "ada", 1500)
-    assert answered(no, False, "bob", 9000) is no
+        answer_approval(yes, False, "bob", 1600)
+    no = answer_approval(NEW, False, "ada", 1500)
+    assert answer_approval(no, False, "bob", 9000) is no
     with pytest.raises(Conflict, match="denied before"):
-        answered(no, True, "bob", 1600)
-    for late in (NEW, expired(NEW, 2000)):
+        answer_approval(no, True, "bob", 1600)
+    for late in (NEW, expire_approval(NEW, 2000)):
         with pytest.raises(Expired):
-            answered(late, True, "ada", 2000)
+            answer_approval(late, True, "ada", 2000)
     with pytest.raises(Conflict, match="superseded"):
-        answered(cancelled(NEW, "superseded", 1500), False, "ada", 1600)
+        answer_approval(cancel_approval(NEW, "superseded", 1500), False, "ada", 1600)
 
 
 def test_what_the_model_is_told() -> None:
-    ran = start(answered(NEW, True, "ada", 1500), 1600)
-    assert (NEW.told, ran.told) == (None, None)
-    assert finished(ran, ToolResult("hi", False, [1]), 1700).told == ToolResult("hi", False, [1])
-    assert answered(NEW, False, "ada", 1500, "not on Fridays").told == ToolResult(
+    ran = start_approval(answer_approval(NEW, True, "ada", 1500), 1600)
+    assert (NEW.model_result, ran.model_result) == (None, None)
+    assert finish_approval(ran, ToolResult("hi", False, [1]), 1700).model_result == ToolResult(
+        "hi", False, [1]
+    )
+    assert answer_approval(NEW, False, "ada", 1500, "not on Fridays").model_result == ToolResult(
         "Error: denied by a person: not on Fridays", True
     )
-    assert answered(NEW, False, "ada", 1500).told == ToolResult("Error: denied by a person", True)
-    assert cancelled(NEW, "superseded", 1500).told == ToolResult("not run: superseded", True)
-    assert expired(NEW, 2000).told == ToolResult("not run: nobody answered in time", True)
+    assert answer_approval(NEW, False, "ada", 1500).model_result == ToolResult(
+        "Error: denied by a person", True
+    )
+    assert cancel_approval(NEW, "superseded", 1500).model_result == ToolResult(
+        "not run: superseded", True
+    )
+    assert expire_approval(NEW, 2000).model_result == ToolResult(
+        "not run: nobody answered in time", True
+    )
 
 
 @given(TRIES)
@@ -133,10 +143,13 @@ def test_it_is_the_same_when_it_comes_out_of_its_record(tries: list[tuple[str, i
             one = STEPS[name](one, at)
         except (Conflict, Expired):
             continue
-    change = change_of(one, 3)
+    change = approval_change(one, 3)
     assert change.body is not None
-    assert approval_of(Record("acme", RecordType.APPROVAL, "apr_1", 4, change.body, 0, 0)) == one
-    assert one.asker.actor("acme") == KEY
+    assert (
+        approval_from_record(Record("acme", RecordType.APPROVAL, "apr_1", 4, change.body, 0, 0))
+        == one
+    )
+    assert one.asker.to_actor("acme") == KEY
     assert f"status:{one.status}" in change.index_keys
     assert any(link.startswith("session:") for link in change.index_keys) is (
         one.status is ApprovalStatus.REQUESTED
@@ -145,10 +158,10 @@ def test_it_is_the_same_when_it_comes_out_of_its_record(tries: list[tuple[str, i
 
 
 def test_events_tell_whose_it_is_and_nothing_of_what_it_does() -> None:
-    stages = [NEW, answered(NEW, True, "ada", 1500, "canary")]
-    stages.append(start(stages[-1], 1600))
-    stages.append(finished(stages[-1], ToolResult("canary"), 1700))
-    told = [approval_event(one) for one in stages]
+    stages = [NEW, answer_approval(NEW, True, "ada", 1500, "canary")]
+    stages.append(start_approval(stages[-1], 1600))
+    stages.append(finish_approval(stages[-1], ToolResult("canary"), 1700))
+    told = [approval_events(one) for one in stages]
     assert [[one.type for one in some] for some in told] == [
         ["approval.requested"],
         ["approval.answered"],
@@ -165,11 +178,13 @@ def test_events_tell_whose_it_is_and_nothing_of_what_it_does() -> None:
 
 
 def test_two_calls_are_the_same_however_their_arguments_are_ordered() -> None:
-    assert fingerprint("bash", {"a": 1, "b": [2]}) == fingerprint("bash", {"b": [2], "a": 1})
-    assert fingerprint("bash", {"a": 1}) != fingerprint("bash", {"a": "1"})
-    assert fingerprint("bash", {"a": 1}) != fingerprint("write", {"a": 1})
+    assert call_fingerprint("bash", {"a": 1, "b": [2]}) == call_fingerprint(
+        "bash", {"b": [2], "a": 1}
+    )
+    assert call_fingerprint("bash", {"a": 1}) != call_fingerprint("bash", {"a": "1"})
+    assert call_fingerprint("bash", {"a": 1}) != call_fingerprint("write", {"a": 1})
 
 
 def test_rights_are_those_of_whoever_asked() -> None:
     ada = Actor("acme", "per_1", role=Role.OWNER, person="per_1", key="key_9")
-    assert Requester.of(ada).actor("acme") == ada
+    assert Requester.from_actor(ada).to_actor("acme") == ada

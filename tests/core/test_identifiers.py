@@ -9,7 +9,15 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from carrel.core.errors import ValidationError
-from carrel.core.identifiers import Path, Scope, ScopeKind, digest, identifier, slug, wire_path
+from carrel.core.identifiers import (
+    Path,
+    Scope,
+    ScopeKind,
+    digest,
+    parse_identifier,
+    parse_slug,
+    parse_wire_path,
+)
 
 plain = st.text(st.characters(codec="utf-8", exclude_characters="/\\", exclude_categories=["Cc"]))
 segments = plain.filter(lambda part: part not in {"", ".", ".."})
@@ -110,7 +118,7 @@ def test_paths_are_in_the_order_of_their_text(texts: list[str]) -> None:
 
 @pytest.mark.parametrize("text", ["a", "A.md", "memory/x_y-z.md", "9", "a" * 255])
 def test_what_the_protocol_admits_is_a_path_on_its_wire(text: str) -> None:
-    assert wire_path(text) == Path(text)
+    assert parse_wire_path(text) == Path(text)
     assert Path(text).fits_wire
 
 
@@ -119,7 +127,7 @@ def test_what_the_protocol_admits_is_a_path_on_its_wire(text: str) -> None:
 )
 def test_what_the_protocol_does_not_admit_is_refused_on_its_wire(text: str) -> None:
     with pytest.raises(ValidationError):
-        wire_path(text)
+        parse_wire_path(text)
 
 
 @given(st.binary(), st.binary())
@@ -134,24 +142,24 @@ def test_a_digest_is_the_one_everybody_computes() -> None:
 
 @given(st.from_regex(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", fullmatch=True))
 def test_a_slug_is_kept_as_it_is(text: str) -> None:
-    assert slug(text) == text
+    assert parse_slug(text) == text
 
 
 @pytest.mark.parametrize("text", ["", "-a", "a-", "A", "a_b", "a.b", "é", "a" * 64, "a\n", "a b"])
 def test_what_is_no_slug_is_refused(text: str) -> None:
     with pytest.raises(ValidationError):
-        slug(text)
+        parse_slug(text)
 
 
 @given(st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}", fullmatch=True))
 def test_an_id_is_kept_as_it_is(text: str) -> None:
-    assert identifier(text) == text
+    assert parse_identifier(text) == text
 
 
 @pytest.mark.parametrize("text", ["", ".", "..", "-a", "_a", "a/b", "a b", "é", "a" * 129, "a\n"])
 def test_what_is_no_id_is_refused(text: str) -> None:
     with pytest.raises(ValidationError):
-        identifier(text)
+        parse_identifier(text)
 
 
 def test_scopes_of_one_stack_have_different_tags_whatever_their_tenant() -> None:

@@ -10,26 +10,26 @@ from msgspec.structs import replace
 from carrel.core.errors import ValidationError, WorkspaceTooLarge
 from carrel.core.identifiers import Path, digest
 from carrel.core.items import (
-    LARGEST_VALUE,
-    LONGEST_KEY,
-    item_key,
-    item_of,
+    MAX_KEY_LENGTH,
+    MAX_VALUE_BYTES,
+    encode_item_value,
+    item_from_head,
+    item_media_type,
     item_path,
-    item_type,
-    item_value,
-    key_at,
+    key_from_path,
+    parse_item_key,
     preview,
 )
 from carrel.core.store.tree import Blob, Entry, Head
 
 _CHARACTERS = st.characters(exclude_categories=("Cc", "Cs"))
 _AWKWARD = st.sampled_from("/\\.~%+ -_aé😀\u0301\U0010ffff\u200b\ufeff")
-KEYS = st.text(_CHARACTERS | _AWKWARD, min_size=1, max_size=LONGEST_KEY)
+KEYS = st.text(_CHARACTERS | _AWKWARD, min_size=1, max_size=MAX_KEY_LENGTH)
 
 
 @given(KEYS)
-@example("\U0010ffff" * LONGEST_KEY)
-@example("~" * LONGEST_KEY)
+@example("\U0010ffff" * MAX_KEY_LENGTH)
+@example("~" * MAX_KEY_LENGTH)
 @example("..")
 @example(".")
 @example("/")
@@ -37,9 +37,9 @@ KEYS = st.text(_CHARACTERS | _AWKWARD, min_size=1, max_size=LONGEST_KEY)
 @example("~" + "A" * 255)
 @example("e\u0301")
 @example("\u0301")
-@example("a" * LONGEST_KEY)
+@example("a" * MAX_KEY_LENGTH)
 def test_a_key_is_read_again_from_its_path(key: str) -> None:
-    assert key_at(item_path(item_key(key))) == key
+    assert key_from_path(item_path(parse_item_key(key))) == key
 
 
 @given(KEYS, KEYS)
@@ -67,23 +67,25 @@ def test_a_plain_key_is_its_path() -> None:
 @pytest.mark.parametrize("wrong", ["", "x" * 257, "a\nb", "\0", "\x7f", "\x85", "a\ud800"])
 def test_what_is_no_key_is_refused(wrong: str) -> None:
     with pytest.raises(ValidationError):
-        item_key(wrong)
+        parse_item_key(wrong)
 
 
 def test_a_value_has_a_size_in_bytes() -> None:
-    assert len(item_value("é" * (LARGEST_VALUE // 2))) == LARGEST_VALUE
+    assert len(encode_item_value("é" * (MAX_VALUE_BYTES // 2))) == MAX_VALUE_BYTES
     with pytest.raises(WorkspaceTooLarge):
-        item_value("é" * (LARGEST_VALUE // 2) + "x")
+        encode_item_value("é" * (MAX_VALUE_BYTES // 2) + "x")
     with pytest.raises(ValidationError):
-        item_value("\ud800")
+        encode_item_value("\ud800")
 
 
 def test_who_created_an_item_and_when_stands_in_its_type() -> None:
-    entry = Entry(Blob(digest(b"x"), 1), None, item_type("agt_1", 17))
-    item = item_of(Head(item_path("a/b"), 3, 9, 42, entry), '"v3"')
+    entry = Entry(Blob(digest(b"x"), 1), None, item_media_type("agt_1", 17))
+    item = item_from_head(Head(item_path("a/b"), 3, 9, 42, entry), '"v3"')
     assert (item.key, item.created_by, item.created_at) == ("a/b", "agt_1", 17)
     assert (item.version, item.revision, item.updated_at) == (3, 9, 42)
-    new = item_of(Head(item_path("k"), 1, 9, 42, replace(entry, type=item_type("agt_1"))), '"v1"')
+    new = item_from_head(
+        Head(item_path("k"), 1, 9, 42, replace(entry, type=item_media_type("agt_1"))), '"v1"'
+    )
     assert (new.created_by, new.created_at, new.updated_at) == ("agt_1", 42, 42)
 
 

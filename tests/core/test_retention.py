@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from carrel.core.retention import prunable, visible
+from carrel.core.retention import prunable_versions, visible_versions
 
 Line = Sequence[tuple[int, int]]
 
@@ -33,13 +33,13 @@ def read(line: Line, revision: int) -> int | None:
 
 
 def pruned(line: Line, keep: int, held: Iterable[int]) -> Line:
-    gone = prunable(line, keep, held)
+    gone = prunable_versions(line, keep, held)
     return [one for one in line if one[0] not in gone]
 
 
 @given(lines(), keeps, revisions)
 def test_what_can_be_seen_is_never_prunable(line: Line, keep: int, held: set[int]) -> None:
-    assert not visible(line, held) & set(prunable(line, keep, held))
+    assert not visible_versions(line, held) & set(prunable_versions(line, keep, held))
 
 
 @given(lines(), keeps, revisions)
@@ -54,7 +54,7 @@ def test_every_kept_revision_reads_the_same_before_and_after(
 
 @given(lines(), revisions)
 def test_visible_is_what_reading_at_each_revision_gives(line: Line, held: set[int]) -> None:
-    assert visible(line, held) == {read(line, revision) for revision in held} - {None}
+    assert visible_versions(line, held) == {read(line, revision) for revision in held} - {None}
 
 
 @given(lines(), keeps)
@@ -66,7 +66,7 @@ def test_with_nothing_held_exactly_the_newest_numbers_stay(line: Line, keep: int
 
 @given(lines(), keeps, revisions)
 def test_no_more_stays_than_is_new_or_seen(line: Line, keep: int, held: set[int]) -> None:
-    newest, seen = line[-1][0], visible(line, held)
+    newest, seen = line[-1][0], visible_versions(line, held)
 
     for version, _ in pruned(line, keep, held):
         assert version > newest - keep or version in seen
@@ -81,12 +81,12 @@ def test_pruning_twice_is_pruning_once(line: Line, keep: int, held: set[int]) ->
 
 @given(lines(), revisions)
 def test_the_newest_is_never_prunable(line: Line, held: set[int]) -> None:
-    assert line[-1][0] not in prunable(line, 1, held)
+    assert line[-1][0] not in prunable_versions(line, 1, held)
 
 
 def test_where_nothing_was_said_there_is_nothing_to_prune() -> None:
-    assert prunable((), 3, [1, 2]) == ()
-    assert visible((), [1, 2]) == frozenset()
+    assert prunable_versions((), 3, [1, 2]) == ()
+    assert visible_versions((), [1, 2]) == frozenset()
 
 
 class Lives(RuleBasedStateMachine):

@@ -17,14 +17,14 @@ from carrel.core.sessions import (
     Transcript,
     TranscriptEntry,
     TranscriptHeader,
-    drawn_id,
-    heading,
-    line,
-    lines,
-    read,
-    session_id,
-    shown,
-    whole,
+    complete_lines_length,
+    encode_entries,
+    encode_entry,
+    encode_header,
+    new_session_id,
+    parse_session_id,
+    parse_transcript,
+    truncate,
 )
 
 ID = "5f0c8a52-2f5e-4d3c-9f10-0a8c6f9a1b2c"
@@ -53,7 +53,7 @@ def numbered(said: list[TranscriptEntry]) -> tuple[TranscriptEntry, ...]:
 
 
 def test_a_header_is_written_as_the_format_has_it() -> None:
-    assert heading(SESSION, "kate") == (
+    assert encode_header(SESSION, "kate") == (
         b'{"type":"session","version":1,"id":"5f0c8a52-2f5e-4d3c-9f10-0a8c6f9a1b2c",'
         b'"timestamp":"2026-04-24T10:00:00.123Z","agent_id":"kate","source_plugin":"telegram"}\n'
     )
@@ -61,14 +61,14 @@ def test_a_header_is_written_as_the_format_has_it() -> None:
 
 def test_an_entry_is_written_as_the_format_has_it() -> None:
     said = TranscriptEntry(1, AT, SpeakerRole.USER, "hello", "m-1", "telegram", "user123")
-    assert line(said) == (
+    assert encode_entry(said) == (
         b'{"type":"entry","timestamp":"2026-04-24T10:00:00.123Z","role":"user","content":"hello",'
         b'"message_id":"m-1","source_plugin":"telegram","sender_id":"user123"}\n'
     )
 
 
 def test_of_an_entry_its_channel_is_always_told_and_what_else_was_not_said_is_left_out() -> None:
-    assert line(TranscriptEntry(2, AT, SpeakerRole.ASSISTANT, "hello Luis")) == (
+    assert encode_entry(TranscriptEntry(2, AT, SpeakerRole.ASSISTANT, "hello Luis")) == (
         b'{"type":"entry","timestamp":"2026-04-24T10:00:00.123Z","role":"assistant",'
         b'"content":"hello Luis","source_plugin":""}\n'
     )
@@ -76,16 +76,21 @@ def test_of_an_entry_its_channel_is_always_told_and_what_else_was_not_said_is_le
 
 def test_an_empty_source_plugin_is_understood_as_none() -> None:
     told = b'{"type":"entry","timestamp":"2026-04-24T10:00:00Z","role":"user","content":"x"'
-    with_one, without = read(told + b',"source_plugin":""}\n'), read(told + b"}\n")
+    with_one, without = (
+        parse_transcript(told + b',"source_plugin":""}\n'),
+        parse_transcript(told + b"}\n"),
+    )
     assert with_one == without
-    assert with_one.utterances[0].plugin == ""
+    assert with_one.entries[0].plugin == ""
 
 
 @given(st.lists(utterances, max_size=6), names, moments)
 def test_what_is_written_is_read_again(said: list[TranscriptEntry], plugin: str, at: int) -> None:
     session = Session("ten_1", ID, "kate", Audience.SHARED, plugin, at)
-    written = heading(session, "kate") + lines(said)
-    assert read(written) == Transcript(TranscriptHeader(ID, at, "kate", plugin), numbered(said))
+    written = encode_header(session, "kate") + encode_entries(said)
+    assert parse_transcript(written) == Transcript(
+        TranscriptHeader(ID, at, "kate", plugin), numbered(said)
+    )
     assert len(written.splitlines()) >= 1 + len(said)
     assert [json.loads(row)["type"] for row in written.split(b"\n")[:-1]] == [
         "session",
@@ -97,11 +102,13 @@ def test_what_is_written_is_read_again(said: list[TranscriptEntry], plugin: str,
 def test_a_torn_file_loses_only_its_last_line(
     said: list[TranscriptEntry], data: st.DataObject
 ) -> None:
-    written = heading(SESSION, "kate") + lines(said)
-    last = len(line(said[-1]))
+    written = encode_header(SESSION, "kate") + encode_entries(said)
+    last = len(encode_entry(said[-1]))
     torn = written[: len(written) - data.draw(st.integers(2, last - 1))]
-    assert read(torn).utterances == numbered(said)[:-1]
-    assert torn[: whole(torn)] == heading(SESSION, "kate") + lines(said[:-1])
+    assert parse_transcript(torn).entries == numbered(said)[:-1]
+    assert torn[: complete_lines_length(torn)] == encode_header(SESSION, "kate") + encode_entries(
+        said[:-1]
+    )
 
 
 @pytest.mark.parametrize(
@@ -120,38 +127,44 @@ def test_a_torn_file_loses_only_its_last_line(
 )
 def test_a_line_that_cannot_be_read_costs_itself_and_no_other(strange: bytes) -> None:
     said = [TranscriptEntry(n, AT, SpeakerRole.TOOL, f"{n}") for n in (1, 2)]
-    found = read(heading(SESSION, "kate") + line(said[0]) + strange + b"\n" + line(said[1]))
-    assert found.utterances == tuple(said)
+    found = parse_transcript(
+        encode_header(SESSION, "kate")
+        + encode_entry(said[0])
+        + strange
+        + b"\n"
+        + encode_entry(said[1])
+    )
+    assert found.entries == tuple(said)
     assert found.skipped == bool(strange.strip())
 
 
 def test_what_an_entry_has_beside_is_ignored_and_a_second_header_is_no_entry() -> None:
     told = b'{"type":"entry","timestamp":"2026-04-24T12:00:00+02:00","role":"user","content":"x",'
-    found = read(heading(SESSION, "kate") * 2 + told + b'"mood":"fine"}\n')
-    assert found.heading == TranscriptHeader(ID, AT, "kate", "telegram")
-    assert [said.at for said in found.utterances] == [1_777_024_800_000]
+    found = parse_transcript(encode_header(SESSION, "kate") * 2 + told + b'"mood":"fine"}\n')
+    assert found.header == TranscriptHeader(ID, AT, "kate", "telegram")
+    assert [said.at for said in found.entries] == [1_777_024_800_000]
     assert found.skipped == 1
 
 
 @given(st.uuids())
 def test_any_usual_spelling_of_an_id_is_the_same_id(id: UUID) -> None:
     spellings = [str(id), str(id).upper(), id.hex, f"{{{id}}}", id.urn]
-    assert {session_id(spelling) for spelling in spellings} == {str(id)}
+    assert {parse_session_id(spelling) for spelling in spellings} == {str(id)}
 
 
 @given(st.text())
 def test_a_drawn_id_is_a_random_uuid(chance: str) -> None:
-    drawn = UUID(drawn_id(chance))
-    assert (str(drawn), drawn.version) == (drawn_id(chance), 4)
-    assert session_id(str(drawn)) == str(drawn)
+    drawn = UUID(new_session_id(chance))
+    assert (str(drawn), drawn.version) == (new_session_id(chance), 4)
+    assert parse_session_id(str(drawn)) == str(drawn)
 
 
 @pytest.mark.parametrize("text", ["", "x", "../x", ID + "/", ID[:-1], "-".join(ID), f"{ID}\n"])
 def test_what_is_no_uuid_is_no_id_of_a_session(text: str) -> None:
     with pytest.raises(ValidationError, match="UUID"):
-        session_id(text)
+        parse_session_id(text)
 
 
 def test_a_preview_says_where_it_was_cut() -> None:
-    assert shown("hello", 5) == ("hello", False)
-    assert shown("hello!", 5) == ("hello…", True)
+    assert truncate("hello", 5) == ("hello", False)
+    assert truncate("hello!", 5) == ("hello…", True)

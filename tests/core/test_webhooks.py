@@ -8,7 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from carrel.core.webhooks import BACKOFF, Delivery, DeliveryState, PostResult, after, signed
+from carrel.core.webhooks import (
+    BACKOFF_SECONDS,
+    Delivery,
+    DeliveryState,
+    PostResult,
+    apply_attempt,
+    signature_headers,
+)
 
 NOW = 1_800_000_000_000
 FRESH = Delivery(
@@ -28,7 +35,7 @@ def test_a_signature_is_the_one_of_the_convention() -> None:
     secret = base64.b64decode("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
     body = b'{"test": 2432232314}'
 
-    headers = signed(secret, "msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330_999, body)
+    headers = signature_headers(secret, "msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330_999, body)
 
     assert headers == {
         "webhook-id": "msg_p5jXN8AQM9LWM0D4loKWxJek",
@@ -40,7 +47,7 @@ def test_a_signature_is_the_one_of_the_convention() -> None:
 @given(st.binary(min_size=24), st.binary(max_size=50), st.integers(0, 10**12))
 def test_a_signature_covers_id_time_body_and_secret(secret: bytes, body: bytes, now: int) -> None:
     def signature(secret: bytes, id: str, now: int, body: bytes) -> str:
-        return signed(secret, id, now, body)["webhook-signature"]
+        return signature_headers(secret, id, now, body)["webhook-signature"]
 
     mine = signature(secret, "dl_1", now, body)
 
@@ -53,12 +60,12 @@ def test_a_signature_covers_id_time_body_and_secret(secret: bytes, body: bytes, 
 
 @given(st.integers(0, 9), successes)
 def test_what_was_taken_is_delivered_whatever_came_before(tries: int, posted: PostResult) -> None:
-    after_it = after(replace(FRESH, tries=tries), posted, NOW + 5, BACKOFF)
+    after_it = apply_attempt(replace(FRESH, attempts=tries), posted, NOW + 5, BACKOFF_SECONDS)
 
-    assert after_it == replace(FRESH, tries=tries + 1, state=DeliveryState.DELIVERED)
+    assert after_it == replace(FRESH, attempts=tries + 1, state=DeliveryState.DELIVERED)
 
 
-@given(st.lists(failures, min_size=len(BACKOFF) + 1, max_size=len(BACKOFF) + 1))
+@given(st.lists(failures, min_size=len(BACKOFF_SECONDS) + 1, max_size=len(BACKOFF_SECONDS) + 1))
 def test_what_fails_is_tried_again_ever_later_and_given_up_in_the_end(
     posts: list[PostResult],
 ) -> None:
@@ -66,18 +73,18 @@ def test_what_fails_is_tried_again_ever_later_and_given_up_in_the_end(
     waits = []
     for posted in posts:
         assert delivery.state is DeliveryState.PENDING
-        delivery = after(delivery, posted, now, BACKOFF)
-        waits.append(delivery.due - now)
-        now = delivery.due
+        delivery = apply_attempt(delivery, posted, now, BACKOFF_SECONDS)
+        waits.append(delivery.due_at - now)
+        now = delivery.due_at
 
-    assert waits[:-1] == [seconds * 1000 for seconds in BACKOFF]
-    assert (delivery.state, delivery.tries) == (DeliveryState.FAILED, len(BACKOFF) + 1)
-    assert list(BACKOFF) == sorted(set(BACKOFF))
+    assert waits[:-1] == [seconds * 1000 for seconds in BACKOFF_SECONDS]
+    assert (delivery.state, delivery.attempts) == (DeliveryState.FAILED, len(BACKOFF_SECONDS) + 1)
+    assert list(BACKOFF_SECONDS) == sorted(set(BACKOFF_SECONDS))
 
 
 @given(failures)
 def test_without_patience_one_failure_is_the_end(posted: PostResult) -> None:
-    assert after(FRESH, posted, NOW, ()).state is DeliveryState.FAILED
+    assert apply_attempt(FRESH, posted, NOW, ()).state is DeliveryState.FAILED
 
 
 def test_only_a_status_of_success_is_success() -> None:

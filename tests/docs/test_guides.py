@@ -11,7 +11,7 @@ import pytest
 from tests.support.server_process import CARREL, COLD, TOKEN, environment, serving
 from tests.support.shell import BLOCK, compare, fits, said, steps
 
-from carrel.core.webhooks import signed
+from carrel.core.webhooks import signature_headers
 
 ROOT = File(__file__).parents[2]
 GUIDES = ROOT / "docs/guide"
@@ -53,9 +53,9 @@ def test_the_guide_tells_genuine_webhooks_from_others() -> None:
     exec(example, names)
     key, body = bytes(range(32)), b'{"type":"workspace.updated"}'
     secret = "whsec_" + base64.b64encode(key).decode()
-    headers = signed(key, "msg_1", int(time.time() * 1000), body)
+    headers = signature_headers(key, "msg_1", int(time.time() * 1000), body)
     assert names["genuine"](secret, headers, body)
     assert not names["genuine"](secret, headers, body + b" ")
-    assert not names["genuine"](secret, signed(bytes(32), "msg_1", 0, body), body)
-    old = signed(key, "msg_1", int(time.time() - 3600) * 1000, body)
+    assert not names["genuine"](secret, signature_headers(bytes(32), "msg_1", 0, body), body)
+    old = signature_headers(key, "msg_1", int(time.time() - 3600) * 1000, body)
     assert not names["genuine"](secret, old, body)

@@ -14,7 +14,7 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 from tests.support.server_process import FILES, Live, serving
 
-from carrel.core.store.event import TYPES
+from carrel.core.store.event import EVENT_TYPES
 from carrel.server.rest.meta.json_schemas import SCHEMAS
 
 pytestmark = pytest.mark.anyio
@@ -223,7 +223,7 @@ async def test_the_asyncapi_document_holds_together(owner: httpx.AsyncClient) ->
         for one in operation["messages"]:
             assert one["$ref"].startswith(f"{channel}/messages/")
     for name, one in document["components"]["messages"].items():
-        assert one["name"] in TYPES, name
+        assert one["name"] in EVENT_TYPES, name
         Draft202012Validator.check_schema(one["payload"])
     assert document["components"]["messages"]["WorkspaceUpdated"]["name"] == UPDATED
 
@@ -242,7 +242,7 @@ async def test_every_channel_is_an_address_of_the_api_and_tells_every_type(
         assert set(re.findall(r"\{(\w+)\}", channel["address"] or "")) == set(
             channel.get("parameters", {})
         )
-        for type in [UPDATED] if name == "workspaceEvents" else TYPES:
+        for type in [UPDATED] if name == "workspaceEvents" else EVENT_TYPES:
             assert message(document, name, type)
 
 

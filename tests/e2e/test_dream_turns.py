@@ -13,7 +13,7 @@ from carrel.actions.memory import dreams
 from carrel.settings import load
 from carrel.wiring.background import run_dreams_as_leader
 from carrel.wiring.catalog import leader_lock
-from carrel.wiring.ports import open_world
+from carrel.wiring.ports import open_ports
 
 pytestmark = pytest.mark.anyio
 
@@ -31,7 +31,7 @@ async def test_who_has_not_the_turn_lets_nobody_dream(
     if kind == "postgres":
         where["database_url"] = request.getfixturevalue("postgres_url")
     settings = load(where)
-    async with open_world(settings) as opened:
+    async with open_ports(settings) as opened:
         ports = opened.ports
         _, owner = await founded(ports)
         config = {"dreaming": {"enabled": True}}
@@ -40,11 +40,11 @@ async def test_who_has_not_the_turn_lets_nobody_dream(
         assert await first.try_acquire()
 
         await run_dreams_as_leader(opened, second)
-        assert await dreams.listing(ports, owner, "marco") == ()
+        assert await dreams.list_dreams(ports, owner, "marco") == ()
 
         await first.release()
         for _ in range(2):
             await run_dreams_as_leader(opened, second)
-        [dream] = await dreams.listing(ports, owner, "marco")
+        [dream] = await dreams.list_dreams(ports, owner, "marco")
         assert dream.by == "carrel"
         await second.release()

@@ -27,7 +27,7 @@ def test_a_server_tries_its_walls_and_says_which_hold(
         with httpx.Client(base_url=live.url, verify=PLAIN) as http:
             while (told := http.get("/readyz").json()["sandbox"]) == {"tier": "untested"}:
                 assert time.monotonic() < end
-        kept = "enforced" if cgroups.find() else "refused"
+        kept = "enforced" if cgroups.find_cgroups() else "refused"
         assert told == {"tier": tier} | ({"memoryLimit": kept} if tier != "none" else {})
         assert owner_of(live.process.pid) == 0, "no process of the same user may look into it"
         live.process.send_signal(signal.SIGTERM)

@@ -89,4 +89,6 @@ async def start(ports: Store, id: str, *layers: Scope | SnapshotLayer) -> Run:
 
 async def log(ports: Store, **wanted: Any) -> Sequence[Event]:
     """Every event of the tenant so far that is wanted."""
-    return await ports.events.after(None, EventFilter(**{"tenant": ACME, **wanted}), limit=10_000)
+    return await ports.events.read_after(
+        None, EventFilter(**{"tenant": ACME, **wanted}), limit=10_000
+    )

@@ -128,7 +128,7 @@ async def sqlite(place: Place) -> AsyncIterator[Ports]:
         return sqlite_store(file, objects=objects)
 
     async with sqlite_store(file, objects=objects) as store:
-        yield Ports(store, tamper, twin, store.upkeep)
+        yield Ports(store, tamper, twin, store.maintenance)
 
 
 def _found(db: sqlite3.Connection, digest: Digest) -> Sequence[tuple[int, bytes]]:
@@ -165,7 +165,7 @@ async def postgres(place: Place) -> AsyncIterator[Ports]:
         return postgres_store(url, objects=objects)
 
     async with postgres_store(url, objects=objects) as store:
-        yield Ports(store, tamper, twin, store.upkeep)
+        yield Ports(store, tamper, twin, store.maintenance)
 
 
 STORES: Final[Mapping[str, Callable[[Place], AbstractAsyncContextManager[Ports]]]] = {

@@ -13,7 +13,7 @@ from msgspec import structs
 from tests.support.services import files
 
 from carrel.actions.maintenance import backup
-from carrel.actions.maintenance.integrity import examine
+from carrel.actions.maintenance.integrity import check_store
 from carrel.adapters import postgres, sqlite
 from carrel.adapters.filesystem.blob_directory import DirectoryBlobStore
 from carrel.core.identifiers import Path, Scope, ScopeKind
@@ -159,8 +159,8 @@ async def rows_of(shelter: Shelter) -> Mapping[str, Sequence[Sequence[Any]]]:
 
 async def told(shelter: Shelter, *, now: int = NOW, grace: int = HOUR) -> list[str]:
     """What the doctor says."""
-    findings = await examine(shelter.store.upkeep, shelter.objects, now=now, grace=grace)
-    return [f"{each.level}: {each.subject}: {each.text}" for each in findings.items]
+    findings = await check_store(shelter.store.upkeep, shelter.objects, now=now, grace=grace)
+    return [f"{each.severity}: {each.subject}: {each.text}" for each in findings.items]
 
 
 async def shown(shelter: Shelter) -> Mapping[str, Any]:
@@ -193,7 +193,7 @@ async def shown(shelter: Shelter) -> Mapping[str, Any]:
 
 
 async def take(shelter: Shelter, file: File, **more: Any) -> backup.BackupResult:
-    return await backup.take(shelter.store.upkeep, shelter.objects, file, now=NOW, **more)
+    return await backup.create_backup(shelter.store.upkeep, shelter.objects, file, now=NOW, **more)
 
 
 async def restore(shelter: Shelter, file: File) -> list[str]:

@@ -92,6 +92,8 @@ def leftovers(directory: File, mark: str) -> list[str]:
 def groups(directory: File) -> list[str]:
     """The control groups of those who have used the directory."""
     names = {place.stem for place in directory.glob("keepers/*")}
-    if (found := cgroups.find()) is None:
+    if (found := cgroups.find_cgroups()) is None:
         return []
-    return [name for each in names for group in found.stale(each) for name in group.directories]
+    return [
+        name for each in names for group in found.find_by_prefix(each) for name in group.directories
+    ]

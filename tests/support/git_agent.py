@@ -45,7 +45,7 @@ class Studio:
     @property
     def place(self) -> File:
         assert isinstance(self.ports.repositories, GitDirectory)
-        return self.ports.repositories.place(self.scope)
+        return self.ports.repositories.repository_path(self.scope)
 
     async def put(self, path: Path | str, text: str | bytes, **said: Any) -> None:
         stack = await stacks.agent_stack(self.ports, self.owner, "marco")

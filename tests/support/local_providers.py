@@ -35,7 +35,7 @@ async def local(directory: File, *, wishes: SandboxSettings) -> AsyncIterator[Lo
     sandbox = LocalSandbox(directory / "sandboxes", wishes, TRIED.get(wishes))
     try:
         TRIED[wishes] = await sandbox.ready()
-        assert wishes.tier == TRIED[wishes].tier, TRIED[wishes].lacking
+        assert wishes.tier == TRIED[wishes].tier, TRIED[wishes].missing_features
         yield sandbox
     finally:
         await sandbox.close()

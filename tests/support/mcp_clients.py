@@ -18,7 +18,7 @@ from tests.support.live_server import serving
 from tests.support.server_process import PLAIN
 
 from carrel.settings import load
-from carrel.wiring.server_app import Server
+from carrel.wiring.server_app import ServerApp
 
 OWNER = "carrel_owner_of_the_mcp_tests"
 PLATFORM = "carrel_platform_of_the_mcp_tests"
@@ -81,19 +81,19 @@ class Place:
 def running(directory: File) -> Iterator[Place]:
     settings = {"data": str(directory), "owner_token": OWNER, "platform_token": PLATFORM}
     found = load({**settings, "log_level": "error"}, environ={}, file=File("no such file"))
-    with serving(_founded(Server(found), found)) as port:
+    with serving(_founded(ServerApp(found), found)) as port:
         yield Place(f"http://127.0.0.1:{port}")
 
 
-def _founded(server: Server, settings: Any) -> Any:
+def _founded(server: ServerApp, settings: Any) -> Any:
     """The server, with its first tenant there before anybody asks."""
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "lifespan":
             from carrel.actions.accounts import tenants  # noqa: PLC0415 - only where it is needed
-            from carrel.wiring.ports import open_world  # noqa: PLC0415 - as above
+            from carrel.wiring.ports import open_ports  # noqa: PLC0415 - as above
 
-            async with open_world(settings) as opened:
+            async with open_ports(settings) as opened:
                 await tenants.bootstrap(opened.ports, settings.owner_token)
         await server(scope, receive, send)
 

@@ -16,7 +16,7 @@ from carrel.actions.memory.memories import NewMemory
 from carrel.core.errors import NotFound
 from carrel.core.identifiers import Path
 from carrel.core.memory.memory import Memory
-from carrel.core.memory.promoted_lines import MEMORY
+from carrel.core.memory.promoted_lines import MEMORY_PATH
 from carrel.core.runs import Audience
 from carrel.ports import Ports
 
@@ -55,13 +55,13 @@ class Mind:
         fields = {"config": {"dreaming": settings}}
         await agents.patch(self.ports, self.owner, self.name, fields)
 
-    async def read(self, path: Path = MEMORY) -> str | None:
+    async def read(self, path: Path = MEMORY_PATH) -> str | None:
         try:
             return (await self.office.read(path, self.name)).decode()
         except NotFound:
             return None
 
-    async def writes(self, text: str, path: Path = MEMORY) -> None:
+    async def writes(self, text: str, path: Path = MEMORY_PATH) -> None:
         """As a person does."""
         stack = await self.office.own(self.name)
         await files.put(self.ports, stack, path, text.encode(), self.owner)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection, Mapping
 
-from carrel.core.catalog.object_keys import segments
+from carrel.core.catalog.object_keys import parse_segments
 from carrel.core.errors import ValidationError
 from carrel.core.identifiers import Digest, digest
 
@@ -25,7 +25,7 @@ class DictionaryObjectStore:
         refused: dict[str, str] = {}
         for key, content in contents.items():
             try:
-                segments(key)
+                parse_segments(key)
             except ValidationError as problem:
                 refused[key] = str(problem)
                 continue

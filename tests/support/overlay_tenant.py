@@ -48,11 +48,11 @@ class Office:
 
     async def read(self, path: Path, name: str = "marco") -> bytes:
         stack = await stacks.agent_stack(self.ports, self.owner, name)
-        return await files.read_content(self.ports, await files.find_file(self.ports, stack, path))
+        return await files.read_content(self.ports, await files.get_file(self.ports, stack, path))
 
     async def source(self, path: Path, name: str = "marco") -> str:
         stack = await stacks.agent_stack(self.ports, self.owner, name)
-        return (await files.find_file(self.ports, stack, path)).origin
+        return (await files.get_file(self.ports, stack, path)).source_label
 
     async def own(self, name: str = "marco") -> Stack:
         return await stacks.agent_stack(self.ports, self.owner, name)

@@ -76,11 +76,11 @@ async def live_in(ports: Ports) -> None:
     memory = RecordChange(ACME, RecordType.MEMORY, "mem_1", told, index_keys=("agent:marco",))
     await ports.trees.commit([commit(changes=(memory,), at=NOW)])
     await ports.recalls.record(ACME, [Recall("rcl_1", "marco", "mem_1", "tea", 1.0, NOW)])
-    [_, second, *_] = await ports.events.after(None)
+    [_, second, *_] = await ports.events.read_after(None)
     posted = Delivery("dl_1", ACME, "wh_1", "t", b"\x00body", DeliveryState.PENDING, NOW, NOW)
     assert await ports.deliveries.enqueue(None, second.cursor, [posted])
     await ports.deliveries.record_attempts(
-        [(replace(posted, tries=1), DeliveryAttempt(NOW, PostResult(500, "x", 3)))]
+        [(replace(posted, attempts=1), DeliveryAttempt(NOW, PostResult(500, "x", 3)))]
     )
     await ports.sessions.start([TALK])
     said = (TranscriptEntry(0, NOW, SpeakerRole.USER, "Grüße \0", "m", "web", "ada"), ANSWERED)
@@ -92,7 +92,7 @@ async def portrait(ports: Ports) -> list[Any]:
     """All that can be asked of a store, in one value."""
     [run] = await ports.runs.get(ACME, ["run_1"])
     assert run
-    events = await ports.events.after(None)
+    events = await ports.events.read_after(None)
     layers: list[Scope | SnapshotLayer] = [AGENT, TEMPLATE, *run.snapshot]
     return [
         await ports.trees.read(layers),
@@ -100,12 +100,12 @@ async def portrait(ports: Ports) -> list[Any]:
         [await ports.trees.history(scope, SOUL) for scope in (AGENT, TEMPLATE)],
         run,
         [replace(event, cursor="") for event in events],
-        len(await ports.events.after(await ports.deliveries.cursor())),
-        await ports.records.list(ACME, RecordType.PERSON, link="l"),
+        len(await ports.events.read_after(await ports.deliveries.cursor())),
+        await ports.records.list(ACME, RecordType.PERSON, index_key="l"),
         await ports.records.get_by_unique_key(["h"]),
         await ports.records.collection_revisions([(ACME, RecordType.PERSON)]),
         await ports.records.revision(),
-        await ports.recalls.tallies(ACME, "marco"),
+        await ports.recalls.stats_by_memory(ACME, "marco"),
         await ports.records.find(ACME, RecordType.MEMORY, "agent:marco", ["te"]),
         await ports.records.audit(ACME),
         await ports.records.last_used(["k1"]),

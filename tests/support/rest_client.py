@@ -93,7 +93,7 @@ class Forgetful:
     def __init__(self, receipts: IdempotencyStore) -> None:
         self.claim, self.release = receipts.claim, receipts.release
 
-    async def complete(self, key: IdempotencyKey, receipt: StoredResponse) -> None:
+    async def complete(self, key: IdempotencyKey, response: StoredResponse) -> None:
         return None
 
 
@@ -110,7 +110,7 @@ async def desk(
             if token == PLATFORM:
                 return Actor("", "platform", frozenset(), platform=True)
             if not token:
-                raise Unauthenticated(credentials.UNKNOWN)
+                raise Unauthenticated(credentials.INVALID_CREDENTIAL)
             return await credentials.authenticate(ports, token)
 
         endpoints = [endpoint for record_type in NOUNS for endpoint in record_type.ENDPOINTS]

@@ -20,7 +20,7 @@ from tests.support.stores import world_of
 
 from carrel.adapters.sqlite import SqliteStore, open_store
 from carrel.adapters.system_clock import SystemClock
-from carrel.core.access import DAILY, Actor, Permission
+from carrel.core.access import MEMBER_PERMISSIONS, Actor, Permission
 from carrel.core.errors import Busy, NotFound, Unauthenticated, ValidationError, WorkspaceConflict
 from carrel.core.identifiers import Path
 from carrel.core.overlay import edit
@@ -41,10 +41,10 @@ from carrel.server.http.endpoint import (
 )
 from carrel.server.http.metrics import Metrics
 from carrel.server.http.response import EVENT_STREAM
-from carrel.server.http.sse import event
+from carrel.server.http.sse import encode_event
 
 ADA = Actor("acme", "ada")
-BOB = Actor("acme", "bob", DAILY, workspace="lab")
+BOB = Actor("acme", "bob", MEMBER_PERMISSIONS, workspace="lab")
 READER = Actor("acme", "reader", frozenset({Permission.WORKSPACE_READ}))
 ROOT = Actor("", "root", frozenset(), platform=True)
 TOKENS = {b"ada": ADA, b"bob": BOB, b"reader": READER, b"root": ROOT}
@@ -139,11 +139,11 @@ async def put(call: Request[Note]) -> Response:
     condition = parse_condition(call.header(b"if-match"), call.header(b"if-none-match"))
     layers = await ports.trees.read([scope], [path])
     [blob] = await ports.blobs.put([call.body.text.encode()])
-    decided = edit.put(layers, path, blob, condition)
+    decided = edit.plan_put(layers, path, blob, condition)
     now = ports.clock.now()
     change = (decided.write,)
     commit = Commit(
-        change, call.actor.name, "put", now, decided.expects, idempotency_key=call.receipt
+        change, call.actor.name, "put", now, decided.expects, idempotency_key=call.idempotency_key
     )
     [outcome] = await ports.trees.commit([commit])
     if not isinstance(outcome, Applied):
@@ -218,7 +218,7 @@ async def ticks(call: Request) -> Response:
 
     async def source() -> AsyncIterator[bytes]:
         for number in range(int(count)):
-            yield event({"n": number}, id=str(number), type="tick")
+            yield encode_event({"n": number}, id=str(number), type="tick")
 
     return Response.stream(source())
 

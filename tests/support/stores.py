@@ -79,7 +79,7 @@ def world_of(store: Any, clock: SystemClock | None = None, directory: File | Non
         vault=AesGcmVault(bytes(32)),
         webhook_sender=Nowhere(),
         clock=clock or TravelClock(),
-        tokens=EstimateTokens(),
+        tokenizer=EstimateTokens(),
         repositories=GitDirectory(directory / "git") if directory else None,
     )
 

@@ -15,8 +15,8 @@ from carrel.adapters.filesystem.blob_directory import DirectoryBlobStore
 from carrel.adapters.sqlite import SqliteStore, open_store
 from carrel.core.identifiers import Path, Scope, ScopeKind
 from carrel.core.maintenance.findings import FindingList
-from carrel.core.maintenance.store_check import PHASES, TREES, StoreCheck
-from carrel.core.maintenance.tables import KEYS, TABLES
+from carrel.core.maintenance.store_check import PHASES, TREE_TABLES, StoreCheck
+from carrel.core.maintenance.tables import KEY_LENGTHS, TABLES
 from carrel.core.memory.recall import Recall
 from carrel.core.runs import Audience, Run, RunStatus
 from carrel.core.sessions import Session, SessionAppend, SpeakerRole, TranscriptEntry
@@ -36,17 +36,17 @@ def examined(tables: Tables, *, now: int = NOW, grace: int = 0) -> FindingList:
     """What the examination says of these rows."""
     examination = StoreCheck(now, grace)
     for phase in PHASES:
-        if phase == TREES:
-            woven = [(table, row) for table in TREES for row in tables[table]]
-            woven.sort(key=lambda tagged: tuple(tagged[1][: KEYS[tagged[0]]]))
-            examination.look_at_trees(woven)
+        if phase == TREE_TABLES:
+            woven = [(table, row) for table in TREE_TABLES for row in tables[table]]
+            woven.sort(key=lambda tagged: tuple(tagged[1][: KEY_LENGTHS[tagged[0]]]))
+            examination.check_trees(woven)
         else:
-            examination.look(phase[0], tables[phase[0]])
+            examination.check_rows(phase[0], tables[phase[0]])
     return examination.finish()
 
 
 async def rows_of(store: SqliteStore) -> Tables:
-    async with store.upkeep.snapshot() as frozen:
+    async with store.maintenance.snapshot() as frozen:
         return {
             table: [list(row) async for rows in frozen.rows(table) for row in rows]
             for table in TABLES

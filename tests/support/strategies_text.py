@@ -7,7 +7,7 @@ import string
 from collections.abc import Callable
 from time import thread_time
 
-from carrel.core.redaction.secret_patterns import find_shapes
+from carrel.core.redaction.secret_patterns import find_secrets
 
 LETTERS = string.ascii_letters + string.digits
 
@@ -20,7 +20,7 @@ def some(length: int, alphabet: str = LETTERS) -> str:
 def redacted(text: str) -> str:
     """The text with `<name>` in place of every shape."""
     content = text.encode()
-    for start, end, name in reversed(find_shapes(content)):
+    for start, end, name in reversed(find_secrets(content)):
         content = content[:start] + b"<%b>" % name.encode() + content[end:]
     return content.decode()
 

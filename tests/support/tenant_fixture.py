@@ -21,7 +21,7 @@ from carrel.core.approvals import Approval
 from carrel.core.store.record import Record
 from carrel.ports import Ports
 from carrel.tools.approved_calls import run_approvals
-from carrel.tools.calls import call, open_tool_context
+from carrel.tools.calls import open_tool_context, run_call
 from carrel.tools.tool import ToolReply
 
 
@@ -42,7 +42,7 @@ class Room:
             self.ports, more.pop("by", self.kate), self.agent.id, **circumstances
         )
         call_id = more.pop("call", None)
-        return await call(context, "bash", {"command": command, **more}, call_id)
+        return await run_call(context, "bash", {"command": command, **more}, call_id)
 
     async def asked(self, command: str = "ls", **more: Any) -> Approval:
         reply = await self.bash(command, **more)
@@ -59,7 +59,7 @@ class Room:
     async def ended(self, one: Approval) -> Approval:
         async with asyncio.timeout(30):
             found = await approvals.wait_until_closed(self.ports, self.ada, one.id, 30)
-        assert found.lasts, found
+        assert found.is_final, found
         return found
 
     async def look_around(self) -> None:

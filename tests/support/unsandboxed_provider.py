@@ -16,13 +16,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path as File
 
 from carrel.core.identifiers import Path
-from carrel.core.sandbox.file_tools import truncated
+from carrel.core.sandbox.file_tools import truncate_output
 from carrel.ports.sandbox import (
     BackgroundJob,
     ChangedFile,
     CommandResult,
     CommandSpec,
-    Fetch,
+    FetchContents,
     FileKind,
     ResourceLimits,
     SandboxUnavailable,
@@ -39,7 +39,7 @@ class Left:
     stdout: bytes = b""
     stderr: bytes = b""
     timed_out: bool = False
-    milliseconds: int = 1
+    duration_ms: int = 1
     discard_reason: str | None = None
     notes: tuple[str, ...] = ()
     changed: Mapping[Path, ChangedFile] = field(init=False)
@@ -62,23 +62,23 @@ class PlainRunner:
     def tier(self) -> str:
         return "none, for tests"
 
-    def unsupported_reason(self, bounds: ResourceLimits, *, persistent: bool = False) -> str | None:
+    def unsupported_reason(self, limits: ResourceLimits, *, persistent: bool = False) -> str | None:
         if persistent and not self.keeps:
             return "nothing is kept here"
-        return "no network here" if bounds.network else None
+        return "no network here" if limits.network else None
 
     @asynccontextmanager
-    async def run(self, order: CommandSpec, fetch: Fetch) -> AsyncIterator[CommandResult]:
+    async def run(self, spec: CommandSpec, fetch: FetchContents) -> AsyncIterator[CommandResult]:
         if self.refusal:
             raise SandboxUnavailable(self.refusal)
-        self.orders.append(order)
+        self.orders.append(spec)
         root = File(tempfile.mkdtemp(prefix="plain-runner-"))
         try:
-            placed = order.files or {}
+            placed = spec.files or {}
             bytes_of = await fetch([one.blob for one in placed.values()]) if placed else {}
-            before = {path: (one.form, bytes_of[one.blob.digest]) for path, one in placed.items()}
+            before = {path: (one.kind, bytes_of[one.blob.digest]) for path, one in placed.items()}
             lay_out(root, before)
-            left = await ran_in(root, order)
+            left = await ran_in(root, spec)
             after = found_in(root)
             changed = {path: held for path, held in after.items() if before.get(path) != held}
             yield replace(left, contents=changed, deleted=frozenset(before) - frozenset(after))
@@ -98,15 +98,15 @@ async def ran_in(root: File, order: CommandSpec) -> Left:
         stderr=asyncio.subprocess.PIPE,
     )
     talk = asyncio.ensure_future(process.communicate())
-    done, _ = await asyncio.wait([talk], timeout=order.bounds.seconds)
+    done, _ = await asyncio.wait([talk], timeout=order.limits.seconds)
     if not done:
         process.kill()
     stdout, stderr = await talk
-    most = order.bounds.output_bytes
+    most = order.limits.output_bytes
     return Left(
         exit_code=process.returncode if done else None,
-        stdout=truncated(stdout, most).encode(),
-        stderr=truncated(stderr, most).encode(),
+        stdout=truncate_output(stdout, most).encode(),
+        stderr=truncate_output(stderr, most).encode(),
         timed_out=not done,
     )
 
@@ -143,44 +143,44 @@ class KeepingRunner(PlainRunner):
         self.processes: dict[tuple[str, str], asyncio.subprocess.Process] = {}
         self.logs: dict[str, File] = {}
 
-    async def start(self, order: CommandSpec, fetch: Fetch) -> None:
+    async def start(self, spec: CommandSpec, fetch: FetchContents) -> None:
         if self.refusal:
             raise SandboxUnavailable(self.refusal)
-        assert order.instance_key
-        self.logs[order.id] = File(tempfile.mkstemp(prefix="plain-runner-")[1])
-        with self.logs[order.id].open("wb") as log:
+        assert spec.instance_key
+        self.logs[spec.id] = File(tempfile.mkstemp(prefix="plain-runner-")[1])
+        with self.logs[spec.id].open("wb") as log:
             process = await asyncio.create_subprocess_exec(
                 "bash",
                 "-c",
-                order.command,
+                spec.command,
                 stdout=log,
                 stderr=log,
                 stdin=asyncio.subprocess.DEVNULL,
             )
-        self.processes[order.instance_key, order.id] = process
+        self.processes[spec.instance_key, spec.id] = process
 
-    async def job(self, reservation: str, id: str) -> BackgroundJob | None:
-        process = self.processes.get((reservation, id))
+    async def get_job(self, instance_key: str, id: str) -> BackgroundJob | None:
+        process = self.processes.get((instance_key, id))
         if process is None:
             return None
         return BackgroundJob(id, process.returncode, self.logs[id].read_bytes())
 
-    async def stop(self, reservation: str, id: str) -> BackgroundJob | None:
-        process = self.processes.get((reservation, id))
+    async def stop_job(self, instance_key: str, id: str) -> BackgroundJob | None:
+        process = self.processes.get((instance_key, id))
         if process is not None and process.returncode is None:
             process.terminate()
             await process.wait()
             return BackgroundJob(id, 143, self.logs[id].read_bytes())
-        return await self.job(reservation, id)
+        return await self.get_job(instance_key, id)
 
-    async def delete_job(self, reservation: str, id: str) -> None:
-        self.processes.pop((reservation, id), None)
+    async def delete_job(self, instance_key: str, id: str) -> None:
+        self.processes.pop((instance_key, id), None)
 
-    async def release(self, reservation: str) -> None:
-        for key in [key for key in self.processes if key[0] == reservation]:
+    async def release_instance(self, instance_key: str) -> None:
+        for key in [key for key in self.processes if key[0] == instance_key]:
             del self.processes[key]
 
     async def close(self) -> None:
         for reservation, id in self.processes:
-            await self.stop(reservation, id)
+            await self.stop_job(reservation, id)
             self.logs[id].unlink()

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from carrel.actions.events import webhooks
-from carrel.actions.events.webhook_dispatch import fan_out, run_dispatch
+from carrel.actions.events.webhook_dispatch import enqueue_deliveries, run_dispatch
 from carrel.actions.events.webhooks import NewWebhook
 from carrel.core.access import Actor
 from carrel.core.webhooks import Delivery, DeliveryState, PostResult
@@ -64,7 +64,7 @@ async def dispatching(
     ports: Ports, *, backoff: tuple[int, ...] = (0,) * 5, processes: int = 1
 ) -> AsyncIterator[None]:
     """As many processes as asked for do their background work, from now on."""
-    await fan_out(ports)
+    await enqueue_deliveries(ports)
     stop = asyncio.Event()
     works = [
         asyncio.create_task(run_dispatch(ports, stop, backoff=backoff)) for _ in range(processes)
@@ -83,8 +83,8 @@ async def settled(
     """The webhook's deliveries, oldest first, once that many are no longer pending."""
     async with asyncio.timeout(30):
         while True:
-            page = await webhooks.deliveries(ports, ADA, made.webhook.id, limit=10_000)
-            done = [(d, [a.posted for a in tried]) for d, tried in page.items]
+            page = await webhooks.list_deliveries(ports, ADA, made.webhook.id, limit=10_000)
+            done = [(d, [a.result for a in tried]) for d, tried in page.items]
             done = [each for each in done if each[0].state is not DeliveryState.PENDING]
             if len(done) >= count:
                 return done[::-1]

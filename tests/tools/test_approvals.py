@@ -28,7 +28,7 @@ from carrel.core.errors import (
 )
 from carrel.core.store.event import APPROVALS, EventFilter
 from carrel.core.store.record import RecordType
-from carrel.ports.approvals import DAY
+from carrel.ports.approvals import DAY_MS
 
 pytestmark = pytest.mark.anyio
 
@@ -53,8 +53,8 @@ async def test_a_call_waits_for_a_yes_and_then_runs_as_it_was_given(room: Room) 
         )
         done = await room.ended(one)
     assert done.status is ApprovalStatus.FINISHED
-    assert done.told is not None
-    assert (done.told.content, done.told.is_error) == ("ran rm -r old", False)
+    assert done.model_result is not None
+    assert (done.model_result.content, done.model_result.is_error) == ("ran rm -r old", False)
     assert room.shell.ran == ["rm -r old"]
 
 
@@ -73,7 +73,7 @@ async def test_who_asked_what_who_answered_and_what_came_of_it_stands_in_the_aud
         one = await room.asked()
         await room.answer(one)
         await room.ended(one)
-    entries = (await audit.listing(room.ports, room.ada)).items
+    entries = (await audit.list_audit_entries(room.ports, room.ada)).items
     mine = [(d.author, d.reason) for d in reversed(entries) if f"approval/{one.id}" in d.subjects]
     assert mine == [
         (room.kate.name, "ask to run bash"),
@@ -92,7 +92,7 @@ async def test_events_tell_of_it_in_the_log_of_its_run_too(room: Room) -> None:
         no = await room.asked("echo canary")
         await room.answer(no, False)
     wanted = EventFilter(room.ada.tenant, types=frozenset(APPROVALS))
-    told = await room.ports.events.after(None, wanted)
+    told = await room.ports.events.read_after(None, wanted)
     about = [(event.type, event.payload["status"]) for event in told]
     assert about == [
         ("approval.requested", "requested"),
@@ -102,7 +102,7 @@ async def test_events_tell_of_it_in_the_log_of_its_run_too(room: Room) -> None:
         ("approval.answered", "denied"),
     ]
     assert "canary" not in str(told)
-    log = await room.ports.events.after(None, EventFilter(room.ada.tenant, run=run.id))
+    log = await room.ports.events.read_after(None, EventFilter(room.ada.tenant, run=run.id))
     assert [event.type for event in log] == ["run.started", *APPROVALS]
     assert [event.sequence for event in log] == [1, 2, 3, 4]
 
@@ -121,7 +121,7 @@ async def test_what_is_denied_never_runs_and_the_model_is_told_why(room: Room) -
 
 async def test_what_nobody_answers_in_time_never_runs(room: Room) -> None:
     late, seen = await room.asked("late"), await room.asked("seen")
-    travel(room.ports, DAY)
+    travel(room.ports, DAY_MS)
     with pytest.raises(Expired):
         await room.answer(late)
     assert (await room.look(late)).status is ApprovalStatus.EXPIRED
@@ -223,7 +223,7 @@ async def test_nobody_is_asked_about_what_cannot_be_done(room: Room) -> None:
 
 
 async def waiting(room: Room) -> tuple[Approval, ...]:
-    page = await approvals.listing(room.ports, room.ada, status=ApprovalStatus.REQUESTED)
+    page = await approvals.list_approvals(room.ports, room.ada, status=ApprovalStatus.REQUESTED)
     return page.items
 
 
@@ -253,9 +253,9 @@ async def test_nobody_sees_or_answers_those_of_others(room: Room) -> None:
             await approvals.get(room.ports, who, one.id)
         with pytest.raises(NotFound):
             await room.answer(one, by=who)
-    assert (await approvals.listing(room.ports, other.ada)).items == ()
-    assert (await approvals.listing(room.ports, marco)).items == ()
-    assert (await approvals.listing(room.ports, room.kate)).items == (await room.look(one),)
+    assert (await approvals.list_approvals(room.ports, other.ada)).items == ()
+    assert (await approvals.list_approvals(room.ports, marco)).items == ()
+    assert (await approvals.list_approvals(room.ports, room.kate)).items == (await room.look(one),)
     with pytest.raises(NotFound):
         await approvals.answer(room.ports, room.ada, "apr_nothing", True)
 
@@ -263,15 +263,17 @@ async def test_nobody_sees_or_answers_those_of_others(room: Room) -> None:
 async def test_they_are_listed_by_status_and_agent_page_by_page(room: Room) -> None:
     ones = [await room.asked(f"n {n}") for n in range(5)]
     await room.answer(ones[1], False)
-    page = await approvals.listing(room.ports, room.ada, status=ApprovalStatus.REQUESTED, limit=3)
+    page = await approvals.list_approvals(
+        room.ports, room.ada, status=ApprovalStatus.REQUESTED, limit=3
+    )
     assert [one.id for one in page.items] == [ones[n].id for n in (0, 2, 3)]
     assert page.next is not None
-    rest = await approvals.listing(
+    rest = await approvals.list_approvals(
         room.ports, room.ada, agent="kate", status=ApprovalStatus.REQUESTED, cursor=page.next
     )
     assert [one.id for one in rest.items] == [ones[4].id]
     with pytest.raises(ValidationError):
-        await approvals.listing(room.ports, room.ada, cursor="agt_1")
+        await approvals.list_approvals(room.ports, room.ada, cursor="agt_1")
 
 
 async def test_no_secret_lies_open_and_what_runs_is_what_was_given(room: Room) -> None:

@@ -88,8 +88,8 @@ async def test_what_it_rests_on_has_changed_and_it_never_runs(
         done = await room.ended(one)
     assert done.status is ApprovalStatus.CANCELLED
     assert named in done.reason
-    assert done.told is not None
-    assert done.told.content == f"not run: {done.reason}"
+    assert done.model_result is not None
+    assert done.model_result.content == f"not run: {done.reason}"
     assert room.shell.ran == []
 
 
@@ -156,14 +156,14 @@ async def test_what_was_begun_by_a_process_that_died_is_not_begun_again(room: Ro
         async with running(ports):
             await room.look_around()
             assert (await room.look(one)).status is ApprovalStatus.RUNNING
-        travel(ports, ports.approvals.lease + 1)
+        travel(ports, ports.approvals.lease_ms + 1)
         async with running(ports):
             done = await room.ended(one)
             await room.look_around()
         room.shell.go_on.set()
-    assert done.told is not None
-    assert (done.status, done.told.is_error) == (ApprovalStatus.FINISHED, True)
-    assert "interrupted" in done.told.content
+    assert done.model_result is not None
+    assert (done.status, done.model_result.is_error) == (ApprovalStatus.FINISHED, True)
+    assert "interrupted" in done.model_result.content
     assert await room.look(one) == done
     assert room.shell.ran == ["hold"]
 
@@ -190,7 +190,7 @@ class Dead:
 
 
 async def test_a_long_call_shows_signs_of_life(room: Room) -> None:
-    quick = replace(room.ports, approvals=replace(room.ports.approvals, lease=60))
+    quick = replace(room.ports, approvals=replace(room.ports.approvals, lease_ms=60))
     one = await room.asked("hold")
     await room.answer(one)
     async with running(quick):
@@ -201,8 +201,8 @@ async def test_a_long_call_shows_signs_of_life(room: Room) -> None:
                 await asyncio.sleep(0.01)
         room.shell.go_on.set()
         done = await room.ended(one)
-    assert done.told is not None
-    assert done.told.content == "ran hold"
+    assert done.model_result is not None
+    assert done.model_result.content == "ran hold"
 
 
 async def test_a_process_never_gives_up_what_it_runs_itself(room: Room) -> None:
@@ -210,27 +210,27 @@ async def test_a_process_never_gives_up_what_it_runs_itself(room: Room) -> None:
     await room.answer(one)
     async with running(room.ports):
         await room.shell.held.wait()
-        travel(room.ports, room.ports.approvals.lease + 1)
+        travel(room.ports, room.ports.approvals.lease_ms + 1)
         await room.look_around()
         assert (await room.look(one)).status is ApprovalStatus.RUNNING
         room.shell.go_on.set()
         done = await room.ended(one)
-    assert done.told is not None
-    assert done.told.content == "ran hold"
+    assert done.model_result is not None
+    assert done.model_result.content == "ran hold"
 
 
 async def test_a_process_that_is_told_to_stop_says_what_it_leaves_unfinished(
     room: Room, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(approved_calls, "_GRACE", 0.01)
+    monkeypatch.setattr(approved_calls, "_SHUTDOWN_SECONDS", 0.01)
     one = await room.asked("hold")
     await room.answer(one)
     async with running(room.ports):
         await room.shell.held.wait()
     done = await room.look(one)
     assert done.status is ApprovalStatus.FINISHED
-    assert done.told is not None
-    assert "interrupted" in done.told.content
+    assert done.model_result is not None
+    assert "interrupted" in done.model_result.content
 
 
 async def test_a_sign_of_life_keeps_others_from_giving_a_call_up(room: Room) -> None:
@@ -240,16 +240,16 @@ async def test_a_sign_of_life_keeps_others_from_giving_a_call_up(room: Room) -> 
         await room.shell.held.wait()
         [record] = await room.ports.records.get(room.ada.tenant, RecordType.APPROVAL, [one.id])
         assert record is not None
-        travel(room.ports, room.ports.approvals.lease)
+        travel(room.ports, room.ports.approvals.lease_ms)
         await room.ports.records.mark_used({one.id: room.ports.clock.now()})
-        travel(room.ports, room.ports.approvals.lease // 2)
+        travel(room.ports, room.ports.approvals.lease_ms // 2)
         await close_if_abandoned(room.ports, record)
         assert (await room.look(one)).status is ApprovalStatus.RUNNING
-        travel(room.ports, room.ports.approvals.lease)
+        travel(room.ports, room.ports.approvals.lease_ms)
         await close_if_abandoned(room.ports, record)
         assert (await room.look(one)).status is ApprovalStatus.FINISHED
         room.shell.go_on.set()
-    told = (await room.look(one)).told
+    told = (await room.look(one)).model_result
     assert told is not None
     assert "interrupted" in told.content
 
@@ -269,6 +269,6 @@ async def test_what_goes_wrong_is_told_and_not_tried_again(
         await room.answer(one)
         done = await room.ended(one)
         await room.look_around()
-    assert done.told is not None
-    assert (done.told.content, done.told.is_error) == (content, True)
+    assert done.model_result is not None
+    assert (done.model_result.content, done.model_result.is_error) == (content, True)
     assert room.shell.ran == [command]

@@ -28,10 +28,10 @@ from carrel.core.errors import (
     WorkspaceTooLarge,
 )
 from carrel.core.runs import RunStatus
-from carrel.core.sandbox.tool_access import namespace
+from carrel.core.sandbox.tool_access import derive_namespace
 from carrel.ports import Ports
 from carrel.ports.sandbox import FileKind
-from carrel.tools.calls import call, open_tool_context
+from carrel.tools.calls import open_tool_context, run_call
 
 pytestmark = pytest.mark.anyio
 
@@ -83,9 +83,9 @@ async def test_what_a_command_changes_comes_back_as_one_commit(shop: Workshop) -
     assert await shop.type_of("keep") == "text/plain; executable"
     assert await shop.type_of("l") == "inode/symlink"
     [version, *_] = await shop.history("change")
-    assert version.by == shop.owner.name
-    assert version.why.startswith("bash call_")
-    assert version.why.endswith(f": {command}")
+    assert version.author == shop.owner.name
+    assert version.reason.startswith("bash call_")
+    assert version.reason.endswith(f": {command}")
 
 
 async def test_nothing_is_written_where_nothing_changed(shop: Workshop) -> None:
@@ -109,7 +109,7 @@ async def test_the_next_command_finds_what_the_last_one_left(shop: Workshop) -> 
     assert await shop.call("bash", command="echo ${X:-unset}; ls") == "unset\ngo\nl\n"
     [*_, last] = shop.runner.orders
     assert last.files
-    assert {str(path): one.form for path, one in last.files.items()} == {
+    assert {str(path): one.kind for path, one in last.files.items()} == {
         "go": FileKind.EXECUTABLE,
         "l": FileKind.LINK,
     }
@@ -121,7 +121,7 @@ async def test_work_that_was_cut_short_is_kept_and_marked(ports: Ports) -> None:
     assert said == "begun\n[timed out after 2s]"
     assert await shop.files() == {"a": b"half\n"}
     [version] = await shop.history("a")
-    assert version.why.startswith("bash (partial) call_")
+    assert version.reason.startswith("bash (partial) call_")
 
 
 async def test_an_agent_without_workspaces_has_an_empty_directory(ports: Ports) -> None:
@@ -161,7 +161,7 @@ async def test_a_persistent_sandbox_has_an_instance_for_each_workspace(ports: Po
     shop.runner.keeps = True
     await shop.call("bash", command="true")
     [order] = shop.runner.orders
-    assert order.instance_key == f"{namespace(shop.owner.tenant, NOTES)}-{BOX}"
+    assert order.instance_key == f"{derive_namespace(shop.owner.tenant, NOTES)}-{BOX}"
     assert (order.idle_seconds, order.lifetime_seconds) == (60, 600)
     assert order.options == {"image": "small"}
 
@@ -194,7 +194,7 @@ async def test_secrets_in_files_are_replaced_and_the_caller_is_told(shop: Worksh
     )
     assert await shop.files() == {"a": b"say [REDACTED:door]\n"}
     [version] = await shop.history("a")
-    assert "sesame-open-now" not in version.why
+    assert "sesame-open-now" not in version.reason
 
 
 async def test_no_half_of_a_secret_stands_in_a_reason(shop: Workshop) -> None:
@@ -202,7 +202,7 @@ async def test_no_half_of_a_secret_stands_in_a_reason(shop: Workshop) -> None:
     await secrets.put(shop.ports, shop.owner, "door", secret)
     for before in range(170, 400, 15):
         await shop.call("bash", command=f"echo {before} > a # {'x' * before}{secret}")
-    reasons = [version.why for version in await shop.history("a")]
+    reasons = [version.reason for version in await shop.history("a")]
     assert len(reasons) == 16
     assert not [reason for reason in reasons if "sesame" in reason]
 
@@ -241,7 +241,7 @@ async def test_a_run_is_named_by_what_it_writes_and_must_be_under_way(shop: Work
     for path in ("a", "b"):
         [version] = await shop.history(path)
         assert version.run == run.id
-    ended = await runs.change(shop.ports, shop.owner, run.id, status=RunStatus.COMPLETED)
+    ended = await runs.update(shop.ports, shop.owner, run.id, status=RunStatus.COMPLETED)
     shop.sitting = structs.replace(shop.sitting, run=ended)
     with pytest.raises(Conflict):
         await shop.gate("bash", command="echo x > a")
@@ -261,9 +261,9 @@ async def test_whoever_calls_it_the_same_each_call_is_one_of_its_own(shop: Works
     }
     for name, context in seats.items():
         for _ in range(2):
-            told = await call(context, "bash", {"command": f"echo {name} >> all"}, "call-1")
+            told = await run_call(context, "bash", {"command": f"echo {name} >> all"}, "call-1")
             assert (told.content, told.is_error) == ("", False)
     assert await shop.files() == {"all": b"kate\nmarco\ntalk\n"}
-    assert [version.why for version in await shop.history("all")] == [
+    assert [version.reason for version in await shop.history("all")] == [
         f"bash call-1: echo {name} >> all" for name in ("talk", "marco", "kate")
     ]

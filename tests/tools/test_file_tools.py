@@ -17,7 +17,7 @@ from carrel.actions.accounts import secrets
 from carrel.actions.files import files
 from carrel.actions.files.files import WriteOptions
 from carrel.actions.sandbox import tool_access
-from carrel.core.agents.config import config_of
+from carrel.core.agents.config import config_from_stored
 from carrel.core.errors import Conflict, Forbidden, NotFound, Refusal, WorkspaceTooLarge
 from carrel.core.identifiers import Path
 from carrel.core.sandbox.tool_access import ToolAccess
@@ -63,8 +63,8 @@ async def test_a_file_is_written_read_and_edited(shop: Workshop) -> None:
     assert said == "Edited a/b.txt (1 replacement)"
     assert await shop.files() == {"a/b.txt": "é\n$& \\1\n".encode()}
     [newest, oldest] = await shop.history("a/b.txt")
-    assert (newest.by, newest.why) == (shop.owner.name, "edit a/b.txt")
-    assert oldest.why == "write a/b.txt"
+    assert (newest.author, newest.reason) == (shop.owner.name, "edit a/b.txt")
+    assert oldest.reason == "write a/b.txt"
 
 
 async def test_reading_begins_and_ends_where_it_is_told_to(shop: Workshop) -> None:
@@ -139,12 +139,17 @@ async def test_who_is_asked_is_told_by_the_sandbox_that_would_be_used(ports: Por
     shop = await workshop(ports, {"sandbox": BOX, "workspaces": attached}, mode="ask")
     write = {"file_path": "a", "content": "x"}
     gate = await shop.gate("write", **write)
-    assert (gate.asks, gate.workspace, gate.sandbox, gate.revision) == (True, NOTES, BOX, 1)
+    assert (gate.requires_approval, gate.workspace, gate.sandbox, gate.sandbox_revision) == (
+        True,
+        NOTES,
+        BOX,
+        1,
+    )
     gate = await shop.gate("write", **write, workspace="docs")
-    assert (gate.asks, gate.workspace, gate.sandbox) == (False, DOCS, EASY)
-    assert (await shop.gate("bash", command="true", workspace="docs")).asks
-    assert not (await shop.gate("read", file_path="a")).asks
-    assert not (await shop.gate("grep", pattern="a")).asks
+    assert (gate.requires_approval, gate.workspace, gate.sandbox) == (False, DOCS, EASY)
+    assert (await shop.gate("bash", command="true", workspace="docs")).requires_approval
+    assert not (await shop.gate("read", file_path="a")).requires_approval
+    assert not (await shop.gate("grep", pattern="a")).requires_approval
 
 
 async def test_bytes_that_are_no_text_are_never_corrupted(shop: Workshop) -> None:
@@ -247,10 +252,10 @@ async def test_a_choice_that_is_left_open_is_told_in_the_schema() -> None:
 
 
 async def test_the_call_and_the_run_are_in_the_history(shop: Workshop) -> None:
-    shop.sitting = structs.replace(shop.sitting, call="toolu_1")
+    shop.sitting = structs.replace(shop.sitting, call_id="toolu_1")
     await shop.call("write", file_path="a", content="x")
     [version] = await shop.history("a")
-    assert version.why == "write a (call toolu_1)"
+    assert version.reason == "write a (call toolu_1)"
 
 
 async def test_globs_find_files_newest_first(shop: Workshop) -> None:
@@ -339,6 +344,6 @@ async def test_what_is_gone_is_named(shop: Workshop) -> None:
     config = {"workspaces": [{"name": "x", "workspaceId": "ws_gone"}]}
     body = {**shop.agent.body, "config": config}
     shop.sitting = structs.replace(shop.sitting, agent=structs.replace(shop.agent, body=body))
-    assert config_of(config).workspaces
+    assert config_from_stored(config).workspaces
     with pytest.raises(NotFound, match="Referenced workspace not found: ws_gone"):
         await shop.call("read", file_path="a")

@@ -19,7 +19,7 @@ from carrel.actions.sandbox import sandboxes, workspace_files, workspaces
 from carrel.adapters.sandbox.local import LocalSandbox, cgroups
 from carrel.core.errors import ValidationError
 from carrel.core.identifiers import Path
-from carrel.core.sandbox.tool_access import namespace, reservation
+from carrel.core.sandbox.tool_access import derive_instance_key, derive_namespace
 
 pytestmark = pytest.mark.anyio
 
@@ -48,7 +48,7 @@ async def asked(shop: Workshop, id: str, action: str = "status") -> Any:
 
 
 async def ended(shop: Workshop, id: str) -> None:
-    for (_, known), following in tuple(local(shop)._following.items()):
+    for (_, known), following in tuple(local(shop)._followers.items()):
         if known == id:
             await following.task
 
@@ -74,8 +74,8 @@ async def test_what_a_job_changed_is_brought_back_when_it_ends(shop: Workshop) -
     assert await shop.files() == {"a": b"done\n", "d/b": b"b\n"}
     assert await shop.ports.trees.revisions([shop.scope()]) == (before + 1,)
     [version] = await shop.history("a")
-    assert version.by == shop.owner.name
-    assert version.why.startswith(f"bash (background) {id}: sleep 0.3; echo done")
+    assert version.author == shop.owner.name
+    assert version.reason.startswith(f"bash (background) {id}: sleep 0.3; echo done")
 
 
 async def test_who_sees_that_a_job_has_ended_finds_its_files(shop: Workshop) -> None:
@@ -97,7 +97,7 @@ async def test_a_job_that_is_stopped_keeps_what_it_had_done(shop: Workshop) -> N
     assert (await asked(shop, id, "stop"))["status"] == "failed"
     assert await shop.files() == {"a": b"half\n"}
     [version] = await shop.history("a")
-    assert version.why.startswith(f"bash (background, partial) {id}: ")
+    assert version.reason.startswith(f"bash (background, partial) {id}: ")
 
 
 async def test_jobs_that_end_with_their_server_keep_what_they_had_done(shop: Workshop) -> None:
@@ -132,7 +132,7 @@ async def test_deleting_a_sandbox_lets_its_instances_go(shop: Workshop) -> None:
     await begun(shop, "echo half > a; exec sleep 600")
     await shop.call("bash", command="while [ ! -e a ]; do sleep 0.02; done")
     await sandboxes.delete(shop.ports, shop.owner, BOX)
-    assert (local(shop)._instances, local(shop)._following) == ({}, {})
+    assert (local(shop)._instances, local(shop)._followers) == ({}, {})
     assert await shop.files() == {"a": b"half\n"}
 
 
@@ -142,10 +142,10 @@ async def test_deleting_a_workspace_lets_its_instances_go_and_nothing_comes_back
     id = await begun(shop, "echo begun; while sleep 0.01; do date +%N > a; done")
     await logged(shop, id, "begun\n")
     await workspaces.delete(shop.ports, shop.owner, NOTES)
-    assert (local(shop)._instances, local(shop)._following) == ({}, {})
+    assert (local(shop)._instances, local(shop)._followers) == ({}, {})
     assert await shop.files() == {}
-    called = reservation(namespace(shop.owner.tenant, NOTES), BOX)
-    assert await local(shop).job(called, id) is None
+    called = derive_instance_key(derive_namespace(shop.owner.tenant, NOTES), BOX)
+    assert await local(shop).get_job(called, id) is None
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ async def test_nothing_goes_on_by_settings_that_have_changed(
 ) -> None:
     await sandboxes.patch(shop.ports, shop.owner, BOX, {"config": {"envVars": {"A": "1"}}})
     await shop.call("bash", command="echo old > ~/a")
-    if "memoryLimit" in config and cgroups.find() is None:
+    if "memoryLimit" in config and cgroups.find_cgroups() is None:
         with pytest.raises(ValidationError, match="memoryLimit cannot be enforced here"):
             await sandboxes.patch(shop.ports, shop.owner, BOX, {"name": "b", "config": config})
         return
@@ -179,7 +179,7 @@ async def test_a_sandbox_is_given_what_its_record_says(shop: Workshop) -> None:
     await sandboxes.patch(shop.ports, shop.owner, BOX, {"config": {"lifecycle": lifecycle}})
     await shop.call("bash", command="(setsid sh -c 'sleep 0.3; echo late > a' &) >/dev/null 2>&1")
     await until(lambda: not local(shop)._instances)
-    await until(lambda: not local(shop)._ending)
+    await until(lambda: not local(shop)._end_tasks)
     assert await shop.files() == {"a": b"late\n"}
 
 
@@ -225,7 +225,7 @@ async def test_a_job_of_a_call_with_an_id_brings_back_all_that_comes_after_it(
     mark, bash = os.urandom(8).hex(), TOOLS["bash"]
     command = f"echo first > a; (: {mark}; sleep 0.3; echo later > b) &"
     asks = bash.parse_arguments({"command": command, "background": True})
-    said = await bash.run(structs.replace(shop.sitting, call="one"), asks)
+    said = await bash.run(structs.replace(shop.sitting, call_id="one"), asks)
     await ended(shop, re.findall(r"call_[0-9a-f]{24}", str(said))[0])
     await until(lambda: not processes_marked(mark))
     await local(shop).close()

@@ -1,1 +1,1 @@
-"""What one can do: each action reads, decides and commits."""
+"""Use cases: each action authorizes, reads, decides and commits."""

@@ -1,4 +1,4 @@
-"""Deeds that are done once, however often they are asked for under the same key."""
+"""Runs an operation at most once per idempotency key."""
 
 from __future__ import annotations
 
@@ -25,82 +25,83 @@ from carrel.core.store.record import Record
 from carrel.core.store.tree import IdempotencyKey
 from carrel.ports import Ports
 
-LEASE: Final = 60_000
-"""Milliseconds after which a claim that came to nothing may be taken over."""
+CLAIM_LEASE_MS: Final = 60_000
+"""Milliseconds after which an unfinished claim may be taken over."""
 
 _KEY: Final = re.compile(r"[\x21-\x7e]{1,255}")
 _CONTEXT: Final = "receipt"
-_WAITS: Final = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64)
-_DONE: Final = 200
+_POLL_DELAYS_SECONDS: Final = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64)
+_STATUS_OK: Final = 200
 
 _encode: Final = msgspec.json.Encoder().encode
 _decode: Final = msgspec.json.Decoder(Record).decode
 
 
 class IdempotentRequest(msgspec.Struct, frozen=True):
-    """What is to be done once: by which name, with what, under which key."""
+    """Operation, arguments and idempotency key of a request."""
 
-    deed: str
-    given: Mapping[str, Any]
+    operation: str
+    arguments: Mapping[str, Any]
     key: str | None
 
 
 async def run_once(
     ports: Ports,
     actor: Actor,
-    asked: IdempotentRequest,
-    act: Callable[[IdempotencyKey | None], Awaitable[Record]],
-    again: Callable[[], Awaitable[Record]],
+    request: IdempotentRequest,
+    action: Callable[[IdempotencyKey | None], Awaitable[Record]],
+    load_committed: Callable[[], Awaitable[Record]],
 ) -> Record:
-    """What ``act`` gives, or gave when it was first asked for; without a key it is simply done.
+    """Run `action`, or return the stored result of its first run with the same key.
 
-    ``again`` finds the record of a deed that was committed but never answered. A refusal gives the
-    key back. Raises KeyReused, InFlight and Malformed.
+    Without a key the action just runs. `load_committed` loads the record of an operation that was
+    committed but whose response was not stored. A refusal releases the key. Raises
+    IdempotencyKeyMismatch, IdempotencyInFlight and ValidationError.
     """
-    if asked.key is None:
-        return await act(None)
-    if not _KEY.fullmatch(asked.key):
+    if request.key is None:
+        return await action(None)
+    if not _KEY.fullmatch(request.key):
         raise ValidationError("an idempotencyKey is 1 to 255 visible ASCII characters")
-    who = [asked.deed, actor.name, actor.scope.kind, actor.scope.name]
-    key = IdempotencyKey(actor.tenant, _encode(who).decode(), asked.key)
-    match await _claim(ports, key, hashlib.sha256(_encode(asked.given)).hexdigest()):
-        case Completed(receipt):
-            return _decode(ports.vault.open(receipt.sealed, _CONTEXT))
+    owner = [request.operation, actor.name, actor.scope.kind, actor.scope.name]
+    key = IdempotencyKey(actor.tenant, _encode(owner).decode(), request.key)
+    match await _claim(ports, key, hashlib.sha256(_encode(request.arguments)).hexdigest()):
+        case Completed(stored):
+            return _decode(ports.vault.open(stored.sealed, _CONTEXT))
         case KeyMismatch():
-            raise IdempotencyKeyMismatch("this idempotencyKey was used for something else")
+            raise IdempotencyKeyMismatch("this idempotencyKey was used for a different request")
         case InProgress():
             raise IdempotencyInFlight(
-                "the first request with this idempotencyKey is still being answered"
+                "the first request with this idempotencyKey is still in progress"
             )
         case Committed():
-            return await _settled(ports, key, await again())
+            return await _complete(ports, key, await load_committed())
         case idempotency.Claimed():
-            return await _first(ports, key, act)
+            return await _run_claimed(ports, key, action)
 
 
 async def _claim(ports: Ports, key: IdempotencyKey, fingerprint: str) -> Claim:
-    """Take the key; while somebody else is at work on it, wait a little for their answer."""
-    for wait in (*_WAITS, None):
+    """Claim the key; while another request holds it, poll for at most 1.3 seconds."""
+    for delay in (*_POLL_DELAYS_SECONDS, None):
         now = ports.clock.now()
-        claim = await ports.idempotency.claim(key, fingerprint, now, now - LEASE)
-        if not isinstance(claim, InProgress) or wait is None:
+        claim = await ports.idempotency.claim(key, fingerprint, now, now - CLAIM_LEASE_MS)
+        if not isinstance(claim, InProgress) or delay is None:
             break
-        await asyncio.sleep(wait)
+        await asyncio.sleep(delay)
     return claim
 
 
-async def _first(
-    ports: Ports, key: IdempotencyKey, act: Callable[[IdempotencyKey | None], Awaitable[Record]]
+async def _run_claimed(
+    ports: Ports, key: IdempotencyKey, action: Callable[[IdempotencyKey | None], Awaitable[Record]]
 ) -> Record:
     try:
-        record = await act(key)
+        record = await action(key)
     except Exception:
         await ports.idempotency.release(key)
         raise
-    return await _settled(ports, key, record)
+    return await _complete(ports, key, record)
 
 
-async def _settled(ports: Ports, key: IdempotencyKey, record: Record) -> Record:
+async def _complete(ports: Ports, key: IdempotencyKey, record: Record) -> Record:
     sealed = ports.vault.seal(_encode(record), _CONTEXT)
-    await ports.idempotency.complete(key, StoredResponse(_DONE, sealed))
+    await ports.idempotency.complete(key, StoredResponse(_STATUS_OK, sealed))
     return record

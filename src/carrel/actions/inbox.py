@@ -1,4 +1,4 @@
-"""What waits for people: pinned updates, calls that ask first, dreams to be looked at."""
+"""Inbox: pinned updates, approvals and proposed dreams that wait for a person."""
 
 from __future__ import annotations
 
@@ -7,28 +7,27 @@ from typing import Final
 
 from msgspec import Struct
 
-from carrel.actions.overlay.pending_updates import Awaited, pending_pin_updates
+from carrel.actions.overlay.pending_updates import PendingPin, list_pending_pins
 from carrel.actions.records import iter_records
 from carrel.core.access import Actor
 from carrel.core.agents.agent import by_human_index, by_owner_index
-from carrel.core.approvals import Approval, approval_of, link_of
-from carrel.core.approvals import ApprovalStatus as Asked
+from carrel.core.approvals import Approval, ApprovalStatus, approval_from_record, approval_index_key
 from carrel.core.errors import Forbidden
-from carrel.core.memory.dream_records import PROPOSALS, Dream, dream_of
+from carrel.core.memory.dream_records import PROPOSALS_INDEX_KEY, Dream, dream_from_record
 from carrel.core.store.record import Record, RecordType
 from carrel.ports import Ports
 
-MOST: Final = 500
-"""Of each that are told; all are counted."""
-_A_PAGE: Final = 5_000
-"""Agents that are looked at together."""
+MAX_LISTED: Final = 500
+"""Items listed per section; all are counted."""
+_AGENT_PAGE_SIZE: Final = 5_000
+"""Agents checked for pins per query."""
 
 
 class InboxSection(Struct, frozen=True):
-    """What waits of one kind: the first of it, and how much there is."""
+    """Pending items of one kind: their count and the first of them."""
 
     count: int
-    pins: tuple[tuple[Record, Awaited], ...] = ()
+    pins: tuple[tuple[Record, PendingPin], ...] = ()
     approvals: tuple[Approval, ...] = ()
     dreams: tuple[tuple[Record, Dream], ...] = ()
 
@@ -38,95 +37,99 @@ class Inbox(Struct, frozen=True):
     approvals: InboxSection
     dreams: InboxSection
     templates: Mapping[str, str]
-    """The names of those that are spoken of, by id."""
+    """Names of the templates of listed agents, by id."""
 
 
-def is_mine(actor: Actor, agent: Record) -> bool:
-    """Whether an agent works for the person who asks, or belongs to them."""
+def is_callers_agent(actor: Actor, agent: Record) -> bool:
+    """Return whether the agent is paired with the caller or owned by them."""
     pair = {agent.body.get("humanPairId"), agent.body.get("ownerId")}
     return actor.person is not None and actor.person in pair
 
 
-async def inbox(ports: Ports, actor: Actor, *, mine: bool = False) -> Inbox:
-    """What waits in the tenant, or with the agents of the person who asks. Raises Forbidden."""
+async def load_inbox(ports: Ports, actor: Actor, *, mine: bool = False) -> Inbox:
+    """Load the pending items of the tenant or the caller's agents. Raises Forbidden."""
     if actor.is_confined:
         raise Forbidden("this credential is confined to one workspace")
-    pins = await _pins(ports, actor, mine)
-    approvals = await _approvals(ports, actor, mine)
-    dreams = await _dreams(ports, actor, mine)
-    spoken = [agent.body.get("templateId") for agent, _ in pins.pins]
-    ids = sorted({id for id in spoken if id})
-    found = await ports.records.get(actor.tenant, RecordType.TEMPLATE, ids) if ids else ()
-    names = {one.id: str(one.body["name"]) for one in found if one}
+    pins = await _load_pins(ports, actor, mine)
+    approvals = await _load_approvals(ports, actor, mine)
+    dreams = await _load_dreams(ports, actor, mine)
+    template_ids = [agent.body.get("templateId") for agent, _ in pins.pins]
+    ids = sorted({id for id in template_ids if id})
+    templates = await ports.records.get(actor.tenant, RecordType.TEMPLATE, ids) if ids else ()
+    names = {template.id: str(template.body["name"]) for template in templates if template}
     return Inbox(pins, approvals, dreams, names)
 
 
-async def _pins(ports: Ports, actor: Actor, mine: bool) -> InboxSection:
-    count, first = 0, list[tuple[Record, Awaited]]()
-    async for agents in _agents(ports, actor, mine):
-        waiting = await pending_pin_updates(ports, actor.tenant, agents)
-        for agent, pins in zip(agents, waiting, strict=True):
+async def _load_pins(ports: Ports, actor: Actor, mine: bool) -> InboxSection:
+    count, first = 0, list[tuple[Record, PendingPin]]()
+    async for agents in _iter_agents(ports, actor, mine):
+        pins_by_agent = await list_pending_pins(ports, actor.tenant, agents)
+        for agent, pins in zip(agents, pins_by_agent, strict=True):
             count += len(pins)
-            first += [(agent, pin) for pin in pins[: MOST - len(first)]]
+            first += [(agent, pin) for pin in pins[: MAX_LISTED - len(first)]]
     return InboxSection(count, pins=tuple(first))
 
 
-async def _agents(ports: Ports, actor: Actor, mine: bool) -> AsyncIterator[Sequence[Record]]:
-    """All of the tenant, some thousands at once; or those of the person who asks, all together."""
+async def _iter_agents(ports: Ports, actor: Actor, mine: bool) -> AsyncIterator[Sequence[Record]]:
+    """Iterate over the tenant's agents in batches, or the caller's in one batch."""
     if mine:
         person = actor.person
         index_keys = [by_human_index(person), by_owner_index(person)] if person else []
-        own = [
-            one
-            for link in index_keys
-            async for one in iter_records(ports, actor.tenant, RecordType.AGENT, link)
+        callers_agents = [
+            agent_record
+            for index_key in index_keys
+            async for agent_record in iter_records(ports, actor.tenant, RecordType.AGENT, index_key)
         ]
-        known = {agent.id: agent for agent in own}
-        yield [known[id] for id in sorted(known)]
+        by_id = {agent.id: agent for agent in callers_agents}
+        yield [by_id[id] for id in sorted(by_id)]
         return
     after = ""
-    while found := await ports.records.list(
-        actor.tenant, RecordType.AGENT, after=after, limit=_A_PAGE
+    while batch := await ports.records.list(
+        actor.tenant, RecordType.AGENT, after=after, limit=_AGENT_PAGE_SIZE
     ):
-        yield found
-        after = found[-1].id
+        yield batch
+        after = batch[-1].id
 
 
-async def _approvals(ports: Ports, actor: Actor, mine: bool) -> InboxSection:
-    link = link_of(status=Asked.REQUESTED)
+async def _load_approvals(ports: Ports, actor: Actor, mine: bool) -> InboxSection:
+    index_key = approval_index_key(status=ApprovalStatus.REQUESTED)
     count, first = 0, list[Approval]()
-    async for agents, records in _waiting(ports, actor, RecordType.APPROVAL, link):
-        known = [one for one in records if not mine or _of(actor, agents, one)]
-        count += len(known)
-        first += [approval_of(one) for one in known[: MOST - len(first)]]
+    async for agents, records in _iter_pending(ports, actor, RecordType.APPROVAL, index_key):
+        visible = [
+            record for record in records if not mine or _is_of_callers_agent(actor, agents, record)
+        ]
+        count += len(visible)
+        first += [approval_from_record(record) for record in visible[: MAX_LISTED - len(first)]]
     return InboxSection(count, approvals=tuple(first))
 
 
-async def _dreams(ports: Ports, actor: Actor, mine: bool) -> InboxSection:
+async def _load_dreams(ports: Ports, actor: Actor, mine: bool) -> InboxSection:
     count, first = 0, list[tuple[Record, Dream]]()
-    async for agents, records in _waiting(ports, actor, RecordType.DREAM, PROPOSALS):
-        known = [one for one in records if one.body["agent"] in agents]
-        known = [one for one in known if not mine or _of(actor, agents, one)]
-        count += len(known)
-        some = known[: MOST - len(first)]
-        first += [(agents[one.body["agent"]], dream_of(one)) for one in some]
+    async for agents, records in _iter_pending(ports, actor, RecordType.DREAM, PROPOSALS_INDEX_KEY):
+        visible = [record for record in records if record.body["agent"] in agents]
+        visible = [
+            record for record in visible if not mine or _is_of_callers_agent(actor, agents, record)
+        ]
+        count += len(visible)
+        listed = visible[: MAX_LISTED - len(first)]
+        first += [(agents[record.body["agent"]], dream_from_record(record)) for record in listed]
     return InboxSection(count, dreams=tuple(first))
 
 
-def _of(actor: Actor, agents: Mapping[str, Record], waiting: Record) -> bool:
-    agent = agents.get(waiting.body["agent"])
-    return agent is not None and is_mine(actor, agent)
+def _is_of_callers_agent(actor: Actor, agents: Mapping[str, Record], record: Record) -> bool:
+    agent = agents.get(record.body["agent"])
+    return agent is not None and is_callers_agent(actor, agent)
 
 
-async def _waiting(
-    ports: Ports, actor: Actor, record_type: RecordType, link: str
+async def _iter_pending(
+    ports: Ports, actor: Actor, record_type: RecordType, index_key: str
 ) -> AsyncIterator[tuple[Mapping[str, Record], Collection[Record]]]:
-    """Records under a link, some hundred at once, with the agents that they are of."""
+    """Iterate over batches of records under an index key, with their agents by id."""
     after = ""
-    while found := await ports.records.list(
-        actor.tenant, record_type, link=link, after=after, limit=MOST
+    while batch := await ports.records.list(
+        actor.tenant, record_type, index_key=index_key, after=after, limit=MAX_LISTED
     ):
-        ids = sorted({str(one.body["agent"]) for one in found})
+        ids = sorted({str(record.body["agent"]) for record in batch})
         agents = await ports.records.get(actor.tenant, RecordType.AGENT, ids)
-        yield {agent.id: agent for agent in agents if agent}, found
-        after = found[-1].id
+        yield {agent.id: agent for agent in agents if agent}, batch
+        after = batch[-1].id

@@ -1,4 +1,4 @@
-"""Shared items: values under keys that the agents of one person share, or a shared agent keeps."""
+"""Shared items: values by key, per person (all their agents) or per shared agent."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from carrel.actions.files.file_writer import FileWriter, WriteOptions
 from carrel.actions.local_locks import local_lock
 from carrel.actions.overlay import stacks
 from carrel.actions.policy.tenant_rules import TenantRules
-from carrel.actions.records import Page, find_by_id_or_slug
+from carrel.actions.records import Page, get_by_id_or_slug
 from carrel.core.access import Actor, CredentialKind, Role
 from carrel.core.agents.agent import agent_fields
 from carrel.core.errors import (
@@ -29,14 +29,14 @@ from carrel.core.errors import (
 from carrel.core.identifiers import Path, Scope
 from carrel.core.items import (
     Item,
-    item_key,
-    item_of,
+    agent_items_scope,
+    encode_item_value,
+    item_from_head,
+    item_media_type,
     item_path,
-    item_type,
-    item_value,
-    items_of_agent,
-    items_of_person,
-    key_at,
+    key_from_path,
+    parse_item_key,
+    person_items_scope,
     preview,
 )
 from carrel.core.overlay.compose import File, resolve
@@ -47,139 +47,148 @@ from carrel.core.store.record import Record, RecordType
 from carrel.core.store.tree import IdempotencyKey
 from carrel.ports import Ports
 
-MOST: Final = 10_000
-"""Items of one scope."""
-_ATTEMPTS: Final = 10
-_AT_ONCE: Final = 64
-"""Values that are held at one time to see how they begin."""
+MAX_ITEMS: Final = 10_000
+"""Maximum number of items in one scope."""
+_MAX_ATTEMPTS: Final = 10
+_BATCH_SIZE: Final = 64
+"""Values loaded at a time for previews."""
 _CURSOR: Final = re.compile(r"[1-9][0-9]{0,17}")
 
 
 class StoredItem(Struct, frozen=True):
-    """An item with its value, as it is stored."""
+    """Item with its stored value."""
 
     item: Item
     value: str
     warned: tuple[str, ...] = ()
-    """What in it looked like a secret, and was left as it is."""
+    """Kinds of suspected secrets that were left unredacted."""
 
 
 class ItemRow(Struct, frozen=True):
-    """An item in a list, with how its value begins."""
+    """Listed item with a preview of its value."""
 
     item: Item
     preview: str
 
 
 class ItemWriteOptions(Struct, frozen=True, gc=False):
-    """What a writer may say beside key and value."""
+    """Options of an item write besides key and value."""
 
     condition: WriteCondition = UNCONDITIONAL
-    by: str | None = None
-    """Who is to stand as its creator, where it is new: the agent that writes, else the caller."""
-    why: str = ""
+    created_by: str | None = None
+    """Creator of a new item; by default the writing agent, else the caller."""
+    reason: str = ""
     run: str | None = None
-    receipt: IdempotencyKey | None = None
+    idempotency_key: IdempotencyKey | None = None
 
 
-PLAIN: Final = ItemWriteOptions()
+DEFAULT_OPTIONS: Final = ItemWriteOptions()
 
 
-def as_read(version: int | None) -> WriteCondition:
-    """That an item is still at the version that was read; 0: that there is none."""
+def condition_for_version(version: int | None) -> WriteCondition:
+    """Require that the item is at this version; 0 requires that it does not exist."""
     if version is None:
         return UNCONDITIONAL
     return WriteCondition(frozenset({f'"v{version}"'})) if version else WriteCondition(absent=True)
 
 
 class _ItemWriter(FileWriter, frozen=True, gc=False):
-    """Writes an item: it has no class, and its key is as little a place for secrets as a path."""
+    """FileWriter for items: no file class; keys, like paths, must not hold secrets."""
 
     key: str = ""
 
-    def _may_write(self, rules: TenantRules) -> None:
-        """Whose items these are has been decided when their scope was found."""
+    def _require_writable(self, rules: TenantRules) -> None:
+        """Access was checked when the scope was resolved."""
 
     async def _check_run(self, id: str) -> None:
-        """A run is of the agent, and not of its items: see ``_told_in_run``."""
+        """Runs belong to the agent, not to the items' scope: see `_require_running`."""
 
     def _check_and_redact(self, rules: TenantRules, content: bytes) -> RedactionResult:
-        if rules.redactor.finds_in(self.key):
+        if rules.redactor.find_in_text(self.key):
             raise ValidationError("the key holds a secret")
         return super()._check_and_redact(rules, content)
 
 
-async def listing(
+async def list_items(
     ports: Ports,
     actor: Actor,
     agent: str,
     *,
     prefix: str = "",
     cursor: str = "",
-    limit: int = MOST,
+    limit: int = MAX_ITEMS,
 ) -> Page[ItemRow]:
-    """The items that an agent has, the last written first."""
+    """List an agent's items, most recently written first."""
     if cursor and not _CURSOR.fullmatch(cursor):
-        raise ValidationError("the cursor is none that a page gave")
-    _, scope = await _home(ports, actor, agent)
+        raise ValidationError("invalid cursor")
+    _, scope = await _resolve_scope(ports, actor, agent)
     [tree] = await ports.trees.read((scope,))
-    found = sorted(
-        (head for head in tree.heads.values() if key_at(head.path).startswith(prefix)),
+    heads = sorted(
+        (head for head in tree.heads.values() if key_from_path(head.path).startswith(prefix)),
         key=lambda head: head.revision,
         reverse=True,
     )
-    past = [head for head in found if not cursor or head.revision < int(cursor)]
-    shown = [item_of(head, _etag(resolve(head.path, (tree,)))) for head in past[:limit]]
-    previews = await _previews(ports, shown)
-    rows = tuple(ItemRow(item, previews[item.key]) for item in shown)
-    return Page(rows, str(shown[-1].revision) if shown and len(past) > limit else None)
+    remaining = [head for head in heads if not cursor or head.revision < int(cursor)]
+    items = [item_from_head(head, _etag(resolve(head.path, (tree,)))) for head in remaining[:limit]]
+    previews = await _load_previews(ports, items)
+    rows = tuple(ItemRow(item, previews[item.key]) for item in items)
+    return Page(rows, str(items[-1].revision) if items and len(remaining) > limit else None)
 
 
-async def _previews(ports: Ports, items: list[Item]) -> Mapping[str, str]:
-    """How each value begins; a few are read at a time, since together they may be very large."""
-    found: dict[str, str] = {}
-    for at in range(0, len(items), _AT_ONCE):
-        some = items[at : at + _AT_ONCE]
-        values = await ports.blobs.get([item.blob for item in some])
-        found |= {item.key: preview(values[item.blob.digest].decode()) for item in some}
-    return found
+async def _load_previews(ports: Ports, items: list[Item]) -> Mapping[str, str]:
+    """Load previews in batches, since all values together may be very large."""
+    previews: dict[str, str] = {}
+    for start in range(0, len(items), _BATCH_SIZE):
+        batch = items[start : start + _BATCH_SIZE]
+        values = await ports.blobs.get([item.blob for item in batch])
+        previews |= {item.key: preview(values[item.blob.digest].decode()) for item in batch}
+    return previews
 
 
 async def get(
     ports: Ports, actor: Actor, agent: str, key: str, version: int | None = None
 ) -> StoredItem:
-    """One item, as it is now or was at a version. Raises Missing."""
-    _, scope = await _home(ports, actor, agent)
+    """Get an item, current or at a version. Raises NotFound."""
+    _, scope = await _resolve_scope(ports, actor, agent)
     return await _read(ports, scope, key, version)
 
 
 async def put(
-    ports: Ports, actor: Actor, agent: str, key: str, value: str, writing: ItemWriteOptions = PLAIN
+    ports: Ports,
+    actor: Actor,
+    agent: str,
+    key: str,
+    value: str,
+    options: ItemWriteOptions = DEFAULT_OPTIONS,
 ) -> StoredItem:
-    """Write one item, whether or not it was there; who wrote it first stays its creator.
+    """Create or replace an item; the creator of an existing item stays.
 
-    Raises Malformed, Missing, Forbidden, Stale, TooLarge or Busy.
+    Raises ValidationError, NotFound, Forbidden, WorkspaceConflict, WorkspaceTooLarge or Busy.
     """
-    record, scope = await _home(ports, actor, agent)
-    await _told_in_run(ports, record, writing.run)
-    return await _write(ports, actor, scope, key, value, writing)
+    record, scope = await _resolve_scope(ports, actor, agent)
+    await _require_running(ports, record, options.run)
+    return await _write(ports, actor, scope, key, value, options)
 
 
 async def delete(
-    ports: Ports, actor: Actor, agent: str, key: str, writing: ItemWriteOptions = PLAIN
+    ports: Ports, actor: Actor, agent: str, key: str, options: ItemWriteOptions = DEFAULT_OPTIONS
 ) -> None:
-    """Remove one item. Raises Missing, Stale, Forbidden or Busy."""
-    record, scope = await _home(ports, actor, agent)
-    await _told_in_run(ports, record, writing.run)
-    path = item_path(item_key(key))
-    intent = WriteOptions(
-        writing.condition, None, writing.why or f"delete {key}", writing.run, writing.receipt
+    """Delete an item. Raises NotFound, WorkspaceConflict, Forbidden or Busy."""
+    record, scope = await _resolve_scope(ports, actor, agent)
+    await _require_running(ports, record, options.run)
+    path = item_path(parse_item_key(key))
+    write_options = WriteOptions(
+        options.condition,
+        None,
+        options.reason or f"delete {key}",
+        options.run,
+        options.idempotency_key,
     )
-    with _speaking_of(key):
-        await _ItemWriter(ports, (scope,), path, actor, intent, key).delete()
+    with _name_item_in_errors(key):
+        await _ItemWriter(ports, (scope,), path, actor, write_options, key).delete()
 
 
-async def publish(  # noqa: PLR0913 - from whom what goes where
+async def publish(  # noqa: PLR0913 - source, target and options
     ports: Ports,
     actor: Actor,
     agent: str,
@@ -187,107 +196,110 @@ async def publish(  # noqa: PLR0913 - from whom what goes where
     target: str,
     *,
     target_key: str = "",
-    writing: ItemWriteOptions = PLAIN,
+    options: ItemWriteOptions = DEFAULT_OPTIONS,
 ) -> tuple[Record, StoredItem]:
-    """Copy an item of a private agent to a shared agent of the same tenant, by id or slug.
+    """Copy an item of a private agent to a shared agent of the tenant, by id or slug.
 
-    What is told of first is checked first: who publishes, to whom, and then what.
+    Checks the publishing agent first, then the target, then the item.
     """
-    record = await _agent(ports, actor, agent)
+    record = await _get_agent(ports, actor, agent)
     if agent_fields(record)["isShared"]:
-        raise Forbidden("a shared agent cannot publish: only what is private can be")
-    other = await find_by_id_or_slug(ports, actor.tenant, RecordType.AGENT, target)
-    if not agent_fields(other)["isShared"]:
-        raise Forbidden("items are published to shared agents only, and the target is private")
-    item_key(target_key or key)
-    _, scope = await _home(ports, actor, agent)
-    await _told_in_run(ports, record, writing.run)
-    kept = await _read(ports, scope, key, None)
-    collection_revision = items_of_agent(actor.tenant, other.id)
-    return other, await _write(
-        ports, actor, collection_revision, target_key or key, kept.value, writing
+        raise Forbidden("a shared agent cannot publish: only private agents can")
+    target_agent = await get_by_id_or_slug(ports, actor.tenant, RecordType.AGENT, target)
+    if not agent_fields(target_agent)["isShared"]:
+        raise Forbidden("items can be published to shared agents only, and the target is private")
+    parse_item_key(target_key or key)
+    _, scope = await _resolve_scope(ports, actor, agent)
+    await _require_running(ports, record, options.run)
+    source = await _read(ports, scope, key, None)
+    target_scope = agent_items_scope(actor.tenant, target_agent.id)
+    return target_agent, await _write(
+        ports, actor, target_scope, target_key or key, source.value, options
     )
 
 
-async def _agent(ports: Ports, actor: Actor, name: str) -> Record:
-    [own, *_] = await stacks.agent_stack(ports, actor, name)
-    return await find_by_id_or_slug(ports, actor.tenant, RecordType.AGENT, own.name)
+async def _get_agent(ports: Ports, actor: Actor, name: str) -> Record:
+    [scope, *_] = await stacks.agent_stack(ports, actor, name)
+    return await get_by_id_or_slug(ports, actor.tenant, RecordType.AGENT, scope.name)
 
 
-async def _home(ports: Ports, actor: Actor, name: str) -> tuple[Record, Scope]:
-    """An agent, and where its items are. Raises Missing, Forbidden or Taken."""
-    record = await _agent(ports, actor, name)
-    known = agent_fields(record)
-    if known["isShared"]:
-        return record, items_of_agent(record.tenant, record.id)
-    person = known["ownerId"] or known["humanPairId"] or actor.person
+async def _resolve_scope(ports: Ports, actor: Actor, name: str) -> tuple[Record, Scope]:
+    """Return the agent and its items' scope. Raises NotFound, Forbidden or Conflict."""
+    record = await _get_agent(ports, actor, name)
+    fields = agent_fields(record)
+    if fields["isShared"]:
+        return record, agent_items_scope(record.tenant, record.id)
+    person = fields["ownerId"] or fields["humanPairId"] or actor.person
     if person is None:
-        raise Conflict("nobody is known whose items this agent shares: give it an ownerId")
+        raise Conflict("this agent has no person whose items it shares: set its ownerId")
     if actor.kind is CredentialKind.PERSON and actor.role is Role.MEMBER and actor.person != person:
-        raise Forbidden("these are the items of another person")
-    return record, items_of_person(record.tenant, person)
+        raise Forbidden("these items belong to another person")
+    return record, person_items_scope(record.tenant, person)
 
 
-async def _told_in_run(ports: Ports, agent: Record, id: str | None) -> None:
-    """A write may name the run it belongs to: one of this agent that has not ended."""
+async def _require_running(ports: Ports, agent: Record, id: str | None) -> None:
+    """Check that a named run belongs to this agent and has not ended."""
     if id is None:
         return
     [run] = await ports.runs.get(agent.tenant, [id])
     if run is None or run.scope.name != agent.id:
-        raise NotFound(f"there is no run {id} of this agent")
+        raise NotFound(f"no such run of this agent: {id}")
     if run.status is not RunStatus.RUNNING:
-        raise Conflict(f"the run has {run.status}", status=run.status)
+        raise Conflict(f"the run is {run.status}", status=run.status)
 
 
 async def _read(ports: Ports, scope: Scope, key: str, version: int | None) -> StoredItem:
-    path = item_path(item_key(key))
-    with _speaking_of(key):
+    path = item_path(parse_item_key(key))
+    with _name_item_in_errors(key):
         if version is not None:
             file, content = await files.read_version(ports, (scope,), path, version)
         else:
-            file = await files.find_file(ports, (scope,), path)
+            file = await files.get_file(ports, (scope,), path)
             content = await files.read_content(ports, file, raw=True)
-    return StoredItem(item_of(file.head, file.etag), content.decode())
+    return StoredItem(item_from_head(file.head, file.etag), content.decode())
 
 
 async def _write(
-    ports: Ports, actor: Actor, scope: Scope, key: str, value: str, writing: ItemWriteOptions
+    ports: Ports, actor: Actor, scope: Scope, key: str, value: str, options: ItemWriteOptions
 ) -> StoredItem:
-    """What is there is looked at first, since it says who its creator is, and must still be so."""
-    path, content = item_path(item_key(key)), item_value(value)
+    """Write an item, keeping its creator; serializes this process's writes to it."""
+    path, content = item_path(parse_item_key(key)), encode_item_value(value)
     async with local_lock(id(ports.trees), scope, path):
-        return await _write_at(ports, actor, scope, key, content, writing)
+        return await _write_locked(ports, actor, scope, key, content, options)
 
 
-async def _write_at(
-    ports: Ports, actor: Actor, scope: Scope, key: str, content: bytes, writing: ItemWriteOptions
+async def _write_locked(
+    ports: Ports, actor: Actor, scope: Scope, key: str, content: bytes, options: ItemWriteOptions
 ) -> StoredItem:
     path = item_path(key)
-    creator = writing.by or actor.agent or actor.name
-    for _ in range(_ATTEMPTS):
-        current = await _current(ports, scope, path)
-        with _speaking_of(key):
-            writing.condition.check(path, current)
+    creator = options.created_by or actor.agent or actor.name
+    for _ in range(_MAX_ATTEMPTS):
+        current = await _find_current(ports, scope, path)
+        with _name_item_in_errors(key):
+            options.condition.check(path, current)
         if current is None:
-            seen, type = WriteCondition(absent=True), item_type(creator)
+            condition, type = WriteCondition(absent=True), item_media_type(creator)
         else:
-            was = item_of(current.head, current.etag)
-            seen, type = as_read(was.version), item_type(was.created_by, was.created_at)
-        intent = WriteOptions(
-            seen, type, writing.why or f"write {key}", writing.run, writing.receipt
+            item_before = item_from_head(current.head, current.etag)
+            condition, type = (
+                condition_for_version(item_before.version),
+                item_media_type(item_before.created_by, item_before.created_at),
+            )
+        write_options = WriteOptions(
+            condition, type, options.reason or f"write {key}", options.run, options.idempotency_key
         )
         try:
-            with _speaking_of(key):
-                writer = _ItemWriter(ports, (scope,), path, actor, intent, key)
+            with _name_item_in_errors(key):
+                writer = _ItemWriter(ports, (scope,), path, actor, write_options, key)
                 written = await writer.put(content)
         except WorkspaceConflict:
             continue
-        item = item_of(written.file.head, written.file.etag)
+        item = item_from_head(written.file.head, written.file.etag)
         return StoredItem(item, written.content.decode(), tuple(written.redacted.warned))
-    raise Busy(f"the item {key!a} is being written by many others")
+    raise Busy(f"item {key!a}: concurrent changes kept conflicting; try again")
 
 
-async def _current(ports: Ports, scope: Scope, path: Path) -> File | None:
+async def _find_current(ports: Ports, scope: Scope, path: Path) -> File | None:
     return resolve(path, await ports.trees.read((scope,), (path,)))
 
 
@@ -297,19 +309,23 @@ def _etag(file: File | None) -> str:
 
 
 @contextmanager
-def _speaking_of(key: str) -> Iterator[None]:
-    """Tell of an item by its key what is told of a file by its path."""
+def _name_item_in_errors(key: str) -> Iterator[None]:
+    """Rephrase errors about a file path as errors about the item's key."""
     try:
         yield
     except WorkspaceConflict as stale:
-        now = stale.current_version
-        is_now = f"it is at version {now}" if now else "there is none"
-        raise WorkspaceConflict(f"the item {key!a} is not as it was read: {is_now}", now) from None
+        version = stale.current_version
+        state = f"it is now at version {version}" if version else "it does not exist"
+        raise WorkspaceConflict(
+            f"item {key!a} changed since it was read: {state}", version
+        ) from None
     except NotFound:
-        raise NotFound(f"there is no item {key!a}") from None
+        raise NotFound(f"no such item: {key!a}") from None
     except Busy:
-        raise Busy(f"the item {key!a} is being written by many others") from None
+        raise Busy(f"item {key!a}: concurrent changes kept conflicting; try again") from None
     except WorkspaceTooLarge as full:
         if "maxFiles" not in full.details:
             raise
-        raise WorkspaceTooLarge(f"there may be {MOST} items", maxItems=MOST) from None
+        raise WorkspaceTooLarge(
+            f"at most {MAX_ITEMS} items are allowed", maxItems=MAX_ITEMS
+        ) from None

@@ -1,7 +1,7 @@
-"""Taking turns: those of one process who change the same thing do so one after the other.
+"""Locks that serialize changes to one resource within this process.
 
-Nothing depends on it for being right, since what a commit has seen is checked in the store; but of
-many who decide again whenever another was quicker, some would never be the quickest.
+Correctness does not depend on them: the store checks the expectations of every commit. They
+prevent starvation among many writers that retry on conflict.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from contextlib import asynccontextmanager
 from typing import Final
 from weakref import WeakValueDictionary
 
-_TURNS: Final[WeakValueDictionary[tuple[Hashable, ...], asyncio.Lock]] = WeakValueDictionary()
-"""Of everything that somebody changes at this moment or waits for."""
+_LOCKS: Final[WeakValueDictionary[tuple[Hashable, ...], asyncio.Lock]] = WeakValueDictionary()
+"""Locks that are held or waited for at the moment."""
 
 
 @asynccontextmanager
-async def local_lock(*what: Hashable) -> AsyncIterator[None]:
-    """Wait until nobody else of this process is at it."""
-    lock = _TURNS.setdefault((asyncio.get_running_loop(), *what), asyncio.Lock())
+async def local_lock(*key: Hashable) -> AsyncIterator[None]:
+    """Hold the lock of `key` in this process and event loop."""
+    lock = _LOCKS.setdefault((asyncio.get_running_loop(), *key), asyncio.Lock())
     async with lock:
         yield

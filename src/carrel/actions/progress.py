@@ -1,29 +1,29 @@
-"""Telling how far a long work has come."""
+"""Progress reports of long operations."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-Watch = Callable[[str, int, int], None]
-"""Is told what is being done, how much of it is done, and of how much."""
+ProgressCallback = Callable[[str, int, int], None]
+"""Receives the label, the completed count and the total."""
 
 
-def no_progress(what: str, done: int, total: int) -> None:
-    """A Watch that tells nobody."""
+def no_progress(label: str, completed: int, total: int) -> None:
+    """Progress callback that does nothing."""
 
 
 class ProgressCounter:
-    """Counts one thing that is being done, and tells a Watch."""
+    """Counts completed units of one operation and reports them to a callback."""
 
-    def __init__(self, watch: Watch, what: str) -> None:
-        self._watch, self._what = watch, what
-        self._done = self._total = 0
+    def __init__(self, on_progress: ProgressCallback, label: str) -> None:
+        self._on_progress, self._label = on_progress, label
+        self._completed = self._total = 0
 
-    def expect(self, total: int) -> None:
+    def set_total(self, total: int) -> None:
         self._total = total
         self.add(0)
 
-    def add(self, number: int) -> None:
-        self._done += number
+    def add(self, count: int) -> None:
+        self._completed += count
         if self._total:
-            self._watch(self._what, self._done, self._total)
+            self._on_progress(self._label, self._completed, self._total)

@@ -1,11 +1,11 @@
-"""What prompts depend on beside the files: of an agent as of this moment, of a run as it began."""
+"""Prompt inputs besides the files: current for an agent, frozen for a run."""
 
 from __future__ import annotations
 
 from carrel.actions.overlay.agent_layers import AgentLayers
 from carrel.actions.sandbox.tool_access import load_tool_access
-from carrel.actions.timezones import day
-from carrel.core.agents.config import AgentConfig, allows, config_of
+from carrel.actions.timezones import local_date
+from carrel.core.agents.config import AgentConfig, config_from_stored, is_allowed
 from carrel.core.identifiers import Scope, ScopeKind, Stack
 from carrel.core.prompt.inputs import PromptInputs
 from carrel.core.prompt.workspace_notes import WorkspaceNotes, workspace_notes
@@ -14,34 +14,44 @@ from carrel.core.sandbox.tool_access import available_tool_names
 from carrel.ports import Ports
 
 
-async def current_prompt_inputs(
+async def load_prompt_inputs(
     ports: Ports, agent_layers: AgentLayers, mode: Audience
 ) -> PromptInputs:
-    """Raises Missing where a workspace or sandbox is gone that the agent's config refers to."""
+    """Load an agent's current prompt inputs.
+
+    Raises NotFound if the agent's config refers to a deleted workspace or sandbox.
+    """
     agent = agent_layers.agent
-    config = config_of(agent.body.get("config") or {})
-    today = day(ports.clock.now(), config.timezone)
-    notes = await _harness(ports, agent.tenant, config)
+    config = config_from_stored(agent.body.get("config") or {})
+    today = local_date(ports.clock.now(), config.timezone)
+    notes = await _load_workspace_notes(ports, agent.tenant, config)
     return PromptInputs(
-        *(mode, today, config.extra_docs, config.prompt_chars, config.file_chars), harness=notes
+        *(mode, today, config.extra_docs, config.prompt_chars, config.file_chars),
+        workspace_notes=notes,
     )
 
 
-async def _harness(ports: Ports, tenant: str, config: AgentConfig) -> WorkspaceNotes:
+async def _load_workspace_notes(ports: Ports, tenant: str, config: AgentConfig) -> WorkspaceNotes:
     if not config.workspaces:
         return WorkspaceNotes()
-    hands = await load_tool_access(ports, tenant, config)
+    tool_access = await load_tool_access(ports, tenant, config)
     tools = [
-        tool for tool in available_tool_names(config, hands) if allows(config.allowed_tools, tool)
+        tool
+        for tool in available_tool_names(config, tool_access)
+        if is_allowed(config.allowed_tools, tool)
     ]
-    return workspace_notes(hands, tools)
+    return workspace_notes(tool_access, tools)
 
 
 def run_prompt_inputs(run: Run) -> PromptInputs:
-    """What the prompt of a run depends on beside its files, as it was when it began."""
-    return PromptInputs.of(run.variables, run.mode, day(run.started, None))
+    """Return the prompt inputs of a run, as of its start."""
+    return PromptInputs.from_run_variables(
+        run.variables, run.mode, local_date(run.started_at, None)
+    )
 
 
-def attached(tenant: str, inputs: PromptInputs) -> Stack:
-    """The scopes of the workspaces that a wish tells of, each once."""
-    return tuple(Scope(tenant, ScopeKind.WORKSPACE, id) for id in inputs.harness.workspaces)
+def attached_scopes(tenant: str, inputs: PromptInputs) -> Stack:
+    """Return the scopes of the workspaces that the prompt inputs mention."""
+    return tuple(
+        Scope(tenant, ScopeKind.WORKSPACE, id) for id in inputs.workspace_notes.workspace_ids
+    )

@@ -1,4 +1,4 @@
-"""Changing records: every change is a commit, refused where it would clash."""
+"""Record changes: lookups, pages, optimistic retry and commits."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from typing import Final, Generic, TypeVar
 
 from msgspec import Struct
 
-from carrel.core.errors import Busy, NotFound, ValidationError
-from carrel.core.errors import Conflict as Taken
-from carrel.core.identifiers import TimestampMs, identifier
+from carrel.core.errors import Busy, Conflict, NotFound, ValidationError
+from carrel.core.identifiers import TimestampMs, parse_identifier
 from carrel.core.store.record import (
     CollectionRevision,
     Record,
@@ -24,10 +23,10 @@ from carrel.core.store.record import (
 from carrel.core.store.tree import Applied, Commit, Expect, ExpectationFailed, IdempotencyKey, Write
 from carrel.ports import Ports
 
-_ATTEMPTS: Final = 10
-_TOGETHER: Final = 100
-_ID: Final = r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}"
-PREFIXES: Final[Mapping[RecordType, str]] = {
+_MAX_ATTEMPTS: Final = 10
+_BATCH_SIZE: Final = 100
+_ID_PATTERN: Final = r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}"
+ID_PREFIXES: Final[Mapping[RecordType, str]] = {
     RecordType.PERSON: "per",
     RecordType.KEY: "key",
     RecordType.WEBHOOK: "whk",
@@ -37,13 +36,13 @@ PREFIXES: Final[Mapping[RecordType, str]] = {
     RecordType.WORKSPACE: "ws",
     RecordType.APPROVAL: "apr",
 }
-"""What ids begin with, as World.clock makes them."""
+"""Prefixes of the ids that `ports.clock.new_id` creates."""
 
 Item = TypeVar("Item")
 
 
 class FileDrafts(Struct, frozen=True):
-    """Files to be written with a change, and what they were written from."""
+    """Files to write together with record changes, and the expectations they rest on."""
 
     writes: tuple[Write, ...] = ()
     expects: tuple[Expect, ...] = ()
@@ -59,24 +58,22 @@ NO_DRAFTS: Final = FileDrafts()
 class Page(Generic[Item]):
     items: tuple[Item, ...]
     next: str | None
-    """Where the following page begins, None on the last."""
+    """Cursor of the next page; None on the last page."""
 
 
-async def find(ports: Ports, tenant: str, record_type: RecordType, id: str) -> Record:
-    """Raises Missing, also for what could be no id."""
-    [record] = await ports.records.get(
-        tenant, record_type, [_valid_id_or_not_found(record_type, id)]
-    )
+async def get_record(ports: Ports, tenant: str, record_type: RecordType, id: str) -> Record:
+    """Get a record by id. Raises NotFound, also for a malformed id."""
+    [record] = await ports.records.get(tenant, record_type, [_require_valid_id(record_type, id)])
     if record is None:
-        raise NotFound(f"there is no {record_type} {id}")
+        raise NotFound(f"no such {record_type}: {id}")
     return record
 
 
-async def find_by_id_or_slug(
+async def get_by_id_or_slug(
     ports: Ports, tenant: str, record_type: RecordType, name: str
 ) -> Record:
-    """A record by its id or by its slug: ids have a ``_``, and no slug has one."""
-    _valid_id_or_not_found(record_type, name)
+    """Get a record by id or slug; ids contain a `_`, slugs never do. Raises NotFound."""
+    _require_valid_id(record_type, name)
     if "_" in name:
         [record] = await ports.records.get(tenant, record_type, [name])
     else:
@@ -84,82 +81,86 @@ async def find_by_id_or_slug(
             [unique_key(tenant, record_type, "slug", name)]
         )
     if record is None:
-        raise NotFound(f"there is no {record_type} {name}")
+        raise NotFound(f"no such {record_type}: {name}")
     return record
 
 
-def _valid_id_or_not_found(record_type: RecordType, id: str) -> str:
+def _require_valid_id(record_type: RecordType, id: str) -> str:
     try:
-        return identifier(id)
+        return parse_identifier(id)
     except ValidationError:
-        raise NotFound(f"there is no {record_type} of that id") from None
+        raise NotFound(f"no such {record_type}") from None
 
 
 def validate_cursor(cursor: str, prefix: str | None) -> str:
-    """A cursor that a page may have given out: the id of its last, which may be gone since.
+    """Return the cursor if it can be a record id; the record may be deleted since.
 
-    Raises Malformed. Without a prefix people choose the ids, and any that can be one will do.
+    Without a prefix, any valid id is accepted. Raises ValidationError.
     """
-    possible = _ID if prefix is None else rf"{prefix}_[0-9a-f]{{24}}"
-    if cursor and not re.fullmatch(possible, cursor):
-        raise ValidationError("the cursor is not the next of a page of this list")
+    pattern = _ID_PATTERN if prefix is None else rf"{prefix}_[0-9a-f]{{24}}"
+    if cursor and not re.fullmatch(pattern, cursor):
+        raise ValidationError("invalid cursor")
     return cursor
 
 
-async def page(
+async def list_page(
     ports: Ports,
     tenant: str,
     record_type: RecordType,
     *,
-    link: str = "",
+    index_key: str = "",
     cursor: str = "",
     limit: int = 100,
 ) -> Page[Record]:
-    after = validate_cursor(cursor, PREFIXES.get(record_type))
-    found = await ports.records.list(tenant, record_type, link=link, after=after, limit=limit + 1)
-    more = len(found) > limit
-    return Page(found[:limit], found[limit - 1].id if more else None)
+    after = validate_cursor(cursor, ID_PREFIXES.get(record_type))
+    records = await ports.records.list(
+        tenant, record_type, index_key=index_key, after=after, limit=limit + 1
+    )
+    has_more = len(records) > limit
+    return Page(records[:limit], records[limit - 1].id if has_more else None)
 
 
 async def iter_records(
-    ports: Ports, tenant: str, record_type: RecordType, link: str = ""
+    ports: Ports, tenant: str, record_type: RecordType, index_key: str = ""
 ) -> AsyncIterator[Record]:
-    """Every record of a noun, however many."""
+    """Iterate over all records of a type, optionally of one index key."""
     after = ""
-    while found := await ports.records.list(tenant, record_type, link=link, after=after, limit=500):
-        for record in found:
+    while records := await ports.records.list(
+        tenant, record_type, index_key=index_key, after=after, limit=500
+    ):
+        for record in records:
             yield record
-        after = found[-1].id
+        after = records[-1].id
 
 
-async def collection_revision(
+async def load_collection_revision(
     ports: Ports, tenant: str, record_type: RecordType
 ) -> CollectionRevision:
-    """All records of a noun as they are now, for a commit that rests on them: ask before reading.
+    """Load the revision of a record collection, to be expected by a commit.
 
-    Every decision made from what is read afterwards is refused if any of them changes meanwhile.
+    Load it before reading the records: the commit then fails if any of them changed since.
     """
-    [found] = await collection_revisions(ports, tenant, (record_type,))
-    return found
+    [revision] = await load_collection_revisions(ports, tenant, (record_type,))
+    return revision
 
 
-async def collection_revisions(
+async def load_collection_revisions(
     ports: Ports, tenant: str, record_types: Iterable[RecordType]
 ) -> list[CollectionRevision]:
-    """The same for several nouns."""
-    asked = tuple(record_types)
-    seen = await ports.records.collection_revisions(
-        [(tenant, record_type) for record_type in asked]
+    """Load the revisions of several record collections."""
+    types = tuple(record_types)
+    revisions = await ports.records.collection_revisions(
+        [(tenant, record_type) for record_type in types]
     )
     return [
-        CollectionRevision(tenant, record_type, at)
-        for record_type, at in zip(asked, seen, strict=True)
+        CollectionRevision(tenant, record_type, revision)
+        for record_type, revision in zip(types, revisions, strict=True)
     ]
 
 
 async def retry_while_busy(attempt: Callable[[], Awaitable[Item]]) -> Item:
-    """Read and decide again for as long as others change what it rests on; Busy in the end."""
-    for _ in range(_ATTEMPTS - 1):
+    """Run `attempt` again while it raises Busy, at most 10 times."""
+    for _ in range(_MAX_ATTEMPTS - 1):
         try:
             return await attempt()
         except Busy:
@@ -167,72 +168,77 @@ async def retry_while_busy(attempt: Callable[[], Awaitable[Item]]) -> Item:
     return await attempt()
 
 
-async def commit_changes(  # noqa: PLR0913 - a change and all that goes with it, by name
+async def commit_changes(  # noqa: PLR0913 - keyword options of one commit
     ports: Ports,
     author: str,
     reason: str,
     changes: Sequence[RecordChange],
     *,
     collection_revisions: Sequence[CollectionRevision] = (),
-    receipt: IdempotencyKey | None = None,
+    idempotency_key: IdempotencyKey | None = None,
     drafts: FileDrafts = NO_DRAFTS,
-    keep: int = 100,
+    max_versions: int = 100,
 ) -> TimestampMs:
-    """Apply all changes or none, with the files that follow from them, and say when.
+    """Apply all changes and file drafts or none; return the commit's time.
 
-    Raises Taken for a name another has, else Busy.
+    Raises Conflict if a unique key is in use, else Busy.
     """
-    at = ports.clock.now()
+    committed_at = ports.clock.now()
     commit = Commit(
         drafts.writes,
         author,
         reason,
-        at,
+        committed_at,
         expects=drafts.expects,
         changes=tuple(changes),
         collection_revisions=tuple(collection_revisions),
-        idempotency_key=receipt,
-        max_versions=keep,
+        idempotency_key=idempotency_key,
+        max_versions=max_versions,
     )
     [outcome] = await ports.trees.commit([commit])
     if isinstance(outcome, Applied):
-        return at
-    if isinstance(outcome, ExpectationFailed) and outcome.handle:
-        what, _, value = outcome.handle.split("/", 2)[2].partition(":")
-        raise Taken(f"another has the {what} {value}", **{what: value})
+        return committed_at
+    if isinstance(outcome, ExpectationFailed) and outcome.unique_key:
+        key_name, _, value = outcome.unique_key.split("/", 2)[2].partition(":")
+        raise Conflict(f'{key_name} "{value}" is already in use', **{key_name: value})
     if isinstance(outcome, ExpectationFailed) and isinstance(outcome.expected, RecordChange):
         change = outcome.expected
         if change.expected == 0:
-            raise Taken(f"there is a {change.type} {change.id} already")
-        raise Busy(f"the {change.type} {change.id} was changed by another at the same time")
-    raise Busy("others were changing the same things at the same time")
+            raise Conflict(f"{change.type} {change.id} already exists")
+        raise Busy(f"{change.type} {change.id} was changed concurrently")
+    raise Busy("concurrent changes kept conflicting; try again")
 
 
-def record_after(change: RecordChange, at: TimestampMs, was: Record | None = None) -> Record:
-    """The record that a change made at that moment."""
+def record_after(
+    change: RecordChange, updated_at: TimestampMs, previous: Record | None = None
+) -> Record:
+    """Return the record as a committed change leaves it."""
     assert change.body is not None
     return Record(
         change.tenant,
         change.type,
         change.id,
-        revision=was.revision + 1 if was else 1,
+        revision=previous.revision + 1 if previous else 1,
         body=change.body,
-        created_at=was.created_at if was else at,
-        updated_at=at,
+        created_at=previous.created_at if previous else updated_at,
+        updated_at=updated_at,
     )
 
 
 async def delete_unchanged(
     ports: Ports, author: str, reason: str, records: Iterable[Record]
 ) -> int:
-    """Remove records as they were seen, some at a time; how many. What has changed since stays."""
-    gone = 0
+    """Delete records in batches; return how many. Skips batches with a changed record."""
+    deleted = 0
     ordered = sorted(records, key=lambda record: record.tenant)
-    for _, theirs in groupby(ordered, lambda record: record.tenant):
-        changes = [RecordChange(one.tenant, one.type, one.id, None, one.revision) for one in theirs]
-        for start in range(0, len(changes), _TOGETHER):
-            some = changes[start : start + _TOGETHER]
+    for _, tenant_records in groupby(ordered, lambda record: record.tenant):
+        changes = [
+            RecordChange(item.tenant, item.type, item.id, None, item.revision)
+            for item in tenant_records
+        ]
+        for start in range(0, len(changes), _BATCH_SIZE):
+            batch = changes[start : start + _BATCH_SIZE]
             with suppress(Busy):
-                await commit_changes(ports, author, reason, some)
-                gone += len(some)
-    return gone
+                await commit_changes(ports, author, reason, batch)
+                deleted += len(batch)
+    return deleted

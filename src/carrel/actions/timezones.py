@@ -1,4 +1,4 @@
-"""Places by whose clocks people and agents live."""
+"""Time zones of people and agents."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from carrel.core.identifiers import TimestampMs
 
 
 @lru_cache(maxsize=1024)
-def zone(name: str) -> tzinfo:
-    """Raises Malformed where there is no timezone of this name."""
+def parse_timezone(name: str) -> tzinfo:
+    """Return the time zone of an IANA name. Raises ValidationError."""
     try:
         return ZoneInfo(name)
     except (ValueError, OSError, LookupError):
-        raise ValidationError(f"there is no timezone {name[:80]!a}") from None
+        raise ValidationError(f"no such timezone: {name[:80]!a}") from None
 
 
-def day(at: TimestampMs, timezone: str | None) -> date:
-    """The day that it is there at this moment; in UTC where no place is named, or none known."""
-    return _day_at(at // 60_000, timezone)
+def local_date(timestamp: TimestampMs, timezone: str | None) -> date:
+    """Return the local date at a timestamp; UTC if the zone is None or unknown."""
+    return _date_at_minute(timestamp // 60_000, timezone)
 
 
 @lru_cache(maxsize=1024)
-def _day_at(minute: int, timezone: str | None) -> date:
-    """Days begin with a minute: of the places of today none is seconds apart from another."""
+def _date_at_minute(minute: int, timezone: str | None) -> date:
+    """Cached by minute: no current time zone has an offset with seconds."""
     try:
-        there = zone(timezone) if timezone else UTC
+        tz = parse_timezone(timezone) if timezone else UTC
     except ValidationError:
-        there = UTC
-    return datetime.fromtimestamp(minute * 60, there).date()
+        tz = UTC
+    return datetime.fromtimestamp(minute * 60, tz).date()

@@ -1,1 +1,1 @@
-"""The world: one technology each, known to wiring alone."""
+"""Implementations of the ports, one technology each. Only wiring imports them."""

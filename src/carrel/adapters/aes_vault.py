@@ -1,4 +1,4 @@
-"""Sealing values with AES-256-GCM, under a key from a setting or from a file of our own."""
+"""AES-256-GCM vault. The key comes from a setting or from a key file."""
 
 from __future__ import annotations
 
@@ -19,108 +19,109 @@ from carrel.ports import CorruptContent
 
 KEY_BYTES: Final = 32
 _NONCE_BYTES: Final = 12
-_FORM: Final = "v1"
-_HEX: Final = re.compile(r"[0-9a-fA-F]{64}")
+_FORMAT: Final = "v1"
+_HEX_KEY: Final = re.compile(r"[0-9a-fA-F]{64}")
 
 
-class VaultKeyUnusable(ValueError):
-    """What was given as the vault's key is none; the message does not repeat it."""
+class InvalidVaultKey(ValueError):
+    """The configured vault key is not a valid key. The message never contains it."""
 
 
 class VaultKeyMismatch(CorruptContent):
-    """What was sealed under one key was to be opened with another."""
+    """The value was sealed with a different key."""
 
 
 class AesGcmVault:
-    """A sealed text is ``v1.<fingerprint of the key>.<nonce and ciphertext>``."""
+    """Seals values as ``v1.<key fingerprint>.<base64 of nonce and ciphertext>``."""
 
     def __init__(self, key: bytes) -> None:
         if len(key) != KEY_BYTES:
-            raise VaultKeyUnusable(f"the vault's key must have {KEY_BYTES} bytes")
+            raise InvalidVaultKey(f"the vault key must have {KEY_BYTES} bytes")
         self._cipher = AESGCM(key)
         self._fingerprint = hmac.digest(key, b"carrel vault key", hashlib.sha256).hex()[:16]
 
     @classmethod
-    def of(cls, text: str) -> AesGcmVault:
-        """A vault whose key is written in base64 or hex. Raises VaultKeyUnusable."""
-        return cls(_decoded(text))
+    def from_text(cls, text: str) -> AesGcmVault:
+        """Create a vault from a base64 or hex key. Raises InvalidVaultKey."""
+        return cls(_decode_key(text))
 
     @classmethod
-    def at(cls, file: File) -> AesGcmVault:
-        """A vault whose key is in a file, which is made where there is none."""
+    def from_file(cls, file: File) -> AesGcmVault:
+        """Create a vault from a key file, created if absent. Raises InvalidVaultKey."""
         try:
             text = file.read_text("ascii")
         except FileNotFoundError:
-            _make_key(file)
+            _create_key_file(file)
             text = file.read_text("ascii")
         except UnicodeDecodeError:
-            raise VaultKeyUnusable(f"{file} does not hold a key of the vault") from None
-        return cls.of(text)
+            raise InvalidVaultKey(f"{file} does not contain a vault key") from None
+        return cls.from_text(text)
 
     def fingerprint(self) -> str:
-        """What tells this key from others, and nothing else about it."""
+        """Return 16 hex digits that identify the key without revealing it."""
         return self._fingerprint
 
     def seal(self, value: bytes, context: str) -> str:
         nonce = secrets.token_bytes(_NONCE_BYTES)
         body = nonce + self._cipher.encrypt(nonce, value, context.encode())
-        return f"{_FORM}.{self._fingerprint}.{base64.urlsafe_b64encode(body).decode()}"
+        return f"{_FORMAT}.{self._fingerprint}.{base64.urlsafe_b64encode(body).decode()}"
 
     def open(self, sealed: str, context: str) -> bytes:
-        """Raises VaultKeyMismatch for another key, Corrupt for another context or damage."""
-        form, _, rest = sealed.partition(".")
-        fingerprint, _, text = rest.partition(".")
-        if form != _FORM or not text:
-            raise CorruptContent("a sealed value is not in a form that this version knows")
+        """Decrypt a sealed value.
+
+        Raises VaultKeyMismatch for another key, CorruptContent for another context or damaged data.
+        """
+        version, _, rest = sealed.partition(".")
+        fingerprint, _, encoded = rest.partition(".")
+        if version != _FORMAT or not encoded:
+            raise CorruptContent("sealed value has an unknown format")
         if fingerprint != self._fingerprint:
             raise VaultKeyMismatch(
-                f"a value was sealed under the vault key {fingerprint}, not {self._fingerprint}"
+                f"value was sealed with vault key {fingerprint}, not {self._fingerprint}"
             )
         try:
-            body = base64.b64decode(text, altchars=b"-_", validate=True)
+            body = base64.b64decode(encoded, altchars=b"-_", validate=True)
             return self._cipher.decrypt(body[:_NONCE_BYTES], body[_NONCE_BYTES:], context.encode())
         except (InvalidTag, ValueError):
-            raise CorruptContent(
-                "a sealed value is damaged, or was sealed for something else"
-            ) from None
+            raise CorruptContent("sealed value is damaged or belongs to another context") from None
 
 
-def _decoded(text: str) -> bytes:
+def _decode_key(text: str) -> bytes:
     text = text.strip()
-    if _HEX.fullmatch(text):
+    if _HEX_KEY.fullmatch(text):
         return bytes.fromhex(text)
-    plain = text.replace("-", "+").replace("_", "/").rstrip("=")
+    standard = text.replace("-", "+").replace("_", "/").rstrip("=")
     try:
-        return base64.b64decode(plain + "=" * (-len(plain) % 4), validate=True)
+        return base64.b64decode(standard + "=" * (-len(standard) % 4), validate=True)
     except (binascii.Error, ValueError):
-        raise VaultKeyUnusable("the vault's key must be base64 or hex") from None
+        raise InvalidVaultKey("the vault key must be base64 or hex") from None
 
 
-def _make_key(file: File) -> None:
-    """Of several processes that do this at once one wins; all then read the winner's key."""
+def _create_key_file(file: File) -> None:
+    """Create a random key file. When processes race, one key wins and all read it."""
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    aside = file.with_name(f".{file.name}.{secrets.token_hex(8)}")
-    descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    temporary = file.with_name(f".{file.name}.{secrets.token_hex(8)}")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
-        with os.fdopen(descriptor, "w", encoding="ascii") as opened:
-            opened.write(base64.b64encode(secrets.token_bytes(KEY_BYTES)).decode() + "\n")
-            opened.flush()
-            os.fsync(opened.fileno())
-        _name_once(aside, file)
+        with os.fdopen(descriptor, "w", encoding="ascii") as stream:
+            stream.write(base64.b64encode(secrets.token_bytes(KEY_BYTES)).decode() + "\n")
+            stream.flush()
+            os.fsync(stream.fileno())
+        _link_once(temporary, file)
     finally:
-        aside.unlink(missing_ok=True)
-    _sync(file.parent)
+        temporary.unlink(missing_ok=True)
+    _sync_directory(file.parent)
 
 
-def _name_once(aside: File, file: File) -> None:
-    """A link, unlike a rename, never takes the place of what is there."""
+def _link_once(temporary: File, file: File) -> None:
+    """Give the temporary file its name; unlike rename, link never replaces a file."""
     try:
-        os.link(aside, file)
+        os.link(temporary, file)
     except FileExistsError:
         return
 
 
-def _sync(directory: File) -> None:
+def _sync_directory(directory: File) -> None:
     descriptor = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(descriptor)

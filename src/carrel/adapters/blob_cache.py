@@ -1,6 +1,6 @@
-"""Bytes kept in memory once they have been read and checked: the same content is asked for often.
+"""In-memory LRU cache of blob contents.
 
-A template's files are those of all its followers. They never change, so nothing is ever stale.
+Blobs never change, so entries are never stale. Agents of one template share its files.
 """
 
 from __future__ import annotations
@@ -14,42 +14,44 @@ from carrel.ports import Blobs
 
 
 class CachedBlobs:
-    """Blobs of a store, the small ones among those read last at hand."""
+    """Blobs port that caches the small contents read last."""
 
-    def __init__(self, blobs: Blobs, room: int = 32 * 2**20, most: int = 128 * 2**10) -> None:
-        self._blobs, self._room, self._most = blobs, room, most
-        self._kept: OrderedDict[Digest, bytes] = OrderedDict()
+    def __init__(
+        self, blobs: Blobs, max_bytes: int = 32 * 2**20, max_blob_bytes: int = 128 * 2**10
+    ) -> None:
+        self._blobs, self._max_bytes, self._max_blob_bytes = blobs, max_bytes, max_blob_bytes
+        self._contents: OrderedDict[Digest, bytes] = OrderedDict()
         self._size = 0
 
     @property
-    def inline(self) -> int:
-        return self._blobs.inline
+    def inline_max_bytes(self) -> int:
+        return self._blobs.inline_max_bytes
 
     async def put(self, contents: Sequence[bytes]) -> tuple[Blob, ...]:
         return await self._blobs.put(contents)
 
     async def get(self, blobs: Collection[Blob]) -> Mapping[Digest, bytes]:
-        kept = self._kept
-        found: dict[Digest, bytes] = {}
-        unknown = []
+        cached = self._contents
+        contents: dict[Digest, bytes] = {}
+        missing = []
         for blob in blobs:
-            content = kept.get(blob.digest)
+            content = cached.get(blob.digest)
             if content is None:
-                unknown.append(blob)
+                missing.append(blob)
             else:
-                kept.move_to_end(blob.digest)
-                found[blob.digest] = content
-        if unknown:
-            read = await self._blobs.get(unknown)
-            for digest, content in read.items():
-                self._keep(digest, content)
-            found |= read
-        return found
+                cached.move_to_end(blob.digest)
+                contents[blob.digest] = content
+        if missing:
+            loaded = await self._blobs.get(missing)
+            for digest, content in loaded.items():
+                self._store(digest, content)
+            contents |= loaded
+        return contents
 
-    def _keep(self, digest: Digest, content: bytes) -> None:
-        if len(content) > self._most or digest in self._kept:
+    def _store(self, digest: Digest, content: bytes) -> None:
+        if len(content) > self._max_blob_bytes or digest in self._contents:
             return
-        self._kept[digest] = content
+        self._contents[digest] = content
         self._size += len(content)
-        while self._size > self._room:
-            self._size -= len(self._kept.popitem(last=False)[1])
+        while self._size > self._max_bytes:
+            self._size -= len(self._contents.popitem(last=False)[1])

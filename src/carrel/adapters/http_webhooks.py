@@ -1,7 +1,7 @@
-"""Posting to webhooks over HTTP, to public addresses only unless told otherwise.
+"""Webhook sender over HTTP, by default restricted to public addresses.
 
-The host is looked up once, every address it has is judged, and the connection goes to one that
-was judged: a name that changes its mind in between leads nowhere.
+The host is resolved once, all its addresses are checked, and the connection goes to a checked
+address. So DNS rebinding cannot redirect it.
 """
 
 from __future__ import annotations
@@ -22,52 +22,52 @@ import httpx
 from carrel.core.version import VERSION
 from carrel.core.webhooks import PostResult
 
-Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
-"""From a host and a port to all its addresses. Raises OSError."""
+Resolver = Callable[[str, int], Awaitable[Sequence[str]]]
+"""Resolves (host, port) to all its addresses. Raises OSError."""
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
-_MOST_READ: Final = 64 * 1024
-_LONGEST_READ: Final = 2.0
-_MOST_TRIED: Final = 3
-_AGENT: Final = {"user-agent": f"carrel/{VERSION}"}
-_UNICAST: Final = ipaddress.IPv6Network("2000::/3")
+_MAX_DRAIN_BYTES: Final = 64 * 1024
+_DRAIN_TIMEOUT_SECONDS: Final = 2.0
+_MAX_ADDRESSES: Final = 3
+_USER_AGENT: Final = {"user-agent": f"carrel/{VERSION}"}
+_GLOBAL_UNICAST: Final = ipaddress.IPv6Network("2000::/3")
 _NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")
-_SPECIAL: Final = tuple(
+_SPECIAL_PURPOSE: Final = tuple(
     map(ipaddress.ip_network, ("192.0.0.0/24", "192.88.99.0/24", "2001::/23", "3fff::/20"))
 )
-"""What is set aside for protocols and examples, and older tables call global."""
+"""Networks reserved for protocols and examples that older tables call global."""
 
 
 @cache
-def _usual_tls() -> ssl.SSLContext:
+def _default_tls_context() -> ssl.SSLContext:
     return httpx.create_ssl_context(trust_env=False)
 
 
 class _AddressRefused(Exception):
-    """This address is not to be posted to; the message says why."""
+    """The URL must not be posted to; the message is the reason."""
 
 
 class HttpWebhookSender:
-    """Use it as a context, so that nothing stays open."""
+    """WebhookSender port. Use as an async context manager to close connections."""
 
     def __init__(
         self,
         allow_private: bool = False,
         timeout: float = 10,
         *,
-        resolve: Resolve | None = None,
+        resolve: Resolver | None = None,
         verify: ssl.SSLContext | None = None,
     ) -> None:
         self._allow_private = allow_private
         self._timeout = timeout
         self._threads = ThreadPoolExecutor(8, "carrel-dns")
-        self._resolve = resolve or self._look_up
+        self._resolve = resolve or self._resolve_in_thread
         self._client = httpx.AsyncClient(
-            verify=verify or _usual_tls(),
+            verify=verify or _default_tls_context(),
             trust_env=False,
             follow_redirects=False,
             timeout=httpx.Timeout(timeout, connect=min(timeout, 4)),
-            # A connection belongs to the name it was made for, though others share its address.
+            # URLs hold addresses, so a pooled connection could be reused for another host name.
             limits=httpx.Limits(max_keepalive_connections=0),
         )
 
@@ -76,53 +76,53 @@ class HttpWebhookSender:
 
     async def __aexit__(
         self,
-        kind: type[BaseException] | None,
-        problem: BaseException | None,
-        trace: TracebackType | None,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
     ) -> None:
         await self._client.aclose()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def refusal_reason(self, url: str) -> str | None:
         try:
-            parsed = _parsed(url)
+            parsed = _parse_url(url)
             if not self._allow_private:
                 async with asyncio.timeout(self._timeout):
-                    await self._addresses(parsed)
+                    await self._resolve_addresses(parsed)
         except _AddressRefused as refused:
             return str(refused)
         except TimeoutError:
-            return "the host cannot be found in time"
+            return "host name lookup timed out"
         return None
 
     async def send(self, url: str, headers: Mapping[str, str], body: bytes) -> PostResult:
-        began = perf_counter()
+        started = perf_counter()
         status, problem = None, ""
         try:
             async with asyncio.timeout(self._timeout):
-                response = await self._post(_parsed(url), {**headers, **_AGENT}, body)
+                response = await self._post(_parse_url(url), {**headers, **_USER_AGENT}, body)
             status = response.status_code
             await _drain(response)
         except _AddressRefused as refused:
             problem = str(refused)
         except (TimeoutError, httpx.TimeoutException):
-            problem = f"no answer within {self._timeout:g} seconds"
-        except (httpx.HTTPError, ssl.SSLError, OSError) as wrong:
-            problem = _told(wrong)
-        return PostResult(status, problem, round((perf_counter() - began) * 1000))
+            problem = f"no response within {self._timeout:g} seconds"
+        except (httpx.HTTPError, ssl.SSLError, OSError) as error:
+            problem = _describe_failure(error)
+        return PostResult(status, problem, round((perf_counter() - started) * 1000))
 
     async def _post(
         self, url: httpx.URL, headers: Mapping[str, str], body: bytes
     ) -> httpx.Response:
-        """What the first of the host's addresses that can be reached answers, not read yet."""
-        addresses = (await self._addresses(url))[:_MOST_TRIED]
-        for last, address in enumerate(addresses, 1 - len(addresses)):
+        """Post to the first reachable address; the response body is not read yet."""
+        addresses = (await self._resolve_addresses(url))[:_MAX_ADDRESSES]
+        for remaining, address in enumerate(addresses, 1 - len(addresses)):
             try:
                 return await self._post_to(address, url, headers, body)
             except (httpx.ConnectError, httpx.ConnectTimeout):
-                if not last:
+                if not remaining:
                     raise
-        raise _AddressRefused("the host cannot be found")
+        raise _AddressRefused("host not found")
 
     async def _post_to(
         self, address: Address, url: httpx.URL, headers: Mapping[str, str], body: bytes
@@ -137,62 +137,62 @@ class HttpWebhookSender:
         )
         return await self._client.send(request, stream=True)
 
-    async def _addresses(self, url: httpx.URL) -> list[Address]:
-        """All addresses of the host, in the order in which they should be tried."""
+    async def _resolve_addresses(self, url: httpx.URL) -> list[Address]:
+        """Return all addresses of the host in the order to try. Raises _AddressRefused."""
         port = url.port or (443 if url.scheme == "https" else 80)
         try:
-            found = await self._resolve(url.raw_host.decode("ascii"), port)
-            addresses = [ipaddress.ip_address(each) for each in dict.fromkeys(found)]
+            hosts = await self._resolve(url.raw_host.decode("ascii"), port)
+            addresses = [ipaddress.ip_address(host) for host in dict.fromkeys(hosts)]
         except (OSError, ValueError):
-            raise _AddressRefused("the host cannot be found") from None
+            raise _AddressRefused("host not found") from None
         if not self._allow_private and not all(map(is_public, addresses)):
-            raise _AddressRefused("the host is at an address that is not public")
+            raise _AddressRefused("host has an address that is not public")
         return addresses
 
-    async def _look_up(self, host: str, port: int) -> Sequence[str]:
-        """In threads of its own, so that slow name servers hold up nothing else."""
+    async def _resolve_in_thread(self, host: str, port: int) -> Sequence[str]:
+        """Resolve in a dedicated thread pool, so that slow DNS blocks nothing else."""
         loop = asyncio.get_running_loop()
-        ask = partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
-        found = await loop.run_in_executor(self._threads, ask)
-        return [str(address[0]) for *_, address in found]
+        lookup = partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
+        results = await loop.run_in_executor(self._threads, lookup)
+        return [str(address[0]) for *_, address in results]
 
 
 def is_public(address: Address) -> bool:
-    """Whether this is an ordinary address of the internet, whatever it is wrapped in."""
+    """Whether the address, unwrapped from IPv4-in-IPv6 forms, is globally routable."""
     if isinstance(address, ipaddress.IPv6Address):
         inner = address.ipv4_mapped or address.sixtofour
         if address in _NAT64:
             inner = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
         if inner is not None:
             return is_public(inner)
-        if address not in _UNICAST:
+        if address not in _GLOBAL_UNICAST:
             return False
-    special = any(address in net for net in _SPECIAL if net.version == address.version)
+    special = any(address in net for net in _SPECIAL_PURPOSE if net.version == address.version)
     return address.is_global and not (special or address.is_multicast or address.is_reserved)
 
 
-def _parsed(url: str) -> httpx.URL:
+def _parse_url(url: str) -> httpx.URL:
     try:
         parsed = httpx.URL(url)
     except (httpx.InvalidURL, ValueError):
-        raise _AddressRefused("it is not a URL") from None
+        raise _AddressRefused("not a URL") from None
     if parsed.scheme not in {"http", "https"} or not parsed.raw_host:
-        raise _AddressRefused("it is not an http or https URL")
+        raise _AddressRefused("not an http or https URL")
     if parsed.port is not None and not 0 < parsed.port < 65536:
-        raise _AddressRefused("it has no possible port")
+        raise _AddressRefused("invalid port")
     if parsed.userinfo:
-        raise _AddressRefused("it holds a user name or a password")
+        raise _AddressRefused("URL must not contain a user name or a password")
     return parsed
 
 
 async def _drain(response: httpx.Response) -> None:
-    """Read what a decent receiver says, so that it is not cut off; how it ends is no matter."""
-    left = _MOST_READ
+    """Discard a bounded part of the response and close it, ignoring errors."""
+    remaining = _MAX_DRAIN_BYTES
     try:
-        async with asyncio.timeout(_LONGEST_READ):
+        async with asyncio.timeout(_DRAIN_TIMEOUT_SECONDS):
             async for chunk in response.aiter_raw(8192):
-                left -= len(chunk)
-                if left <= 0:
+                remaining -= len(chunk)
+                if remaining <= 0:
                     return
     except (httpx.HTTPError, OSError):
         return
@@ -200,17 +200,17 @@ async def _drain(response: httpx.Response) -> None:
         await response.aclose()
 
 
-def _told(wrong: BaseException) -> str:
-    """What may be said of a failure: what kind it was, and nothing that was sent."""
-    seen: BaseException | None = wrong
-    while seen is not None:
-        if isinstance(seen, ssl.SSLCertVerificationError):
-            return f"the certificate is not good: {seen.verify_message}"
-        if isinstance(seen, ssl.SSLError):
-            return "no secure connection could be made"
-        seen = seen.__cause__ or seen.__context__
-    if isinstance(wrong, httpx.ConnectError):
-        return "no connection could be made"
-    if isinstance(wrong, httpx.RemoteProtocolError | httpx.DecodingError):
-        return "the answer was not HTTP"
-    return "the connection was lost"
+def _describe_failure(error: BaseException) -> str:
+    """Describe a failure by its kind, without any content that was sent."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return f"invalid certificate: {cause.verify_message}"
+        if isinstance(cause, ssl.SSLError):
+            return "TLS handshake failed"
+        cause = cause.__cause__ or cause.__context__
+    if isinstance(error, httpx.ConnectError):
+        return "connection failed"
+    if isinstance(error, httpx.RemoteProtocolError | httpx.DecodingError):
+        return "invalid HTTP response"
+    return "connection lost"

@@ -1,4 +1,4 @@
-"""Objects of an S3 bucket: large bytes by their digest, and bytes by key for others to read."""
+"""S3 bucket as a store of large blobs and as a keyed object store."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError, NotFoundError
 from obstore.store import S3Store
 
-from carrel.core.catalog.object_keys import segments
+from carrel.core.catalog.object_keys import parse_segments
 from carrel.core.errors import ValidationError
 from carrel.core.identifiers import Digest, TimestampMs
 from carrel.core.identifiers import digest as digest_of
@@ -22,22 +22,22 @@ if TYPE_CHECKING:
     from obstore import ObjectMeta
     from obstore.store import ClientConfig, S3Config
 
-_NAME: Final = re.compile(r"[0-9a-f]{64}")
-_TRASH: Final = "trash/"
-_TOGETHER: Final = 16
-"""Copies that are under way at once."""
-_REGION: Final = "us-east-1"
-"""What servers other than Amazon's take when none is named."""
-_PAGE: Final = 1000
-_LONGEST_KEY: Final = 1024
-_DIGEST: Final = "carrel-sha256"
-"""The attribute of an object by which it is known again without reading it."""
-_MOST_KNOWN: Final = 500_000
-_PATIENCE: Final = timedelta(minutes=5)
-"""A whole transfer: a large file over a slow line is no failure."""
+_DIGEST_PATTERN: Final = re.compile(r"[0-9a-f]{64}")
+_TRASH_PREFIX: Final = "trash/"
+_MAX_CONCURRENT: Final = 16
+"""Copies and requests in flight at a time."""
+_DEFAULT_REGION: Final = "us-east-1"
+"""Region sent to a custom endpoint if none is configured."""
+_PAGE_SIZE: Final = 1000
+_MAX_KEY_BYTES: Final = 1024
+_DIGEST_ATTRIBUTE: Final = "carrel-sha256"
+"""Object attribute holding the content's SHA-256, so that it need not be read."""
+_MAX_CACHED_DIGESTS: Final = 500_000
+_TRANSFER_TIMEOUT: Final = timedelta(minutes=5)
+"""Timeout of a whole transfer; large files over slow lines need minutes."""
 
 
-def connected(
+def connect_bucket(
     bucket: str,
     endpoint: str | None,
     region: str | None,
@@ -45,9 +45,9 @@ def connected(
     secret_key: str | None,
 ) -> S3Store:
     config: S3Config = {"virtual_hosted_style_request": endpoint is None}
-    client: ClientConfig = {"timeout": _PATIENCE}
+    client: ClientConfig = {"timeout": _TRANSFER_TIMEOUT}
     if endpoint is not None:
-        config |= {"endpoint": endpoint, "region": region or _REGION}
+        config |= {"endpoint": endpoint, "region": region or _DEFAULT_REGION}
         client |= {"allow_http": endpoint.startswith("http://")}
     elif region is not None:
         config |= {"region": region}
@@ -57,7 +57,10 @@ def connected(
 
 
 class S3BlobStore:
-    """Works on any store that knows If-None-Match: the bytes under a name are put there once."""
+    """Large blobs as objects named by digest.
+
+    Works on any S3-compatible store that supports If-None-Match. An object's bytes never change.
+    """
 
     def __init__(self, store: S3Store, prefix: str = "") -> None:
         self._store = store
@@ -74,14 +77,14 @@ class S3BlobStore:
         access_key: str | None = None,
         secret_key: str | None = None,
     ) -> S3BlobStore:
-        """Connect; what is None is taken from where Amazon's own tools find it.
+        """Connect to a bucket. Options that are None come from the AWS configuration.
 
-        With an endpoint the bucket is named in the path, as MinIO, SeaweedFS and the like expect.
+        With an endpoint the bucket is addressed in the path, as MinIO and SeaweedFS expect.
         """
-        return cls(connected(bucket, endpoint, region, access_key, secret_key), prefix)
+        return cls(connect_bucket(bucket, endpoint, region, access_key, secret_key), prefix)
 
     async def put(self, digest: Digest, content: bytes) -> None:
-        """Where they are already, the same bytes are put over them, so that their age is new."""
+        """Store the content. An existing object is overwritten to renew its age."""
         key = self._key(digest)
         try:
             await obstore.put_async(self._store, key, content, mode="create")
@@ -89,68 +92,74 @@ class S3BlobStore:
             await obstore.put_async(self._store, key, content, use_multipart=False)
 
     async def get(self, digest: Digest) -> bytes | None:
-        """Looks here twice: it may come back from the trash while that is being looked at."""
-        for key in (self._key(digest), self._trashed(digest), self._key(digest)):
+        """Return the content or None.
+
+        Reads the main key again after the trash, since a restore may happen in between.
+        """
+        for key in (self._key(digest), self._trash_key(digest), self._key(digest)):
             with suppress(NotFoundError, FileNotFoundError):
-                found = await obstore.get_async(self._store, key)
-                return bytes(await found.bytes_async())
+                response = await obstore.get_async(self._store, key)
+                return bytes(await response.bytes_async())
         return None
 
     async def discard(self, digests: Collection[Digest]) -> None:
-        """Copied before it is deleted, so that at every moment it is in one place at least."""
-        pairs = [(self._key(digest), self._trashed(digest)) for digest in digests]
+        """Move to the trash. Copies before deleting, so that one copy always exists."""
+        pairs = [(self._key(digest), self._trash_key(digest)) for digest in digests]
         await self._copy(pairs)
         await self._delete([key for key, _ in pairs])
 
     async def restore(self, digests: Collection[Digest]) -> None:
-        """The trash keeps its copy: two collections at once cannot lose it between them."""
-        await self._copy([(self._trashed(digest), self._key(digest)) for digest in digests])
+        """Copy back from the trash.
+
+        The trash keeps its copy, so that concurrent collections lose nothing.
+        """
+        await self._copy([(self._trash_key(digest), self._key(digest)) for digest in digests])
 
     async def delete(self, digests: Collection[Digest]) -> None:
-        await self._delete([self._trashed(digest) for digest in digests])
+        await self._delete([self._trash_key(digest) for digest in digests])
 
-    async def trash(self) -> AsyncIterator[tuple[Digest, TimestampMs]]:
-        async for digest, _, at in self._listed(self._prefix + _TRASH):
+    async def list_trash(self) -> AsyncIterator[tuple[Digest, TimestampMs]]:
+        async for digest, _, at in self._list(self._prefix + _TRASH_PREFIX):
             yield digest, at
 
-    async def each(self) -> AsyncIterator[tuple[Digest, int, TimestampMs]]:
-        async for found in self._listed(self._prefix):
+    async def list_blobs(self) -> AsyncIterator[tuple[Digest, int, TimestampMs]]:
+        async for found in self._list(self._prefix):
             yield found
 
     async def _copy(self, pairs: Sequence[tuple[str, str]]) -> None:
-        for start in range(0, len(pairs), _TOGETHER):
-            some = pairs[start : start + _TOGETHER]
-            await asyncio.gather(*(self._copy_one(*pair) for pair in some))
+        for start in range(0, len(pairs), _MAX_CONCURRENT):
+            batch = pairs[start : start + _MAX_CONCURRENT]
+            await asyncio.gather(*(self._copy_object(*pair) for pair in batch))
 
-    async def _copy_one(self, source: str, target: str) -> None:
+    async def _copy_object(self, source: str, target: str) -> None:
         with suppress(NotFoundError, FileNotFoundError):
             await obstore.copy_async(self._store, source, target)
 
     async def _delete(self, keys: Sequence[str]) -> None:
-        """In requests of up to a thousand names each."""
+        """Delete objects; obstore sends at most 1,000 keys a request."""
         if keys:
             await obstore.delete_async(self._store, keys)
 
-    async def _listed(self, prefix: str) -> AsyncIterator[tuple[Digest, int, TimestampMs]]:
+    async def _list(self, prefix: str) -> AsyncIterator[tuple[Digest, int, TimestampMs]]:
         async for page in obstore.list(self._store, prefix=prefix or None):
-            for found in page:
-                name = found["path"].removeprefix(prefix)
-                if _NAME.fullmatch(name):
-                    at = int(found["last_modified"].timestamp() * 1000)
-                    yield Digest(f"sha256:{name}"), found["size"], at
+            for meta in page:
+                name = meta["path"].removeprefix(prefix)
+                if _DIGEST_PATTERN.fullmatch(name):
+                    modified_at = int(meta["last_modified"].timestamp() * 1000)
+                    yield Digest(f"sha256:{name}"), meta["size"], modified_at
 
-    def _trashed(self, digest: Digest) -> str:
-        return self._prefix + _TRASH + digest.removeprefix("sha256:")
+    def _trash_key(self, digest: Digest) -> str:
+        return self._prefix + _TRASH_PREFIX + digest.removeprefix("sha256:")
 
     def _key(self, digest: Digest) -> str:
         return self._prefix + digest.removeprefix("sha256:")
 
 
 class S3ObjectStore:
-    """Each object carries its digest as an attribute, since an ETag may be anything.
+    """Keyed object store in a bucket. Each object carries its digest as an attribute.
 
-    A listing does not show attributes, so they are asked for one by one; but only of objects that
-    are not as they were when last seen.
+    ETags are not digests on every store, and listings do not show attributes. So attributes are
+    fetched per object, but only if the ETag differs from the cached one.
     """
 
     forbids_nested_keys = False
@@ -158,9 +167,9 @@ class S3ObjectStore:
     def __init__(self, store: S3Store, prefix: str = "") -> None:
         self._store = store
         self._prefix = f"{prefix.strip('/')}/" if prefix.strip("/") else ""
-        self._known: dict[str, tuple[str, Digest | None]] = {}
-        """The digest of each object, and the ETag that it had then."""
-        self._hands = asyncio.Semaphore(_TOGETHER)
+        self._digests: dict[str, tuple[str, Digest | None]] = {}
+        """ETag and digest by object key."""
+        self._requests = asyncio.Semaphore(_MAX_CONCURRENT)
 
     @classmethod
     def open(
@@ -173,98 +182,101 @@ class S3ObjectStore:
         access_key: str | None = None,
         secret_key: str | None = None,
     ) -> S3ObjectStore:
-        """Connect, as S3Objects does."""
-        return cls(connected(bucket, endpoint, region, access_key, secret_key), prefix)
+        """Connect to a bucket, as S3BlobStore.open does."""
+        return cls(connect_bucket(bucket, endpoint, region, access_key, secret_key), prefix)
 
     async def put(self, contents: Mapping[str, bytes]) -> Mapping[str, str]:
-        reasons = {key: self._unfit(key) for key in contents}
-        fit = [key for key in contents if reasons[key] is None]
-        puts = [self._put(key, contents[key]) for key in fit]
-        for done in await asyncio.gather(*puts, return_exceptions=True):
-            if isinstance(done, BaseException):
-                with _explained():
-                    raise done
+        reasons = {key: self._unsupported_key_reason(key) for key in contents}
+        accepted = [key for key in contents if reasons[key] is None]
+        puts = [self._put(key, contents[key]) for key in accepted]
+        for result in await asyncio.gather(*puts, return_exceptions=True):
+            if isinstance(result, BaseException):
+                with _as_os_error():
+                    raise result
         return {key: reason for key, reason in reasons.items() if reason}
 
     async def get(self, key: str) -> bytes | None:
-        if self._unfit(key):
+        if self._unsupported_key_reason(key):
             return None
-        with _explained(), suppress(NotFoundError, FileNotFoundError):
-            found = await obstore.get_async(self._store, self._prefix + key)
-            return bytes(await found.bytes_async())
+        with _as_os_error(), suppress(NotFoundError, FileNotFoundError):
+            response = await obstore.get_async(self._store, self._prefix + key)
+            return bytes(await response.bytes_async())
         return None
 
     async def delete(self, keys: Collection[str]) -> None:
-        fit = [self._prefix + key for key in keys if not self._unfit(key)]
-        if fit:
-            with _explained():
-                await obstore.delete_async(self._store, fit)
+        full_keys = [self._prefix + key for key in keys if not self._unsupported_key_reason(key)]
+        if full_keys:
+            with _as_os_error():
+                await obstore.delete_async(self._store, full_keys)
 
     async def list(self, prefix: str) -> AsyncIterator[tuple[str, Digest | None]]:
-        within = (self._prefix + prefix) or None
-        pages = obstore.list(self._store, prefix=within, chunk_size=_PAGE)
+        full_prefix = (self._prefix + prefix) or None
+        pages = obstore.list(self._store, prefix=full_prefix, chunk_size=_PAGE_SIZE)
         while page := await self._next(pages):
-            with _explained():
+            with _as_os_error():
                 digests = await asyncio.gather(*map(self._digest, page))
-            for found, known in zip(page, digests, strict=True):
-                yield found["path"].removeprefix(self._prefix), known
+            for meta, digest in zip(page, digests, strict=True):
+                yield meta["path"].removeprefix(self._prefix), digest
 
     async def _next(self, pages: AsyncIterator[Sequence[ObjectMeta]]) -> Sequence[ObjectMeta]:
-        with _explained():
+        with _as_os_error():
             return await anext(pages, [])
 
     async def _put(self, key: str, content: bytes) -> None:
-        name = digest_of(content)
-        attributes = {"Content-Type": _type(content), _DIGEST: name.removeprefix("sha256:")}
-        async with self._hands:
-            put = await obstore.put_async(
+        digest = digest_of(content)
+        attributes = {
+            "Content-Type": _content_type(content),
+            _DIGEST_ATTRIBUTE: digest.removeprefix("sha256:"),
+        }
+        async with self._requests:
+            result = await obstore.put_async(
                 self._store,
                 self._prefix + key,
                 content,
                 attributes=attributes,
                 use_multipart=False,
             )
-        self._remember(self._prefix + key, put["e_tag"] or "", name)
+        self._remember(self._prefix + key, result["e_tag"] or "", digest)
 
-    async def _digest(self, found: ObjectMeta) -> Digest | None:
-        key, etag = found["path"], found["e_tag"] or ""
-        known = self._known.get(key)
-        if known is not None and etag and known[0] == etag:
-            return known[1]
-        async with self._hands:
+    async def _digest(self, meta: ObjectMeta) -> Digest | None:
+        key, etag = meta["path"], meta["e_tag"] or ""
+        cached = self._digests.get(key)
+        if cached is not None and etag and cached[0] == etag:
+            return cached[1]
+        async with self._requests:
             try:
-                seen = await obstore.get_async(self._store, key, options={"head": True})
+                response = await obstore.get_async(self._store, key, options={"head": True})
             except (NotFoundError, FileNotFoundError):
                 return None
-        name = str(seen.attributes.get(_DIGEST, ""))
-        digest = Digest(f"sha256:{name}") if _NAME.fullmatch(name) else None
-        self._remember(key, seen.meta["e_tag"] or "", digest)
+        hex_digest = str(response.attributes.get(_DIGEST_ATTRIBUTE, ""))
+        digest = Digest(f"sha256:{hex_digest}") if _DIGEST_PATTERN.fullmatch(hex_digest) else None
+        self._remember(key, response.meta["e_tag"] or "", digest)
         return digest
 
     def _remember(self, key: str, etag: str, digest: Digest | None) -> None:
-        if len(self._known) >= _MOST_KNOWN:
-            self._known.clear()
-        self._known[key] = (etag, digest)
+        if len(self._digests) >= _MAX_CACHED_DIGESTS:
+            self._digests.clear()
+        self._digests[key] = (etag, digest)
 
-    def _unfit(self, key: str) -> str | None:
+    def _unsupported_key_reason(self, key: str) -> str | None:
         try:
-            segments(key)
+            parse_segments(key)
         except ValidationError as problem:
             return str(problem)
-        if len((self._prefix + key).encode()) > _LONGEST_KEY:
-            return f"a key has at most {_LONGEST_KEY} bytes"
+        if len((self._prefix + key).encode()) > _MAX_KEY_BYTES:
+            return f"key exceeds {_MAX_KEY_BYTES} bytes"
         return None
 
 
 @contextmanager
-def _explained() -> Iterator[None]:
+def _as_os_error() -> Iterator[None]:
     try:
         yield
     except BaseError as problem:
-        raise OSError(f"the bucket did not do it: {problem}") from problem
+        raise OSError(f"bucket request failed: {problem}") from problem
 
 
-def _type(content: bytes) -> str:
+def _content_type(content: bytes) -> str:
     try:
         content.decode()
     except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""The machine's clock and its source of chance."""
+"""Clock port over the system time and the operating system's random source."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Final
 
 from carrel.core.identifiers import TimestampMs
 
-_CHANCE: Final = 48
-"""Bits of an id that are chance; those above them are the moment."""
+_RANDOM_BITS: Final = 48
+"""Random low bits of an id; the bits above are the time in milliseconds."""
 
 
 class SystemClock:
@@ -22,13 +22,13 @@ class SystemClock:
         return time.time_ns() // 1_000_000
 
     def new_id(self, prefix: str) -> str:
-        """Greater than every id this clock gave before, though the machine's time may go back."""
-        wanted = (self.now() << _CHANCE) | secrets.randbits(_CHANCE)
+        """Return an id greater than all before it, even if the system time goes back."""
+        value = (self.now() << _RANDOM_BITS) | secrets.randbits(_RANDOM_BITS)
         with self._lock:
-            if wanted <= self._latest:
-                wanted = self._latest + 1 + secrets.randbits(_CHANCE // 2)
-            self._latest = wanted
-        return f"{prefix}_{wanted:024x}"
+            if value <= self._latest:
+                value = self._latest + 1 + secrets.randbits(_RANDOM_BITS // 2)
+            self._latest = value
+        return f"{prefix}_{value:024x}"
 
     def new_token(self, prefix: str) -> str:
         return f"{prefix}_{secrets.token_urlsafe(32)}"

@@ -1,1 +1,1 @@
-"""What is true: pure values and decisions, with no I/O, no await and no clock."""
+"""Pure values and decisions: no I/O, no await, no clock, no mutable module state."""

@@ -1,4 +1,4 @@
-"""Who is asking, and what a credential lets them do."""
+"""Callers, roles and permissions of credentials."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class CredentialKind(StrEnum):
 
 
 class Permission(StrEnum):
-    """What a key may be narrowed to. Writing does not imply reading."""
+    """Permissions that a key may be restricted to. Write does not imply read."""
 
     WORKSPACE_READ = "workspace:read"
     WORKSPACE_WRITE = "workspace:write"
@@ -36,38 +36,40 @@ class Permission(StrEnum):
     TENANT_ADMIN = "tenant:admin"
 
 
-ALL: Final = frozenset(Permission)
-DAILY: Final = ALL - {Permission.TENANT_ADMIN}
-MACHINE: Final = DAILY - {Permission.TENANT_READ}
+ALL_PERMISSIONS: Final = frozenset(Permission)
+MEMBER_PERMISSIONS: Final = ALL_PERMISSIONS - {Permission.TENANT_ADMIN}
+MACHINE_PERMISSIONS: Final = MEMBER_PERMISSIONS - {Permission.TENANT_READ}
 
-GRANTED: Final = {
-    (CredentialKind.PERSON, Role.OWNER): ALL,
-    (CredentialKind.PERSON, Role.ADMIN): ALL,
-    (CredentialKind.PERSON, Role.MEMBER): DAILY,
+PERMISSIONS_BY_ROLE: Final = {
+    (CredentialKind.PERSON, Role.OWNER): ALL_PERMISSIONS,
+    (CredentialKind.PERSON, Role.ADMIN): ALL_PERMISSIONS,
+    (CredentialKind.PERSON, Role.MEMBER): MEMBER_PERMISSIONS,
 }
 DEFAULT_WORKSPACE: Final = "default"
 
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """One caller, as its credential shows it."""
+    """An authenticated caller."""
 
     tenant: str
     name: str
-    """Opaque and free of personal facts: what history and events say did it. The id of a person,
-    whichever key they came with, else that of the key."""
-    permissions: frozenset[Permission] = field(default=ALL)
+    """Author in history and events: the person's id, else the key's id.
+
+    Contains no personal data.
+    """
+    permissions: frozenset[Permission] = field(default=ALL_PERMISSIONS)
     kind: CredentialKind = CredentialKind.PERSON
     role: Role | None = None
     person: str | None = None
     agent: str | None = None
     workspace: str | None = None
     key: str = ""
-    """The id of the key it came with; empty where it was none."""
+    """Id of the key that authenticated the caller; empty if none did."""
     platform: bool = False
-    """May create tenants, and nothing else."""
+    """May create tenants and do nothing else."""
     scope: Scope = field(init=False, compare=False)
-    """The scope it works in when it names none."""
+    """Default scope of requests that name none."""
 
     def __post_init__(self) -> None:
         kind, name = ScopeKind.WORKSPACE, self.workspace or DEFAULT_WORKSPACE
@@ -77,38 +79,44 @@ class Actor:
 
     def require(self, permission: Permission) -> None:
         if permission not in self.permissions:
-            raise Forbidden(f"this credential does not carry {permission}", scope=permission)
+            raise Forbidden(f"this credential lacks the permission {permission}", scope=permission)
 
     @property
     def is_confined(self) -> bool:
-        """Whether it is confined to one agent or workspace."""
+        """Whether the credential is confined to one agent or workspace."""
         return self.agent is not None or self.workspace is not None
 
 
 PLATFORM: Final = Actor("", "platform", frozenset(), platform=True)
-"""The caller that creates tenants."""
+"""Caller that creates tenants."""
 
 
-def may_write(actor: Actor, scope: Scope, path: Path, writable: Iterable[str]) -> None:
-    """Whether a caller may change an agent's file. Raises Forbidden.
+def require_write_access(actor: Actor, scope: Scope, path: Path, writable: Iterable[str]) -> None:
+    """Check that the caller may change a file of an agent. Raises Forbidden.
 
-    Owners and admins may, and services; an agent only what its policy lets agents write.
+    Owners, admins and services may write every path; agents only paths that match `writable`.
     """
     if scope.kind is not ScopeKind.AGENT:
         return
     if actor.kind is CredentialKind.AGENT and not matches_any(path, writable):
-        raise Forbidden(f"an agent may not write {path}: its policy names what agents write")
-    leads = actor.role in {Role.OWNER, Role.ADMIN} or Permission.TENANT_ADMIN in actor.permissions
-    if actor.kind is CredentialKind.PERSON and not leads:
+        raise Forbidden(
+            f"agents may not write {path}: the policy's agentWritable does not match it"
+        )
+    is_admin = (
+        actor.role in {Role.OWNER, Role.ADMIN} or Permission.TENANT_ADMIN in actor.permissions
+    )
+    if actor.kind is CredentialKind.PERSON and not is_admin:
         raise Forbidden("only an owner or admin may change an agent's files")
 
 
-def granted(
-    kind: CredentialKind, role: Role | None, asked: frozenset[Permission] | None
+def effective_permissions(
+    kind: CredentialKind, role: Role | None, requested: frozenset[Permission] | None
 ) -> frozenset[Permission]:
-    """What a key carries: what was asked for, never more than its holder has."""
-    most = (
-        ALL if kind is CredentialKind.SERVICE else GRANTED.get((kind, role or Role.MEMBER), MACHINE)
+    """Permissions of a key: those requested, limited to what its holder may have."""
+    maximum = (
+        ALL_PERMISSIONS
+        if kind is CredentialKind.SERVICE
+        else PERMISSIONS_BY_ROLE.get((kind, role or Role.MEMBER), MACHINE_PERMISSIONS)
     )
-    usual = MACHINE if kind is CredentialKind.SERVICE else most
-    return usual if asked is None else asked & most
+    default = MACHINE_PERMISSIONS if kind is CredentialKind.SERVICE else maximum
+    return default if requested is None else requested & maximum

@@ -1,7 +1,7 @@
-"""Approvals: a call that waits for somebody's yes, what may become of it, and what is told of it.
+"""Approvals of tool calls: states, transitions, record and events.
 
-It is requested, then approved, denied, expired or cancelled; what was approved runs once, and is
-finished then, or is cancelled before it has begun, where what it rests on is no more what it was.
+A request is approved, denied, expired or cancelled. An approved call runs once and is then
+finished; it is cancelled if its sandbox changed before it started.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from carrel.core.store.event import (
 )
 from carrel.core.store.record import Record, RecordChange, RecordType, unique_key
 
-PREFIX: Final = "apr"
-SUPERSEDED: Final = "superseded"
-INTERRUPTED: Final = "interrupted: the process that ran it ended, and it is not run again"
+ID_PREFIX: Final = "apr"
+SUPERSEDED_REASON: Final = "superseded"
+INTERRUPTED_REASON: Final = "interrupted: the process that ran it ended; it is not retried"
 
 
 class ApprovalStatus(StrEnum):
@@ -70,7 +70,7 @@ _EVENT_BY_STATUS: Final = {
 
 
 class Requester(Struct, frozen=True):
-    """Whoever called: the call runs by their rights, never by those of whoever says yes."""
+    """The caller. The call runs with the caller's permissions, not the approver's."""
 
     name: str
     kind: CredentialKind
@@ -82,7 +82,7 @@ class Requester(Struct, frozen=True):
     key: str = ""
 
     @classmethod
-    def of(cls, actor: Actor) -> Requester:
+    def from_actor(cls, actor: Actor) -> Requester:
         return cls(
             actor.name,
             actor.kind,
@@ -94,9 +94,9 @@ class Requester(Struct, frozen=True):
             actor.key,
         )
 
-    def actor(self, tenant: str) -> Actor:
-        held = asdict(self) | {"permissions": frozenset(self.permissions)}
-        return Actor(tenant, **held)
+    def to_actor(self, tenant: str) -> Actor:
+        fields = asdict(self) | {"permissions": frozenset(self.permissions)}
+        return Actor(tenant, **fields)
 
 
 class ToolResult(Struct, frozen=True):
@@ -112,102 +112,110 @@ class Approval(Struct, frozen=True, kw_only=True):
     tool: str
     asker: Requester
     shown: Mapping[str, Any]
-    """The arguments without secrets: what people are shown."""
+    """Arguments with secrets redacted, for display."""
     sealed: str
-    """The arguments as they were given, for nobody but the tool; empty once nothing can run."""
+    """Original arguments, sealed for the tool.
+
+    Emptied when the call can no longer run.
+    """
     digest: str
-    """Of the tool and its arguments."""
+    """Digest of the tool and its arguments."""
     requested: TimestampMs
     expires: TimestampMs
     mode: Audience
     workspace: str | None = None
     sandbox: str | None = None
     sandbox_revision: int = 0
-    """Of the sandbox's record, as it was when this was asked."""
+    """Revision of the sandbox record at the time of the request."""
     run: str | None = None
     session: str | None = None
     said: int = 0
-    """How much had been said in the session."""
+    """Number of session entries at the time of the request."""
     call: str | None = None
-    """What the caller calls this call."""
+    """The caller's id of this call."""
     status: ApprovalStatus = ApprovalStatus.REQUESTED
     answer: bool | None = None
     answered_by: str | None = None
     answered: TimestampMs | None = None
     reason: str = ""
-    """Why it was denied or cancelled, or what was said with the yes."""
+    """Reason of a denial or cancellation, or comment of an approval."""
     started: TimestampMs | None = None
     ended: TimestampMs | None = None
     result: ToolResult | None = None
 
     @property
-    def lasts(self) -> bool:
-        """Whether nothing more becomes of it."""
+    def is_final(self) -> bool:
+        """Whether no further transition is possible."""
         return not TRANSITIONS[self.status]
 
     @property
-    def told(self) -> ToolResult | None:
-        """What the model is told of it, None while that is open."""
+    def model_result(self) -> ToolResult | None:
+        """Result shown to the model; None while the approval is open."""
         match self.status:
             case ApprovalStatus.FINISHED:
                 return self.result
             case ApprovalStatus.DENIED:
-                because = f": {self.reason}" if self.reason else ""
-                return ToolResult(f"Error: denied by a person{because}", True)
+                suffix = f": {self.reason}" if self.reason else ""
+                return ToolResult(f"Error: denied by a person{suffix}", True)
             case ApprovalStatus.EXPIRED:
-                return ToolResult("not run: nobody answered in time", True)
+                return ToolResult("not run: the approval expired", True)
             case ApprovalStatus.CANCELLED:
                 return ToolResult(f"not run: {self.reason}", True)
             case _:
                 return None
 
 
-def fingerprint(tool: str, arguments: Mapping[str, Any]) -> str:
-    """What tells one call from another: the tool and what it is given, however that is ordered."""
-    said = json.dumps([tool, arguments], sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(said.encode()).hexdigest()
+def call_fingerprint(tool: str, arguments: Mapping[str, Any]) -> str:
+    """Digest of a tool and its arguments, independent of key order."""
+    canonical = json.dumps([tool, arguments], sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(canonical.encode()).hexdigest()
 
 
-def answered(
+def answer_approval(
     approval: Approval, approved: bool, author: str, at: TimestampMs, reason: str = ""
 ) -> Approval:
-    """With somebody's answer; the very same where that was the answer before.
+    """Record an answer; repeating the same answer changes nothing.
 
-    Raises Taken where the answer was another or none is wanted any more, Gone where it is too late.
+    Raises Conflict if it was answered differently or cancelled, Expired if it is too late.
     """
     if approval.answer is not None:
         if approval.answer is approved:
             return approval
-        said = "approved" if approval.answer else "denied"
-        raise Conflict(f"it was {said} before", status=approval.status)
-    if approval.status is ApprovalStatus.EXPIRED or is_late(approval, at):
-        raise Expired("nobody answered in time, and it is not run", status=ApprovalStatus.EXPIRED)
+        previous = "approved" if approval.answer else "denied"
+        raise Conflict(f"already {previous}", status=approval.status)
+    if approval.status is ApprovalStatus.EXPIRED or is_past_deadline(approval, at):
+        raise Expired("the approval expired; the call is not run", status=ApprovalStatus.EXPIRED)
     if approval.status is ApprovalStatus.CANCELLED:
-        raise Conflict(f"it is not run: {approval.reason}", status=approval.status)
+        raise Conflict(f"the call is not run: {approval.reason}", status=approval.status)
     status = ApprovalStatus.APPROVED if approved else ApprovalStatus.DENIED
-    given = replace(approval, answer=approved, answered_by=author, answered=at, reason=reason)
-    return _transition(given, status, at)
+    answered_approval = replace(
+        approval, answer=approved, answered_by=author, answered=at, reason=reason
+    )
+    return _transition(answered_approval, status, at)
 
 
-def is_late(approval: Approval, at: TimestampMs) -> bool:
+def is_past_deadline(approval: Approval, at: TimestampMs) -> bool:
     return approval.status is ApprovalStatus.REQUESTED and at >= approval.expires
 
 
-def expired(approval: Approval, at: TimestampMs) -> Approval:
+def expire_approval(approval: Approval, at: TimestampMs) -> Approval:
     return _transition(approval, ApprovalStatus.EXPIRED, at)
 
 
-def cancelled(approval: Approval, reason: str, at: TimestampMs) -> Approval:
-    """Not run, though nobody denied it. Raises Taken for what has begun or is over."""
+def cancel_approval(approval: Approval, reason: str, at: TimestampMs) -> Approval:
+    """Cancel a call that has not started. Raises Conflict otherwise."""
     return _transition(replace(approval, reason=reason), ApprovalStatus.CANCELLED, at)
 
 
-def start(approval: Approval, at: TimestampMs) -> Approval:
-    """Raises Taken for what may not run, or has been begun before."""
+def start_approval(approval: Approval, at: TimestampMs) -> Approval:
+    """Mark an approved call as running.
+
+    Raises Conflict if it may not run or was started before.
+    """
     return _transition(approval, ApprovalStatus.RUNNING, at)
 
 
-def finished(approval: Approval, result: ToolResult, at: TimestampMs) -> Approval:
+def finish_approval(approval: Approval, result: ToolResult, at: TimestampMs) -> Approval:
     return _transition(replace(approval, result=result), ApprovalStatus.FINISHED, at)
 
 
@@ -221,8 +229,8 @@ def _transition(approval: Approval, to: ApprovalStatus, at: TimestampMs) -> Appr
     return replace(approval, status=to, ended=at, sealed="")
 
 
-def change_of(approval: Approval, expected: int) -> RecordChange:
-    """The record as it should become, if it still is as it was seen."""
+def approval_change(approval: Approval, expected: int) -> RecordChange:
+    """Record change that stores the approval if its revision is still `expected`."""
     body = msgspec.to_builtins(approval)
     del body["id"], body["tenant"]
     return RecordChange(
@@ -231,55 +239,58 @@ def change_of(approval: Approval, expected: int) -> RecordChange:
         approval.id,
         body,
         expected,
-        unique_keys=_handles(approval),
-        index_keys=_links(approval),
+        unique_keys=_unique_keys(approval),
+        index_keys=_index_keys(approval),
     )
 
 
-def _handles(approval: Approval) -> tuple[str, ...]:
+def _unique_keys(approval: Approval) -> tuple[str, ...]:
     if approval.call is None:
         return ()
-    name = call_name(approval.agent, approval.session, approval.run, approval.call)
-    return (call_handle(approval.tenant, name),)
+    name = scoped_call_name(approval.agent, approval.session, approval.run, approval.call)
+    return (call_unique_key(approval.tenant, name),)
 
 
-def _links(approval: Approval) -> tuple[str, ...]:
-    index_keys = [link_of(status=approval.status), link_of(agent=approval.agent)]
-    index_keys.append(link_of(agent=approval.agent, status=approval.status))
+def _index_keys(approval: Approval) -> tuple[str, ...]:
+    index_keys = [
+        approval_index_key(status=approval.status),
+        approval_index_key(agent=approval.agent),
+    ]
+    index_keys.append(approval_index_key(agent=approval.agent, status=approval.status))
     if approval.status is ApprovalStatus.REQUESTED and approval.session is not None:
-        index_keys.append(session_link(approval.session))
+        index_keys.append(session_index_key(approval.session))
     return tuple(index_keys)
 
 
-def link_of(*, agent: str | None = None, status: ApprovalStatus | None = None) -> str:
-    """What lists those of an agent, in a status, or both; empty for all."""
+def approval_index_key(*, agent: str | None = None, status: ApprovalStatus | None = None) -> str:
+    """Index key that lists approvals by agent, by status or by both; empty lists all."""
     parts = [f"agent:{agent}"] if agent else []
     return "/".join([*parts, f"status:{status}"] if status else parts)
 
 
-def session_link(session: str) -> str:
-    """What lists those that a new message in a session makes void."""
+def session_index_key(session: str) -> str:
+    """Index key of open approvals that a new message in the session supersedes."""
     return f"session:{session}"
 
 
-def call_name(agent: str, session: str | None, run: str | None, call: str) -> str:
-    """What a call is known by here: its caller names it within its conversation alone."""
-    said = "\0".join((session or "", run or "", call))
-    return f"{agent}/{hashlib.sha256(said.encode()).hexdigest()}"
+def scoped_call_name(agent: str, session: str | None, run: str | None, call: str) -> str:
+    """Name of a call: the caller's call id is unique only within its session and run."""
+    conversation = "\0".join((session or "", run or "", call))
+    return f"{agent}/{hashlib.sha256(conversation.encode()).hexdigest()}"
 
 
-def call_handle(tenant: str, name: str) -> str:
-    """What finds the approval of a call."""
+def call_unique_key(tenant: str, name: str) -> str:
+    """Unique key that finds the approval of a call."""
     return unique_key(tenant, RecordType.APPROVAL, "call", name)
 
 
-def approval_of(record: Record) -> Approval:
-    known = {**record.body, "id": record.id, "tenant": record.tenant}
-    return msgspec.convert(known, Approval)
+def approval_from_record(record: Record) -> Approval:
+    fields = {**record.body, "id": record.id, "tenant": record.tenant}
+    return msgspec.convert(fields, Approval)
 
 
-def approval_event(approval: Approval) -> tuple[EventDraft, ...]:
-    """What is told when it has come into this status: whose it is, never what it does."""
+def approval_events(approval: Approval) -> tuple[EventDraft, ...]:
+    """Event of the current status: names the approval and tool, never the arguments."""
     type = _EVENT_BY_STATUS.get(approval.status)
     if type is None:
         return ()

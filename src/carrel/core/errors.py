@@ -1,4 +1,7 @@
-"""The refusals: every way Carrel says no. Anything else that is raised is a bug or an outage."""
+"""Refusals: the closed set of errors that may be shown to the caller.
+
+Any other exception is a bug or an outage.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from typing import Any, ClassVar
 
 
 class Refusal(Exception):
-    """The request was understood and will not be done; the message is safe to show its sender."""
+    """The request was understood and is refused; the message is safe to show."""
 
     code: ClassVar[str]
 
@@ -17,31 +20,31 @@ class Refusal(Exception):
 
 
 class ValidationError(Refusal):
-    """The request itself is wrong, whatever the state of the world."""
+    """The request is invalid, independent of stored state."""
 
     code = "validation_error"
 
 
 class Unauthenticated(Refusal):
-    """No credential, or one that is unknown, revoked or expired."""
+    """The credential is missing, unknown, revoked or expired."""
 
     code = "unauthenticated"
 
 
 class Forbidden(Refusal):
-    """A good credential that may not do this."""
+    """The credential is valid but does not permit this."""
 
     code = "forbidden"
 
 
 class NotFound(Refusal):
-    """It is not there, or not there for this caller."""
+    """The resource does not exist, or is not visible to this caller."""
 
     code = "not_found"
 
 
 class WorkspaceConflict(Refusal):
-    """The file is no longer what the caller was looking at."""
+    """A precondition failed: the file changed since the caller read it."""
 
     code = "workspace_conflict"
 
@@ -51,48 +54,48 @@ class WorkspaceConflict(Refusal):
 
 
 class WorkspaceTooLarge(Refusal):
-    """The file, or the workspace it would join, is over its limit."""
+    """The file or its workspace would exceed its size limit."""
 
     code = "workspace_too_large"
 
 
 class PayloadTooLarge(Refusal):
-    """The request is larger than anything that could be accepted."""
+    """The request body exceeds the server's limit."""
 
     code = "payload_too_large"
 
 
 class Conflict(Refusal):
-    """Something of that name, or in that state, stands in the way."""
+    """The name is in use, or the resource's state does not allow this."""
 
     code = "conflict"
 
 
 class Expired(Refusal):
-    """It was there for a time, and that is over."""
+    """The resource existed and its lifetime is over."""
 
     code = "expired"
 
 
 class Busy(Refusal):
-    """Others kept changing what this depended on; nothing was done and it may be tried again."""
+    """Concurrent changes kept conflicting; nothing was changed and a retry is safe."""
 
     code = "busy"
 
 
 class IdempotencyKeyMismatch(Refusal):
-    """An Idempotency-Key came back with another request."""
+    """The Idempotency-Key was used before with a different request."""
 
     code = "idempotency_key_mismatch"
 
 
 class IdempotencyInFlight(Refusal):
-    """The first request with this Idempotency-Key is still being answered."""
+    """The first request with this Idempotency-Key is still in progress."""
 
     code = "idempotency_in_flight"
 
 
 class CapabilityNotProvided(Refusal):
-    """This server does not offer that capability."""
+    """This server does not provide the capability."""
 
     code = "capability_not_provided"

@@ -1,4 +1,4 @@
-"""What a tenant has decided for itself: limits, redaction, how long runs are kept."""
+"""Tenant policy: size limits, redaction, file classes and run retention."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class Limits:
     max_versions: int = 100
     max_bytes: int | None = None
 
-    def admit(self, size: int) -> None:
+    def check_file_size(self, size: int) -> None:
         if size > self.max_file_bytes:
             raise WorkspaceTooLarge(
-                f"the content is {size} bytes; a file may have {self.max_file_bytes}",
+                f"the content has {size} bytes; the limit is {self.max_file_bytes}",
                 maxBytes=self.max_file_bytes,
                 providedBytes=size,
             )
@@ -32,26 +32,26 @@ class Limits:
         return Quota(scope, self.max_files, self.max_bytes)
 
 
-AGENT_WRITABLE = ("memory/**", "notes/**", "MEMORY.md", "IDENTITY.md")
-SHARED = Limits(100 * MIB, 20_000, 100, 1024 * MIB)
-"""Shared workspaces, whose files are tools' output rather than identity."""
-ITEMS = Limits(256 * 1024, 10_000)
-"""Items that agents share, by scope."""
+DEFAULT_AGENT_WRITABLE = ("memory/**", "notes/**", "MEMORY.md", "IDENTITY.md")
+SHARED_WORKSPACE_LIMITS = Limits(100 * MIB, 20_000, 100, 1024 * MIB)
+"""Limits of shared workspaces, which hold tool output."""
+ITEM_LIMITS = Limits(256 * 1024, 10_000)
+"""Limits of shared items, per scope."""
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
     limits: Limits = field(default_factory=Limits)
-    shared_limits: Limits = SHARED
+    shared_limits: Limits = SHARED_WORKSPACE_LIMITS
     redaction: SecretPatternMode = SecretPatternMode.REDACT
     classes: FileClassRules = FileClassRules()
-    agent_writable: tuple[str, ...] = AGENT_WRITABLE
-    """Patterns of the paths that an agent may write with a key of its own."""
+    agent_writable: tuple[str, ...] = DEFAULT_AGENT_WRITABLE
+    """Patterns of paths that an agent may write with its own key."""
     run_retention_days: int | None = None
-    """None keeps every run, and with it all that it can see, until it is released by hand."""
+    """None keeps every run, and the versions it can see, until it is released."""
 
     def limits_of(self, scope: Scope) -> Limits:
         if scope.kind is ScopeKind.ITEMS:
-            return replace(ITEMS, max_versions=self.limits.max_versions)
-        shared = scope.kind is ScopeKind.WORKSPACE and scope.name.startswith("ws_")
-        return self.shared_limits if shared else self.limits
+            return replace(ITEM_LIMITS, max_versions=self.limits.max_versions)
+        is_shared = scope.kind is ScopeKind.WORKSPACE and scope.name.startswith("ws_")
+        return self.shared_limits if is_shared else self.limits

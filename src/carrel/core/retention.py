@@ -1,6 +1,7 @@
-"""Which old versions may go: none that is among the newest, and none that a kept run can see.
+"""Decides which old versions may be pruned.
 
-Nor any of an agent that keeps its history in git.
+Never the newest ones, never one that a kept run can see, and none of an agent whose history is kept
+in git.
 """
 
 from __future__ import annotations
@@ -8,43 +9,49 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from carrel.core.agents.config import config_of
+from carrel.core.agents.config import config_from_stored
 from carrel.core.store.tree import Version
 
 
-def visible(versions: Sequence[tuple[int, int]], revisions: Iterable[int]) -> frozenset[int]:
-    """The versions, of those given as (version, revision) in order, that snapshots can see.
+def visible_versions(
+    versions: Sequence[tuple[int, int]], revisions: Iterable[int]
+) -> frozenset[int]:
+    """Versions that snapshots at `revisions` can see.
 
-    A snapshot at revision R sees the newest version said at or before R.
+    `versions` are ordered (version, revision) pairs. A snapshot at revision R sees the newest
+    version written at or before R.
     """
-    seen: set[int] = set()
+    result: set[int] = set()
     for revision in revisions:
-        newest = [version for version, said in versions if said <= revision]
-        seen.update(newest[-1:])
-    return frozenset(seen)
+        newest = [version for version, version_revision in versions if version_revision <= revision]
+        result.update(newest[-1:])
+    return frozenset(result)
 
 
-def prunable(
+def prunable_versions(
     versions: Sequence[tuple[int, int]], keep: int, revisions: Iterable[int]
 ) -> tuple[int, ...]:
-    """The versions that may go when ``keep`` are to stay and snapshots stand at ``revisions``."""
+    """Versions outside the `keep` newest that no snapshot at `revisions` can see."""
     if not versions:
         return ()
     newest = versions[-1][0]
-    held = visible(versions, revisions)
-    return tuple(v for v, _ in versions if v <= newest - keep and v not in held)
+    visible_to_runs = visible_versions(versions, revisions)
+    return tuple(v for v, _ in versions if v <= newest - keep and v not in visible_to_runs)
 
 
-def keeps_all(agent: Mapping[str, Any] | None) -> bool:
-    """Whether nothing may go of what an agent said: its git repository is made from all of it."""
-    return agent is not None and config_of(agent.get("config") or {}).workspace_git.enabled
+def keeps_full_history(agent: Mapping[str, Any] | None) -> bool:
+    """Whether no version of the agent may be pruned: git needs its full history."""
+    return agent is not None and config_from_stored(agent.get("config") or {}).workspace_git.enabled
 
 
-def whole_since(versions: Sequence[Version]) -> int:
-    """The revision from which on all versions of a path are there, given those in order."""
-    before, since = 0, 0
+def complete_since(versions: Sequence[Version]) -> int:
+    """First revision from which all versions of a path are present.
+
+    `versions` are in order.
+    """
+    previous, since = 0, 0
     for version in versions:
-        if version.head.version != before + 1:
+        if version.head.version != previous + 1:
             since = version.head.revision
-        before = version.head.version
+        previous = version.head.version
     return since

@@ -1,15 +1,18 @@
-"""What was worked out from records, kept for as long as no record changes."""
+"""Cache of values derived from records, valid for one records revision."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable
 from typing import Any
 
-MOST = 10_000
+MAX_VALUES = 10_000
 
 
 class RevisionCache:
-    """A dictionary that is emptied when it is asked for another revision than it holds."""
+    """Dictionary that is cleared when a newer revision is stored.
+
+    Bounded by MAX_VALUES.
+    """
 
     def __init__(self) -> None:
         self._revision = -1
@@ -18,22 +21,22 @@ class RevisionCache:
         self.misses = 0
 
     def get(self, revision: int, key: Hashable) -> Any:
-        found = self._values.get(key) if revision == self._revision else None
-        if found is None:
+        value = self._values.get(key) if revision == self._revision else None
+        if value is None:
             self.misses += 1
         else:
             self.hits += 1
-        return found
+        return value
 
     def peek(self, key: Hashable) -> Any:
-        """What was kept last, whether it still holds or not; None if nothing was."""
+        """Return the last stored value, possibly outdated, or None."""
         return self._values.get(key)
 
     def put(self, revision: int, key: Hashable, value: Any) -> None:
-        """Keep a value that was worked out from records no older than this revision."""
+        """Store a value derived from records at `revision` or later."""
         if revision < self._revision:
             return
-        if revision > self._revision or len(self._values) >= MOST:
+        if revision > self._revision or len(self._values) >= MAX_VALUES:
             self._values.clear()
             self._revision = revision
         self._values[key] = value

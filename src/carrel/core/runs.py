@@ -1,4 +1,4 @@
-"""Runs: what was frozen, for whom, and what became of it."""
+"""Runs: their status, audience and frozen snapshot."""
 
 from __future__ import annotations
 
@@ -20,65 +20,68 @@ class RunStatus(StrEnum):
 
 
 class Audience(StrEnum):
-    """Who is listening: one person, or several."""
+    """Who takes part in the conversation: one person or several."""
 
     MAIN = "main"
     SHARED = "shared"
 
 
-def mode_of(scope: str | None) -> Audience:
-    """Main where nothing is said; anything that is not known is shared, which shows the least."""
+def parse_audience(scope: str | None) -> Audience:
+    """Main if absent; any unknown value is shared, which reveals the least."""
     return Audience.MAIN if scope in {None, Audience.MAIN} else Audience.SHARED
 
 
 class SnapshotLayer(Struct, frozen=True, gc=False):
-    """One scope at one revision. A vector of these is a snapshot."""
+    """One scope at one revision."""
 
     scope: Scope
     revision: int
 
 
 Snapshot = tuple[SnapshotLayer, ...]
-"""Nearest first. It costs one row a layer to take, and reads the same for ever."""
+"""Layers, nearest first. Costs one row per layer and never changes."""
 
-NOOP: Final = "conformance-noop"
+NOOP_WORKFLOW: Final = "conformance-noop"
 
 
 class Run(Struct, frozen=True):
     id: str
     tenant: str
     scope: Scope
-    """The workspace it belongs to: the nearest layer of its stack."""
+    """The run's workspace: the nearest layer of its stack."""
     workflow: str
     mode: Audience
     status: RunStatus
-    by: str
-    started: TimestampMs
-    ended: TimestampMs | None = None
+    author: str
+    started_at: TimestampMs
+    ended_at: TimestampMs | None = None
     parent: str | None = None
     replay_of: str | None = None
     snapshot_kept: bool = True
-    """A run that is let go no longer holds back the pruning of what it saw."""
+    """False once released: pruning may then remove the versions it could see."""
     snapshot: Snapshot = ()
     variables: Mapping[str, str] = field(default_factory=dict)
-    """What placeholders stood for when it was frozen."""
+    """Placeholder values and prompt inputs at the time of the snapshot."""
 
     @property
-    def own(self) -> Snapshot:
-        """The layers that its workspace is made of."""
+    def workspace_layers(self) -> Snapshot:
+        """Layers of the run's own workspace."""
         return tuple(layer for layer in self.snapshot if not self._is_attached(layer))
 
     @property
     def attached_layers(self) -> Snapshot:
-        """The workspaces beside an agent's own, of which its prompt tells."""
+        """Layers of the workspaces attached to the agent."""
         return tuple(layer for layer in self.snapshot if self._is_attached(layer))
 
     def _is_attached(self, layer: SnapshotLayer) -> bool:
         return self.scope.kind is ScopeKind.AGENT and layer.scope.kind is ScopeKind.WORKSPACE
 
 
-def settled(run: Run, status: RunStatus) -> RunStatus:
-    """The status it moves to; an ended run stays as it ended."""
+def next_status(run: Run, status: RunStatus) -> RunStatus:
+    """Return the status to store.
+
+    Raises Conflict if the run ended with a different one.
+    """
     if run.status is not RunStatus.RUNNING and status is not run.status:
-        raise Conflict(f"the run has {run.status}", status=run.status)
+        raise Conflict(f"the run is already {run.status}", status=run.status)
     return status

@@ -1,4 +1,4 @@
-"""Transcripts: what was said in a session, and the lines of JSON that it is written down in."""
+"""Session transcripts and their JSON Lines format."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from carrel.core.store.tree import IdempotencyKey
 
 Row = TypeVar("Row")
 
-VERSION: Final = 1
-LONGEST_CONTENT: Final = 2**20
-"""Bytes that can be said at a time."""
-LONGEST_NAME: Final = 256
-HEAVIEST: Final = 4 * 2**20
-"""Bytes after which no more is read at a time."""
+FORMAT_VERSION: Final = 1
+MAX_CONTENT_BYTES: Final = 2**20
+"""Size of one entry's content."""
+MAX_NAME_LENGTH: Final = 256
+MAX_READ_BYTES: Final = 4 * 2**20
+"""A page of entries ends after this many bytes."""
 MEDIA_TYPE: Final = "application/jsonl"
 _HEX: Final = "[0-9a-fA-F]"
 _ID: Final = re.compile(
@@ -36,7 +36,7 @@ _ID: Final = re.compile(
 
 
 class SpeakerRole(StrEnum):
-    """Who speaks."""
+    """Author of a transcript entry."""
 
     USER = "user"
     ASSISTANT = "assistant"
@@ -45,28 +45,28 @@ class SpeakerRole(StrEnum):
 
 
 class Session(Struct, frozen=True):
-    """One conversation of an agent, from when it was started until it is closed."""
+    """One conversation of an agent."""
 
     tenant: str
     id: str
-    """A UUID in its canonical spelling, unique within the tenant."""
+    """UUID in canonical form, unique within the tenant."""
     agent: str
     mode: Audience
-    """Who was listening. It stays as it began."""
+    """Fixed when the session starts."""
     plugin: str
-    """Through which channel it came; empty where that was not said."""
-    started: TimestampMs
-    ended: TimestampMs | None = None
-    entries: int = 0
+    """Channel of the session; empty if not stated."""
+    started_at: TimestampMs
+    ended_at: TimestampMs | None = None
+    entry_count: int = 0
     last_entry_at: TimestampMs = 0
-    """When something was last said; when it was started, if nothing was."""
+    """Time of the last entry; the start time if there is none."""
 
 
 class TranscriptEntry(Struct, frozen=True):
-    """One thing that was said. It never changes."""
+    """One immutable entry of a session."""
 
     sequence: int
-    """Its place in the session, from 1, without gaps."""
+    """Position in the session, from 1, without gaps."""
     at: TimestampMs
     role: SpeakerRole
     content: str
@@ -76,25 +76,25 @@ class TranscriptEntry(Struct, frozen=True):
 
 
 class SessionAppend(Struct, frozen=True):
-    """What is to be said next in a session of an agent; numbers are given when it is stored."""
+    """Entries to append to a session; the store assigns their sequence numbers."""
 
     tenant: str
     session: str
     agent: str
-    utterances: tuple[TranscriptEntry, ...]
-    receipt: IdempotencyKey | None = None
-    """Marked with the numbers that were given, in the same transaction."""
+    entries: tuple[TranscriptEntry, ...]
+    idempotency_key: IdempotencyKey | None = None
+    """Marked with the assigned sequence numbers in the same transaction."""
 
 
 class TranscriptHit(Struct, frozen=True):
-    """An utterance that was found, and where."""
+    """A search result: an entry and its session."""
 
     session: str
-    utterance: TranscriptEntry
+    entry: TranscriptEntry
 
 
 class TranscriptHeader(Struct, frozen=True):
-    """The first line of a transcript."""
+    """First line of a transcript file."""
 
     id: str
     at: TimestampMs
@@ -103,29 +103,29 @@ class TranscriptHeader(Struct, frozen=True):
 
 
 class Transcript(Struct, frozen=True):
-    """What a file of lines holds, as far as it can be read."""
+    """Parsed transcript file."""
 
-    heading: TranscriptHeader | None
-    utterances: tuple[TranscriptEntry, ...]
+    header: TranscriptHeader | None
+    entries: tuple[TranscriptEntry, ...]
     skipped: int = 0
-    """Lines that are neither blank nor anything that we know."""
+    """Non-blank lines that could not be parsed."""
 
 
-def session_id(text: str) -> str:
-    """A session's id in its canonical spelling, from any usual one. Raises Malformed."""
+def parse_session_id(text: str) -> str:
+    """Return a session id in canonical form. Raises ValidationError."""
     if not _ID.fullmatch(text):
-        raise ValidationError("a session's id is a UUID")
-    return _spelt(re.sub("[^0-9a-f]", "", text.lower().removeprefix("urn:uuid:")))
+        raise ValidationError("a session id must be a UUID")
+    return _format_uuid(re.sub("[^0-9a-f]", "", text.lower().removeprefix("urn:uuid:")))
 
 
-def drawn_id(chance: str) -> str:
-    """A random UUID, from a text that nobody could guess."""
-    drawn = hashlib.sha256(chance.encode()).hexdigest()
-    variant = "89ab"[int(drawn[16], 16) % 4]
-    return _spelt(f"{drawn[:12]}4{drawn[13:16]}{variant}{drawn[17:32]}")
+def new_session_id(seed: str) -> str:
+    """Derive a version 4 UUID from an unguessable text."""
+    hex_digits = hashlib.sha256(seed.encode()).hexdigest()
+    variant = "89ab"[int(hex_digits[16], 16) % 4]
+    return _format_uuid(f"{hex_digits[:12]}4{hex_digits[13:16]}{variant}{hex_digits[17:32]}")
 
 
-def _spelt(digits: str) -> str:
+def _format_uuid(digits: str) -> str:
     return "-".join(digits[start:end] for start, end in pairwise((0, 8, 12, 16, 20, 32)))
 
 
@@ -150,94 +150,106 @@ _encode: Final = msgspec.json.Encoder().encode
 _decode: Final = msgspec.json.Decoder(_Header | _Entry).decode
 
 
-def heading(session: Session, agent: str) -> bytes:
-    """A transcript's first line, with what its agent is called by people: its slug."""
-    told = (VERSION, session.id, told_at(session.started), agent, session.plugin)
-    return _encode(_Header(*told)) + b"\n"
+def encode_header(session: Session, agent: str) -> bytes:
+    """First line of a transcript; `agent` is the agent's slug."""
+    values = (
+        FORMAT_VERSION,
+        session.id,
+        format_timestamp(session.started_at),
+        agent,
+        session.plugin,
+    )
+    return _encode(_Header(*values)) + b"\n"
 
 
-def line(said: TranscriptEntry) -> bytes:
-    """One of its further lines; what was not said is left out, but for the channel."""
+def encode_entry(entry: TranscriptEntry) -> bytes:
+    """One transcript line. Absent fields are omitted, except the channel."""
     return (
         _encode(
             _Entry(
-                told_at(said.at),
-                said.role,
-                said.content,
-                UNSET if said.message is None else said.message,
-                said.plugin,
-                UNSET if said.sender is None else said.sender,
+                format_timestamp(entry.at),
+                entry.role,
+                entry.content,
+                UNSET if entry.message is None else entry.message,
+                entry.plugin,
+                UNSET if entry.sender is None else entry.sender,
             )
         )
         + b"\n"
     )
 
 
-def lines(entries: Iterable[TranscriptEntry]) -> bytes:
-    return b"".join(map(line, entries))
+def encode_entries(entries: Iterable[TranscriptEntry]) -> bytes:
+    return b"".join(map(encode_entry, entries))
 
 
-def read(content: bytes) -> Transcript:
-    """What the lines say; a line that cannot be read costs itself and no other."""
-    first: TranscriptHeader | None = None
-    said: list[TranscriptEntry] = []
+def parse_transcript(content: bytes) -> Transcript:
+    """Parse transcript lines; an unreadable line is skipped and counted."""
+    header: TranscriptHeader | None = None
+    entries: list[TranscriptEntry] = []
     skipped = 0
-    for row in filter(bytes.strip, content.split(b"\n")):
-        found = _read(row, len(said) + 1)
-        match found:
+    for raw_line in filter(bytes.strip, content.split(b"\n")):
+        parsed = _parse_line(raw_line, len(entries) + 1)
+        match parsed:
             case TranscriptEntry():
-                said.append(found)
-            case TranscriptHeader() if first is None:
-                first = found
+                entries.append(parsed)
+            case TranscriptHeader() if header is None:
+                header = parsed
             case _:
                 skipped += 1
-    return Transcript(first, tuple(said), skipped)
+    return Transcript(header, tuple(entries), skipped)
 
 
-def whole(content: bytes) -> int:
-    """How many bytes of it are whole lines: what follows was torn off while it was written."""
+def complete_lines_length(content: bytes) -> int:
+    """Length in bytes of the complete lines.
+
+    A partial last line was cut off by a crash.
+    """
     return content.rfind(b"\n") + 1
 
 
-def _read(row: bytes, number: int) -> TranscriptHeader | TranscriptEntry | None:
+def _parse_line(raw_line: bytes, sequence: int) -> TranscriptHeader | TranscriptEntry | None:
     try:
-        found = _decode(row)
-        at = _moment(found.timestamp)
-    except (ValueError, RecursionError, OverflowError):  # of JSON, of UTF-8, of a time
+        decoded = _decode(raw_line)
+        at = _parse_timestamp(decoded.timestamp)
+    except (ValueError, RecursionError, OverflowError):  # invalid JSON, UTF-8 or timestamp
         return None
-    if isinstance(found, _Header):
-        return TranscriptHeader(found.id, at, found.agent_id, found.source_plugin)
-    message, sender = found.message_id or None, found.sender_id or None
-    plugin = found.source_plugin or ""
-    return TranscriptEntry(number, at, found.role, found.content, message, plugin, sender)
+    if isinstance(decoded, _Header):
+        return TranscriptHeader(decoded.id, at, decoded.agent_id, decoded.source_plugin)
+    message, sender = decoded.message_id or None, decoded.sender_id or None
+    plugin = decoded.source_plugin or ""
+    return TranscriptEntry(sequence, at, decoded.role, decoded.content, message, plugin, sender)
 
 
-_BEGINNING: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND: Final = timedelta(milliseconds=1)
 
 
-def told_at(at: TimestampMs) -> str:
-    when = _BEGINNING + timedelta(milliseconds=at)
-    return when.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+def format_timestamp(at: TimestampMs) -> str:
+    moment = _EPOCH + timedelta(milliseconds=at)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _moment(text: str) -> TimestampMs:
-    when = datetime.fromisoformat(text)
-    if when.tzinfo is None:
-        when = when.replace(tzinfo=UTC)
-    return (when - _BEGINNING) // _MILLISECOND
+def _parse_timestamp(text: str) -> TimestampMs:
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return (moment - _EPOCH) // _MILLISECOND
 
 
-def light(said: Iterable[Row], size: Callable[[Row], int]) -> Iterator[Row]:
-    """As many as one answer carries: one at least, and none past HEAVIEST bytes."""
-    carried = 0
-    for one in said:
-        if carried >= HEAVIEST:
+def limit_by_size(rows: Iterable[Row], size: Callable[[Row], int]) -> Iterator[Row]:
+    """Yield at least one row, and no more after MAX_READ_BYTES."""
+    total = 0
+    for row in rows:
+        if total >= MAX_READ_BYTES:
             return
-        yield one
-        carried += size(one)
+        yield row
+        total += size(row)
 
 
-def shown(text: str, most: int) -> tuple[str, bool]:
-    """The first so many characters of a text, with a sign where it was cut, and whether it was."""
-    return (text, False) if len(text) <= most else (text[:most] + "…", True)
+def truncate(text: str, max_length: int) -> tuple[str, bool]:
+    """Cut a text to `max_length` characters plus an ellipsis.
+
+    Also return whether it was cut.
+    """
+    return (text, False) if len(text) <= max_length else (text[:max_length] + "…", True)

@@ -1,4 +1,4 @@
-"""SQL kept in files: a text of statements, each under a ``-- name:`` line, as a mapping."""
+"""Parser of SQL files with named statements (`-- name: x` lines)."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections.abc import Mapping
 _NAME = re.compile(r"^-- name: (\w+)[ \t]*$", re.MULTILINE)
 
 
-def parse(text: str) -> Mapping[str, str]:
-    """Raises ValueError where two have one name."""
+def parse_statements(text: str) -> Mapping[str, str]:
+    """Return statements by name. Raises ValueError if a name occurs twice."""
     parts = _NAME.split(text)
     names = parts[1::2]
-    if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise ValueError(f"there are several statements called {', '.join(twice)}")
+    if duplicates := sorted({name for name in names if names.count(name) > 1}):
+        raise ValueError(f"duplicate statement names: {', '.join(duplicates)}")
     return {
         name: statement.strip().removesuffix(";")
         for name, statement in zip(names, parts[2::2], strict=True)

@@ -1,4 +1,4 @@
-"""Which Carrel this is."""
+"""Version of this release."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Webhooks: what is signed, when it is tried again, and what became of it."""
+"""Webhook deliveries: signatures, retry schedule and attempt results."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from carrel.core.identifiers import TimestampMs
 
-BACKOFF: Final = (5, 30, 120, 600, 3600, 6 * 3600, 24 * 3600)
-"""Seconds to wait after each failed attempt; when they are used up the delivery has failed."""
+BACKOFF_SECONDS: Final = (5, 30, 120, 600, 3600, 6 * 3600, 24 * 3600)
+"""Wait after each failed attempt; the delivery fails after the last one."""
 
 
 class DeliveryState(StrEnum):
@@ -26,24 +26,23 @@ class DeliveryState(StrEnum):
 
 class Delivery(Struct, frozen=True):
     id: str
-    """Also the ``webhook-id`` that the receiver sees: the same for every attempt."""
+    """Sent as `webhook-id`; the same for every attempt."""
     tenant: str
     webhook: str
     type: str
     body: bytes
     state: DeliveryState
-    created: TimestampMs
-    due: TimestampMs
-    tries: int = 0
+    created_at: TimestampMs
+    due_at: TimestampMs
+    attempts: int = 0
 
 
 class PostResult(Struct, frozen=True):
-    """What came of one post: a status, or why there was none."""
+    """Result of one HTTP POST: a status, or the problem that prevented one."""
 
     status: int | None
     problem: str = ""
-    took: int = 0
-    """Milliseconds."""
+    elapsed_ms: int = 0
 
     @property
     def ok(self) -> bool:
@@ -52,23 +51,23 @@ class PostResult(Struct, frozen=True):
 
 class DeliveryAttempt(Struct, frozen=True):
     at: TimestampMs
-    posted: PostResult
+    result: PostResult
 
 
-def after(
-    delivery: Delivery, posted: PostResult, now: TimestampMs, backoff: tuple[int, ...]
+def apply_attempt(
+    delivery: Delivery, result: PostResult, now: TimestampMs, backoff: tuple[int, ...]
 ) -> Delivery:
-    """The delivery once this attempt is counted."""
-    tries = delivery.tries + 1
-    if posted.ok:
-        return replace(delivery, state=DeliveryState.DELIVERED, tries=tries)
-    if tries > len(backoff):
-        return replace(delivery, state=DeliveryState.FAILED, tries=tries)
-    return replace(delivery, tries=tries, due=now + backoff[tries - 1] * 1000)
+    """Return the delivery after this attempt: delivered, failed or rescheduled."""
+    attempts = delivery.attempts + 1
+    if result.ok:
+        return replace(delivery, state=DeliveryState.DELIVERED, attempts=attempts)
+    if attempts > len(backoff):
+        return replace(delivery, state=DeliveryState.FAILED, attempts=attempts)
+    return replace(delivery, attempts=attempts, due_at=now + backoff[attempts - 1] * 1000)
 
 
-def signed(secret: bytes, id: str, now: TimestampMs, body: bytes) -> Mapping[str, str]:
-    """The headers of the Standard Webhooks convention."""
+def signature_headers(secret: bytes, id: str, now: TimestampMs, body: bytes) -> Mapping[str, str]:
+    """Headers of the Standard Webhooks specification."""
     stamp = str(now // 1000)
     mac = hmac.new(secret, f"{id}.{stamp}.".encode() + body, hashlib.sha256).digest()
     return {

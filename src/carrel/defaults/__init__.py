@@ -1,4 +1,4 @@
-"""The files that every tenant starts with, packaged once and kept as plain markdown."""
+"""Default markdown files of every tenant, packaged with Carrel."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from types import MappingProxyType
 from typing import Final
 
 VERSION: Final = 1
-"""Raised whenever a file changes, comes or goes, so that an older Carrel undoes nothing."""
+"""Increased whenever a file is changed, added or removed.
+
+An older Carrel does not undo the files of a newer one.
+"""
 
 _NAMES: Final = (
     "SOUL.md",
@@ -24,9 +27,9 @@ _NAMES: Final = (
     "memory/contacts.md",
 )
 
-_HERE: Final = files("carrel.defaults") / "files"
+_DIRECTORY: Final = files("carrel.defaults") / "files"
 
 FILES: Final[Mapping[str, bytes]] = MappingProxyType(
-    {name: _HERE.joinpath(*name.split("/")).read_bytes() for name in _NAMES}
+    {name: _DIRECTORY.joinpath(*name.split("/")).read_bytes() for name in _NAMES}
 )
-"""Content by path, in the order in which one would read them."""
+"""Content by path, in reading order."""

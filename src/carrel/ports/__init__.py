@@ -1,4 +1,4 @@
-"""What we ask of the world: whatever touches a disk, a network or a clock is behind these."""
+"""Ports: protocols for storage, clock, sandboxes and other side effects."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from carrel.ports.maintenance import StoreSnapshot as StoreSnapshot
 from carrel.ports.recalls import RecallLog as RecallLog
 from carrel.ports.sandbox import Sandbox as Sandbox
 from carrel.ports.sessions import Sessions as Sessions
-from carrel.ports.sessions import TranscriptMirror as TranscriptMirror
+from carrel.ports.sessions import TranscriptFiles as TranscriptFiles
 
 
 class CorruptContent(Exception):
-    """Stored bytes are gone, or are not what their digest says. Never served, never hidden."""
+    """Stored bytes are missing or do not match their digest."""
 
 
 class Trees(Protocol):
-    """Remembers what each scope says, and lets it change only as a whole."""
+    """Versioned trees of all scopes. Change only by commit."""
 
     async def read(
         self,
@@ -41,18 +41,20 @@ class Trees(Protocol):
         *,
         prefix: str = "",
     ) -> tuple[Tree, ...]:
-        """Return one tree per layer, in order, all as of one moment; an unknown scope is empty.
+        """Return one tree per layer, in order, from one consistent snapshot.
 
-        A Scope is read as it is now, a Layer as it was at its revision. With ``paths`` only those
-        are looked up, tombstones included; without, every live path that starts with ``prefix``.
-        A Layer that no kept run holds may have lost versions to pruning.
+        An unknown scope is empty. A Scope is read at its current revision, a SnapshotLayer at its
+        own. With `paths`, only those are returned, tombstones included; otherwise every live path
+        that starts with `prefix`. A SnapshotLayer that no kept run holds may lack pruned versions.
         """
 
     async def revisions(self, scopes: Sequence[Scope]) -> tuple[int, ...]:
         """Return each scope's revision, 0 for an unknown one."""
 
-    async def versions(self, asks: Sequence[tuple[Scope, Path, int]]) -> tuple[Version | None, ...]:
-        """Return each version by its number, None where it never was or has been pruned."""
+    async def versions(
+        self, requests: Sequence[tuple[Scope, Path, int]]
+    ) -> tuple[Version | None, ...]:
+        """Return each version by its number; None if it never existed or was pruned."""
 
     async def history(
         self, scope: Scope, path: Path, *, before: int | None = None, limit: int = 100
@@ -62,190 +64,191 @@ class Trees(Protocol):
     async def log(
         self, scope: Scope, *, after: tuple[int, str, int] = (0, "", 0), limit: int = 1000
     ) -> tuple[Version, ...]:
-        """Return what a scope said past a (revision, path, version), in that order.
+        """Return a scope's versions past a (revision, path, version), in that order.
 
-        Tombstones are included, and versions that were pruned are not.
+        Tombstones are included; pruned versions are missing.
         """
 
     async def complete_since(self, scope: Scope) -> int:
-        """The revision from which on nothing that a scope said has been pruned.
-
-        0 where nothing ever was. At this revision and all later ones its tree is known.
-        """
+        """Return the revision since which no version of a scope was pruned, 0 if none was."""
 
     async def commit(self, commits: Sequence[Commit]) -> tuple[Outcome, ...]:
-        """Try each commit: applied whole if all it expects still holds, else not at all.
+        """Try to apply each commit atomically; return one outcome per commit, in order.
 
-        Nor is it where a new path finds no room or a scope would be too full.
+        A commit is refused if an expectation fails, a new path is not free or a quota is exceeded;
+        this does not affect the others. Later commits of one call see earlier ones. What was
+        applied is durable when this returns. If it raises, nothing of this call was applied.
 
-        One answer per commit, in order; one refusal does not stop the others. Once this returns,
-        what was applied survives the death of the process and of the machine. Every write adds a
-        version and an event ``workspace.updated`` in the same transaction, where ``tells`` are told
-        as well, and prunes what
-        ``keep`` no longer covers and no kept run can see, nothing of an agent whose config enables
-        git: its history is kept whole. Later commits of one call see earlier
-        ones. Raises whatever the store raises; then none of this call was applied.
+        Every write adds a version and an event `workspace.updated` in the same transaction;
+        `events` are added there too. Versions beyond `max_versions` that no kept run can see are
+        pruned, except those of an agent whose config enables git.
         """
 
 
 class Blobs(Protocol):
-    """Keeps bytes by their digest. Bytes never change, so putting twice is putting once."""
+    """Content by digest. Content never changes, so storing it twice is harmless."""
 
     @property
-    def inline(self) -> int:
-        """Bytes up to which a content is stored by the commit that refers to it and not before."""
+    def inline_max_bytes(self) -> int:
+        """Contents up to this size are stored by the commit that refers to them."""
 
     async def put(self, contents: Sequence[bytes]) -> tuple[Blob, ...]:
-        """Take bytes into care, in order; durable no later than a commit that refers to them."""
+        """Store contents, in order.
+
+        Durable at the latest with a commit that refers to them.
+        """
 
     async def get(self, blobs: Collection[Blob]) -> Mapping[Digest, bytes]:
-        """Return every one asked for, its digest checked. Raises Corrupt."""
+        """Return all requested contents, digests verified. Raises CorruptContent."""
 
 
 class LargeBlobStore(Protocol):
-    """A place for large bytes outside the database, by digest.
+    """Store for large contents outside the database, by digest.
 
-    Nothing is forgotten at once: bytes that nobody seems to want go to the trash, from which they
-    can still be read and come back. So a writer that found them here a moment before still has
-    them, if it commits before the trash is emptied of what has lain there for a grace period.
+    Deletion has two steps: discarded contents go to the trash, from which they can still be read
+    and restored. A writer that found a content just before still has it if it commits before the
+    trash is emptied after the grace period.
     """
 
     async def put(self, digest: Digest, content: bytes) -> None:
-        """Keep these bytes durably; what is there already only becomes young again.
+        """Store content durably. Existing content gets a new timestamp.
 
-        What is only in the trash is kept anew.
+        Content in the trash is stored again.
         """
 
     async def get(self, digest: Digest) -> bytes | None:
-        """Return the bytes as they are stored, unchecked, from the trash too, or None."""
+        """Return the content, also from the trash, without verification; None if absent."""
 
     async def discard(self, digests: Collection[Digest]) -> None:
-        """Move these to the trash; an absent one is no error."""
+        """Move contents to the trash; absent ones are ignored."""
 
     async def restore(self, digests: Collection[Digest]) -> None:
-        """Bring these back from the trash, which may go on holding a copy; absent is no error."""
+        """Restore contents from the trash, which may keep a copy; absent ones are ignored."""
 
     async def delete(self, digests: Collection[Digest]) -> None:
-        """Forget these if they are in the trash; what is not stays, and absent is no error."""
+        """Delete contents that are in the trash; others and absent ones are ignored."""
 
-    def trash(self) -> AsyncIterator[tuple[Digest, TimestampMs]]:
-        """Everything in the trash with when it was discarded last."""
+    def list_trash(self) -> AsyncIterator[tuple[Digest, TimestampMs]]:
+        """Digests in the trash with the time of their last discard."""
 
-    def each(self) -> AsyncIterator[tuple[Digest, int, TimestampMs]]:
-        """Everything else, with its size and when it was last put or brought back."""
+    def list_blobs(self) -> AsyncIterator[tuple[Digest, int, TimestampMs]]:
+        """Digests outside the trash, with size and time of the last put or restore."""
 
 
 class ObjectStore(Protocol):
-    """A place outside, where bytes stand under keys for others to read: a directory, a bucket.
+    """Keyed object store for external readers (directory or bucket).
 
-    Every verb raises OSError where the place does not do its part.
+    Every method raises OSError on failure.
     """
 
     @property
     def forbids_nested_keys(self) -> bool:
-        """Whether a key cannot be held while another key lies beneath it."""
+        """Whether a key cannot exist while another key lies below it."""
 
     async def put(self, contents: Mapping[str, bytes]) -> Mapping[str, str]:
-        """Keep each under its key, over what was there; a reader sees the old or the new.
+        """Store each content under its key, replacing atomically.
 
-        Returns the keys that this place cannot hold, each with the reason.
+        Returns the keys that cannot be stored, each with the reason.
         """
 
     async def get(self, key: str) -> bytes | None: ...
 
     async def delete(self, keys: Collection[str]) -> None:
-        """Forget these; an absent one is no error."""
+        """Delete keys; absent ones are ignored."""
 
     def list(self, prefix: str) -> AsyncIterator[tuple[str, Digest | None]]:
-        """Every key that begins with ``prefix``, which is empty or ends with a slash.
+        """Keys that start with `prefix`, which is empty or ends with a slash.
 
-        With the digest of what stands there; None where that was not put here.
+        Each with the digest of its content; None if it was not written through this port.
         """
 
 
 class LeaderLock(Protocol):
-    """Lets one process of many do a work that two would only do twice."""
+    """Leader lock: at most one process of a deployment holds it.
+
+    Released when the holder dies.
+    """
 
     async def try_acquire(self) -> bool:
-        """Whether it is this one's turn: nobody else had it, or it has it still.
-
-        Whoever dies gives it back. Raises what the store raises.
-        """
+        """Return whether this process holds the lock now. Raises the store's errors."""
 
     async def release(self) -> None:
-        """Let another have it; without having had it no error."""
+        """Release the lock; no error if not held."""
 
 
 class Records(Protocol):
-    """The facts beside the files. They change only inside Trees.commit."""
+    """Records. They change only by Trees.commit."""
 
     async def get(
         self, tenant: str, record_type: RecordType, ids: Sequence[str]
     ) -> tuple[Record | None, ...]:
-        """Return each record of this tenant and noun by id."""
+        """Return each record of this tenant and type by id."""
 
     async def get_by_unique_key(self, unique_keys: Sequence[str]) -> tuple[Record | None, ...]:
-        """Return each record by one of its handles, whatever its tenant."""
+        """Return each record by one of its unique keys, in any tenant."""
 
     async def list(
         self,
         tenant: str,
         record_type: RecordType,
         *,
-        link: str = "",
+        index_key: str = "",
         after: str = "",
         limit: int = 100,
     ) -> tuple[Record, ...]:
-        """Return records in order of id, those past ``after``, with this link where one is given.
+        """Return records ordered by id, past `after`, optionally with this index key.
 
-        An empty tenant lists those of all tenants: for upkeep, never for a caller.
+        An empty tenant lists all tenants: only for maintenance.
         """
 
     async def count(
         self, tenant: str, record_type: RecordType, index_keys: Sequence[str]
     ) -> tuple[int, ...]:
-        """How many records of this tenant and noun have each of these links."""
+        """Return the number of records of this tenant and type for each index key."""
 
     async def find(
         self,
         tenant: str,
         record_type: RecordType,
-        link: str,
-        words: Sequence[str],
+        index_key: str,
+        terms: Sequence[str],
         *,
         limit: int = 100,
     ) -> tuple[Record, ...]:
-        """Return records with this link in whose text some word begins with one of these.
+        """Return records with this index key and a word that starts with a term.
 
-        Most of them first, then most whole words, then the greatest id. Words: ``core.search``.
+        Ordered by number of matching terms, then of whole words, then by id descending. Terms are
+        those of `core.search.full_text`.
         """
 
-    async def collection_revisions(self, asks: Sequence[tuple[str, RecordType]]) -> tuple[int, ...]:
-        """Return the revision of each (tenant, noun), 0 where nothing ever was."""
+    async def collection_revisions(
+        self, collections: Sequence[tuple[str, RecordType]]
+    ) -> tuple[int, ...]:
+        """Return the revision of each (tenant, type), 0 if it never had a record."""
 
     async def revision(self) -> int:
-        """A number that rises with any change of a record that is not QUIET: for keys of caches."""
+        """Return a number that increases with every change of an audited record."""
 
-    async def mark_used(self, marks: Mapping[str, TimestampMs]) -> None:
-        """Note when each id was last used; an earlier moment never replaces a later one."""
+    async def mark_used(self, used_at: Mapping[str, TimestampMs]) -> None:
+        """Store when each id was last used; earlier times never replace later ones."""
 
     async def last_used(self, ids: Sequence[str]) -> tuple[TimestampMs | None, ...]: ...
 
     async def audit(
         self, tenant: str, *, before: int = 0, limit: int = 100
     ) -> tuple[AuditEntry, ...]:
-        """Return what was done to this tenant's records, newest first, those before a deed's id."""
+        """Return audit entries, newest first, with ids below `before` if not 0."""
 
 
 class Runs(Protocol):
-    """Runs and the snapshots they hold."""
+    """Runs and their snapshots."""
 
     async def start(
         self, runs: Sequence[tuple[Run, Sequence[Scope | SnapshotLayer]]]
     ) -> tuple[Run, ...]:
-        """Record each run with its layers frozen: a Scope at its revision of this very moment.
+        """Store each run with its layers; a Scope is frozen at its current revision.
 
-        The cost does not depend on the number of files. An event ``run.started`` is logged.
+        The cost is independent of the number of files. Logs an event `run.started`.
         """
 
     async def get(self, tenant: str, ids: Sequence[str]) -> tuple[Run | None, ...]: ...
@@ -253,76 +256,81 @@ class Runs(Protocol):
     async def list(
         self, tenant: str, *, scope: Scope | None = None, before: str = "", limit: int = 100
     ) -> tuple[Run, ...]:
-        """Return runs newest first (by id, descending), those before ``before`` where given."""
+        """Return runs by id descending, those before `before` if given."""
 
-    async def newest(self, tenant: str, scopes: Sequence[Scope]) -> tuple[Run | None, ...]:
-        """Return the run of each scope that began last (by id), None where it has none."""
+    async def newest_by_scope(self, tenant: str, scopes: Sequence[Scope]) -> tuple[Run | None, ...]:
+        """Return the newest run of each scope (by id), None if it has none."""
 
-    async def change(self, run: Run, was: Run) -> bool:
-        """Store status, ended and kept if the run still is as it was; False if it is not.
+    async def update(self, run: Run, expected: Run) -> bool:
+        """Store status, ended_at and snapshot_kept if the run still equals `expected`.
 
-        An event is logged when the status changes. Letting go of a run drops its snapshot.
+        Else return False. Logs an event if the status changes. Releasing a run deletes its
+        snapshot.
         """
 
 
 class Events(Protocol):
-    """The log of what happened, written in the transaction that made it happen."""
+    """Event log, written in the transaction of the change."""
 
-    async def after(
+    async def read_after(
         self, cursor: str | None, filter: EventFilter | None = None, *, limit: int = 500
     ) -> tuple[Event, ...]:
-        """Return events past a cursor (None: from the beginning), oldest first.
+        """Return events past a cursor (None: from the start), oldest first.
 
-        None is ever missed: an event that becomes visible later has a later cursor. Without a
-        filter, those of all tenants: for delivery, never for a caller. Raises Malformed for what
-        is not a cursor.
+        Raises ValidationError. No event is missed: one that becomes visible later has a later
+        cursor. Without a filter, events of all tenants: only for delivery.
         """
 
-    async def latest(self) -> str:
-        """A cursor past everything that can be seen now."""
+    async def latest_cursor(self) -> str:
+        """Return a cursor past all visible events."""
 
     async def wait_for_new(self, seconds: float) -> bool:
-        """Return soon after new events may be there (True), or when the time is over (False).
+        """Wait until new events may exist (True) or the timeout passes (False).
 
-        Writes of other processes wake too.
+        Writes of other processes wake it too.
         """
 
 
 class IdempotencyStore(Protocol):
-    """Answers given to requests that carried an Idempotency-Key."""
+    """Responses to requests with an Idempotency-Key."""
 
     async def claim(
-        self, key: IdempotencyKey, fingerprint: str, now: TimestampMs, stale: TimestampMs
+        self, key: IdempotencyKey, fingerprint: str, now: TimestampMs, stale_before: TimestampMs
     ) -> Claim:
-        """Take the key for this request, or say what is known of the one that has it.
+        """Claim the key for this request, or return the state of the request that has it.
 
-        A claim that was never settled and is older than ``stale`` may be taken over by the same
-        fingerprint, unless a commit has marked it.
+        An incomplete claim older than `stale_before` may be taken over by the same fingerprint,
+        unless a commit has marked it.
         """
 
-    async def complete(self, key: IdempotencyKey, receipt: StoredResponse) -> None:
-        """Keep the answer. Settling what is settled changes nothing."""
+    async def complete(self, key: IdempotencyKey, response: StoredResponse) -> None:
+        """Store the response. Completing twice changes nothing."""
 
     async def release(self, key: IdempotencyKey) -> None:
-        """Give the key back, unless a commit has marked it."""
+        """Release the claim, unless a commit has marked it."""
 
 
 class Deliveries(Protocol):
-    """What is to be posted to webhooks, and what became of it."""
+    """Webhook deliveries and their attempts."""
 
     async def cursor(self) -> str | None:
-        """The cursor up to which events have been turned into deliveries."""
+        """Return the cursor up to which events have been turned into deliveries."""
 
-    async def enqueue(self, was: str | None, mark: str, deliveries: Sequence[Delivery]) -> bool:
-        """Add deliveries and move the mark, if it still is as it was; else do nothing."""
+    async def enqueue(
+        self, expected: str | None, cursor: str, deliveries: Sequence[Delivery]
+    ) -> bool:
+        """Add deliveries and advance the cursor if it still equals `expected`.
+
+        Else return False.
+        """
 
     async def lease_due(
-        self, now: TimestampMs, lease: TimestampMs, limit: int
+        self, now: TimestampMs, leased_until: TimestampMs, limit: int
     ) -> tuple[Delivery, ...]:
-        """Take deliveries whose time has come; nobody else is given them until ``lease``."""
+        """Lease due deliveries; no other worker gets them until `leased_until`."""
 
     async def record_attempts(self, results: Sequence[tuple[Delivery, DeliveryAttempt]]) -> None:
-        """Store each delivery as it is now, and add the attempt to its log."""
+        """Store each delivery and append the attempt to its log."""
 
     async def get(self, tenant: str, ids: Sequence[str]) -> tuple[Delivery | None, ...]: ...
 
@@ -332,58 +340,58 @@ class Deliveries(Protocol):
         """Return a webhook's deliveries, newest first, with their attempts."""
 
     async def replay(self, delivery: Delivery) -> None:
-        """Make it due again, with its attempts so far forgiven."""
+        """Make a delivery due again with its attempts reset."""
 
 
 class WebhookSender(Protocol):
-    """Sends a signed body to a webhook's address."""
+    """Sends signed bodies to webhook URLs."""
 
     async def send(self, url: str, headers: Mapping[str, str], body: bytes) -> PostResult:
-        """Post it once, never following redirects. A refused address is an answer, not an error."""
+        """POST once, without following redirects. A refused URL is a result, not an error."""
 
     async def refusal_reason(self, url: str) -> str | None:
-        """Why this address would be refused (private, loopback, not https …), or None."""
+        """Return why this URL is refused (private, loopback, not https), or None."""
 
 
 class Vault(Protocol):
-    """Seals values that must not be readable at rest."""
+    """Encrypts values at rest."""
 
     def fingerprint(self) -> str:
-        """What tells its key from others, and nothing else about it."""
+        """Return an identifier of the key that reveals nothing else about it."""
 
     def seal(self, value: bytes, context: str) -> str:
-        """Encrypt; only the same context opens it again."""
+        """Encrypt; only the same context can decrypt."""
 
     def open(self, sealed: str, context: str) -> bytes:
-        """Decrypt. Raises Corrupt where the key or the context is another."""
+        """Decrypt. Raises CorruptContent if the key or the context differs."""
 
 
 class Clock(Protocol):
-    """The only source of time and of chance."""
+    """The only source of time and randomness."""
 
     def now(self) -> TimestampMs: ...
 
     def new_id(self, prefix: str) -> str:
-        """A new id: the prefix, ``_`` and 24 hex digits that sort by when it was made."""
+        """Return a new id: prefix, `_` and 24 hex digits that sort by creation time."""
 
     def new_token(self, prefix: str) -> str:
-        """A new secret of 256 bits."""
+        """Return a new secret of 256 bits."""
 
 
 class Tokenizer(Protocol):
-    """Tells how long texts are for a model."""
+    """Counts tokens of texts for a model."""
 
     @property
     def name(self) -> str:
-        """Which tokenizer counts; ``core.tokens.ESTIMATE`` where none does and it is a guess."""
+        """Name of the tokenizer; `token_estimate.ESTIMATE` if counts are estimates."""
 
     async def count(self, texts: Sequence[str]) -> tuple[int, ...]:
-        """Return the tokens of each, in order; the same text always has the same count."""
+        """Return the token count of each text, in order. Deterministic."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """All the ports, as actions receive them."""
+    """All ports, as passed to actions."""
 
     trees: Trees
     blobs: Blobs
@@ -397,16 +405,15 @@ class Ports:
     vault: Vault
     webhook_sender: WebhookSender
     clock: Clock
-    tokens: Tokenizer
+    tokenizer: Tokenizer
     repositories: Repositories | None = None
-    """None where no git is kept."""
+    """None if git is disabled."""
     semantic_index: SemanticIndex | None = None
-    """None where memories are found by their words alone."""
+    """None if memories are only searched by full text."""
     sandboxes: Mapping[str, Sandbox] = field(default_factory=dict)
-    """Where commands can run, by the name of the provider."""
+    """Sandbox providers by name."""
     approvals: ApprovalSettings = field(default_factory=ApprovalSettings)
-    """How people are asked before a call runs."""
     record_cache: RevisionCache = field(default_factory=RevisionCache)
-    """What was worked out from records, by their revision."""
+    """Values derived from records, by records revision."""
     key_last_used: dict[str, TimestampMs] = field(default_factory=dict)
-    """When each key was last used, until it is written down."""
+    """Last use of each key, not yet stored."""

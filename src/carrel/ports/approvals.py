@@ -1,4 +1,4 @@
-"""How people are asked before a call runs: for how long, and who runs what they approve."""
+"""Settings of approvals: answer timeout and worker lease."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Final
 
 from carrel.core.identifiers import TimestampMs
 
-DAY: Final = 86_400_000
-LEASE: Final = 30_000
+DAY_MS: Final = 86_400_000
+CLAIM_LEASE_MS: Final = 30_000
 
 
 @dataclass(frozen=True, slots=True)
 class ApprovalSettings:
-    span: TimestampMs = DAY
-    """Milliseconds for which an answer is waited for."""
-    lease: TimestampMs = LEASE
-    """Milliseconds without a sign of life after which a call that runs is taken for cut off."""
-    approved: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set in a process that took a yes, for whoever runs there what was approved."""
+    timeout_ms: TimestampMs = DAY_MS
+    """Time in which an approval can be answered."""
+    lease_ms: TimestampMs = CLAIM_LEASE_MS
+    """A running call without a heartbeat for this long counts as interrupted."""
+    approved_event: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when this process recorded an approval; wakes its worker."""

@@ -1,4 +1,4 @@
-"""What texts mean, and which of them mean something alike."""
+"""Semantic search over text embeddings."""
 
 from __future__ import annotations
 
@@ -9,27 +9,26 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class IndexedTexts:
-    """Texts that are compared with a question together, as they stand at a revision."""
+    """Texts of one owner at a revision, searched together."""
 
     owner: str
-    """Whose they are. Those of one owner are never compared for another."""
+    """Texts of different owners are never compared."""
     revision: int
-    """Rises whenever one of them changes, comes or goes."""
+    """Increases whenever a text is added, changed or removed."""
     pages: AsyncIterator[Sequence[tuple[str, str]]]
-    """Each text with its id. Not read where they are at hand, at this revision or a later one."""
+    """Pairs of id and text. Not read if this or a later revision is already indexed."""
 
 
 class SemanticIndex(Protocol):
-    """Knows how alike texts are, whatever their words."""
+    """Nearest-neighbour search over text embeddings."""
 
     async def nearest(
         self, queries: Sequence[str], texts: IndexedTexts, *, limit: int
     ) -> tuple[tuple[tuple[str, float], ...], ...]:
-        """Return for each query the ids of the texts nearest to it, with the cosine, nearest first.
+        """Return for each query the nearest text ids with their cosine, nearest first.
 
-        Each text has one place, a vector of norm 1, which is the same whenever it is asked for and
-        whatever is asked for with it; one in which no word is known has none, and is near nothing.
-        Of two as near the greater id comes first. Nothing leaves this machine, and nothing is
-        stored: what is kept at hand is bounded, and a text that is gone may be named until the
-        revision is asked for at which it is.
+        Embeddings are deterministic vectors of norm 1; a text without a known word has none and is
+        never returned. Ties are ordered by id descending. Nothing leaves the machine and nothing is
+        stored. The index in memory is bounded; a removed text may be returned until its revision is
+        requested.
         """

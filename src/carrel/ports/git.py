@@ -1,4 +1,4 @@
-"""Git repositories that are made from the store, and served read-only."""
+"""Git repositories that are built from the store and served read-only."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from carrel.core.identifiers import Scope
 
 
 class Repository(Protocol):
-    """A git repository that the caller alone changes while it holds it.
+    """A git repository that is locked for the caller.
 
-    It is a projection of a scope's log: it may be lost, and is then made again with the same ids.
-    Objects that are put are pending until `update_refs`; ids are hexadecimal.
+    It is a projection of a scope's log: if lost, it is built again with the same ids. Added objects
+    are pending until `update_refs`. Ids are hexadecimal.
     """
 
     @property
     def pending_bytes(self) -> int:
-        """The memory that pending objects take, about."""
+        """Approximate memory size of pending objects."""
 
     async def load_key(self) -> str | None:
         """Return the key it was begun with; None if there is no usable repository."""
@@ -37,7 +37,7 @@ class Repository(Protocol):
         """Return the id of the commit that an annotated tag points to."""
 
     async def list_files(self, tree: str) -> Mapping[str, str]:
-        """Return the ids of all blobs beneath a tree, by path."""
+        """Return the ids of all blobs below a tree, by path."""
 
     async def begin(self, key: str) -> None:
         """Start an empty repository, which replaces the present one at `publish`."""
@@ -55,7 +55,7 @@ class Repository(Protocol):
     async def put_commits(
         self, commits: Sequence[tuple[CommitDraft, Mapping[str, str | None]]], parent: str | None
     ) -> Sequence[str]:
-        """Add commits, each with changes to the tree before it, in a line; return their ids."""
+        """Add commits in a line, each with changes to the tree before it; return their ids."""
 
     async def put_tag(self, tag: TagDraft, commit: str) -> str:
         """Add an annotated tag of a commit and return its id."""
@@ -64,20 +64,20 @@ class Repository(Protocol):
         """Return the id that a commit would have, without adding it."""
 
     async def update_refs(self, refs: Mapping[str, str]) -> None:
-        """Write pending objects durably, then let refs point to objects."""
+        """Write pending objects durably, then set refs."""
 
     async def publish(self) -> None:
-        """Put the repository that was begun in its place, for all readers from now on."""
+        """Replace the current repository by the one that was begun."""
 
 
 class Repositories(Protocol):
-    """The git repositories of scopes on this machine."""
+    """Git repositories of scopes on this machine."""
 
-    def held(self, scope: Scope) -> AbstractAsyncContextManager[Repository]:
-        """Hold the repository of a scope, which need not exist, against all local processes."""
+    def lock(self, scope: Scope) -> AbstractAsyncContextManager[Repository]:
+        """Lock the repository of a scope, existing or not, against all local processes."""
 
-    async def advertised(self, scope: Scope) -> bytes:
+    async def advertise_refs(self, scope: Scope) -> bytes:
         """Return the refs as git's upload-pack advertises them over HTTP. Raises NotFound."""
 
-    async def packed(self, scope: Scope, request: bytes) -> AsyncIterator[bytes]:
-        """Answer a request to upload-pack. Raises NotFound, or ValidationError."""
+    async def upload_pack(self, scope: Scope, request: bytes) -> AsyncIterator[bytes]:
+        """Respond to an upload-pack request. Raises NotFound, or ValidationError."""

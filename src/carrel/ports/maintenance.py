@@ -1,4 +1,4 @@
-"""What is asked of a store as a whole, by whoever looks after it."""
+"""Maintenance operations on a whole store."""
 
 from __future__ import annotations
 
@@ -10,42 +10,43 @@ from carrel.core.identifiers import Digest, TimestampMs
 
 
 class StoreSnapshot(Protocol):
-    """The whole store as it was at one moment, table by table."""
+    """Consistent read-only view of all tables."""
 
     async def count(self, table: str) -> int: ...
 
     def rows(self, table: str, batch: int = 1000) -> AsyncIterator[Sequence[Sequence[Any]]]:
-        """Every row of a table of ``core.archive.TABLES``, columns in that order, by its key."""
+        """Rows of a table of `core.maintenance.tables`, ordered by key."""
 
 
 class StoreMaintenance(Protocol):
-    """What an operator does to a store as a whole."""
+    """Operator's operations on a whole store."""
 
     async def ping(self) -> None:
-        """Return if the store answers; raise what is wrong otherwise."""
+        """Return if the store responds; raise its error otherwise."""
 
     def snapshot(self) -> AbstractAsyncContextManager[StoreSnapshot]:
-        """Hold still one consistent view, while others go on writing."""
+        """Open a consistent view; concurrent writes continue."""
 
     async def load(self, rows: AsyncIterator[tuple[str, Sequence[Sequence[Any]]]]) -> None:
-        """Fill an empty store with rows of tables, all or nothing. Raises Taken if not empty.
+        """Fill an empty store with rows atomically. Raises Conflict if it is not empty.
 
-        Ids that are given out afterwards are greater than those that came.
+        Ids assigned later are greater than the loaded ones.
         """
 
-    async def collect(self, now: TimestampMs, grace: int, events_kept: int) -> Mapping[str, int]:
-        """Remove rows that nothing refers to or that have run out, and say how many of what.
+    async def collect(
+        self, now: TimestampMs, grace_ms: int, event_retention_ms: int
+    ) -> Mapping[str, int]:
+        """Delete unreferenced and expired rows; return the number deleted by kind.
 
-        Bytes younger than ``grace`` milliseconds stay, since a commit may be on its way to them;
-        events older than ``events_kept`` milliseconds go once they have been turned into
-        deliveries.
+        Content younger than `grace_ms` is kept, since a commit may be about to refer to it. Events
+        older than `event_retention_ms` are deleted once they have been turned into deliveries.
         """
 
     async def reindex(self) -> int:
-        """Make the words anew that records are found by, and say how many they are."""
+        """Rebuild the full-text index of records; return the number of terms."""
 
     async def referenced_digests(self) -> Set[Digest]:
-        """The digests of all bytes that are kept outside the database."""
+        """Return the digests of all contents outside the database."""
 
     async def migrations(self) -> tuple[str, ...]:
-        """The names of the steps by which the store got its shape, in order."""
+        """Return the names of the applied migrations, in order."""

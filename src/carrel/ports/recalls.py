@@ -1,4 +1,4 @@
-"""What came up of an agent's memories, and for which questions."""
+"""Log of memory recalls."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from carrel.core.memory.recall import Recall, RecallStats
 
 
 class RecallLog(Protocol):
-    """Which memories came up for which questions. What is recorded only counts."""
+    """Log of which memories were returned for which queries; used for statistics only."""
 
     async def record(self, tenant: str, recalls: Sequence[Recall]) -> None:
-        """Keep these; one that is there already, by its id, stays as it is."""
+        """Add recalls; existing ids are unchanged."""
 
-    async def tallies(
+    async def stats_by_memory(
         self, tenant: str, agent: str, *, limit: int = 10_000
     ) -> tuple[RecallStats, ...]:
-        """Sum up, in one question, each memory that came up: most often first, then by id."""
+        """Return statistics of each recalled memory, most recalled first, then by id."""
 
-    async def since(self, tenant: str, agent: str, moment: TimestampMs) -> Mapping[str, int]:
-        """How often each memory of an agent has come up since then, for those that have."""
+    async def count_since(self, tenant: str, agent: str, start: TimestampMs) -> Mapping[str, int]:
+        """Return the number of recalls since a time by memory, without zeros."""
 
-    async def drop(
+    async def delete(
         self,
         tenant: str,
         agent: str,
@@ -31,7 +31,10 @@ class RecallLog(Protocol):
         *,
         before: TimestampMs | None = None,
     ) -> int:
-        """Forget that these memories came up, or that they did before a moment; say how often."""
+        """Delete recalls of these memories, optionally only those before a time.
+
+        Return the count.
+        """
 
     async def prune(self, tenant: str, agent: str, before: TimestampMs) -> int:
-        """Forget all that an agent recalled before a moment, and say how much that was."""
+        """Delete an agent's recalls before a time; return the count."""

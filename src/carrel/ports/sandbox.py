@@ -1,4 +1,4 @@
-"""Where commands run: behind walls, in a directory of their own, within limits."""
+"""Sandboxes: isolated execution of commands with resource limits."""
 
 from __future__ import annotations
 
@@ -14,106 +14,112 @@ from carrel.core.store.tree import Blob
 
 
 class FileKind(StrEnum):
-    """What a path is on a disk. Whatever else can be there is never kept."""
+    """Kind of a file on disk. Other kinds are never stored."""
 
     FILE = "file"
     EXECUTABLE = "executable"
     LINK = "link"
-    """Its content is where it points to; nothing of ours ever follows it."""
+    """The content is the target, which is never followed."""
 
 
 class InputFile(Struct, frozen=True):
-    """One file as a command finds it."""
+    """A file as given to a command."""
 
-    form: FileKind
+    kind: FileKind
     blob: Blob
 
 
 class ChangedFile(Struct, frozen=True):
-    """One file as a command left it."""
+    """A file as left by a command."""
 
-    form: FileKind
+    kind: FileKind
     size: int
 
 
 class ResourceLimits(Struct, frozen=True):
-    """What a command may use. All are enforced; where one cannot be, nothing runs."""
+    """Limits of a command. If one cannot be enforced, nothing runs."""
 
     seconds: int = 30
     output_bytes: int = 65_536
-    """Of stdout and of stderr, each; what comes after is drained and marked."""
+    """For stdout and stderr each; further output is discarded and marked."""
     memory_mb: int = 1024
     memory_limit_required: bool = False
-    """Somebody has asked for just this bound of memory: where the kernel does not keep it for all
-    processes together, nothing runs. Otherwise it is enough to look and to kill.
+    """The limit was set explicitly.
+
+    Refuse to run unless the kernel enforces it for all processes together. Otherwise polling and
+    killing suffices.
     """
     processes: int = 128
     disk_mb: int = 1024
-    """Of what it writes in its directory, and of what it has in /tmp and its home together."""
+    """For the working directory, and for /tmp and home together."""
     network: bool = False
 
 
 class CommandSpec(Struct, frozen=True):
-    """One command to run."""
+    """A command to run."""
 
     id: str
-    """Unique: what processes and directories of it are called by."""
+    """Unique; names the command's processes and directories."""
     command: str
-    """For ``bash -c``."""
+    """Argument of `bash -c`."""
     files: Mapping[Path, InputFile] | None
-    """What its directory holds at first; None for an empty one that nobody looks at afterwards."""
-    bounds: ResourceLimits = ResourceLimits()
+    """Initial files of the working directory; None: empty, and changes are discarded."""
+    limits: ResourceLimits = ResourceLimits()
     env: Mapping[str, str] = {}
-    """Added to PATH, HOME, TMPDIR and LANG, which it cannot replace. Nothing of ours is seen."""
+    """Added to PATH, HOME, TMPDIR and LANG, which it cannot replace.
+
+    The server's environment is hidden.
+    """
     instance_key: str | None = None
-    """Names an instance that outlives the command, where the provider keeps such: its processes go
-    on, and its home and /tmp are there for the next. One command at a time is run to its end in it.
-    One that was made with other bounds than those of time and output, other variables, options or
-    another lifetime is let go, and a new one made.
+    """Key of a persistent instance that outlives the command.
+
+    Its processes, home and /tmp stay for the next command. One foreground command runs at a time.
+    An instance created with other limits (except time and output), variables, options or lifetime
+    is replaced.
     """
     idle_seconds: int = 900
-    """After how long without a command or a job an instance is stopped."""
+    """An instance without commands and jobs is stopped after this time."""
     options: Mapping[str, Any] = {}
-    """The provider's own, of the sandbox's record: they choose among what its operator allows."""
+    """Provider options from the sandbox record, restricted by the operator."""
     lifetime_seconds: int | None = None
-    """After how long an instance is let go, whatever goes on in it: jobs are lost then, and only a
-    command that is waited for is let end. None: never.
+    """An instance is released after this time. None: never.
+
+    Jobs are lost; a foreground command may finish.
     """
-    write_back: Home | None = None
-    """How what lies changed in an instance gets out of it where no command tells of it."""
+    write_back: WriteBack | None = None
+    """Stores changed files of an instance when no command returns them."""
 
 
-Fetch = Callable[[Collection[Blob]], Awaitable[Mapping[Digest, bytes]]]
-"""Gives the bytes of files, checked against their digests."""
+FetchContents = Callable[[Collection[Blob]], Awaitable[Mapping[Digest, bytes]]]
+"""Loads file contents, digests verified."""
 
 
 class CommandResult(Protocol):
-    """A command that has ended, whose directory can still be read until its context is left."""
+    """A finished command; its directory is readable until the context is left."""
 
     exit_code: int | None
-    """None where it was killed for its time."""
+    """None if it was killed for its time limit."""
     stdout: bytes
     stderr: bytes
-    """Each cut at its bound, between characters; the mark of the cut is within the bound."""
+    """Both streams are cut at the limit between characters, marker included."""
     timed_out: bool
-    milliseconds: int
+    duration_ms: int
     changed: Mapping[Path, ChangedFile]
-    """Made or modified; what was only touched is not here."""
+    """Created or modified files; files with only a new timestamp are excluded."""
     deleted: frozenset[Path]
     discard_reason: str | None
-    """Why none of what it changed may be kept: there is too much of it. Nothing is told of it then:
-    ``changed`` and ``deleted`` are empty, never half of what they would be.
+    """Why all changes are discarded: there are too many.
+
+    `changed` and `deleted` are then empty.
     """
     notes: tuple[str, ...]
-    """For the caller: what could not be kept (a FIFO, a name that is no path …) and why, and what
-    it was killed for, if not for its time.
-    """
+    """Messages for the caller: files that cannot be stored, and why it was killed."""
 
     async def content(self, path: Path) -> bytes:
-        """The bytes of a changed file, or where a changed link points to.
+        """Content of a changed file, or target of a changed link.
 
-        Raises FileNotFoundError where it is that no more, which it can be in an instance that is
-        kept: whatever goes on there may have changed it since.
+        Raises FileNotFoundError if it has changed since, which is possible in a persistent
+        instance.
         """
 
 
@@ -122,76 +128,87 @@ EXIT_LOST: Final = 137
 
 
 class BackgroundJob(Struct, frozen=True):
-    """A command that nobody waits for."""
+    """A background command."""
 
     id: str
-    """Of its order."""
+    """Id of its CommandSpec."""
     exit_code: int | None
-    """None while it runs; STOPPED where it was, LOST where it was lost with its instance."""
+    """None while running; EXIT_STOPPED if stopped, EXIT_LOST with its instance."""
     log: bytes
-    """The last of what it has printed so far, of both streams as it came."""
+    """Last part of its combined output."""
 
 
-Look = Callable[[Mapping[Path, InputFile]], AbstractAsyncContextManager[CommandResult]]
-"""Tells what lies changed in an instance beside files as they are now, like the end of a command
-that did nothing. What was read of it counts as brought back once the context is left without an
-error; what was not is told again.
+InspectInstance = Callable[[Mapping[Path, InputFile]], AbstractAsyncContextManager[CommandResult]]
+"""Compares an instance with the current files, as after an empty command.
+
+Changes that were read count as stored once the context is left without an error; others are
+reported again.
 """
 
-Home = Callable[[Look, BackgroundJob | None], Awaitable[Sequence[str]]]
-"""Brings back what lies changed in an instance; gives what whoever asks for the job should know.
+WriteBack = Callable[[InspectInstance, BackgroundJob | None], Awaitable[Sequence[str]]]
+"""Stores the changed files of an instance.
 
-A provider calls the one of a job's order when that job has ended, and before anybody is told so; it
-calls the one of the last order, without a job, when it has stopped an instance, before its files
-are gone. What it raises is no error: all stays as it is, for the next who looks.
+Returns notes for the caller who polls the job. A provider calls it when a job has ended, before
+that is reported, and without a job after stopping an instance, before its files are deleted. If it
+raises, the changes stay for the next attempt.
 """
 
 
 class SandboxUnavailable(Exception):
-    """A provider cannot run this: no isolation here, a bound that it cannot enforce, no answer.
+    """The provider cannot run this: no isolation, limit or response.
 
     The message is safe to show, and nothing was run.
     """
 
 
 class Sandbox(Protocol):
-    """One provider of isolation. Nothing of a command is left when its context is left, unless a
-    reservation keeps it: no process, no mount, no directory.
+    """A sandbox provider.
+
+    When a command's context is left, no process, mount or directory remains, except those of a
+    persistent instance.
     """
 
     @property
     def tier(self) -> str:
-        """What isolates here, for people: ``bubblewrap``, ``landlock``, ``none``, ``docker`` …"""
+        """Isolation tier: `bubblewrap`, `landlock`, `none`, `docker` …"""
 
-    def unsupported_reason(self, bounds: ResourceLimits, *, persistent: bool = False) -> str | None:
-        """Why a setting cannot be kept here, or None; as far as is known before anything has run,
-        so ``run`` may still refuse it.
+    def unsupported_reason(self, limits: ResourceLimits, *, persistent: bool = False) -> str | None:
+        """Return why these settings are unsupported, or None.
+
+        `run` may still refuse them later.
         """
 
-    def run(self, order: CommandSpec, fetch: Fetch) -> AbstractAsyncContextManager[CommandResult]:
-        """Run it to its end. Raises Refused. Cancelling kills all that it started."""
+    def run(
+        self, spec: CommandSpec, fetch: FetchContents
+    ) -> AbstractAsyncContextManager[CommandResult]:
+        """Run a command to its end. Raises SandboxUnavailable.
+
+        Cancellation kills all its processes.
+        """
 
 
 @runtime_checkable
 class PersistentSandbox(Sandbox, Protocol):
-    """A provider that keeps instances between commands. Others refuse a reservation."""
+    """A provider with persistent instances. Others refuse an instance key."""
 
-    async def start(self, order: CommandSpec, fetch: Fetch) -> None:
-        """Begin a command in its reservation, and do not wait: it has no bound of time. What it
-        changes goes home when it ends, or is told by a command that ends there before. Raises
-        Refused, also beyond ten at a time.
+    async def start(self, spec: CommandSpec, fetch: FetchContents) -> None:
+        """Start a background job in its instance, without a time limit.
+
+        Return immediately. Its changes are written back when it ends, or by a foreground command
+        that ends earlier. Raises SandboxUnavailable, also for more than ten jobs at a time.
         """
 
-    async def job(self, reservation: str, id: str) -> BackgroundJob | None:
-        """How a job is doing, or None where there never was such; also after a restart."""
+    async def get_job(self, instance_key: str, id: str) -> BackgroundJob | None:
+        """Return a job's state, also after a restart; None if it never existed."""
 
-    async def stop(self, reservation: str, id: str) -> BackgroundJob | None:
-        """End a job, if it has not ended."""
+    async def stop_job(self, instance_key: str, id: str) -> BackgroundJob | None:
+        """Stop a job if it is running."""
 
-    async def delete_job(self, reservation: str, id: str) -> None:
-        """Let go of what is known of a job that has ended. It need not be there."""
+    async def delete_job(self, instance_key: str, id: str) -> None:
+        """Delete the data of a finished job. No error if it does not exist."""
 
-    async def release(self, reservation: str) -> None:
-        """Let go of an instance and of all that is known of its jobs, which are lost. What lies
-        changed there goes home first. It need not be there.
+    async def release_instance(self, instance_key: str) -> None:
+        """Release an instance; its jobs are lost. Changed files are written back first.
+
+        No error if it does not exist.
         """

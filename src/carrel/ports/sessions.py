@@ -1,4 +1,4 @@
-"""What we ask of the world for what is said in sessions: to keep it, and to show it as files."""
+"""Storage of session transcripts, in the database and as files."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ from carrel.core.sessions import Session, SessionAppend, TranscriptEntry, Transc
 
 
 class Sessions(Protocol):
-    """What was said in agents' sessions: only ever appended to, and found again by its words."""
+    """Append-only transcripts with full-text search."""
 
     async def start(self, sessions: Sequence[Session]) -> tuple[Session, ...]:
-        """Begin each; where its tenant has one of that id already, return that as it is.
+        """Start each session; return the existing one if its id is in use in the tenant.
 
-        Of many who start the same one, one begins it. Whose it is, is for the caller to see.
+        Concurrent starts create one session. The caller checks that it belongs to the right agent.
         """
 
     async def append(self, additions: Sequence[SessionAppend]) -> tuple[Session | None, ...]:
-        """Add to each session in order, numbered on from its last, and return it as it became.
+        """Append entries with consecutive sequence numbers; return the updated sessions.
 
-        None where its agent has no such session, or it is closed; that does not stop the others.
-        Once this returns, what was added survives the death of the process and of the machine, can
-        be found by its words, and has marked its receipt. If it raises, nothing was added.
+        None if the agent has no such session or it is closed; this does not affect the others. When
+        this returns, entries are durable and searchable, and idempotency keys are marked. If it
+        raises, nothing was added.
         """
 
     async def close(
         self, tenant: str, agent: str, ids: Sequence[str], at: TimestampMs
     ) -> tuple[Session | None, ...]:
-        """End each, and return it as it became; what has ended stays as it ended."""
+        """End each session and return it; sessions that have ended are unchanged."""
 
     async def get(self, tenant: str, ids: Sequence[str]) -> tuple[Session | None, ...]: ...
 
     async def count(self, tenant: str, agents: Sequence[str]) -> tuple[int, ...]:
-        """How many sessions each of these agents has had."""
+        """Return the number of sessions of each agent."""
 
     async def list(
         self,
@@ -46,84 +46,83 @@ class Sessions(Protocol):
         before: tuple[TimestampMs, str] | None = None,
         limit: int = 100,
     ) -> tuple[Session, ...]:
-        """An agent's sessions by (last, id), the newest first, those before a place in that order.
-
-        A mode leaves only its own.
-        """
+        """Return an agent's sessions by (last_entry_at, id) descending."""
 
     async def read(
         self, tenant: str, id: str, *, after: int = 0, limit: int = 100
     ) -> tuple[TranscriptEntry, ...]:
-        """What was said past a number, in order: one at least if there is any, some MiB at most."""
+        """Return entries past a sequence number: at least one, up to MAX_READ_BYTES."""
 
     async def search(
         self,
         tenant: str,
         agent: str,
-        words: Sequence[str],
+        terms: Sequence[str],
         *,
-        every: bool = True,
+        match_all: bool = True,
         mode: Audience | None = None,
         limit: int = 100,
     ) -> tuple[TranscriptHit, ...]:
-        """What has words that begin with each of these, or with any; the newest first.
+        """Return entries with a word starting with each term, or with any; newest first.
 
-        Words are those of ``core.search``. No words find nothing. Some MiB at most.
+        Terms are those of `core.search.full_text`. Without terms the result is empty. Up to
+        MAX_READ_BYTES.
         """
 
-    async def touched(
+    async def list_updated(
         self, since: TimestampMs, *, after: Session | None = None, limit: int = 500
     ) -> tuple[Session, ...]:
-        """Sessions whose last is no older, by (last, tenant, id), those past one in that order.
+        """Return sessions with last_entry_at >= `since`, by (last_entry_at, tenant, id).
 
-        Of all tenants: for upkeep, never for a caller.
+        Of all tenants: only for maintenance.
         """
 
-    async def drop(self, sessions: Sequence[Session]) -> int:
-        """Forget each whole, if nothing was said in it since; how many went."""
+    async def delete(self, sessions: Sequence[Session]) -> int:
+        """Delete each session if it has no new entries; return how many were deleted."""
 
-    async def unindex(self) -> int:
-        """Forget all words, so that nothing is found until `index` has gone through everything.
+    async def clear_index(self) -> int:
+        """Clear the full-text index; `index_batch` rebuilds it.
 
-        Returns how much was said in all.
+        Returns the number of entries.
         """
 
-    async def index(
+    async def index_batch(
         self, after: tuple[str, str, int] | None = None, *, limit: int = 500
     ) -> tuple[tuple[str, str, int] | None, int]:
-        """Let some be found by their words again, those past a place, where they cannot be yet.
+        """Index a batch of entries past a position that are not indexed yet.
 
-        Returns the place that this has come to, None where that is the end, and how many it was.
+        Returns the new position, None at the end, and the number of indexed entries.
         """
 
 
-class TranscriptMirror(Protocol):
-    """Where transcripts stand as files, each agent's in a directory of its own.
+class TranscriptFiles(Protocol):
+    """Transcripts as files, one directory per agent.
 
-    Lines are added whole. Whoever dies while writing leaves a last line that is torn, which is cut
-    off when the file is next looked at. Verbs raise OSError where the place does not do its part,
-    or where somebody else has changed the file meanwhile.
+    Lines are appended whole. After a crash a partial last line may remain; it is cut off at the
+    next access. Methods raise OSError on failure or if the file was changed by another program.
     """
 
-    async def claim(self, folder: str, owner: str, others: Mapping[str, str]) -> None:
-        """Let an owner have a directory, which is made, unless one of the others has it.
+    async def claim(self, folder: str, owner: str, other_owners: Mapping[str, str]) -> None:
+        """Claim and create a directory for an owner.
 
-        Others are owners with the directories that they want. Raises Taken, and Malformed where
-        the directory is outside of all that may be written to.
+        `other_owners` maps owners to their directories. Raises Conflict if one of them has it, and
+        ValidationError if it is outside the allowed root.
         """
 
-    async def held(self, folder: str, session: Session, agent: str) -> int:
-        """How many entries a session's file has, which is begun with its agent's slug if there
-        is none.
+    async def count_entries(self, folder: str, session: Session, agent: str) -> int:
+        """Return the entry count of a session's file, created if absent.
 
-        A file that cannot be what was written is begun anew. Raises Malformed as above, and Taken
-        where the file is of another session.
+        An unreadable file is started again. Raises ValidationError as `claim`, and Conflict if the
+        file belongs to another session.
         """
 
-    async def add(
+    async def append(
         self, folder: str, session: Session, after: int, lines: bytes, count: int
     ) -> None:
-        """Add these lines of so many entries to a file that was just seen to hold ``after``."""
+        """Append lines of `count` entries to a file that has `after` entries."""
 
-    async def remove(self, folder: str, owner: str, sessions: Sequence[Session]) -> None:
-        """Forget the files of these, if the owner has the directory; an absent one is no error."""
+    async def delete(self, folder: str, owner: str, sessions: Sequence[Session]) -> None:
+        """Delete the files of these sessions if the owner has the directory.
+
+        Absent ones are ignored.
+        """

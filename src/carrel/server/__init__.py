@@ -1,1 +1,1 @@
-"""Who is asking: one protocol each, none of which knows another."""
+"""Server protocols: REST, GraphQL, MCP and the admin console."""

@@ -1,4 +1,4 @@
-"""What an agent can do: one file a tool."""
+"""Agent tools, one module per tool."""
 
 from __future__ import annotations
 
@@ -52,4 +52,4 @@ ALL: Final[tuple[Tool, ...]] = (
     workspace_write.TOOL,
     write.TOOL,
 )
-"""In order of name."""
+"""All tools, sorted by name."""

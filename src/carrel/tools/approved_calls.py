@@ -1,7 +1,7 @@
-"""Running what was approved: once, by whichever process takes it first, and by nobody else.
+"""Worker that runs approved tool calls at most once across all processes.
 
-A process that takes a call notes it before it begins, and shows from then on that it lives. Where
-it died, the call is not begun again: nobody knows how far it came.
+A process records the claim before it runs a call, and sends heartbeats while the call runs. If the
+process dies, the call is not run again, since its progress is unknown.
 """
 
 from __future__ import annotations
@@ -14,163 +14,172 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from carrel.actions.accounts.credentials import actor_now
+from carrel.actions.accounts.credentials import reload_actor
 from carrel.actions.approvals import transitions
-from carrel.actions.records import collection_revisions, find, retry_while_busy
+from carrel.actions.records import get_record, load_collection_revisions, retry_while_busy
 from carrel.core.approvals import (
-    INTERRUPTED,
-    SUPERSEDED,
+    INTERRUPTED_REASON,
+    SUPERSEDED_REASON,
     Approval,
     ApprovalStatus,
     ToolResult,
-    approval_of,
+    approval_from_record,
 )
 from carrel.core.errors import Busy, Conflict, Refusal, Unauthenticated, ValidationError
 from carrel.core.store.record import Record, RecordType
 from carrel.ports import CorruptContent, Ports
-from carrel.ports.logging import log_of
+from carrel.ports.logging import get_logger
 from carrel.tools.calls import check_call, execute, find_tool, open_tool_context
 from carrel.tools.tool import ApprovalCheck, Tool, ToolArguments, ToolContext
 
-AT_ONCE: Final = 16
-_LOOK: Final = 5.0
-_GRACE: Final = 10.0
-"""Seconds that calls have to come to an end when the process is told to."""
-_RESTS_ON: Final = (
+MAX_CONCURRENT_CALLS: Final = 16
+_POLL_SECONDS: Final = 5.0
+_SHUTDOWN_SECONDS: Final = 10.0
+"""Seconds that running calls have to finish at shutdown."""
+_DEPENDENCY_TYPES: Final = (
     RecordType.AGENT,
     RecordType.SANDBOX,
     RecordType.WORKSPACE,
     RecordType.KEY,
     RecordType.PERSON,
 )
-_log = log_of("carrel.approvals")
+_log = get_logger("carrel.approvals")
 
 
 class PreparedCall(Struct, frozen=True):
-    """A call that was found to be what was asked for."""
+    """A call that was checked against its approval and is ready to run."""
 
-    sitting: ToolContext
+    context: ToolContext
     tool: Tool
-    asked: ToolArguments
+    arguments: ToolArguments
 
 
 async def run_approvals(ports: Ports, stop: asyncio.Event) -> None:
-    """Run what is approved, and close what nobody answers, until told to stop."""
+    """Run approved calls and expire unanswered ones until `stop` is set."""
     worker = ApprovedCallWorker(ports)
     try:
         while not stop.is_set():
-            ports.approvals.approved.clear()
+            ports.approvals.approved_event.clear()
             try:
                 await worker.poll()
-            except Exception as problem:
-                _log.warning("approvals are held up", error=type(problem).__name__)
-            await _first(min(_LOOK, ports.approvals.lease / 1000), stop, ports.approvals.approved)
+            except Exception as error:
+                _log.warning("approval worker failed; retrying", error=type(error).__name__)
+            await _wait_first(
+                min(_POLL_SECONDS, ports.approvals.lease_ms / 1000),
+                stop,
+                ports.approvals.approved_event,
+            )
     finally:
         await worker.finish()
 
 
 async def resume(ports: Ports, tenant: str, id: str) -> None:
-    """Run an approved call to its end, here and now, unless another has taken it."""
-    if ready := await _claim(ports, tenant, id):
-        await _run_and_record(ports, tenant, id, ready)
+    """Run an approved call to completion, unless another worker claimed it."""
+    if prepared := await _claim(ports, tenant, id):
+        await _run_and_record(ports, tenant, id, prepared)
 
 
-async def _first(seconds: float, *events: asyncio.Event) -> None:
-    """Return when one of these is set or the time is over."""
-    waits = {asyncio.create_task(event.wait()) for event in events}
+async def _wait_first(seconds: float, *events: asyncio.Event) -> None:
+    """Return when one of the events is set or the time is over."""
+    tasks = {asyncio.create_task(event.wait()) for event in events}
     try:
-        await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(tasks, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
     finally:
-        for wait in waits:
-            wait.cancel()
-        await asyncio.wait(waits)
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
 
 
 class ApprovedCallWorker:
-    """Those calls that this process runs, a bounded number at a time."""
+    """Runs approved calls in this process, at most MAX_CONCURRENT_CALLS at a time."""
 
     def __init__(self, ports: Ports) -> None:
         self._ports = ports
-        self._busy: dict[str, asyncio.Task[None]] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
 
     async def poll(self) -> None:
-        """See to all that are open."""
-        async for record in transitions.in_status(self._ports, ApprovalStatus.APPROVED):
-            if len(self._busy) < AT_ONCE and record.id not in self._busy:
-                self._set_out(record)
-        async for record in transitions.in_status(self._ports, ApprovalStatus.RUNNING):
-            if record.id not in self._busy:
+        """Start approved calls, close abandoned ones and expire pending ones."""
+        async for record in transitions.iter_by_status(self._ports, ApprovalStatus.APPROVED):
+            if len(self._tasks) < MAX_CONCURRENT_CALLS and record.id not in self._tasks:
+                self._start(record)
+        async for record in transitions.iter_by_status(self._ports, ApprovalStatus.RUNNING):
+            if record.id not in self._tasks:
                 await close_if_abandoned(self._ports, record)
-        async for record in transitions.in_status(self._ports, ApprovalStatus.REQUESTED):
-            with suppress(Busy):  # somebody else saw to it, or somebody answered
+        async for record in transitions.iter_by_status(self._ports, ApprovalStatus.REQUESTED):
+            with suppress(Busy):  # another worker expired it, or it was answered
                 await transitions.expire(self._ports, record)
 
-    def _set_out(self, record: Record) -> None:
-        task = asyncio.create_task(self._go(record))
-        self._busy[record.id] = task
-        task.add_done_callback(lambda _: self._busy.pop(record.id))
+    def _start(self, record: Record) -> None:
+        task = asyncio.create_task(self._run(record))
+        self._tasks[record.id] = task
+        task.add_done_callback(lambda _: self._tasks.pop(record.id))
 
-    async def _go(self, record: Record) -> None:
+    async def _run(self, record: Record) -> None:
         try:
             await resume(self._ports, record.tenant, record.id)
-            if len(self._busy) >= AT_ONCE:
-                self._ports.approvals.approved.set()  # others may have waited for a free hand
-        except Exception as problem:
-            error = type(problem).__name__
-            _log.warning("an approved call is held up", approval=record.id, error=error)
+            if len(self._tasks) >= MAX_CONCURRENT_CALLS:
+                self._ports.approvals.approved_event.set()  # calls may be waiting for a free slot
+        except Exception as exception:
+            error_name = type(exception).__name__
+            _log.warning(
+                "approved call failed to start; retrying", approval=record.id, error=error_name
+            )
 
     async def finish(self) -> None:
-        """Let those that run come to an end, but not for long."""
-        tasks = set(self._busy.values())
+        """Wait up to _SHUTDOWN_SECONDS for running calls, then cancel them."""
+        tasks = set(self._tasks.values())
         if tasks:
-            await asyncio.wait(tasks, timeout=_GRACE)
+            await asyncio.wait(tasks, timeout=_SHUTDOWN_SECONDS)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def close_if_abandoned(ports: Ports, record: Record) -> None:
-    """Finish a call whose process shows no sign of life; what it did is not known."""
-    [seen] = await ports.records.last_used([record.id])
-    last = max(seen or 0, approval_of(record).started or 0)
-    if ports.clock.now() > last + ports.approvals.lease:
-        cut = ToolResult(f"Error: {INTERRUPTED}", True)
-        await transitions.finish(ports, record.tenant, record.id, cut)
+    """Close a running call whose heartbeat is older than the lease.
+
+    Its effects are unknown.
+    """
+    [heartbeat] = await ports.records.last_used([record.id])
+    last_alive = max(heartbeat or 0, approval_from_record(record).started or 0)
+    if ports.clock.now() > last_alive + ports.approvals.lease_ms:
+        result = ToolResult(f"Error: {INTERRUPTED_REASON}", True)
+        await transitions.finish(ports, record.tenant, record.id, result)
 
 
 async def _claim(ports: Ports, tenant: str, id: str) -> PreparedCall | None:
-    """Take a call to run it, if it is approved and still is what was asked for.
+    """Claim an approved call, or return None if it is not approved any more.
 
-    What it is decided from is expected unchanged by the commit that takes it.
+    The claiming commit expects every record the check read to be unchanged.
     """
 
     async def attempt() -> PreparedCall | None:
-        seen = await collection_revisions(ports, tenant, _RESTS_ON)
+        revisions = await load_collection_revisions(ports, tenant, _DEPENDENCY_TYPES)
         [record] = await ports.records.get(tenant, RecordType.APPROVAL, [id])
         if record is None or record.body["status"] != ApprovalStatus.APPROVED:
             return None
         try:
-            ready = await _prepared(ports, approval_of(record))
+            prepared = await _prepare(ports, approval_from_record(record))
         except Busy:
             raise
-        except (Refusal, CorruptContent) as gone:
-            await transitions.cancel(ports, record, str(gone))
+        except (Refusal, CorruptContent) as refusal:
+            await transitions.cancel(ports, record, str(refusal))
             return None
-        await transitions.begin(ports, record, seen)
-        return ready
+        await transitions.begin(ports, record, revisions)
+        return prepared
 
     return await retry_while_busy(attempt)
 
 
-async def _prepared(ports: Ports, approval: Approval) -> PreparedCall:
-    """The call as it would be made now. Raises a Refusal that names what has changed."""
+async def _prepare(ports: Ports, approval: Approval) -> PreparedCall:
+    """Check the call as it would run now. Raises a Refusal that names what changed."""
     if await transitions.is_superseded(ports, approval):
-        raise Conflict(SUPERSEDED)
-    await find(ports, approval.tenant, RecordType.AGENT, approval.agent)
+        raise Conflict(SUPERSEDED_REASON)
+    await get_record(ports, approval.tenant, RecordType.AGENT, approval.agent)
     try:
-        actor = await actor_now(ports, approval.asker.actor(approval.tenant))
+        actor = await reload_actor(ports, approval.asker.to_actor(approval.tenant))
     except Unauthenticated:
-        raise Conflict("the credential that asked for it is there no more") from None
+        raise Conflict("the credential that requested the call no longer exists") from None
     context = await open_tool_context(
         ports,
         actor,
@@ -179,51 +188,53 @@ async def _prepared(ports: Ports, approval: Approval) -> PreparedCall:
         session=approval.session,
         run=approval.run,
     )
-    context = replace(context, call=approval.call)
+    context = replace(context, call_id=approval.call)
     tool = await find_tool(context, approval.tool)
-    asked, gate = await check_call(context, tool, transitions.arguments_of(ports, approval))
-    _must_match(approval, gate)
-    return PreparedCall(context, tool, asked)
+    arguments, check = await check_call(context, tool, transitions.open_arguments(ports, approval))
+    _require_unchanged(approval, check)
+    return PreparedCall(context, tool, arguments)
 
 
-def _must_match(approval: Approval, gate: ApprovalCheck) -> None:
-    if gate.workspace != approval.workspace:
+def _require_unchanged(approval: Approval, check: ApprovalCheck) -> None:
+    if check.workspace != approval.workspace:
         raise ValidationError(
-            f"it would work in workspace {gate.workspace}, not {approval.workspace}"
+            f"the call would now use workspace {check.workspace}, not {approval.workspace}"
         )
-    if gate.sandbox != approval.sandbox:
-        raise ValidationError(f"it would run in sandbox {gate.sandbox}, not {approval.sandbox}")
-    if gate.revision != approval.sandbox_revision:
-        raise ValidationError(f"sandbox {gate.sandbox} has changed since it was asked")
+    if check.sandbox != approval.sandbox:
+        raise ValidationError(
+            f"the call would now use sandbox {check.sandbox}, not {approval.sandbox}"
+        )
+    if check.sandbox_revision != approval.sandbox_revision:
+        raise ValidationError(f"sandbox {check.sandbox} changed since the approval was requested")
 
 
-async def _run_and_record(ports: Ports, tenant: str, id: str, ready: PreparedCall) -> None:
-    """Run it and note what came of it, whatever that was."""
-    result = ToolResult(f"Error: {INTERRUPTED}", True)
+async def _run_and_record(ports: Ports, tenant: str, id: str, prepared: PreparedCall) -> None:
+    """Run the call and record its result, also if it fails or is cancelled."""
+    result = ToolResult(f"Error: {INTERRUPTED_REASON}", True)
     try:
         async with _heartbeat(ports, id):
-            reply = await execute(ready.sitting, ready.tool, ready.asked)
+            reply = await execute(prepared.context, prepared.tool, prepared.arguments)
         result = ToolResult(reply.content, reply.is_error, reply.structured)
-    except Exception as problem:
-        _log.error("an approved call failed", approval=id, error=type(problem).__name__)
-        result = ToolResult("Error: something went wrong here, and it is not run again", True)
+    except Exception as error:
+        _log.error("approved call failed", approval=id, error=type(error).__name__)
+        result = ToolResult("Error: internal error; the call is not run again", True)
     finally:
         await asyncio.shield(transitions.finish(ports, tenant, id, result))
 
 
 @asynccontextmanager
 async def _heartbeat(ports: Ports, id: str) -> AsyncIterator[None]:
-    """Show from time to time that this process lives."""
+    """Update the call's heartbeat while the context is open."""
 
     async def beat() -> None:
         while True:
-            await asyncio.sleep(ports.approvals.lease / 3000)
-            with suppress(Exception):  # the next beat may come through
+            await asyncio.sleep(ports.approvals.lease_ms / 3000)
+            with suppress(Exception):  # the next heartbeat may succeed
                 await ports.records.mark_used({id: ports.clock.now()})
 
-    beating = asyncio.create_task(beat())
+    task = asyncio.create_task(beat())
     try:
         yield
     finally:
-        beating.cancel()
-        await asyncio.wait([beating])
+        task.cancel()
+        await asyncio.wait([task])

@@ -1,7 +1,7 @@
-"""Calling a tool for an agent: which it has, what it may be asked here, and what comes back.
+"""Tool calls: availability, permission, argument check, approval and execution.
 
-A call passes in this order: the agent has the tool, the caller may use it, the arguments are
-understood, the tool's own gate finds nothing against it; only then does it run, or is asked about.
+Checks run in this order: the agent has the tool, the caller may use it, the arguments are valid,
+the tool's own check passes. Only then the call runs or requests approval.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from carrel.actions.runs import runs
 from carrel.actions.sandbox.tool_access import load_tool_access
 from carrel.actions.sessions import sessions
 from carrel.core.access import Actor, Permission
-from carrel.core.agents.config import AgentConfig, allows
+from carrel.core.agents.config import AgentConfig, is_allowed
 from carrel.core.approvals import Approval, ToolResult
 from carrel.core.errors import NotFound, Refusal, ValidationError
-from carrel.core.runs import Audience, mode_of
+from carrel.core.runs import Audience, parse_audience
 from carrel.core.sandbox.tool_access import (
-    READING,
-    RUNNING,
-    SEARCHING,
-    WRITING,
+    COMMAND_TOOLS,
+    READ_TOOLS,
+    SEARCH_TOOLS,
+    WRITE_TOOLS,
     ToolAccess,
     available_tool_names,
 )
@@ -38,50 +38,55 @@ from carrel.tools import ALL
 from carrel.tools.call_idempotency import run_call_once
 from carrel.tools.tool import ApprovalCheck, Tool, ToolArguments, ToolContext, ToolReply
 
-PERSISTENT: Final = "async_status"
-"""What looks after commands that go on, which they do in persistent sandboxes only."""
-WORKSPACE_TOOLS: Final = frozenset((*READING, *WRITING, *SEARCHING, *RUNNING, PERSISTENT))
-"""The tools that an agent has by what it can reach."""
-LONGEST_CALL: Final = 200
+ASYNC_STATUS: Final = "async_status"
+"""Tool for background commands, which need a persistent sandbox."""
+WORKSPACE_TOOLS: Final = frozenset(
+    (*READ_TOOLS, *WRITE_TOOLS, *SEARCH_TOOLS, *COMMAND_TOOLS, ASYNC_STATUS)
+)
+"""Tools that depend on the agent's attached workspaces and sandboxes."""
+MAX_CALL_ID_LENGTH: Final = 200
 
 
-def available_tools(config: AgentConfig, hands: ToolAccess | None = None) -> Sequence[Tool]:
-    """The tools that an agent has, in order of name.
+def available_tools(config: AgentConfig, access: ToolAccess | None = None) -> Sequence[Tool]:
+    """Tools of an agent, sorted by name.
 
-    Without its hands, all but those that depend on what its sandboxes are like.
+    Without `access`, omits tools that depend on the configuration of its sandboxes.
     """
-    reached = available_tool_names(config)
-    if RUNNING[0] in reached and _persists(hands):
-        reached |= {PERSISTENT}
+    names = available_tool_names(config)
+    if COMMAND_TOOLS[0] in names and _has_persistent_sandbox(access):
+        names |= {ASYNC_STATUS}
     return [
         tool
         for tool in ALL
-        if allows(config.allowed_tools, tool.name)
-        and (tool.name not in WORKSPACE_TOOLS or tool.name in reached)
+        if is_allowed(config.allowed_tools, tool.name)
+        and (tool.name not in WORKSPACE_TOOLS or tool.name in names)
     ]
 
 
 async def tools_with_schemas(context: ToolContext) -> Sequence[tuple[Tool, Mapping[str, Any]]]:
-    """The tools that an agent has, each with its schema as it is for this agent.
+    """Tools of an agent, each with its schema for this agent.
 
-    What it refers to and is gone changes no list: a call will tell.
+    A missing workspace or sandbox does not change the list; the call reports it.
     """
-    hands = await _hands(context)
-    return [(tool, _schema(tool, hands)) for tool in available_tools(context.config, hands)]
+    access = await _load_access(context)
+    return [(tool, _schema(tool, access)) for tool in available_tools(context.config, access)]
 
 
-def _schema(tool: Tool, hands: ToolAccess | None) -> Mapping[str, Any]:
-    if tool.schema_for is None or hands is None:
+def _schema(tool: Tool, access: ToolAccess | None) -> Mapping[str, Any]:
+    if tool.schema_for is None or access is None:
         return tool.schema
-    return tool.schema_for(tool.schema, hands)
+    return tool.schema_for(tool.schema, access)
 
 
-def _persists(hands: ToolAccess | None) -> bool:
-    reaches = hands.workspaces if hands else ()
-    return any(one.sandbox is not None and one.sandbox.is_persistent for one in reaches)
+def _has_persistent_sandbox(access: ToolAccess | None) -> bool:
+    workspaces = access.workspaces if access else ()
+    return any(
+        workspace.sandbox is not None and workspace.sandbox.is_persistent
+        for workspace in workspaces
+    )
 
 
-async def _hands(context: ToolContext) -> ToolAccess | None:
+async def _load_access(context: ToolContext) -> ToolAccess | None:
     config = context.config
     if not available_tool_names(config):
         return None
@@ -100,58 +105,60 @@ async def open_tool_context(
     session: str | None = None,
     run: str | None = None,
 ) -> ToolContext:
-    """Under which circumstances somebody calls. Raises Missing.
+    """Load the context of a tool call. Raises NotFound.
 
-    Of scope, session and run the one with the most listeners decides.
+    The audience is shared if scope, session or run is shared.
     """
     stack = await stacks.agent_stack(ports, actor, agent)
     record = await agents.get(ports, actor, stack[0].name)
-    modes = [mode_of(scope)]
-    frozen = await runs.get(ports, actor, run) if run is not None else None
-    if frozen is not None:
-        if frozen.scope != stack[0]:
-            raise NotFound(f"there is no run {run} of this agent")
-        modes.append(frozen.mode)
+    audiences = [parse_audience(scope)]
+    run_record = await runs.get(ports, actor, run) if run is not None else None
+    if run_record is not None:
+        if run_record.scope != stack[0]:
+            raise NotFound(f"no such run of this agent: {run}")
+        audiences.append(run_record.mode)
     if session is not None:
-        modes.append((await sessions.get(ports, actor, record.id, session)).mode)
-    mode = Audience.SHARED if Audience.SHARED in modes else Audience.MAIN
-    return ToolContext(ports, actor, record, stack, mode, session, frozen)
+        audiences.append((await sessions.get(ports, actor, record.id, session)).mode)
+    audience = Audience.SHARED if Audience.SHARED in audiences else Audience.MAIN
+    return ToolContext(ports, actor, record, stack, audience, session, run_record)
 
 
-async def call(
+async def run_call(
     context: ToolContext, name: str, arguments: Mapping[str, Any], call_id: str | None = None
 ) -> ToolReply:
-    """Do what a model asks for, or ask first. Raises Missing where the agent has no such tool.
+    """Run a tool call, or request approval.
 
-    All that the model can do something about comes back to it as a reply; where somebody has to
-    say yes first, that has the approval. A call of an id that was there before is not done again,
-    but gives what the first gave or gives then; raises Taken where the first was another call, and
-    InFlight while it is under way.
+    Raises NotFound if the agent has no such tool. Errors the model can correct are returned as a
+    reply, and so is a pending approval. A repeated call id does not run again but returns the first
+    result. Raises Conflict if the id was used for a different call, and IdempotencyInFlight while
+    it is running.
     """
     tool = await find_tool(context, name)
-    context = structs.replace(context, call=call_id)
-    question = _question(context, tool, arguments)
-    if known := await approvals.find_for_call(context.ports, context.agent.tenant, question):
-        return reply_from_approval(known)
+    context = structs.replace(context, call_id=call_id)
+    approval_request = _approval_request(context, tool, arguments)
+    if existing := await approvals.find_for_call(
+        context.ports, context.agent.tenant, approval_request
+    ):
+        return reply_from_approval(existing)
     try:
-        asked, gate = await check_call(context, tool, arguments)
-    except (Refusal, CorruptContent) as refused:
-        return error_reply(tool, refused)
-    if gate.asks:
-        wanted = _with_gate(question, gate)
+        args, check = await check_call(context, tool, arguments)
+    except (Refusal, CorruptContent) as error:
+        return error_reply(tool, error)
+    if check.requires_approval:
+        gated_request = _with_check(approval_request, check)
         return reply_from_approval(
-            await approvals.request_approval(context.ports, context.actor, wanted)
+            await approvals.request_approval(context.ports, context.actor, gated_request)
         )
     if call_id is None or not tool.writes:
-        return await execute(context, tool, asked)
-    return await run_call_once(context, question, lambda: execute(context, tool, asked))
+        return await execute(context, tool, args)
+    return await run_call_once(context, approval_request, lambda: execute(context, tool, args))
 
 
 async def find_tool(context: ToolContext, name: str) -> Tool:
-    """A tool that the agent has and the caller may use. Raises Missing and Forbidden."""
-    hands = await _hands(context) if name == PERSISTENT else None
+    """Tool the agent has and the caller may use. Raises NotFound and Forbidden."""
+    access = await _load_access(context) if name == ASYNC_STATUS else None
     tool = next(
-        (tool for tool in available_tools(context.config, hands) if tool.name == name), None
+        (tool for tool in available_tools(context.config, access) if tool.name == name), None
     )
     if tool is None:
         raise NotFound(f"this agent has no tool {name[:80]!a}")
@@ -163,69 +170,70 @@ async def find_tool(context: ToolContext, name: str) -> Tool:
 async def check_call(
     context: ToolContext, tool: Tool, arguments: Mapping[str, Any]
 ) -> tuple[ToolArguments, ApprovalCheck]:
-    """What a call means and where it would work, if nothing speaks against it.
-
-    Raises a Refusal that the model can do something about.
-    """
-    if tool.private_only and context.mode is Audience.SHARED:
+    """Parse and check a call. Raises a Refusal that the model can correct."""
+    if tool.private_only and context.audience is Audience.SHARED:
         raise ValidationError(f"{tool.name} is not available in a shared session")
     try:
-        asked = tool.parse_arguments(arguments)
-    except msgspec.ValidationError as wrong:
-        raise ValidationError(f"the arguments of {tool.name} do not fit: {wrong}") from None
-    return asked, await tool.approval_check(
-        context, asked
-    ) if tool.approval_check else ApprovalCheck(asks=False)
+        args = tool.parse_arguments(arguments)
+    except msgspec.ValidationError as error:
+        raise ValidationError(f"the arguments of {tool.name} are invalid: {error}") from None
+    return args, await tool.approval_check(context, args) if tool.approval_check else ApprovalCheck(
+        requires_approval=False
+    )
 
 
-async def execute(context: ToolContext, tool: Tool, asked: ToolArguments) -> ToolReply:
-    """Let a tool do its work, and say what it says."""
+async def execute(context: ToolContext, tool: Tool, args: ToolArguments) -> ToolReply:
+    """Run a tool and convert its result or refusal to a reply."""
     try:
-        return _to_reply(await tool.run(context, asked))
-    except (Refusal, CorruptContent) as refused:
-        return error_reply(tool, refused)
+        return _to_reply(await tool.run(context, args))
+    except (Refusal, CorruptContent) as error:
+        return error_reply(tool, error)
 
 
 def reply_from_approval(approval: Approval) -> ToolReply:
-    """What a model is told of a call that was asked about."""
-    told = approval.told or ToolResult(f"waiting for a person to approve this call: {approval.id}")
-    open_ = None if approval.lasts else approval
-    return ToolReply(told.content, told.is_error, told.structured, open_)
+    """Reply for a call that requires or required approval."""
+    result = approval.model_result or ToolResult(
+        f"waiting for a person to approve this call: {approval.id}"
+    )
+    pending = None if approval.is_final else approval
+    return ToolReply(result.content, result.is_error, result.structured, pending)
 
 
-def error_reply(tool: Tool, refused: Refusal | CorruptContent) -> ToolReply:
-    """What a model is told that went wrong; those of the hands say so in the first word."""
-    said = str(refused)
-    plain = tool.name not in WORKSPACE_TOOLS or said.startswith(_SAYS_SO)
-    return ToolReply(said if plain else f"Error: {said}", is_error=True)
+def error_reply(tool: Tool, error: Refusal | CorruptContent) -> ToolReply:
+    """Error reply; workspace tools prefix their message with `Error: `."""
+    message = str(error)
+    keep_message = tool.name not in WORKSPACE_TOOLS or message.startswith(_ERROR_PREFIXES)
+    return ToolReply(message if keep_message else f"Error: {message}", is_error=True)
 
 
-_SAYS_SO: Final = ("Error: ", "Invalid path: ")
+_ERROR_PREFIXES: Final = ("Error: ", "Invalid path: ")
 
 
-def _question(context: ToolContext, tool: Tool, arguments: Mapping[str, Any]) -> ApprovalRequest:
-    call = context.call
-    if call is not None and not (0 < len(call) <= LONGEST_CALL and call.isprintable()):
-        raise ValidationError(
-            f"the id of a call has 1 to {LONGEST_CALL} characters that can be printed"
-        )
+def _approval_request(
+    context: ToolContext, tool: Tool, arguments: Mapping[str, Any]
+) -> ApprovalRequest:
+    call_id = context.call_id
+    if call_id is not None and not (
+        0 < len(call_id) <= MAX_CALL_ID_LENGTH and call_id.isprintable()
+    ):
+        raise ValidationError(f"a call id must have 1 to {MAX_CALL_ID_LENGTH} printable characters")
     return ApprovalRequest(
         agent=context.agent.id,
         tool=tool.name,
         arguments=arguments,
-        mode=context.mode,
+        mode=context.audience,
         run=context.run.id if context.run else None,
         session=context.session,
-        call=call,
+        call=call_id,
     )
 
 
-def _with_gate(question: ApprovalRequest, gate: ApprovalCheck) -> ApprovalRequest:
+def _with_check(approval_request: ApprovalRequest, check: ApprovalCheck) -> ApprovalRequest:
     return replace(
-        question,
-        workspace=gate.workspace,
-        sandbox=gate.sandbox,
-        sandbox_revision=gate.revision,
+        approval_request,
+        workspace=check.workspace,
+        sandbox=check.sandbox,
+        sandbox_revision=check.sandbox_revision,
     )
 
 

@@ -1,4 +1,4 @@
-"""Tools as those describe them who offer them to a model."""
+"""Tool definitions in the formats of MCP, OpenAI and Anthropic."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Any, Final
 
 from carrel.tools.tool import Tool
 
-OPEN: Final = frozenset({"bash"})
-"""The tools that may reach what is not Carrel's."""
-REPEATABLE: Final = frozenset(
+OPEN_WORLD: Final = frozenset({"bash"})
+"""Tools that may reach systems outside Carrel."""
+IDEMPOTENT: Final = frozenset(
     {
         *("forget", "remember", "write"),
         *("workspace_delete", "workspace_publish", "workspace_write"),
     }
 )
-"""The tools that write and, called again just so, leave everything as it is then."""
+"""Writing tools for which repeating the same call has no further effect."""
 
 
 class SchemaFormat(StrEnum):
@@ -25,11 +25,11 @@ class SchemaFormat(StrEnum):
     ANTHROPIC = "anthropic"
 
 
-def described(
-    tool: Tool, dialect: SchemaFormat, schema: Mapping[str, Any] | None = None
+def describe_tool(
+    tool: Tool, schema_format: SchemaFormat, schema: Mapping[str, Any] | None = None
 ) -> Mapping[str, Any]:
-    """With the schema that it has for one agent, where that is another than its own."""
-    return _SAYS[dialect](tool, tool.schema if schema is None else schema)
+    """Tool definition; `schema` replaces the tool's default schema."""
+    return _FORMATTERS[schema_format](tool, tool.schema if schema is None else schema)
 
 
 def _mcp(tool: Tool, schema: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -42,10 +42,10 @@ def _mcp(tool: Tool, schema: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _hints(tool: Tool) -> Mapping[str, Any]:
-    """What a client may tell its user before a call; of one that only reads there is less."""
-    hints = {"readOnlyHint": not tool.writes, "openWorldHint": tool.name in OPEN}
+    """MCP annotations; the destructive and idempotent hints only for writing tools."""
+    hints = {"readOnlyHint": not tool.writes, "openWorldHint": tool.name in OPEN_WORLD}
     if tool.writes:
-        hints |= {"destructiveHint": tool.destructive, "idempotentHint": tool.name in REPEATABLE}
+        hints |= {"destructiveHint": tool.destructive, "idempotentHint": tool.name in IDEMPOTENT}
     return hints
 
 
@@ -54,24 +54,30 @@ def _anthropic(tool: Tool, schema: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _openai(tool: Tool, schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Strict, which there means that everything is required and what may be left out is null."""
+    """OpenAI strict format: every property is required, optional ones are nullable."""
     properties = {
-        name: said if name in schema["required"] else _or_null(said)
-        for name, said in schema["properties"].items()
+        name: property_schema if name in schema["required"] else _nullable(property_schema)
+        for name, property_schema in schema["properties"].items()
     }
     strict = {**schema, "properties": properties, "required": list(properties)}
-    told = {"name": tool.name, "description": tool.description, "strict": True}
-    return {"type": "function", "function": {**told, "parameters": strict}}
+    function = {"name": tool.name, "description": tool.description, "strict": True}
+    return {"type": "function", "function": {**function, "parameters": strict}}
 
 
-def _or_null(said: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Without a default, which a strict schema may not have."""
-    plain = {word: value for word, value in said.items() if word not in {"default", "description"}}
-    told = {"description": said["description"]} if "description" in said else {}
-    return {**told, "anyOf": [plain, {"type": "null"}]}
+def _nullable(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Nullable schema without default, which strict mode does not allow."""
+    plain = {
+        keyword: value
+        for keyword, value in schema.items()
+        if keyword not in {"default", "description"}
+    }
+    description = {"description": schema["description"]} if "description" in schema else {}
+    return {**description, "anyOf": [plain, {"type": "null"}]}
 
 
-_SAYS: Final[Mapping[SchemaFormat, Callable[[Tool, Mapping[str, Any]], Mapping[str, Any]]]] = {
+_FORMATTERS: Final[
+    Mapping[SchemaFormat, Callable[[Tool, Mapping[str, Any]], Mapping[str, Any]]]
+] = {
     SchemaFormat.MCP: _mcp,
     SchemaFormat.OPENAI: _openai,
     SchemaFormat.ANTHROPIC: _anthropic,

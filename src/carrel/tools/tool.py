@@ -1,15 +1,15 @@
-"""What a tool is: a name that a model calls, arguments that are checked, and one thing done.
+"""Tool definition: name, description, argument struct and function.
 
 For example::
 
-    class Arguments(Asked, frozen=True):
-        note: Annotated[str, Meta(max_length=200, description="What this is about.")] = "manual"
+    class CheckpointArguments(ToolArguments, frozen=True):
+        note: Annotated[str, Meta(max_length=200, description="Label.")] = "manual"
 
 
-    async def _run(sitting: Sitting, asked: Arguments) -> object: ...
+    async def _run(context: ToolContext, args: CheckpointArguments) -> object: ...
 
 
-    TOOL = Tool("memory_checkpoint", "Marks…", Arguments, _run, writes=True)
+    TOOL = Tool("memory_checkpoint", "Creates…", CheckpointArguments, _run, writes=True)
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from carrel.actions.files import files
 from carrel.actions.runs import runs
 from carrel.core.access import Actor
 from carrel.core.agents.agent import agent_fields
-from carrel.core.agents.config import AgentConfig, config_of
+from carrel.core.agents.config import AgentConfig, config_from_stored
 from carrel.core.approvals import Approval
 from carrel.core.errors import NotFound
 from carrel.core.identifiers import Path, Stack
-from carrel.core.markdown.fences import MARK
+from carrel.core.markdown.fences import BYTE_ORDER_MARK
 from carrel.core.runs import Audience, Run
 from carrel.core.sandbox.tool_access import ToolAccess
 from carrel.core.store.record import Record
@@ -39,138 +39,141 @@ A = TypeVar("A", bound="ToolArguments")
 
 
 class ToolArguments(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the arguments of a tool are made from: nothing passes that it does not know."""
+    """Base of tool arguments; unknown fields are refused."""
 
 
 class ToolContext(Struct, frozen=True):
-    """Who calls, and under which circumstances."""
+    """Caller, agent, audience, session and run of a tool call."""
 
     ports: Ports
     actor: Actor
     agent: Record
     stack: Stack
-    mode: Audience
-    """Who is listening: in a shared session nothing private is told."""
+    audience: Audience
+    """In a shared session, private content must not be returned."""
     session: str | None = None
     run: Run | None = None
-    """Where there is one, files are seen as it froze them."""
-    call: str | None = None
-    """What the caller knows this call by, where it says so."""
+    """If set, files are read from its snapshot."""
+    call_id: str | None = None
+    """Idempotency id chosen by the caller."""
 
     @property
     def slug(self) -> str:
         return str(agent_fields(self.agent)["slug"])
 
     @property
-    def place(self) -> str:
-        """Where its files are: not in a directory of this machine."""
+    def workspace_uri(self) -> str:
+        """URI of the agent's files."""
         return f"carrel://agents/{self.slug}"
 
     @property
     def config(self) -> AgentConfig:
-        return config_of(agent_fields(self.agent)["config"])
+        return config_from_stored(agent_fields(self.agent)["config"])
 
-    async def text(self, path: Path) -> str | None:
-        """A file as the agent has it; None where it has none, or it is no text."""
+    async def read_text(self, path: Path) -> str | None:
+        """Text of an agent's file; None if absent or not text."""
         try:
-            return (await self._content(path)).decode().removeprefix(MARK)
+            return (await self._read_content(path)).decode().removeprefix(BYTE_ORDER_MARK)
         except (NotFound, UnicodeDecodeError):
             return None
 
-    async def paths(self) -> Set[Path]:
-        """Of all files that the agent has."""
+    async def list_paths(self) -> Set[Path]:
+        """Paths of all files of the agent."""
         if self.run is not None:
-            return set((await runs.manifest(self.ports, self.run)).files)
+            return set((await runs.load_manifest(self.ports, self.run)).files)
         return set((await files.list_files(self.ports, self.stack)).files)
 
-    async def _content(self, path: Path) -> bytes:
+    async def _read_content(self, path: Path) -> bytes:
         if self.run is not None:
-            return (await runs.file(self.ports, self.run, path))[1]
+            return (await runs.read_file(self.ports, self.run, path))[1]
         return await files.read_content(
-            self.ports, await files.find_file(self.ports, self.stack, path)
+            self.ports, await files.get_file(self.ports, self.stack, path)
         )
 
 
 class ApprovalCheck(Struct, frozen=True):
-    """What is known of a call before it runs: its arguments are good, and nothing forbids it."""
+    """Result of checking a call before it runs."""
 
-    asks: bool
-    """Whether somebody has to say yes first."""
+    requires_approval: bool
+    """Whether a person must approve the call."""
     workspace: str | None = None
-    """The id of the shared workspace that it works in."""
+    """Id of the shared workspace the call uses."""
     sandbox: str | None = None
-    revision: int = 0
-    """Of the sandbox's record: an answer holds for what was seen when it was asked for."""
+    sandbox_revision: int = 0
+    """Revision of the sandbox record; the approval is valid for this revision only."""
 
 
 class Tool(Struct, frozen=True):
+    """A tool that a model can call."""
+
     name: str
     description: str
-    """For the model: what it does and when to call it."""
+    """For the model: what the tool does and when to call it."""
     arguments: type[ToolArguments]
     run: Callable[[ToolContext, Any], Awaitable[object]]
-    """Gives what is told: a text or a Reply as it is, and all else as JSON.
+    """Returns text or a ToolReply; any other value is encoded as JSON.
 
-    Raises a Refusal, whose message the model is told.
+    Raises a Refusal, whose message is returned to the model.
     """
     private_only: bool = False
     """Not available in a shared session."""
     writes: bool = False
-    """Needs a credential that may write."""
+    """Requires a credential with write permission."""
     destructive: bool = False
-    """May undo what was there."""
+    """May overwrite or delete existing data."""
     approval_check: Callable[[ToolContext, Any], Awaitable[ApprovalCheck]] | None = None
-    """Checks all that can be checked, and says whether to ask. Raises a Refusal."""
+    """Checks the call and whether it requires approval. Raises a Refusal."""
     schema_for: Callable[[Mapping[str, Any], ToolAccess], Mapping[str, Any]] | None = None
-    """Its schema as it is for an agent that can reach this."""
+    """Adapts the schema to an agent's tool access."""
 
-    def parse_arguments(self, given: Mapping[str, Any]) -> ToolArguments:
-        """Its arguments; what may be left out may be null as well. Raises ValidationError.
+    def parse_arguments(self, arguments: Mapping[str, Any]) -> ToolArguments:
+        """Parse arguments. Raises msgspec.ValidationError.
 
-        Where a schema is strict, a model has to say null for what it does not want to say.
+        Null means absent for optional ones: models with strict schemas must send null for arguments
+        they omit.
         """
-        needless = {one.name for one in fields(self.arguments) if not one.required}
-        said = {
+        optional = {field.name for field in fields(self.arguments) if not field.required}
+        values = {
             name: value
-            for name, value in given.items()
-            if value is not None or name not in needless
+            for name, value in arguments.items()
+            if value is not None or name not in optional
         }
-        return msgspec.convert(said, self.arguments)
+        return msgspec.convert(values, self.arguments)
 
     @property
     def schema(self) -> Mapping[str, Any]:
-        """Of its arguments, strict and in one piece."""
-        whole = msgspec.json.schema(self.arguments)
-        named = whole["$defs"]
-        described = named[self.arguments.__name__]
-        usual = {one.encode_name: one.default for one in fields(self.arguments)}
+        """JSON Schema of the arguments, strict and without references."""
+        document = msgspec.json.schema(self.arguments)
+        definitions = document["$defs"]
+        definition = definitions[self.arguments.__name__]
+        defaults = {field.encode_name: field.default for field in fields(self.arguments)}
         return {
             "type": "object",
             "properties": {
-                name: _inline_enum(said, named, usual[name])
-                for name, said in described["properties"].items()
+                name: _inline_enum(property_schema, definitions, defaults[name])
+                for name, property_schema in definition["properties"].items()
             },
-            "required": described["required"],
+            "required": definition["required"],
             "additionalProperties": False,
         }
 
 
 def _inline_enum(
-    said: Mapping[str, Any], named: Mapping[str, Any], usual: object
+    schema: Mapping[str, Any], definitions: Mapping[str, Any], default: object
 ) -> Mapping[str, Any]:
-    """With the choices in place that it refers to, and the one that is meant where none is made."""
-    if "$ref" not in said:
-        return said
-    meant = named[said["$ref"].rpartition("/")[2]]
-    told = {"type": "string", "enum": meant["enum"], "description": said["description"]}
-    return told if usual is NODEFAULT else {**told, "default": usual}
+    """Property schema with its enum inlined and its default added."""
+    if "$ref" not in schema:
+        return schema
+    enum_schema = definitions[schema["$ref"].rpartition("/")[2]]
+    inlined = {"type": "string", "enum": enum_schema["enum"], "description": schema["description"]}
+    return inlined if default is NODEFAULT else {**inlined, "default": default}
 
 
 class ToolReply(Struct, frozen=True):
-    """What comes back to the model."""
+    """Result returned to the model."""
 
     content: str
     is_error: bool = False
     structured: object = None
     approval: Approval | None = None
-    """Where nothing was done yet, since somebody has to say yes first."""
+    """Set if the call awaits approval and has not run."""

@@ -1,4 +1,4 @@
-"""What the tools that work in shared workspaces have in common."""
+"""Shared parts of the tools that work in shared workspaces."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from msgspec.structs import asdict
 
 from carrel.actions.sandbox.tool_access import load_tool_access
 from carrel.actions.sandbox.workspace_files import WorkspaceFiles
-from carrel.core.approvals import call_name
+from carrel.core.approvals import scoped_call_name
 from carrel.core.errors import Conflict, ValidationError
 from carrel.core.redaction.redactor import RedactionResult
 from carrel.core.runs import RunStatus
-from carrel.core.sandbox.file_tools import LONGEST_OUTPUT
+from carrel.core.sandbox.file_tools import DEFAULT_RESULT_BYTES
 from carrel.core.sandbox.tool_access import (
-    RUNNING,
-    WRITING,
+    COMMAND_TOOLS,
+    WRITE_TOOLS,
     CallTarget,
     ToolAccess,
     resolve_call_target,
@@ -25,60 +25,68 @@ from carrel.core.sandbox.tool_access import (
 )
 from carrel.tools.tool import ApprovalCheck, ToolArguments, ToolContext
 
-Workspace = Annotated[str, Meta(description="Which workspace, by its name.")]
-FilePath = Annotated[str, Meta(description="The file, from the root of the workspace.")]
+WorkspaceName = Annotated[str, Meta(description="Name of the workspace.")]
+FilePath = Annotated[str, Meta(description="Path of the file, relative to the workspace root.")]
 
 
 class WorkspaceCall(Struct, frozen=True):
-    """A call whose arguments are good, and where it works."""
+    """A checked call and the workspace and sandbox it uses."""
 
-    sitting: ToolContext
-    aim: CallTarget
+    context: ToolContext
+    target: CallTarget
 
     @property
-    def bench(self) -> WorkspaceFiles:
-        assert self.aim.reach
-        context = self.sitting
-        run, call = context.run.id if context.run else None, context.call
-        name = None if call is None else call_name(context.agent.id, context.session, run, call)
+    def files(self) -> WorkspaceFiles:
+        assert self.target.workspace
+        context = self.context
+        run, call_id = context.run.id if context.run else None, context.call_id
+        name = (
+            None
+            if call_id is None
+            else scoped_call_name(context.agent.id, context.session, run, call_id)
+        )
         return WorkspaceFiles(
-            context.ports, context.actor, self.aim.reach.workspace, run, call, name
+            context.ports, context.actor, self.target.workspace.workspace, run, call_id, name
         )
 
     @property
-    def gate(self) -> ApprovalCheck:
-        sandbox, reach = self.aim.sandbox, self.aim.reach
+    def approval_check(self) -> ApprovalCheck:
+        sandbox, workspace = self.target.sandbox, self.target.workspace
         return ApprovalCheck(
-            self.aim.asks,
-            reach.workspace if reach else None,
+            self.target.requires_approval,
+            workspace.workspace if workspace else None,
             sandbox.id if sandbox else None,
             sandbox.revision if sandbox else 0,
         )
 
     @property
-    def limit(self) -> int:
-        """Bytes that are told at most."""
-        sandbox = self.aim.sandbox
+    def output_limit_bytes(self) -> int:
+        """Maximum size of the output."""
+        sandbox = self.target.sandbox
         return (
-            int(sandbox.config.get("outputLimitBytes", LONGEST_OUTPUT))
+            int(sandbox.config.get("outputLimitBytes", DEFAULT_RESULT_BYTES))
             if sandbox
-            else LONGEST_OUTPUT
+            else DEFAULT_RESULT_BYTES
         )
 
 
 async def resolve_workspace_call(
-    tool: str, context: ToolContext, asked: ToolArguments, workspace: str
+    tool: str, context: ToolContext, args: ToolArguments, workspace: str
 ) -> WorkspaceCall:
-    """Raises a Refusal where a call cannot be meant, or is not allowed whatever anybody says."""
-    for name, value in asdict(asked).items():
+    """Resolve a call's workspace and sandbox. Raises a Refusal."""
+    for name, value in asdict(args).items():
         if isinstance(value, str):
             encode_utf8(name, value)
-    hands = await load_tool_access(context.ports, context.actor.tenant, context.config)
-    aim = resolve_call_target(tool, hands, workspace or None)
+    access = await load_tool_access(context.ports, context.actor.tenant, context.config)
+    target = resolve_call_target(tool, access, workspace or None)
     run = context.run
-    if tool in (*WRITING, *RUNNING) and run is not None and run.status is not RunStatus.RUNNING:
+    if (
+        tool in (*WRITE_TOOLS, *COMMAND_TOOLS)
+        and run is not None
+        and run.status is not RunStatus.RUNNING
+    ):
         raise Conflict(f"the run has {run.status}", status=run.status)
-    return WorkspaceCall(context, aim)
+    return WorkspaceCall(context, target)
 
 
 def encode_utf8(name: str, text: str) -> bytes:
@@ -88,24 +96,24 @@ def encode_utf8(name: str, text: str) -> bytes:
         raise ValidationError(f"{name} is not valid Unicode") from None
 
 
-Checked = Callable[[ToolContext, Any], Awaitable[WorkspaceCall]]
+CheckCall = Callable[[ToolContext, Any], Awaitable[WorkspaceCall]]
 
 
-def approval_check_of(checked: Checked) -> Callable[[ToolContext, Any], Awaitable[ApprovalCheck]]:
-    """What is found out before anybody is asked: all that does not depend on the files."""
+def approval_check_of(check: CheckCall) -> Callable[[ToolContext, Any], Awaitable[ApprovalCheck]]:
+    """Approval check of a tool from its argument check; does not read files."""
 
-    async def gate(context: ToolContext, asked: Any) -> ApprovalCheck:
-        return (await checked(context, asked)).gate
+    async def approval_check(context: ToolContext, args: Any) -> ApprovalCheck:
+        return (await check(context, args)).approval_check
 
-    return gate
-
-
-def schema_with_workspaces(schema: Mapping[str, Any], hands: ToolAccess) -> Mapping[str, Any]:
-    return with_workspace(schema, hands)
+    return approval_check
 
 
-def with_redaction_note(said: str, redacted: RedactionResult) -> str:
-    """With a word on what was not stored as it was given."""
+def schema_with_workspaces(schema: Mapping[str, Any], access: ToolAccess) -> Mapping[str, Any]:
+    return with_workspace(schema, access)
+
+
+def with_redaction_note(text: str, redacted: RedactionResult) -> str:
+    """Text with a note on what was redacted."""
     if not redacted.replaced:
-        return said
-    return f"{said}\n[redacted: {', '.join(redacted.replaced)}]"
+        return text
+    return f"{text}\n[redacted: {', '.join(redacted.replaced)}]"

@@ -1,1 +1,1 @@
-"""From settings to adapters to a world to faces: the only room that knows all others."""
+"""Composition root: builds adapters, ports and the server from the settings."""

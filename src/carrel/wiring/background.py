@@ -1,4 +1,7 @@
-"""What a server process does beside answering: webhooks, garbage, files, dreams, approved calls."""
+"""Background work of a server process.
+
+Webhook delivery, garbage collection, transcripts, catalog, dreams and approved calls.
+"""
 
 from __future__ import annotations
 
@@ -12,40 +15,42 @@ from carrel.actions.maintenance import integrity
 from carrel.actions.memory.dream_scheduler import run_due_dreams
 from carrel.actions.overlay import default_files
 from carrel.ports import LeaderLock, Ports
-from carrel.ports.logging import log_of
+from carrel.ports.logging import get_logger
 from carrel.server.http.request_log import error_fields
 from carrel.tools.approved_calls import run_approvals
-from carrel.wiring.catalog import configured_object_store, keep_catalog, leader_lock
-from carrel.wiring.lazy_local_sandbox import LOCAL, LazyLocalSandbox
+from carrel.wiring.catalog import configured_object_store, follow_catalog, leader_lock
+from carrel.wiring.lazy_local_sandbox import LOCAL_PROVIDER, LazyLocalSandbox
 from carrel.wiring.ports import OpenStore
 from carrel.wiring.retention import expire_approvals_and_jobs
-from carrel.wiring.transcripts import keep_transcripts, retire_sessions
+from carrel.wiring.transcripts import expire_sessions, run_transcript_mirror
 
-_NOTE_EVERY: Final = 15.0
-_log = log_of("carrel")
+_KEY_USAGE_SECONDS: Final = 15.0
+_log = get_logger("carrel")
 
 
 @asynccontextmanager
-async def background(opened: OpenStore, stop: asyncio.Event) -> AsyncIterator[None]:
-    """Go on until the end; what is half done then is finished."""
-    settings, ports = opened.settings, opened.ports
+async def background_work(store: OpenStore, stop: asyncio.Event) -> AsyncIterator[None]:
+    """Run all background tasks; on exit stop them and wait until they finish."""
+    settings, ports = store.settings, store.ports
     backoff = tuple(int(seconds) for seconds in settings.webhook_backoff.split(","))
-    works = [
+    coroutines = [
         run_dispatch(ports, stop, backoff=backoff),
-        keep_transcripts(opened, stop),
+        run_transcript_mirror(store, stop),
         run_approvals(ports, stop),
-        _run_periodically(_NOTE_EVERY, stop, lambda: flush_key_usage(ports)),
+        _run_periodically(_KEY_USAGE_SECONDS, stop, lambda: flush_key_usage(ports)),
         _self_test_sandbox(ports),
     ]
     if object_store := configured_object_store(settings):
-        works.append(keep_catalog(opened, object_store, stop))
+        coroutines.append(follow_catalog(store, object_store, stop))
     if settings.defaults_follow:
-        works.append(_follow_defaults(ports))
+        coroutines.append(_update_defaults(ports))
     if settings.dreams_seconds:
-        works.append(_dream(opened, stop))
+        coroutines.append(_run_dreams(store, stop))
     if settings.gc_minutes:
-        works.append(_run_periodically(settings.gc_minutes * 60.0, stop, lambda: _collect(opened)))
-    tasks = [asyncio.create_task(work) for work in works]
+        coroutines.append(
+            _run_periodically(settings.gc_minutes * 60.0, stop, lambda: _collect_garbage(store))
+        )
+    tasks = [asyncio.create_task(coroutine) for coroutine in coroutines]
     try:
         yield
     finally:
@@ -55,82 +60,82 @@ async def background(opened: OpenStore, stop: asyncio.Event) -> AsyncIterator[No
 
 
 async def _run_periodically(
-    seconds: float, stop: asyncio.Event, do: Callable[[], Awaitable[None]]
+    seconds: float, stop: asyncio.Event, action: Callable[[], Awaitable[None]]
 ) -> None:
     while not stop.is_set():
         with suppress(TimeoutError):
             await asyncio.wait_for(stop.wait(), seconds)
             return
         try:
-            await do()
+            await action()
         except Exception as problem:
             _log.error("background work failed", **error_fields(problem))
 
 
 async def _self_test_sandbox(ports: Ports) -> None:
-    """Once, so that the first command need not wait, and operators see what isolates here."""
-    local = ports.sandboxes.get(LOCAL)
+    """Test the local sandbox at startup and log its isolation tier."""
+    local = ports.sandboxes.get(LOCAL_PROVIDER)
     if not isinstance(local, LazyLocalSandbox):
         return
     try:
         tier = await local.ready()
-        _log.info("sandbox", tier=tier, lacking=list(local.lacking))
+        _log.info("sandbox", tier=tier, lacking=list(local.missing_features))
     except Exception as problem:
         _log.error("background work failed", **error_fields(problem))
 
 
-async def _follow_defaults(ports: Ports) -> None:
-    """Once, for the files that came with this Carrel."""
+async def _update_defaults(ports: Ports) -> None:
+    """Update tenants' default files to this version, once at startup."""
     try:
-        async for brought in default_files.update_all_tenants(ports):
-            await asyncio.sleep(0)  # a store that answers at once would let nobody else go first
-            if brought.problem or brought.written:
-                problem = brought.problem and str(brought.problem)
-                written = len(brought.written)
-                _log.info("defaults", tenant=brought.tenant, written=written, problem=problem)
+        async for update in default_files.update_all_tenants(ports):
+            await asyncio.sleep(0)  # yield to other tasks even if the store never blocks
+            if update.problem or update.written:
+                problem = update.problem and str(update.problem)
+                written = len(update.written)
+                _log.info("defaults", tenant=update.tenant, written=written, problem=problem)
     except Exception as problem:
         _log.error("background work failed", **error_fields(problem))
 
 
-async def _dream(opened: OpenStore, stop: asyncio.Event) -> None:
-    """Let agents dream when it is their time; of all processes on the store one sees to it."""
-    turn = leader_lock(opened.settings, "dreams")
+async def _run_dreams(store: OpenStore, stop: asyncio.Event) -> None:
+    """Run due dreams periodically, in one process of the deployment."""
+    lock = leader_lock(store.settings, "dreams")
     try:
         await _run_periodically(
-            opened.settings.dreams_seconds, stop, lambda: run_dreams_as_leader(opened, turn)
+            store.settings.dreams_seconds, stop, lambda: run_dreams_as_leader(store, lock)
         )
     finally:
-        await turn.release()
+        await lock.release()
 
 
-async def run_dreams_as_leader(opened: OpenStore, turn: LeaderLock) -> None:
-    """Let those dream whose time has come, unless another process has the turn."""
-    if not await turn.try_acquire():
+async def run_dreams_as_leader(store: OpenStore, lock: LeaderLock) -> None:
+    """Run due dreams unless another process holds the leader lock."""
+    if not await lock.try_acquire():
         return
-    async for slept in run_due_dreams(opened.ports):
-        if slept.problem is None:
-            _log.info("dream", tenant=slept.tenant, agent=slept.agent, promoted=slept.promoted)
+    async for dream in run_due_dreams(store.ports):
+        if dream.problem is None:
+            _log.info("dream", tenant=dream.tenant, agent=dream.agent, promoted=dream.promoted)
         else:
-            about = error_fields(slept.problem)
-            _log.error("dream failed", tenant=slept.tenant, agent=slept.agent, **about)
+            fields = error_fields(dream.problem)
+            _log.error("dream failed", tenant=dream.tenant, agent=dream.agent, **fields)
 
 
 async def flush_key_usage(ports: Ports) -> None:
-    """Write down when keys were last used."""
-    marks = dict(ports.key_last_used)
+    """Store when keys were last used."""
+    last_used = dict(ports.key_last_used)
     ports.key_last_used.clear()
-    if marks:
-        await ports.records.mark_used(marks)
+    if last_used:
+        await ports.records.mark_used(last_used)
 
 
-async def _collect(opened: OpenStore) -> None:
-    settings = opened.settings
+async def _collect_garbage(store: OpenStore) -> None:
+    settings = store.settings
     await integrity.collect(
-        opened.upkeep,
-        opened.objects,
-        now=opened.ports.clock.now(),
+        store.maintenance,
+        store.objects,
+        now=store.ports.clock.now(),
         grace=settings.gc_grace_minutes * 60_000,
-        events_kept=settings.events_days * 86_400_000,
+        event_retention_ms=settings.events_days * 86_400_000,
     )
-    await retire_sessions(opened)
-    await expire_approvals_and_jobs(opened)
+    await expire_sessions(store)
+    await expire_approvals_and_jobs(store)

@@ -1,4 +1,4 @@
-"""From settings to the place where a catalog stands, and to the turn of keeping it."""
+"""Builds the catalog's object store and leader lock from the settings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 from carrel.actions.catalog.export import export
 from carrel.actions.catalog.follower import run_catalog
 from carrel.actions.catalog.writer import ExportResult
-from carrel.actions.progress import Watch
+from carrel.actions.progress import ProgressCallback
 from carrel.adapters.filesystem.object_directory import DirectoryObjectStore
 from carrel.adapters.sqlite.leader_lock import FileLeaderLock
 from carrel.core.errors import Conflict
@@ -19,17 +19,17 @@ from carrel.settings import Settings, SettingsError
 from carrel.wiring.open_store import translate_open_errors
 from carrel.wiring.ports import OpenStore
 
-_FORMS = "must be file:///… or s3://bucket/prefix"
+_URL_FORMS = "must be file:///… or s3://bucket/prefix"
 
 
 def open_object_store(settings: Settings, url: str) -> ObjectStore:
-    """A place by its address; a plain path is a directory. Raises Unusable."""
-    place = _place(url)
-    if isinstance(place, File):
-        return DirectoryObjectStore(place)
-    from carrel.adapters.s3 import S3ObjectStore  # noqa: PLC0415 - only where it is used
+    """Open an object store by URL or directory path. Raises SettingsError."""
+    location = _parse_location(url)
+    if isinstance(location, File):
+        return DirectoryObjectStore(location)
+    from carrel.adapters.s3 import S3ObjectStore  # noqa: PLC0415 - optional dependency
 
-    bucket, prefix = place
+    bucket, prefix = location
     return S3ObjectStore.open(
         bucket,
         prefix,
@@ -40,8 +40,8 @@ def open_object_store(settings: Settings, url: str) -> ObjectStore:
     )
 
 
-def _place(url: str) -> File | tuple[str, str]:
-    """A directory, or a bucket and the prefix within it. Raises Unusable."""
+def _parse_location(url: str) -> File | tuple[str, str]:
+    """Return a directory, or a bucket with its prefix. Raises SettingsError."""
     parts = urlsplit(url)
     if "\0" not in unquote(url):
         if "://" not in url:
@@ -50,60 +50,67 @@ def _place(url: str) -> File | tuple[str, str]:
             return File(unquote(parts.path))
         if parts.scheme == "s3" and parts.netloc:
             return parts.netloc, parts.path.strip("/")
-    raise SettingsError(f"the place of a catalog {_FORMS}")
+    raise SettingsError(f"the catalog location {_URL_FORMS}")
 
 
-def is_same_place(one: str, other: str) -> bool:
-    """Whether two addresses are of one place, however each is spelt."""
-    here, there = _place(one), _place(other)
-    if not isinstance(here, File) or not isinstance(there, File):
-        return here == there
+def is_same_location(first: str, second: str) -> bool:
+    """Whether two URLs or paths name the same location."""
+    first_location, second_location = _parse_location(first), _parse_location(second)
+    if not isinstance(first_location, File) or not isinstance(second_location, File):
+        return first_location == second_location
     with suppress(OSError):
-        if here.samefile(there):
+        if first_location.samefile(second_location):
             return True
-    return here.resolve() == there.resolve()
+    return first_location.resolve() == second_location.resolve()
 
 
 def configured_object_store(settings: Settings) -> ObjectStore | None:
-    """Where the server keeps a catalog, if anywhere. Raises Unusable."""
+    """Return the configured catalog's object store, or None. Raises SettingsError."""
     if not settings.catalog_url:
         return None
     if "://" not in settings.catalog_url:
-        raise SettingsError(f"CARREL_CATALOG_URL {_FORMS}")
+        raise SettingsError(f"CARREL_CATALOG_URL {_URL_FORMS}")
     return open_object_store(settings, settings.catalog_url)
 
 
 def leader_lock(settings: Settings, work: str = "catalog") -> LeaderLock:
-    """Which of all processes on this store keeps the catalog, or does another work."""
+    """Return the lock that elects the one process that does this work."""
     if file := settings.sqlite_file:
         return FileLeaderLock(file, work)
-    from carrel.adapters.postgres.leader_lock import PostgresLeaderLock  # noqa: PLC0415 - only where it is used
+    from carrel.adapters.postgres.leader_lock import PostgresLeaderLock  # noqa: PLC0415 - optional dependency
 
     return PostgresLeaderLock(settings.database_url, work)
 
 
-async def keep_catalog(opened: OpenStore, object_store: ObjectStore, stop: asyncio.Event) -> None:
-    """Keep the catalog of the settings up to date until told to stop."""
-    await run_catalog(opened.ports, object_store, leader_lock(opened.settings), stop)
+async def follow_catalog(store: OpenStore, object_store: ObjectStore, stop: asyncio.Event) -> None:
+    """Keep the configured catalog up to date until `stop` is set."""
+    await run_catalog(store.ports, object_store, leader_lock(store.settings), stop)
 
 
 async def export_catalog(
-    opened: OpenStore, place: str, *, only: str | None, adopt: bool, watch: Watch
+    store: OpenStore, url: str, *, only: str | None, adopt: bool, watch: ProgressCallback
 ) -> ExportResult:
-    """Write the catalog to a place once. Raises Unopenable where that can be no place.
+    """Write the catalog to a location once.
 
-    Raises Taken where a server keeps the catalog there up to date.
+    Raises StoreUnavailable for an invalid location, Conflict if a server keeps the catalog there up
+    to date.
     """
-    with translate_open_errors(opened.settings):
-        object_store = open_object_store(opened.settings, place)
-        kept = opened.settings.catalog_url
-        shared = bool(kept) and await asyncio.to_thread(is_same_place, place, kept)
-    if not shared:
-        return await export(opened.ports, object_store, only=only, adopt=adopt, watch=watch)
-    turn = leader_lock(opened.settings)
-    if not await turn.try_acquire():
-        raise Conflict("a server keeps the catalog there up to date already")
+    with translate_open_errors(store.settings):
+        object_store = open_object_store(store.settings, url)
+        configured_url = store.settings.catalog_url
+        is_shared = bool(configured_url) and await asyncio.to_thread(
+            is_same_location, url, configured_url
+        )
+    if not is_shared:
+        return await export(
+            store.ports, object_store, tenant_slug=only, adopt=adopt, on_progress=watch
+        )
+    lock = leader_lock(store.settings)
+    if not await lock.try_acquire():
+        raise Conflict("a running server already maintains the catalog at this location")
     try:
-        return await export(opened.ports, object_store, only=only, adopt=adopt, watch=watch)
+        return await export(
+            store.ports, object_store, tenant_slug=only, adopt=adopt, on_progress=watch
+        )
     finally:
-        await turn.release()
+        await lock.release()

@@ -1,4 +1,4 @@
-"""The settings that a command is given, and why it cannot go on with them."""
+"""Settings of a CLI command."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from carrel.settings import Settings, SettingsError, load
 
 
 class StoreUnavailable(Exception):
-    """There is no store to be had by these settings; the message says why."""
+    """The store cannot be opened with these settings; the message is the reason."""
 
 
-def load_settings(given: Mapping[str, Any]) -> Settings:
-    """What is given, over the settings around. Raises Unopenable."""
+def load_settings(overrides: Mapping[str, Any]) -> Settings:
+    """Load settings with the given overrides. Raises StoreUnavailable."""
     try:
-        return load(given)
+        return load(overrides)
     except SettingsError as problem:
         raise StoreUnavailable(str(problem)) from problem

@@ -1,4 +1,4 @@
-"""A client over a store in the same process: no server, and the environment is not read."""
+"""Client over a store in the same process, without a server or the environment."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from carrel.ports import Ports
 from carrel.server.http.endpoint import Endpoint, Request
 from carrel.server.http.local_app import LocalApp
 from carrel.server.http.response import Response
-from carrel.server.rest.sandbox.approvals import answer, approval_shown
+from carrel.server.rest.sandbox.approvals import answer, approval_to_model
 from carrel.settings import Settings, load
 from carrel.tools.approved_calls import resume
-from carrel.wiring.ports import open_world
+from carrel.wiring.ports import open_ports
 from carrel.wiring.rest_endpoints import REST_ENDPOINTS
 from carrel_client.client import AsyncClient
 from carrel_client.errors import NotFound
 from carrel_client.in_process import InProcessDriver
 
-_SQLITE: Final = "sqlite:///"
+_SQLITE_PREFIX: Final = "sqlite:///"
 _AUTHOR: Final = "in-process"
-"""The author in history: a program that holds the store needs no key."""
+"""Author in the history: a program that opens the store has no key."""
 _CREATE_TENANT: Final = ("POST", b"/v1/tenants")
 
 
@@ -41,7 +41,7 @@ class _MsgspecCodec:
 
 
 class InProcessClient(AsyncClient):
-    """The client as the owner of one tenant of a store in this process."""
+    """Client with the rights of a tenant's owner, over a store in this process."""
 
     _ports: Ports
     _app: LocalApp
@@ -51,10 +51,10 @@ class InProcessClient(AsyncClient):
     async def of_tenant(
         cls, ports: Ports, app: LocalApp, slug: str, server: str
     ) -> InProcessClient:
-        """Raises NotFound."""
-        if await tenants.by_slug(ports, slug) is None:
-            raise NotFound(f"there is no tenant {slug}", status=404, code="not_found")
-        owner = await tenants.first_owner(ports, slug)
+        """Return the client of a tenant. Raises NotFound."""
+        if await tenants.find_by_slug(ports, slug) is None:
+            raise NotFound(f"no such tenant: {slug}", status=404, code="not_found")
+        owner = await tenants.get_first_owner(ports, slug)
         actor = Actor(owner.tenant, _AUTHOR, role=Role.OWNER, person=owner.id)
         return cls.of_actor(ports, app, actor, server)
 
@@ -71,10 +71,7 @@ class InProcessClient(AsyncClient):
         return client
 
     async def tenant(self, slug: str) -> InProcessClient:
-        """The client of another tenant of the same store, closed with this one.
-
-        Raises NotFound.
-        """
+        """Return the client of another tenant, closed with this one. Raises NotFound."""
         client = await InProcessClient.of_tenant(self._ports, self._app, slug, self._server)
         self._other_tenants.append(client)
         return client
@@ -89,23 +86,23 @@ class InProcessClient(AsyncClient):
 async def open_in_process(
     location: str | os.PathLike[str], options: Mapping[str, Any]
 ) -> AsyncIterator[InProcessClient]:
-    """The client of the first tenant, which is created in an empty store.
+    """Open a store and yield the client of its first tenant, created if absent.
 
     Raises SettingsError.
     """
     settings = settings_for(location, options)
-    async with open_world(settings) as opened:
-        ports = opened.ports
+    async with open_ports(settings) as store:
+        ports = store.ports
         await tenants.bootstrap(ports, settings.owner_token or None)
         app = LocalApp(ports, tuple(map(_run_approved_calls_inline, REST_ENDPOINTS)))
         async with await InProcessClient.of_tenant(
-            ports, app, tenants.FIRST, _server_name(settings)
+            ports, app, tenants.DEFAULT_TENANT_SLUG, _server_name(settings)
         ) as client:
             yield client
 
 
 def _run_approved_calls_inline(endpoint: Endpoint) -> Endpoint:
-    """Make the answer to an approval run the call: there may be no server that would."""
+    """Run an approved call with the answer, since no server may be running."""
     if endpoint is not answer:
         return endpoint
 
@@ -116,25 +113,28 @@ def _run_approved_calls_inline(endpoint: Endpoint) -> Endpoint:
         if approval.status is ApprovalStatus.APPROVED:
             await resume(ports, approval.tenant, approval.id)
             approval = await approvals.get(ports, actor, approval_id)
-        return Response.json(approval_shown(approval))
+        return Response.json(approval_to_model(approval))
 
     return dataclasses.replace(endpoint, run=answer_and_run)
 
 
 def settings_for(location: str | os.PathLike[str], options: Mapping[str, Any]) -> Settings:
-    """Settings by a directory or a database URL; the vault's key is beside a SQLite file."""
+    """Return settings for a directory or database URL.
+
+    For a SQLite URL the vault key is in the file's directory.
+    """
     name = os.fspath(location)
     if "://" not in name:
         defaults = {"data": name}
     else:
         defaults = {"database_url": name}
-        if name.startswith(_SQLITE):
-            defaults["data"] = str(FilePath(name.removeprefix(_SQLITE)).parent)
+        if name.startswith(_SQLITE_PREFIX):
+            defaults["data"] = str(FilePath(name.removeprefix(_SQLITE_PREFIX)).parent)
     return load({**defaults, **options}, environ={}, file=FilePath(os.devnull))
 
 
 def _server_name(settings: Settings) -> str:
-    """The store's address, without credentials."""
+    """Return the store's address without credentials."""
     if file := settings.sqlite_file:
         return FilePath(file).resolve().as_uri()
     url = urlsplit(settings.database_url)

@@ -1,6 +1,6 @@
-"""The local provider of sandboxes, loaded and tested for its first command or when a server starts.
+"""Local sandbox provider that is imported and tested on first use.
 
-Most who open a store run none, and what isolates on a machine takes a while to find out.
+Most commands that open a store never run one, and the self-test takes time.
 """
 
 from __future__ import annotations
@@ -11,90 +11,96 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from carrel.ports import Ports
-from carrel.ports.sandbox import BackgroundJob, CommandResult, CommandSpec, Fetch, ResourceLimits
+from carrel.ports.sandbox import (
+    BackgroundJob,
+    CommandResult,
+    CommandSpec,
+    FetchContents,
+    ResourceLimits,
+)
 from carrel.settings import Settings
 
 if TYPE_CHECKING:
     from carrel.adapters.sandbox.local import LocalSandbox
 
-LOCAL: Final = "local"
+LOCAL_PROVIDER: Final = "local"
 
 
 async def isolation_report(ports: Ports) -> dict[str, Any]:
-    """What isolates commands here and what is missing, tried now."""
-    local = ports.sandboxes.get(LOCAL)
+    """Return the isolation tier and the missing features, tested now."""
+    local = ports.sandboxes.get(LOCAL_PROVIDER)
     if not isinstance(local, LazyLocalSandbox):
         return {}
-    return {"tier": await local.ready(), "lacking": list(local.lacking)}
+    return {"tier": await local.ready(), "lacking": list(local.missing_features)}
 
 
 class LazyLocalSandbox:
-    """Use it as a context, so that nothing stays behind."""
+    """PersistentSandbox port. Use as an async context manager to end all instances."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._made: LocalSandbox | None = None
+        self._local_sandbox: LocalSandbox | None = None
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(
         self,
-        kind: type[BaseException] | None,
-        problem: BaseException | None,
-        trace: TracebackType | None,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
     ) -> None:
-        if self._made is not None:
-            await self._made.close()
+        if self._local_sandbox is not None:
+            await self._local_sandbox.close()
 
     @property
     def tier(self) -> str:
-        return self._made.tier if self._made else "untested"
+        return self._local_sandbox.tier if self._local_sandbox else "untested"
 
     @property
-    def lacking(self) -> tuple[str, ...]:
-        """What is missing for stronger walls, in words."""
-        return self._made.lacking if self._made else ()
+    def missing_features(self) -> tuple[str, ...]:
+        """Isolation features missing on this machine, as text."""
+        return self._local_sandbox.missing_features if self._local_sandbox else ()
 
-    def unsupported_reason(self, bounds: ResourceLimits, *, persistent: bool = False) -> str | None:
-        return self._sandbox().unsupported_reason(bounds, persistent=persistent)
+    def unsupported_reason(self, limits: ResourceLimits, *, persistent: bool = False) -> str | None:
+        return self._sandbox().unsupported_reason(limits, persistent=persistent)
 
     @asynccontextmanager
-    async def run(self, order: CommandSpec, fetch: Fetch) -> AsyncIterator[CommandResult]:
-        async with self._sandbox().run(order, fetch) as ran:
-            yield ran
+    async def run(self, spec: CommandSpec, fetch: FetchContents) -> AsyncIterator[CommandResult]:
+        async with self._sandbox().run(spec, fetch) as result:
+            yield result
 
-    async def start(self, order: CommandSpec, fetch: Fetch) -> None:
-        await self._sandbox().start(order, fetch)
+    async def start(self, spec: CommandSpec, fetch: FetchContents) -> None:
+        await self._sandbox().start(spec, fetch)
 
-    async def job(self, reservation: str, id: str) -> BackgroundJob | None:
-        return await self._sandbox().job(reservation, id)
+    async def get_job(self, instance_key: str, id: str) -> BackgroundJob | None:
+        return await self._sandbox().get_job(instance_key, id)
 
-    async def stop(self, reservation: str, id: str) -> BackgroundJob | None:
-        return await self._sandbox().stop(reservation, id)
+    async def stop_job(self, instance_key: str, id: str) -> BackgroundJob | None:
+        return await self._sandbox().stop_job(instance_key, id)
 
-    async def delete_job(self, reservation: str, id: str) -> None:
-        await self._sandbox().delete_job(reservation, id)
+    async def delete_job(self, instance_key: str, id: str) -> None:
+        await self._sandbox().delete_job(instance_key, id)
 
-    async def release(self, reservation: str) -> None:
-        await self._sandbox().release(reservation)
+    async def release_instance(self, instance_key: str) -> None:
+        await self._sandbox().release_instance(instance_key)
 
     async def ready(self) -> str:
-        """Try the walls, if nobody has; gives the tier."""
+        """Run the self-test on the first call; return the isolation tier."""
         return (await self._sandbox().ready()).tier
 
     def _sandbox(self) -> LocalSandbox:
-        if self._made is None:
+        if self._local_sandbox is None:
             from carrel.adapters.sandbox.local import LocalSandbox  # noqa: PLC0415 - see above
             from carrel.adapters.sandbox.local.self_test import SandboxSettings  # noqa: PLC0415 - see above
 
             settings = self._settings
-            wishes = SandboxSettings(
+            sandbox_settings = SandboxSettings(
                 tier=settings.sandbox,
                 uid=settings.sandbox_uid,
                 program=settings.sandbox_bwrap,
                 network=settings.sandbox_network,
-                alone=settings.workers == 1,
+                is_single_process=settings.workers == 1,
             )
-            self._made = LocalSandbox(settings.sandboxes, wishes)
-        return self._made
+            self._local_sandbox = LocalSandbox(settings.sandboxes_directory, sandbox_settings)
+        return self._local_sandbox

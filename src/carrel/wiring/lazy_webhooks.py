@@ -1,4 +1,4 @@
-"""Posting to webhooks by what is loaded for the first: most who open a store post none."""
+"""Webhook sender that imports the HTTP client on first use."""
 
 from __future__ import annotations
 
@@ -14,36 +14,36 @@ if TYPE_CHECKING:
 
 
 class LazyWebhookSender:
-    """Use it as a context, so that nothing stays open."""
+    """WebhookSender port. Use as an async context manager to close connections."""
 
     def __init__(self, allow_private: bool = False) -> None:
         self._allow_private = allow_private
-        self._made: asyncio.Future[HttpWebhookSender] | None = None
+        self._sender: asyncio.Future[HttpWebhookSender] | None = None
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(
         self,
-        kind: type[BaseException] | None,
-        problem: BaseException | None,
-        trace: TracebackType | None,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
     ) -> None:
-        if self._made is not None:
-            await (await self._made).__aexit__(kind, problem, trace)
+        if self._sender is not None:
+            await (await self._sender).__aexit__(exc_type, exc, traceback)
 
     async def send(self, url: str, headers: Mapping[str, str], body: bytes) -> PostResult:
-        return await (await self._post()).send(url, headers, body)
+        return await (await self._load()).send(url, headers, body)
 
     async def refusal_reason(self, url: str) -> str | None:
-        return await (await self._post()).refusal_reason(url)
+        return await (await self._load()).refusal_reason(url)
 
-    async def _post(self) -> HttpWebhookSender:
-        if self._made is None:
-            self._made = asyncio.ensure_future(asyncio.to_thread(self._make))
-        return await asyncio.shield(self._made)
+    async def _load(self) -> HttpWebhookSender:
+        if self._sender is None:
+            self._sender = asyncio.ensure_future(asyncio.to_thread(self._create))
+        return await asyncio.shield(self._sender)
 
-    def _make(self) -> HttpWebhookSender:
-        from carrel.adapters.http_webhooks import HttpWebhookSender  # noqa: PLC0415 - it takes a while to load
+    def _create(self) -> HttpWebhookSender:
+        from carrel.adapters.http_webhooks import HttpWebhookSender  # noqa: PLC0415 - slow import
 
         return HttpWebhookSender(self._allow_private)

@@ -1,4 +1,4 @@
-"""One agent's desk over stdio, on a store that this process opens itself."""
+"""MCP server of one agent over stdio, on a store opened by this process."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from carrel.actions.accounts import credentials, tenants
 from carrel.actions.agents import agents
 from carrel.actions.overlay import default_files
-from carrel.core.access import Actor, CredentialKind, granted
+from carrel.core.access import Actor, CredentialKind, effective_permissions
 from carrel.ports import Ports
 from carrel.server.http.request_log import RequestLog, configure
 from carrel.server.mcp.http import preload
@@ -18,54 +18,57 @@ from carrel.wiring.ports import OpenStore
 
 
 async def serve(
-    opened: OpenStore, agent: str, token: str, tenant: str | None, asks: Mapping[str, str]
+    store: OpenStore, agent: str, token: str, tenant: str | None, query: Mapping[str, str]
 ) -> None:
-    """Until the client leaves. Raises Missing, Unauthenticated, and Forbidden.
+    """Serve until the client disconnects.
 
-    With a token as whoever that is of; without one as the agent itself, as if by its own key.
+    With a token as its owner, without one as the agent itself. Raises NotFound, Unauthenticated,
+    Forbidden.
     """
-    configure(opened.settings.log_level)
+    configure(store.settings.log_level)
     await asyncio.to_thread(preload)
-    from carrel.server.mcp import Circumstances, Visit  # noqa: PLC0415 - it takes a while to load
+    from carrel.server.mcp import CallScope, McpRequest  # noqa: PLC0415 - slow import
 
-    ports, circumstances = opened.ports, Circumstances(**asks)
-    itself = None if token else await _itself(ports, agent, tenant)
+    ports, circumstances = store.ports, CallScope(**query)
+    agent_actor = None if token else await _agent_actor(ports, agent, tenant)
 
-    async def visiting(ctx: Any) -> Visit:
-        actor = itself or await credentials.authenticate(ports, token)
-        return Visit(ports, actor, agent, circumstances)
+    async def open_visit(ctx: Any) -> McpRequest:
+        actor = agent_actor or await credentials.authenticate(ports, token)
+        return McpRequest(ports, actor, agent, circumstances)
 
-    await (await visiting(None)).tool_context(None)
-    await _speak(ports, visiting)
-
-
-async def _itself(ports: Ports, agent: str, tenant: str | None) -> Actor:
-    slug = tenant or tenants.FIRST
-    operator = Actor((await default_files.tenants(ports, slug))[slug], default_files.CARREL)
-    found = await agents.get(ports, operator, agent)
-    held = granted(CredentialKind.AGENT, None, None)
-    return Actor(found.tenant, found.id, held, CredentialKind.AGENT, agent=found.id)
+    await (await open_visit(None)).tool_context(None)
+    await _run_stdio(ports, open_visit)
 
 
-async def _speak(ports: Ports, visiting: Any) -> None:
-    from mcp.server.lowlevel import NotificationOptions  # noqa: PLC0415 - it takes a while to load
+async def _agent_actor(ports: Ports, agent: str, tenant: str | None) -> Actor:
+    slug = tenant or tenants.DEFAULT_TENANT_SLUG
+    operator = Actor(
+        (await default_files.list_tenant_ids(ports, slug))[slug], default_files.SERVER_AUTHOR
+    )
+    record = await agents.get(ports, operator, agent)
+    permissions = effective_permissions(CredentialKind.AGENT, None, None)
+    return Actor(record.tenant, record.id, permissions, CredentialKind.AGENT, agent=record.id)
+
+
+async def _run_stdio(ports: Ports, open_visit: Any) -> None:
+    from mcp.server.lowlevel import NotificationOptions  # noqa: PLC0415 - slow import
     from mcp.server.stdio import stdio_server  # noqa: PLC0415 - as above
 
-    from carrel.server.mcp import Subscriptions, made  # noqa: PLC0415 - as above
+    from carrel.server.mcp import Subscriptions, create_server  # noqa: PLC0415 - as above
 
-    def tell(failure: BaseException) -> str:
+    def log_failure(failure: BaseException) -> str:
         id = ports.clock.new_id("req")
         RequestLog().failure(id, failure)
         return id
 
     closing, subscriptions = asyncio.Event(), Subscriptions()
-    approving = asyncio.create_task(run_approvals(ports, closing))
-    server = made(visiting, tell, closing, subscriptions)
-    told = server.create_initialization_options(NotificationOptions(resources_changed=True))
+    approval_task = asyncio.create_task(run_approvals(ports, closing))
+    server = create_server(open_visit, log_failure, closing, subscriptions)
+    options = server.create_initialization_options(NotificationOptions(resources_changed=True))
     try:
-        async with stdio_server() as (heard, said):
-            await server.run(heard, said, told)
+        async with stdio_server() as (reader, writer):
+            await server.run(reader, writer, options)
     finally:
         closing.set()
         await subscriptions.close()
-        await approving
+        await approval_task

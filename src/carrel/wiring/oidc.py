@@ -1,4 +1,4 @@
-"""From settings to the issuer whose tokens people may come with."""
+"""Builds the OpenID Connect issuer and code flow from the settings."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from carrel.settings import Settings, SettingsError
 if TYPE_CHECKING:
     from carrel.adapters.oidc import IssuerTrust
 
-_HERE = {"localhost", "127.0.0.1", "::1"}
+_LOCAL_HOSTS = {"localhost", "127.0.0.1", "::1"}
 
 
-def issuer_of(settings: Settings) -> Issuer | None:
-    """The issuer that the settings name, or None where they name none. Raises Unusable."""
+def create_issuer(settings: Settings) -> Issuer | None:
+    """Return the configured issuer, or None. Raises SettingsError."""
     if not settings.oidc_issuer:
         if settings.oidc_audience or settings.oidc_jwks_url or settings.oidc_client_id:
             raise SettingsError(
@@ -24,13 +24,13 @@ def issuer_of(settings: Settings) -> Issuer | None:
                 " need CARREL_OIDC_ISSUER"
             )
         return None
-    from carrel.adapters.oidc import OidcIssuer  # noqa: PLC0415 - only where it is used
+    from carrel.adapters.oidc import OidcIssuer  # noqa: PLC0415 - slow import
 
-    return OidcIssuer(_trust(settings))
+    return OidcIssuer(_issuer_trust(settings))
 
 
-def code_flow_of(settings: Settings) -> CodeFlow | None:
-    """How browsers are sent to that issuer, or None where they are not. Raises Unusable."""
+def create_code_flow(settings: Settings) -> CodeFlow | None:
+    """Return the configured authorization code flow, or None. Raises SettingsError."""
     if not settings.oidc_client_id:
         if settings.oidc_client_secret:
             raise SettingsError("CARREL_OIDC_CLIENT_SECRET needs CARREL_OIDC_CLIENT_ID")
@@ -42,42 +42,42 @@ def code_flow_of(settings: Settings) -> CodeFlow | None:
     client = OidcClient(
         id=settings.oidc_client_id, secret=settings.oidc_client_secret, name=settings.oidc_name
     )
-    return OidcCodeFlow(_trust(settings), client)
+    return OidcCodeFlow(_issuer_trust(settings), client)
 
 
-def _trust(settings: Settings) -> IssuerTrust:
-    audiences = _listed(settings.oidc_audience)
+def _issuer_trust(settings: Settings) -> IssuerTrust:
+    audiences = _split_list(settings.oidc_audience)
     if not audiences:
-        raise SettingsError(
-            "CARREL_OIDC_ISSUER needs CARREL_OIDC_AUDIENCE: whom its tokens are for"
-        )
-    _insist_on_secure("CARREL_OIDC_ISSUER", settings.oidc_issuer)
+        raise SettingsError("CARREL_OIDC_ISSUER needs CARREL_OIDC_AUDIENCE")
+    _require_secure_url("CARREL_OIDC_ISSUER", settings.oidc_issuer)
     if settings.oidc_jwks_url:
-        _insist_on_secure("CARREL_OIDC_JWKS_URL", settings.oidc_jwks_url)
+        _require_secure_url("CARREL_OIDC_JWKS_URL", settings.oidc_jwks_url)
     from carrel.adapters.oidc import IssuerTrust  # noqa: PLC0415 - as above
 
     try:
         return IssuerTrust(
             issuer=settings.oidc_issuer,
             audiences=audiences,
-            algorithms=_listed(settings.oidc_algorithms),
+            algorithms=_split_list(settings.oidc_algorithms),
             jwks_url=settings.oidc_jwks_url,
-            skew=settings.oidc_skew_seconds,
+            clock_skew_seconds=settings.oidc_skew_seconds,
         )
-    except ValueError as wrong:
-        raise SettingsError(f"CARREL_OIDC_ALGORITHMS: {wrong}") from None
+    except ValueError as error:
+        raise SettingsError(f"CARREL_OIDC_ALGORITHMS: {error}") from None
 
 
-def _listed(text: str) -> frozenset[str]:
+def _split_list(text: str) -> frozenset[str]:
     return frozenset(filter(None, map(str.strip, text.split(","))))
 
 
-def _insist_on_secure(name: str, url: str) -> None:
-    """Keys that came over an open wire could be anybody's."""
+def _require_secure_url(name: str, url: str) -> None:
+    """Require https, except on this machine: keys fetched over http could be forged."""
     try:
         parts = urlsplit(url)
         host = parts.hostname
     except ValueError:
         raise SettingsError(f"{name} must be a URL") from None
-    if not host or (parts.scheme != "https" and not (parts.scheme == "http" and host in _HERE)):
+    if not host or (
+        parts.scheme != "https" and not (parts.scheme == "http" and host in _LOCAL_HOSTS)
+    ):
         raise SettingsError(f"{name} must be https://… (http:// only on this machine)")

@@ -1,4 +1,4 @@
-"""What commands are given: a world by the settings around them, or a reason why there is none."""
+"""Opens the store for CLI commands and translates errors into StoreUnavailable."""
 
 from __future__ import annotations
 
@@ -8,54 +8,64 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path as File
 from typing import Any
 
-from carrel.adapters.aes_vault import VaultKeyUnusable
-from carrel.adapters.sqlite.database import Incompatible
+from carrel.adapters.aes_vault import InvalidVaultKey
+from carrel.adapters.sqlite.database import SqliteSchemaMismatch
 from carrel.settings import Settings, SettingsError
 from carrel.wiring.cli_settings import StoreUnavailable, load_settings
-from carrel.wiring.ports import OpenStore, open_world
+from carrel.wiring.ports import OpenStore, open_ports
 
 __all__ = ["OpenStore", "StoreUnavailable", "load_settings", "open_store", "translate_open_errors"]
 
 
 @asynccontextmanager
-async def open_store(given: Mapping[str, Any], *, new: bool = False) -> AsyncIterator[OpenStore]:
-    """A world by what is given, over the settings around, for looking after. Raises Unopenable.
+async def open_store(
+    overrides: Mapping[str, Any], *, create: bool = False
+) -> AsyncIterator[OpenStore]:
+    """Open the store for maintenance. Raises StoreUnavailable.
 
-    A store that is not there is not made, unless it may be ``new``. Nothing is written to it, and
-    its vault's key need not be at hand.
+    A missing store is created only with ``create``. Nothing is written, and the vault key is not
+    checked.
     """
-    settings = load_settings(given)
+    settings = load_settings(overrides)
     async with AsyncExitStack() as stack:
         with translate_open_errors(settings):
-            if not new:
-                _must_exist(settings.sqlite_file)
-            ports = await stack.enter_async_context(open_world(settings, insist=False))
-        yield ports
+            if not create:
+                _require_file(settings.sqlite_file)
+            store = await stack.enter_async_context(open_ports(settings, check_vault_key=False))
+        yield store
 
 
 @contextmanager
 def translate_open_errors(settings: Settings) -> Iterator[None]:
-    """Turn whatever keeps a store from being opened into Unopenable, with the reason."""
+    """Translate errors of opening a store into StoreUnavailable."""
     try:
         yield
-    except (SettingsError, VaultKeyUnusable, Incompatible, sqlite3.Error, OSError) as problem:
+    except (
+        SettingsError,
+        InvalidVaultKey,
+        SqliteSchemaMismatch,
+        sqlite3.Error,
+        OSError,
+    ) as problem:
         raise StoreUnavailable(str(problem)) from problem
     except Exception as problem:
-        if _of_postgres(problem, settings):
-            raise StoreUnavailable(f"the database cannot be opened: {problem}") from problem
+        if _is_postgres_error(problem, settings):
+            raise StoreUnavailable(f"cannot open the database: {problem}") from problem
         raise
 
 
-def _must_exist(file: File | None) -> None:
+def _require_file(file: File | None) -> None:
     if file is not None and not file.exists():
-        raise SettingsError(f"there is no store at {file}")
+        raise SettingsError(f"no store at {file}")
 
 
-def _of_postgres(problem: Exception, settings: Settings) -> bool:
+def _is_postgres_error(problem: Exception, settings: Settings) -> bool:
     if settings.sqlite_file is not None:
         return False
-    import asyncpg  # noqa: PLC0415 - only where it is used
+    import asyncpg  # noqa: PLC0415 - optional dependency
 
-    from carrel.adapters.postgres.database import Incompatible  # noqa: PLC0415 - as above
+    from carrel.adapters.postgres.database import PostgresSchemaMismatch  # noqa: PLC0415 - as above
 
-    return isinstance(problem, (asyncpg.PostgresError, asyncpg.InterfaceError, Incompatible))
+    return isinstance(
+        problem, (asyncpg.PostgresError, asyncpg.InterfaceError, PostgresSchemaMismatch)
+    )

@@ -1,4 +1,4 @@
-"""From settings to adapters to a world."""
+"""Builds the adapters and ports from the settings."""
 
 from __future__ import annotations
 
@@ -28,33 +28,38 @@ from carrel.ports import (
     Tokenizer,
 )
 from carrel.settings import Settings, SettingsError
-from carrel.wiring.lazy_local_sandbox import LOCAL, LazyLocalSandbox
+from carrel.wiring.lazy_local_sandbox import LOCAL_PROVIDER, LazyLocalSandbox
 from carrel.wiring.lazy_webhooks import LazyWebhookSender
 from carrel.wiring.sandbox_providers import remote_sandboxes
 
 
 @dataclass(frozen=True, slots=True)
 class OpenStore:
-    """A world with its doors open."""
+    """An open store with its ports and settings."""
 
     settings: Settings
     ports: Ports
-    upkeep: StoreMaintenance
+    maintenance: StoreMaintenance
     objects: LargeBlobStore | None
     store: Any
-    """The adapter behind it, for what it counts."""
+    """The store's adapter, for its metrics."""
 
 
 @asynccontextmanager
-async def open_world(settings: Settings, *, insist: bool = True) -> AsyncIterator[OpenStore]:
-    """Open it; whoever looks after the store as a whole need not insist on its vault's key."""
-    settings.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-    objects = _objects(settings)
+async def open_ports(
+    settings: Settings, *, check_vault_key: bool = True
+) -> AsyncIterator[OpenStore]:
+    """Open the store and its ports. Raises SettingsError.
+
+    Maintenance commands may skip the check of the vault key.
+    """
+    settings.data_directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+    objects = _large_blob_store(settings)
     vault = _vault(settings)
-    meanings = _meanings(settings)
+    semantic_index = _semantic_index(settings)
     async with (
         _store(settings, objects) as store,
-        LazyWebhookSender(settings.webhooks_private) as post,
+        LazyWebhookSender(settings.webhooks_private) as webhook_sender,
         LazyLocalSandbox(settings) as local,
     ):
         ports = Ports(
@@ -68,16 +73,16 @@ async def open_world(settings: Settings, *, insist: bool = True) -> AsyncIterato
             sessions=store.sessions,
             recalls=store.recalls,
             vault=vault,
-            webhook_sender=post,
+            webhook_sender=webhook_sender,
             clock=SystemClock(),
-            tokens=_tokens(settings),
-            repositories=GitDirectory(settings.directory / "git"),
-            semantic_index=meanings,
-            approvals=_asking(settings),
-            sandboxes={LOCAL: local, **remote_sandboxes(settings)},
+            tokenizer=_tokenizer(settings),
+            repositories=GitDirectory(settings.data_directory / "git"),
+            semantic_index=semantic_index,
+            approvals=_approval_settings(settings),
+            sandboxes={LOCAL_PROVIDER: local, **remote_sandboxes(settings)},
         )
-        if insist and not await vault_check.verify_vault_key(ports):
-            raise SettingsError("the vault's key is not the one that this store was sealed with")
+        if check_vault_key and not await vault_check.verify_vault_key(ports):
+            raise SettingsError("the vault key does not match this store")
         yield OpenStore(settings, ports, store.upkeep, objects, store)
 
 
@@ -85,21 +90,21 @@ def _store(settings: Settings, objects: LargeBlobStore | None) -> AbstractAsyncC
     inline = settings.inline_bytes
     if file := settings.sqlite_file:
         return open_sqlite(file, objects=objects, inline=inline)
-    from carrel.adapters.postgres import open_store  # noqa: PLC0415 - only where it is used
+    from carrel.adapters.postgres import open_store  # noqa: PLC0415 - optional dependency
 
     return open_store(
         settings.database_url, objects=objects, inline=inline, pool=settings.database_pool
     )
 
 
-def _objects(settings: Settings) -> LargeBlobStore | None:
+def _large_blob_store(settings: Settings) -> LargeBlobStore | None:
     url = urlsplit(settings.blobs_url)
     if not settings.blobs_url or settings.blobs_url == "database":
         return None
     if url.scheme == "file" and url.path:
         return DirectoryBlobStore(File(url.path))
     if url.scheme == "s3" and url.netloc:
-        from carrel.adapters.s3 import S3BlobStore  # noqa: PLC0415 - only where it is used
+        from carrel.adapters.s3 import S3BlobStore  # noqa: PLC0415 - optional dependency
 
         return S3BlobStore.open(
             url.netloc,
@@ -114,32 +119,32 @@ def _objects(settings: Settings) -> LargeBlobStore | None:
 
 def _vault(settings: Settings) -> AesGcmVault:
     if settings.vault_key:
-        return AesGcmVault.of(settings.vault_key)
-    return AesGcmVault.at(settings.directory / "vault.key")
+        return AesGcmVault.from_text(settings.vault_key)
+    return AesGcmVault.from_file(settings.data_directory / "vault.key")
 
 
-def _asking(settings: Settings) -> ApprovalSettings:
+def _approval_settings(settings: Settings) -> ApprovalSettings:
     return ApprovalSettings(
         settings.approval_minutes * 60_000, settings.approval_lease_seconds * 1000
     )
 
 
-def _tokens(settings: Settings) -> Tokenizer:
+def _tokenizer(settings: Settings) -> Tokenizer:
     if settings.tokenizer == ESTIMATE or not (settings.tokenizer or is_installed()):
         return EstimateTokens()
     if not settings.tokenizer:
         return SplintrTokens()
-    chosen = SplintrTokens(settings.tokenizer)
+    tokenizer = SplintrTokens(settings.tokenizer)
     try:
-        chosen.load()
+        tokenizer.load()
     except ImportError:
         raise SettingsError("CARREL_TOKENIZER needs the extra `tokens`, or `estimate`") from None
     except ValueError as problem:
         raise SettingsError(f"CARREL_TOKENIZER: {problem}") from None
-    return chosen
+    return tokenizer
 
 
-def _meanings(settings: Settings) -> SemanticIndex | None:
+def _semantic_index(settings: Settings) -> SemanticIndex | None:
     if not settings.semantic_model:
         return None
     try:
@@ -147,6 +152,6 @@ def _meanings(settings: Settings) -> SemanticIndex | None:
     except ImportError:
         raise SettingsError("CARREL_SEMANTIC_MODEL needs the extra `semantic`") from None
     try:
-        return Model2VecIndex.at(File(settings.semantic_model).expanduser())
+        return Model2VecIndex.from_directory(File(settings.semantic_model).expanduser())
     except ValueError as problem:
         raise SettingsError(f"CARREL_SEMANTIC_MODEL: {problem}") from None

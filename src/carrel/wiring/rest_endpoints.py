@@ -1,4 +1,4 @@
-"""The endpoints of the REST API, of a server and of a store in the same process."""
+"""REST endpoints, shared by the server and the in-process client."""
 
 from __future__ import annotations
 

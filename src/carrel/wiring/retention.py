@@ -1,4 +1,4 @@
-"""From settings to when approvals and jobs have had their time."""
+"""Deletes old approvals and jobs according to the settings."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from carrel.actions.approvals import transitions
 from carrel.actions.sandbox import jobs
 from carrel.wiring.ports import OpenStore
 
-_DAY: Final = 86_400_000
+_DAY_MS: Final = 86_400_000
 
 
-async def expire_approvals_and_jobs(opened: OpenStore) -> Mapping[str, int]:
-    """Forget approvals that are over and jobs that have ended, if long ago; how many."""
-    settings, ports = opened.settings, opened.ports
+async def expire_approvals_and_jobs(store: OpenStore) -> Mapping[str, int]:
+    """Delete approvals and jobs that ended before the retention limit; return counts."""
+    settings, ports = store.settings, store.ports
     if not settings.hands_days:
         return {"approvals": 0, "jobs": 0}
-    before = ports.clock.now() - settings.hands_days * _DAY
+    cutoff = ports.clock.now() - settings.hands_days * _DAY_MS
     return {
-        "approvals": await transitions.retire(ports, before),
-        "jobs": await jobs.retire(ports, before),
+        "approvals": await transitions.delete_closed(ports, cutoff),
+        "jobs": await jobs.delete_ended(ports, cutoff),
     }

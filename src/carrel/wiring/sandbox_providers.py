@@ -1,4 +1,4 @@
-"""From settings to the providers of sandboxes elsewhere: only those that somebody has set up."""
+"""Builds the configured remote sandbox providers from the settings."""
 
 from __future__ import annotations
 
@@ -10,22 +10,24 @@ from carrel.settings import PREFIX, Settings, SettingsError
 
 
 def remote_sandboxes(settings: Settings) -> Mapping[str, Sandbox]:
-    """By the name that a record calls its provider. Raises Unusable."""
+    """Return the configured providers by name. Raises SettingsError."""
     return {
-        name: _made(settings, name, key, make)
+        name: _create_provider(settings, name, key, make)
         for name, (keys, make) in _PROVIDERS.items()
-        if (key := next(filter(lambda each: getattr(settings, each), keys), None))
+        if (key := next(filter(lambda name: getattr(settings, name), keys), None))
     }
 
 
-def _made(settings: Settings, name: str, key: str, make: Callable[[Settings], Sandbox]) -> Sandbox:
+def _create_provider(
+    settings: Settings, name: str, key: str, make: Callable[[Settings], Sandbox]
+) -> Sandbox:
     try:
         return make(settings)
     except ImportError:
         raise SettingsError(f"{PREFIX}{key.upper()} needs the extra `{name}`") from None
 
 
-def _listed(text: str) -> tuple[str, ...]:
+def _split_list(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",")) or ("",)
 
 
@@ -35,7 +37,7 @@ def _docker(settings: Settings) -> Sandbox:
     return DockerSandbox(
         DockerHost(
             url=settings.docker_host,
-            images=_listed(settings.docker_images),
+            images=_split_list(settings.docker_images),
             certificates=settings.docker_certificates,
             runtime=settings.docker_runtime,
         )
@@ -78,7 +80,7 @@ def _e2b(settings: Settings) -> Sandbox:
     return E2BSandbox(
         E2BAccount(
             api_key=settings.e2b_api_key,
-            templates=_listed(settings.e2b_templates),
+            templates=_split_list(settings.e2b_templates),
             memory_mb=settings.e2b_memory_mb,
             domain=settings.e2b_domain,
         )
@@ -86,13 +88,13 @@ def _e2b(settings: Settings) -> Sandbox:
 
 
 def _daytona(settings: Settings) -> Sandbox:
-    from carrel.adapters.sandbox.daytona import DaytonaAccount, DaytonaSandbox  # noqa: PLC0415 - where used
+    from carrel.adapters.sandbox.daytona import DaytonaAccount, DaytonaSandbox  # noqa: PLC0415 - same
 
     return DaytonaSandbox(
         DaytonaAccount(
             api_key=settings.daytona_api_key,
             api_url=settings.daytona_api_url,
-            snapshots=_listed(settings.daytona_snapshots),
+            snapshots=_split_list(settings.daytona_snapshots),
             memory_mb=settings.daytona_memory_mb,
             target=settings.daytona_target,
         )
@@ -106,4 +108,4 @@ _PROVIDERS: Final[Mapping[str, tuple[tuple[str, ...], Callable[[Settings], Sandb
     "e2b": (("e2b_api_key",), _e2b),
     "daytona": (("daytona_api_key",), _daytona),
 }
-"""Each with the settings one of which sets it up."""
+"""Factory of each provider, with the settings of which one enables it."""

@@ -1,4 +1,4 @@
-"""Running the server: one process or several on one socket, stopped without losing a request."""
+"""Runs the server: one or more processes on one socket, with graceful shutdown."""
 
 from __future__ import annotations
 
@@ -18,66 +18,74 @@ from uvicorn.supervisors import Multiprocess
 from carrel.actions.accounts import sign_in, tenants
 from carrel.actions.demo import demo as demos
 from carrel.server.http.uvicorn_protocol import Connection
-from carrel.settings import Settings, export, load, pooled_metrics
+from carrel.settings import Settings, export, load
+from carrel.settings import metrics_directory as pooled_metrics
 from carrel.wiring.catalog import configured_object_store
 from carrel.wiring.open_store import translate_open_errors
-from carrel.wiring.ports import open_world
-from carrel.wiring.server_app import Server
+from carrel.wiring.ports import open_ports
+from carrel.wiring.server_app import ServerApp
 
 PR_SET_DUMPABLE: Final = 4
 APP: Final = "carrel.wiring.server:create_app"
 
 
-def create_app() -> Server:
-    """The app of a server process, from the environment."""
+def create_app() -> ServerApp:
+    """Create the ASGI app of a server process from the environment."""
     disable_ptrace()
-    return Server(load(), pooled_metrics())
+    return ServerApp(load(), pooled_metrics())
 
 
 def disable_ptrace() -> None:
-    """Let no process of the same user look into this one: commands are that, unless we are root."""
+    """Prevent other processes of this user from inspecting this one.
+
+    Sandboxed commands run as the same user unless the server runs as root.
+    """
     if sys.platform == "linux" and os.getuid() != 0:
         ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, *map(ctypes.c_ulong, (0, 0, 0, 0)))
 
 
 @dataclass(frozen=True, slots=True)
 class StartupBanner:
-    """What the operator is told when the server starts."""
+    """What the operator sees when the server starts."""
 
     url: str
     link: str
     token: str | None
-    """The owner's, on the day the store was made and never again."""
+    """Owner token, shown only when the store is created."""
 
 
 async def prepare_store(settings: Settings, port: int, *, demo: bool = False) -> StartupBanner:
-    """Make the store ready, with a first tenant if it is empty, and a link to sign in with."""
-    async with open_world(settings) as opened:
-        created = await tenants.bootstrap(opened.ports, settings.owner_token or None)
+    """Create the first tenant if the store is empty, and a sign-in link."""
+    async with open_ports(settings) as store:
+        created = await tenants.bootstrap(store.ports, settings.owner_token or None)
         if demo:
             await demos.create_demo(
-                opened.ports, await tenants.first_owner(opened.ports, tenants.FIRST)
+                store.ports, await tenants.get_first_owner(store.ports, tenants.DEFAULT_TENANT_SLUG)
             )
-        code = await sign_in.for_owner(opened.ports, tenants.FIRST)
+        code = await sign_in.issue_owner_code(store.ports, tenants.DEFAULT_TENANT_SLUG)
         host = "127.0.0.1" if settings.host in {"0.0.0.0", "::", ""} else settings.host
-        shown = f"[{host}]" if ":" in host else host
-        url = settings.public_url.rstrip("/") or f"http://{shown}:{port}"
+        host_in_url = f"[{host}]" if ":" in host else host
+        url = settings.public_url.rstrip("/") or f"http://{host_in_url}:{port}"
         return StartupBanner(url, f"{url}/sign-in#code={code}", created.token if created else None)
 
 
 def run(
-    settings: Settings, tell: Callable[[StartupBanner], None], app: str = APP, *, demo: bool = False
+    settings: Settings,
+    on_start: Callable[[StartupBanner], None],
+    app: str = APP,
+    *,
+    demo: bool = False,
 ) -> None:
-    """Serve until told to stop. ``tell`` is given the Welcome once the socket is bound.
+    """Serve until stopped. Calls ``on_start`` once the socket is bound.
 
-    Raises Unopenable where there is no store to be had by these settings.
+    Raises StoreUnavailable.
     """
     listener = _bind(settings)
     port = listener.getsockname()[1]
     with translate_open_errors(settings):
         configured_object_store(settings)
-        greeting = asyncio.run(prepare_store(settings, port, demo=demo))
-    tell(greeting)
+        banner = asyncio.run(prepare_store(settings, port, demo=demo))
+    on_start(banner)
     export(settings)
     config = uvicorn.Config(
         app,
@@ -99,8 +107,8 @@ def run(
     if settings.workers == 1:
         uvicorn.Server(config).run(sockets=[listener])
         return
-    with tempfile.TemporaryDirectory(prefix="carrel-metrics-") as pooled:
-        export(settings, pooled)
+    with tempfile.TemporaryDirectory(prefix="carrel-metrics-") as metrics_directory:
+        export(settings, metrics_directory)
         Multiprocess(config, sockets=[listener]).run()
 
 

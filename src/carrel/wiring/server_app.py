@@ -1,4 +1,4 @@
-"""A world with its REST face and its background work: what a server process runs."""
+"""ASGI app of a server process: ports, REST API, mounts and background work."""
 
 from __future__ import annotations
 
@@ -26,107 +26,113 @@ from carrel.server.rest.accounts import browser_oidc, browser_session
 from carrel.server.rest.files import conformance
 from carrel.server.web import http as web_http
 from carrel.settings import Settings
-from carrel.wiring.background import background
-from carrel.wiring.oidc import code_flow_of, issuer_of
-from carrel.wiring.ports import open_world
+from carrel.wiring.background import background_work
+from carrel.wiring.oidc import create_code_flow, create_issuer
+from carrel.wiring.ports import open_ports
 from carrel.wiring.rest_endpoints import REST_ENDPOINTS
-from carrel.wiring.store_metrics import watch
+from carrel.wiring.store_metrics import observe_store
 
 
 def endpoints(settings: Settings) -> tuple[Endpoint, ...]:
-    """Everything that this server answers to."""
+    """All endpoints of this server."""
     test_seam = conformance.ENDPOINTS if settings.test_seam else ()
-    told = (*REST_ENDPOINTS, *web_http.ENDPOINTS, *test_seam)
-    site = site_of(settings)
-    doors = browser_session.endpoints(site) + browser_oidc.endpoints(site, code_flow_of(settings))
-    return told + doors + http.endpoints(settings.graphql_depth, settings.graphql_cost)
+    api_endpoints = (*REST_ENDPOINTS, *web_http.ENDPOINTS, *test_seam)
+    site = site_settings(settings)
+    browser_endpoints = browser_session.endpoints(site) + browser_oidc.endpoints(
+        site, create_code_flow(settings)
+    )
+    return (
+        api_endpoints
+        + browser_endpoints
+        + http.endpoints(settings.graphql_depth, settings.graphql_cost)
+    )
 
 
-def site_of(settings: Settings) -> SiteSettings:
+def site_settings(settings: Settings) -> SiteSettings:
     return SiteSettings(settings.public_url)
 
 
 def authenticator(ports: Ports, settings: Settings) -> Callable[[Headers], Awaitable[Actor]]:
-    of_token = _by_token(ports, settings)
+    by_token = _token_authenticator(ports, settings)
 
     def authenticate(headers: Headers) -> Awaitable[Actor]:
-        """By the Authorization, else by a service's own lane of x-api-key and x-tenant-id."""
+        """Authenticate by Authorization, or as a service by x-api-key and x-tenant-id."""
         if b"x-api-key" in headers or b"x-tenant-id" in headers:
-            return of_service(headers)
-        return of_token(_token(headers.get(b"authorization", b"")))
+            return by_service(headers)
+        return by_token(_bearer_token(headers.get(b"authorization", b"")))
 
-    async def of_service(headers: Headers) -> Actor:
-        """One that names its tenant in vain is not asked for another key: it contradicts itself."""
-        key, named = headers.get(b"x-api-key"), headers.get(b"x-tenant-id")
-        tenant = (named or b"").decode("latin-1").strip()
+    async def by_service(headers: Headers) -> Actor:
+        """Authenticate a service; a tenant header that contradicts the key is refused."""
+        key, tenant_header = headers.get(b"x-api-key"), headers.get(b"x-tenant-id")
+        tenant = (tenant_header or b"").decode("latin-1").strip()
         try:
-            actor = await of_token(_token(headers.get(b"authorization", b"")))
+            actor = await by_token(_bearer_token(headers.get(b"authorization", b"")))
         except Unauthenticated:
             if key is None:
                 raise
             return await credentials.authenticate_service(ports, key.decode("latin-1"), tenant)
-        if named is not None:
-            await credentials.refuse_contradiction(ports, actor, tenant)
+        if tenant_header is not None:
+            await credentials.require_own_tenant(ports, actor, tenant)
         return actor
 
     return authenticate
 
 
-def _by_token(ports: Ports, settings: Settings) -> Callable[[str], Awaitable[Actor]]:
-    """Raises Unauthenticated, at once or when it is awaited."""
-    platform = credentials.hash_of(settings.platform_token) if settings.platform_token else ""
-    issuer = issuer_of(settings)
+def _token_authenticator(ports: Ports, settings: Settings) -> Callable[[str], Awaitable[Actor]]:
+    """Return the token check. It raises Unauthenticated directly or when awaited."""
+    platform = credentials.hash_token(settings.platform_token) if settings.platform_token else ""
+    issuer = create_issuer(settings)
 
-    def of_token(token: str) -> Awaitable[Actor]:
+    def by_token(token: str) -> Awaitable[Actor]:
         if not token:
-            raise Unauthenticated(credentials.UNKNOWN)
-        if platform and hmac.compare_digest(credentials.hash_of(token), platform):
-            return _platform()
+            raise Unauthenticated(credentials.INVALID_CREDENTIAL)
+        if platform and hmac.compare_digest(credentials.hash_token(token), platform):
+            return _platform_actor()
         if issuer is not None and oidc.is_jwt(token):
-            return oidc.person_of(ports, issuer, token)
+            return oidc.authenticate_person(ports, issuer, token)
         return credentials.authenticate(ports, token)
 
-    return of_token
+    return by_token
 
 
-async def _platform() -> Actor:
+async def _platform_actor() -> Actor:
     return PLATFORM
 
 
-def _token(header: bytes) -> str:
-    """What an Authorization header carries, with the word Bearer before it or without any."""
-    given = header.decode("latin-1").strip()
-    if given.startswith("Bearer ") or given[:7].lower() == "bearer ":
-        return given[7:].strip()
-    return "" if " " in given else given
+def _bearer_token(header: bytes) -> str:
+    """Return the token of an Authorization header, with or without "Bearer"."""
+    value = header.decode("latin-1").strip()
+    if value.startswith("Bearer ") or value[:7].lower() == "bearer ":
+        return value[7:].strip()
+    return "" if " " in value else value
 
 
-class Server:
-    """The ASGI app of one server process: it opens its world at the start, closes it at the end."""
+class ServerApp:
+    """ASGI app that opens the ports at startup and closes them at shutdown."""
 
     def __init__(
         self,
         settings: Settings,
         metrics_directory: str | None = None,
-        more: Sequence[Endpoint] = (),
+        extra_endpoints: Sequence[Endpoint] = (),
     ) -> None:
         self._settings = settings
-        self._more = tuple(more)
+        self._extra_endpoints = tuple(extra_endpoints)
         self._metrics = Metrics(metrics_directory)
         self._stack = AsyncExitStack()
         self._app: HttpApp | None = None
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "lifespan":
-            await self._live(receive, send)
+            await self._run_lifespan(receive, send)
         elif self._app is not None:
             await self._app(scope, receive, send)
 
-    async def _live(self, receive: Any, send: Any) -> None:
+    async def _run_lifespan(self, receive: Any, send: Any) -> None:
         await receive()
         try:
             self._app = await self._stack.enter_async_context(
-                run_app(self._settings, self._metrics, self._more)
+                run_app(self._settings, self._metrics, self._extra_endpoints)
             )
             install_stop_handlers(self._app.closing)
         except Exception as problem:
@@ -140,36 +146,36 @@ class Server:
 
 
 def install_stop_handlers(closing: asyncio.Event) -> None:
-    """End streams as soon as a signal comes, since the server then waits for all that is open."""
+    """Close event streams on SIGINT and SIGTERM, since shutdown waits for them."""
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
-        before = signal.getsignal(number)
+        previous = signal.getsignal(number)
 
-        def stop(got: int, frame: FrameType | None, before: Any = before) -> None:
+        def stop(signal_number: int, frame: FrameType | None, previous: Any = previous) -> None:
             loop.call_soon_threadsafe(closing.set)
-            if callable(before):
-                before(got, frame)
+            if callable(previous):
+                previous(signal_number, frame)
 
-        with suppress(ValueError):  # signals belong to the main thread; elsewhere nobody sends one
+        with suppress(ValueError):  # only the main thread may install handlers
             signal.signal(number, stop)
 
 
 @asynccontextmanager
 async def run_app(
-    settings: Settings, metrics: Metrics, more: tuple[Endpoint, ...] = ()
+    settings: Settings, metrics: Metrics, extra_endpoints: tuple[Endpoint, ...] = ()
 ) -> AsyncIterator[HttpApp]:
-    """The REST face over an open world, with its background work going on."""
+    """Open the ports and yield the HTTP app while its background work runs."""
     configure(settings.log_level)
     closing = asyncio.Event()
-    async with open_world(settings) as opened:
-        watch(metrics, opened)
-        known = authenticator(opened.ports, settings)
-        site = site_of(settings)
-        async with mcp_http.mounted(opened.ports, known, closing, site) as mount:
+    async with open_ports(settings) as store:
+        observe_store(metrics, store)
+        authenticate = authenticator(store.ports, settings)
+        site = site_settings(settings)
+        async with mcp_http.mount(store.ports, authenticate, closing, site) as mount:
             app = create_app(
-                opened.ports,
-                endpoints(settings) + more,
-                known,
+                store.ports,
+                endpoints(settings) + extra_endpoints,
+                authenticate,
                 metrics=metrics,
                 tracer=_tracer(settings),
                 mounts=(mount, *web_http.MOUNTS),
@@ -177,12 +183,12 @@ async def run_app(
                 closing=closing,
             )
             _tune_gc()
-            async with background(opened, closing):
+            async with background_work(store, closing):
                 yield app
 
 
 def _tune_gc() -> None:
-    """Keep Python from looking for garbage among what lives as long as the server does."""
+    """Exclude long-lived objects from garbage collection."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 50, 100)
@@ -191,6 +197,6 @@ def _tune_gc() -> None:
 def _tracer(settings: Settings) -> Any:
     if not settings.otel:
         return None
-    from carrel.wiring.tracing import tracer  # noqa: PLC0415 - an extra, imported where asked for
+    from carrel.wiring.tracing import create_tracer  # noqa: PLC0415 - an extra
 
-    return tracer()
+    return create_tracer()

@@ -1,4 +1,4 @@
-"""Numbers that the parts of a process keep anyway, shown as metrics."""
+"""Exposes counters of the store and the caches as metrics."""
 
 from __future__ import annotations
 
@@ -7,18 +7,30 @@ from carrel.server.rest.files.response_cache import RESPONSE_CACHE
 from carrel.wiring.ports import OpenStore
 
 
-def watch(metrics: Metrics, opened: OpenStore) -> None:
-    memo, store = opened.ports.record_cache, opened.store
+def observe_store(metrics: Metrics, open_store: OpenStore) -> None:
+    record_cache, store = open_store.ports.record_cache, open_store.store
     metrics.observe(
-        "carrel_answers_kept_hits_total", "Answers given again.", lambda: RESPONSE_CACHE.hits
+        "carrel_answers_kept_hits_total",
+        "Responses served from the cache.",
+        lambda: RESPONSE_CACHE.hits,
     )
     metrics.observe(
-        "carrel_answers_kept_misses_total", "Answers made.", lambda: RESPONSE_CACHE.misses
+        "carrel_answers_kept_misses_total",
+        "Responses not in the cache.",
+        lambda: RESPONSE_CACHE.misses,
     )
-    metrics.observe("carrel_records_kept_hits_total", "Facts known already.", lambda: memo.hits)
-    metrics.observe("carrel_records_kept_misses_total", "Facts looked up.", lambda: memo.misses)
+    metrics.observe(
+        "carrel_records_kept_hits_total", "Record cache hits.", lambda: record_cache.hits
+    )
+    metrics.observe(
+        "carrel_records_kept_misses_total", "Record cache misses.", lambda: record_cache.misses
+    )
     counts = store.counts
     metrics.observe("carrel_commits_total", "Commits applied.", lambda: counts.commits)
-    metrics.observe("carrel_conflicts_total", "Commits refused.", lambda: counts.conflicts)
+    metrics.observe(
+        "carrel_conflicts_total",
+        "Commits refused by a failed expectation.",
+        lambda: counts.conflicts,
+    )
     metrics.observe("carrel_fsyncs_total", "Durable transactions.", lambda: counts.transactions)
     metrics.observe("carrel_queue_depth", "Commits waiting for the writer.", lambda: store.waiting)

@@ -1,4 +1,4 @@
-"""OpenTelemetry, where it was asked for: spans go where the OTEL_* variables say."""
+"""OpenTelemetry tracer, configured by the OTEL_* variables."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from carrel.core.version import VERSION
 
 
-def tracer() -> Any:
+def create_tracer() -> Any:
     resource = Resource.create({"service.name": "carrel", "service.version": VERSION})
     provider = TracerProvider(resource=resource)
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))

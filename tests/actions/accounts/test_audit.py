@@ -17,7 +17,7 @@ async def test_every_change_of_a_record_leaves_a_deed(ports: Ports) -> None:
     template = await templates.create(ports, owner, "sales", "Sales")
     await secrets.put(ports, owner, "token", "hunter2-hunter2")
     await templates.delete(ports, owner, template.id)
-    entries = (await audit.listing(ports, owner)).items
+    entries = (await audit.list_audit_entries(ports, owner)).items
     assert [entry.reason for entry in entries] == [
         "delete a template",
         "add a secret",
@@ -39,7 +39,7 @@ async def test_pages_go_back_to_the_beginning(ports: Ports) -> None:
     seen: list[int] = []
     before: str | None = "0"
     while before is not None:
-        found = await audit.listing(ports, owner, before=int(before), limit=2)
+        found = await audit.list_audit_entries(ports, owner, before=int(before), limit=2)
         seen += [entry.id for entry in found.items]
         assert {entry.tenant for entry in found.items} == {owner.tenant}
         before = found.next

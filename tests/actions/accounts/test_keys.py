@@ -13,7 +13,14 @@ from carrel.actions.accounts.keys import KeySpec
 from carrel.actions.agents import agents
 from carrel.actions.agents.agents import NewAgent
 from carrel.actions.overlay import stacks
-from carrel.core.access import ALL, MACHINE, Actor, CredentialKind, Permission, Role
+from carrel.core.access import (
+    ALL_PERMISSIONS,
+    MACHINE_PERMISSIONS,
+    Actor,
+    CredentialKind,
+    Permission,
+    Role,
+)
 from carrel.core.errors import Forbidden, NotFound, Unauthenticated, ValidationError
 from carrel.core.identifiers import Scope, ScopeKind
 from carrel.core.store.record import RecordType
@@ -40,7 +47,7 @@ async def test_a_persons_key_is_the_callers_own_where_nobody_is_named(ports: Por
     assert (me.person, me.role, me.permissions, me.is_confined) == (
         made.owner.id,
         Role.OWNER,
-        ALL,
+        ALL_PERMISSIONS,
         False,
     )
 
@@ -52,13 +59,13 @@ async def test_a_key_is_stored_as_a_hash_and_recognised_by_its_beginning(ports: 
     assert kept == issued.key
     assert kept.body["prefix"] == issued.token[:12]
     assert issued.token not in str(kept)
-    assert kept.body["hash"] == credentials.hash_of(issued.token)
+    assert kept.body["hash"] == credentials.hash_token(issued.token)
 
 
 async def test_a_service_key_does_a_machines_work_unless_it_is_told_otherwise(ports: Ports) -> None:
     _, owner = await founded(ports)
     plain = await opened(ports, owner, CredentialKind.SERVICE)
-    assert (plain.permissions, plain.person, plain.role) == (MACHINE, None, None)
+    assert (plain.permissions, plain.person, plain.role) == (MACHINE_PERMISSIONS, None, None)
     narrow = await opened(ports, owner, CredentialKind.SERVICE, scopes=frozenset({READ, ADMIN}))
     assert narrow.permissions == {READ, ADMIN}
 
@@ -68,7 +75,7 @@ async def test_a_key_bound_to_a_workspace_has_no_say_in_the_tenant(ports: Ports)
     for kind in (CredentialKind.PERSON, CredentialKind.SERVICE):
         bound = await opened(ports, owner, kind, workspace="ws_1")
         assert bound.scope == Scope(owner.tenant, ScopeKind.WORKSPACE, "ws_1")
-        assert bound.permissions == MACHINE
+        assert bound.permissions == MACHINE_PERMISSIONS
         for beyond in TENANT:
             with pytest.raises(ValidationError):
                 await opened(ports, owner, kind, workspace="ws_1", scopes=frozenset({beyond}))
@@ -79,7 +86,7 @@ async def test_an_agents_key_works_on_its_stack(ports: Ports) -> None:
     marco = await agents.create(ports, owner, NewAgent("marco", "Marco"))
     for name in (marco.id, "marco"):
         actor = await opened(ports, owner, CredentialKind.AGENT, agent=name)
-        assert (actor.agent, actor.permissions) == (marco.id, MACHINE)
+        assert (actor.agent, actor.permissions) == (marco.id, MACHINE_PERMISSIONS)
         assert (await stacks.default_stack(ports, actor))[0] == Scope(
             owner.tenant, ScopeKind.AGENT, marco.id
         )
@@ -130,7 +137,7 @@ async def test_a_key_needs_a_holder_who_is_there_and_of_this_tenant(ports: Ports
 async def test_a_service_names_the_person_it_makes_a_key_for(ports: Ports) -> None:
     _, owner = await founded(ports)
     bob, _ = await joined(ports, owner, "bob")
-    robot = await opened(ports, owner, CredentialKind.SERVICE, scopes=ALL)
+    robot = await opened(ports, owner, CredentialKind.SERVICE, scopes=ALL_PERMISSIONS)
     with pytest.raises(ValidationError):
         await opened(ports, robot, CredentialKind.PERSON)
     assert (await opened(ports, robot, CredentialKind.PERSON, person=bob.id)).person == bob.id
@@ -178,7 +185,7 @@ async def test_a_key_is_never_worth_more_than_its_maker(ports: Ports) -> None:
 async def test_an_admin_cannot_become_owner_by_a_key(ports: Ports) -> None:
     made, owner = await founded(ports)
     _, admin = await joined(ports, owner, "bob", Role.ADMIN)
-    robot = await opened(ports, owner, CredentialKind.SERVICE, scopes=ALL)
+    robot = await opened(ports, owner, CredentialKind.SERVICE, scopes=ALL_PERMISSIONS)
     for caller in (admin, robot):
         with pytest.raises(Forbidden):
             await opened(ports, caller, CredentialKind.PERSON, person=made.owner.id)
@@ -226,9 +233,9 @@ async def test_everybody_sees_and_revokes_their_own_keys_and_admins_all(ports: P
     _, member = await joined(ports, owner, "bob")
     own = await keys.create(ports, member, KeySpec("mine", CredentialKind.PERSON))
     other = await keys.create(ports, owner, KeySpec("not mine", CredentialKind.SERVICE))
-    seen = [key.id for key in (await keys.listing(ports, member)).items]
+    seen = [key.id for key in (await keys.list_keys(ports, member)).items]
     assert seen == [member.key, own.key.id]
-    assert len((await keys.listing(ports, owner)).items) == 4
+    assert len((await keys.list_keys(ports, owner)).items) == 4
     for attempt in (keys.get, keys.revoke):
         with pytest.raises(NotFound):
             await attempt(ports, member, other.key.id)
@@ -240,8 +247,8 @@ async def test_a_service_without_tenant_admin_sees_itself_alone(ports: Ports) ->
     robot = await opened(
         ports, owner, CredentialKind.SERVICE, scopes=frozenset({Permission.TENANT_READ})
     )
-    assert [key.id for key in (await keys.listing(ports, robot)).items] == [robot.key]
-    assert (await keys.listing(ports, robot, cursor=robot.key)).items == ()
+    assert [key.id for key in (await keys.list_keys(ports, robot)).items] == [robot.key]
+    assert (await keys.list_keys(ports, robot, cursor=robot.key)).items == ()
     assert (await keys.get(ports, robot, robot.key)).id == robot.key
 
 
@@ -251,7 +258,7 @@ async def test_keys_of_another_tenant_are_not_there(ports: Ports) -> None:
     for attempt in (keys.get, keys.revoke):
         with pytest.raises(NotFound):
             await attempt(ports, owner, other.key)
-    assert [key.id for key in (await keys.listing(ports, owner)).items] == [owner.key]
+    assert [key.id for key in (await keys.list_keys(ports, owner)).items] == [owner.key]
 
 
 async def test_when_a_key_was_last_used_is_the_later_of_noted_and_written(ports: Ports) -> None:
@@ -280,7 +287,7 @@ async def test_an_agents_keys_go_with_it_even_one_that_is_just_being_made(ports:
         with pytest.raises(Unauthenticated):
             await credentials.authenticate(ports, issued.token)
         assert not await ports.records.list(
-            owner.tenant, RecordType.KEY, link=keys.agent_keys_index(marco.id)
+            owner.tenant, RecordType.KEY, index_key=keys.by_agent_index(marco.id)
         )
 
 

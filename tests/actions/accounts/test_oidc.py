@@ -11,16 +11,16 @@ import pytest
 from tests.support.tenants import founded, joined, rivals
 
 from carrel.actions.accounts import audit, credentials, people
-from carrel.actions.accounts.oidc import SEVERAL, is_jwt, person_of
+from carrel.actions.accounts.oidc import AMBIGUOUS_EMAIL, authenticate_person, is_jwt
 from carrel.actions.accounts.people import Profile
 from carrel.actions.files import files
-from carrel.core.access import DAILY, CredentialKind, Role
+from carrel.core.access import MEMBER_PERMISSIONS, CredentialKind, Role
 from carrel.core.errors import Unauthenticated
 from carrel.core.identifiers import Path
 from carrel.core.store.record import RecordType
 from carrel.ports import Ports
 from carrel.settings import SettingsError, load
-from carrel.wiring.oidc import issuer_of
+from carrel.wiring.oidc import create_issuer
 
 pytestmark = pytest.mark.anyio
 ISSUER = "https://issuer.example"
@@ -47,7 +47,7 @@ class Known:
         if self.down:
             raise ConnectionError
         if token not in self.bearers:
-            raise Unauthenticated(credentials.UNKNOWN)
+            raise Unauthenticated(credentials.INVALID_CREDENTIAL)
         return self.bearers[token]
 
 
@@ -59,15 +59,17 @@ ADA = Bearer("ada-1", "ada@acme.example")
 BARE = other(ADA, email=None)
 
 
-async def refused(ports: Ports, bearer: Bearer, reason: str = credentials.UNKNOWN) -> None:
+async def refused(
+    ports: Ports, bearer: Bearer, reason: str = credentials.INVALID_CREDENTIAL
+) -> None:
     with pytest.raises(Unauthenticated) as refusal:
-        await person_of(ports, of(bearer), bearer.sub)
+        await authenticate_person(ports, of(bearer), bearer.sub)
     assert str(refusal.value) == reason
 
 
 async def test_a_verified_address_makes_the_bearer_that_person(ports: Ports) -> None:
     made, owner = await founded(ports)
-    actor = await person_of(ports, of(ADA), ADA.sub)
+    actor = await authenticate_person(ports, of(ADA), ADA.sub)
     assert (actor.tenant, actor.person, actor.name) == (owner.tenant, made.owner.id, made.owner.id)
     assert (actor.role, actor.kind) == (Role.OWNER, CredentialKind.PERSON)
     assert actor.permissions == owner.permissions
@@ -79,48 +81,50 @@ async def test_roles_come_from_here_and_change_with_the_next_request(ports: Port
     _, owner = await founded(ports)
     bob, _ = await joined(ports, owner, "bob")
     issuer = of(Bearer("bob-1", "bob@example.org"))
-    actor = await person_of(ports, issuer, "bob-1")
-    assert (actor.role, actor.permissions) == (Role.MEMBER, DAILY)
+    actor = await authenticate_person(ports, issuer, "bob-1")
+    assert (actor.role, actor.permissions) == (Role.MEMBER, MEMBER_PERMISSIONS)
     await people.patch(ports, owner, bob.id, {"role": Role.ADMIN})
-    assert (await person_of(ports, issuer, "bob-1")).role is Role.ADMIN
+    assert (await authenticate_person(ports, issuer, "bob-1")).role is Role.ADMIN
     await people.delete(ports, owner, bob.id)
     with pytest.raises(Unauthenticated):
-        await person_of(ports, issuer, "bob-1")
+        await authenticate_person(ports, issuer, "bob-1")
 
 
 async def test_what_was_once_seen_with_an_address_is_known_by_its_subject(ports: Ports) -> None:
     made, _ = await founded(ports)
     await refused(ports, BARE)
-    await person_of(ports, of(ADA), ADA.sub)
+    await authenticate_person(ports, of(ADA), ADA.sub)
     for later in (BARE, other(ADA, email_verified=False), other(ADA, email="new@acme.example")):
-        assert (await person_of(ports, of(later), later.sub)).person == made.owner.id
+        assert (await authenticate_person(ports, of(later), later.sub)).person == made.owner.id
     elsewhere = Known({BARE.sub: BARE}, name="https://elsewhere.example")
     with pytest.raises(Unauthenticated):
-        await person_of(ports, elsewhere, BARE.sub)
+        await authenticate_person(ports, elsewhere, BARE.sub)
 
 
 async def test_the_link_is_made_once_and_leaves_the_person_as_they_were(ports: Ports) -> None:
     made, owner = await founded(ports)
     for _ in range(3):
-        await person_of(ports, of(ADA), ADA.sub)
+        await authenticate_person(ports, of(ADA), ADA.sub)
     linked = await people.get(ports, owner, made.owner.id)
-    signed_in = {**made.owner.body, people.SUBJECT: f"{ISSUER}|{ADA.sub}"}
+    signed_in = {**made.owner.body, people.SUBJECT_FIELD: f"{ISSUER}|{ADA.sub}"}
     assert (linked.body, linked.revision) == (signed_in, made.owner.revision + 1)
-    assert await people.named(ports, owner, "ada@acme.example") == linked
-    [entry, *_] = (await audit.listing(ports, owner)).items
+    assert await people.get_by_email(ports, owner, "ada@acme.example") == linked
+    [entry, *_] = (await audit.list_audit_entries(ports, owner)).items
     assert (entry.author, entry.reason) == (made.owner.id, "link a sign-in")
     assert ADA.sub not in str(entry)
-    owners = await ports.records.list(owner.tenant, RecordType.PERSON, link=people.OWNERS)
+    owners = await ports.records.list(
+        owner.tenant, RecordType.PERSON, index_key=people.OWNERS_INDEX
+    )
     assert owners == (linked,)
     await people.patch(ports, owner, made.owner.id, {"title": "Countess"})
-    assert (await person_of(ports, of(ADA), ADA.sub)).person == made.owner.id
+    assert (await authenticate_person(ports, of(ADA), ADA.sub)).person == made.owner.id
 
 
 async def test_a_change_of_a_person_leaves_them_signed_in_by_their_subject(ports: Ports) -> None:
     made, owner = await founded(ports)
     bob, _ = await joined(ports, owner, "bob")
     bearer = Bearer("bob-1", "bob@example.org")
-    await person_of(ports, of(bearer), bearer.sub)
+    await authenticate_person(ports, of(bearer), bearer.sub)
     changes: list[dict[str, Any]] = [
         {"title": "Builder"},
         {"role": Role.OWNER},
@@ -130,7 +134,7 @@ async def test_a_change_of_a_person_leaves_them_signed_in_by_their_subject(ports
     for given in changes:
         await people.patch(ports, owner, bob.id, given)
         bare = other(bearer, email=None)
-        assert (await person_of(ports, of(bare), bare.sub)).person == bob.id, given
+        assert (await authenticate_person(ports, of(bare), bare.sub)).person == bob.id, given
     await refused(ports, other(bearer, sub="bob-2"))
     await people.delete(ports, owner, bob.id)
     await refused(ports, other(bearer, email=None))
@@ -144,14 +148,14 @@ async def test_two_accounts_of_one_address_do_not_take_the_link_from_each_other(
     issuer = of(ADA, Bearer("ada-2", ADA.email))
     for _ in range(3):
         for subject in ("ada-1", "ada-2"):
-            assert (await person_of(ports, issuer, subject)).person == made.owner.id
+            assert (await authenticate_person(ports, issuer, subject)).person == made.owner.id
     linked = await people.get(ports, owner, made.owner.id)
     assert linked.revision == made.owner.revision + 1
 
 
 async def test_all_who_come_first_at_once_are_let_in(ports: Ports) -> None:
     made, owner = await founded(ports)
-    done, lost = await rivals(*(person_of(ports, of(ADA), ADA.sub) for _ in range(8)))
+    done, lost = await rivals(*(authenticate_person(ports, of(ADA), ADA.sub) for _ in range(8)))
     assert not lost
     assert {actor.person for actor in done} == {made.owner.id}
     linked = await people.get(ports, owner, made.owner.id)
@@ -162,7 +166,9 @@ async def test_one_subject_is_one_person_though_it_comes_with_two_addresses(port
     _, owner = await founded(ports)
     await joined(ports, owner, "bob")
     both = (ADA, other(ADA, email="bob@example.org"))
-    done, lost = await rivals(*(person_of(ports, of(bearer), bearer.sub) for bearer in both))
+    done, lost = await rivals(
+        *(authenticate_person(ports, of(bearer), bearer.sub) for bearer in both)
+    )
     assert not lost
     assert len({actor.person for actor in done}) == 1
 
@@ -189,7 +195,9 @@ async def test_letter_case_does_not_matter_but_looking_alike_is_not_enough(ports
     kis = await people.create(ports, owner, Profile("Kis", "kiss@example.org", Role.MEMBER))
     for alike in ("\u212aiss@example.org", "ki\u017f\u017f@example.org", "ki\xdf@example.org"):
         await refused(ports, Bearer("eve", alike))
-    assert (await person_of(ports, of(Bearer("k", "KISS@Example.org")), "k")).person == kis.id
+    assert (
+        await authenticate_person(ports, of(Bearer("k", "KISS@Example.org")), "k")
+    ).person == kis.id
 
 
 async def test_an_address_in_several_tenants_does_not_say_which_is_meant(ports: Ports) -> None:
@@ -197,10 +205,10 @@ async def test_an_address_in_several_tenants_does_not_say_which_is_meant(ports: 
     _, globex = await founded(ports, "globex")
     bob, _ = await joined(ports, acme, "bob")
     bearer = Bearer("bob-1", "bob@example.org")
-    await person_of(ports, of(bearer), bearer.sub)
+    await authenticate_person(ports, of(bearer), bearer.sub)
     await joined(ports, globex, "bob")
-    assert (await person_of(ports, of(bearer), bearer.sub)).person == bob.id
-    await refused(ports, other(bearer, sub="bob-2"), SEVERAL)
+    assert (await authenticate_person(ports, of(bearer), bearer.sub)).person == bob.id
+    await refused(ports, other(bearer, sub="bob-2"), AMBIGUOUS_EMAIL)
 
 
 async def test_the_one_person_is_found_among_many_tenants(
@@ -211,21 +219,21 @@ async def test_the_one_person_is_found_among_many_tenants(
         await founded(ports, f"tenant-{number}")
     for number in range(5):
         bearer = Bearer(f"{number}", f"ada@tenant-{number}.example")
-        actor = await person_of(ports, of(bearer), bearer.sub)
+        actor = await authenticate_person(ports, of(bearer), bearer.sub)
         assert (await people.get(ports, actor, actor.name)).body["email"] == bearer.email
 
 
 async def test_each_request_asks_the_issuer_and_only_the_first_the_store(ports: Ports) -> None:
     await founded(ports)
     issuer = of(ADA)
-    await person_of(ports, issuer, ADA.sub)
-    await person_of(ports, issuer, ADA.sub)
+    await authenticate_person(ports, issuer, ADA.sub)
+    await authenticate_person(ports, issuer, ADA.sub)
     hits = ports.record_cache.hits
-    actor = await person_of(ports, issuer, ADA.sub)
+    actor = await authenticate_person(ports, issuer, ADA.sub)
     assert ports.record_cache.hits == hits + 1
     del issuer.bearers[ADA.sub]
     with pytest.raises(Unauthenticated):
-        await person_of(ports, issuer, ADA.sub)
+        await authenticate_person(ports, issuer, ADA.sub)
     assert len(issuer.asked) == 4
     assert actor.person
 
@@ -235,7 +243,7 @@ async def test_an_issuer_that_cannot_be_reached_is_an_outage_and_no_refusal(port
     issuer = of(ADA)
     issuer.down = True
     with pytest.raises(ConnectionError):
-        await person_of(ports, issuer, ADA.sub)
+        await authenticate_person(ports, issuer, ADA.sub)
 
 
 async def test_a_key_never_looks_like_a_token_of_an_issuer(ports: Ports) -> None:
@@ -252,8 +260,8 @@ def set_to(**given: Any) -> Any:
 
 
 def test_there_is_no_issuer_unless_one_is_set() -> None:
-    assert issuer_of(set_to()) is None
-    issuer = issuer_of(set_to(oidc_issuer=ISSUER, oidc_audience="web, phone"))
+    assert create_issuer(set_to()) is None
+    issuer = create_issuer(set_to(oidc_issuer=ISSUER, oidc_audience="web, phone"))
     assert issuer is not None
     assert issuer.name == ISSUER
 
@@ -280,7 +288,7 @@ def test_there_is_no_issuer_unless_one_is_set() -> None:
 )
 def test_settings_that_would_let_strangers_in_are_not_used(wrong: dict[str, Any]) -> None:
     good = {"oidc_issuer": ISSUER, "oidc_audience": "web", "oidc_algorithms": "RS256, ES384"}
-    assert issuer_of(set_to(**good, oidc_jwks_url="http://127.0.0.1:9/keys"))
+    assert create_issuer(set_to(**good, oidc_jwks_url="http://127.0.0.1:9/keys"))
     [name] = wrong
     with pytest.raises(SettingsError, match=f"(?i){name}"):
-        issuer_of(set_to(**good | wrong))
+        create_issuer(set_to(**good | wrong))

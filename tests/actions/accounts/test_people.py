@@ -28,7 +28,7 @@ async def test_a_person_is_kept_as_they_were_introduced(ports: Ports) -> None:
     zoe = await people.create(ports, owner, profile)
     assert zoe == await people.get(ports, owner, zoe.id)
     assert Profile(**zoe.body) == profile
-    assert await people.named(ports, owner, "ZOE@example.org") == zoe
+    assert await people.get_by_email(ports, owner, "ZOE@example.org") == zoe
 
 
 @pytest.mark.parametrize(
@@ -109,8 +109,8 @@ async def test_two_tenants_may_know_the_same_address_and_never_each_other(ports:
     ):
         with pytest.raises(NotFound):
             await attempt
-    assert ours.id in [person.id for person in (await people.listing(ports, acme)).items]
-    assert theirs.id not in [person.id for person in (await people.listing(ports, acme)).items]
+    assert ours.id in [person.id for person in (await people.list_people(ports, acme)).items]
+    assert theirs.id not in [person.id for person in (await people.list_people(ports, acme)).items]
 
 
 async def test_of_rivals_for_one_address_exactly_one_gets_it(ports: Ports) -> None:
@@ -155,7 +155,7 @@ async def test_pages_cover_everybody_once(ports: Ports) -> None:
     seen: list[str] = []
     cursor: str | None = ""
     while cursor is not None:
-        found = await people.listing(ports, owner, cursor=cursor, limit=3)
+        found = await people.list_people(ports, owner, cursor=cursor, limit=3)
         seen += [person.id for person in found.items]
         cursor = found.next
         assert len(seen) <= 7, "a page came again"
@@ -201,7 +201,7 @@ async def test_of_two_owners_who_demote_or_remove_each_other_one_stays(ports: Po
 
 
 async def owners(ports: Ports, actor: Actor) -> int:
-    found = await ports.records.list(actor.tenant, RecordType.PERSON, link=people.OWNERS)
+    found = await ports.records.list(actor.tenant, RecordType.PERSON, index_key=people.OWNERS_INDEX)
     assert {person.body["role"] for person in found} == {Role.OWNER}
     return len(found)
 
@@ -246,15 +246,15 @@ async def test_a_person_who_leaves_takes_their_keys_and_codes_along(ports: Ports
     _, ada = await founded(ports)
     bob, _ = await joined(ports, ada, "bob")
     issued = await keys.create(ports, ada, KeySpec("second", CredentialKind.PERSON, person=bob.id))
-    code = await sign_in.issue(ports, ada.tenant, bob.id)
+    code = await sign_in.issue_code(ports, ada.tenant, bob.id)
     await people.delete(ports, ada, bob.id)
-    [entry] = (await audit.listing(ports, ada, limit=1)).items
+    [entry] = (await audit.list_audit_entries(ports, ada, limit=1)).items
     record_types = [subject.split("/")[0] for subject in entry.subjects]
     assert record_types == ["person", "key", "key", "code"], "all in one commit"
     with pytest.raises(Unauthenticated):
         await credentials.authenticate(ports, issued.token)
     with pytest.raises(Unauthenticated):
-        await sign_in.redeem(ports, code)
+        await sign_in.redeem_code(ports, code)
     with pytest.raises(NotFound):
         await people.get(ports, ada, bob.id)
 
@@ -267,11 +267,11 @@ async def test_no_key_outlives_a_person_who_leaves_while_it_is_made(ports: Ports
         await rivals(
             people.delete(ports, ada, bob.id),
             later(turns, keys.create(ports, ada, holding)),
-            later(turns, sign_in.issue(ports, ada.tenant, bob.id)),
+            later(turns, sign_in.issue_code(ports, ada.tenant, bob.id)),
         )
         for record_type in (RecordType.KEY, RecordType.CODE):
             assert not await ports.records.list(
-                ada.tenant, record_type, link=people.of_person(bob.id)
+                ada.tenant, record_type, index_key=people.by_person_index(bob.id)
             )
 
 

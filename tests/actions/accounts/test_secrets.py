@@ -77,7 +77,7 @@ async def test_what_cannot_be_kept_is_refused_without_being_repeated(
     with pytest.raises(ValidationError) as refused:
         await secrets.put(ports, owner, id, value)
     assert value not in str(refused.value)
-    assert (await secrets.listing(ports, owner)).items == ()
+    assert (await secrets.list_secrets(ports, owner)).items == ()
 
 
 async def test_rivals_who_put_one_secret_all_succeed(ports: Ports) -> None:
@@ -97,7 +97,7 @@ async def test_secrets_of_another_tenant_are_not_there(ports: Ports) -> None:
     for attempt in (secrets.get, secrets.delete):
         with pytest.raises(NotFound):
             await attempt(ports, owner, "token")
-    assert (await secrets.listing(ports, owner)).items == ()
+    assert (await secrets.list_secrets(ports, owner)).items == ()
 
 
 async def test_a_secret_is_deleted_once(ports: Ports) -> None:

@@ -6,10 +6,10 @@ import pytest
 from tests.support.tenants import founded, rivals
 
 from carrel.actions.accounts import audit, credentials, tenants
-from carrel.core.access import ALL, Role
+from carrel.core.access import ALL_PERMISSIONS, Role
 from carrel.core.errors import Conflict, Unauthenticated, ValidationError
 from carrel.core.store.record import RecordType
-from carrel.core.text_validation import RESERVED
+from carrel.core.text_validation import RESERVED_SLUGS
 from carrel.ports import Ports
 
 pytestmark = pytest.mark.anyio
@@ -19,19 +19,23 @@ async def test_a_tenant_begins_with_an_owner_who_can_get_in(ports: Ports) -> Non
     made, owner = await founded(ports)
     assert made.tenant.body == {"slug": "acme", "name": "Acme"}
     assert made.tenant.tenant == made.tenant.id == owner.tenant
-    assert (owner.person, owner.role, owner.permissions) == (made.owner.id, Role.OWNER, ALL)
-    assert (await tenants.me(ports, owner)) == made.tenant
+    assert (owner.person, owner.role, owner.permissions) == (
+        made.owner.id,
+        Role.OWNER,
+        ALL_PERMISSIONS,
+    )
+    assert (await tenants.get_current(ports, owner)) == made.tenant
 
 
 async def test_a_tenant_is_made_in_one_commit(ports: Ports) -> None:
     _, owner = await founded(ports)
-    [entry] = (await audit.listing(ports, owner)).items
+    [entry] = (await audit.list_audit_entries(ports, owner)).items
     kinds = [subject.split("/")[0] for subject in entry.subjects]
     assert kinds == ["tenant", "person", "key", "defaults"]
 
 
 @pytest.mark.parametrize(
-    "slug", ["", "Acme", "a b", "-a", "a\n", "é", "_catalog", *sorted(RESERVED)]
+    "slug", ["", "Acme", "a b", "-a", "a\n", "é", "_catalog", *sorted(RESERVED_SLUGS)]
 )
 async def test_a_slug_must_be_one_and_free(ports: Ports, slug: str) -> None:
     with pytest.raises(ValidationError):
@@ -56,7 +60,7 @@ async def test_of_two_tenants_with_one_slug_exactly_one_is_made(ports: Ports) ->
 async def test_an_empty_store_is_given_a_tenant_and_only_once(ports: Ports) -> None:
     first = await tenants.bootstrap(ports)
     assert first
-    assert first.tenant.body["slug"] == tenants.FIRST == "default"
+    assert first.tenant.body["slug"] == tenants.DEFAULT_TENANT_SLUG == "default"
     assert (await credentials.authenticate(ports, first.token)).role is Role.OWNER
     assert await tenants.bootstrap(ports) is None
 
@@ -92,7 +96,7 @@ async def test_little_of_a_chosen_token_is_kept_in_the_clear(ports: Ports) -> No
 async def test_a_tenant_is_renamed_and_keeps_its_slug(ports: Ports) -> None:
     made, owner = await founded(ports)
     renamed = await tenants.rename(ports, owner, "Acme & Sons")
-    assert renamed == await tenants.me(ports, owner)
+    assert renamed == await tenants.get_current(ports, owner)
     assert renamed.body == {"slug": "acme", "name": "Acme & Sons"}
     assert (renamed.revision, renamed.created_at) == (2, made.tenant.created_at)
     assert await tenants.rename(ports, owner, "Acme & Sons") == renamed

@@ -15,7 +15,7 @@ from carrel.core.agents.agent import by_template_index
 from carrel.core.errors import Conflict, NotFound, ValidationError
 from carrel.core.identifiers import Scope, ScopeKind
 from carrel.core.store.record import Record, RecordType
-from carrel.core.text_validation import RESERVED
+from carrel.core.text_validation import RESERVED_SLUGS
 from carrel.ports import Ports
 
 pytestmark = pytest.mark.anyio
@@ -59,7 +59,7 @@ async def test_an_agent_needs_no_template_but_not_one_that_is_not_there(ports: P
 
 
 @pytest.mark.parametrize("make", MAKE.values(), ids=MAKE)
-@pytest.mark.parametrize("slug", ["", "A", "a_b", "a\n", "_catalog", *sorted(RESERVED)])
+@pytest.mark.parametrize("slug", ["", "A", "a_b", "a\n", "_catalog", *sorted(RESERVED_SLUGS)])
 async def test_a_slug_must_be_one_and_free(ports: Ports, make: Make, slug: str) -> None:
     _, owner = await founded(ports)
     with pytest.raises(ValidationError):
@@ -104,7 +104,7 @@ async def test_no_agent_follows_a_template_that_is_deleted_meanwhile(ports: Port
         assert type(refused[0]) in {NotFound, Conflict}
         [kept] = await ports.records.get(owner.tenant, RecordType.TEMPLATE, [template.id])
         link = by_template_index(template.id)
-        followers = await ports.records.list(owner.tenant, RecordType.AGENT, link=link)
+        followers = await ports.records.list(owner.tenant, RecordType.AGENT, index_key=link)
         assert bool(kept) == bool(followers)
 
 
@@ -123,8 +123,8 @@ async def test_those_of_another_tenant_are_not_there(ports: Ports) -> None:
             await templates.get(ports, owner, name)
         with pytest.raises(NotFound):
             await templates.delete(ports, owner, name)
-    assert (await agents.listing(ports, owner)).items == ()
-    assert (await templates.listing(ports, owner)).items == ()
+    assert (await agents.list_agents(ports, owner)).items == ()
+    assert (await templates.list_templates(ports, owner)).items == ()
 
 
 async def test_a_slug_is_free_again_once_its_agent_is_gone(ports: Ports) -> None:
@@ -133,4 +133,4 @@ async def test_a_slug_is_free_again_once_its_agent_is_gone(ports: Ports) -> None
     await agents.delete(ports, owner, "marco")
     second = await make_agent(ports, owner, "marco", "Marco")
     assert first.id != second.id
-    assert (await agents.listing(ports, owner)).items == (second,)
+    assert (await agents.list_agents(ports, owner)).items == (second,)

@@ -103,7 +103,7 @@ async def test_a_template_s_managed_file_is_at_once_that_of_all_who_follow(town:
     await follower.catch_up()
 
     amy = await stacks.agent_stack(ports, owner, "amy")
-    shown = await files.read_content(ports, await files.find_file(ports, amy, Path("USER.md")))
+    shown = await files.read_content(ports, await files.get_file(ports, amy, Path("USER.md")))
     assert object_store.objects[key] == shown != text
     manifest = json.loads(object_store.objects["tenants/acme-2/agents/amy/workspace/manifest.json"])
     [row] = [row for row in manifest["files"] if row["path"] == "USER.md"]

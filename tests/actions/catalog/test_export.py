@@ -16,7 +16,7 @@ from tests.support.tenants import founded
 from carrel.actions.agents import agents, templates
 from carrel.actions.agents.agents import NewAgent
 from carrel.actions.catalog import export as catalog_export
-from carrel.actions.catalog.export import CLAIM, export
+from carrel.actions.catalog.export import CLAIM_KEY, export
 from carrel.actions.catalog.writer import ExportResult
 from carrel.actions.files import files
 from carrel.actions.files.files import WriteOptions
@@ -161,7 +161,7 @@ async def test_only_what_is_of_the_layout_is_removed_and_of_other_tenants_nothin
     }
     await object_store.put({**theirs, **stale})
 
-    one = await export(ports, object_store, only="acme")
+    one = await export(ports, object_store, tenant_slug="acme")
     assert one.deleted == 1
     assert set(stale) & set(object_store.objects) == set(list(stale)[1:])
     assert (await export(ports, object_store)).deleted == 2
@@ -178,7 +178,7 @@ async def test_a_catalog_of_others_is_left_alone_unless_it_is_adopted(office: Of
     assert set(object_store.objects) == {"tenants/other/agents/a/workspace/b", "tenants/x"}
 
     await export(office.ports, object_store, adopt=True)
-    assert {CLAIM, "tenants/x"} <= set(object_store.objects)
+    assert {CLAIM_KEY, "tenants/x"} <= set(object_store.objects)
     assert "tenants/other/agents/a/workspace/b" not in object_store.objects
 
 
@@ -186,7 +186,7 @@ async def test_a_tenant_that_is_not_there_is_missing_and_nothing_is_written(port
     object_store = DictionaryObjectStore()
 
     with pytest.raises(NotFound):
-        await export(ports, object_store, only="nobody")
+        await export(ports, object_store, tenant_slug="nobody")
 
     assert object_store.objects == {}
 
@@ -207,7 +207,7 @@ async def test_a_pin_whose_bytes_are_damaged_is_named_and_all_else_is_written(
         f"{AGENTS}/_catalog/defaults/workspace/GUARDRAILS.md",
     }
     assert {failure.key for failure in done.failures} == damaged
-    assert all(digest(b"be good") in failure.why for failure in done.failures)
+    assert all(digest(b"be good") in failure.reason for failure in done.failures)
     assert not damaged & set(object_store.objects)
     assert object_store.objects[f"{AGENTS}/marco/workspace/notes/a.md"] == b"mine"
     overwrite_content(tmp_path, digest(b"be good"), b"be good")
@@ -286,7 +286,7 @@ class Counted:
 async def test_many_agents_take_few_readings(ports: Ports) -> None:
     _, owner = await founded(ports)
     office = await Office(ports, owner).open()
-    for number in range(2 * catalog_export._TOGETHER):
+    for number in range(2 * catalog_export._BATCH_SIZE):
         await agents.create(ports, owner, NewAgent(f"a-{number}", "A", "sales"))
         await office.write(await office.own(f"a-{number}"), "notes/a.md", str(number).encode())
     trees, blobs = Counted(ports.trees), Counted(ports.blobs)
@@ -295,13 +295,13 @@ async def test_many_agents_take_few_readings(ports: Ports) -> None:
     done = await export(
         dataclasses.replace(ports, trees=trees, blobs=blobs),
         DictionaryObjectStore(),
-        watch=lambda *progress: told.append(progress),
+        on_progress=lambda *progress: told.append(progress),
     )
 
-    assert done.written > 4 * catalog_export._TOGETHER
+    assert done.written > 4 * catalog_export._BATCH_SIZE
     assert trees.asked <= 4
     assert blobs.asked <= 8
-    assert told[0] == ("exporting agents", 0, 2 * catalog_export._TOGETHER + 2)
+    assert told[0] == ("exporting agents", 0, 2 * catalog_export._BATCH_SIZE + 2)
     assert told[-1][1] == told[-1][2]
     assert len(told) <= 5
 
@@ -320,8 +320,8 @@ async def test_a_manifest_is_written_after_what_it_tells_of(office: Office) -> N
 
 async def test_projecting_writes_nothing_to_the_store(office: Office) -> None:
     ports = office.ports
-    before = (await ports.events.latest(), await ports.records.revision())
+    before = (await ports.events.latest_cursor(), await ports.records.revision())
 
     assert (await export(ports, DictionaryObjectStore())) != ExportResult()
 
-    assert (await ports.events.latest(), await ports.records.revision()) == before
+    assert (await ports.events.latest_cursor(), await ports.records.revision()) == before

@@ -18,8 +18,8 @@ from tests.support.object_store import DictionaryObjectStore
 from tests.support.random_edits import BEGINNING, Change, Town, changes
 from tests.support.stores import open_ports, overwrite_content, travel, world_of
 
-from carrel.actions.catalog.export import CLAIM, export
-from carrel.actions.catalog.follower import BACKOFF, CatalogFollower, run_catalog
+from carrel.actions.catalog.export import CLAIM_KEY, export
+from carrel.actions.catalog.follower import BACKOFF_SECONDS, CatalogFollower, run_catalog
 from carrel.actions.files import files
 from carrel.actions.files.files import WriteOptions
 from carrel.actions.overlay import stacks
@@ -30,9 +30,9 @@ from carrel.adapters.sqlite.leader_lock import FileLeaderLock
 from carrel.core.access import Actor
 from carrel.core.catalog.layout import AgentFileKey, ReviewedFileKey, TemplateFileKey
 from carrel.core.identifiers import Path, digest
-from carrel.core.overlay.agent_files import held_entry
+from carrel.core.overlay.agent_files import pinned_entry
 from carrel.core.overlay.file_classes import FileClass
-from carrel.core.overlay.layers import stack_of
+from carrel.core.overlay.layers import build_stack
 from carrel.core.store.record import Record, RecordType
 from carrel.ports import Ports
 
@@ -84,15 +84,15 @@ async def read_by_others(ports: Ports, objects: Mapping[str, bytes]) -> None:
     """Whoever reads the catalog by its own rules finds what Carrel serves each agent."""
     for tenant in await ports.records.list("", RecordType.TENANT):
         for agent in await ports.records.list(tenant.id, RecordType.AGENT):
-            workspace = await files.list_files(ports, stack_of(agent))
+            workspace = await files.list_files(ports, build_stack(agent))
             raw = await files.read_contents(ports, workspace, raw=True)
             served = await files.read_contents(ports, workspace)
-            for path in raw.found:
+            for path in raw.contents:
                 pinned = workspace.files[path].file_class is FileClass.PINNED
                 reader = await _pinned(ports, agent, path) if pinned else await _live(ports, agent)
                 own = AgentFileKey(tenant.body["slug"], agent.body["slug"], path).text
                 managed = workspace.files[path].file_class is FileClass.MANAGED and own in objects
-                content = served.found[path] if managed else raw.found[path]
+                content = served.contents[path] if managed else raw.contents[path]
                 ways = [own, *(way.format(path=path) for way in reader)]
                 assert next(objects[way] for way in ways if way in objects) == content
 
@@ -112,7 +112,7 @@ async def _live(ports: Ports, agent: Record) -> list[str]:
 
 async def _pinned(ports: Ports, agent: Record, path: Path) -> list[str]:
     tenant, beneath = await _slugs(ports, agent)
-    entry = held_entry(path, await ports.trees.read(stack_of(agent), (path,)))
+    entry = pinned_entry(path, await ports.trees.read(build_stack(agent), (path,)))
     base = entry.base if entry else None
     return [ReviewedFileKey(tenant, beneath[0], path, base.digest).text] if base else []
 
@@ -236,14 +236,14 @@ async def test_only_the_tenants_that_changed_are_done_again(town: Town) -> None:
 async def test_what_is_left_of_tenants_that_are_gone_is_removed_at_the_start(town: Town) -> None:
     object_store = DictionaryObjectStore()
     await object_store.put(
-        {CLAIM: b"{}", "tenants/gone/agents/a/workspace/b": b"x", "tenants/x": b"y"}
+        {CLAIM_KEY: b"{}", "tenants/gone/agents/a/workspace/b": b"x", "tenants/x": b"y"}
     )
 
     assert (await CatalogFollower(town.ports, object_store).catch_up()).deleted == 1
 
     assert "tenants/x" in object_store.objects
     assert {k: v for k, v in object_store.objects.items() if k.startswith("tenants/acme")} == {
-        k: v for k, v in (await fresh(town.ports)).items() if k != CLAIM
+        k: v for k, v in (await fresh(town.ports)).items() if k != CLAIM_KEY
     }
 
 
@@ -260,18 +260,18 @@ async def test_what_of_a_tenant_cannot_be_had_is_tried_again_and_holds_up_no_oth
         await note(ports, town.owners[1], b"sound")
         assert (await follower.catch_up()).tenants == 1
         assert (await follower.catch_up()).tenants == 0
-        for seconds in BACKOFF:
+        for seconds in BACKOFF_SECONDS:
             travel(ports, seconds * 1000)
             assert len((await follower.catch_up()).failures) == 1
 
     assert object_store.objects["tenants/acme-2/agents/amy/workspace/notes/a.md"] == b"sound"
-    assert [log["objects"] for log in logs] == [1] * (1 + len(BACKOFF))
+    assert [log["objects"] for log in logs] == [1] * (1 + len(BACKOFF_SECONDS))
     assert b"damaged" not in repr(logs).encode()
     overwrite_content(tmp_path, digest(b"damaged"), b"damaged")
-    travel(ports, BACKOFF[-1] * 1000)
+    travel(ports, BACKOFF_SECONDS[-1] * 1000)
     assert (await follower.catch_up()).failures == []
     assert object_store.objects == await fresh(ports)
-    travel(ports, BACKOFF[-1] * 1000)
+    travel(ports, BACKOFF_SECONDS[-1] * 1000)
     assert (await follower.catch_up()).tenants == 0
 
 
@@ -366,7 +366,7 @@ async def test_a_catalog_of_others_is_not_touched(town: Town) -> None:
             while not logs:
                 await town.ports.events.wait_for_new(0.01)
     assert "--adopt" in logs[0]["said"]
-    assert CLAIM not in object_store.objects
+    assert CLAIM_KEY not in object_store.objects
     assert set(object_store.objects) == {"tenants/other/agents/a/workspace/b"}
 
 

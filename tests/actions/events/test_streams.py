@@ -16,9 +16,9 @@ from carrel.actions.events.streams import (
     Batches,
     EventRingBuffer,
     EventSubscriber,
-    broadcaster_of,
     listen,
     listen_to_run,
+    shared_broadcaster,
 )
 from carrel.actions.files import files
 from carrel.actions.files.files import WriteOptions
@@ -27,8 +27,8 @@ from carrel.actions.runs.runs import RunRequest
 from carrel.core.access import Actor
 from carrel.core.errors import ValidationError
 from carrel.core.identifiers import Path, Scope
-from carrel.core.runs import NOOP, Run, RunStatus
-from carrel.core.store.event import TYPES, UPDATED, Event, EventFilter
+from carrel.core.runs import NOOP_WORKFLOW, Run, RunStatus
+from carrel.core.store.event import EVENT_TYPES, WORKSPACE_UPDATED, Event, EventFilter
 from carrel.ports import Ports
 
 pytestmark = pytest.mark.anyio
@@ -54,7 +54,7 @@ async def heard(batches: Batches, count: int) -> list[Event]:
 
 
 async def logged(ports: Ports, cursor: str | None = None) -> list[Event]:
-    return list(await ports.events.after(cursor, EVERYTHING, limit=100_000))
+    return list(await ports.events.read_after(cursor, EVERYTHING, limit=100_000))
 
 
 async def test_a_stream_begins_with_what_happens_next(ports: Ports) -> None:
@@ -91,7 +91,7 @@ async def test_a_listener_hears_only_what_it_asked_for(ports: Ports) -> None:
         await write(ports, ATTIC)
         await runs.start(ports, ADA, RunRequest("w"))
     found = {name: await task for name, task in later.items()}
-    assert [event.type for event in found["tenant"]] == [UPDATED, "run.started"]
+    assert [event.type for event in found["tenant"]] == [WORKSPACE_UPDATED, "run.started"]
     assert {event.scope for event in found["scope"]} == {ATTIC.scope}
     assert [event.type for event in found["types"]] == ["run.started"] * 2
     assert {event.tenant for events in found.values() for event in events} == {"acme"}
@@ -106,7 +106,7 @@ async def test_what_is_no_cursor_is_refused_before_anything_is_streamed(
         with pytest.raises(ValidationError):
             await asked
     with pytest.raises(ValidationError):
-        await streams.page(ports, EVERYTHING, nonsense)
+        await streams.read_page(ports, EVERYTHING, nonsense)
 
 
 @pytest.mark.parametrize("room", [4, 64, 4096])
@@ -131,7 +131,7 @@ async def test_none_is_missed_or_doubled_while_many_write_and_listeners_come_and
             since = found[-1].cursor
         return found
 
-    async with asyncio.timeout(60), broadcaster_of(ports.events, room):
+    async with asyncio.timeout(60), shared_broadcaster(ports.events, room):
         following = [asyncio.create_task(follower()) for _ in range(listeners)]
         await asyncio.gather(*map(author, range(writers)))
         stories = await asyncio.gather(*following)
@@ -144,8 +144,8 @@ async def test_none_is_missed_or_doubled_while_many_write_and_listeners_come_and
 async def test_a_slow_listener_that_falls_behind_the_ring_goes_back_to_the_table(
     ports: Ports,
 ) -> None:
-    async with broadcaster_of(ports.events, 4) as broadcaster:
-        slow = EventSubscriber(broadcaster, EVERYTHING, await ports.events.latest())
+    async with shared_broadcaster(ports.events, 4) as broadcaster:
+        slow = EventSubscriber(broadcaster, EVERYTHING, await ports.events.latest_cursor())
         found: list[Event] = []
         for burst in (1, 1, 50, 1):
             for _ in range(burst):
@@ -176,8 +176,8 @@ class Counting:
 async def test_a_thousand_listeners_cost_the_log_no_more_than_one(ports: Ports) -> None:
     counting = Counting(ports.events)
     crowded = replace(ports, events=counting)
-    async with broadcaster_of(counting) as broadcaster:
-        start = await ports.events.latest()
+    async with shared_broadcaster(counting) as broadcaster:
+        start = await ports.events.latest_cursor()
         await write(ports)
         await broadcaster.catch_up()
         [event] = await logged(ports, start)
@@ -194,7 +194,7 @@ async def test_a_thousand_listeners_cost_the_log_no_more_than_one(ports: Ports) 
 
 async def test_those_who_arrive_together_share_one_reading(ports: Ports) -> None:
     counting = Counting(ports.events)
-    async with broadcaster_of(counting) as broadcaster:
+    async with shared_broadcaster(counting) as broadcaster:
         counting.asked.clear()
         await asyncio.gather(*(broadcaster.catch_up() for _ in range(1000)))
     assert counting.asked["after"] < 10
@@ -207,20 +207,22 @@ async def test_the_last_listener_switches_off_the_light(ports: Ports) -> None:
     await write(ports)
     await asyncio.gather(*waiting)
     assert asyncio.all_tasks() == before
-    assert ports.events not in streams._HUBS
+    assert ports.events not in streams._BROADCASTERS
     listening = asyncio.Event()
 
     async def one() -> None:
-        async with broadcaster_of(ports.events) as broadcaster:
+        async with shared_broadcaster(ports.events) as broadcaster:
             listening.set()
-            await EventSubscriber(broadcaster, EVERYTHING, await ports.events.latest()).next()
+            await EventSubscriber(
+                broadcaster, EVERYTHING, await ports.events.latest_cursor()
+            ).next()
 
     task = asyncio.create_task(one())
     await listening.wait()
     task.cancel()
     await asyncio.wait({task})
     assert asyncio.all_tasks() == before
-    assert ports.events not in streams._HUBS
+    assert ports.events not in streams._BROADCASTERS
 
 
 class Flaky:
@@ -241,10 +243,10 @@ class Flaky:
 async def test_listeners_outlive_an_outage_of_the_store(
     ports: Ports, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(streams, "_PAUSE", 0.01)
+    monkeypatch.setattr(streams, "_RETRY_SECONDS", 0.01)
     flaky = Flaky(ports.events)
-    async with asyncio.timeout(30), broadcaster_of(flaky) as broadcaster:
-        listener = EventSubscriber(broadcaster, EVERYTHING, await ports.events.latest())
+    async with asyncio.timeout(30), shared_broadcaster(flaky) as broadcaster:
+        listener = EventSubscriber(broadcaster, EVERYTHING, await ports.events.latest_cursor())
         await write(ports, path="before.md")
         assert [event.payload["path"] for event in await listener.next()] == ["before.md"]
         flaky.away = True
@@ -258,17 +260,33 @@ async def test_listeners_outlive_an_outage_of_the_store(
 async def test_a_ring_knows_what_it_holds_and_forgets_the_oldest() -> None:
     ring = EventRingBuffer(3)
     scope = Scope("acme", ADA.scope.kind, "x")
-    told = [Event(f"c{n}", f"ev_{n}", UPDATED, "acme", n, {}, scope) for n in range(5)]
+    told = [Event(f"c{n}", f"ev_{n}", WORKSPACE_UPDATED, "acme", n, {}, scope) for n in range(5)]
     ring.add(told[:2])
-    assert ring.since(0) == tuple(told[:2])
-    assert (ring.holds(0), ring.after("c1"), ring.after("c4"), ring.after(None)) == (
+    assert ring.read_from(0) == tuple(told[:2])
+    assert (
+        ring.has_position(0),
+        ring.position_after("c1"),
+        ring.position_after("c4"),
+        ring.position_after(None),
+    ) == (
         *(True, 2),
         *(None, None),
     )
     ring.add(told[2:])
-    assert [ring.holds(place) for place in range(6)] == [False, False, True, True, True, True]
-    assert (ring.after("c1"), ring.after("c2"), ring.after("c4")) == (None, 3, 5)
-    assert ring.since(3) == tuple(told[3:])
+    assert [ring.has_position(place) for place in range(6)] == [
+        False,
+        False,
+        True,
+        True,
+        True,
+        True,
+    ]
+    assert (ring.position_after("c1"), ring.position_after("c2"), ring.position_after("c4")) == (
+        None,
+        3,
+        5,
+    )
+    assert ring.read_from(3) == tuple(told[3:])
 
 
 async def kinds(ports: Ports, run: Run, since: str | None = None) -> list[str]:
@@ -282,20 +300,20 @@ async def test_the_stream_of_a_run_is_its_whole_log_and_ends_with_it(ports: Port
     following = asyncio.create_task(kinds(ports, run))
     await write(ports, run=run.id)
     await write(ports)
-    await runs.change(ports, ADA, run.id, status=RunStatus.FAILED)
-    assert await following == ["run.started", UPDATED, "run.failed"]
+    await runs.update(ports, ADA, run.id, status=RunStatus.FAILED)
+    assert await following == ["run.started", WORKSPACE_UPDATED, "run.failed"]
     ended = await runs.get(ports, ADA, run.id)
-    assert await kinds(ports, ended) == ["run.started", UPDATED, "run.failed"]
-    assert ports.events not in streams._HUBS
+    assert await kinds(ports, ended) == ["run.started", WORKSPACE_UPDATED, "run.failed"]
+    assert ports.events not in streams._BROADCASTERS
 
 
 async def test_the_stream_of_an_ended_run_ends_wherever_it_is_taken_up(ports: Ports) -> None:
-    run = await runs.start(ports, ADA, RunRequest(NOOP))
-    started, completed = await ports.events.after(None, EventFilter("acme", run=run.id))
+    run = await runs.start(ports, ADA, RunRequest(NOOP_WORKFLOW))
+    started, completed = await ports.events.read_after(None, EventFilter("acme", run=run.id))
     assert await kinds(ports, run, started.cursor) == ["run.completed"]
     assert await kinds(ports, run, completed.cursor) == []
     await write(ports)
-    assert await kinds(ports, run, await ports.events.latest()) == []
+    assert await kinds(ports, run, await ports.events.latest_cursor()) == []
 
 
 class Forgetful:
@@ -312,8 +330,8 @@ class Forgetful:
 
 
 async def test_the_stream_of_a_run_that_is_forgotten_ends_too(ports: Ports) -> None:
-    run = await runs.start(ports, ADA, RunRequest(NOOP))
-    gone = await runs.change(ports, ADA, run.id, kept=False)
+    run = await runs.start(ports, ADA, RunRequest(NOOP_WORKFLOW))
+    gone = await runs.update(ports, ADA, run.id, keep_snapshot=False)
     assert await kinds(replace(ports, events=Forgetful(ports.events)), gone) == []
 
 
@@ -321,8 +339,8 @@ async def test_a_page_says_where_to_go_on(ports: Ports) -> None:
     for _ in range(5):
         await write(ports)
     everything = await logged(ports)
-    first, cursor = await streams.page(ports, EVERYTHING, limit=3)
-    rest, last = await streams.page(ports, EVERYTHING, cursor, limit=3)
+    first, cursor = await streams.read_page(ports, EVERYTHING, limit=3)
+    rest, last = await streams.read_page(ports, EVERYTHING, cursor, limit=3)
     assert [*first, *rest] == everything
-    assert await streams.page(ports, EVERYTHING, last) == ((), last)
-    assert {event.type for event in everything} <= {*TYPES}
+    assert await streams.read_page(ports, EVERYTHING, last) == ((), last)
+    assert {event.type for event in everything} <= {*EVENT_TYPES}

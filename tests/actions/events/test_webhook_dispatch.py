@@ -21,7 +21,12 @@ from tests.support.webhook_receiver import (
 )
 
 from carrel.actions.events import webhook_dispatch, webhooks
-from carrel.actions.events.webhook_dispatch import AT_ONCE, LEASE, fan_out, run_dispatch
+from carrel.actions.events.webhook_dispatch import (
+    LEASE_MS,
+    MAX_CONCURRENT_POSTS,
+    enqueue_deliveries,
+    run_dispatch,
+)
 from carrel.actions.events.webhooks import WebhookPatch
 from carrel.actions.files import files
 from carrel.actions.files.files import WriteOptions
@@ -70,7 +75,7 @@ async def test_a_webhook_is_told_of_what_it_wants_signed_and_without_content(
     assert b"secret text" not in letter.body
     assert box.letters.empty()
     [(delivery, attempts)] = await settled(ports, made, 1)
-    assert (delivery.state, delivery.tries, attempts) == (DeliveryState.DELIVERED, 1, [OK])
+    assert (delivery.state, delivery.attempts, attempts) == (DeliveryState.DELIVERED, 1, [OK])
 
 
 async def test_everyone_hears_of_their_own_tenant_only(ports: Ports) -> None:
@@ -103,7 +108,7 @@ async def test_what_happened_while_nobody_dispatched_is_told_later(ports: Ports)
     box = Mailbox()
     ports = replace(ports, webhook_sender=box)
     made = await webhooks.create(ports, ADA, URL, ["*"])
-    await fan_out(ports)
+    await enqueue_deliveries(ports)
     for number in range(600):
         await write(ports, f"{number}.md")
     async with dispatching(ports):
@@ -161,7 +166,7 @@ async def test_a_receiver_that_fails_is_tried_again_with_the_same_letter(ports: 
     for letter in letters:
         verify(made.secret, letter)
     assert [posted.status for posted in attempts] == [503, None, 302, 200]
-    assert (delivery.state, delivery.tries) == (DeliveryState.DELIVERED, 4)
+    assert (delivery.state, delivery.attempts) == (DeliveryState.DELIVERED, 4)
 
 
 async def test_a_receiver_that_never_recovers_is_given_up_and_can_be_replayed(
@@ -177,11 +182,11 @@ async def test_a_receiver_that_never_recovers_is_given_up_and_can_be_replayed(
     async with dispatching(ports, backoff=(0, 0)):
         await write(ports)
         [(failed, attempts)] = await settled(ports, made, 1)
-        assert (failed.state, failed.tries, attempts) == (DeliveryState.FAILED, 3, [BROKEN] * 3)
+        assert (failed.state, failed.attempts, attempts) == (DeliveryState.FAILED, 3, [BROKEN] * 3)
         works.set()
         await webhooks.replay(ports, ADA, made.webhook.id, failed.id)
         [(delivered, attempts)] = await settled(ports, made, 1)
-    assert (delivered.state, delivered.tries) == (DeliveryState.DELIVERED, 1)
+    assert (delivered.state, delivered.attempts) == (DeliveryState.DELIVERED, 1)
     assert attempts == [BROKEN, BROKEN, BROKEN, OK]
 
 
@@ -197,12 +202,14 @@ async def test_a_failed_attempt_waits_as_long_as_the_backoff_says(ports: Ports) 
         await box.next()
         async with asyncio.timeout(30):
             while True:
-                [(waiting, tried)] = (await webhooks.deliveries(ports, ADA, made.webhook.id)).items
+                [(waiting, tried)] = (
+                    await webhooks.list_deliveries(ports, ADA, made.webhook.id)
+                ).items
                 if tried:
                     break
                 await ports.events.wait_for_new(0.01)
         assert waiting.state is DeliveryState.PENDING
-        assert waiting.due == pytest.approx(ports.clock.now() + 3_600_000, abs=10_000)
+        assert waiting.due_at == pytest.approx(ports.clock.now() + 3_600_000, abs=10_000)
         assert box.letters.empty()
         travel(ports, 3_601_000)
         await box.next()
@@ -215,15 +222,15 @@ async def test_what_was_meant_for_a_webhook_that_is_gone_fails_and_says_why(
     box = Mailbox()
     ports = replace(ports, webhook_sender=box)
     made = await webhooks.create(ports, ADA, URL, ["*"])
-    await fan_out(ports)
+    await enqueue_deliveries(ports)
     await write(ports)
-    await fan_out(ports)
+    await enqueue_deliveries(ports)
     id = made.webhook.id
-    [(waiting, _)] = (await webhooks.deliveries(ports, ADA, id)).items
+    [(waiting, _)] = (await webhooks.list_deliveries(ports, ADA, id)).items
     if way == "removed":
         await webhooks.delete(ports, ADA, id)
     else:
-        await webhooks.change(ports, ADA, id, WebhookPatch(active=False))
+        await webhooks.update(ports, ADA, id, WebhookPatch(active=False))
         await write(ports, "not even written down.md")
     async with dispatching(ports):
         async with asyncio.timeout(30):
@@ -233,8 +240,10 @@ async def test_what_was_meant_for_a_webhook_that_is_gone_fails_and_says_why(
                     break
                 await ports.events.wait_for_new(0.01)
     [(failed, [attempt])] = found
-    assert failed == structs.replace(waiting, state=DeliveryState.FAILED, tries=1, due=failed.due)
-    assert attempt.posted == PostResult(None, f"the webhook was {way}")
+    assert failed == structs.replace(
+        waiting, state=DeliveryState.FAILED, attempts=1, due_at=failed.due_at
+    )
+    assert attempt.result == PostResult(None, f"the webhook was {way}")
     assert box.letters.empty()
 
 
@@ -270,21 +279,21 @@ async def test_no_more_than_so_many_are_posted_at_once_and_a_slow_one_holds_up_n
     ports = replace(ports, webhook_sender=box)
     made = await webhooks.create(ports, ADA, URL, ["*"])
     async with dispatching(ports):
-        for number in range(3 * AT_ONCE):
+        for number in range(3 * MAX_CONCURRENT_POSTS):
             await write(ports, f"{number}.md")
-        for _ in range(AT_ONCE):
+        for _ in range(MAX_CONCURRENT_POSTS):
             await box.next()
         gate.set()
-        await settled(ports, made, 3 * AT_ONCE - 1)
+        await settled(ports, made, 3 * MAX_CONCURRENT_POSTS - 1)
         slow.set()
-        await settled(ports, made, 3 * AT_ONCE)
-    assert most == AT_ONCE
+        await settled(ports, made, 3 * MAX_CONCURRENT_POSTS)
+    assert most == MAX_CONCURRENT_POSTS
 
 
 async def test_stopping_does_not_wait_for_a_receiver_that_hangs_and_another_takes_over(
     ports: Ports, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(webhook_dispatch, "_GRACE", 0.01)
+    monkeypatch.setattr(webhook_dispatch, "_SHUTDOWN_SECONDS", 0.01)
     hangs = True
 
     async def answer(letter: Letter) -> PostResult:
@@ -302,7 +311,7 @@ async def test_stopping_does_not_wait_for_a_receiver_that_hangs_and_another_take
     async with dispatching(ports):
         await write(ports, "meanwhile.md")
         assert (await box.next()).told["data"]["path"] == "meanwhile.md"
-        travel(ports, LEASE + 1000)
+        travel(ports, LEASE_MS + 1000)
         again = await box.next()
         await settled(ports, made, 2)
     assert (again.id, again.body) == (first.id, first.body)
@@ -327,10 +336,10 @@ class Flaky:
 async def test_an_outage_of_the_store_delays_and_loses_nothing(
     ports: Ports, port: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(webhook_dispatch, "_PAUSE", 0.01)
+    monkeypatch.setattr(webhook_dispatch, "_RETRY_SECONDS", 0.01)
     box = Mailbox()
     made = await webhooks.create(ports, ADA, URL, ["*"])
-    await fan_out(ports)
+    await enqueue_deliveries(ports)
     flaky = Flaky(getattr(ports, port))
     replaced: dict[str, Any] = {"webhook_sender": box, port: flaky}
     torn = replace(ports, **replaced)
@@ -349,7 +358,7 @@ async def test_an_outage_of_the_store_delays_and_loses_nothing(
 async def test_it_stops_promptly_when_there_is_nothing_to_do(
     ports: Ports, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(webhook_dispatch, "_IDLE", 1000.0)
+    monkeypatch.setattr(webhook_dispatch, "_POLL_SECONDS", 1000.0)
     before = asyncio.all_tasks()
     loop = asyncio.get_running_loop()
     async with dispatching(ports, processes=3):

@@ -11,7 +11,7 @@ from msgspec import structs
 
 from carrel.actions.accounts import audit
 from carrel.actions.events import webhooks
-from carrel.actions.events.webhook_dispatch import fan_out
+from carrel.actions.events.webhook_dispatch import enqueue_deliveries
 from carrel.actions.events.webhooks import WebhookPatch
 from carrel.actions.files import files
 from carrel.core.access import Actor
@@ -36,7 +36,7 @@ async def test_a_webhook_is_kept_and_its_secret_shown_once(ports: Ports) -> None
     assert (found.body["url"], found.body["events"], found.body["active"]) == (URL, EVENTS, True)
     key = made.secret.removeprefix("whsec_")
     assert key not in str(found.body)
-    assert webhooks.secret_of(ports, found) == base64.b64decode(key)
+    assert webhooks.open_secret(ports, found) == base64.b64decode(key)
     other = await webhooks.create(ports, ADA, URL, EVENTS)
     assert other.secret != made.secret
 
@@ -46,7 +46,7 @@ async def test_a_secret_may_be_brought_along(ports: Ports) -> None:
         secret = "whsec_" + base64.b64encode(bytes(range(size))).decode()
         made = await webhooks.create(ports, ADA, URL, ["*"], secret=secret)
         assert made.secret == secret
-        assert webhooks.secret_of(ports, made.webhook) == bytes(range(size))
+        assert webhooks.open_secret(ports, made.webhook) == bytes(range(size))
 
 
 SHORT, LONG = (base64.b64encode(bytes(size)).decode() for size in (23, 65))
@@ -76,7 +76,7 @@ async def test_only_http_addresses_are_taken(ports: Ports, url: str) -> None:
         await webhooks.create(ports, ADA, url, EVENTS)
     made = await webhooks.create(ports, ADA, URL, EVENTS)
     with pytest.raises(ValidationError):
-        await webhooks.change(ports, ADA, made.webhook.id, WebhookPatch(url=url))
+        await webhooks.update(ports, ADA, made.webhook.id, WebhookPatch(url=url))
 
 
 @pytest.mark.parametrize("events", [[], ["workspace"], ["workspace.updated", "x"], ["run.*"]])
@@ -103,15 +103,15 @@ async def test_an_address_that_would_not_be_posted_to_is_refused_with_the_reason
         await webhooks.create(choosy, ADA, "http://private.example", EVENTS)
     made = await webhooks.create(choosy, ADA, URL, EVENTS)
     with pytest.raises(ValidationError, match="it is private"):
-        await webhooks.change(choosy, ADA, made.webhook.id, WebhookPatch("http://private.example"))
+        await webhooks.update(choosy, ADA, made.webhook.id, WebhookPatch("http://private.example"))
 
 
 async def test_a_webhook_changes_in_what_is_given_only(ports: Ports) -> None:
     made = await webhooks.create(ports, ADA, URL, EVENTS)
     id = made.webhook.id
-    await webhooks.change(ports, ADA, id, WebhookPatch(active=False))
-    await webhooks.change(ports, ADA, id, WebhookPatch(events=["*", "*"]))
-    changed = await webhooks.change(ports, ADA, id, WebhookPatch(url="http://other.example"))
+    await webhooks.update(ports, ADA, id, WebhookPatch(active=False))
+    await webhooks.update(ports, ADA, id, WebhookPatch(events=["*", "*"]))
+    changed = await webhooks.update(ports, ADA, id, WebhookPatch(url="http://other.example"))
     assert changed == await webhooks.get(ports, ADA, id)
     assert changed.body == {
         **made.webhook.body,
@@ -123,23 +123,23 @@ async def test_a_webhook_changes_in_what_is_given_only(ports: Ports) -> None:
     for gone in (webhooks.get(ports, ADA, id), webhooks.delete(ports, ADA, id)):
         with pytest.raises(NotFound):
             await gone
-    entries = [entry.reason for entry in (await audit.listing(ports, ADA)).items]
+    entries = [entry.reason for entry in (await audit.list_audit_entries(ports, ADA)).items]
     assert entries == ["remove a webhook", *["change a webhook"] * 3, "add a webhook"]
 
 
 async def test_webhooks_are_listed_page_by_page_and_only_to_their_tenant(ports: Ports) -> None:
     made = [(await webhooks.create(ports, ADA, URL, EVENTS)).webhook for _ in range(3)]
-    first = await webhooks.listing(ports, ADA, limit=2)
-    rest = await webhooks.listing(ports, ADA, limit=2, cursor=first.next or "")
+    first = await webhooks.list_webhooks(ports, ADA, limit=2)
+    rest = await webhooks.list_webhooks(ports, ADA, limit=2, cursor=first.next or "")
     assert [*first.items, *rest.items] == made
     assert rest.next is None
-    assert (await webhooks.listing(ports, STRANGER)).items == ()
+    assert (await webhooks.list_webhooks(ports, STRANGER)).items == ()
     id = made[0].id
     for attempt in (
         webhooks.get(ports, STRANGER, id),
-        webhooks.change(ports, STRANGER, id, WebhookPatch(active=False)),
+        webhooks.update(ports, STRANGER, id, WebhookPatch(active=False)),
         webhooks.delete(ports, STRANGER, id),
-        webhooks.deliveries(ports, STRANGER, id),
+        webhooks.list_deliveries(ports, STRANGER, id),
         webhooks.replay(ports, STRANGER, id, "msg_1"),
         webhooks.get(ports, ADA, "\x00"),
     ):
@@ -153,10 +153,10 @@ async def test_who_is_confined_to_one_workspace_has_no_webhooks(ports: Ports) ->
     for attempt in (
         webhooks.create(ports, confined, URL, EVENTS),
         webhooks.get(ports, confined, id),
-        webhooks.listing(ports, confined),
-        webhooks.change(ports, confined, id, WebhookPatch(active=False)),
+        webhooks.list_webhooks(ports, confined),
+        webhooks.update(ports, confined, id, WebhookPatch(active=False)),
         webhooks.delete(ports, confined, id),
-        webhooks.deliveries(ports, confined, id),
+        webhooks.list_deliveries(ports, confined, id),
         webhooks.replay(ports, confined, id, "msg_1"),
     ):
         with pytest.raises(Forbidden):
@@ -166,26 +166,26 @@ async def test_who_is_confined_to_one_workspace_has_no_webhooks(ports: Ports) ->
 async def test_deliveries_are_listed_with_their_attempts_and_can_be_replayed(
     ports: Ports,
 ) -> None:
-    await fan_out(ports)
+    await enqueue_deliveries(ports)
     id = (await webhooks.create(ports, ADA, URL, EVENTS)).webhook.id
     other = (await webhooks.create(ports, ADA, URL, ["run.started"])).webhook.id
     for number in range(3):
         await files.put(ports, (ADA.scope,), Path(f"{number}.md"), b"x", ADA)
-    await fan_out(ports)
-    first = await webhooks.deliveries(ports, ADA, id, limit=2)
-    rest = await webhooks.deliveries(ports, ADA, id, limit=2, cursor=first.next or "")
+    await enqueue_deliveries(ports)
+    first = await webhooks.list_deliveries(ports, ADA, id, limit=2)
+    rest = await webhooks.list_deliveries(ports, ADA, id, limit=2, cursor=first.next or "")
     found = [delivery for delivery, _ in (*first.items, *rest.items)]
     assert len(found) == 3
     assert [delivery.id for delivery in found] == sorted((d.id for d in found), reverse=True)
-    assert (await webhooks.deliveries(ports, ADA, other)).items == ()
+    assert (await webhooks.list_deliveries(ports, ADA, other)).items == ()
 
-    failed = structs.replace(found[0], state=DeliveryState.FAILED, tries=8)
+    failed = structs.replace(found[0], state=DeliveryState.FAILED, attempts=8)
     attempt = DeliveryAttempt(ports.clock.now(), PostResult(500, "", 7))
     await ports.deliveries.record_attempts([(failed, attempt)])
     again = await webhooks.replay(ports, ADA, id, failed.id)
-    assert (again.state, again.tries, again.body) == (DeliveryState.PENDING, 0, failed.body)
-    assert again.due <= ports.clock.now()
-    [(shown, attempts), _, _] = (await webhooks.deliveries(ports, ADA, id)).items
+    assert (again.state, again.attempts, again.body) == (DeliveryState.PENDING, 0, failed.body)
+    assert again.due_at <= ports.clock.now()
+    [(shown, attempts), _, _] = (await webhooks.list_deliveries(ports, ADA, id)).items
     assert (shown, attempts) == (again, (attempt,))
     for webhook, delivery in ((other, failed.id), (id, "msg_none"), (id, "\x00")):
         with pytest.raises(NotFound):

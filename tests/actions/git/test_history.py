@@ -52,7 +52,7 @@ async def test_every_commit_of_the_store_is_one_of_gits(anywhere: Ports) -> None
         {"SOUL.md": b"calmer", "MEMORY.md": b"new"},
         {"SOUL.md": b"calmer", "MEMORY.md": b"new", "empty.md": b""},
     ]
-    assert (projected.made, projected.revision) == (4, 4)
+    assert (projected.commits_added, projected.revision) == (4, 4)
     assert projected.tip == found[-1].id.decode()
     sound(studio.place)
 
@@ -80,12 +80,12 @@ async def test_bytes_that_are_no_text_and_large_ones_come_as_they_are(ports: Por
 async def test_it_goes_on_from_where_it_ended(ports: Ports) -> None:
     studio = await Studio.of(ports)
     await studio.put(SOUL, "one")
-    assert (await studio.refresh()).made == 1
-    assert (await studio.refresh()).made == 0
+    assert (await studio.refresh()).commits_added == 1
+    assert (await studio.refresh()).commits_added == 0
     await studio.put(MEMORY, "two")
     await studio.delete(SOUL)
     again = await studio.refresh()
-    assert (again.made, again.anew) == (2, False)
+    assert (again.commits_added, again.rebuilt) == (2, False)
     assert (await studio.refresh(anew=True)).tip == again.tip
     assert texts(studio.place, history(studio.place)[-1]) == {"MEMORY.md": b"two"}
 
@@ -94,7 +94,7 @@ async def test_more_versions_than_are_kept_elsewhere_are_all_in_it(ports: Ports)
     studio = await Studio.of(ports)
     for n in range(8):
         await studio.write({"SOUL.md": f"text {n}"}, keep=2)
-    assert (await studio.refresh()).made == 8
+    assert (await studio.refresh()).commits_added == 8
     assert not history(studio.place)[0].parents
 
 
@@ -106,13 +106,13 @@ async def test_what_was_pruned_before_git_was_enabled_is_told_to_be_missing(port
         await studio.write({"SOUL.md": f"text {n}"}, keep=2)
     await studio.enable(True)
     first = await studio.refresh()
-    assert first.made == 2
+    assert first.commits_added == 2
     found = history(studio.place)
     assert b"pruned" in found[0].message
     assert b"pruned" not in found[1].message
     assert texts(studio.place, found[0]) == {"notes/old.md": b"kept", "SOUL.md": b"text 4"}
     await studio.write({"SOUL.md": "text 6"}, keep=2)
-    assert (await studio.refresh()).anew is False
+    assert (await studio.refresh()).rebuilt is False
     tip = (await studio.refresh()).tip
     assert (await studio.refresh(anew=True)).tip == tip
     sound(studio.place)
@@ -128,7 +128,7 @@ async def test_what_was_pruned_while_git_was_off_is_never_served(ports: Ports) -
     await studio.write({"SOUL.md": "text 4"}, keep=3)
     await studio.enable(True)
     again = await studio.refresh()
-    assert again.anew
+    assert again.rebuilt
     assert (await studio.refresh(anew=True)).tip == again.tip
     sound(studio.place)
 
@@ -139,7 +139,7 @@ async def test_a_file_that_a_folder_hid_is_there_again_without_it(ports: Ports) 
     await studio.refresh()
     await studio.write({"a/b": None})
     grown = await studio.refresh()
-    assert not grown.anew
+    assert not grown.rebuilt
     assert [texts(studio.place, commit) for commit in history(studio.place)] == [
         {"a/b": b"in a folder of that name"},
         {"a": b"a file"},
@@ -229,7 +229,7 @@ async def test_a_store_that_was_set_back_is_followed(ports: Ports, tmp_path: Fil
         shorter = await Studio.of(other)
         shutil.copytree(studio.place, shorter.place)
         found = await shorter.refresh()
-        assert (found.anew, found.tip) == (True, None)
+        assert (found.rebuilt, found.tip) == (True, None)
         await shorter.put(SOUL, "another")
         shutil.rmtree(shorter.place)
         shutil.copytree(studio.place, shorter.place)
@@ -251,7 +251,7 @@ async def test_a_secret_is_in_no_object_of_whatever_age(ports: Ports) -> None:
     await studio.put(MEMORY, "again swordfish-9")
     after = await studio.refresh()
 
-    assert after.anew
+    assert after.rebuilt
     assert b"swordfish-9" not in everything(studio.place)
     found = history(studio.place)
     assert texts(studio.place, found[0]) == {"SOUL.md": b"the password is [REDACTED:fish]"}
@@ -302,33 +302,37 @@ async def test_a_note_is_a_line(ports: Ports, note: str) -> None:
 
 async def test_a_history_is_newest_first_with_what_it_changed(ports: Ports) -> None:
     studio = await Studio.of(ports)
-    assert await git_history.history(
+    assert await git_history.load_history(
         ports, studio.owner, "marco", include_diff=True
     ) == git_history.GitHistory((), None)
     for n in range(1, 4):
         await studio.put(SOUL, f"line {n}\n", reason=f"turn {n}\n\nbecause")
     await git_history.checkpoint(ports, studio.owner, "marco", "done")
 
-    told = await git_history.history(ports, studio.owner, "marco", limit=2, include_diff=True)
+    told = await git_history.load_history(ports, studio.owner, "marco", limit=2, include_diff=True)
     assert [line.commit.subject for line in told.commits] == ["turn 3", "turn 2"]
     assert told.commits[0].commit.body.startswith("because")
     assert [line.checkpoint and line.checkpoint.note for line in told.commits] == ["done", None]
     assert told.diff == "--- a/SOUL.md\n+++ b/SOUL.md\n@@ -1 +1 @@\n-line 1\n+line 3\n"
 
-    whole = await git_history.history(ports, studio.owner, "marco", limit=1000, include_diff=True)
+    whole = await git_history.load_history(
+        ports, studio.owner, "marco", limit=1000, include_diff=True
+    )
     assert len(whole.commits) == 3
     assert whole.diff == "--- /dev/null\n+++ b/SOUL.md\n@@ -0,0 +1 @@\n+line 3\n"
-    assert (await git_history.history(ports, studio.owner, "marco", limit=-5)).diff is None
-    assert len((await git_history.history(ports, studio.owner, "marco", limit=-5)).commits) == 1
+    assert (await git_history.load_history(ports, studio.owner, "marco", limit=-5)).diff is None
+    assert (
+        len((await git_history.load_history(ports, studio.owner, "marco", limit=-5)).commits) == 1
+    )
 
 
 async def test_a_long_diff_is_cut(ports: Ports) -> None:
     studio = await Studio.of(ports)
     await studio.put("long.md", "a line of no interest\n" * 10_000)
-    told = await git_history.history(ports, studio.owner, "marco", include_diff=True)
+    told = await git_history.load_history(ports, studio.owner, "marco", include_diff=True)
     assert told.diff is not None
     assert told.diff.endswith("\n[truncated]\n")
-    assert len(told.diff) < git_history.DIFF_CHARS + 100
+    assert len(told.diff) < git_history.MAX_DIFF_CHARS + 100
 
 
 async def test_only_who_may_see_the_agent_and_only_where_git_is_enabled(ports: Ports) -> None:
@@ -340,20 +344,22 @@ async def test_only_who_may_see_the_agent_and_only_where_git_is_enabled(ports: P
     other = await agents.create(ports, studio.owner, NewAgent("other", "Other"))
     for name in ("other", other.id, "nobody"):
         with pytest.raises(NotFound):
-            await git_history.history(ports, studio.owner, name)
+            await git_history.load_history(ports, studio.owner, name)
     _, member = await joined(ports, studio.owner, "bob")
-    assert (await git_history.history(ports, member, "marco")).commits
+    assert (await git_history.load_history(ports, member, "marco")).commits
     bound = Actor(studio.owner.tenant, "key_1", kind=CredentialKind.AGENT, agent=other.id)
     with pytest.raises(NotFound):
-        await git_history.history(ports, bound, "marco")
+        await git_history.load_history(ports, bound, "marco")
     reader = Actor(studio.owner.tenant, "key_2", frozenset({Permission.WORKSPACE_READ}))
     with pytest.raises(Forbidden):
         await git_history.checkpoint(ports, reader, "marco", "x")
     with pytest.raises(Forbidden):
-        await git_history.history(ports, Actor(studio.owner.tenant, "key_3", frozenset()), "marco")
+        await git_history.load_history(
+            ports, Actor(studio.owner.tenant, "key_3", frozenset()), "marco"
+        )
     await studio.enable(False)
     with pytest.raises(NotFound):
-        await git_history.advertised(ports, studio.owner, "marco")
+        await git_history.advertise_refs(ports, studio.owner, "marco")
 
 
 async def test_many_at_once_make_each_commit_once(ports: Ports) -> None:

@@ -33,7 +33,7 @@ from carrel.actions.maintenance.archive import ArchiveWriter
 from carrel.adapters.filesystem.blob_directory import DirectoryBlobStore
 from carrel.core.errors import Conflict
 from carrel.core.identifiers import Digest, Path
-from carrel.core.maintenance.tables import LATER, TABLES
+from carrel.core.maintenance.tables import OPTIONAL_TABLES, TABLES
 from carrel.core.version import VERSION
 from carrel.ports import CorruptContent
 
@@ -51,7 +51,7 @@ async def test_a_backup_from_before_there_were_sessions_can_be_restored(
         seen = await shown(first)
         with file.open("w+b") as opened, closing(ArchiveWriter(opened)) as packing:
             async with first.store.upkeep.snapshot() as frozen:
-                for table in [table for table in TABLES if table not in LATER]:
+                for table in [table for table in TABLES if table not in OPTIONAL_TABLES]:
                     await packing.add_table(table, frozen.rows(table))
             packing.finish(VERSION, NOW, await first.store.upkeep.migrations(), None)
     async with stores.open(target, objects=False) as second:
@@ -254,7 +254,7 @@ async def test_a_backup_goes_into_an_empty_store_only(
             await restore(second, file)
         assert await rows_of(second) == before
         assert second.objects
-        assert [each async for each in second.objects.each()] == []
+        assert [each async for each in second.objects.list_blobs()] == []
 
         with pytest.raises(Conflict, match="not empty"):
             await second.store.upkeep.load(nothing())

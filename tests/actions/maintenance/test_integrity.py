@@ -38,7 +38,7 @@ from carrel.adapters.filesystem.blob_directory import DirectoryBlobStore
 from carrel.adapters.sqlite import open_store
 from carrel.core.identifiers import Digest, Path, digest
 from carrel.core.maintenance.findings import FindingList
-from carrel.core.maintenance.tables import KEYS
+from carrel.core.maintenance.tables import KEY_LENGTHS
 from carrel.core.store.tree import Entry, Write
 from carrel.ports import Ports, StoreSnapshot
 
@@ -103,7 +103,11 @@ async def shelter(
 async def gc(shelter: Shelter, now: int) -> dict[str, int]:
     """What was collected, as far as it was anything."""
     counts = await collect(
-        shelter.store.upkeep, shelter.objects, now=now, grace=HOUR, events_kept=90 * 24 * HOUR
+        shelter.store.upkeep,
+        shelter.objects,
+        now=now,
+        grace=HOUR,
+        event_retention_ms=90 * 24 * HOUR,
     )
     return {what: count for what, count in counts.items() if count}
 
@@ -181,7 +185,7 @@ async def test_a_writer_that_found_its_bytes_just_before_they_were_discarded_has
     clock.time = NOW + 2 * HOUR
     [blob] = await shelter.store.blobs.put([BODY])
     await objects.discard([NAME])
-    assert [name async for name, _, _ in objects.each()] == []
+    assert [name async for name, _, _ in objects.list_blobs()] == []
 
     await commit(shelter, Write(AGENT, LARGE, Entry(blob)), at=clock.time)
 
@@ -189,7 +193,7 @@ async def test_a_writer_that_found_its_bytes_just_before_they_were_discarded_has
     assert await told(shelter, now=clock.time) == []
     clock.time += 2 * HOUR
     assert await gc(shelter, clock.time) == {"restored": 1}
-    assert [name async for name, _, _ in objects.each()] == [NAME]
+    assert [name async for name, _, _ in objects.list_blobs()] == [NAME]
     assert await gc(shelter, clock.time + 9 * HOUR) == {}
     assert await shelter.store.blobs.get([blob]) == {NAME: BODY}
 
@@ -244,7 +248,7 @@ async def test_rows_are_woven_by_their_keys_however_they_are_batched() -> None:
     woven = [tagged async for some in merge_by_key(Batches(), tuple(rows)) for tagged in some]
 
     everything = [(table, row) for table, some in rows.items() for row in some]
-    assert woven == sorted(everything, key=lambda tagged: tagged[1][: KEYS[tagged[0]]])
+    assert woven == sorted(everything, key=lambda tagged: tagged[1][: KEY_LENGTHS[tagged[0]]])
 
 
 STEPS = st.lists(

@@ -15,7 +15,7 @@ from tests.support.unsandboxed_provider import KeepingRunner
 from carrel.actions.approvals import transitions
 from carrel.actions.sandbox import jobs
 from carrel.core.access import CredentialKind
-from carrel.core.approvals import Approval, ApprovalStatus, Requester, change_of
+from carrel.core.approvals import Approval, ApprovalStatus, Requester, approval_change
 from carrel.core.runs import Audience
 from carrel.core.store.record import RecordType
 from carrel.core.store.tree import Applied, Commit
@@ -52,7 +52,7 @@ async def kept(shop: Workshop, id: str, status: ApprovalStatus, ended: int | Non
         mode=Audience.MAIN,
         call=id,
     )
-    change = change_of(replace(approval, status=status, ended=ended), 0)
+    change = approval_change(replace(approval, status=status, ended=ended), 0)
     commit = Commit((), "ada", "ask", shop.ports.clock.now(), changes=(change,))
     [outcome] = await shop.ports.trees.commit([commit])
     assert isinstance(outcome, Applied)
@@ -72,13 +72,13 @@ async def test_approvals_that_were_over_long_ago_are_forgotten(shop: Workshop) -
     for status in ApprovalStatus:
         await kept(shop, f"apr_old_{status}", status, OLD if status in over else None)
         await kept(shop, f"apr_new_{status}", status, NOW if status in over else None)
-    assert await transitions.retire(shop.ports, NOW) == len(over)
+    assert await transitions.delete_closed(shop.ports, NOW) == len(over)
     left = await ids(shop, RecordType.APPROVAL)
     assert left == {
         *(f"apr_new_{status}" for status in ApprovalStatus),
         *(f"apr_old_{status}" for status in ApprovalStatus if status not in over),
     }
-    assert await transitions.retire(shop.ports, NOW) == 0
+    assert await transitions.delete_closed(shop.ports, NOW) == 0
     await kept(shop, "apr_old_denied", ApprovalStatus.DENIED, NOW)  # its names are free again
 
 
@@ -91,7 +91,7 @@ async def test_jobs_that_began_long_ago_are_forgotten_once_they_have_ended(shop:
     runner = shop.runner
     assert isinstance(runner, KeepingRunner)
     await next(process for (_, id), process in runner.processes.items() if id == done).wait()
-    assert await jobs.retire(shop.ports, OLD) == 0
-    assert await jobs.retire(shop.ports, shop.ports.clock.now() + 1) == 1
+    assert await jobs.delete_ended(shop.ports, OLD) == 0
+    assert await jobs.delete_ended(shop.ports, shop.ports.clock.now() + 1) == 1
     assert await ids(shop, RecordType.JOB) == {busy}
     assert {id for _, id in runner.processes} == {busy}

@@ -9,8 +9,8 @@ from tests.support.memory_agents import DAY, Mind, mind
 
 from carrel.actions.agents import agents
 from carrel.actions.memory.dream_scheduler import DreamRun, run_due_dreams
-from carrel.core.memory.dream_records import DreamSchedule, schedule_of
-from carrel.core.memory.promoted_lines import MEMORY
+from carrel.core.memory.dream_records import DreamSchedule, schedule_from_record
+from carrel.core.memory.promoted_lines import MEMORY_PATH
 from carrel.core.store.record import RecordType
 from carrel.ports import Ports
 
@@ -65,7 +65,7 @@ async def test_one_that_fails_waits_longer_and_stops_no_other(marco: Mind) -> No
     for one in (marco, polo):
         await one.set(enabled=True, intervalSecs=3600)
     stack = await marco.office.own()
-    await marco.office.write(stack, MEMORY, b"\xff\xfe")
+    await marco.office.write(stack, MEMORY_PATH, b"\xff\xfe")
     found = await slept(marco.ports)
     assert [one.problem is None for one in found] == [False, True]
     marco.sleeps(HOUR + 60_000)
@@ -73,20 +73,20 @@ async def test_one_that_fails_waits_longer_and_stops_no_other(marco: Mind) -> No
     marco.sleeps(HOUR)
     assert {one.agent for one in await slept(marco.ports)} == {one.agent for one in found}
     [rest] = await marco.ports.records.get(marco.owner.tenant, RecordType.DREAM, [found[0].agent])
-    assert schedule_of(rest).failures == 2
+    assert schedule_from_record(rest).failures == 2
     await marco.writes("mine\n")
     marco.sleeps(DAY)
     assert all(one.problem is None for one in await slept(marco.ports))
     [rest] = await marco.ports.records.get(marco.owner.tenant, RecordType.DREAM, [found[0].agent])
-    assert schedule_of(rest).failures == 0
+    assert schedule_from_record(rest).failures == 0
 
 
 @given(st.integers(60, 10**7), st.integers(0, 100), st.integers(1, 2 * 10**12))
 def test_after_a_failure_nobody_is_sooner_than_after_a_success(
     interval: int, failures: int, at: int
 ) -> None:
-    good = DreamSchedule(last=at).due(interval)
-    bad = DreamSchedule(tried=at, failures=failures).due(interval)
-    more = DreamSchedule(tried=at, failures=failures + 1).due(interval)
+    good = DreamSchedule(last=at).next_due(interval)
+    bad = DreamSchedule(tried=at, failures=failures).next_due(interval)
+    more = DreamSchedule(tried=at, failures=failures + 1).next_due(interval)
     assert good == at + 1000 * interval <= bad <= more <= at + 1000 * max(interval, 7 * 86_400)
-    assert DreamSchedule().due(interval) == 0
+    assert DreamSchedule().next_due(interval) == 0

@@ -16,9 +16,9 @@ from carrel.actions.policy import policies
 from carrel.actions.policy.policies import ClassRuleModel, PolicyModel
 from carrel.core.errors import Conflict, Forbidden, NotFound, WorkspaceConflict
 from carrel.core.identifiers import digest
-from carrel.core.memory.dream_log import DREAMS, INDEX
-from carrel.core.memory.dream_records import MOST_KEPT, DreamStatus
-from carrel.core.memory.promoted_lines import MEMORY
+from carrel.core.memory.dream_log import DREAMS_PATH, INDEX_PATH
+from carrel.core.memory.dream_records import MAX_DREAMS, DreamStatus
+from carrel.core.memory.promoted_lines import MEMORY_PATH
 from carrel.core.memory.promotion_score import RejectionReason
 from carrel.core.overlay.file_classes import FileClass
 from carrel.core.runs import Audience
@@ -50,8 +50,8 @@ async def test_what_came_up_often_is_promoted_in_one_commit(marco: Mind) -> None
     assert await revision(marco) == before + 1
     assert [one.memory for one in report.dream.promoted] == [tea.id]
     [(memory, reason)] = [(one.memory, one.reason) for one in report.dream.rejected]
-    assert (memory, reason) == (rare.id, RejectionReason.HITS)
-    text, diary, index = [await marco.read(path) for path in (MEMORY, DREAMS, INDEX)]
+    assert (memory, reason) == (rare.id, RejectionReason.TOO_FEW_RECALLS)
+    text, diary, index = [await marco.read(path) for path in (MEMORY_PATH, DREAMS_PATH, INDEX_PATH)]
     assert text and diary and index
     assert "\n- Ada likes tea _(score=0.73, hits=3, days=1)_\n" in text
     assert "+- Ada likes tea" in report.diff
@@ -60,7 +60,7 @@ async def test_what_came_up_often_is_promoted_in_one_commit(marco: Mind) -> None
     [promotion] = await marco.ports.records.get(marco.owner.tenant, RecordType.PROMOTION, [tea.id])
     assert promotion
     told = await memories.get(marco.ports, marco.owner, "marco", tea.id)
-    assert told.promoted == report.dream.started
+    assert told.promoted_at == report.dream.started
 
 
 async def test_a_second_dream_promotes_nothing_twice(marco: Mind) -> None:
@@ -74,9 +74,9 @@ async def test_a_second_dream_promotes_nothing_twice(marco: Mind) -> None:
 
     assert (report.dream.promoted, report.dream.skipped, report.diff) == ((), 1, "")
     assert await marco.read() == text
-    diary = await marco.read(DREAMS)
+    diary = await marco.read(DREAMS_PATH)
     assert diary and diary.count("## Deep Sleep") == 2
-    assert [one.skipped for one in await dreams.listing(marco.ports, marco.owner, "marco")] == [
+    assert [one.skipped for one in await dreams.list_dreams(marco.ports, marco.owner, "marco")] == [
         1,
         0,
     ]
@@ -100,7 +100,7 @@ async def test_a_dry_run_shows_what_would_be_and_changes_nothing(marco: Mind) ->
     assert (report.dry_run, [one.memory for one in report.dream.promoted]) == (True, [tea.id])
     assert "+- Ada likes tea _(score=0.73, hits=3, days=1)_" in report.diff
     assert await revision(marco) == before
-    assert await dreams.listing(marco.ports, marco.owner, "marco") == ()
+    assert await dreams.list_dreams(marco.ports, marco.owner, "marco") == ()
     assert [one.memory for one in (await marco.dreams()).dream.promoted] == [tea.id]
 
 
@@ -109,7 +109,7 @@ async def test_what_was_told_in_a_shared_session_is_never_promoted(marco: Mind) 
     await marco.recalled("Ada", "likes", "tea")
     report = await marco.dreams()
     [rejected] = report.dream.rejected
-    assert (rejected.memory, rejected.reason) == (shared.id, RejectionReason.SHARED)
+    assert (rejected.memory, rejected.reason) == (shared.id, RejectionReason.SHARED_AUDIENCE)
     assert "shared session" in rejected.why
     assert await marco.read() is None
 
@@ -129,13 +129,13 @@ async def test_a_person_who_writes_meanwhile_loses_nothing(marco: Mind) -> None:
 
 
 async def test_what_a_template_says_of_memory_is_kept_beneath_the_dream(marco: Mind) -> None:
-    await marco.office.write(marco.office.sales, MEMORY, b"# About {{AGENT_NAME}}\n")
+    await marco.office.write(marco.office.sales, MEMORY_PATH, b"# About {{AGENT_NAME}}\n")
     await marco.learned("Ada likes {{AGENT_NAME}}")
     await marco.dreams()
     text = await marco.read()
     assert text and text.startswith("# About Marco\n\n## Dreamed ")
     assert "- Ada likes \\{\\{AGENT_NAME\\}\\} _(score" in text
-    assert await marco.office.source(MEMORY) == "agent-override"
+    assert await marco.office.source(MEMORY_PATH) == "agent-override"
 
 
 async def test_a_memory_file_that_is_pinned_is_left_alone(marco: Mind) -> None:
@@ -145,7 +145,7 @@ async def test_a_memory_file_that_is_pinned_is_left_alone(marco: Mind) -> None:
     await policies.put(marco.ports, marco.owner, form)
     with pytest.raises(Forbidden):
         await marco.dreams()
-    assert await dreams.listing(marco.ports, marco.owner, "marco") == ()
+    assert await dreams.list_dreams(marco.ports, marco.owner, "marco") == ()
 
 
 async def test_a_line_in_which_something_became_a_secret_goes_with_its_memory(marco: Mind) -> None:
@@ -155,10 +155,10 @@ async def test_a_line_in_which_something_became_a_secret_goes_with_its_memory(ma
     await secrets.put(marco.ports, marco.owner, "door", "hunter2hunter2")
     await marco.dreams()
     assert "opens by [REDACTED:door]" in str(await marco.read())
-    assert memory.id in str(await marco.read(INDEX))
+    assert memory.id in str(await marco.read(INDEX_PATH))
     for one in (memory, other):
         await memories.forget(marco.ports, marco.owner, "marco", one.id)
-    for path in (MEMORY, DREAMS):
+    for path in (MEMORY_PATH, DREAMS_PATH):
         text = str(await marco.read(path))
         assert "opens by" not in text
         assert "mat" not in text
@@ -171,10 +171,10 @@ async def test_what_became_a_secret_before_its_approval_is_forgotten_with_it(mar
     await secrets.put(marco.ports, marco.owner, "door", "hunter2hunter2")
     await dreams.approve(marco.ports, marco.owner, "marco", proposed.dream.id)
     assert "opens by [REDACTED:door]" in str(await marco.read())
-    assert memory.id in str(await marco.read(INDEX))
+    assert memory.id in str(await marco.read(INDEX_PATH))
     await memories.forget(marco.ports, marco.owner, "marco", memory.id)
     assert "opens by" not in str(await marco.read())
-    assert "opens by" not in str(await marco.read(DREAMS))
+    assert "opens by" not in str(await marco.read(DREAMS_PATH))
 
 
 async def test_old_lines_make_room_though_something_in_them_became_a_secret(marco: Mind) -> None:
@@ -193,7 +193,7 @@ async def test_secrets_that_became_some_later_are_not_written(marco: Mind) -> No
     await marco.learned("the code is hunter2*hunter2")
     await secrets.put(marco.ports, marco.owner, "door", "hunter2*hunter2")
     await marco.dreams()
-    texts = [await marco.read(path) for path in (MEMORY, DREAMS, INDEX)]
+    texts = [await marco.read(path) for path in (MEMORY_PATH, DREAMS_PATH, INDEX_PATH)]
     assert "hunter2" not in str(texts)
     assert texts[0] and "REDACTED:door" in texts[0]
 
@@ -220,7 +220,7 @@ async def test_a_proposal_lands_as_it_was_reviewed(marco: Mind) -> None:
     tea = await marco.learned("Ada likes tea")
     proposed = await marco.dreams()
     assert proposed.dream.status is DreamStatus.PROPOSED
-    assert (await marco.read(), await marco.read(DREAMS)) == (None, None)
+    assert (await marco.read(), await marco.read(DREAMS_PATH)) == (None, None)
     shown = await dreams.get(marco.ports, marco.owner, "marco", proposed.dream.id)
     assert shown.diff == proposed.diff
     assert shown.contents == {tea.id: "Ada likes tea"}
@@ -252,7 +252,7 @@ async def test_a_proposal_is_superseded_by_an_edit_by_forgetting_and_by_the_next
     await marco.forgets(tea.id)
     with pytest.raises(Conflict):
         await dreams.approve(ports, owner, "marco", third.dream.id)
-    kept = [str(dream) for dream in await dreams.listing(ports, owner, "marco")]
+    kept = [str(dream) for dream in await dreams.list_dreams(ports, owner, "marco")]
     assert "tea" not in str(kept)
     assert await marco.read() == "mine\n"
 
@@ -268,8 +268,8 @@ async def test_a_proposal_that_is_rejected_leaves_nothing_and_may_come_again(mar
 
 
 async def test_only_so_many_dreams_are_kept(marco: Mind) -> None:
-    made = [(await marco.dreams()).dream.id for _ in range(MOST_KEPT + 3)]
-    kept = [one.id for one in await dreams.listing(marco.ports, marco.owner, "marco")]
+    made = [(await marco.dreams()).dream.id for _ in range(MAX_DREAMS + 3)]
+    kept = [one.id for one in await dreams.list_dreams(marco.ports, marco.owner, "marco")]
     assert kept == made[:2:-1]
 
 
@@ -278,13 +278,13 @@ async def test_recalls_are_pruned_once_they_decide_nothing_more(marco: Mind) -> 
     await marco.recalled("milk")
     recalls, tenant = marco.ports.recalls, marco.owner.tenant
     await marco.dreams()
-    assert await recalls.since(tenant, tea.agent, 0) == {tea.id: 3, milk.id: 1}
+    assert await recalls.count_since(tenant, tea.agent, 0) == {tea.id: 3, milk.id: 1}
     marco.sleeps(31 * DAY)
     await marco.dreams()
-    assert await recalls.since(tenant, tea.agent, 0) == {milk.id: 1}
+    assert await recalls.count_since(tenant, tea.agent, 0) == {milk.id: 1}
     marco.sleeps(365 * DAY)
     await marco.dreams()
-    assert await recalls.since(tenant, tea.agent, 0) == {}
+    assert await recalls.count_since(tenant, tea.agent, 0) == {}
 
 
 async def test_dreams_are_their_agents_own(marco: Mind) -> None:

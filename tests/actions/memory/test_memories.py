@@ -15,9 +15,9 @@ from carrel.actions.memory import memories, stats
 from carrel.actions.memory.memories import NewMemory
 from carrel.core.access import Actor, CredentialKind
 from carrel.core.errors import Forbidden, NotFound, ValidationError
-from carrel.core.memory.dream_log import DREAMS, INDEX
-from carrel.core.memory.memory import LONGEST, LONGEST_QUERY
-from carrel.core.memory.promoted_lines import MEMORY
+from carrel.core.memory.dream_log import DREAMS_PATH, INDEX_PATH
+from carrel.core.memory.memory import MAX_CONTENT_LENGTH, MAX_QUERY_LENGTH
+from carrel.core.memory.promoted_lines import MEMORY_PATH
 from carrel.core.runs import Audience
 from carrel.core.store.record import RecordType
 from carrel.ports import Ports
@@ -34,11 +34,13 @@ async def test_a_memory_is_one_flat_line_with_what_it_is_about(marco: Mind) -> N
     memory = await marco.told(" The router\n\tis in <!-- x -->\u202e the cellar ", tags=("Home",))
     assert memory.content == "The router is in the cellar"
     assert memory.concepts == ("router", "cellar")
-    assert (memory.tags, memory.mode, memory.promoted) == (("Home",), Audience.MAIN, None)
+    assert (memory.tags, memory.mode, memory.promoted_at) == (("Home",), Audience.MAIN, None)
     assert await memories.get(marco.ports, marco.owner, "marco", memory.id) == memory
 
 
-@pytest.mark.parametrize("text", ["", " \n ", "\u200b", "<!-- x -->", "x" * (LONGEST + 1)])
+@pytest.mark.parametrize(
+    "text", ["", " \n ", "\u200b", "<!-- x -->", "x" * (MAX_CONTENT_LENGTH + 1)]
+)
 async def test_what_is_nothing_or_too_much_is_refused(marco: Mind, text: str) -> None:
     with pytest.raises(ValidationError):
         await marco.told(text)
@@ -62,7 +64,7 @@ async def test_the_same_text_is_remembered_once_in_each_scope(marco: Mind) -> No
 async def test_many_who_say_the_same_at_once_say_it_once(marco: Mind) -> None:
     told = await asyncio.gather(*[marco.told("Ada likes tea") for _ in range(8)])
     assert len({memory.id for memory in told}) == 1
-    assert len((await memories.listing(marco.ports, marco.owner, "marco")).items) == 1
+    assert len((await memories.list_memories(marco.ports, marco.owner, "marco")).items) == 1
 
 
 async def test_secrets_are_stored_neither_in_memories_nor_in_questions(marco: Mind) -> None:
@@ -72,7 +74,7 @@ async def test_secrets_are_stored_neither_in_memories_nor_in_questions(marco: Mi
     assert memory.content == "the code is [REDACTED:door]"
     assert "hunter2" not in str(memory)
     await marco.recalled("code hunter2hunter2", "code [REDACTED:door]")
-    [tally] = await ports.recalls.tallies(marco.owner.tenant, memory.agent)
+    [tally] = await ports.recalls.stats_by_memory(marco.owner.tenant, memory.agent)
     assert (tally.hits, tally.queries) == (2, 1)
 
 
@@ -84,7 +86,7 @@ async def test_recall_ranks_and_notes_what_came_up(marco: Mind) -> None:
     hits = await memories.recall(marco.ports, marco.owner, "marco", "port")
 
     assert [(hit.memory.id, hit.score) for hit in hits] == [(port.id, 1.0), (portland.id, 0.5)]
-    tallies = await marco.ports.recalls.tallies(marco.owner.tenant, port.agent)
+    tallies = await marco.ports.recalls.stats_by_memory(marco.owner.tenant, port.agent)
     assert {one.memory: one.relevance for one in tallies} == {port.id: 1.0, portland.id: 0.5}
 
 
@@ -92,7 +94,7 @@ async def test_recall_gives_five_unless_asked_otherwise_and_never_very_many(marc
     for n in range(60):
         await marco.told(f"tea number {n}")
     assert len(await marco.recalled("tea")) == 5
-    assert len(await marco.recalled("tea", limit=1000)) == memories.MOST
+    assert len(await marco.recalled("tea", limit=1000)) == memories.MAX_RESULTS
     assert await marco.recalled("tea", limit=-1) == []
 
 
@@ -102,13 +104,13 @@ async def test_looking_notes_nothing_and_nothing_is_found_for_nothing(marco: Min
     assert [hit.memory for hit in found] == [memory]
     for query in ("", "!!!", "coffee", "x" * 10_000):
         assert await marco.recalled(query) == []
-    assert await marco.ports.recalls.tallies(marco.owner.tenant, memory.agent) == ()
+    assert await marco.ports.recalls.stats_by_memory(marco.owner.tenant, memory.agent) == ()
 
 
 async def test_a_long_question_is_noted_only_so_far(marco: Mind) -> None:
     memory = await marco.told("tea")
-    await marco.recalled("tea " + "x" * LONGEST_QUERY, "tea " + "x" * (LONGEST_QUERY + 5))
-    [tally] = await marco.ports.recalls.tallies(marco.owner.tenant, memory.agent)
+    await marco.recalled("tea " + "x" * MAX_QUERY_LENGTH, "tea " + "x" * (MAX_QUERY_LENGTH + 5))
+    [tally] = await marco.ports.recalls.stats_by_memory(marco.owner.tenant, memory.agent)
     assert (tally.hits, tally.queries) == (2, 1)
 
 
@@ -125,7 +127,7 @@ async def test_what_is_forgotten_is_found_no_more(marco: Mind) -> None:
     await marco.forgets(memory.id)
 
     assert await marco.recalled("tea") == []
-    assert await marco.ports.recalls.tallies(marco.owner.tenant, memory.agent) == ()
+    assert await marco.ports.recalls.stats_by_memory(marco.owner.tenant, memory.agent) == ()
     with pytest.raises(NotFound):
         await marco.forgets(memory.id)
     assert (await marco.told("tea")).id != memory.id
@@ -143,7 +145,7 @@ async def test_forgetting_takes_the_line_that_a_dream_wrote_in_the_same_commit(
     await marco.forgets(tea.id)
 
     assert await marco.ports.trees.revisions([own]) == (before[0] + 1,)
-    text, diary, index = [await marco.read(path) for path in (MEMORY, DREAMS, INDEX)]
+    text, diary, index = [await marco.read(path) for path in (MEMORY_PATH, DREAMS_PATH, INDEX_PATH)]
     assert text
     assert "tea" not in f"{text}{diary}{index}"
     assert "Bob likes milk" in text
@@ -196,14 +198,16 @@ async def test_a_key_reaches_only_its_own_agent_and_a_member_only_reads(marco: M
     _, member = await joined(ports, marco.owner, "bob")
     with pytest.raises(Forbidden):
         await memories.remember(ports, member, "marco", NewMemory("tea"))
-    assert (await memories.listing(ports, member, "marco")).items == ()
+    assert (await memories.list_memories(ports, member, "marco")).items == ()
 
 
 async def test_memories_are_listed_page_by_page(marco: Mind) -> None:
     told = [await marco.told(f"tea {n}") for n in range(5)]
-    first = await memories.listing(marco.ports, marco.owner, "marco", limit=3)
+    first = await memories.list_memories(marco.ports, marco.owner, "marco", limit=3)
     assert first.next
-    rest = await memories.listing(marco.ports, marco.owner, "marco", cursor=first.next, limit=3)
+    rest = await memories.list_memories(
+        marco.ports, marco.owner, "marco", cursor=first.next, limit=3
+    )
     assert (*first.items, *rest.items) == tuple(told)
     assert rest.next is None
 
@@ -224,11 +228,11 @@ async def test_stats_tell_how_much_is_remembered_and_what_came_up(marco: Mind) -
     marco.sleeps()
     await marco.dreams()
     now = marco.ports.clock.now()
-    found = await stats.stats(marco.ports, marco.owner.tenant, tea.agent, now)
+    found = await stats.load_stats(marco.ports, marco.owner.tenant, tea.agent, now)
     assert (found.memories, found.promoted, found.recalls_7d) == (2, 1, 3)
     assert found.last_dream and now - found.last_dream < 60_000
     assert found.top_concepts_7d == (("ceremony", 3), ("kyoto", 3), ("tea", 3))
-    later = await stats.stats(marco.ports, marco.owner.tenant, tea.agent, now + 10**9)
+    later = await stats.load_stats(marco.ports, marco.owner.tenant, tea.agent, now + 10**9)
     assert (later.recalls_7d, later.top_concepts_7d) == (0, ())
 
 
@@ -242,4 +246,4 @@ async def test_with_an_agent_goes_all_that_it_remembered(marco: Mind) -> None:
     for record_type in (RecordType.MEMORY, RecordType.PROMOTION, RecordType.DREAM):
         left = await ports.records.list(tenant, record_type)
         assert [one.id for one in left] == ([kept.id] if record_type is RecordType.MEMORY else [])
-    assert await ports.recalls.tallies(tenant, tea.agent) == ()
+    assert await ports.recalls.stats_by_memory(tenant, tea.agent) == ()

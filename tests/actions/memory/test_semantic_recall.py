@@ -48,7 +48,7 @@ async def test_a_memory_is_found_by_meaning_with_no_word_in_common(marco: Mind) 
     await marco.told("Bob drinks tea")
     hits = await memories.recall(marco.ports, marco.owner, "marco", "automobile")
     assert [(hit.memory, hit.score) for hit in hits] == [(car, 1.0)]
-    [tally] = await marco.ports.recalls.tallies(marco.owner.tenant, car.agent)
+    [tally] = await marco.ports.recalls.stats_by_memory(marco.owner.tenant, car.agent)
     assert (tally.memory, tally.hits) == (car.id, 1)
 
 
@@ -146,7 +146,7 @@ async def test_memories_are_read_once_for_as_long_as_none_changes(marco: Mind) -
 
 
 async def test_all_pages_are_compared(marco: Mind, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(semantic_recall, "_PAGE", 2)
+    monkeypatch.setattr(semantic_recall, "_PAGE_SIZE", 2)
     for n in range(5):
         await marco.told(f"car {n}")
     assert len(await marco.recalled("vehicle", limit=50)) == 5
@@ -188,7 +188,7 @@ async def test_in_a_shared_session_nothing_is_found_by_meaning_either(marco: Min
 
 
 async def test_never_very_many_are_found(marco: Mind) -> None:
-    for n in range(memories.MOST + 5):
+    for n in range(memories.MAX_RESULTS + 5):
         await marco.told(f"car {n}")
-    assert len(await marco.recalled("vehicle", limit=1000)) == memories.MOST
+    assert len(await marco.recalled("vehicle", limit=1000)) == memories.MAX_RESULTS
     assert await marco.recalled("vehicle", limit=-1) == []

@@ -80,7 +80,7 @@ async def test_a_review_for_all_takes_few_questions(counted: Ports, size: int) -
     assert Counting.singles <= 30 + 6 * transactions
     assert Counting.batches <= 8 * transactions
     assert [result.agent for result in results] == sorted(result.agent for result in results)
-    [entry] = (await audit.listing(counted, owner, limit=1)).items
+    [entry] = (await audit.list_audit_entries(counted, owner, limit=1)).items
     assert entry.reason.endswith(f"to {digest(b'be better')}, for all")
     assert entry.subjects == (f"agent/{results[-1].agent}",)
     again = await pins.accept_for_all(counted, owner, "sales", RULES, digest(b"be better"))

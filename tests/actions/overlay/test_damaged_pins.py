@@ -31,7 +31,9 @@ async def test_damaged_bytes_are_neither_accepted_nor_rolled_back_to(
     [result] = await pins.accept_for_all(ports, owner, "sales", RULES, digest(BETTER))
     assert (result.changed, type(result.problem)) == (False, Conflict)
     assert await office.read(RULES) == b"be good"
-    [status] = [one for one in await pins.status(ports, owner, "marco") if one.pin.path == RULES]
+    [status] = [
+        one for one in await pins.load_reviews(ports, owner, "marco") if one.pin.path == RULES
+    ]
     assert status.pinned == b"be good"
     assert isinstance(status.latest, CorruptContent)
 

@@ -38,7 +38,7 @@ async def owner(ports: Ports) -> Actor:
 
 async def held(ports: Ports, owner: Actor) -> Mapping[str, bytes]:
     workspace = await files.list_files(ports, await stacks.defaults_stack(ports, owner))
-    found = (await files.read_contents(ports, workspace)).found
+    found = (await files.read_contents(ports, workspace)).contents
     return {path.text: content for path, content in found.items()}
 
 
@@ -61,9 +61,9 @@ async def test_a_tenant_begins_with_the_eleven_files_and_an_agent_sees_them_all(
     await create(ports, owner, NewAgent("marco", "Marco"))
     shown = await files.list_files(ports, await stacks.agent_stack(ports, owner, "marco"))
     assert {path.text for path in shown.files} == set(defaults.FILES)
-    standing = await default_files.status(ports, owner)
-    assert standing.current
-    assert (await default_files.update(ports, owner)).current
+    standing = await default_files.load_status(ports, owner)
+    assert standing.is_current
+    assert (await default_files.update(ports, owner)).is_current
 
 
 async def test_what_was_left_alone_follows_and_what_was_edited_is_kept_and_offered(
@@ -79,16 +79,16 @@ async def test_what_was_left_alone_follows_and_what_was_edited_is_kept_and_offer
     assert set(was.plan.writes) == {ROUTER, Path("NEW.md"), Path("OLD.md")}
     after = {"NEW.md": b"new 2", "ROUTER.md": b"router 2", "SOUL.md": b"ours"}
     assert await held(ports, owner) == after
-    assert set((await default_files.status(ports, owner)).plan.offers) == {SOUL}
-    await default_files.update(ports, owner, keep=[SOUL])
-    assert not (await default_files.status(ports, owner)).plan.offers
+    assert set((await default_files.load_status(ports, owner)).plan.offers) == {SOUL}
+    await default_files.update(ports, owner, dismiss_paths=[SOUL])
+    assert not (await default_files.load_status(ports, owner)).plan.offers
     package(monkeypatch, 3, SOUL=b"soul 3", ROUTER=b"router 2", NEW=b"new 2")
-    await default_files.update(ports, owner, take=[SOUL])
+    await default_files.update(ports, owner, accept_paths=[SOUL])
     assert await held(ports, owner) == after | {"SOUL.md": b"soul 3"}
     with pytest.raises(NotFound):
-        await default_files.update(ports, owner, take=[SOUL])
+        await default_files.update(ports, owner, accept_paths=[SOUL])
     package(monkeypatch, 2, SOUL=b"soul 2")
-    assert (await default_files.update(ports, owner)).current
+    assert (await default_files.update(ports, owner)).is_current
     assert await held(ports, owner) == after | {"SOUL.md": b"soul 3"}
 
 
@@ -98,7 +98,7 @@ async def test_a_file_that_was_deleted_stays_so_until_it_is_taken_back(
     await files.delete(ports, await stacks.defaults_stack(ports, owner), ROUTER, owner)
     await default_files.update(ports, owner)
     assert "ROUTER.md" not in await held(ports, owner)
-    await default_files.update(ports, owner, take=[ROUTER])
+    await default_files.update(ports, owner, accept_paths=[ROUTER])
     assert await held(ports, owner) == defaults.FILES
 
 
@@ -127,7 +127,7 @@ async def test_a_newer_guardrail_waits_for_a_review_as_any_other(
     marco = await stacks.agent_stack(ports, owner, "marco")
     package(monkeypatch, 2, GUARDRAILS=b"rules 2", SOUL=b"soul 2")
     assert [one.problem async for one in default_files.update_all_tenants(ports)] == [None, None]
-    texts = (await files.read_contents(ports, await files.list_files(ports, marco))).found
+    texts = (await files.read_contents(ports, await files.list_files(ports, marco))).contents
     assert (texts[Path("GUARDRAILS.md")], texts[SOUL]) == (b"rules 1", b"soul 2")
 
 
@@ -157,7 +157,7 @@ async def test_a_secret_in_a_packaged_file_is_never_stored(
     package(monkeypatch, 2, SOUL=b"use " + key)
     await default_files.update(ports, owner)
     assert key not in (await held(ports, owner))["SOUL.md"]
-    assert (await default_files.status(ports, owner)).current
+    assert (await default_files.load_status(ports, owner)).is_current
 
 
 async def test_what_the_policy_pins_is_pinned_in_the_defaults_too(
@@ -168,7 +168,7 @@ async def test_what_the_policy_pins_is_pinned_in_the_defaults_too(
     await create(ports, owner, NewAgent("marco", "Marco"))
     await write(ports, owner, ROUTER, b"newer")
     marco = await stacks.agent_stack(ports, owner, "marco")
-    shown = await files.find_file(ports, marco, ROUTER)
+    shown = await files.get_file(ports, marco, ROUTER)
     assert await files.read_content(ports, shown) == defaults.FILES["ROUTER.md"]
 
 

@@ -42,8 +42,8 @@ async def test_of_rivals_in_two_processes_exactly_one_wins(stores: list[Ports]) 
     made, refused = await rivals(*(tenants.create(ports, *ask) for ports in stores * 2))
     assert (len(made), {type(reason) for reason in refused}) == (1, {Conflict})
 
-    code = await sign_in.for_owner(one, tenants.FIRST)
-    signed_in, refused = await rivals(*(sign_in.redeem(ports, code) for ports in stores * 2))
+    code = await sign_in.issue_owner_code(one, tenants.DEFAULT_TENANT_SLUG)
+    signed_in, refused = await rivals(*(sign_in.redeem_code(ports, code) for ports in stores * 2))
     assert (len(signed_in), {type(reason) for reason in refused}) == (1, {Unauthenticated})
 
     bob = Profile("Bob", "bob@example.org", Role.MEMBER)
@@ -61,7 +61,7 @@ async def test_of_two_owners_who_demote_each_other_one_stays(stores: list[Ports]
     )
     assert len(done) == 1
     assert [type(reason) for reason in refused] == [Forbidden]
-    owners = await one.records.list(ada.tenant, RecordType.PERSON, link=people.OWNERS)
+    owners = await one.records.list(ada.tenant, RecordType.PERSON, index_key=people.OWNERS_INDEX)
     assert len(owners) == 1
 
 

@@ -65,7 +65,9 @@ async def test_a_live_edit_is_seen_by_the_next_read_and_a_pinned_one_only_once_a
 async def test_accept_is_bound_to_what_was_reviewed_and_can_be_taken_back(office: Office) -> None:
     ports, owner = office.ports, office.owner
     await office.write(office.sales, RULES, b"be better")
-    [status] = [one for one in await pins.status(ports, owner, "marco") if one.pin.path == RULES]
+    [status] = [
+        one for one in await pins.load_reviews(ports, owner, "marco") if one.pin.path == RULES
+    ]
     assert (status.pinned, status.latest) == (b"be good", b"be better")
     assert status.pin.update_available
     await office.write(office.sales, RULES, b"be best")
@@ -175,8 +177,8 @@ async def test_the_humans_file_follows_its_template_at_the_next_read(office: Off
         await office.write(stack, USER, b"{{HUMAN_NAME}}, says the " + source.encode())
         assert await office.read(USER) == b"Bob, says the " + source.encode()
         assert await office.source(USER) == source
-        shown = await files.find_file(ports, await office.own(), USER)
-        assert shown.upstream is None
+        shown = await files.get_file(ports, await office.own(), USER)
+        assert shown.available_update is None
     await people.patch(ports, owner, bob.id, {"name": "Rob"})
     assert await office.read(USER) == b"Rob, says the template"
     assert await office.source(USER) == "agent-override"
@@ -268,7 +270,9 @@ async def test_a_pin_does_not_come_back_when_its_file_has_gone_meanwhile(office:
                 await office.read(NOTICE, name)
     assert await office.read(RULES, "polo") == b"be good"
     await office.write(office.sales, NOTICE, b"mind the step")
-    [notice] = [one for one in await pins.status(ports, owner, "polo") if one.pin.path == NOTICE]
+    [notice] = [
+        one for one in await pins.load_reviews(ports, owner, "polo") if one.pin.path == NOTICE
+    ]
     assert (notice.pinned, notice.latest) == (None, b"mind the step")
 
 
@@ -309,7 +313,9 @@ async def test_no_caller_fills_in_a_placeholder_or_frees_a_file_of_a_run(office:
 async def test_a_run_reads_the_same_after_everything_has_changed(office: Office) -> None:
     ports, owner = office.ports, office.owner
     run = await runs.start(ports, owner, runs.RunRequest(agent="marco"))
-    seen = {path: (await runs.file(ports, run, path)) for path in (SOUL, RULES, USER, IDENTITY)}
+    seen = {
+        path: (await runs.read_file(ports, run, path)) for path in (SOUL, RULES, USER, IDENTITY)
+    }
     before = {path: files.render_content(*found) for path, found in seen.items()}
     await agents.patch(ports, owner, "marco", {"name": "Polo", "templateId": None})
     await templates.delete(ports, owner, "sales")
@@ -319,6 +325,8 @@ async def test_a_run_reads_the_same_after_everything_has_changed(office: Office)
     await agents.delete(ports, owner, "marco")
     replayed = await runs.start(ports, owner, runs.RunRequest(replay_of=run.id))
     for one in (run, replayed):
-        again = {path: files.render_content(*(await runs.file(ports, one, path))) for path in seen}
+        again = {
+            path: files.render_content(*(await runs.read_file(ports, one, path))) for path in seen
+        }
         assert again == before
     assert before[SOUL] == b"Marco is brisk"

@@ -124,7 +124,7 @@ class Model:
             stack = await stacks.agent_stack(self.ports, self.owner, agent)
             expected = self.overridden.get(agent, self.reviewed[agent])
             try:
-                file = await files.find_file(self.ports, stack, RULES)
+                file = await files.get_file(self.ports, stack, RULES)
                 found: bytes | None = await files.read_content(self.ports, file)
             except NotFound:
                 found = None

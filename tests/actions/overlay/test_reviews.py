@@ -39,7 +39,7 @@ async def test_explain_tells_why_a_pinned_or_managed_file_is_as_it_is(office: Of
     ports, own = office.ports, await office.own()
 
     async def reason(path: Path) -> str:
-        return (await history.explain(ports, own, path)).why
+        return (await history.explain(ports, own, path)).reason
 
     assert await reason(SOUL) == "template decides, since agent says nothing of it"
     assert await reason(RULES) == "it is pinned: this is what was reviewed"
@@ -64,7 +64,7 @@ async def test_explain_tells_why_a_pinned_or_managed_file_is_as_it_is(office: Of
 async def test_the_audit_tells_of_every_review_and_override(office: Office) -> None:
     ports, owner, own = office.ports, office.owner, await office.own()
     await office.write(own, SOUL, b"mine")
-    before = (await audit.listing(ports, owner)).items
+    before = (await audit.list_audit_entries(ports, owner)).items
     await office.write(office.sales, RULES, b"be better")
     await office.write(own, RULES, b"mine", accept_template_update=True)
     await files.delete(ports, own, RULES, owner)
@@ -73,7 +73,11 @@ async def test_the_audit_tells_of_every_review_and_override(office: Office) -> N
     await pins.roll_back(ports, owner, "marco", RULES)
     await pins.accept_for_all(ports, owner, "sales", RULES, better)
 
-    entries = [entry for entry in (await audit.listing(ports, owner)).items if entry not in before]
+    entries = [
+        entry
+        for entry in (await audit.list_audit_entries(ports, owner)).items
+        if entry not in before
+    ]
 
     assert [entry.reason for entry in reversed(entries)] == [
         "put GUARDRAILS.md",
@@ -173,14 +177,14 @@ async def test_what_an_agent_was_made_with_has_a_version_and_a_history(office: O
     ports, own = office.ports, await office.own()
     file, content = await files.read_version(ports, own, RULES, 1)
     assert (content, file.head.version) == (b"be good", 1)
-    [line] = (await history.page(ports, own, RULES)).items
+    [line] = (await history.list_versions(ports, own, RULES)).items
     assert line.head.entry
     await office.write(office.sales, RULES, b"be better")
     await pins.accept(ports, office.owner, "marco", RULES, digest(b"be better"))
     assert (await files.read_version(ports, own, RULES, 1))[1] == b"be better"
     await pins.roll_back(ports, office.owner, "marco", RULES)
-    newest = (await history.page(ports, own, RULES)).items[0]
-    assert newest.why.startswith("roll GUARDRAILS.md back to what it was made with, from")
+    newest = (await history.list_versions(ports, own, RULES)).items[0]
+    assert newest.reason.startswith("roll GUARDRAILS.md back to what it was made with, from")
 
 
 async def test_who_leaves_owns_and_pairs_with_nobody_any_more(office: Office) -> None:

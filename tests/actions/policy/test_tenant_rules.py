@@ -51,7 +51,7 @@ class Pair:
         """A write of mine: what was stored of it, which is what a reader finds."""
         intent = files.WriteOptions(condition=condition)
         written = await files.put(self.mine, self.stack, path, text.encode(), self.owner, intent)
-        found = await files.find_file(self.theirs, self.stack, path)
+        found = await files.get_file(self.theirs, self.stack, path)
         assert await files.read_content(self.theirs, found) == written.content
         return written.content
 
@@ -75,7 +75,7 @@ async def test_a_secret_that_another_process_adds_is_redacted_from_my_next_write
     pair: Pair, condition: str
 ) -> None:
     if condition == "as it was" and len(pair.stack) > 1:
-        found = await files.find_file(pair.mine, pair.stack, OTHER)
+        found = await files.get_file(pair.mine, pair.stack, OTHER)
         wanted = WriteCondition(frozenset({found.etag}))
     else:
         wanted = CONDITIONS[condition]
@@ -169,7 +169,7 @@ async def test_a_reason_is_redacted_by_the_rules_of_the_moment(pair: Pair) -> No
     await files.put(pair.mine, pair.stack, SOUL, b"x", pair.owner, intent)
 
     [version] = await pair.theirs.trees.history(pair.stack[0], SOUL)
-    assert version.why == "it was [REDACTED:db]"
+    assert version.reason == "it was [REDACTED:db]"
 
 
 async def test_who_is_stale_is_told_so_and_not_that_the_rules_have_changed(pair: Pair) -> None:
@@ -181,7 +181,7 @@ async def test_who_is_stale_is_told_so_and_not_that_the_rules_have_changed(pair:
         with pytest.raises(WorkspaceConflict) as stale:
             await pair.say("again", condition=condition)
         assert stale.value.current_version == 2
-    assert (await files.find_file(pair.mine, pair.stack, SOUL)).head.version == 2
+    assert (await files.get_file(pair.mine, pair.stack, SOUL)).head.version == 2
 
 
 async def test_rules_that_change_all_the_time_never_let_a_secret_through(pair: Pair) -> None:

@@ -21,25 +21,25 @@ SOUL, RULES = b"{{AGENT_NAME}} is brisk", b"be good"
 async def test_damaged_bytes_are_told_and_of_policy_refused(ports: Ports, tmp_path: File) -> None:
     _, owner = await founded(ports)
     await Office(ports, owner).open()
-    whole = await prompts.of_agent(ports, owner, "marco")
+    whole = await prompts.load_agent_prompt(ports, owner, "marco")
 
     overwrite_content(tmp_path, digest(SOUL), b"other")
-    shown = await prompts.of_agent(ports, owner, "marco")
+    shown = await prompts.load_agent_prompt(ports, owner, "marco")
     [soul] = [block for block in shown.blocks if block.path == "SOUL.md"]
     assert (soul.kept, soul.version, soul.chars) == ("left out", 1, 0)
     assert soul.reason
     assert not shown.lasts
     assert "# SOUL" not in shown.text
     assert "# GUARDRAILS\nbe good" in shown.text
-    told = [(flaw.fault, flaw.path) for flaw in await lint.of_agent(ports, owner, "marco")]
+    told = [(flaw.rule, flaw.path) for flaw in await lint.lint_agent(ports, owner, "marco")]
     assert ("unreadable", "SOUL.md") in told
 
     overwrite_content(tmp_path, digest(RULES), b"be goof")
     with pytest.raises(Conflict, match=r"GUARDRAILS\.md cannot be had"):
-        await prompts.of_agent(ports, owner, "marco")
-    told = [(flaw.fault, flaw.path) for flaw in await lint.of_agent(ports, owner, "marco")]
+        await prompts.load_agent_prompt(ports, owner, "marco")
+    told = [(flaw.rule, flaw.path) for flaw in await lint.lint_agent(ports, owner, "marco")]
     assert ("refused", "GUARDRAILS.md") in told
 
     overwrite_content(tmp_path, digest(SOUL), SOUL)
     overwrite_content(tmp_path, digest(RULES), RULES)
-    assert await prompts.of_agent(ports, owner, "marco") == whole
+    assert await prompts.load_agent_prompt(ports, owner, "marco") == whole

@@ -20,7 +20,7 @@ from carrel.actions.policy.policies import LimitsModel, PolicyModel
 from carrel.actions.prompt import prompts
 from carrel.actions.runs import diff, runs
 from carrel.actions.runs.runs import RunRequest
-from carrel.actions.timezones import day
+from carrel.actions.timezones import local_date
 from carrel.adapters.tokenizers.splintr import SplintrTokens
 from carrel.core.access import Role
 from carrel.core.errors import Conflict, NotFound, ValidationError
@@ -49,7 +49,7 @@ async def write(office: Office, path: str, text: str) -> None:
 
 
 async def text_of(office: Office, mode: Audience = Audience.MAIN) -> str:
-    return (await prompts.of_agent(office.ports, office.owner, "marco", mode)).text
+    return (await prompts.load_agent_prompt(office.ports, office.owner, "marco", mode)).text
 
 
 async def begun(office: Office, mode: Audience = Audience.MAIN) -> Run:
@@ -61,7 +61,7 @@ async def configured(office: Office, **config: object) -> None:
 
 
 async def test_an_agents_prompt_is_made_of_its_composed_files(office: Office) -> None:
-    shown = await prompts.of_agent(office.ports, office.owner, "marco")
+    shown = await prompts.load_agent_prompt(office.ports, office.owner, "marco")
     assert "# GUARDRAILS\nbe good" in shown.text
     assert "# IDENTITY\nname=Marco\n" in shown.text
     assert "# SOUL\nMarco is brisk" in shown.text
@@ -75,8 +75,8 @@ async def test_an_agents_prompt_is_made_of_its_composed_files(office: Office) ->
 
 
 async def test_tokens_are_counted_by_whatever_counts_them(office: Office) -> None:
-    ports = replace(office.ports, tokens=SplintrTokens())
-    shown = await prompts.of_agent(ports, office.owner, "marco")
+    ports = replace(office.ports, tokenizer=SplintrTokens())
+    shown = await prompts.load_agent_prompt(ports, office.owner, "marco")
     assert shown.tokenizer == "o200k_base"
     assert 0 < shown.tokens < len(shown.text)
 
@@ -84,7 +84,7 @@ async def test_tokens_are_counted_by_whatever_counts_them(office: Office) -> Non
 async def test_notes_are_those_of_the_agents_own_days(office: Office) -> None:
     now = office.ports.clock.now()
     await configured(office, timezone="Pacific/Kiritimati")
-    there = day(now, "Pacific/Kiritimati")
+    there = local_date(now, "Pacific/Kiritimati")
     await write(office, f"notes/{there.isoformat()}.md", "rang the bell")
     assert f"# RECENT NOTES\n## {there.isoformat()}\nrang the bell" in await text_of(office)
     travel(office.ports, DAY)
@@ -125,14 +125,14 @@ async def test_the_prompt_of_a_run_stays_whatever_changes(anywhere: Ports) -> No
     ports, owner = office.ports, office.owner
     await policies.put(ports, owner, PolicyModel(limits=LimitsModel(max_versions=1)))
     await configured(office, timezone="America/New_York", extraDocs=["a.md", "b.md"])
-    today = day(ports.clock.now(), "America/New_York").isoformat()
+    today = local_date(ports.clock.now(), "America/New_York").isoformat()
     for path in ("a.md", "b.md", "MEMORY.md", "AGENTS.md", f"notes/{today}.md"):
         await write(office, path, f"1st {path}")
     started = {mode: await begun(office, mode) for mode in Audience}
-    before = {mode: await prompts.of_run(ports, run) for mode, run in started.items()}
+    before = {mode: await prompts.load_run_prompt(ports, run) for mode, run in started.items()}
     assert "1st a.md" in before[Audience.MAIN].text
     assert "1st" not in before[Audience.SHARED].text.replace("1st AGENTS.md", "")
-    assert before[Audience.MAIN] == await prompts.of_agent(ports, owner, "marco")
+    assert before[Audience.MAIN] == await prompts.load_agent_prompt(ports, owner, "marco")
 
     travel(ports, 40 * DAY)
     for path in ("a.md", "SOUL.md", "MEMORY.md", "AGENTS.md", f"notes/{today}.md"):
@@ -146,37 +146,40 @@ async def test_the_prompt_of_a_run_stays_whatever_changes(anywhere: Ports) -> No
     await templates.delete(ports, owner, "sales")
     await tenants.rename(ports, owner, "Renamed")
     for mode, run in started.items():
-        assert await prompts.of_run(ports, await runs.get(ports, owner, run.id)) == before[mode]
+        assert (
+            await prompts.load_run_prompt(ports, await runs.get(ports, owner, run.id))
+            == before[mode]
+        )
         again = await runs.start(ports, owner, RunRequest(replay_of=run.id))
-        assert await prompts.of_run(ports, again) == before[mode]
+        assert await prompts.load_run_prompt(ports, again) == before[mode]
         child = await runs.start(ports, owner, RunRequest(parent=run.id, share_parent=True))
-        assert await prompts.of_run(ports, child) == before[mode]
+        assert await prompts.load_run_prompt(ports, child) == before[mode]
     await agents.delete(ports, owner, "mara")
     for mode, run in started.items():
-        assert await prompts.of_run(ports, run) == before[mode]
+        assert await prompts.load_run_prompt(ports, run) == before[mode]
 
 
 async def test_a_run_that_kept_no_words_has_the_prompt_of_its_first_day(office: Office) -> None:
     ports = office.ports
-    today = day(ports.clock.now(), None).isoformat()
+    today = local_date(ports.clock.now(), None).isoformat()
     await write(office, f"notes/{today}.md", "noted")
     run = await begun(office)
     words = {name: word for name, word in run.variables.items() if not name.startswith("prompt:")}
     old = structs.replace(run, id=ports.clock.new_id("run"), variables=words)
     [old] = await ports.runs.start([(old, run.snapshot)])
-    before = await prompts.of_run(ports, old)
+    before = await prompts.load_run_prompt(ports, old)
     assert "noted" in before.text
     travel(ports, 3 * DAY)
-    assert await prompts.of_run(ports, old) == before
+    assert await prompts.load_run_prompt(ports, old) == before
     again = await runs.start(ports, office.owner, RunRequest(replay_of=old.id))
-    assert await prompts.of_run(ports, again) == before
+    assert await prompts.load_run_prompt(ports, again) == before
 
 
 async def test_a_workspace_that_is_no_agents_has_a_prompt_too(ports: Ports) -> None:
     _, owner = await founded(ports)
     await files.put(ports, (owner.scope,), Path("SOUL.md"), b"{{AGENT_NAME}}", owner)
     run = await runs.start(ports, owner, RunRequest("work"))
-    shown = await prompts.of_run(ports, run)
+    shown = await prompts.load_run_prompt(ports, run)
     assert shown.text == "# SOUL\n{{AGENT_NAME}}"
 
 
@@ -189,11 +192,13 @@ async def test_what_a_run_keeps_is_not_for_a_caller_to_say(office: Office) -> No
 async def test_there_is_no_prompt_of_what_was_let_go(office: Office) -> None:
     run = await begun(office)
     done = RunStatus.COMPLETED
-    await runs.change(office.ports, office.owner, run.id, status=done, kept=False)
+    await runs.update(office.ports, office.owner, run.id, status=done, keep_snapshot=False)
     with pytest.raises(NotFound):
-        await prompts.of_run(office.ports, await runs.get(office.ports, office.owner, run.id))
+        await prompts.load_run_prompt(
+            office.ports, await runs.get(office.ports, office.owner, run.id)
+        )
     with pytest.raises(NotFound):
-        await prompts.of_run(office.ports, run)
+        await prompts.load_run_prompt(office.ports, run)
 
 
 async def test_a_shared_run_shows_nothing_private_in_any_way(office: Office) -> None:
@@ -201,22 +206,24 @@ async def test_a_shared_run_shows_nothing_private_in_any_way(office: Office) -> 
     for path in PRIVATE:
         await write(office, path, CANARY)
     run = await begun(office, Audience.SHARED)
-    seen = {path.text for path in (await runs.manifest(ports, run)).files}
+    seen = {path.text for path in (await runs.load_manifest(ports, run)).files}
     allowed = {"PLATFORM.md", "GUARDRAILS.md", "CAPABILITIES.md", "IDENTITY.md", "SOUL.md"}
     assert seen == allowed
     for path in PRIVATE:
         await write(office, path, f"{CANARY} again")
         with pytest.raises(NotFound):
-            await runs.file(ports, run, Path(path))
+            await runs.read_file(ports, run, Path(path))
         with pytest.raises(NotFound):
-            await diff.difference(ports, run, Path(path))
+            await diff.diff_file(ports, run, Path(path))
     await write(office, "AGENTS.md", "peers")
     assert [each.path.text for each in await diff.diff(ports, run)] == ["AGENTS.md"]
-    assert CANARY not in repr(await prompts.of_run(ports, run))
-    assert CANARY not in repr(await prompts.of_agent(ports, office.owner, "marco", Audience.SHARED))
+    assert CANARY not in repr(await prompts.load_run_prompt(ports, run))
+    assert CANARY not in repr(
+        await prompts.load_agent_prompt(ports, office.owner, "marco", Audience.SHARED)
+    )
 
 
 async def test_a_strangers_agent_has_no_prompt(office: Office) -> None:
     _, stranger = await founded(office.ports, "globex")
     with pytest.raises(NotFound):
-        await prompts.of_agent(office.ports, stranger, "marco")
+        await prompts.load_agent_prompt(office.ports, stranger, "marco")

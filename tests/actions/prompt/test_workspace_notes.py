@@ -65,7 +65,7 @@ class Room:
         await files.put(self.ports, stack, path, text.encode(), self.owner)
 
     async def shown(self, mode: Audience = Audience.MAIN) -> prompts.AssembledPrompt:
-        return await prompts.of_agent(self.ports, self.owner, "marco", mode)
+        return await prompts.load_agent_prompt(self.ports, self.owner, "marco", mode)
 
     async def key(self, mode: Audience = Audience.MAIN) -> str:
         return (await prompts.load_prompt_request(self.ports, self.owner, "marco", mode)).key
@@ -100,9 +100,9 @@ async def test_a_memory_that_is_a_link_says_nothing(ports: Ports) -> None:
 async def test_a_shared_memory_that_is_cut_is_found_by_lint(ports: Ports) -> None:
     room = await Room.of(ports)
     place = f"{room.notes.id}/MEMORY.md"
-    assert place not in {flaw.path for flaw in await lint.of_agent(ports, room.owner, "marco")}
+    assert place not in {flaw.path for flaw in await lint.lint_agent(ports, room.owner, "marco")}
     await room.remember(room.notes, "x" * 12_001)
-    found = {flaw.path: flaw.fault for flaw in await lint.of_agent(ports, room.owner, "marco")}
+    found = {flaw.path: flaw.rule for flaw in await lint.lint_agent(ports, room.owner, "marco")}
     assert found[place] is LintRule.TRUNCATED
 
 
@@ -150,7 +150,7 @@ async def test_the_prompt_of_a_run_stays_whatever_becomes_of_its_workspaces(
         mode: await runs.start(ports, owner, RunRequest(agent="marco", mode=mode))
         for mode in Audience
     }
-    before = {mode: await prompts.of_run(ports, run) for mode, run in started.items()}
+    before = {mode: await prompts.load_run_prompt(ports, run) for mode, run in started.items()}
     assert before[Audience.MAIN] == await room.shown()
     assert before[Audience.SHARED] == await room.shown(Audience.SHARED)
     assert "we like green" in before[Audience.MAIN].text
@@ -162,14 +162,17 @@ async def test_the_prompt_of_a_run_stays_whatever_becomes_of_its_workspaces(
     await workspaces.delete(ports, owner, room.docs.id)
     await workspaces.delete(ports, owner, room.notes.id)
     for mode, run in started.items():
-        assert await prompts.of_run(ports, await runs.get(ports, owner, run.id)) == before[mode]
+        assert (
+            await prompts.load_run_prompt(ports, await runs.get(ports, owner, run.id))
+            == before[mode]
+        )
         again = await runs.start(ports, owner, RunRequest(replay_of=run.id))
-        assert await prompts.of_run(ports, again) == before[mode]
+        assert await prompts.load_run_prompt(ports, again) == before[mode]
         child = await runs.start(ports, owner, RunRequest(parent=run.id, share_parent=True))
-        assert await prompts.of_run(ports, child) == before[mode]
+        assert await prompts.load_run_prompt(ports, child) == before[mode]
     await agents.delete(ports, owner, "marco")
     for mode, run in started.items():
-        assert await prompts.of_run(ports, run) == before[mode]
+        assert await prompts.load_run_prompt(ports, run) == before[mode]
 
 
 async def test_the_files_of_a_run_are_the_agents_own_whatever_is_attached(ports: Ports) -> None:
@@ -177,10 +180,10 @@ async def test_the_files_of_a_run_are_the_agents_own_whatever_is_attached(ports:
     await room.remember(room.notes, "theirs", Path("theirs.md"))
     run = await runs.start(ports, room.owner, RunRequest(agent="marco"))
     assert len(run.attached_layers) == 2
-    seen = await runs.manifest(ports, run)
+    seen = await runs.load_manifest(ports, run)
     assert not {MEMORY, Path("theirs.md")} & set(seen.files)
     with pytest.raises(NotFound):
-        await runs.file(ports, run, Path("theirs.md"))
+        await runs.read_file(ports, run, Path("theirs.md"))
     assert await diff.diff(ports, run) == ()
     await agents.delete(ports, room.owner, "marco")
     assert Path("theirs.md") not in {each.path for each in await diff.diff(ports, run)}
@@ -199,9 +202,9 @@ async def test_a_run_that_began_while_a_workspace_went_is_of_one_moment(ports: P
             assert str(lost[0]).startswith("Referenced workspace not found")
             assert not [run for run in await running(room) if run.status is RunStatus.RUNNING]
         else:
-            text = (await prompts.of_run(ports, begun[0])).text
+            text = (await prompts.load_run_prompt(ports, begun[0])).text
             assert "# MEMORY — notes\nwe like green" in text
-            await runs.change(ports, room.owner, begun[0].id, status=RunStatus.COMPLETED)
+            await runs.update(ports, room.owner, begun[0].id, status=RunStatus.COMPLETED)
         room.notes = await workspaces.create(ports, room.owner, {"name": "n"})
         await room.remember(room.notes, "we like green")
         await room.attach()
@@ -209,7 +212,7 @@ async def test_a_run_that_began_while_a_workspace_went_is_of_one_moment(ports: P
 
 
 async def running(room: Room) -> tuple[Run, ...]:
-    return (await runs.page(room.ports, room.owner)).items
+    return (await runs.list_runs(room.ports, room.owner)).items
 
 
 async def test_nobody_can_say_for_a_run_what_is_attached(ports: Ports) -> None:

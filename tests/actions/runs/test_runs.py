@@ -21,7 +21,7 @@ from carrel.actions.runs.runs import RunRequest
 from carrel.core.access import Actor
 from carrel.core.errors import Conflict, NotFound, ValidationError
 from carrel.core.identifiers import Path, Scope, ScopeKind, Stack
-from carrel.core.runs import NOOP, Audience, Run, RunStatus, SnapshotLayer
+from carrel.core.runs import NOOP_WORKFLOW, Audience, Run, RunStatus, SnapshotLayer
 from carrel.core.store.event import EventFilter
 from carrel.ports import Ports
 
@@ -40,13 +40,13 @@ async def say(ports: Ports, text: str, path: Path = SOUL, stack: Stack = OWN) ->
 
 async def seen(ports: Ports, run: Run) -> dict[str, tuple[int, bytes]]:
     """Everything that a run sees: path to version and bytes."""
-    manifest = await runs.manifest(ports, run)
-    contents = {path: await runs.file(ports, run, path) for path in manifest.files}
+    manifest = await runs.load_manifest(ports, run)
+    contents = {path: await runs.read_file(ports, run, path) for path in manifest.files}
     return {path.text: (file.head.version, text) for path, (file, text) in contents.items()}
 
 
 async def log_of(ports: Ports, run: Run) -> list[str]:
-    found = await ports.events.after(None, EventFilter(run.tenant, run=run.id))
+    found = await ports.events.read_after(None, EventFilter(run.tenant, run=run.id))
     assert [event.sequence for event in found] == list(range(1, len(found) + 1))
     return [event.type for event in found]
 
@@ -60,9 +60,9 @@ async def test_a_run_is_recorded_as_it_was_asked_for(ports: Ports) -> None:
     await say(ports, "kind")
     run = await runs.start(ports, ADA, RunRequest("a workflow", mode=Audience.SHARED))
     assert await runs.get(ports, ADA, run.id) == run
-    assert (run.scope, run.by, run.workflow) == (ADA.scope, "ada", "a workflow")
+    assert (run.scope, run.author, run.workflow) == (ADA.scope, "ada", "a workflow")
     assert (run.mode, run.status, run.snapshot_kept) == (Audience.SHARED, RunStatus.RUNNING, True)
-    assert (run.ended, run.parent, run.replay_of) == (None, None, None)
+    assert (run.ended_at, run.parent, run.replay_of) == (None, None, None)
     assert await log_of(ports, run) == ["run.started"]
     assert (await runs.start(ports, ADA, WORK)).mode is Audience.MAIN
 
@@ -77,7 +77,7 @@ async def test_a_write_in_a_run_is_invisible_to_it_and_seen_by_the_next(ports: P
     assert await seen(ports, after) == {"SOUL.md": (2, b"during"), "notes/today.md": (1, b"new")}
     assert await log_of(ports, run) == ["run.started", "workspace.updated", "workspace.updated"]
     with pytest.raises(NotFound):
-        await runs.file(ports, run, NOTES)
+        await runs.read_file(ports, run, NOTES)
 
 
 async def test_frozen_bytes_survive_edits_deletes_recreates_and_pruning(ports: Ports) -> None:
@@ -125,9 +125,9 @@ async def test_an_agent_s_run_freezes_every_layer(ports: Ports) -> None:
 
 
 async def test_the_noop_workflow_has_completed_by_the_time_it_is_seen(ports: Ports) -> None:
-    run = await runs.start(ports, ADA, RunRequest(NOOP))
+    run = await runs.start(ports, ADA, RunRequest(NOOP_WORKFLOW))
     assert run.status is RunStatus.COMPLETED
-    assert run.ended is not None
+    assert run.ended_at is not None
     assert await runs.get(ports, ADA, run.id) == run
     assert await log_of(ports, run) == ["run.started", "run.completed"]
 
@@ -183,22 +183,22 @@ async def test_a_replay_sees_what_the_original_saw_to_the_byte(ports: Ports) -> 
     )
     assert original.variables["HUMAN_NAME"] == "Zoë"
     assert again.replay_of == original.id
-    await runs.change(ports, ADA, original.id, status=RunStatus.COMPLETED, kept=False)
+    await runs.update(ports, ADA, original.id, status=RunStatus.COMPLETED, keep_snapshot=False)
     await say(ports, "pruning what only the replay still holds")
     assert await seen(ports, again) == {"SOUL.md": (1, b"as it was")}
 
 
 async def test_a_run_that_was_let_go_has_nothing_to_show_or_to_share(ports: Ports) -> None:
     await say(ports, "x")
-    run = await runs.start(ports, ADA, RunRequest(NOOP))
-    gone = await runs.change(ports, ADA, run.id, kept=False)
+    run = await runs.start(ports, ADA, RunRequest(NOOP_WORKFLOW))
+    gone = await runs.update(ports, ADA, run.id, keep_snapshot=False)
     assert gone == await runs.get(ports, ADA, run.id)
     for stale in (run, gone):
         for reading in (
-            runs.manifest(ports, stale),
-            runs.file(ports, stale, SOUL),
+            runs.load_manifest(ports, stale),
+            runs.read_file(ports, stale, SOUL),
             diff.diff(ports, stale),
-            diff.difference(ports, stale, SOUL),
+            diff.diff_file(ports, stale, SOUL),
         ):
             with pytest.raises(NotFound, match="let go"):
                 await reading
@@ -206,7 +206,7 @@ async def test_a_run_that_was_let_go_has_nothing_to_show_or_to_share(ports: Port
         with pytest.raises(Conflict, match="let go"):
             await runs.start(ports, ADA, asked)
     with pytest.raises(Conflict, match="kept again"):
-        await runs.change(ports, ADA, run.id, kept=True)
+        await runs.update(ports, ADA, run.id, keep_snapshot=True)
     child = await runs.start(ports, ADA, RunRequest(parent=run.id))
     assert await seen(ports, child) == {"SOUL.md": (1, b"x")}
 
@@ -221,7 +221,7 @@ class LetsGo:
         return getattr(self._ports.runs, name)
 
     async def start(self, started: Sequence[tuple[Run, Sequence[Scope | SnapshotLayer]]]) -> Any:
-        await runs.change(self._ports, ADA, self._victim, kept=False)
+        await runs.update(self._ports, ADA, self._victim, keep_snapshot=False)
         return await self._ports.runs.start(started)
 
 
@@ -229,11 +229,11 @@ async def test_a_snapshot_that_is_let_go_while_it_is_taken_over_is_not_taken(
     ports: Ports,
 ) -> None:
     await say(ports, "x")
-    original = await runs.start(ports, ADA, RunRequest(NOOP))
+    original = await runs.start(ports, ADA, RunRequest(NOOP_WORKFLOW))
     torn = replace(ports, runs=LetsGo(ports, original.id))
     with pytest.raises(Conflict, match="let go"):
         await runs.start(torn, ADA, RunRequest(replay_of=original.id))
-    [replay, _] = (await runs.page(ports, ADA)).items
+    [replay, _] = (await runs.list_runs(ports, ADA)).items
     assert (replay.snapshot_kept, replay.status) == (False, RunStatus.CANCELLED)
 
 
@@ -255,7 +255,7 @@ async def test_a_snapshot_that_is_let_go_while_it_is_taken_over_is_not_taken(
 async def test_what_makes_no_sense_is_refused(ports: Ports, asked: RunRequest) -> None:
     with pytest.raises(ValidationError):
         await runs.start(ports, ADA, asked)
-    assert not (await runs.page(ports, ADA)).items
+    assert not (await runs.list_runs(ports, ADA)).items
 
 
 async def test_a_run_cannot_follow_one_and_belong_to_another(ports: Ports) -> None:
@@ -275,14 +275,14 @@ async def test_a_run_cannot_follow_one_and_belong_to_another(ports: Ports) -> No
 @pytest.mark.parametrize("status", [RunStatus.COMPLETED, RunStatus.FAILED, RunStatus.CANCELLED])
 async def test_a_run_ends_once_and_stays_as_it_ended(ports: Ports, status: RunStatus) -> None:
     run = await runs.start(ports, ADA, WORK)
-    assert await runs.change(ports, ADA, run.id, status=RunStatus.RUNNING) == run
-    ended = await runs.change(ports, ADA, run.id, status=status)
-    assert (ended.status, ended.ended is not None) == (status, True)
+    assert await runs.update(ports, ADA, run.id, status=RunStatus.RUNNING) == run
+    ended = await runs.update(ports, ADA, run.id, status=status)
+    assert (ended.status, ended.ended_at is not None) == (status, True)
     travel(ports, 1000)
-    assert await runs.change(ports, ADA, run.id, status=status) == ended
+    assert await runs.update(ports, ADA, run.id, status=status) == ended
     for other in {*RunStatus} - {status}:
         with pytest.raises(Conflict):
-            await runs.change(ports, ADA, run.id, status=other)
+            await runs.update(ports, ADA, run.id, status=other)
     assert await runs.get(ports, ADA, run.id) == ended
     assert await log_of(ports, run) == ["run.started", f"run.{status}"]
 
@@ -291,7 +291,7 @@ async def test_of_rivals_that_end_a_run_one_wins_and_the_others_are_told(ports: 
     run = await runs.start(ports, ADA, WORK)
     wanted = [RunStatus.COMPLETED, RunStatus.FAILED, RunStatus.CANCELLED] * 4
     outcomes = await asyncio.gather(
-        *(runs.change(ports, ADA, run.id, status=status) for status in wanted),
+        *(runs.update(ports, ADA, run.id, status=status) for status in wanted),
         return_exceptions=True,
     )
     final = await runs.get(ports, ADA, run.id)
@@ -303,8 +303,8 @@ async def test_of_rivals_that_end_a_run_one_wins_and_the_others_are_told(ports: 
 async def test_a_run_under_way_cannot_be_let_go_but_can_be_ended_so(ports: Ports) -> None:
     run = await runs.start(ports, ADA, WORK)
     with pytest.raises(Conflict):
-        await runs.change(ports, ADA, run.id, kept=False)
-    ended = await runs.change(ports, ADA, run.id, status=RunStatus.FAILED, kept=False)
+        await runs.update(ports, ADA, run.id, keep_snapshot=False)
+    ended = await runs.update(ports, ADA, run.id, status=RunStatus.FAILED, keep_snapshot=False)
     assert (ended.snapshot_kept, ended.snapshot) == (False, ())
 
 
@@ -317,11 +317,11 @@ async def test_nobody_knows_of_a_run_in_another_tenant_or_beyond_their_own_scope
         with pytest.raises(NotFound):
             await runs.get(ports, actor, hidden.id)
         with pytest.raises(NotFound):
-            await runs.change(ports, actor, hidden.id, status=RunStatus.CANCELLED)
+            await runs.update(ports, actor, hidden.id, status=RunStatus.CANCELLED)
         for asked in (RunRequest(parent=hidden.id), RunRequest(replay_of=hidden.id)):
             with pytest.raises(NotFound):
                 await runs.start(ports, actor, asked)
-        assert hidden.id not in {each.id for each in (await runs.page(ports, actor)).items}
+        assert hidden.id not in {each.id for each in (await runs.list_runs(ports, actor)).items}
     for nonsense in ("", "run\x00", "\ud800", "../x", "r" * 200):
         with pytest.raises(NotFound):
             await runs.get(ports, ADA, nonsense)
@@ -331,13 +331,13 @@ async def test_runs_are_listed_newest_first_page_by_page(ports: Ports) -> None:
     agent = await agents.create(ports, ADA, NewAgent("marco", "Marco"))
     started = [await runs.start(ports, ADA, WORK) for _ in range(5)]
     mine = await runs.start(ports, ADA, RunRequest(agent="marco"))
-    first = await runs.page(ports, ADA, limit=4)
-    rest = await runs.page(ports, ADA, limit=4, cursor=first.next or "")
+    first = await runs.list_runs(ports, ADA, limit=4)
+    rest = await runs.list_runs(ports, ADA, limit=4, cursor=first.next or "")
     assert [*first.items, *rest.items] == [mine, *reversed(started)]
     assert rest.next is None
-    assert (await runs.page(ports, ADA, agent=agent.id)).items == (mine,)
+    assert (await runs.list_runs(ports, ADA, agent=agent.id)).items == (mine,)
     with pytest.raises(ValidationError):
-        await runs.page(ports, ADA, cursor="\x00")
+        await runs.list_runs(ports, ADA, cursor="\x00")
 
 
 async def test_a_diff_tells_what_changed_since_and_how(ports: Ports) -> None:
@@ -357,14 +357,14 @@ async def test_a_diff_tells_what_changed_since_and_how(ports: Ports) -> None:
     ]
     versions = [tuple(f and f.head.version for f in (d.before, d.after)) for d in found]
     assert versions == [(1, 2), (1, None), (None, 1)]
-    difference, text = await diff.difference(ports, run, Path("a.md"))
+    difference, text = await diff.diff_file(ports, run, Path("a.md"))
     assert difference == found[0]
     assert text == "--- a/a.md\n+++ b/a.md\n@@ -1,2 +1,2 @@\n 1\n-2\n+TWO\n"
-    assert await diff.difference(ports, run, Path("c.md")) == (None, "")
-    _, removed = await diff.difference(ports, run, Path("b.md"))
+    assert await diff.diff_file(ports, run, Path("c.md")) == (None, "")
+    _, removed = await diff.diff_file(ports, run, Path("b.md"))
     assert "-b" in removed
     with pytest.raises(NotFound):
-        await diff.difference(ports, run, Path("never.md"))
+        await diff.diff_file(ports, run, Path("never.md"))
 
 
 async def test_the_diff_of_an_agent_that_is_gone_is_against_the_layers_it_had(

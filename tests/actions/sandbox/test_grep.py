@@ -29,12 +29,12 @@ async def shop(ports: Ports) -> Workshop:
 async def test_batches_and_threads_do_not_change_the_output(
     shop: Workshop, monkeypatch: pytest.MonkeyPatch, mode: GrepOutput
 ) -> None:
-    query = GrepQuery(r"1\d of [37]$", mode=mode, numbers=True)
+    query = GrepQuery(r"1\d of [37]$", mode=mode, line_numbers=True)
     expected = await grep.search(shop.bench(), query, 10**6)
     assert b"f03" in expected
     monkeypatch.setattr(grep, "BATCH_BYTES", 1500)
     assert await grep.search(shop.bench(), query, 10**6) == expected
-    monkeypatch.setattr(grep, "LOOP_BYTES", 0)
+    monkeypatch.setattr(grep, "INLINE_BYTES", 0)
     assert await grep.search(shop.bench(), query, 10**6) == expected
 
 
@@ -67,6 +67,6 @@ async def test_more_than_256_kib_are_searched_outside_the_event_loop(
     monkeypatch.setattr("asyncio.to_thread", count_threads)
     await grep.search(shop.bench(), GrepQuery("line"), 100)
     assert grep._matches not in threads
-    await workspace_files.write(shop.bench(), Path("large"), b"x" * (grep.LOOP_BYTES + 1))
+    await workspace_files.write(shop.bench(), Path("large"), b"x" * (grep.INLINE_BYTES + 1))
     await grep.search(shop.bench(), GrepQuery("line"), 100)
     assert threads.count(grep._matches) == 1

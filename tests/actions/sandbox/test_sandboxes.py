@@ -17,17 +17,17 @@ from carrel.actions.sandbox import sandboxes, workspaces
 from carrel.actions.sandbox.tool_access import load_tool_access
 from carrel.adapters.http_webhooks import HttpWebhookSender
 from carrel.core.access import Actor
-from carrel.core.agents.config import checked
+from carrel.core.agents.config import parse_config
 from carrel.core.errors import NotFound, ValidationError
 from carrel.core.identifiers import Path
-from carrel.core.sandbox.tool_access import EMPTY, PermissionMode, ToolAccess
+from carrel.core.sandbox.tool_access import NO_ACCESS, PermissionMode, ToolAccess
 from carrel.core.store.record import Record, RecordChange, RecordType
 from carrel.core.store.tree import Commit
 from carrel.ports import CorruptContent, Ports
 from carrel.ports.sandbox import (
     CommandResult,
     CommandSpec,
-    Fetch,
+    FetchContents,
     ResourceLimits,
     SandboxUnavailable,
 )
@@ -50,7 +50,7 @@ async def workspace(ports: Ports, owner: Actor, **said: Any) -> Record:
 
 
 async def reached(ports: Ports, owner: Actor, **config: Any) -> ToolAccess:
-    return await load_tool_access(ports, owner.tenant, checked(config))
+    return await load_tool_access(ports, owner.tenant, parse_config(config))
 
 
 async def test_an_agent_reaches_what_its_config_refers_to(ports: Ports, owner: Actor) -> None:
@@ -67,9 +67,9 @@ async def test_an_agent_reaches_what_its_config_refers_to(ports: Ports, owner: A
     assert (found.sandbox.id, found.sandbox.mode) == (one.id, PermissionMode.ASK)
     through = [reach.sandbox and reach.sandbox.id for reach in found.workspaces]
     assert through == [one.id, two.id, None]
-    assert [reach.harness for reach in found.workspaces] == [True, True, False]
+    assert [reach.notes_enabled for reach in found.workspaces] == [True, True, False]
     assert [reach.description for reach in found.workspaces] == ["for all", "for all", ""]
-    assert await reached(ports, owner) == EMPTY
+    assert await reached(ports, owner) == NO_ACCESS
 
 
 async def test_what_is_gone_is_named(ports: Ports, owner: Actor) -> None:
@@ -147,10 +147,10 @@ async def test_variables_are_sealed_and_open_only_where_they_belong(
     assert CANARY not in str(one.body)
     found = (await reached(ports, owner, sandbox=one.id)).sandbox
     assert found is not None
-    assert sandboxes.opened(ports, found)["envVars"] == {"TOKEN": CANARY, "EMPTY": ""}
+    assert sandboxes.decrypt_config(ports, found)["envVars"] == {"TOKEN": CANARY, "EMPTY": ""}
     bare = (await reached(ports, owner, sandbox=(await sandbox(ports, owner)).id)).sandbox
     assert bare is not None
-    assert "envVars" not in sandboxes.opened(ports, bare)
+    assert "envVars" not in sandboxes.decrypt_config(ports, bare)
     other = await sandbox(ports, owner)
     swapped = one.body["config"]["envVars"]
     for body, id in (
@@ -163,19 +163,19 @@ async def test_variables_are_sealed_and_open_only_where_they_belong(
         stolen = (await reached(ports, owner, sandbox=id)).sandbox
         assert stolen is not None
         with pytest.raises(CorruptContent):
-            sandboxes.opened(ports, stolen)
+            sandboxes.decrypt_config(ports, stolen)
 
 
 def test_bounds_are_those_of_the_config_and_never_silently_less() -> None:
-    assert sandboxes.bounds_of({}) == ResourceLimits(30, 65_536, 1024, network=False)
+    assert sandboxes.resource_limits({}) == ResourceLimits(30, 65_536, 1024, network=False)
     config = {"timeout": 600, "outputLimitBytes": 5, "memoryLimit": 64, "internet": True}
-    assert sandboxes.bounds_of(config) == ResourceLimits(
+    assert sandboxes.resource_limits(config) == ResourceLimits(
         600, 5, 64, memory_limit_required=True, network=True
     )
     with pytest.raises(ValidationError, match=r"config.timeout must be an integer from 1 to 600"):
-        sandboxes.bounds_of({"timeout": 601})
+        sandboxes.resource_limits({"timeout": 601})
     with pytest.raises(ValidationError, match="from 1 to 300"):
-        sandboxes.bounds_of({"provider": "lambda", "timeout": 301})
+        sandboxes.resource_limits({"provider": "lambda", "timeout": 301})
 
 
 class Narrow:
@@ -186,12 +186,14 @@ class Narrow:
     def __init__(self, memory: int) -> None:
         self._memory = memory
 
-    def unsupported_reason(self, bounds: ResourceLimits, *, persistent: bool = False) -> str | None:
+    def unsupported_reason(self, limits: ResourceLimits, *, persistent: bool = False) -> str | None:
         if persistent:
             return "it keeps nothing"
-        return "too much memory" if bounds.memory_mb > self._memory else None
+        return "too much memory" if limits.memory_mb > self._memory else None
 
-    def run(self, order: CommandSpec, fetch: Fetch) -> AbstractAsyncContextManager[CommandResult]:
+    def run(
+        self, spec: CommandSpec, fetch: FetchContents
+    ) -> AbstractAsyncContextManager[CommandResult]:
         raise SandboxUnavailable("it runs nothing")
 
 
@@ -234,7 +236,7 @@ async def test_a_deleted_workspace_takes_its_files_along_in_one_commit(anywhere:
     assert not tree.heads
     history = await anywhere.trees.history(stack[0], Path("3.md"))
     assert [version.head.entry is None for version in history] == [True, False]
-    assert history[0].why == "delete a workspace"
+    assert history[0].reason == "delete a workspace"
     [entry, *_] = await anywhere.records.audit(owner.tenant)
     assert (entry.reason, entry.subjects) == ("delete a workspace", (f"workspace/{notes.id}",))
     with pytest.raises(NotFound):
@@ -248,7 +250,7 @@ async def test_a_run_in_a_workspace_sees_it_after_it_was_deleted(ports: Ports) -
     await files.put(ports, await stacks.default_stack(ports, bound), Path("a.md"), b"kept", bound)
     run = await runs.start(ports, bound, RunRequest("work"))
     await workspaces.delete(ports, owner, notes.id)
-    assert (await runs.file(ports, run, Path("a.md")))[1] == b"kept"
+    assert (await runs.read_file(ports, run, Path("a.md")))[1] == b"kept"
     with pytest.raises(NotFound):
         await runs.start(ports, bound, RunRequest("work"))
 

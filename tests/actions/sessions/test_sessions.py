@@ -13,11 +13,11 @@ from carrel.actions.accounts import secrets
 from carrel.actions.agents import agents
 from carrel.actions.agents.agents import NewAgent
 from carrel.actions.sessions import sessions
-from carrel.actions.sessions.sessions import MOST_AT_ONCE, NewEntry
+from carrel.actions.sessions.sessions import MAX_ENTRIES_PER_APPEND, NewEntry
 from carrel.core.access import Actor
 from carrel.core.errors import Conflict, NotFound, PayloadTooLarge, ValidationError
 from carrel.core.runs import Audience
-from carrel.core.sessions import LONGEST_CONTENT, SpeakerRole, read
+from carrel.core.sessions import MAX_CONTENT_BYTES, SpeakerRole, parse_transcript
 from carrel.ports import Ports
 
 pytestmark = pytest.mark.anyio
@@ -70,7 +70,9 @@ async def test_starting_it_again_returns_it_and_never_changes_its_scope(
     first = await sessions.start(anywhere, owner, "kate", id=ID, scope="shared", plugin="web")
     travel(anywhere, 1000)
 
-    again, new = await sessions.begin(anywhere, owner, "kate", id=ID, scope="main", plugin="x")
+    again, new = await sessions.start_or_get(
+        anywhere, owner, "kate", id=ID, scope="main", plugin="x"
+    )
 
     assert (again, new) == (first, False)
     with pytest.raises(Conflict):
@@ -90,22 +92,22 @@ async def test_what_is_said_comes_back_numbered_and_exported(anywhere: Ports, ow
         (1, SpeakerRole.USER, "hello"),
         (2, SpeakerRole.ASSISTANT, "hello Luis"),
     ]
-    now, heard = await sessions.entries(anywhere, owner, "kate", ID)
-    assert (heard, now.entries) == (kept, 2)
-    lines = b"".join([some async for some in sessions.jsonl(anywhere, now)])
-    found = read(lines)
-    assert found.heading and found.heading.agent == "kate"
-    assert found.utterances == kept
+    now, heard = await sessions.list_entries(anywhere, owner, "kate", ID)
+    assert (heard, now.entry_count) == (kept, 2)
+    lines = b"".join([some async for some in sessions.export_jsonl(anywhere, now)])
+    found = parse_transcript(lines)
+    assert found.header and found.header.agent == "kate"
+    assert found.entries == kept
 
 
 async def test_a_long_transcript_is_exported_whole(anywhere: Ports, owner: Actor) -> None:
     await sessions.start(anywhere, owner, "kate", id=ID)
     for _ in range(12):
-        await tell(anywhere, owner, *["x"] * MOST_AT_ONCE)
+        await tell(anywhere, owner, *["x"] * MAX_ENTRIES_PER_APPEND)
     session = await sessions.get(anywhere, owner, "kate", ID)
-    pieces = [some async for some in sessions.jsonl(anywhere, session)]
+    pieces = [some async for some in sessions.export_jsonl(anywhere, session)]
     assert len(pieces) > 2
-    assert len(read(b"".join(pieces)).utterances) == 1200
+    assert len(parse_transcript(b"".join(pieces)).entries) == 1200
 
 
 async def test_secrets_are_redacted_wherever_they_are_said(anywhere: Ports, owner: Actor) -> None:
@@ -117,7 +119,7 @@ async def test_secrets_are_redacted_wherever_they_are_said(anywhere: Ports, owne
 
     assert kept.content == "the password is [REDACTED:db]!"
     session = await sessions.get(anywhere, owner, "kate", ID)
-    everything = b"".join([some async for some in sessions.jsonl(anywhere, session)])
+    everything = b"".join([some async for some in sessions.export_jsonl(anywhere, session)])
     assert b"hunter2" not in everything
     assert everything.count(b"[REDACTED:db]") == 5
     assert await sessions.search(anywhere, owner, "kate", "hunter2") == ()
@@ -127,13 +129,13 @@ async def test_secrets_are_redacted_wherever_they_are_said(anywhere: Ports, owne
     ("said", "refusal"),
     [
         ([], ValidationError),
-        ([NewEntry("user", "x")] * (MOST_AT_ONCE + 1), ValidationError),
+        ([NewEntry("user", "x")] * (MAX_ENTRIES_PER_APPEND + 1), ValidationError),
         ([NewEntry("judge", "x")], ValidationError),
         ([NewEntry("user", "\ud800")], ValidationError),
         ([NewEntry("user", "x", message="y" * 257)], ValidationError),
         ([NewEntry("user", "x", sender="a\nb")], ValidationError),
         ([NewEntry("user", "x", plugin="\udcff")], ValidationError),
-        ([NewEntry("user", "é" * (LONGEST_CONTENT // 2 + 1))], PayloadTooLarge),
+        ([NewEntry("user", "é" * (MAX_CONTENT_BYTES // 2 + 1))], PayloadTooLarge),
         ([NewEntry("user", "fine"), NewEntry("judge", "x")], ValidationError),
     ],
 )
@@ -143,13 +145,13 @@ async def test_what_cannot_be_kept_is_refused_as_a_whole(
     await sessions.start(anywhere, owner, "kate", id=ID)
     with pytest.raises(refusal):
         await sessions.append(anywhere, owner, "kate", ID, said)
-    assert (await sessions.get(anywhere, owner, "kate", ID)).entries == 0
+    assert (await sessions.get(anywhere, owner, "kate", ID)).entry_count == 0
 
 
 async def test_as_much_as_may_be_said_at_a_time_is_kept(anywhere: Ports, owner: Actor) -> None:
     await sessions.start(anywhere, owner, "kate", id=ID)
-    await tell(anywhere, owner, "x" * LONGEST_CONTENT, "a \0 b", "")
-    _, [_, *rest] = await sessions.entries(anywhere, owner, "kate", ID)
+    await tell(anywhere, owner, "x" * MAX_CONTENT_BYTES, "a \0 b", "")
+    _, [_, *rest] = await sessions.list_entries(anywhere, owner, "kate", ID)
     assert [one.content for one in rest] == ["a \0 b", ""]
 
 
@@ -159,11 +161,11 @@ async def test_nothing_more_is_said_in_a_closed_session(anywhere: Ports, owner: 
     closed = await sessions.close(anywhere, owner, "kate", ID)
     travel(anywhere, 1000)
 
-    assert closed.ended is not None
+    assert closed.ended_at is not None
     assert await sessions.close(anywhere, owner, "kate", ID) == closed
     with pytest.raises(Conflict, match="closed"):
         await tell(anywhere, owner, "too late")
-    _, heard = await sessions.entries(anywhere, owner, "kate", ID)
+    _, heard = await sessions.list_entries(anywhere, owner, "kate", ID)
     assert [one.content for one in heard] == ["asked, and never answered"]
 
 
@@ -180,7 +182,12 @@ async def test_sessions_are_reached_only_by_way_of_their_agent(
 
     attempts: list[tuple[Actor, str]] = [(owner, "marco"), (stranger, "kate"), (bound, "kate")]
     for actor, agent in [*attempts, (stranger, kate.id), (bound, "marco"), (owner, "nobody")]:
-        verbs: list[Any] = [sessions.get, sessions.close, sessions.entries, sessions.recent]
+        verbs: list[Any] = [
+            sessions.get,
+            sessions.close,
+            sessions.list_entries,
+            sessions.list_recent_entries,
+        ]
         for verb in verbs:
             with pytest.raises(NotFound):
                 await verb(anywhere, actor, agent, ID)
@@ -188,13 +195,13 @@ async def test_sessions_are_reached_only_by_way_of_their_agent(
             await sessions.append(anywhere, actor, agent, ID, [NewEntry("user", "x")])
     for actor, agent in [(owner, "marco"), (stranger, "kate"), (bound, "marco")]:
         assert await sessions.search(anywhere, actor, agent, "private") == ()
-        assert (await sessions.listing(anywhere, actor, agent)).items == ()
+        assert (await sessions.list_sessions(anywhere, actor, agent)).items == ()
     with pytest.raises(NotFound):
         await sessions.search(anywhere, bound, "kate", "private")
     with pytest.raises(NotFound):
         await sessions.start(anywhere, bound, "kate")
     own = await sessions.start(anywhere, replace(owner, agent=kate.id), "kate", id=ID)
-    assert own.entries == 1
+    assert own.entry_count == 1
     for odd in ("", "x", "../x", "\0", f"{ID}.jsonl"):
         with pytest.raises(NotFound):
             await sessions.get(anywhere, owner, "kate", odd)
@@ -215,27 +222,29 @@ async def test_sessions_are_listed_in_pages_by_their_last_word(
     seen: list[str] = []
     cursor: str | None = ""
     while cursor is not None:
-        page = await sessions.listing(anywhere, owner, "kate", cursor=cursor, limit=2)
+        page = await sessions.list_sessions(anywhere, owner, "kate", cursor=cursor, limit=2)
         seen += [one.id for one in page.items]
         cursor = page.next
     assert seen == [made[0], *reversed(made[1:])]
-    shared = await sessions.listing(anywhere, owner, "kate", mode=Audience.SHARED)
+    shared = await sessions.list_sessions(anywhere, owner, "kate", mode=Audience.SHARED)
     assert [one.id for one in shared.items] == [made[3], made[1]]
     for odd in ("x", "1", "-1.x", f"{'9' * 19}.{ID}", f"1.{ID}x"):
         with pytest.raises(ValidationError):
-            await sessions.listing(anywhere, owner, "kate", cursor=odd)
+            await sessions.list_sessions(anywhere, owner, "kate", cursor=odd)
 
 
 async def test_the_last_words_come_in_order(anywhere: Ports, owner: Actor) -> None:
     await sessions.start(anywhere, owner, "kate", id=ID)
-    assert (await sessions.recent(anywhere, owner, "kate", ID))[1] == ()
+    assert (await sessions.list_recent_entries(anywhere, owner, "kate", ID))[1] == ()
     await tell(anywhere, owner, *[str(n) for n in range(30)])
 
-    _, said = await sessions.recent(anywhere, owner, "kate", ID, limit=3)
+    _, said = await sessions.list_recent_entries(anywhere, owner, "kate", ID, limit=3)
     assert [one.content for one in said] == ["27", "28", "29"]
-    assert len((await sessions.recent(anywhere, owner, "kate", ID))[1]) == 10
-    assert len((await sessions.recent(anywhere, owner, "kate", ID, limit=500))[1]) == 30
-    assert (await sessions.recent(anywhere, owner, "kate", ID, limit=0))[1] == ()
+    assert len((await sessions.list_recent_entries(anywhere, owner, "kate", ID))[1]) == 10
+    assert (
+        len((await sessions.list_recent_entries(anywhere, owner, "kate", ID, limit=500))[1]) == 30
+    )
+    assert (await sessions.list_recent_entries(anywhere, owner, "kate", ID, limit=0))[1] == ()
 
 
 async def test_the_best_answer_comes_first(anywhere: Ports, owner: Actor) -> None:
@@ -247,7 +256,7 @@ async def test_the_best_answer_comes_first(anywhere: Ports, owner: Actor) -> Non
 
     async def found(query: str, **more: Any) -> list[str]:
         hits = await sessions.search(anywhere, owner, "kate", query, **more)
-        return [hit.utterance.content for hit in hits]
+        return [hit.entry.content for hit in hits]
 
     assert await found("new york") == [
         "the Café in New York opens at nine",
@@ -273,12 +282,12 @@ async def test_16_writers_on_one_new_session_leave_one_header_and_all_entries(
 
     assert not failed
     session = await sessions.get(anywhere, owner, "kate", ID)
-    lines = b"".join([some async for some in sessions.jsonl(anywhere, session)])
-    found = read(lines)
+    lines = b"".join([some async for some in sessions.export_jsonl(anywhere, session)])
+    found = parse_transcript(lines)
     assert lines.count(b'"type":"session"') == 1
     assert lines.startswith(b'{"type":"session"')
-    assert (found.skipped, [one.sequence for one in found.utterances]) == (0, list(range(1, 49)))
-    assert {one.content for one in found.utterances} == {
+    assert (found.skipped, [one.sequence for one in found.entries]) == (0, list(range(1, 49)))
+    assert {one.content for one in found.entries} == {
         f"{n}: {turn}" for n in range(16) for turn in range(3)
     }
 
@@ -286,7 +295,7 @@ async def test_16_writers_on_one_new_session_leave_one_header_and_all_entries(
 async def test_the_full_text_can_be_made_again(anywhere: Ports, owner: Actor) -> None:
     await sessions.start(anywhere, owner, "kate", id=ID)
     await tell(anywhere, owner, "needle", *["hay"] * 20)
-    await anywhere.sessions.unindex()
+    await anywhere.sessions.clear_index()
     assert await sessions.search(anywhere, owner, "kate", "needle") == ()
     seen: list[tuple[str, int, int]] = []
 

@@ -19,12 +19,17 @@ from carrel.actions.agents import agents
 from carrel.actions.agents.agents import NewAgent
 from carrel.actions.sessions import sessions, transcript_mirror
 from carrel.actions.sessions.sessions import NewEntry
-from carrel.actions.sessions.transcript_mirror import AGAIN, MirrorFollower, expire, run_mirror
-from carrel.adapters.filesystem.transcript_directory import CLAIM, DirectoryTranscriptMirror
+from carrel.actions.sessions.transcript_mirror import (
+    RETRY_MS,
+    MirrorFollower,
+    delete_expired,
+    run_mirror,
+)
+from carrel.adapters.filesystem.transcript_directory import CLAIM_FILE, DirectoryTranscriptMirror
 from carrel.adapters.sqlite.leader_lock import FileLeaderLock
 from carrel.core.access import Actor
 from carrel.core.errors import ValidationError
-from carrel.core.sessions import Session, lines, read
+from carrel.core.sessions import Session, encode_entries, parse_transcript
 from carrel.ports import Ports
 
 pytestmark = pytest.mark.anyio
@@ -53,7 +58,7 @@ async def talk(ports: Ports, owner: Actor, id: str, *texts: str, agent: str = "k
 
 async def exported(ports: Ports, owner: Actor, id: str, agent: str = "kate") -> bytes:
     session = await sessions.get(ports, owner, agent, id)
-    return b"".join([some async for some in sessions.jsonl(ports, session)])
+    return b"".join([some async for some in sessions.export_jsonl(ports, session)])
 
 
 def files(root: File) -> dict[str, bytes]:
@@ -93,7 +98,7 @@ async def test_a_file_that_was_begun_under_another_slug_is_gone_on_with(
     [now] = files(tmp_path).values()
     assert now.startswith(began)
     assert b'"agent_id":"kate"' in began
-    assert [one.content for one in read(now).utterances] == ["before", "after"]
+    assert [one.content for one in parse_transcript(now).entries] == ["before", "after"]
 
 
 async def test_an_agent_that_gets_a_directory_later_is_mirrored_from_its_beginning(
@@ -163,7 +168,7 @@ async def test_two_agents_never_share_a_directory(ports: Ports, tmp_path: File) 
     actor, slug = [(owner, "kate"), (owner, "marco"), (stranger, "kate")][whose]
     await agents.patch(ports, actor, slug, {"config": {"transcriptsDir": "elsewhere"}})
     await follower.catch_up()
-    travel(ports, AGAIN)
+    travel(ports, RETRY_MS)
     await follower.catch_up()
     assert len(files(tmp_path)) == 3
     assert len(list((tmp_path / "same").glob("*.jsonl"))) == 2
@@ -257,9 +262,9 @@ async def test_many_processes_write_each_line_once(
         with capture_logs():
             await asyncio.gather(*[follower.catch_up() for follower in followers])
         await talk(anywhere, owner, IDS[0], *[f"turn {turn}: {n}" for n in range(7)])
-        travel(anywhere, AGAIN)
+        travel(anywhere, RETRY_MS)
     await followers[0].catch_up()
-    travel(anywhere, AGAIN)
+    travel(anywhere, RETRY_MS)
     await followers[0].catch_up()
 
     assert files(tmp_path)[f"kate/{IDS[0]}.jsonl"] == await exported(anywhere, owner, IDS[0])
@@ -270,18 +275,18 @@ async def test_whoever_was_overtaken_adds_nothing(ports: Ports, tmp_path: File) 
     await hire(ports, owner, "kate", "kate")
     await talk(ports, owner, IDS[0], "one")
     session = await sessions.get(ports, owner, "kate", IDS[0])
-    said = lines(await ports.sessions.read(session.tenant, session.id))
+    said = encode_entries(await ports.sessions.read(session.tenant, session.id))
     first, second = DirectoryTranscriptMirror(tmp_path), DirectoryTranscriptMirror(tmp_path)
     for mirror in (first, second):
         await mirror.claim("kate", "o", {})
-        assert await mirror.held("kate", session, "kate") == 0
+        assert await mirror.count_entries("kate", session, "kate") == 0
 
-    await second.add("kate", session, 0, said, 1)
+    await second.append("kate", session, 0, said, 1)
     with pytest.raises(OSError, match="changed by somebody else"):
-        await first.add("kate", session, 0, said, 1)
+        await first.append("kate", session, 0, said, 1)
 
     assert list(files(tmp_path).values()) == [await exported(ports, owner, IDS[0])]
-    assert await first.held("kate", session, "kate") == 1
+    assert await first.count_entries("kate", session, "kate") == 1
 
 
 class Flaky(DirectoryTranscriptMirror):
@@ -292,7 +297,7 @@ class Flaky(DirectoryTranscriptMirror):
     def _add(self, folder: str, session: Session, after: int, lines: bytes, count: int) -> None:
         if self.fails:
             self.fails -= 1
-            file = self._place(folder) / f"{session.id}.jsonl"
+            file = self._resolve_directory(folder) / f"{session.id}.jsonl"
             with file.open("ab") as opened:
                 opened.write(lines[: len(lines) // 2])
             raise OSError("no space left")
@@ -310,7 +315,7 @@ async def test_what_failed_is_tried_again(ports: Ports, tmp_path: File) -> None:
     with capture_logs() as logs:
         for _ in range(3):
             await follower.catch_up()
-            travel(ports, AGAIN)
+            travel(ports, RETRY_MS)
 
     assert [log["said"] for log in logs] == ["no space left"] * 2
     assert files(tmp_path)[f"kate/{IDS[0]}.jsonl"] == await exported(ports, owner, IDS[0])
@@ -335,7 +340,7 @@ async def test_one_of_many_processes_mirrors_until_told_to_stop(
         for lock in locks[:2]
     ]
     await talk(ports, owner, IDS[0], "hello")
-    while len(read(b"".join(files(tmp_path).values())).utterances) < 1:
+    while len(parse_transcript(b"".join(files(tmp_path).values())).entries) < 1:
         await asyncio.wait(works, timeout=0.01)
     stop.set()
     await asyncio.gather(*works)
@@ -343,7 +348,7 @@ async def test_one_of_many_processes_mirrors_until_told_to_stop(
     assert await locks[2].try_acquire()
     await locks[2].release()
     assert (
-        (tmp_path / "kate" / CLAIM)
+        (tmp_path / "kate" / CLAIM_FILE)
         .read_text()
         .strip()
         .endswith("/" + (await agents.get(ports, owner, "kate")).id)
@@ -364,28 +369,28 @@ async def test_sessions_that_have_had_their_time_go_with_their_files(
 
     async def gone(days: int) -> int:
         before = anywhere.clock.now() - days * DAY + 1000
-        return await expire(anywhere, DirectoryTranscriptMirror(tmp_path), before)
+        return await delete_expired(anywhere, DirectoryTranscriptMirror(tmp_path), before)
 
     assert await gone(2) == 0
     assert await gone(1) == 2
     assert await gone(1) == 0
 
     assert list(files(tmp_path)) == [f"kate/{IDS[2]}.jsonl"]
-    kept = (await sessions.listing(anywhere, owner, "kate")).items
+    kept = (await sessions.list_sessions(anywhere, owner, "kate")).items
     assert [one.id for one in kept] == [IDS[3], IDS[2]]
-    assert (await sessions.listing(anywhere, owner, "marco")).items == ()
+    assert (await sessions.list_sessions(anywhere, owner, "marco")).items == ()
     assert await words_found(anywhere, owner) == ["and new", "old at first"]
 
 
 async def words_found(ports: Ports, owner: Actor) -> Sequence[Any]:
     hits = await sessions.search(ports, owner, "kate", "old and")
-    return [hit.utterance.content for hit in hits]
+    return [hit.entry.content for hit in hits]
 
 
 async def test_more_sessions_than_are_looked_at_at_a_time(
     ports: Ports, tmp_path: File, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(transcript_mirror, "_PAGE", 2)
+    monkeypatch.setattr(transcript_mirror, "_PAGE_SIZE", 2)
     _, owner = await founded(ports)
     await hire(ports, owner, "kate", "kate")
     ids = [(await sessions.start(ports, owner, "kate")).id for _ in range(7)]
@@ -400,5 +405,5 @@ async def test_more_sessions_than_are_looked_at_at_a_time(
         await talk(ports, owner, id, "six")
     assert await follower.catch_up() == 7
     travel(ports, DAY)
-    assert await expire(ports, DirectoryTranscriptMirror(tmp_path), ports.clock.now()) == 7
+    assert await delete_expired(ports, DirectoryTranscriptMirror(tmp_path), ports.clock.now()) == 7
     assert files(tmp_path) == {}

@@ -18,7 +18,7 @@ HEX = NAME.removeprefix("sha256:")
 
 def names(objects: DirectoryBlobStore) -> list[Digest]:
     async def listed() -> list[Digest]:
-        return [name async for name, _, _ in objects.each()]
+        return [name async for name, _, _ in objects.list_blobs()]
 
     return asyncio.run(listed())
 

@@ -10,7 +10,7 @@ import asyncpg
 import pytest
 
 from carrel.adapters.postgres import PostgresStore, open_store
-from carrel.adapters.postgres.advisory_locks import content_name, lock_of
+from carrel.adapters.postgres.advisory_locks import content_lock_name, lock_number
 from carrel.core.errors import ValidationError
 from carrel.core.identifiers import Path, Scope, ScopeKind
 from carrel.core.store.record import RecordChange, RecordType
@@ -172,7 +172,7 @@ async def test_a_name_that_many_processes_want_goes_to_one_of_them(
         handle = f"key:{turn}"
         outcomes = await asyncio.gather(*[claim(n, handle) for n in range(3)])
         lost = [outcome for outcome in outcomes if isinstance(outcome, ExpectationFailed)]
-        assert [outcome.handle for outcome in lost] == [handle, handle]
+        assert [outcome.unique_key for outcome in lost] == [handle, handle]
 
 
 async def test_one_commit_over_very_many_scopes_is_applied_beside_the_others(
@@ -243,10 +243,10 @@ async def test_content_that_a_commit_is_about_to_refer_to_is_not_collected(
     await connection.execute("DELETE FROM version")
 
     async with connection.transaction():
-        shared = lock_of(content_name(entry.blob.storage_ref))
+        shared = lock_number(content_lock_name(entry.blob.storage_ref))
         await connection.execute("SELECT take_locks(ARRAY[$1::bigint], '{f}')", shared)
-        assert (await store.upkeep.collect(NOW + 1, 0, 0))["contents"] == 0
-    assert (await store.upkeep.collect(NOW + 1, 0, 0))["contents"] == 1
+        assert (await store.maintenance.collect(NOW + 1, 0, 0))["contents"] == 0
+    assert (await store.maintenance.collect(NOW + 1, 0, 0))["contents"] == 1
     await connection.close()
 
 

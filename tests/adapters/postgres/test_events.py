@@ -10,7 +10,7 @@ import pytest
 
 from carrel.adapters.postgres import PostgresStore, open_store
 from carrel.adapters.postgres.commit_columns import CommitColumns
-from carrel.adapters.postgres.database import SQL
+from carrel.adapters.postgres.database import STATEMENTS
 from carrel.core.identifiers import Digest, Path, Scope, ScopeKind
 from carrel.core.store.event import EventFilter
 from carrel.core.store.tree import Blob, Commit, Entry, Write
@@ -52,11 +52,13 @@ async def write(store: PostgresStore, name: str, scope: Scope = ONE) -> None:
 
 
 async def write_slowly(connection: asyncpg.Connection, name: str, scope: Scope = TWO) -> None:
-    await connection.fetchrow(SQL["apply_commits"], *CommitColumns([put(scope, name)]).arguments())
+    await connection.fetchrow(
+        STATEMENTS["apply_commits"], *CommitColumns([put(scope, name)]).arguments()
+    )
 
 
 async def names(store: PostgresStore, cursor: str | None = None) -> list[str]:
-    return [event.payload["path"] for event in await store.events.after(cursor)]
+    return [event.payload["path"] for event in await store.events.read_after(cursor)]
 
 
 async def test_what_began_first_and_ended_last_is_not_missed(
@@ -68,8 +70,8 @@ async def test_what_began_first_and_ended_last_is_not_missed(
     await write_slowly(slow, "slow")
     await write(store, "quick")
 
-    [seen] = await store.events.after(None)
-    latest = await store.events.latest()
+    [seen] = await store.events.read_after(None)
+    latest = await store.events.latest_cursor()
     await write(store, "quick too")
     hidden = [await names(store), await names(store, latest)]
     await transaction.commit()
@@ -103,7 +105,7 @@ async def test_transactions_that_write_no_events_hold_nobody_back(
         await slow.execute("SELECT count(*) FROM event")
         await elsewhere.execute("SELECT pg_current_xact_id()")
         await write(store, "quick")
-        latest = await store.events.latest()
+        latest = await store.events.latest_cursor()
         await write(store, "quick too")
 
         assert await names(store) == ["quick", "quick too"]
@@ -124,7 +126,7 @@ async def test_events_of_one_scope_are_told_in_the_order_of_its_versions(
     async with open_store(postgres_url) as second, open_store(postgres_url) as third:
         await asyncio.gather(*[writer([store, second, third][n % 3], n) for n in range(9)])
 
-    told = await store.events.after(None, EventFilter("acme", frozenset({ONE})))
+    told = await store.events.read_after(None, EventFilter("acme", frozenset({ONE})))
     assert [event.payload["version"] for event in told] == list(range(1, 91))
 
 
@@ -132,7 +134,7 @@ async def test_a_ring_between_looking_and_waiting_is_not_slept_over(store: Postg
     while await store.events.wait_for_new(0.05):
         pass
 
-    await store.events.after(None)
+    await store.events.read_after(None)
     await asyncio.create_task(write(store, "in between"))
 
     assert await store.events.wait_for_new(30)
@@ -168,7 +170,7 @@ async def test_a_copy_on_another_server_goes_on_with_the_log(postgres_url: str) 
     async with open_store(postgres_url) as store:
         for name in ("one", "two", "three"):
             await write(store, name)
-        before = await store.events.after(None)
+        before = await store.events.read_after(None)
         await store.deliveries.enqueue(None, before[1].cursor, [])
     connection = await asyncpg.connect(postgres_url)
     await connection.execute(
@@ -187,7 +189,7 @@ async def test_a_copy_on_another_server_goes_on_with_the_log(postgres_url: str) 
             *("two", "three", "four")
         ]
         assert await names(store, "1000000000000.1000") == ["four"]
-        newest = (await store.events.after(None))[-1]
+        newest = (await store.events.read_after(None))[-1]
         await write(store, "five")
         assert await names(store, newest.cursor) == ["five"]
 

@@ -9,7 +9,7 @@ import asyncpg
 import pytest
 
 from carrel.adapters.postgres import PostgresStore, open_store
-from carrel.adapters.postgres.advisory_locks import lock_of, scope_name
+from carrel.adapters.postgres.advisory_locks import lock_number, scope_lock_name
 from carrel.core.identifiers import Path, Scope, ScopeKind
 from carrel.core.runs import Audience, Run, RunStatus
 from carrel.core.store.tree import Applied, Commit, Entry, Write
@@ -77,7 +77,7 @@ async def test_a_run_waits_for_a_commit_that_may_prune_what_it_would_see(
     await write(stores[0], "first")
     connection = await asyncpg.connect(postgres_url)
     async with connection.transaction():
-        lock = lock_of(scope_name(TEMPLATE))
+        lock = lock_number(scope_lock_name(TEMPLATE))
         await connection.execute("SELECT take_locks(ARRAY[$1::bigint], '{t}')", lock)
         starting = asyncio.create_task(start(stores[1], "run_1"))
         done, _ = await asyncio.wait([starting], timeout=0.2)

@@ -9,9 +9,9 @@ import asyncpg
 import pytest
 from tests.support.services import databases
 
-from carrel.adapters.postgres import Incompatible, open_store, prepare
+from carrel.adapters.postgres import PostgresSchemaMismatch, open_store, prepare
 from carrel.adapters.postgres.database import MIGRATIONS
-from carrel.core.maintenance.tables import DERIVED, TABLES
+from carrel.core.maintenance.tables import DERIVED_TABLES, TABLES
 
 pytestmark = pytest.mark.anyio
 
@@ -95,7 +95,7 @@ async def test_the_tables_have_the_columns_that_a_backup_holds(postgres_url: str
     for table, column in rows:
         found.setdefault(table, []).append(column)
     found["event"].remove("xid")
-    for table in ("migration", "utterance_text", *DERIVED):
+    for table in ("migration", "utterance_text", *DERIVED_TABLES):
         del found[table]
     assert {table: tuple(columns) for table, columns in found.items()} == TABLES
 
@@ -104,14 +104,16 @@ async def test_whoever_comes_first_migrates_and_the_others_wait(empty_postgres_u
     await asyncio.gather(*[prepare(empty_postgres_url) for _ in range(4)])
 
     async with open_store(empty_postgres_url) as store:
-        assert await store.upkeep.migrations() == tuple(MIGRATIONS)
-        await store.upkeep.ping()
+        assert await store.maintenance.migrations() == tuple(MIGRATIONS)
+        await store.maintenance.ping()
 
 
 async def test_a_database_from_a_later_version_is_refused(postgres_url: str) -> None:
     await told(postgres_url, "INSERT INTO migration VALUES ('9999_later.sql', 'x', 0)")
 
-    with pytest.raises(Incompatible, match=r"9999_later\.sql, which this version does not know"):
+    with pytest.raises(
+        PostgresSchemaMismatch, match=r"9999_later\.sql, which this version does not know"
+    ):
         async with open_store(postgres_url):
             pass
 
@@ -120,7 +122,9 @@ async def test_a_database_with_another_history_is_refused(postgres_url: str) -> 
     name = next(iter(MIGRATIONS))
     await told(postgres_url, f"UPDATE migration SET checksum = 'x' WHERE name = '{name}'")
 
-    with pytest.raises(Incompatible, match=f"{name} was applied to the database with another text"):
+    with pytest.raises(
+        PostgresSchemaMismatch, match=f"{name} was applied to the database with another text"
+    ):
         await prepare(postgres_url)
 
 
@@ -135,5 +139,5 @@ async def test_a_migration_that_fails_leaves_nothing_behind(empty_postgres_url: 
 
 
 async def test_a_database_that_is_not_in_utf8_is_refused(ascii_url: str) -> None:
-    with pytest.raises(Incompatible, match="not encoded in UTF8"):
+    with pytest.raises(PostgresSchemaMismatch, match="not encoded in UTF8"):
         await prepare(ascii_url)

@@ -14,7 +14,7 @@ from tests.support.escape_harness import leftovers
 from tests.support.server_process import carrel, serving
 
 from carrel.adapters.sandbox.local import LocalSandbox
-from carrel.adapters.sandbox.local.persistent import ELSEWHERE, SEVERAL
+from carrel.adapters.sandbox.local.persistent import INSTANCE_IN_USE, NEEDS_SINGLE_WORKER
 from carrel.adapters.sandbox.local.self_test import SandboxSettings
 from carrel.core.identifiers import Digest
 from carrel.core.store.tree import Blob
@@ -43,12 +43,12 @@ async def test_no_two_processes_keep_an_instance_of_the_same_name(tmp_path: File
     try:
         assert await said(one, "echo here > ~/a; cat ~/a") == b"here\n"
         for _ in range(2):
-            with pytest.raises(SandboxUnavailable, match=ELSEWHERE):
+            with pytest.raises(SandboxUnavailable, match=INSTANCE_IN_USE):
                 await said(other, "true")
         assert await said(one, "cat ~/a") == b"here\n"
-        await one.release("one")
+        await one.release_instance("one")
         assert await said(other, "ls ~; echo mine > ~/a; cat ~/a") == b"mine\n"
-        with pytest.raises(SandboxUnavailable, match=ELSEWHERE):
+        with pytest.raises(SandboxUnavailable, match=INSTANCE_IN_USE):
             await said(one, "true")
     finally:
         await one.close()
@@ -63,7 +63,7 @@ async def test_an_instance_that_took_the_place_of_another_is_kept_by_one_as_well
         assert await said(one, "touch ~/a; ls ~; kill -9 -1") == b"a\n"
         assert await said(one, "ls ~; touch ~/b") == b"", "it is a new one"
         for _ in range(3):
-            with pytest.raises(SandboxUnavailable, match=ELSEWHERE):
+            with pytest.raises(SandboxUnavailable, match=INSTANCE_IN_USE):
                 await said(other, "true")
         assert await said(one, "ls ~") == b"b\n"
     finally:
@@ -92,7 +92,7 @@ async def test_one_that_could_not_be_made_is_not_kept_from_others(
         raise SandboxUnavailable("it ended at once")
 
     try:
-        monkeypatch.setattr(one, "_made", broken)
+        monkeypatch.setattr(one, "_create_instance", broken)
         with pytest.raises(SandboxUnavailable, match="ended at once"):
             await said(one, "true")
         assert await said(other, "echo mine") == b"mine\n"
@@ -102,11 +102,11 @@ async def test_one_that_could_not_be_made_is_not_kept_from_others(
 
 
 async def test_a_server_with_several_workers_keeps_none(tmp_path: File) -> None:
-    sandbox = LocalSandbox(tmp_path, SandboxSettings(alone=False))
+    sandbox = LocalSandbox(tmp_path, SandboxSettings(is_single_process=False))
     try:
         await sandbox.ready()
         assert sandbox.unsupported_reason(ResourceLimits()) is None
-        assert sandbox.unsupported_reason(ResourceLimits(), persistent=True) == SEVERAL
+        assert sandbox.unsupported_reason(ResourceLimits(), persistent=True) == NEEDS_SINGLE_WORKER
         with pytest.raises(SandboxUnavailable, match="several workers"):
             await said(sandbox, "true")
     finally:
@@ -122,7 +122,7 @@ async def test_several_workers_refuse_the_setting_by_name(tmp_path: File) -> Non
             answers = {(await ada.post(SANDBOXES, json=record)).status_code for _ in range(20)}
             assert 400 in answers, "at the latest when a command is to run, every worker refuses it"
             refused = await ada.post(SANDBOXES, json=record)
-            assert refused.status_code == 201 or SEVERAL in refused.text
+            assert refused.status_code == 201 or NEEDS_SINGLE_WORKER in refused.text
     assert carrel(tmp_path, "doctor").returncode == 0
 
 
@@ -164,13 +164,13 @@ def places(directory: File) -> list[File]:
 async def test_a_job_of_a_killed_server_is_told_as_lost_and_nothing_is_left(tmp_path: File) -> None:
     beside = LocalSandbox(tmp_path)
     with keeping(tmp_path):
-        assert await beside.job("one", "job") == BackgroundJob("job", None, b"")
+        assert await beside.get_job("one", "job") == BackgroundJob("job", None, b"")
     lost = BackgroundJob("job", 137, b"[lost: the server ended before it did]")
-    assert await beside.job("one", "job") == lost
+    assert await beside.get_job("one", "job") == lost
     assert await said(beside, "echo anew") == b"anew\n"
-    assert await beside.job("one", "job") == lost
+    assert await beside.get_job("one", "job") == lost
     await beside.delete_job("one", "job")
-    assert await beside.job("one", "job") is None
+    assert await beside.get_job("one", "job") is None
     await beside.close()
     assert leftovers(tmp_path, "sleep 10931") == []
     assert places(tmp_path) == []

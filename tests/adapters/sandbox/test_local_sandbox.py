@@ -21,19 +21,19 @@ from carrel.adapters.sandbox.local import LocalSandbox, bwrap_arguments, cgroups
 from carrel.adapters.sandbox.local.child_process import ChildProcess
 from carrel.adapters.sandbox.local.command_run import IsolationTools
 from carrel.adapters.sandbox.local.file_cache import FileCache, MaterializedFiles
-from carrel.adapters.sandbox.local.local_sandbox import ONLY_LOOKED_AT
-from carrel.adapters.sandbox.local.output_capture import MARK, bounded
+from carrel.adapters.sandbox.local.local_sandbox import MEMORY_LIMIT_NOT_ENFORCED
+from carrel.adapters.sandbox.local.output_capture import TRUNCATION_MARK, truncate_output
 from carrel.adapters.sandbox.local.seccomp import (
     ALLOW,
+    ARCHITECTURES,
     FAIL,
     KILL,
-    MACHINES,
     SocketPolicy,
     filter_for,
 )
 from carrel.adapters.sandbox.local.self_test import (
+    LANDLOCK_NEEDS_ROOT,
     NO_NETWORK_NAMESPACE,
-    NOT_OURSELVES,
     SandboxSettings,
     detect_isolation,
 )
@@ -99,9 +99,9 @@ async def test_without_a_network_namespace_no_socket_can_be_opened(tmp_path: Fil
 
 @given(st.text(), st.integers(1, 64))
 def test_what_is_cut_stays_within_its_bound_and_whole(text: str, most: int) -> None:
-    cut = bounded(text.encode(), most)
+    cut = truncate_output(text.encode(), most)
     assert len(cut) <= most
-    assert text.startswith(cut.decode().removesuffix(MARK.decode()))
+    assert text.startswith(cut.decode().removesuffix(TRUNCATION_MARK.decode()))
     assert (cut == text.encode()) == (len(text.encode()) <= most)
 
 
@@ -122,10 +122,10 @@ def verdict(filter: bytes, audit: int, number: int, first: int = 0, second: int 
             at += yes if holds else no
 
 
-@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("machine", ARCHITECTURES)
 def test_a_filter_lets_through_what_is_usual_and_nothing_that_is_not(machine: str) -> None:
-    known, filter = MACHINES[machine], filter_for(machine)
-    closed = filter_for(machine, SocketPolicy.NONE, alone=False)
+    known, filter = ARCHITECTURES[machine], filter_for(machine)
+    closed = filter_for(machine, SocketPolicy.NONE, own_namespaces=False)
     denied, odd = FAIL | errno.EPERM, FAIL | errno.EAFNOSUPPORT
 
     assert verdict(filter, known.audit, READ[machine]) == ALLOW
@@ -149,14 +149,14 @@ def test_bytes_that_have_as_many_names_as_a_disk_allows_are_laid_all_the_same(
 ) -> None:
     cache = FileCache(tmp_path / "bytes", tmp_path / "farms", None)
     empty = InputFile(FileKind.FILE, Blob(digest(b""), 0))
-    cache.keep_all([empty], {empty.blob.digest: b""})
+    cache.store_all([empty], {empty.blob.digest: b""})
     [kept] = (tmp_path / "bytes").iterdir()
     (tmp_path / "names").mkdir()
     with suppress(OSError):
         for number in range(66_000):  # some disks have no such bound
             os.link(kept, tmp_path / "names" / str(number))
     laid = MaterializedFiles({Path("a"): empty, Path("b/c"): empty}, ())
-    farm = cache.hold("one", {}, laid).farm
+    farm = cache.acquire("one", {}, laid).farm
     assert farm and (farm / "a").read_bytes() == (farm / "b/c").read_bytes() == b""
     assert [file.name for file in (tmp_path / "bytes").iterdir()] == [kept.name]
 
@@ -174,9 +174,9 @@ def test_delegated_groups_of_the_second_version_are_found_beside_the_servers_own
     (service / "cgroup.controllers").write_text("cpu memory pids")
     (service / "cgroup.subtree_control").write_text("memory pids")
     mounts = f"30 1 0:26 / {tmp_path} rw - cgroup2 cgroup2 rw\n"
-    found = cgroups.find(mounts, "0::/service/server\n")
+    found = cgroups.find_cgroups(mounts, "0::/service/server\n")
     assert found == cgroups.Cgroups((service,), unified=True)
-    assert cgroups.find(mounts, "0::/elsewhere\n") is None
+    assert cgroups.find_cgroups(mounts, "0::/elsewhere\n") is None
 
 
 @pytest.mark.anyio
@@ -192,7 +192,7 @@ async def test_behind_landlock_commands_are_another_user_or_do_not_run(
     assert (await detect_isolation(SandboxSettings("landlock"), attempt)).tier == "landlock"
     monkeypatch.setattr(os, "getuid", lambda: 1000)
     found = await detect_isolation(SandboxSettings("landlock"), attempt)
-    assert (found.tier, found.lacking[-1]) == ("none", NOT_OURSELVES)
+    assert (found.tier, found.missing_features[-1]) == ("none", LANDLOCK_NEEDS_ROOT)
     assert len(tried) == 1
 
 
@@ -203,7 +203,7 @@ async def test_a_bound_of_memory_that_somebody_asked_for_is_kept_by_the_kernel_o
 ) -> None:
     groups = cgroups.Cgroups((tmp_path,), unified=True) if grouped else None
     tried = IsolationTools("bubblewrap", os.getuid(), os.getgid(), cgroups=groups)
-    sandbox = LocalSandbox(tmp_path / "sandboxes", tried=tried)
+    sandbox = LocalSandbox(tmp_path / "sandboxes", tested_tools=tried)
     await sandbox.ready()
     insisting = CommandSpec(
         "one", "true", None, ResourceLimits(memory_mb=64, memory_limit_required=True)
@@ -212,8 +212,8 @@ async def test_a_bound_of_memory_that_somebody_asked_for_is_kept_by_the_kernel_o
         assert (
             sandbox.unsupported_reason(ResourceLimits(memory_mb=64), persistent=persistent) is None
         )
-        reason = sandbox.unsupported_reason(insisting.bounds, persistent=persistent)
-        assert reason == (None if grouped else ONLY_LOOKED_AT)
+        reason = sandbox.unsupported_reason(insisting.limits, persistent=persistent)
+        assert reason == (None if grouped else MEMORY_LIMIT_NOT_ENFORCED)
     if not grouped:
         with pytest.raises(SandboxUnavailable, match="memoryLimit cannot be enforced here"):
             async with sandbox.run(insisting, nothing):
@@ -224,14 +224,14 @@ async def test_a_bound_of_memory_that_somebody_asked_for_is_kept_by_the_kernel_o
 @pytest.mark.anyio
 async def test_behind_landlock_nothing_is_kept_between_calls(tmp_path: File) -> None:
     tried = IsolationTools("landlock", os.getuid(), os.getgid(), landlock=6)
-    sandbox = LocalSandbox(tmp_path, tried=tried)
+    sandbox = LocalSandbox(tmp_path, tested_tools=tried)
     await sandbox.ready()
     assert sandbox.unsupported_reason(ResourceLimits()) is None
     assert "behind Landlock" in str(sandbox.unsupported_reason(ResourceLimits(), persistent=True))
     await sandbox.close()
 
 
-@pytest.mark.parametrize("above", bwrap_arguments.STAGES)
+@pytest.mark.parametrize("above", bwrap_arguments.STAGE_CANDIDATES)
 def test_the_stage_never_hides_the_program_and_its_libraries(above: str) -> None:
     stage = bwrap_arguments.stage_for(f"{above}/desk/lib/bwrap")
     assert stage != above
@@ -265,7 +265,7 @@ def test_a_directory_named_from_where_the_server_stands_does_as_well(
 
     monkeypatch.chdir(tmp_path)
     whole, here = (asyncio.run(means(at)) for at in (tmp_path / "sandboxes", File("sandboxes")))
-    assert (here.tier, here.lacking) == (whole.tier, whole.lacking)
+    assert (here.tier, here.missing_features) == (whole.tier, whole.missing_features)
 
 
 @pytest.mark.anyio

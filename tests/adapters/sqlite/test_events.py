@@ -11,7 +11,7 @@ from tests.support.commits import ACME, AGENT, STRANGER, TEMPLATE, commit, say, 
 
 from carrel.adapters.sqlite import SqliteStore, open_store
 from carrel.core.identifiers import Path
-from carrel.core.store.event import RUN_STARTED, UPDATED, Event, EventFilter
+from carrel.core.store.event import RUN_STARTED, WORKSPACE_UPDATED, Event, EventFilter
 from carrel.core.store.tree import Applied
 
 pytestmark = pytest.mark.anyio
@@ -41,12 +41,12 @@ async def crowd(store: SqliteStore) -> None:
 async def filled(store: SqliteStore) -> tuple[str, str]:
     """Few events among many; the cursors of the first, and of the last of the strangers."""
     await say(store, "one")
-    first = await store.events.latest()
+    first = await store.events.latest_cursor()
     await crowd(store)
     await say(store, "two", TEMPLATE)
     await start(store, "run_1")
     await crowd(store)
-    last = await store.events.latest()
+    last = await store.events.latest_cursor()
     await say(store, "three")
     return first, last
 
@@ -62,13 +62,18 @@ def brief(events: tuple[Event, ...]) -> list[tuple[str, str]]:
     return [(event.type, event.scope.kind if event.scope else "") for event in events]
 
 
-ALL = [(UPDATED, "agent"), (UPDATED, "template"), (RUN_STARTED, "agent"), (UPDATED, "agent")]
+ALL = [
+    (WORKSPACE_UPDATED, "agent"),
+    (WORKSPACE_UPDATED, "template"),
+    (RUN_STARTED, "agent"),
+    (WORKSPACE_UPDATED, "agent"),
+]
 
 
 async def test_few_events_among_many_of_others_come_whole_and_in_order(store: SqliteStore) -> None:
     await filled(store)
 
-    events = await store.events.after(None, EventFilter(ACME))
+    events = await store.events.read_after(None, EventFilter(ACME))
     assert brief(events) == ALL
     assert [event.tenant for event in events] == [ACME] * 4
     cursors = [int(event.cursor) for event in events]
@@ -79,7 +84,7 @@ async def test_few_events_among_many_of_others_come_whole_and_in_order(store: Sq
 async def test_they_come_page_by_page(store: SqliteStore) -> None:
     await filled(store)
     cursor, found = None, []
-    while page := await store.events.after(cursor, EventFilter(ACME), limit=1):
+    while page := await store.events.read_after(cursor, EventFilter(ACME), limit=1):
         cursor = page[-1].cursor
         found += brief(page)
         assert len(page) == 1
@@ -91,7 +96,7 @@ async def test_they_are_chosen_by_type_and_scope(store: SqliteStore) -> None:
     first, last = await filled(store)
 
     async def chosen(cursor: str | None, filter: EventFilter) -> list[tuple[str, str]]:
-        return brief(await store.events.after(cursor, filter))
+        return brief(await store.events.read_after(cursor, filter))
 
     runs, own = frozenset({RUN_STARTED}), frozenset({TEMPLATE})
     assert await chosen(first, EventFilter(ACME)) == ALL[1:]
@@ -110,16 +115,16 @@ async def test_a_long_gap_is_read_beside_the_loop_and_a_short_one_on_it(
     first, last = await filled(store)
     asked = on_the_loop(store)
 
-    await store.events.after(first, EventFilter(ACME))
+    await store.events.read_after(first, EventFilter(ACME))
     assert asked
     assert not [sql for sql in asked if "e.tenant" in sql]
-    await store.events.after(last, EventFilter(ACME))
+    await store.events.read_after(last, EventFilter(ACME))
     assert len([sql for sql in asked if "e.tenant" in sql]) == 1
 
 
 async def test_many_who_read_a_long_gap_at_once_all_see_the_same(store: SqliteStore) -> None:
     first, _ = await filled(store)
-    readers = [store.events.after(first, EventFilter(ACME)) for _ in range(8)]
+    readers = [store.events.read_after(first, EventFilter(ACME)) for _ in range(8)]
     pages = await asyncio.gather(*readers, say(store, "meanwhile"))
 
     for page in pages[:8]:

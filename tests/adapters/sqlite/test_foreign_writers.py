@@ -46,13 +46,13 @@ async def test_opening_waits_for_its_turn_without_holding_up_the_loop(tmp_path: 
     async with open_store(file):
         pass
     turn = WriteLock(file)
-    turn.try_acquire()
+    turn.acquire()
     rescue = threading.Timer(20, turn.release)
     rescue.start()
 
     async def opened() -> None:
         async with open_store(file) as store:
-            await store.upkeep.ping()
+            await store.maintenance.ping()
 
     opening = asyncio.create_task(opened())
     await asyncio.sleep(0)

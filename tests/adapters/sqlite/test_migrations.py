@@ -28,8 +28,8 @@ from tests.support.empty_stores import (
 )
 
 from carrel.adapters.sqlite import open_store
-from carrel.adapters.sqlite.database import HERE, MIGRATIONS, Incompatible, prepare
-from carrel.core.maintenance.tables import DERIVED, TABLES
+from carrel.adapters.sqlite.database import MIGRATIONS, PACKAGE_FILES, SqliteSchemaMismatch, prepare
+from carrel.core.maintenance.tables import DERIVED_TABLES, TABLES
 from carrel.core.runs import Audience, Run, RunStatus
 from carrel.core.store.event import EventFilter
 
@@ -65,7 +65,7 @@ def migrated(file: File, upto: int) -> None:
             " (name TEXT PRIMARY KEY, checksum TEXT NOT NULL, at INTEGER NOT NULL) WITHOUT ROWID"
         )
         for name in MIGRATIONS[:upto]:
-            text = (HERE / "migrations" / name).read_text("utf-8")
+            text = (PACKAGE_FILES / "migrations" / name).read_text("utf-8")
             db.executescript(text)
             checksum = hashlib.sha256(text.encode()).hexdigest()
             db.execute("INSERT INTO migration VALUES (?, ?, 0)", (name, checksum))
@@ -94,7 +94,7 @@ def test_migrations_arrive_at_the_schema(file: File, tmp_path: File) -> None:
     prepare(file)
     meant = tmp_path / "meant.db"
     with closing(sqlite3.connect(meant)) as db, db:
-        db.executescript((HERE / "schema.sql").read_text("utf-8"))
+        db.executescript((PACKAGE_FILES / "schema.sql").read_text("utf-8"))
 
     assert shape(file) == shape(meant)
     assert len(shape(meant)) > len(TABLES)
@@ -111,7 +111,7 @@ def test_the_tables_have_the_columns_that_a_backup_holds(file: File) -> None:
     del found["migration"], found["sqlite_sequence"]
     found = {table: its for table, its in found.items() if not table.startswith("utterance_text")}
     found["utterance"].remove("id")
-    assert {table: found[table] for table in found.keys() - DERIVED} == {
+    assert {table: found[table] for table in found.keys() - DERIVED_TABLES} == {
         table: set(columns) for table, columns in TABLES.items()
     }
 
@@ -128,7 +128,7 @@ async def test_what_an_older_file_held_is_there_afterwards(
 
     async with open_store(file, objects=made.objects) as store:
         old = Shelter(store, made.objects)
-        assert await store.upkeep.migrations() == MIGRATIONS
+        assert await store.maintenance.migrations() == MIGRATIONS
         assert await rows_of(old) == rows
         assert await shown(old) == seen
         assert await told(old) == []
@@ -143,20 +143,22 @@ async def test_an_older_file_goes_on_where_it_was(stores: Stores, file: File) ->
 
     async with open_store(file, objects=made.objects) as store:
         old = Shelter(store, made.objects)
-        latest = int(await store.events.latest())
+        latest = int(await store.events.latest_cursor())
         [was] = await store.trees.read([AGENT], [SOUL])
         head = await say(old, "after", run="run_1")
         assert (head.version, head.revision) == (was.version(SOUL) + 1, was.revision + 1)
-        [event] = await store.events.after(str(latest), EventFilter("acme"))
+        [event] = await store.events.read_after(str(latest), EventFilter("acme"))
         assert (event.cursor, event.run) == (str(latest + 1), "run_1")
-        [before, *_] = [e for e in reversed(await store.events.after(None)) if e.run == "run_1"][1:]
+        [before, *_] = [
+            e for e in reversed(await store.events.read_after(None)) if e.run == "run_1"
+        ][1:]
         assert (event.sequence or 0) == (before.sequence or 0) + 1
 
         run = Run("run_3", "acme", AGENT, "noop", Audience.MAIN, RunStatus.RUNNING, "ada", NOW)
         await store.runs.start([(run, (AGENT, TEMPLATE))])
         listed = await store.runs.list("acme")
         assert [each.id for each in listed] == ["run_3", "run_2", "run_1"]
-        await store.upkeep.collect(NOW + 100 * HOUR, 0, 0)
+        await store.maintenance.collect(NOW + 100 * HOUR, 0, 0)
         assert await told(old) == []
 
 
@@ -166,10 +168,10 @@ async def test_ids_that_an_older_file_has_given_out_are_not_given_again(file: Fi
     filled(file, {"counter": [("content", 70), ("event", 90), ("records", 5)]})
 
     async with open_store(file) as store:
-        assert await store.events.latest() == "90"
+        assert await store.events.latest_cursor() == "90"
         assert await store.records.revision() == 5
         await say(Shelter(store, None), "first")
-        [event] = await store.events.after(None)
+        [event] = await store.events.read_after(None)
         assert event.cursor == "91"
         assert store.reader.db.execute("SELECT id FROM content").fetchall() == [(71,)]
 
@@ -180,7 +182,7 @@ async def test_whoever_comes_first_migrates_and_the_others_wait(file: File) -> N
     await asyncio.gather(*[asyncio.to_thread(prepare, file) for _ in range(4)])
 
     async with open_store(file) as store:
-        assert await store.upkeep.migrations() == MIGRATIONS
+        assert await store.maintenance.migrations() == MIGRATIONS
 
 
 def test_a_file_from_a_later_version_is_refused(file: File) -> None:
@@ -188,7 +190,9 @@ def test_a_file_from_a_later_version_is_refused(file: File) -> None:
     with closing(sqlite3.connect(file)) as db, db:
         db.execute("INSERT INTO migration VALUES ('9999_later.sql', 'x', 0)")
 
-    with pytest.raises(Incompatible, match=r"9999_later\.sql, which this version does not know"):
+    with pytest.raises(
+        SqliteSchemaMismatch, match=r"9999_later\.sql, which this version does not know"
+    ):
         prepare(file)
 
 
@@ -197,7 +201,9 @@ def test_a_file_with_another_history_is_refused(file: File) -> None:
     with closing(sqlite3.connect(file)) as db, db:
         db.execute("UPDATE migration SET checksum = 'x' WHERE name = ?", (MIGRATIONS[0],))
 
-    with pytest.raises(Incompatible, match=f"{MIGRATIONS[0]} was applied to the store with anot"):
+    with pytest.raises(
+        SqliteSchemaMismatch, match=f"{MIGRATIONS[0]} was applied to the store with anot"
+    ):
         prepare(file)
 
 

@@ -9,7 +9,7 @@ from importlib.resources import files
 
 import pytest
 
-from carrel.adapters.sqlite.database import SQL
+from carrel.adapters.sqlite.database import STATEMENTS
 
 UPKEEP = {
     *("old_versions", "old_contents", "outside_digests", "continue_contents", "continue_events"),
@@ -29,18 +29,18 @@ def plan(statement: str) -> list[str]:
     return [row[3] for row in rows if re.match("SCAN|SEARCH", row[3])]
 
 
-@pytest.mark.parametrize("name", sorted(SQL.keys() - UPKEEP))
+@pytest.mark.parametrize("name", sorted(STATEMENTS.keys() - UPKEEP))
 def test_no_question_goes_through_a_table(name: str) -> None:
-    scans = [step for step in plan(SQL[name]) if step.startswith("SCAN")]
+    scans = [step for step in plan(STATEMENTS[name]) if step.startswith("SCAN")]
     through = [step for step in scans if "VIRTUAL" not in step and step != "SCAN CONSTANT ROW"]
     everywhere = {"records_everywhere", "records_linked_everywhere"}
     assert through == (["SCAN s"] if name in everywhere else [])
 
 
 @pytest.mark.parametrize(
-    "name", [name for name in SQL if re.search(r"json_each\(\?\d?\) AS", SQL[name])]
+    "name", [name for name in STATEMENTS if re.search(r"json_each\(\?\d?\) AS", STATEMENTS[name])]
 )
 def test_a_question_about_many_begins_with_them(name: str) -> None:
-    begins = [step for step in plan(SQL[name]) if "VIRTUAL" in step or "SEARCH" in step]
-    if "FROM json_each" in re.split(r"\bWHERE\b", SQL[name])[0]:
+    begins = [step for step in plan(STATEMENTS[name]) if "VIRTUAL" in step or "SEARCH" in step]
+    if "FROM json_each" in re.split(r"\bWHERE\b", STATEMENTS[name])[0]:
         assert "VIRTUAL" in begins[0]

@@ -63,7 +63,7 @@ async def test_laying_the_log_touches_nothing_that_is_being_written(
 ) -> None:
     """Somebody lays it just where others write; then only what is on the disk counts."""
     monkeypatch.setattr(wal_file, "_AHEAD", 2)
-    monkeypatch.setattr(wal_checkpoint, "_PAGES", 100_000)  # all of it stays in the log
+    monkeypatch.setattr(wal_checkpoint, "_CHECKPOINT_PAGES", 100_000)  # all of it stays in the log
     file, copy = tmp_path / "carrel.db", tmp_path / "copy"
     copy.mkdir()
     names = [f"{writer}-{n}.md" for writer in range(8) for n in range(40)]

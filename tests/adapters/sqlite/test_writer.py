@@ -81,7 +81,7 @@ async def store(file: File) -> AsyncIterator[SqliteStore]:
 async def ids(store: SqliteStore) -> tuple[Sequence[int], Sequence[int]]:
     """Of all contents and of all events."""
     contents = store.reader.db.execute("SELECT id FROM content ORDER BY id").fetchall()
-    events = await store.events.after(None, limit=10_000)
+    events = await store.events.read_after(None, limit=10_000)
     return [id for (id,) in contents], [int(event.cursor) for event in events]
 
 
@@ -208,7 +208,7 @@ async def collected(store: SqliteStore) -> tuple[int, int]:
     contents, events = await ids(store)
     mark = await store.deliveries.cursor()
     assert await store.deliveries.enqueue(mark, str(events[-1]), [])
-    await store.upkeep.collect(LATER, 0, 0)
+    await store.maintenance.collect(LATER, 0, 0)
     assert await ids(store) == ([], [])
     return contents[-1], events[-1]
 
@@ -229,7 +229,7 @@ async def test_an_id_is_not_given_again_once_the_newest_is_gone(
             await say(store if where == "the same" else other, "again")
 
         assert await ids(other) == ([content + 1], [event + 1])
-        assert await other.events.latest() == str(event + 1)
+        assert await other.events.latest_cursor() == str(event + 1)
         assert await amiss(store) == []
 
 
@@ -238,9 +238,9 @@ async def test_the_end_of_the_log_stays_where_it_is_when_its_events_are_gone(
 ) -> None:
     _, event = await collected(store)
 
-    assert await store.events.latest() == str(event)
+    assert await store.events.latest_cursor() == str(event)
     async with open_store(file) as later:
-        assert await later.events.latest() == str(event)
+        assert await later.events.latest_cursor() == str(event)
 
 
 async def test_a_process_that_dies_in_its_transaction_has_used_up_nothing(

@@ -7,17 +7,17 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from carrel.core.agents.file_map import (
-    CLOSING,
-    MOST_FILES,
-    MOST_PEERS,
-    OPENING,
+    BLOCK_END,
+    BLOCK_START,
+    MAX_FILES,
+    MAX_PEERS,
     MapEntry,
     PeerAgent,
-    allows,
-    outside,
+    can_delegate_to,
     render_map,
     replace_map,
     summarize,
+    without_map,
 )
 from carrel.core.identifiers import Path
 
@@ -77,16 +77,16 @@ def test_what_is_no_text_is_about_nothing() -> None:
     ],
 )
 def test_whom_an_agent_may_delegate_to(patterns: list[object], slug: str, may: bool) -> None:
-    assert allows(patterns, slug) is may
+    assert can_delegate_to(patterns, slug) is may
 
 
 def test_the_tree_tells_folders_as_they_are_entered() -> None:
     paths = ["a.md", "b/c/d.md", "b/c/e.md", "b/f.md", "g/c/h.md"]
     told = render_map([MapEntry(Path(path), path[-4]) for path in paths], [PeerAgent("ann", "Ann")])
     assert told.split("\n") == [
-        *(OPENING, "", "## Files", "", "- a.md: a", "- b/", "  - c/", "    - d.md: d"),
+        *(BLOCK_START, "", "## Files", "", "- a.md: a", "- b/", "  - c/", "    - d.md: d"),
         *("    - e.md: e", "  - f.md: f", "- g/", "  - c/", "    - h.md: h"),
-        *("", "## Peers", "", "- ann: Ann", "", CLOSING),
+        *("", "## Peers", "", "- ann: Ann", "", BLOCK_END),
     ]
 
 
@@ -94,24 +94,33 @@ def test_a_map_stays_short_however_much_there_is() -> None:
     deep = Path("/".join(["d"] * 400) + "/x.md")
     places = [MapEntry(Path(f"{n:05}.md"), "x" * 500) for n in range(9_999)] + [MapEntry(deep)]
     told = render_map(places, [PeerAgent(f"p{n}", "P") for n in range(999)])
-    assert told.count("\n") < MOST_FILES + MOST_PEERS + 20
-    assert f"- … and {10_000 - MOST_FILES} more files" in told.split("\n")
+    assert told.count("\n") < MAX_FILES + MAX_PEERS + 20
+    assert f"- … and {10_000 - MAX_FILES} more files" in told.split("\n")
     assert len(render_map([MapEntry(deep)], [])) < 2_000
 
 
 @pytest.mark.parametrize("before", ["> ", "    ", "x ", "- "])
 def test_an_example_of_a_block_is_none(before: str) -> None:
-    text = f"{before}{OPENING}\n{before}mine\n{before}{CLOSING}\n"
-    fenced = f"```\n{OPENING}\nmine\n{CLOSING}\n```\n"
+    text = f"{before}{BLOCK_START}\n{before}mine\n{before}{BLOCK_END}\n"
+    fenced = f"```\n{BLOCK_START}\nmine\n{BLOCK_END}\n```\n"
     for file in (text, fenced):
         assert replace_map(file, render_map([], [])).startswith(file)
-        assert outside(file) == file
+        assert without_map(file) == file
 
 
 pieces = st.sampled_from(
     [
-        *(OPENING, CLOSING, f"> {OPENING}", f"    {OPENING}", f"{CLOSING} ", "```", "~~~", "> ```"),
-        *("# Head", "prose.", "", "- item", "---", "- ```", f"x {OPENING}", "<!-- c -->"),
+        *(
+            BLOCK_START,
+            BLOCK_END,
+            f"> {BLOCK_START}",
+            f"    {BLOCK_START}",
+            f"{BLOCK_END} ",
+            "```",
+            "~~~",
+            "> ```",
+        ),
+        *("# Head", "prose.", "", "- item", "---", "- ```", f"x {BLOCK_START}", "<!-- c -->"),
     ]
 )
 files = st.lists(pieces, max_size=10).flatmap(
@@ -119,7 +128,9 @@ files = st.lists(pieces, max_size=10).flatmap(
         lambda turn: st.sampled_from(["", "\ufeff"]).map(lambda mark: mark + turn.join(some))
     )
 )
-words = st.text(max_size=20) | st.sampled_from([OPENING, CLOSING, "{{AGENT_NAME}}", "```", "a\nb"])
+words = st.text(max_size=20) | st.sampled_from(
+    [BLOCK_START, BLOCK_END, "{{AGENT_NAME}}", "```", "a\nb"]
+)
 names = st.sampled_from(["a.md", "b/c.md", "b/{{HUMAN_NAME}}.md", f"{'`' * 3}.md", "<!-- x -->"])
 maps = st.builds(
     render_map,
@@ -130,14 +141,16 @@ maps = st.builds(
 
 @given(file=files, first=maps, second=maps)
 @example(file="```", first=render_map([], []), second=render_map([], []))
-@example(file=OPENING, first=render_map([], []), second=render_map([], []))
-@example(file=f"{OPENING}\n```\n{CLOSING}", first=render_map([], []), second=render_map([], []))
+@example(file=BLOCK_START, first=render_map([], []), second=render_map([], []))
+@example(
+    file=f"{BLOCK_START}\n```\n{BLOCK_END}", first=render_map([], []), second=render_map([], [])
+)
 def test_only_the_block_changes_and_twice_is_once(file: str, first: str, second: str) -> None:
     once = replace_map(file, first)
     assert replace_map(once, first) == once
-    assert outside(replace_map(once, second)) == outside(once)
+    assert without_map(replace_map(once, second)) == without_map(once)
     assert replace_map(replace_map(once, second), first) == once
-    assert _kept(outside(file), outside(once))
+    assert _kept(without_map(file), without_map(once))
 
 
 def _kept(before: str, after: str) -> bool:
@@ -152,17 +165,17 @@ def _kept(before: str, after: str) -> bool:
 @given(file=files, block=maps)
 def test_a_file_is_about_the_same_with_its_map_and_without(file: str, block: str) -> None:
     once = replace_map(file, block)
-    assert summarize(outside(replace_map(once, block)).encode()) == summarize(
-        outside(once).encode()
+    assert summarize(without_map(replace_map(once, block)).encode()) == summarize(
+        without_map(once).encode()
     )
-    assert summarize(outside(once).encode()) == summarize(outside(file).encode())
+    assert summarize(without_map(once).encode()) == summarize(without_map(file).encode())
 
 
 @given(block=maps)
 def test_no_line_of_a_map_acts(block: str) -> None:
     lines = block.split("\n")
-    assert (lines[0], lines[-1]) == (OPENING, CLOSING)
-    assert (block.count(OPENING), block.count(CLOSING)) == (1, 1)
+    assert (lines[0], lines[-1]) == (BLOCK_START, BLOCK_END)
+    assert (block.count(BLOCK_START), block.count(BLOCK_END)) == (1, 1)
     assert "{{" not in block
     assert "```" not in block
     assert len(block.splitlines()) == len(lines)

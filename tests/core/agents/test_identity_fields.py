@@ -6,9 +6,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from carrel.core.agents.identity_fields import FIELDS, shown, with_field
-from carrel.core.agents.identity_name import name_in
-from carrel.core.overlay.placeholders import TOKENS, PlaceholderValues, render, sanitised
+from carrel.core.agents.identity_fields import EDITABLE_FIELDS, format_value, replace_field
+from carrel.core.agents.identity_name import parse_name
+from carrel.core.overlay.placeholders import TOKENS, PlaceholderValues, render, sanitize_value
 
 
 @pytest.mark.parametrize(
@@ -32,19 +32,19 @@ from carrel.core.overlay.placeholders import TOKENS, PlaceholderValues, render, 
     ],
 )
 def test_the_first_line_of_the_field_outside_code_is_rewritten(before: str, after: str) -> None:
-    assert with_field(before.encode(), "vibe", "new") == after.encode()
+    assert replace_field(before.encode(), "vibe", "new") == after.encode()
 
 
 @pytest.mark.parametrize(
     "text", [b"", b"# Me\n", b"```\n- **Vibe:** a\n```", b"- **Vibes:** a", b"Vibe", b"\xffVibe: a"]
 )
 def test_where_there_is_no_such_line_nothing_can_be_changed(text: bytes) -> None:
-    assert with_field(text, "vibe", "new") is None
+    assert replace_field(text, "vibe", "new") is None
 
 
 @pytest.mark.parametrize("emoji", ["🦊", "❤️", "🧙‍♂️", "👩‍👩‍👧‍👦", "👍🏽", "🇮🇸"])
 def test_an_emoji_is_kept_whole(emoji: str) -> None:
-    assert shown(emoji) == shown(f" {emoji}\n") == emoji
+    assert format_value(emoji) == format_value(f" {emoji}\n") == emoji
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_an_emoji_is_kept_whole(emoji: str) -> None:
     ["a\u200db", "\u200d🦊", "🦊\u200d", "\ufe0f", "🦊" * 17, "🦊 x\u200d", "\U0001d114🦊", "⠀"],
 )
 def test_what_only_looks_like_one_is_cleaned(value: str) -> None:
-    assert shown(value) == sanitised(value)
+    assert format_value(value) == sanitize_value(value)
 
 
 lines = st.sampled_from(
@@ -88,21 +88,21 @@ nasty = st.lists(
 values = st.text(max_size=30) | nasty
 
 
-@given(text=texts, field=st.sampled_from(FIELDS), value=values)
+@given(text=texts, field=st.sampled_from(EDITABLE_FIELDS), value=values)
 @example(text="- **Vibe:** x", field="vibe", value="{{HUMAN_NAME}}")
 def test_one_line_changes_and_neither_the_name_nor_any_other(
     text: str, field: str, value: str
 ) -> None:
     before = text.encode()
-    after = with_field(before, field, value)
+    after = replace_field(before, field, value)
     if after is None:
         return
-    assert name_in(after) == name_in(before)
+    assert parse_name(after) == parse_name(before)
     was, now = _lines(text), _lines(after.decode())
     assert len(was) == len(now)
     assert sum(one != other for one, other in zip(was, now, strict=True)) <= 1
     assert after.endswith(before[-1:]) or text[-1:] not in "\r\n"
-    assert with_field(after, field, value) == after
+    assert replace_field(after, field, value) == after
 
 
 def _lines(text: str) -> list[str]:
@@ -111,7 +111,7 @@ def _lines(text: str) -> list[str]:
 
 @given(value=values)
 def test_a_value_is_one_line_and_no_placeholder(value: str) -> None:
-    said = shown(value)
+    said = format_value(value)
     assert said
     assert len(said.splitlines()) == 1
     everything = PlaceholderValues(**{token.lower(): "LEAKED" for token in TOKENS})

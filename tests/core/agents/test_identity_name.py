@@ -6,8 +6,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from carrel.core.agents.identity_name import follows_its_agent, name_in, renamed
-from carrel.core.overlay.placeholders import sanitised
+from carrel.core.agents.identity_name import parse_name, rename_identity, uses_agent_name
+from carrel.core.overlay.placeholders import sanitize_value
 
 NEW = "Marco"
 
@@ -48,7 +48,7 @@ NEW = "Marco"
     ],
 )
 def test_the_first_name_line_outside_code_is_rewritten_or_put_in(before: str, after: str) -> None:
-    assert renamed(before.encode(), NEW) == after.encode()
+    assert rename_identity(before.encode(), NEW) == after.encode()
 
 
 @pytest.mark.parametrize(
@@ -56,9 +56,9 @@ def test_the_first_name_line_outside_code_is_rewritten_or_put_in(before: str, af
     ["{{HUMAN_NAME}}", "A\n- **Creature:** evil", "A\u2028B", r"\1 $& \g<0>", "**b** [l](u) <i>"],
 )
 def test_a_name_is_never_a_token_or_markdown_or_a_second_line(name: str) -> None:
-    text = renamed(b"- **Name:** Old\n- **Vibe:** x\n", name).decode()
+    text = rename_identity(b"- **Name:** Old\n- **Vibe:** x\n", name).decode()
     first, second, rest = text.split("\n")
-    assert first == f"- **Name:** {sanitised(name)}"
+    assert first == f"- **Name:** {sanitize_value(name)}"
     assert (second, rest) == ("- **Vibe:** x", "")
     assert "{{" not in text
 
@@ -76,13 +76,13 @@ texts = st.lists(lines, max_size=8).flatmap(
 @example(text="```\n- **Name:** Old", name="x")
 def test_renaming_changes_or_adds_one_line_and_reads_back(text: str, name: str) -> None:
     before = text.encode()
-    after = renamed(before, name)
-    assert name_in(after) == sanitised(name).strip()
-    assert renamed(after, name) == after
+    after = rename_identity(before, name)
+    assert parse_name(after) == sanitize_value(name).strip()
+    assert rename_identity(after, name) == after
     had, has = before.splitlines(), after.splitlines()
-    if name_in(before) is None:
+    if parse_name(before) is None:
         assert [line for line in has if line not in had and line.strip()] in (
-            [b"- **Name:** " + sanitised(name).encode()],
+            [b"- **Name:** " + sanitize_value(name).encode()],
             [],
         )
     else:
@@ -93,19 +93,19 @@ def test_renaming_changes_or_adds_one_line_and_reads_back(text: str, name: str) 
 @pytest.mark.parametrize("piece", ["> ", ">", "<!--", "<!-- x -->", "-->", "`", " ", "- ", "*"])
 def test_a_long_hostile_line_is_read_in_a_moment(piece: str) -> None:
     for text in (piece * 20_000, "Name: " + piece * 20_000, "Name:" + piece * 20_000 + "x"):
-        once = renamed(text.encode(), NEW)
-        assert renamed(once, NEW) == once
+        once = rename_identity(text.encode(), NEW)
+        assert rename_identity(once, NEW) == once
 
 
 def test_what_is_no_text_is_left_alone() -> None:
-    assert renamed(b"\xff- **Name:** A", NEW) == b"\xff- **Name:** A"
+    assert rename_identity(b"\xff- **Name:** A", NEW) == b"\xff- **Name:** A"
 
 
 def test_a_token_in_the_name_line_shows_any_name() -> None:
-    assert follows_its_agent(b"# I\n- **Name:** {{AGENT_NAME}}\n")
+    assert uses_agent_name(b"# I\n- **Name:** {{AGENT_NAME}}\n")
     for text in (
         b"- **Name:** Old",
         b"{{AGENT_NAME}}",
         b"```\nName: {{AGENT_NAME}}",
     ):
-        assert not follows_its_agent(text)
+        assert not uses_agent_name(text)

@@ -9,12 +9,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.support.strategies_text import takes_linear_time
 
-from carrel.core.agents.identity_name import names_in
-from carrel.core.agents.persona import FIELDS, Persona, persona_of, values
+from carrel.core.agents.identity_name import parse_names
+from carrel.core.agents.persona import PERSONA_FIELDS, Persona, field_values, parse_persona
 
 
 def name_of(text: str) -> str | None:
-    return persona_of(text).name
+    return parse_persona(text).name
 
 
 def test_five_fields_are_read_from_a_list() -> None:
@@ -23,14 +23,14 @@ def test_five_fields_are_read_from_a_list() -> None:
         "- **Emoji:** 🐙\n- **Avatar:** https://example.org/kate.png\n"
     )
     kate = Persona("Kate", "octopus", "warm but sharp", "🐙", "https://example.org/kate.png")
-    assert persona_of(text) == kate
+    assert parse_persona(text) == kate
     assert kate.line == "name=Kate, emoji=🐙, vibe=warm but sharp, creature=octopus"
 
 
 def test_what_is_not_said_is_left_out_and_an_avatar_never_shown() -> None:
-    assert persona_of("- Avatar: https://example.org/k.png\n- Emoji: 🐙").line == "emoji=🐙"
-    assert persona_of("").line == ""
-    assert persona_of("- **Avatar:**\n- **Creature:** _(AI? robot? familiar?)_") == Persona()
+    assert parse_persona("- Avatar: https://example.org/k.png\n- Emoji: 🐙").line == "emoji=🐙"
+    assert parse_persona("").line == ""
+    assert parse_persona("- **Avatar:**\n- **Creature:** _(AI? robot? familiar?)_") == Persona()
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_a_name_is_recognised_however_it_is_written(line: str) -> None:
     ],
 )
 def test_what_is_no_such_line_says_nothing(line: str) -> None:
-    assert persona_of(line) == Persona()
+    assert parse_persona(line) == Persona()
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_what_is_no_such_line_says_nothing(line: str) -> None:
     ],
 )
 def test_what_waits_in_parentheses_never_leaks(value: str) -> None:
-    assert persona_of(f"- **Name:** {value}\n- Vibe: {value}") == Persona()
+    assert parse_persona(f"- **Name:** {value}\n- Vibe: {value}") == Persona()
 
 
 @pytest.mark.parametrize(
@@ -106,17 +106,17 @@ def test_a_value_is_kept_as_it_was_typed(value: str) -> None:
 
 
 def test_a_value_begins_no_further_field() -> None:
-    line = persona_of("- Vibe: calm, name=Mallory, NAME =x, na\u200bme=y\n- Name: Kate").line
+    line = parse_persona("- Vibe: calm, name=Mallory, NAME =x, na\u200bme=y\n- Name: Kate").line
     assert line == "name=Kate, vibe=calm, name: Mallory, NAME: x, name: y"
 
 
 def test_what_cannot_be_seen_hides_no_field() -> None:
-    assert persona_of("- Vibe: a, na\u200d\ufe0fme=b").line == "vibe=a, name: b"
+    assert parse_persona("- Vibe: a, na\u200d\ufe0fme=b").line == "vibe=a, name: b"
 
 
 @pytest.mark.parametrize("gap", "\t\v\f\x1c\x1d\x1e\x85\u2028\u2029")
 def test_a_value_stays_on_its_line(gap: str) -> None:
-    line = persona_of(f"- Vibe: calm{gap}# MEMORY").line
+    line = parse_persona(f"- Vibe: calm{gap}# MEMORY").line
     assert line in {"vibe=calm # MEMORY", "vibe=calm"}
 
 
@@ -125,7 +125,7 @@ _SPLIT = re.compile(r"(?:\A|, )(?=(?:name|emoji|vibe|creature|avatar)=)")
 
 @given(
     st.dictionaries(
-        st.sampled_from(FIELDS),
+        st.sampled_from(PERSONA_FIELDS),
         st.text() | st.text("nameib=, \u200d\ufe0f\u2028()*_`", max_size=40),
     )
 )
@@ -135,7 +135,7 @@ _SPLIT = re.compile(r"(?:\A|, )(?=(?:name|emoji|vibe|creature|avatar)=)")
 def test_the_line_is_one_and_says_of_each_field_what_was_said(said: dict[str, str]) -> None:
     persona = Persona(**said)
     file = "".join(f"- {field}: {value}\n" for field, value in said.items())
-    for found in (persona_of(file), persona_of(f"- name: K\n{file}")):
+    for found in (parse_persona(file), parse_persona(f"- name: K\n{file}")):
         parts = [part for part in _SPLIT.split(found.line) if part]
         told = [part.partition("=")[0] for part in parts]
         known = [f for f in ("name", "emoji", "vibe", "creature") if getattr(found, f)]
@@ -146,15 +146,15 @@ def test_the_line_is_one_and_says_of_each_field_what_was_said(said: dict[str, st
 
 @given(st.text("- *_`()Kate:nmName\n<!>", max_size=60))
 def test_nothing_that_only_stands_in_parentheses_becomes_a_value(text: str) -> None:
-    for field in FIELDS:
-        for value in values(text, field):
+    for field in PERSONA_FIELDS:
+        for value in field_values(text, field):
             assert value.strip("*_`~ ") and not re.fullmatch(r"\([^()]*\)", value.strip("*_`~ "))
 
 
 @pytest.mark.parametrize("unit", ["_(", "(", "*(x", "_()", "name=", "- Name: _(\n", "*", "<!--"])
 def test_no_text_takes_long(unit: str) -> None:
     assert takes_linear_time(
-        lambda content: persona_of(content.decode()[:1_048_576]).line, "- Name: ", unit
+        lambda content: parse_persona(content.decode()[:1_048_576]).line, "- Name: ", unit
     )
 
 
@@ -162,4 +162,4 @@ def test_no_text_takes_long(unit: str) -> None:
 def test_what_the_prompt_takes_for_a_name_counts_where_an_agent_may_not_change_its_name(
     line: str,
 ) -> None:
-    assert names_in(b"- **Name:** Kate\n") != names_in(f"- **Name:** Kate\n{line}\n".encode())
+    assert parse_names(b"- **Name:** Kate\n") != parse_names(f"- **Name:** Kate\n{line}\n".encode())

@@ -12,22 +12,22 @@ from tests.support.strategies_trees import blob
 
 from carrel.core.catalog import layout
 from carrel.core.catalog.layout import (
-    DEFAULTS,
+    DEFAULTS_SLUG,
     AgentFileKey,
     CatalogAgent,
+    CatalogKey,
     CatalogLayer,
-    Key,
     ReviewedFileKey,
     TemplateFileKey,
-    parse,
-    when,
+    format_timestamp,
+    parse_key,
 )
 from carrel.core.errors import ValidationError
 from carrel.core.identifiers import Path, Scope, ScopeKind, digest
 from carrel.core.overlay.agent_files import RenderContext
 from carrel.core.overlay.file_classes import ClassRule, FileClass, FileClassRules
 from carrel.core.store.tree import Entry, Head, Tree
-from carrel.core.text_validation import free_slug
+from carrel.core.text_validation import parse_unreserved_slug
 
 CLASSES = FileClassRules((ClassRule("rules/*", FileClass.PINNED),))
 SCOPE = Scope("ten_1", ScopeKind.AGENT, "agt_1")
@@ -48,7 +48,7 @@ paths = st.lists(st.text(min_size=1, max_size=5).filter(_is_path), min_size=1, m
     lambda parts: Path("/".join(parts))
 )
 digests = st.binary(max_size=2).map(digest)
-keys: st.SearchStrategy[Key] = (
+keys: st.SearchStrategy[CatalogKey] = (
     st.builds(AgentFileKey, slugs, slugs, paths)
     | st.builds(TemplateFileKey, slugs, slugs, paths)
     | st.builds(ReviewedFileKey, slugs, slugs, paths, digests)
@@ -60,24 +60,24 @@ def tree(files: Mapping[str, Entry | None]) -> Tree:
     return Tree(SCOPE, 1, heads)
 
 
-def marco(files: Mapping[str, Entry | None], template: str = "sales") -> layout.Plan:
-    return layout.of_agent("acme", CLASSES, CatalogAgent("marco", tree(files), 7, template))
+def marco(files: Mapping[str, Entry | None], template: str = "sales") -> layout.CatalogPlan:
+    return layout.plan_agent("acme", CLASSES, CatalogAgent("marco", tree(files), 7, template))
 
 
-def own_files(plan: layout.Plan) -> set[str]:
-    parsed = [parse(key) for key in plan]
+def own_files(plan: layout.CatalogPlan) -> set[str]:
+    parsed = [parse_key(key) for key in plan]
     own = {str(key.path) for key in parsed if isinstance(key, AgentFileKey)}
     return own - {"manifest.json"}
 
 
 @given(keys)
-def test_a_key_is_read_as_it_was_written(key: Key) -> None:
-    assert parse(key.text) == key
-    assert key.text.startswith(layout.prefix_of(key.tenant))
+def test_a_key_is_read_as_it_was_written(key: CatalogKey) -> None:
+    assert parse_key(key.text) == key
+    assert key.text.startswith(layout.tenant_prefix(key.tenant))
 
 
 @given(st.lists(keys, max_size=20))
-def test_no_two_keys_are_written_alike(some: list[Key]) -> None:
+def test_no_two_keys_are_written_alike(some: list[CatalogKey]) -> None:
     assert len({key.text for key in some}) == len(set(some))
 
 
@@ -86,14 +86,14 @@ def test_no_two_keys_are_written_alike(some: list[Key]) -> None:
     [
         (AgentFileKey("acme", "marco", Path("memory/a.md")), "marco/workspace/memory/a.md"),
         (TemplateFileKey("acme", "sales", Path("SOUL.md")), "_catalog/sales/workspace/SOUL.md"),
-        (TemplateFileKey("acme", DEFAULTS, Path("A.md")), "_catalog/defaults/workspace/A.md"),
+        (TemplateFileKey("acme", DEFAULTS_SLUG, Path("A.md")), "_catalog/defaults/workspace/A.md"),
         (
             ReviewedFileKey("acme", "sales", Path("A.md"), digest(b"x")),
             f"_catalog/sales/workspace-versions/A.md@{digest(b'x')}",
         ),
     ],
 )
-def test_keys_are_those_of_the_layout(key: Key, text: str) -> None:
+def test_keys_are_those_of_the_layout(key: CatalogKey, text: str) -> None:
     assert key.text == f"{AGENTS}/{text}"
 
 
@@ -117,13 +117,13 @@ def test_keys_are_those_of_the_layout(key: Key, text: str) -> None:
     ],
 )
 def test_what_is_no_key_of_the_layout_is_none_of_ours(text: str) -> None:
-    assert parse(text) is None
+    assert parse_key(text) is None
 
 
 @pytest.mark.parametrize("slug", ["defaults", "_catalog"])
 def test_no_agent_and_no_template_can_be_called_like_a_part_of_the_layout(slug: str) -> None:
     with pytest.raises(ValidationError):
-        free_slug(slug)
+        parse_unreserved_slug(slug)
 
 
 def test_overrides_and_managed_files_stand_in_an_agents_workspace_and_pins_do_not() -> None:
@@ -147,7 +147,7 @@ def test_overrides_and_managed_files_stand_in_an_agents_workspace_and_pins_do_no
     }
     assert plan[f"{AGENTS}/marco/workspace/PLATFORM.md"] == two
     reviewed = {
-        str(k.path): plan[k.text] for k in map(parse, plan) if isinstance(k, ReviewedFileKey)
+        str(k.path): plan[k.text] for k in map(parse_key, plan) if isinstance(k, ReviewedFileKey)
     }
     assert reviewed == {"GUARDRAILS.md": one, "PLATFORM.md": one, "rules/a.md": one}
 
@@ -159,7 +159,7 @@ def test_what_an_agent_was_made_with_stands_until_it_holds_something_else() -> N
 
     def reviewed(files: Mapping[str, Entry | None]) -> set[str]:
         own = CatalogAgent("marco", tree(files), 7, "sales", first)
-        found = map(parse, layout.of_agent("acme", CLASSES, own))
+        found = map(parse_key, layout.plan_agent("acme", CLASSES, own))
         return {f"{k.path} {k.digest}" for k in found if isinstance(k, ReviewedFileKey)}
 
     assert reviewed({}) == {f"GUARDRAILS.md {digest(b'one')}"}
@@ -172,13 +172,13 @@ def test_pins_stand_under_the_template_that_is_followed_or_under_the_defaults() 
     name = f"workspace-versions/GUARDRAILS.md@{digest(b'one')}"
 
     assert f"{AGENTS}/_catalog/sales/{name}" in marco(pin)
-    assert f"{AGENTS}/_catalog/defaults/{name}" in marco(pin, DEFAULTS)
+    assert f"{AGENTS}/_catalog/defaults/{name}" in marco(pin, DEFAULTS_SLUG)
 
 
 def test_a_templates_own_files_stand_there_and_its_pinned_ones_by_digest_too() -> None:
     files = {"GUARDRAILS.md": Entry(blob("one")), "SOUL.md": Entry(blob("two")), "x": None}
 
-    plan = layout.of_layer("acme", CLASSES, CatalogLayer("sales", tree(files)))
+    plan = layout.plan_layer("acme", CLASSES, CatalogLayer("sales", tree(files)))
 
     assert plan == {
         f"{AGENTS}/_catalog/sales/workspace/GUARDRAILS.md": blob("one"),
@@ -190,12 +190,12 @@ def test_a_templates_own_files_stand_there_and_its_pinned_ones_by_digest_too() -
 def test_the_defaults_tell_the_version_they_were_seeded_with_where_that_is_known() -> None:
     key = f"{AGENTS}/_catalog/defaults/workspace/_defaults_version"
     layer = CatalogLayer(
-        DEFAULTS, tree({"_defaults_version": Entry(blob("99")), "a": Entry(blob("a"))})
+        DEFAULTS_SLUG, tree({"_defaults_version": Entry(blob("99")), "a": Entry(blob("a"))})
     )
 
-    assert layout.of_layer("acme", CLASSES, layer, 12)[key] == b"12"
-    assert key not in layout.of_layer("acme", CLASSES, layer)
-    assert layout.left_out(layer.tree) == (Path("_defaults_version"),)
+    assert layout.plan_layer("acme", CLASSES, layer, 12)[key] == b"12"
+    assert key not in layout.plan_layer("acme", CLASSES, layer)
+    assert layout.omitted_paths(layer.tree) == (Path("_defaults_version"),)
 
 
 def test_a_file_that_is_called_like_a_part_of_the_layout_is_left_out_and_told() -> None:
@@ -206,8 +206,8 @@ def test_a_file_that_is_called_like_a_part_of_the_layout_is_left_out_and_told() 
     made = plan[f"{AGENTS}/marco/workspace/manifest.json"]
     assert isinstance(made, bytes)
     assert [file["path"] for file in json.loads(made)["files"]] == ["docs/manifest.json"]
-    assert layout.left_out(tree(files)) == (Path("manifest.json"),)
-    layer = layout.of_layer("acme", CLASSES, CatalogLayer("sales", tree(files)))
+    assert layout.omitted_paths(tree(files)) == (Path("manifest.json"),)
+    layer = layout.plan_layer("acme", CLASSES, CatalogLayer("sales", tree(files)))
     assert set(layer) == {f"{AGENTS}/_catalog/sales/workspace/docs/manifest.json"}
 
 
@@ -243,7 +243,7 @@ def test_an_agent_without_files_has_a_manifest_from_when_it_was_made() -> None:
 
 @given(st.integers(0, 253_402_300_799_999))
 def test_a_moment_is_told_to_the_millisecond(at: int) -> None:
-    shown = when(at)
+    shown = format_timestamp(at)
     assert shown.endswith(f"{at % 1000:03}Z")
     assert len(shown) == len("1970-01-01T00:00:00.000Z")
 
@@ -261,7 +261,7 @@ def test_whoever_reads_the_catalog_gets_what_the_agent_is_served(
     """An own object first, else for a pinned file the bytes of its pin."""
     plan, layers = marco(files), (tree(files), Tree(Scope("ten_1", ScopeKind.DEFAULTS, ""), 0, {}))
     workspace = RenderContext(CLASSES).compose(layers)
-    for path in {Path(name) for name in files} - layout.ITS_OWN:
+    for path in {Path(name) for name in files} - layout.RESERVED_PATHS:
         shown, entry = workspace.files.get(path), files[path.text]
         found = plan.get(AgentFileKey("acme", "marco", path).text)
         if found is None and CLASSES.class_of(path) is FileClass.PINNED and entry and entry.base:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carrel.core.catalog.object_keys import beneath_others, segments
+from carrel.core.catalog.object_keys import nested_keys, parse_segments
 from carrel.core.errors import ValidationError
 
 keys = st.lists(st.sampled_from("abc"), min_size=1, max_size=4).map("/".join)
@@ -15,7 +15,7 @@ keys = st.lists(st.sampled_from("abc"), min_size=1, max_size=4).map("/".join)
 @given(st.text())
 def test_a_key_is_its_segments_and_none_of_them_goes_up(text: str) -> None:
     try:
-        parts = segments(text)
+        parts = parse_segments(text)
     except ValidationError:
         return
     assert "/".join(parts) == text
@@ -25,12 +25,12 @@ def test_a_key_is_its_segments_and_none_of_them_goes_up(text: str) -> None:
 @pytest.mark.parametrize("text", ["", "/a", "a/", "a//b", ".", "a/../b", "a\\b", "a\0", "\ud800"])
 def test_what_could_lead_elsewhere_is_no_key(text: str) -> None:
     with pytest.raises(ValidationError):
-        segments(text)
+        parse_segments(text)
 
 
 @given(st.sets(keys))
 def test_without_those_beneath_others_every_key_can_be_a_file(found: set[str]) -> None:
-    barred = beneath_others(found)
+    barred = nested_keys(found)
     left = found - barred
     assert not any(one.startswith(f"{other}/") for one in left for other in left)
     assert all(any(one.startswith(f"{other}/") for other in left) for one in barred)

@@ -12,10 +12,10 @@ from carrel.core.files.directory_sync import (
     LastSynced,
     RemoteFile,
     SyncAction,
-    clashing,
-    copy_names,
-    decide,
-    is_passed_over,
+    colliding_paths,
+    conflict_copy_names,
+    decide_action,
+    is_ignored,
 )
 
 DIGESTS = st.sampled_from(["a", "b", "c"])
@@ -128,7 +128,7 @@ class OnePath(RuleBasedStateMachine):
 
     def decided(self) -> SyncAction:
         copy = self.known.copy if self.known else None
-        return decide(self.known, self.here, self.there(), copy_there=copy in self.copies)
+        return decide_action(self.known, self.here, self.there(), copy_exists=copy in self.copies)
 
     @rule(killed=st.booleans())
     def sync(self, killed: bool) -> None:
@@ -138,9 +138,9 @@ class OnePath(RuleBasedStateMachine):
 
     def done(self, step: SyncAction) -> LastSynced | None:
         there, was = self.there(), self.known
-        if step in {SyncAction.NOTHING, SyncAction.DISPUTED}:
+        if step in {SyncAction.NOTHING, SyncAction.AWAIT_RESOLUTION}:
             return was
-        if step is SyncAction.DISPUTE:
+        if step is SyncAction.START_CONFLICT:
             assert there is not None
             note: LastSynced | None = LastSynced(None, there.digest, copy=self.kept(there.digest))
         else:
@@ -152,27 +152,31 @@ class OnePath(RuleBasedStateMachine):
 
     def carried_out(self, step: SyncAction, there: RemoteFile | None) -> LastSynced | None:
         match step:
-            case SyncAction.UP:
+            case SyncAction.UPLOAD:
                 return self.put()
-            case SyncAction.REMOVE_THERE:
+            case SyncAction.DELETE_REMOTE:
                 assert self.own in self.shown
                 self.own = None
                 return None
-            case SyncAction.REMOVE_HERE:
+            case SyncAction.DELETE_LOCAL:
                 self.here = None
                 return None
-            case SyncAction.ASIDE:
+            case SyncAction.MOVE_LOCAL_ASIDE:
                 assert self.here is not None
                 self.kept(self.here)
-                self.here = there.digest if there and there.own else None
-            case SyncAction.DOWN:
+                self.here = there.digest if there and there.is_own else None
+            case SyncAction.DOWNLOAD:
                 assert there is not None
                 self.here = there.digest
             case _:
-                assert step in {SyncAction.AGREE, SyncAction.FORGET}
-        if there is None or (not there.own and self.here is None) or step is SyncAction.FORGET:
+                assert step in {SyncAction.RECORD_SYNCED, SyncAction.DROP_RECORD}
+        if (
+            there is None
+            or (not there.is_own and self.here is None)
+            or step is SyncAction.DROP_RECORD
+        ):
             return None
-        return LastSynced(self.here, there.digest, there.own)
+        return LastSynced(self.here, there.digest, there.is_own)
 
     def put(self) -> LastSynced | None:
         assert self.here is not None
@@ -204,13 +208,13 @@ class OnePath(RuleBasedStateMachine):
         step = self.decided()
         there = self.there()
         if self.held and there is None:
-            assert step in {SyncAction.UP, SyncAction.NOTHING, SyncAction.FORGET}
+            assert step in {SyncAction.UPLOAD, SyncAction.NOTHING, SyncAction.DROP_RECORD}
         else:
-            assert step in {SyncAction.NOTHING, SyncAction.DISPUTED}
+            assert step in {SyncAction.NOTHING, SyncAction.AWAIT_RESOLUTION}
         if step is SyncAction.NOTHING and self.here is not None and there is not None:
             assert stored(self.here) == there.digest
         if step is SyncAction.NOTHING and self.here is None:
-            assert there is None or not there.own
+            assert there is None or not there.is_own
         vars(self).update(before[0])
         self.copies, self.history = before[1], before[2]
 
@@ -221,20 +225,25 @@ TestOnePath.settings = settings(max_examples=300, stateful_step_count=30, deadli
 
 @given(KNOWNS, st.none() | DIGESTS, THERES, st.booleans())
 def test_there_is_an_answer_to_everything(known: Any, here: Any, there: Any, copy: bool) -> None:
-    step = decide(known, here, there, copy_there=copy)
+    step = decide_action(known, here, there, copy_exists=copy)
     if step in {
-        SyncAction.UP,
-        SyncAction.REMOVE_HERE,
-        SyncAction.ASIDE,
-        SyncAction.DISPUTE,
-        SyncAction.DISPUTED,
+        SyncAction.UPLOAD,
+        SyncAction.DELETE_LOCAL,
+        SyncAction.MOVE_LOCAL_ASIDE,
+        SyncAction.START_CONFLICT,
+        SyncAction.AWAIT_RESOLUTION,
     }:
         assert here is not None
-    if step in {SyncAction.DOWN, SyncAction.REMOVE_THERE, SyncAction.DISPUTE, SyncAction.DISPUTED}:
+    if step in {
+        SyncAction.DOWNLOAD,
+        SyncAction.DELETE_REMOTE,
+        SyncAction.START_CONFLICT,
+        SyncAction.AWAIT_RESOLUTION,
+    }:
         assert (there is not None and there.own) or known is not None
-    if step is SyncAction.UP:
+    if step is SyncAction.UPLOAD:
         assert there is None or not there.held
-    if step is SyncAction.REMOVE_THERE:
+    if step is SyncAction.DELETE_REMOTE:
         assert there == RemoteFile(known.there)
 
 
@@ -243,75 +252,90 @@ def test_what_is_the_same_on_both_sides_is_left_alone(
     known: Any, here: Any, there: Any, copy: bool
 ) -> None:
     if here is not None and there is not None and here == there.digest:
-        assert decide(known, here, there, copy_there=copy) in {SyncAction.AGREE, SyncAction.NOTHING}
+        assert decide_action(known, here, there, copy_exists=copy) in {
+            SyncAction.RECORD_SYNCED,
+            SyncAction.NOTHING,
+        }
 
 
 def test_what_changed_only_on_one_side_goes_to_the_other() -> None:
     known = LastSynced("a", "a")
-    assert decide(known, "b", RemoteFile("a")) is SyncAction.UP
-    assert decide(known, "a", RemoteFile("b")) is SyncAction.DOWN
-    assert decide(known, None, RemoteFile("a")) is SyncAction.REMOVE_THERE
-    assert decide(known, "a", None) is SyncAction.REMOVE_HERE
-    assert decide(None, "a", None) is SyncAction.UP
-    assert decide(None, None, RemoteFile("a")) is SyncAction.DOWN
-    assert decide(known, "b", RemoteFile("c")) is SyncAction.DISPUTE
+    assert decide_action(known, "b", RemoteFile("a")) is SyncAction.UPLOAD
+    assert decide_action(known, "a", RemoteFile("b")) is SyncAction.DOWNLOAD
+    assert decide_action(known, None, RemoteFile("a")) is SyncAction.DELETE_REMOTE
+    assert decide_action(known, "a", None) is SyncAction.DELETE_LOCAL
+    assert decide_action(None, "a", None) is SyncAction.UPLOAD
+    assert decide_action(None, None, RemoteFile("a")) is SyncAction.DOWNLOAD
+    assert decide_action(known, "b", RemoteFile("c")) is SyncAction.START_CONFLICT
 
 
 def test_a_change_beats_a_removal() -> None:
     known = LastSynced("a", "a")
-    assert decide(known, "b", None) is SyncAction.UP
-    assert decide(known, "b", RemoteFile("x", own=False)) is SyncAction.UP
-    assert decide(known, None, RemoteFile("b")) is SyncAction.DOWN
+    assert decide_action(known, "b", None) is SyncAction.UPLOAD
+    assert decide_action(known, "b", RemoteFile("x", is_own=False)) is SyncAction.UPLOAD
+    assert decide_action(known, None, RemoteFile("b")) is SyncAction.DOWNLOAD
 
 
 def test_what_is_inherited_is_not_brought_and_what_was_reverted_is_taken_away() -> None:
-    assert decide(None, None, RemoteFile("x", own=False)) is SyncAction.NOTHING
-    assert decide(LastSynced("a", "a"), "a", RemoteFile("x", own=False)) is SyncAction.REMOVE_HERE
-    assert decide(None, "x", RemoteFile("x", own=False)) is SyncAction.AGREE
+    assert decide_action(None, None, RemoteFile("x", is_own=False)) is SyncAction.NOTHING
     assert (
-        decide(LastSynced("x", "x", own=False), "x", RemoteFile("y", own=False)) is SyncAction.DOWN
+        decide_action(LastSynced("a", "a"), "a", RemoteFile("x", is_own=False))
+        is SyncAction.DELETE_LOCAL
+    )
+    assert decide_action(None, "x", RemoteFile("x", is_own=False)) is SyncAction.RECORD_SYNCED
+    assert (
+        decide_action(LastSynced("x", "x", own=False), "x", RemoteFile("y", is_own=False))
+        is SyncAction.DOWNLOAD
     )
 
 
 def test_held_files_come_down_and_an_edit_of_them_is_set_aside() -> None:
-    pinned = RemoteFile("p", held=True)
-    assert decide(None, None, pinned) is SyncAction.DOWN
-    assert decide(LastSynced("p", "p"), None, pinned) is SyncAction.DOWN
-    assert decide(LastSynced("p", "p"), "mine", pinned) is SyncAction.ASIDE
-    assert decide(None, "mine", pinned) is SyncAction.ASIDE
-    assert decide(LastSynced("o", "o"), "o", pinned) is SyncAction.DOWN
+    pinned = RemoteFile("p", read_only=True)
+    assert decide_action(None, None, pinned) is SyncAction.DOWNLOAD
+    assert decide_action(LastSynced("p", "p"), None, pinned) is SyncAction.DOWNLOAD
+    assert decide_action(LastSynced("p", "p"), "mine", pinned) is SyncAction.MOVE_LOCAL_ASIDE
+    assert decide_action(None, "mine", pinned) is SyncAction.MOVE_LOCAL_ASIDE
+    assert decide_action(LastSynced("o", "o"), "o", pinned) is SyncAction.DOWNLOAD
 
 
 def test_a_text_whose_secret_the_server_took_out_stays_here_and_is_never_written_over() -> None:
     known = LastSynced("with", "without")
-    assert decide(known, "with", RemoteFile("without")) is SyncAction.NOTHING
-    assert decide(known, "with", RemoteFile("edited")) is SyncAction.DISPUTE
-    assert decide(known, "with", None) is SyncAction.ASIDE
+    assert decide_action(known, "with", RemoteFile("without")) is SyncAction.NOTHING
+    assert decide_action(known, "with", RemoteFile("edited")) is SyncAction.START_CONFLICT
+    assert decide_action(known, "with", None) is SyncAction.MOVE_LOCAL_ASIDE
 
 
 def test_a_person_chooses_by_taking_the_copy_away() -> None:
     waiting = LastSynced(None, "theirs", copy="copy")
-    assert decide(waiting, "mine", RemoteFile("theirs"), copy_there=True) is SyncAction.DISPUTED
-    assert decide(waiting, "mine", RemoteFile("theirs")) is SyncAction.UP
-    assert decide(waiting, "theirs", RemoteFile("theirs")) is SyncAction.AGREE
-    assert decide(waiting, None, RemoteFile("theirs"), copy_there=True) is SyncAction.DOWN
-    assert decide(waiting, None, RemoteFile("theirs")) is SyncAction.REMOVE_THERE
-    assert decide(waiting, "mine", RemoteFile("newer"), copy_there=True) is SyncAction.DISPUTE
-    assert decide(waiting, "mine", RemoteFile("newer")) is SyncAction.DISPUTE
+    assert (
+        decide_action(waiting, "mine", RemoteFile("theirs"), copy_exists=True)
+        is SyncAction.AWAIT_RESOLUTION
+    )
+    assert decide_action(waiting, "mine", RemoteFile("theirs")) is SyncAction.UPLOAD
+    assert decide_action(waiting, "theirs", RemoteFile("theirs")) is SyncAction.RECORD_SYNCED
+    assert (
+        decide_action(waiting, None, RemoteFile("theirs"), copy_exists=True) is SyncAction.DOWNLOAD
+    )
+    assert decide_action(waiting, None, RemoteFile("theirs")) is SyncAction.DELETE_REMOTE
+    assert (
+        decide_action(waiting, "mine", RemoteFile("newer"), copy_exists=True)
+        is SyncAction.START_CONFLICT
+    )
+    assert decide_action(waiting, "mine", RemoteFile("newer")) is SyncAction.START_CONFLICT
 
 
 def test_what_is_hidden_or_in_the_making_is_passed_over() -> None:
     digest = "0123456789abcdef" * 4
     for path in (".git/config", "a/.x.md", "a.md~", ".a.md.swp", "4913", "#a.md#", "a.tmp", "~$a"):
-        assert is_passed_over(path), path
+        assert is_ignored(path), path
     for path in ("a.md", "notes/a.md", "a.conflict.md", "conflict-12345678", "a#b"):
-        assert not is_passed_over(path), path
+        assert not is_ignored(path), path
     for path in ("a.md", "notes/b", "a.b/c.d.e", "conflict", ".x"):
-        assert all(map(is_passed_over, copy_names(path, digest))), path
-    assert next(iter(copy_names("a/b.md", digest))) == "a/b.conflict-01234567.md"
+        assert all(map(is_ignored, conflict_copy_names(path, digest))), path
+    assert next(iter(conflict_copy_names("a/b.md", digest))) == "a/b.conflict-01234567.md"
 
 
 def test_of_paths_that_some_disks_take_for_one_the_known_one_goes_first() -> None:
-    assert clashing(["a.md", "A.md", "b.md"], ()) == {"a.md": "A.md"}
-    assert clashing(["a.md", "A.md"], {"a.md"}) == {"A.md": "a.md"}
-    assert clashing(["ﬁ", "fi", "x/FI"], ()) == {"ﬁ": "fi"}
+    assert colliding_paths(["a.md", "A.md", "b.md"], ()) == {"a.md": "A.md"}
+    assert colliding_paths(["a.md", "A.md"], {"a.md"}) == {"A.md": "a.md"}
+    assert colliding_paths(["ﬁ", "fi", "x/FI"], ()) == {"ﬁ": "fi"}

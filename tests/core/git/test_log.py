@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from carrel.core.git.log import (
-    PRUNED,
+    PRUNED_NOTE,
     Checkpoint,
     CommitDraft,
     GitCommit,
@@ -20,8 +20,8 @@ from carrel.core.git.log import (
     draft_commit,
     draft_tag,
     git_author,
+    group_by_revision,
     parse_revision,
-    revisions,
 )
 from carrel.core.identifiers import Path
 from carrel.core.store.tree import Head, Version
@@ -46,8 +46,8 @@ def test_a_commit_names_author_time_reason_run_and_revision() -> None:
 
 
 def test_a_first_commit_notes_that_older_versions_are_pruned() -> None:
-    assert PRUNED in draft(pruned=True).message.decode()
-    assert PRUNED not in draft().message.decode()
+    assert PRUNED_NOTE in draft(pruned=True).message.decode()
+    assert PRUNED_NOTE not in draft().message.decode()
 
 
 @given(st.text(), st.text(), st.none() | st.text())
@@ -105,7 +105,7 @@ def test_a_commit_that_was_read_has_a_subject_and_a_body() -> None:
 
 def test_versions_are_grouped_by_their_commit() -> None:
     versions = [version(1, path="a"), version(1, path="b"), version(4), version(5), version(5, 2)]
-    assert [(commit.revision, len(commit.versions)) for commit in revisions(versions)] == [
+    assert [(commit.revision, len(commit.versions)) for commit in group_by_revision(versions)] == [
         (1, 2),
         (4, 1),
         (5, 2),

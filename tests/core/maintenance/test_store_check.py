@@ -29,9 +29,9 @@ from tests.support.strategies_rows import (
 )
 
 from carrel.adapters.sqlite import SqliteStore, open_store
-from carrel.core.maintenance.findings import MOST, FindingList
-from carrel.core.maintenance.tables import COLUMNS, KEYS, TABLES
-from carrel.core.maintenance.tree_check import SLACK
+from carrel.core.maintenance.findings import MAX_FINDINGS, FindingList
+from carrel.core.maintenance.tables import COLUMNS, KEY_LENGTHS, TABLES
+from carrel.core.maintenance.tree_check import CLOCK_SKEW_MS
 from carrel.core.runs import Run
 from carrel.core.store.record import RecordChange, RecordType
 
@@ -43,7 +43,7 @@ def place(table: str, column: str) -> int:
 
 
 def told(findings: FindingList) -> list[str]:
-    return [f"{each.level}: {each.subject}: {each.text}" for each in findings.items]
+    return [f"{each.severity}: {each.subject}: {each.text}" for each in findings.items]
 
 
 def put(table: str, column: str, value: Any, which: int = 0) -> Break:
@@ -201,7 +201,7 @@ def test_damage_is_found(damage: str) -> None:
 
     findings = examined(tables)
 
-    assert not findings.clean
+    assert not findings.is_clean
     assert any(expected in text for text in told(findings)), told(findings)
 
 
@@ -212,7 +212,7 @@ def test_a_head_that_differs_in_anything_from_its_newest_version_is_found(column
     value = row[place("entry", column)]
     row[place("entry", column)] = value + 1 if isinstance(value, int) else value[::-1]
 
-    assert not examined(tables).clean
+    assert not examined(tables).is_clean
 
 
 @pytest.mark.parametrize("table", TABLES)
@@ -231,7 +231,7 @@ def test_a_row_that_is_there_twice_or_out_of_order_is_found(table: str) -> None:
 @pytest.mark.parametrize("table", TABLES)
 @pytest.mark.parametrize("wrong", [3.5, None, "text", 7, b"bytes"], ids=repr)
 def test_a_value_of_a_kind_that_its_column_never_holds_is_found(table: str, wrong: object) -> None:
-    for number, column in list(enumerate(COLUMNS[table]))[KEYS[table] :]:
+    for number, column in list(enumerate(COLUMNS[table]))[KEY_LENGTHS[table] :]:
         tables = whole()
         kinds = COLUMNS[table][column]
         if not tables[table] or isinstance(wrong, kinds):
@@ -251,26 +251,26 @@ def test_bytes_that_nothing_refers_to_are_a_warning_once_they_are_old() -> None:
     assert told(findings) == [
         "warning: content: nothing refers to 1 of its rows; carrel gc takes them"
     ]
-    assert findings.clean
+    assert findings.is_clean
 
 
 def test_bytes_that_are_outside_are_named_with_their_size() -> None:
     from carrel.core.maintenance.store_check import StoreCheck  # noqa: PLC0415 - only this test asks it
 
     examination = StoreCheck(NOW, 0)
-    examination.look("content", whole()["content"])
+    examination.check_rows("content", whole()["content"])
 
-    assert list(examination.outside.values()) == [100_000]
+    assert list(examination.external_blobs.values()) == [100_000]
 
 
 def test_findings_are_told_up_to_a_number_and_counted_beyond() -> None:
     findings = FindingList()
-    for n in range(MOST + 5):
+    for n in range(MAX_FINDINGS + 5):
         findings.error(f"thing {n}", "is broken")
     findings.warn("things", "are many")
 
-    assert (len(findings.items), findings.untold) == (MOST, 6)
-    assert (findings.errors, findings.warnings, findings.clean) == (MOST + 5, 1, False)
+    assert (len(findings.items), findings.omitted_count) == (MAX_FINDINGS, 6)
+    assert (findings.errors, findings.warnings, findings.is_clean) == (MAX_FINDINGS + 5, 1, False)
 
 
 def test_no_finding_shows_content_or_what_follows_a_handles_colon() -> None:
@@ -286,7 +286,9 @@ async def held(store: SqliteStore) -> Tables:
     """A run stands at the third of nine versions; two are kept beside it."""
     body = {"limits": {"maxVersions": 2}}
     await change(
-        store, RecordChange("acme", RecordType.POLICY, "policy", body, 0), at=NOW - 2 * SLACK
+        store,
+        RecordChange("acme", RecordType.POLICY, "policy", body, 0),
+        at=NOW - 2 * CLOCK_SKEW_MS,
     )
     for n in range(9):
         await say(store, f"text {n}", max_versions=2)
@@ -320,10 +322,12 @@ def test_what_pruning_leaves_is_no_gap_but_what_a_kept_run_sees_must_be_there() 
 def test_a_gap_from_before_the_policy_changed_is_none_but_one_from_after_is() -> None:
     async def build(store: SqliteStore) -> Tables:
         for n in range(4):
-            await say(store, f"text {n}", max_versions=1, at=NOW - 9 * SLACK)
+            await say(store, f"text {n}", max_versions=1, at=NOW - 9 * CLOCK_SKEW_MS)
         body = {"limits": {"maxVersions": 50}}
         await change(
-            store, RecordChange("acme", RecordType.POLICY, "policy", body, 0), at=NOW - 8 * SLACK
+            store,
+            RecordChange("acme", RecordType.POLICY, "policy", body, 0),
+            at=NOW - 8 * CLOCK_SKEW_MS,
         )
         for n in range(3):
             await say(store, f"later {n}", max_versions=50, at=NOW)
@@ -331,11 +335,11 @@ def test_a_gap_from_before_the_policy_changed_is_none_but_one_from_after_is() ->
 
     tables = made(build)
     assert [row[2] for row in tables["version"]] == [4, 5, 6, 7]
-    assert told(examined(tables, grace=99 * SLACK)) == []
+    assert told(examined(tables, grace=99 * CLOCK_SKEW_MS)) == []
 
     del tables["version"][2]
 
-    assert "of its versions, 6 is missing" in told(examined(tables, grace=99 * SLACK))[0]
+    assert "of its versions, 6 is missing" in told(examined(tables, grace=99 * CLOCK_SKEW_MS))[0]
 
 
 Step = tuple[str, int]
@@ -362,13 +366,13 @@ async def history(store: SqliteStore, steps: Sequence[Step], keep: int = 2) -> T
             runs.append(await start(store, f"run_{n}", AGENT, TEMPLATE))
         elif what == "release" and runs:
             run_now = runs.pop(number % len(runs))
-            assert await store.runs.change(replace(run_now, snapshot_kept=False), run_now)
+            assert await store.runs.update(replace(run_now, snapshot_kept=False), run_now)
         elif what == "policy":
             keep = number + 1
             body = {"limits": {"maxVersions": keep}}
             await change(store, RecordChange("acme", RecordType.POLICY, "policy", body), at=at)
         elif what == "collect":
-            await store.upkeep.collect(at, grace=0, events_kept=3_600_000)
+            await store.maintenance.collect(at, grace_ms=0, event_retention_ms=3_600_000)
         elif what == "fact":
             fact = {"n": n} if number else None
             await change(
@@ -384,7 +388,7 @@ def test_a_store_that_was_only_ever_committed_to_is_clean(steps: Sequence[Step])
 
     findings = examined(tables)
 
-    assert findings.clean, told(findings)
+    assert findings.is_clean, told(findings)
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -402,4 +406,4 @@ def test_whatever_row_of_a_tree_is_lost_is_missed(
 
     tables[table].remove(chance.choice(tables[table]))
 
-    assert not examined(tables).clean
+    assert not examined(tables).is_clean

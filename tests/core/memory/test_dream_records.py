@@ -9,12 +9,12 @@ from carrel.core.memory.dream_records import (
     DreamStatus,
     demotion_change,
     dream_change,
-    dream_of,
+    dream_from_record,
+    dream_schedule_change,
+    promoted_line_from_record,
     promotion_change,
-    promotion_of_record,
-    rest_change,
-    schedule_of,
-    standing_of,
+    promotion_from_record,
+    schedule_from_record,
 )
 from carrel.core.memory.promoted_lines import PromotedLine, Promotion
 from carrel.core.memory.promotion_score import RejectedCandidate, RejectionReason
@@ -29,14 +29,14 @@ def kept(change: RecordChange, revision: int = 1) -> Record:
 
 
 def test_a_dream_is_read_as_it_was_kept_and_found_while_it_waits() -> None:
-    rejected = (RejectedCandidate("mem_2", 0.1, RejectionReason.HITS, "too seldom"),)
+    rejected = (RejectedCandidate("mem_2", 0.1, RejectionReason.TOO_FEW_RECALLS, "too seldom"),)
     dream = Dream("drm_1", "agt_1", "ada", 5, DreamStatus.PROPOSED, 2, 1, (TEA,), rejected)
     waiting = dream_change("acme", dream, 0)
-    assert dream_of(kept(waiting)) == dream
+    assert dream_from_record(kept(waiting)) == dream
     assert waiting.index_keys == ("agent:agt_1", "proposed:agt_1", "proposed")
     done = Dream("drm_1", "agt_1", "ada", 5, seen=Digest("sha256:x"), after="x")
     assert dream_change("acme", done, 1).index_keys == ("agent:agt_1",)
-    assert dream_of(kept(dream_change("acme", done, 1))) == done
+    assert dream_from_record(kept(dream_change("acme", done, 1))) == done
 
 
 def test_a_promotion_can_only_be_new_and_stands_until_it_falls() -> None:
@@ -44,15 +44,15 @@ def test_a_promotion_can_only_be_new_and_stands_until_it_falls() -> None:
     change = promotion_change("acme", "agt_1", TEA, stood)
     assert (change.expected, change.index_keys) == (0, ("agent:agt_1", "standing:agt_1"))
     record = kept(change)
-    assert (promotion_of_record(record), standing_of(record)) == (TEA, stood)
+    assert (promotion_from_record(record), promoted_line_from_record(record)) == (TEA, stood)
     fallen = demotion_change(record)
     assert (fallen.index_keys, fallen.body, fallen.expected) == (("agent:agt_1",), record.body, 1)
 
 
 def test_how_it_rests_is_read_as_it_was_kept() -> None:
     rest = DreamSchedule(last=5, dream="drm_1", tried=6, failures=2)
-    change = rest_change("acme", "agt_1", rest, None)
+    change = dream_schedule_change("acme", "agt_1", rest, None)
     assert (change.id, change.expected, change.index_keys) == ("agt_1", 0, ())
-    assert schedule_of(kept(change)) == rest
-    assert rest_change("acme", "agt_1", rest, kept(change, 4)).expected == 4
-    assert schedule_of(None) == DreamSchedule()
+    assert schedule_from_record(kept(change)) == rest
+    assert dream_schedule_change("acme", "agt_1", rest, kept(change, 4)).expected == 4
+    assert schedule_from_record(None) == DreamSchedule()

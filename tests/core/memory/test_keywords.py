@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carrel.core.memory.keywords import LONGEST, MOST, concepts
+from carrel.core.memory.keywords import MAX_TAG_BYTES, MAX_TAGS, extract_tags
 
 
 @pytest.mark.parametrize(
@@ -29,19 +29,19 @@ from carrel.core.memory.keywords import LONGEST, MOST, concepts
     ],
 )
 def test_tags_are_known_terms_then_compounds_then_words(text: str, tags: tuple[str, ...]) -> None:
-    assert concepts(text) == tags
+    assert extract_tags(text) == tags
 
 
 def test_there_are_eight_at_most_or_as_few_as_are_asked_for() -> None:
     text = "alpha beta gamma delta epsilon zeta theta iota kappa"
-    assert len(concepts(text)) == MOST
-    assert concepts(text, 2) == ("alpha", "beta")
-    assert concepts(text, 0) == ()
+    assert len(extract_tags(text)) == MAX_TAGS
+    assert extract_tags(text, 2) == ("alpha", "beta")
+    assert extract_tags(text, 0) == ()
 
 
 @given(st.text())
 def test_every_tag_is_short_once_there_and_lower_case(text: str) -> None:
-    tags = concepts(text)
-    assert len(set(tags)) == len(tags) <= MOST
-    assert all(len(tag.encode()) <= LONGEST and tag[0].isalnum() for tag in tags)
-    assert concepts(text) == tags
+    tags = extract_tags(text)
+    assert len(set(tags)) == len(tags) <= MAX_TAGS
+    assert all(len(tag.encode()) <= MAX_TAG_BYTES and tag[0].isalnum() for tag in tags)
+    assert extract_tags(text) == tags

@@ -15,13 +15,13 @@ from carrel.core.memory.promoted_lines import (
     MemoryFileUpdate,
     PromotedLine,
     Promotion,
-    heading_of,
-    missing,
-    promotion_of,
-    without,
-    written,
+    block_heading,
+    build_promotion,
+    find_missing,
+    remove_lines,
+    write_promotions,
 )
-from carrel.core.memory.promotion_score import PromotionCandidate, Ranking, RejectionReason
+from carrel.core.memory.promotion_score import PromotionCandidate, RankedCandidate, RejectionReason
 from carrel.core.memory.recall import RecallStats
 from carrel.core.overlay.placeholders import TOKENS
 from carrel.core.runs import Audience
@@ -31,18 +31,18 @@ MINUTE = 60_000
 ROOMY = (20, 12_000)
 
 
-def good(content: str, id: str = "m1", score: float = 0.42) -> Ranking:
-    return Ranking(
+def good(content: str, id: str = "m1", score: float = 0.42) -> RankedCandidate:
+    return RankedCandidate(
         PromotionCandidate(id, content, Audience.MAIN, RecallStats(id, 5, 1.0, 3, 3, NOW)), score
     )
 
 
 def stood(after: MemoryFileUpdate, at: int = NOW) -> list[PromotedLine]:
-    return [PromotedLine(one.memory, heading_of(at), one.line, at) for one in after.promoted]
+    return [PromotedLine(one.memory, block_heading(at), one.line, at) for one in after.promoted]
 
 
 def test_a_new_file_has_a_title_a_heading_and_a_line() -> None:
-    after = written(None, (), [good("Ada likes tea")], NOW, ROOMY)
+    after = write_promotions(None, (), [good("Ada likes tea")], NOW, ROOMY)
     assert after.text == (
         "# MEMORY.md\n\n## Dreamed 2027-01-15 08:00 UTC\n\n"
         "- Ada likes tea _(score=0.42, hits=5, days=3)_\n"
@@ -50,21 +50,21 @@ def test_a_new_file_has_a_title_a_heading_and_a_line() -> None:
 
 
 def test_what_is_there_stays_as_it_is_and_ends_its_last_line() -> None:
-    after = written("mine\r\nno end", (), [good("tea")], NOW, ROOMY)
+    after = write_promotions("mine\r\nno end", (), [good("tea")], NOW, ROOMY)
     assert after.text.startswith("mine\r\nno end\n\n## Dreamed ")
 
 
 def test_nothing_to_promote_changes_nothing() -> None:
-    assert written("mine", (), [], NOW, ROOMY).text == "mine"
-    assert written(None, (), [], NOW, ROOMY).text == ""
+    assert write_promotions("mine", (), [], NOW, ROOMY).text == "mine"
+    assert write_promotions(None, (), [], NOW, ROOMY).text == ""
 
 
 @pytest.mark.parametrize(
     "said", ["- Ada likes tea", "* ADA LIKES TEA!", "Ada likes  tea _(score=0.90, hits=9, days=1)_"]
 )
 def test_what_is_said_already_is_not_said_again(said: str) -> None:
-    after = written(f"x\n{said}\n", (), [good("Ada likes tea")], NOW, ROOMY)
-    assert [one.reason for one in after.rejected] == [RejectionReason.SAID]
+    after = write_promotions(f"x\n{said}\n", (), [good("Ada likes tea")], NOW, ROOMY)
+    assert [one.reason for one in after.rejected] == [RejectionReason.ALREADY_PRESENT]
     assert after.promoted == ()
 
 
@@ -82,33 +82,40 @@ def test_what_is_said_already_is_not_said_again(said: str) -> None:
     ],
 )
 def test_what_differs_in_a_sign_says_something_else(said: str, new: str) -> None:
-    after = written(f"x\n- {said}\n", (), [good(new)], NOW, ROOMY)
+    after = write_promotions(f"x\n- {said}\n", (), [good(new)], NOW, ROOMY)
     assert not after.rejected
-    again = written(after.text, (), [good(new), good(said)], NOW, ROOMY)
-    assert [one.reason for one in again.rejected] == [RejectionReason.SAID, RejectionReason.SAID]
+    again = write_promotions(after.text, (), [good(new), good(said)], NOW, ROOMY)
+    assert [one.reason for one in again.rejected] == [
+        RejectionReason.ALREADY_PRESENT,
+        RejectionReason.ALREADY_PRESENT,
+    ]
 
 
 def test_two_memories_that_say_the_same_give_one_line() -> None:
-    after = written(None, (), [good("tea: good"), good("Tea, GOOD", "m2")], NOW, ROOMY)
+    after = write_promotions(None, (), [good("tea: good"), good("Tea, GOOD", "m2")], NOW, ROOMY)
     assert [one.memory for one in after.promoted] == ["m1"]
     assert [one.memory for one in after.rejected] == ["m2"]
 
 
 def test_what_has_no_words_is_told_apart_too() -> None:
-    after = written("\n\n- 🎉\n", (), [good("🎉"), good("🍵", "m2")], NOW, ROOMY)
+    after = write_promotions("\n\n- 🎉\n", (), [good("🎉"), good("🍵", "m2")], NOW, ROOMY)
     assert [one.memory for one in after.promoted] == ["m2"]
 
 
 def test_no_more_are_promoted_than_one_sweep_may() -> None:
-    after = written(None, (), [good("a a", "m1"), good("b b", "m2")], NOW, (1, 12_000))
-    assert [(one.memory, one.reason) for one in after.rejected] == [("m2", RejectionReason.LIMIT)]
+    after = write_promotions(None, (), [good("a a", "m1"), good("b b", "m2")], NOW, (1, 12_000))
+    assert [(one.memory, one.reason) for one in after.rejected] == [
+        ("m2", RejectionReason.SWEEP_LIMIT)
+    ]
 
 
 def test_the_oldest_blocks_make_room() -> None:
     text, standing = "mine\n", list[PromotedLine]()
     for n in range(4):
         at = NOW + n * MINUTE
-        after = written(text, standing, [good(f"fact {n} " + "x" * 90, f"m{n}")], at, (20, 500))
+        after = write_promotions(
+            text, standing, [good(f"fact {n} " + "x" * 90, f"m{n}")], at, (20, 500)
+        )
         text = after.text
         standing = [one for one in standing if one not in after.evicted] + stood(after, at)
     assert len(text) <= 500
@@ -119,37 +126,37 @@ def test_the_oldest_blocks_make_room() -> None:
 
 
 def test_a_person_who_fills_the_file_leaves_no_room_and_it_is_said() -> None:
-    after = written("p" * 600, (), [good("tea")], NOW, (20, 500))
-    assert [one.reason for one in after.rejected] == [RejectionReason.ROOM]
+    after = write_promotions("p" * 600, (), [good("tea")], NOW, (20, 500))
+    assert [one.reason for one in after.rejected] == [RejectionReason.FILE_FULL]
     assert after.text == "p" * 600
 
 
 def test_a_line_goes_where_it_was_dreamed_and_nowhere_else() -> None:
-    after = written("# Mine\n", (), [good("tea"), good("milk", "m2")], NOW, ROOMY)
+    after = write_promotions("# Mine\n", (), [good("tea"), good("milk", "m2")], NOW, ROOMY)
     tea, milk = stood(after)
     copied = f"# Mine\n{tea.line}\n" + after.text.removeprefix("# Mine\n")
-    assert without(copied, [tea]) == copied.replace(f"\n\n{tea.line}\n", "\n\n")
-    assert without(without(after.text, [tea]), [milk]) == "# Mine\n"
+    assert remove_lines(copied, [tea]) == copied.replace(f"\n\n{tea.line}\n", "\n\n")
+    assert remove_lines(remove_lines(after.text, [tea]), [milk]) == "# Mine\n"
 
 
 def test_a_line_that_a_person_has_edited_is_theirs() -> None:
-    after = written("", (), [good("tea")], NOW, ROOMY)
+    after = write_promotions("", (), [good("tea")], NOW, ROOMY)
     [tea] = stood(after)
     edited = after.text.replace("- tea", "- green tea")
-    assert without(edited, [tea]) == edited
-    assert missing(edited, [tea]) == [tea]
-    assert missing(after.text, [tea]) == []
+    assert remove_lines(edited, [tea]) == edited
+    assert find_missing(edited, [tea]) == [tea]
+    assert find_missing(after.text, [tea]) == []
 
 
 def test_a_block_in_which_a_person_has_written_keeps_that() -> None:
-    after = written("", (), [good("tea")], NOW, ROOMY)
+    after = write_promotions("", (), [good("tea")], NOW, ROOMY)
     text = after.text + "and my own line\n"
-    assert without(text, stood(after)).endswith(" UTC\n\nand my own line\n")
+    assert remove_lines(text, stood(after)).endswith(" UTC\n\nand my own line\n")
 
 
 def test_lines_are_known_again_in_an_editor_that_ends_them_otherwise() -> None:
-    after = written("mine\n", (), [good("tea")], NOW, ROOMY)
-    assert without(after.text.replace("\n", "\r\n"), stood(after)) == "mine\r\n"
+    after = write_promotions("mine\n", (), [good("tea")], NOW, ROOMY)
+    assert remove_lines(after.text.replace("\n", "\r\n"), stood(after)) == "mine\r\n"
 
 
 persons = st.lists(
@@ -177,14 +184,14 @@ def test_no_history_of_sweeps_changes_a_byte_of_what_a_person_wrote(
     standing: list[PromotedLine] = []
     for n, (contents, more, first) in enumerate(nights):
         text = more + text if first else text + more
-        standing = [one for one in standing if one not in missing(text, standing)]
+        standing = [one for one in standing if one not in find_missing(text, standing)]
         at = NOW + (n + 1) * MINUTE
-        before = without(text, standing)
+        before = remove_lines(text, standing)
         wanted = [good(said, f"m{n}.{k}") for k, said in enumerate(contents)]
-        after = written(text, standing, wanted, at, (3, 420))
+        after = write_promotions(text, standing, wanted, at, (3, 420))
         text = after.text
         standing = [one for one in standing if one not in after.evicted] + stood(after, at)
-        assert without(text, standing) == before
+        assert remove_lines(text, standing) == before
         assert not after.promoted or len(text) <= 420
 
 
@@ -207,7 +214,7 @@ hostile = st.sampled_from(
 
 @given(st.lists(hostile | st.text(max_size=5), min_size=1, max_size=5).map(" ".join))
 def test_a_memory_is_one_line_of_text_and_never_structure(content: str) -> None:
-    line = promotion_of(good(content)).line
+    line = build_promotion(good(content)).line
     assert len(re.split("[\r\n\v\f\x85\u2028\u2029]", line)) == 1
     assert not any(f"{{{{{token}}}}}" in line for token in TOKENS)
     tokens = (
@@ -238,28 +245,26 @@ def test_the_diary_notes_every_night() -> None:
         "# DREAMS.md — Dream Diary\n\n## Deep Sleep 2027-01-15 08:00 UTC\n\n"
         "- candidates: 3\n- promoted: 0\n- skipped (already promoted): 1\n"
     )
-    tea = promotion_of(good("tea"))
+    tea = build_promotion(good("tea"))
     second = dream_log.append_dream(quiet, NOW + MINUTE, (3, 1), [tea])
     assert second.endswith("\n\n### Promoted\n\n- tea — score 0.42, hits 5\n")
     assert second.startswith(quiet)
-    assert (
-        dream_log.without_line(second, dream_log.diary_line(tea)) == second[: second.index("- tea")]
-    )
+    assert dream_log.remove_line(second, dream_log.log_line(tea)) == second[: second.index("- tea")]
 
 
 def test_the_oldest_nights_make_room_in_the_diary() -> None:
     text: str | None = "# Mine\n\nabout dreams\n"
     for n in range(600):
         text = dream_log.append_dream(text, NOW + n * MINUTE, (n, 0), ())
-        assert len(text) <= dream_log.LONGEST
+        assert len(text) <= dream_log.MAX_LOG_LENGTH
     assert text
     assert text.startswith("# Mine\n\nabout dreams\n\n## Deep Sleep ")
     assert "- candidates: 599\n" in text
 
 
 def test_the_index_tells_what_a_memory_file_holds() -> None:
-    after = written("# Mine\n\n- one\n\n```\n- no\n```\n", (), [good("tea")], NOW, ROOMY)
-    index = json.loads(dream_log.index_of(after.text, stood(after), NOW))
+    after = write_promotions("# Mine\n\n- one\n\n```\n- no\n```\n", (), [good("tea")], NOW, ROOMY)
+    index = json.loads(dream_log.build_index(after.text, stood(after), NOW))
 
     assert (index["version"], index["file"], index["entryCount"]) == (1, "MEMORY.md", 2)
     assert index["archiveChecksum"].startswith("sha256:")
@@ -271,14 +276,17 @@ def test_the_index_tells_what_a_memory_file_holds() -> None:
 
 
 def test_an_index_that_differs_only_in_its_time_is_the_same() -> None:
-    one, later = dream_log.index_of("x\n", (), NOW), dream_log.index_of("x\n", (), NOW + MINUTE)
+    one, later = (
+        dream_log.build_index("x\n", (), NOW),
+        dream_log.build_index("x\n", (), NOW + MINUTE),
+    )
     assert one != later
     assert dream_log.same_index(one, later)
-    assert not dream_log.same_index(one, dream_log.index_of("y\n", (), NOW))
+    assert not dream_log.same_index(one, dream_log.build_index("y\n", (), NOW))
     assert not dream_log.same_index(None, one)
 
 
 def test_a_promotion_carries_what_the_ledger_needs() -> None:
-    assert promotion_of(good("tea")) == Promotion(
+    assert build_promotion(good("tea")) == Promotion(
         "m1", 0.42, 5, 3, "- tea _(score=0.42, hits=5, days=3)_"
     )

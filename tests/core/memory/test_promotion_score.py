@@ -11,13 +11,13 @@ from msgspec.structs import asdict
 
 from carrel.core.agents.config import DreamConfig, DreamWeights
 from carrel.core.memory.promotion_score import (
-    DAY,
+    DAY_MS,
     PromotionCandidate,
     RejectionReason,
     best_first,
-    counted,
-    signals,
-    weighed,
+    compute_signals,
+    count_reasons,
+    rank_candidates,
 )
 from carrel.core.memory.recall import RecallStats
 from carrel.core.runs import Audience
@@ -31,12 +31,12 @@ def candidate(
 ) -> PromotionCandidate:
     facts = {"hits": 3, "queries": 3, "days": 1, "relevance": 1.0, **seen}
     return PromotionCandidate(
-        id, f"text of {id}", mode, RecallStats(id, latest=NOW - int(age * DAY), **facts)
+        id, f"text of {id}", mode, RecallStats(id, latest=NOW - int(age * DAY_MS), **facts)
     )
 
 
 def score(one: PromotionCandidate, settings: DreamConfig = USUAL) -> float:
-    return signals(one.tally, NOW, settings.half_life_days).score(settings.weights)
+    return compute_signals(one.stats, NOW, settings.half_life_days).score(settings.weights)
 
 
 def test_the_weights_sum_up_to_less_than_one() -> None:
@@ -48,7 +48,7 @@ def test_the_weights_sum_up_to_less_than_one() -> None:
     [(1, 0.356), (2, 0.565), (3, 0.712), (4, 0.827), (5, 0.921), (6, 1), (99, 1)],
 )
 def test_frequency_grows_with_hits_and_ends_at_six(n: int, frequency: float) -> None:
-    found = signals(RecallStats("m", n, 1.0, 1, 1, NOW), NOW, 90).frequency
+    found = compute_signals(RecallStats("m", n, 1.0, 1, 1, NOW), NOW, 90).frequency
     assert found == pytest.approx(frequency, abs=0.0006)
 
 
@@ -79,18 +79,18 @@ def test_a_recall_from_the_future_is_as_good_as_one_of_now() -> None:
 @pytest.mark.parametrize(
     ("one", "settings", "reason"),
     [
-        (candidate(hits=2), {}, RejectionReason.HITS),
-        (candidate(queries=1), {}, RejectionReason.QUERIES),
-        (candidate(queries=1, days=3), {}, RejectionReason.QUERIES),
-        (candidate(days=1), {"min_unique_days": 2}, RejectionReason.DAYS),
-        (candidate(relevance=0.0), {"min_score": 0.5}, RejectionReason.SCORE),
-        (candidate(mode=Audience.SHARED, hits=9), {}, RejectionReason.SHARED),
+        (candidate(hits=2), {}, RejectionReason.TOO_FEW_RECALLS),
+        (candidate(queries=1), {}, RejectionReason.TOO_FEW_QUERIES),
+        (candidate(queries=1, days=3), {}, RejectionReason.TOO_FEW_QUERIES),
+        (candidate(days=1), {"min_unique_days": 2}, RejectionReason.TOO_FEW_DAYS),
+        (candidate(relevance=0.0), {"min_score": 0.5}, RejectionReason.LOW_SCORE),
+        (candidate(mode=Audience.SHARED, hits=9), {}, RejectionReason.SHARED_AUDIENCE),
     ],
 )
 def test_each_gate_says_why(
     one: PromotionCandidate, settings: dict[str, Any], reason: RejectionReason
 ) -> None:
-    good, [rejected] = weighed([one], DreamConfig(**settings), NOW)
+    good, [rejected] = rank_candidates([one], DreamConfig(**settings), NOW)
     assert good == []
     assert (rejected.memory, rejected.reason, rejected.score) == ("m1", reason, score(one))
     assert rejected.why
@@ -98,19 +98,19 @@ def test_each_gate_says_why(
 
 def test_gates_that_ask_for_more_than_the_signals_can_show_still_work() -> None:
     settings = DreamConfig(min_unique_queries=7, min_unique_days=6)
-    good, _ = weighed([candidate(hits=9, queries=7, days=6)], settings, NOW)
+    good, _ = rank_candidates([candidate(hits=9, queries=7, days=6)], settings, NOW)
     assert len(good) == 1
 
 
 def test_a_gate_of_nothing_lets_everything_pass() -> None:
     settings = DreamConfig(min_unique_queries=0, min_unique_days=0, min_score=0, min_recall_count=1)
-    good, _ = weighed([candidate(hits=1, queries=1, days=1, relevance=0)], settings, NOW)
+    good, _ = rank_candidates([candidate(hits=1, queries=1, days=1, relevance=0)], settings, NOW)
     assert len(good) == 1
 
 
 def test_the_best_is_first_and_ties_go_by_hits_then_id() -> None:
     given = [candidate("c"), candidate("b"), candidate("a", queries=5), candidate("d", hits=4)]
-    good, _ = weighed(given, USUAL, NOW)
+    good, _ = rank_candidates(given, USUAL, NOW)
     assert [one.candidate.memory for one in good] == ["a", "d", "b", "c"]
 
 
@@ -121,7 +121,7 @@ tallies = st.builds(
     relevance=st.floats(0, 1),
     queries=st.integers(1, 9),
     days=st.integers(1, 9),
-    latest=st.integers(NOW - 400 * DAY, NOW + DAY),
+    latest=st.integers(NOW - 400 * DAY_MS, NOW + DAY_MS),
 )
 
 
@@ -130,13 +130,13 @@ def test_every_candidate_is_promoted_or_has_its_reason_whatever_the_order(
     found: list[RecallStats],
 ) -> None:
     candidates = [PromotionCandidate(one.memory, one.memory, Audience.MAIN, one) for one in found]
-    good, rejected = weighed(candidates, USUAL, NOW)
+    good, rejected = rank_candidates(candidates, USUAL, NOW)
 
     told = [one.candidate.memory for one in good] + [one.memory for one in rejected]
     assert sorted(told) == sorted(one.memory for one in found)
     assert all(0 <= one.score <= 0.94 for one in good)
     assert all(0 <= one.score <= 0.94 for one in rejected)
-    again, others = weighed(candidates[::-1], USUAL, NOW)
+    again, others = rank_candidates(candidates[::-1], USUAL, NOW)
     assert again == good
     assert best_first(others) == best_first(rejected)
-    assert sum(counted(rejected).values()) == len(rejected)
+    assert sum(count_reasons(rejected).values()) == len(rejected)

@@ -67,7 +67,7 @@ def edited(stack: tuple[Tree, ...], depth: int, path: Path, text: str) -> tuple[
 
 def shown(stack: tuple[Tree, ...], path: Path) -> tuple[Digest, str] | None:
     file = EYE.resolve(path, stack)
-    return None if file is None else (file.blob.digest, file.origin)
+    return None if file is None else (file.blob.digest, file.source_label)
 
 
 def test_a_live_file_comes_from_the_nearest_layer_that_has_it() -> None:
@@ -75,7 +75,9 @@ def test_a_live_file_comes_from_the_nearest_layer_that_has_it() -> None:
     assert shown(below, SOUL) == (blob("kind").digest, FileSource.DEFAULTS)
     assert shown(layers(SOUL, None, "", "kind"), SOUL) == (blob("kind").digest, FileSource.DEFAULTS)
     assert shown(edited(below, 1, SOUL, ""), SOUL) == (blob("").digest, FileSource.TEMPLATE)
-    own = applied(below, agent_files.put(below, SOUL, NewContent(blob("mine")), EYE, UNCONDITIONAL))
+    own = applied(
+        below, agent_files.plan_agent_put(below, SOUL, NewContent(blob("mine")), EYE, UNCONDITIONAL)
+    )
     assert shown(own, SOUL) == (blob("mine").digest, FileSource.OVERRIDE)
 
 
@@ -106,9 +108,9 @@ def test_a_managed_file_is_filled_in_from_what_is_newer_and_never_waits_for_a_re
         newer = edited(stack, edit, USER, "on {{HUMAN_NAME}}")
         file = EYE.resolve(USER, newer)
         assert file is not None
-        assert (file.blob, file.origin) == (blob("on {{HUMAN_NAME}}"), origin)
+        assert (file.blob, file.source_label) == (blob("on {{HUMAN_NAME}}"), origin)
         assert file.variables == EYE.variables
-        assert file.upstream is None
+        assert file.available_update is None
         assert EYE.compose(newer).files[USER] == file
         assert "newer than what was written" in agent_files.explain_resolution(USER, newer, file)
     nothing = layers(USER, written)
@@ -126,27 +128,31 @@ steps = st.lists(st.tuples(st.sampled_from(["template", "defaults", "override", 
 @given(first=texts, history=steps)
 def test_no_edit_beneath_moves_a_pinned_file(first: str, history: list[tuple[str, str]]) -> None:
     stack = layers(RULES, None, first)
-    stack = applied(stack, pins.pin(stack, RULES))
+    stack = applied(stack, pins.plan_pin(stack, RULES))
     pin, shown_text = blob(first), blob(first)
     for what, text in history:
         if what == "override":
-            wanted = NewContent(blob(text), accepted=True)
-            stack = applied(stack, agent_files.put(stack, RULES, wanted, EYE, UNCONDITIONAL))
+            wanted = NewContent(blob(text), accept_template_update=True)
+            stack = applied(
+                stack, agent_files.plan_agent_put(stack, RULES, wanted, EYE, UNCONDITIONAL)
+            )
             shown_text = blob(text)
         elif what == "revert":
             if shown_text == pin:
                 with pytest.raises(NotFound):
-                    agent_files.delete(stack, RULES, EYE, UNCONDITIONAL)
+                    agent_files.plan_agent_delete(stack, RULES, EYE, UNCONDITIONAL)
                 continue
-            stack = applied(stack, agent_files.delete(stack, RULES, EYE, UNCONDITIONAL))
+            stack = applied(stack, agent_files.plan_agent_delete(stack, RULES, EYE, UNCONDITIONAL))
             shown_text = pin
         else:
             stack = edited(stack, 1 if what == "template" else 2, RULES, text)
         found = EYE.resolve(RULES, stack)
         assert found is not None
         assert found.blob == shown_text
-        assert found.origin == (FileSource.PIN if shown_text == pin else FileSource.PINNED_OVERRIDE)
-        status = pins.pin_of(RULES, stack)
+        assert found.source_label == (
+            FileSource.PIN if shown_text == pin else FileSource.PINNED_OVERRIDE
+        )
+        status = pins.pin_status(RULES, stack)
         assert status.pinned == pin
         assert status.update_available == (status.latest != pin)
 
@@ -158,40 +164,45 @@ def test_accepting_takes_exactly_what_was_reviewed(
     stack = layers(RULES, Entry(blob(mine), blob(first)), later)
     if seen != later:
         with pytest.raises(WorkspaceConflict, match="review it again"):
-            pins.accept(stack, RULES, blob(seen).digest)
+            pins.plan_accept(stack, RULES, blob(seen).digest)
         return
-    after = applied(stack, pins.accept(stack, RULES, blob(seen).digest))
+    after = applied(stack, pins.plan_accept(stack, RULES, blob(seen).digest))
     assert shown(after, RULES) == (blob(later).digest, FileSource.PIN)
-    assert not pins.pin_of(RULES, after).update_available
-    assert pins.accept(after, RULES, blob(seen).digest) is None
+    assert not pins.pin_status(RULES, after).update_available
+    assert pins.plan_accept(after, RULES, blob(seen).digest) is None
 
 
 def test_what_appears_beneath_later_is_offered_and_comes_with_an_accept() -> None:
     stack = layers(RULES, None, "new rules")
-    assert pins.pin_of(RULES, stack).update_available
-    after = applied(stack, pins.accept(stack, RULES, blob("new rules").digest))
+    assert pins.pin_status(RULES, stack).update_available
+    after = applied(stack, pins.plan_accept(stack, RULES, blob("new rules").digest))
     assert shown(after, RULES) == (blob("new rules").digest, FileSource.PIN)
     with pytest.raises(NotFound):
-        pins.accept(layers(RULES), RULES, blob("x").digest)
+        pins.plan_accept(layers(RULES), RULES, blob("x").digest)
 
 
 def test_an_override_of_a_pinned_file_is_meant_and_a_managed_file_is_never_written() -> None:
     stack = layers(RULES, Entry(blob("a"), blob("a")), "a")
     with pytest.raises(Forbidden, match="pinned"):
-        agent_files.put(stack, RULES, NewContent(blob("b")), EYE, UNCONDITIONAL)
+        agent_files.plan_agent_put(stack, RULES, NewContent(blob("b")), EYE, UNCONDITIONAL)
     for accepted in (False, True):
-        wanted = NewContent(blob("b"), accepted=accepted)
+        wanted = NewContent(blob("b"), accept_template_update=accepted)
         with pytest.raises(Forbidden, match="managed"):
-            agent_files.put(layers(USER, None, "x"), USER, wanted, EYE, UNCONDITIONAL)
+            agent_files.plan_agent_put(layers(USER, None, "x"), USER, wanted, EYE, UNCONDITIONAL)
     with pytest.raises(Forbidden, match="managed"):
-        agent_files.delete(layers(USER, Entry(blob("b"))), USER, EYE, UNCONDITIONAL)
+        agent_files.plan_agent_delete(layers(USER, Entry(blob("b"))), USER, EYE, UNCONDITIONAL)
 
 
 def test_bytes_that_are_inherited_make_no_override() -> None:
     stack = layers(SOUL, None, "brisk")
-    assert agent_files.put(stack, SOUL, NewContent(blob("brisk")), EYE, UNCONDITIONAL) is None
+    assert (
+        agent_files.plan_agent_put(stack, SOUL, NewContent(blob("brisk")), EYE, UNCONDITIONAL)
+        is None
+    )
     own = layers(SOUL, Entry(blob("mine"), blob("brisk")), "brisk")
-    back = applied(own, agent_files.put(own, SOUL, NewContent(blob("brisk")), EYE, UNCONDITIONAL))
+    back = applied(
+        own, agent_files.plan_agent_put(own, SOUL, NewContent(blob("brisk")), EYE, UNCONDITIONAL)
+    )
     assert shown(back, SOUL) == (blob("brisk").digest, FileSource.TEMPLATE)
 
 
@@ -202,10 +213,10 @@ def test_a_stale_tag_never_passes_whatever_has_moved() -> None:
     seen = WriteCondition(frozenset({file.etag}))
     renamed = RenderContext(EYE.classes, PlaceholderValues(agent_name="Polo"))
     wanted = NewContent(blob("mine"))
-    assert agent_files.put(stack, SOUL, wanted, EYE, seen) is not None
+    assert agent_files.plan_agent_put(stack, SOUL, wanted, EYE, seen) is not None
     for render_context, now in ((renamed, stack), (EYE, edited(stack, 1, SOUL, "brisker"))):
         with pytest.raises(WorkspaceConflict):
-            agent_files.put(now, SOUL, wanted, render_context, seen)
+            agent_files.plan_agent_put(now, SOUL, wanted, render_context, seen)
 
 
 def test_becoming_pinned_makes_nothing_jump() -> None:
@@ -215,13 +226,13 @@ def test_becoming_pinned_makes_nothing_jump() -> None:
         tight = RenderContext(
             FileClassRules((ClassRule("SOUL.md", FileClass.PINNED),)), EYE.variables
         )
-        after = applied(stack, pins.pin(stack, SOUL))
+        after = applied(stack, pins.plan_pin(stack, SOUL))
         found = tight.resolve(SOUL, after)
         assert before is not None
         assert found is not None
         assert found.blob == before.blob
-        assert not pins.pin_of(SOUL, after).update_available
-        assert pins.pin(after, SOUL) is None
+        assert not pins.pin_status(SOUL, after).update_available
+        assert pins.plan_pin(after, SOUL) is None
 
 
 def test_what_a_run_keeps_of_the_eye_gives_the_same_eye_again() -> None:

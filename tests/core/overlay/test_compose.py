@@ -17,7 +17,7 @@ from tests.support.strategies_trees import (
 )
 
 from carrel.core.identifiers import Path
-from carrel.core.overlay.compose import compose, etag_of, resolve, revisions_etag, upstream_blob
+from carrel.core.overlay.compose import compose, layers_etag, resolve, revisions_etag, upstream_blob
 from carrel.core.store.tree import Entry, Head, Tree, Write
 
 
@@ -54,7 +54,7 @@ def test_upstream_is_what_lies_beneath_when_the_nearest_layer_had_another_base(
     beneath = upstream_blob(path, layers[file.depth + 1 :])
 
     moved_on = file.depth == 0 and beneath != file.entry.base
-    assert file.upstream == (beneath if moved_on else None)
+    assert file.available_update == (beneath if moved_on else None)
 
 
 @given(trees(SCOPES[0]), paths, entries)
@@ -67,7 +67,7 @@ def test_every_write_changes_the_etag_of_file_and_workspace(
     tags = [getattr(resolve(path, [layer]), "etag", None) for layer in (tree, once, twice)]
     assert len(set(tags)) == 3
     assert tags[1:] == [f'"v{once.version(path)}"', f'"v{twice.version(path)}"']
-    assert len({etag_of([layer]) for layer in (tree, once, twice)}) == 3
+    assert len({layers_etag([layer]) for layer in (tree, once, twice)}) == 3
 
 
 @given(entries, entries, st.integers(1, 5))
@@ -94,10 +94,10 @@ def test_on_a_stack_the_etag_tells_equal_versions_of_two_layers_apart(
 def test_the_etag_of_a_workspace_is_known_from_revisions_alone(layers: tuple[Tree, ...]) -> None:
     empty = [Tree(tree.scope, tree.revision, {}) for tree in layers]
 
-    assert etag_of(layers) == etag_of(empty)
+    assert layers_etag(layers) == layers_etag(empty)
     stack, revisions = (tuple(t.scope for t in layers), tuple(t.revision for t in layers))
-    assert etag_of(layers) == revisions_etag(stack, revisions)
-    assert etag_of(layers) != revisions_etag(stack, revisions, "more")
+    assert layers_etag(layers) == revisions_etag(stack, revisions)
+    assert layers_etag(layers) != revisions_etag(stack, revisions, "more")
 
 
 def test_an_empty_file_hides_what_lies_beneath() -> None:

@@ -13,12 +13,12 @@ from carrel.core.overlay.default_files import (
     DefaultsPlan,
     DeletedByOperator,
     KeptByOperator,
-    PackagedFile,
+    PackagedFiles,
     RetiredFile,
     SeedState,
     UpdateFile,
-    plan,
-    reviewed,
+    mark_reviewed,
+    plan_defaults,
 )
 
 Held = Mapping[Path, Digest | None]
@@ -29,11 +29,11 @@ FIRST, SECOND, THIRD, OWN = (digest(text) for text in (b"one", b"two", b"three",
 paths = st.sampled_from([SOUL, USER, ROUTER, Path("memory/lessons.md")])
 digests = st.sampled_from([FIRST, SECOND, THIRD, OWN])
 helds = st.dictionaries(paths, st.none() | digests)
-packages = st.builds(PackagedFile, st.integers(1, 3), st.dictionaries(paths, digests))
+packages = st.builds(PackagedFiles, st.integers(1, 3), st.dictionaries(paths, digests))
 memories = st.builds(SeedState, st.integers(0, 3), st.dictionaries(paths, st.none() | digests))
 
 
-def is_newer(packaged: PackagedFile, seeded: SeedState) -> bool:
+def is_newer(packaged: PackagedFiles, seeded: SeedState) -> bool:
     return packaged.version >= seeded.version
 
 
@@ -50,9 +50,9 @@ def left_alone(path: Path, seeded: SeedState, held: Held) -> bool:
 
 @given(packages, memories, helds)
 def test_a_text_of_the_operators_is_never_overwritten_or_removed(
-    packaged: PackagedFile, seeded: SeedState, held: Held
+    packaged: PackagedFiles, seeded: SeedState, held: Held
 ) -> None:
-    after = applied(plan(packaged, seeded, held), held)
+    after = applied(plan_defaults(packaged, seeded, held), held)
 
     for path, text in held.items():
         if text is not None and text != seeded.files.get(path):
@@ -61,9 +61,9 @@ def test_a_text_of_the_operators_is_never_overwritten_or_removed(
 
 @given(packages, memories, helds)
 def test_what_was_left_alone_ends_at_the_packaged_bytes(
-    packaged: PackagedFile, seeded: SeedState, held: Held
+    packaged: PackagedFiles, seeded: SeedState, held: Held
 ) -> None:
-    after = applied(plan(packaged, seeded, held), held)
+    after = applied(plan_defaults(packaged, seeded, held), held)
 
     for path in {*packaged.files, *seeded.files}:
         if is_newer(packaged, seeded) and left_alone(path, seeded, held):
@@ -72,9 +72,9 @@ def test_what_was_left_alone_ends_at_the_packaged_bytes(
 
 @given(packages, memories, helds)
 def test_what_the_operator_deleted_stays_deleted(
-    packaged: PackagedFile, seeded: SeedState, held: Held
+    packaged: PackagedFiles, seeded: SeedState, held: Held
 ) -> None:
-    planned = plan(packaged, seeded, held)
+    planned = plan_defaults(packaged, seeded, held)
 
     for path in seeded.files:
         if held.get(path) is None:
@@ -85,21 +85,21 @@ def test_what_the_operator_deleted_stays_deleted(
 
 @given(packages, memories, helds)
 def test_planning_again_gives_nothing_to_do_and_the_same_offers(
-    packaged: PackagedFile, seeded: SeedState, held: Held
+    packaged: PackagedFiles, seeded: SeedState, held: Held
 ) -> None:
-    once = plan(packaged, seeded, held)
-    again = plan(packaged, once.seeded, applied(once, held))
+    once = plan_defaults(packaged, seeded, held)
+    again = plan_defaults(packaged, once.seed_state, applied(once, held))
 
     assert not again.writes
     assert again.offers == once.offers
-    assert again.seeded == once.seeded
+    assert again.seed_state == once.seed_state
 
 
 @given(packages, memories, helds)
 def test_an_older_package_changes_nothing_and_forgets_nothing(
-    packaged: PackagedFile, seeded: SeedState, held: Held
+    packaged: PackagedFiles, seeded: SeedState, held: Held
 ) -> None:
-    planned = plan(packaged, seeded, held)
+    planned = plan_defaults(packaged, seeded, held)
 
     if not is_newer(packaged, seeded):
         assert planned == DefaultsPlan((), seeded)
@@ -108,21 +108,21 @@ def test_an_older_package_changes_nothing_and_forgets_nothing(
 
 @given(packages, memories, helds)
 def test_every_path_that_is_or_was_packaged_has_one_outcome_in_order(
-    packaged: PackagedFile, seeded: SeedState, held: Held
+    packaged: PackagedFiles, seeded: SeedState, held: Held
 ) -> None:
-    planned = plan(packaged, seeded, held)
+    planned = plan_defaults(packaged, seeded, held)
 
     if is_newer(packaged, seeded):
         told = [outcome.path for outcome in planned.outcomes]
         assert told == sorted({*packaged.files, *seeded.files})
-        assert planned.seeded.version == packaged.version
+        assert planned.seed_state.version == packaged.version
 
 
 @given(packages, memories, helds)
 def test_whatever_is_not_taken_over_although_it_is_new_is_offered(
-    packaged: PackagedFile, seeded: SeedState, held: Held
+    packaged: PackagedFiles, seeded: SeedState, held: Held
 ) -> None:
-    planned = plan(packaged, seeded, held)
+    planned = plan_defaults(packaged, seeded, held)
     after = applied(planned, held)
 
     for path, ours in packaged.files.items():
@@ -131,19 +131,19 @@ def test_whatever_is_not_taken_over_although_it_is_new_is_offered(
 
 
 @given(packages)
-def test_a_fresh_tenant_gets_everything_just_as_it_is_packaged(packaged: PackagedFile) -> None:
-    planned = plan(packaged, SeedState(), {})
+def test_a_fresh_tenant_gets_everything_just_as_it_is_packaged(packaged: PackagedFiles) -> None:
+    planned = plan_defaults(packaged, SeedState(), {})
 
     assert planned.writes == packaged.files
-    assert planned.seeded == SeedState(packaged.version, packaged.files)
+    assert planned.seed_state == SeedState(packaged.version, packaged.files)
     assert not planned.offers
 
 
 def outcome(
     ours: Digest | None, seeded: Mapping[Path, Digest | None], held: Digest | None
 ) -> object:
-    packaged = PackagedFile(2, {SOUL: ours} if ours else {})
-    (only,) = plan(packaged, SeedState(1, seeded), {SOUL: held}).outcomes
+    packaged = PackagedFiles(2, {SOUL: ours} if ours else {})
+    (only,) = plan_defaults(packaged, SeedState(1, seeded), {SOUL: held}).outcomes
     return only
 
 
@@ -163,47 +163,49 @@ def test_each_situation_has_its_outcome() -> None:
 
 def test_an_offer_stands_until_it_is_taken_or_reviewed() -> None:
     held = {SOUL: OWN}
-    offered = plan(PackagedFile(2, {SOUL: SECOND}), SeedState(1, {SOUL: FIRST}), held)
+    offered = plan_defaults(PackagedFiles(2, {SOUL: SECOND}), SeedState(1, {SOUL: FIRST}), held)
     assert offered.offers == {SOUL: SECOND}
 
-    taken = plan(PackagedFile(2, {SOUL: SECOND}), offered.seeded, {SOUL: SECOND})
+    taken = plan_defaults(PackagedFiles(2, {SOUL: SECOND}), offered.seed_state, {SOUL: SECOND})
     assert taken.outcomes == (CurrentFile(SOUL),)
-    assert plan(PackagedFile(3, {SOUL: THIRD}), taken.seeded, {SOUL: SECOND}).writes == {
-        SOUL: THIRD
-    }
+    assert plan_defaults(
+        PackagedFiles(3, {SOUL: THIRD}), taken.seed_state, {SOUL: SECOND}
+    ).writes == {SOUL: THIRD}
 
-    quiet = reviewed(offered.seeded, SOUL, SECOND)
-    assert not plan(PackagedFile(2, {SOUL: SECOND}), quiet, held).offers
-    assert plan(PackagedFile(3, {SOUL: THIRD}), quiet, held).outcomes == (
+    quiet = mark_reviewed(offered.seed_state, SOUL, SECOND)
+    assert not plan_defaults(PackagedFiles(2, {SOUL: SECOND}), quiet, held).offers
+    assert plan_defaults(PackagedFiles(3, {SOUL: THIRD}), quiet, held).outcomes == (
         KeptByOperator(SOUL, THIRD),
     )
 
 
 def test_taking_back_an_update_is_an_edit_like_any_other() -> None:
-    followed = plan(PackagedFile(2, {SOUL: SECOND}), SeedState(1, {SOUL: FIRST}), {SOUL: FIRST})
+    followed = plan_defaults(
+        PackagedFiles(2, {SOUL: SECOND}), SeedState(1, {SOUL: FIRST}), {SOUL: FIRST}
+    )
 
-    later = plan(PackagedFile(3, {SOUL: THIRD}), followed.seeded, {SOUL: FIRST})
+    later = plan_defaults(PackagedFiles(3, {SOUL: THIRD}), followed.seed_state, {SOUL: FIRST})
 
     assert later.outcomes == (KeptByOperator(SOUL, THIRD),)
 
 
 def test_a_file_that_was_the_operators_before_ours_stays_deleted_once_she_deletes_it() -> None:
-    first = plan(PackagedFile(1, {SOUL: FIRST}), SeedState(), {SOUL: OWN})
+    first = plan_defaults(PackagedFiles(1, {SOUL: FIRST}), SeedState(), {SOUL: OWN})
     assert first.outcomes == (KeptByOperator(SOUL, FIRST),)
 
-    assert plan(PackagedFile(1, {SOUL: FIRST}), first.seeded, {}).outcomes == (
+    assert plan_defaults(PackagedFiles(1, {SOUL: FIRST}), first.seed_state, {}).outcomes == (
         DeletedByOperator(SOUL, FIRST),
     )
 
 
 def test_what_we_retired_ourselves_may_come_back_and_what_she_deleted_may_not() -> None:
     seeded = SeedState(1, {SOUL: FIRST, USER: FIRST, ROUTER: FIRST})
-    retired = plan(PackagedFile(2, {}), seeded, {SOUL: FIRST, USER: None, ROUTER: OWN})
+    retired = plan_defaults(PackagedFiles(2, {}), seeded, {SOUL: FIRST, USER: None, ROUTER: OWN})
     assert retired.writes == {SOUL: None}
-    assert retired.seeded == SeedState(2, {USER: FIRST})
+    assert retired.seed_state == SeedState(2, {USER: FIRST})
 
-    back = plan(
-        PackagedFile(3, {SOUL: SECOND, USER: SECOND}), retired.seeded, {SOUL: None, USER: None}
+    back = plan_defaults(
+        PackagedFiles(3, {SOUL: SECOND, USER: SECOND}), retired.seed_state, {SOUL: None, USER: None}
     )
 
     assert back.outcomes == (UpdateFile(SOUL, SECOND), DeletedByOperator(USER, SECOND))

@@ -28,8 +28,8 @@ from carrel.core.overlay.edit import (
     UNCONDITIONAL,
     PlannedWrite,
     WriteCondition,
-    entity_tags,
     parse_condition,
+    parse_entity_tags,
 )
 from carrel.core.store.tree import Blob, Head, Tree
 
@@ -58,7 +58,7 @@ def done(decided: PlannedWrite, layers: Layers) -> Layers:
 
 @given(stacks(), paths, blobs)
 def test_what_is_put_is_seen(layers: Layers, path: Path, content: Blob) -> None:
-    decided = edit.put(layers, path, content)
+    decided = edit.plan_put(layers, path, content)
     assert holds(decided, layers)
 
     after = resolve(path, done(decided, layers))
@@ -66,7 +66,7 @@ def test_what_is_put_is_seen(layers: Layers, path: Path, content: Blob) -> None:
     assert after
     assert (after.blob, after.depth, after.source) == (content, 0, layers[0].scope)
     assert after.entry.base == upstream_blob(path, layers[1:])
-    assert after.upstream is None
+    assert after.available_update is None
 
 
 @given(stacks(), paths, blobs, st.sampled_from([None, "text/plain"]))
@@ -74,7 +74,7 @@ def test_a_file_keeps_its_type_unless_another_is_given(
     layers: Layers, path: Path, content: Blob, given_type: str | None
 ) -> None:
     before = resolve(path, layers)
-    entry = edit.put(layers, path, content, type=given_type).write.entry
+    entry = edit.plan_put(layers, path, content, type=given_type).write.entry
 
     assert entry
     assert entry.type == (given_type or (before.entry.type if before else "text/markdown"))
@@ -85,9 +85,9 @@ def test_what_is_deleted_is_gone_or_inherited_again(layers: Layers, path: Path) 
     before = resolve(path, layers)
     if before is None or before.depth > 0:
         with pytest.raises(NotFound):
-            edit.delete(layers, path)
+            edit.plan_delete(layers, path)
         return
-    decided = edit.delete(layers, path)
+    decided = edit.plan_delete(layers, path)
     assert holds(decided, layers)
 
     after = resolve(path, done(decided, layers))
@@ -102,7 +102,7 @@ def test_of_rivals_who_saw_the_same_exactly_one_wins(
 ) -> None:
     seen = resolve(path, layers)
     condition = WriteCondition(frozenset({seen.etag})) if seen else WriteCondition(absent=True)
-    decisions = [edit.put(layers, path, content, condition) for content in contents]
+    decisions = [edit.plan_put(layers, path, content, condition) for content in contents]
 
     won = 0
     for decided in decisions:
@@ -121,10 +121,10 @@ def test_a_loser_who_decides_again_is_told_that_it_lost(
 ) -> None:
     seen = resolve(path, layers)
     condition = WriteCondition(frozenset({seen.etag})) if seen else WriteCondition(absent=True)
-    layers = done(edit.put(layers, path, other), layers)
+    layers = done(edit.plan_put(layers, path, other), layers)
 
     with pytest.raises(WorkspaceConflict) as stale:
-        edit.put(layers, path, mine, condition)
+        edit.plan_put(layers, path, mine, condition)
 
     assert stale.value.current_version == layers[0].version(path)
     assert stale.value.details == {"currentVersion": stale.value.current_version}
@@ -134,10 +134,10 @@ def test_a_loser_who_decides_again_is_told_that_it_lost(
 def test_a_decision_on_a_stack_fails_when_any_layer_has_moved(
     layers: Layers, path: Path, content: Blob, data: st.DataObject
 ) -> None:
-    decided = edit.put(layers, path, content)
+    decided = edit.plan_put(layers, path, content)
     which = data.draw(st.integers(0, len(layers) - 1))
     alone = (layers[which],)
-    moved = written(layers[which], edit.put(alone, path, content).write)
+    moved = written(layers[which], edit.plan_put(alone, path, content).write)
 
     assert not holds(decided, (*layers[:which], moved, *layers[which + 1 :]))
 
@@ -146,21 +146,21 @@ def test_a_decision_on_a_stack_fails_when_any_layer_has_moved(
 def test_on_one_layer_an_unconditional_put_rests_on_nothing(
     tree: Tree, path: Path, other: Path, content: Blob
 ) -> None:
-    decided = edit.put((tree,), path, content)
+    decided = edit.plan_put((tree,), path, content)
 
     assert decided.expects == ()
-    assert holds(decided, done(edit.put((tree,), other, content), (tree,)))
+    assert holds(decided, done(edit.plan_put((tree,), other, content), (tree,)))
 
 
 @given(trees(SCOPES[0]), paths, blobs, conditions, st.sampled_from(TYPES))
 def test_a_put_that_has_not_looked_ends_like_one_that_has(
     tree: Tree, path: Path, content: Blob, condition: WriteCondition, type: str
 ) -> None:
-    unseen = edit.put_without_read(tree.scope, path, content, condition, type)
+    unseen = edit.plan_put_without_read(tree.scope, path, content, condition, type)
     if unseen is None:
         return
     try:
-        seen = edit.put((tree,), path, content, condition, type)
+        seen = edit.plan_put((tree,), path, content, condition, type)
     except WorkspaceConflict:
         assert not holds(unseen, (tree,))
     else:
@@ -173,7 +173,7 @@ def test_what_most_writers_ask_for_needs_no_look(tree: Tree, path: Path, content
     seen = resolve(path, [tree])
     usual = [UNCONDITIONAL, WriteCondition(absent=True)]
     for condition in [*usual, WriteCondition(frozenset({seen.etag}))] if seen else usual:
-        assert edit.put_without_read(tree.scope, path, content, condition) is not None
+        assert edit.plan_put_without_read(tree.scope, path, content, condition) is not None
 
 
 @pytest.mark.parametrize(
@@ -190,7 +190,7 @@ def test_what_most_writers_ask_for_needs_no_look(tree: Tree, path: Path, content
     ],
 )
 def test_what_no_version_alone_can_tell_is_looked_for(condition: WriteCondition) -> None:
-    assert edit.put_without_read(SCOPES[0], PATHS[0], blob("x"), condition) is None
+    assert edit.plan_put_without_read(SCOPES[0], PATHS[0], blob("x"), condition) is None
 
 
 @given(trees(SCOPES[0]), paths, blobs)
@@ -202,16 +202,16 @@ def test_if_match_any_needs_a_file_and_if_none_match_any_needs_none(
 
     for condition, wanted in ((must, there), (must_not, not there)):
         if wanted:
-            assert holds(edit.put((tree,), path, content, condition), (tree,))
+            assert holds(edit.plan_put((tree,), path, content, condition), (tree,))
         else:
             with pytest.raises(WorkspaceConflict):
-                edit.put((tree,), path, content, condition)
+                edit.plan_put((tree,), path, content, condition)
 
 
 @given(stacks(), paths, blobs)
 def test_both_conditions_together_never_hold(layers: Layers, path: Path, content: Blob) -> None:
     with pytest.raises(WorkspaceConflict):
-        edit.put(layers, path, content, WriteCondition(frozenset({"*"}), absent=True))
+        edit.plan_put(layers, path, content, WriteCondition(frozenset({"*"}), absent=True))
 
 
 @given(stacks())
@@ -219,9 +219,9 @@ def test_a_conditional_delete_of_what_is_not_there_is_stale(layers: Layers) -> N
     path = Path("never")
 
     with pytest.raises(WorkspaceConflict):
-        edit.delete(layers, path, WriteCondition(frozenset({"*"})))
+        edit.plan_delete(layers, path, WriteCondition(frozenset({"*"})))
     with pytest.raises(NotFound):
-        edit.delete(layers, path, WriteCondition(absent=True))
+        edit.plan_delete(layers, path, WriteCondition(absent=True))
 
 
 @given(stacks(least=2), paths, blobs)
@@ -229,20 +229,20 @@ def test_the_etag_of_an_inherited_file_does_not_delete_it(
     layers: Layers, path: Path, content: Blob
 ) -> None:
     above = {other: head for other, head in layers[0].heads.items() if other != path}
-    beneath = written(layers[1], edit.put((layers[1],), path, content).write)
+    beneath = written(layers[1], edit.plan_put((layers[1],), path, content).write)
     inheriting = (replace(layers[0], heads=above), beneath, *layers[2:])
     seen = resolve(path, inheriting)
     assert seen
     assert seen.depth == 1
 
     with pytest.raises(NotFound):
-        edit.delete(inheriting, path, WriteCondition(frozenset({seen.etag})))
+        edit.plan_delete(inheriting, path, WriteCondition(frozenset({seen.etag})))
 
 
 def test_of_two_who_delete_the_same_file_one_wins() -> None:
-    head = Head(PATHS[0], 1, 1, 0, edit.put((empty(),), PATHS[0], blob("x")).write.entry)
+    head = Head(PATHS[0], 1, 1, 0, edit.plan_put((empty(),), PATHS[0], blob("x")).write.entry)
     layers = (Tree(SCOPES[0], 1, {PATHS[0]: head}),)
-    first, second = edit.delete(layers, PATHS[0]), edit.delete(layers, PATHS[0])
+    first, second = edit.plan_delete(layers, PATHS[0]), edit.plan_delete(layers, PATHS[0])
 
     assert holds(first, layers)
     assert not holds(second, done(first, layers))
@@ -265,7 +265,7 @@ def empty() -> Tree:
     ],
 )
 def test_a_list_of_entity_tags_is_read_with_its_quotes(header: str, tags: set[str]) -> None:
-    assert entity_tags(header) == tags
+    assert parse_entity_tags(header) == tags
 
 
 def test_headers_become_a_condition() -> None:
@@ -283,8 +283,8 @@ def test_on_a_write_if_none_match_may_only_be_a_star(header: str) -> None:
 
 @pytest.mark.parametrize("header", ["", '"v2"', 'W/"v1"', "v1", '"V1"', '"v1.0"'])
 def test_only_the_very_tag_matches(header: str) -> None:
-    layers = done(edit.put((empty(),), PATHS[0], blob("x")), (empty(),))
+    layers = done(edit.plan_put((empty(),), PATHS[0], blob("x")), (empty(),))
 
     with pytest.raises(WorkspaceConflict):
-        edit.put(layers, PATHS[0], blob("y"), parse_condition(header, None))
-    assert edit.put(layers, PATHS[0], blob("y"), parse_condition('"v0", "v1"', None))
+        edit.plan_put(layers, PATHS[0], blob("y"), parse_condition(header, None))
+    assert edit.plan_put(layers, PATHS[0], blob("y"), parse_condition('"v0", "v1"', None))

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from carrel.core.errors import ValidationError
 from carrel.core.identifiers import Path
 from carrel.core.overlay.file_classes import (
-    FLOOR,
+    BUILT_IN_RULES,
     ClassRule,
     FileClass,
     FileClassRules,
-    checked_pattern,
     matches_any,
+    parse_pattern,
 )
 
 LIVE, PINNED, MANAGED = FileClass.LIVE, FileClass.PINNED, FileClass.MANAGED
@@ -40,7 +40,7 @@ def test_a_star_stops_at_a_slash_and_two_do_not(
 
 def test_the_floor_cannot_be_taken_away() -> None:
     freed = FileClassRules((ClassRule("**", LIVE), ClassRule("GUARDRAILS.md", LIVE)))
-    for rule in FLOOR:
+    for rule in BUILT_IN_RULES:
         assert freed.class_of(Path(rule.pattern)) is rule.file_class
 
 
@@ -54,7 +54,7 @@ def test_the_first_rule_that_fits_decides() -> None:
 
 @given(st.data())
 def test_a_path_that_differs_in_letter_case_alone_is_refused(data: st.DataObject) -> None:
-    name = data.draw(st.sampled_from([rule.pattern for rule in FLOOR] + ["policies/x.md"]))
+    name = data.draw(st.sampled_from([rule.pattern for rule in BUILT_IN_RULES] + ["policies/x.md"]))
     flips = data.draw(st.lists(st.booleans(), min_size=len(name), max_size=len(name)))
     text = "".join(c.swapcase() if flip else c for c, flip in zip(name, flips, strict=True))
     if POLICIES.class_of(Path(text)) is LIVE:
@@ -91,9 +91,9 @@ def test_a_path_that_some_disk_would_take_for_a_protected_one_is_refused(text: s
 @pytest.mark.parametrize("text", ["", "/a", "a//b", "../a", "a\\b", "x" * 300, "*" * 9])
 def test_a_pattern_that_no_path_could_fit_is_refused(text: str) -> None:
     with pytest.raises(ValidationError):
-        checked_pattern(text)
+        parse_pattern(text)
 
 
 def test_tightening_names_what_is_pinned_from_now_on() -> None:
     paths = [Path("policies/a.md"), Path("GUARDRAILS.md"), Path("SOUL.md")]
-    assert FileClassRules().tightened(POLICIES, paths) == [Path("policies/a.md")]
+    assert FileClassRules().newly_pinned(POLICIES, paths) == [Path("policies/a.md")]

@@ -15,7 +15,7 @@ from carrel.core.overlay import agent_files
 from carrel.core.overlay import pins as overlay_pins
 from carrel.core.overlay.agent_files import NewContent
 from carrel.core.overlay.edit import UNCONDITIONAL, PlannedWrite
-from carrel.core.overlay.pin_sets import missing, pinset_of
+from carrel.core.overlay.pin_sets import pin_set_scope, plan_missing_pins
 from carrel.core.store.tree import Entry, Tree
 
 TEXTS = ("one", "two", "three")
@@ -38,11 +38,11 @@ def layered(
 
 
 ACTS: dict[str, Act] = {
-    "put": lambda layers: agent_files.put(
-        layers, RULES, NewContent(blob("mine"), accepted=True), EYE, UNCONDITIONAL
+    "put": lambda layers: agent_files.plan_agent_put(
+        layers, RULES, NewContent(blob("mine"), accept_template_update=True), EYE, UNCONDITIONAL
     ),
-    "delete": lambda layers: agent_files.delete(layers, RULES, EYE, UNCONDITIONAL),
-    "accept": lambda layers: overlay_pins.accept(layers, RULES, blob("two").digest),
+    "delete": lambda layers: agent_files.plan_agent_delete(layers, RULES, EYE, UNCONDITIONAL),
+    "accept": lambda layers: overlay_pins.plan_accept(layers, RULES, blob("two").digest),
 }
 
 
@@ -62,7 +62,7 @@ def test_what_is_shown_and_offered_is_the_same(
     for stack in (shared, own):
         file = EYE.resolve(RULES, stack)
         assert (file and file.entry) == pin
-    assert overlay_pins.pin_of(RULES, shared) == overlay_pins.pin_of(RULES, own)
+    assert overlay_pins.pin_status(RULES, shared) == overlay_pins.pin_status(RULES, own)
     assert set(EYE.compose(shared).files) == set(EYE.compose(own).files)
 
 
@@ -88,18 +88,20 @@ def test_shared_pins_say_nothing_of_a_file_that_is_not_pinned() -> None:
     layers = (tree(0, {}), reviewed, tree(1, {SOUL: Entry(blob("new"))}), tree(2, {}))
     file = EYE.resolve(SOUL, layers)
     assert file
-    assert (file.blob, file.origin) == (blob("new"), "template")
+    assert (file.blob, file.source_label) == (blob("new"), "template")
     assert EYE.resolve(SOUL, (*layers[:2], tree(1, {}), tree(2, {}))) is None
 
 
 def test_a_set_is_named_after_what_it_says_and_written_once() -> None:
     one, other = Entry(blob("one"), blob("one")), Entry(blob("two"), blob("two"))
-    scope = pinset_of("acme", {RULES: one, SOUL: other})
-    assert scope == pinset_of("acme", {SOUL: other, RULES: one})
-    assert len({scope, *(pinset_of("acme", said) for said in ({RULES: one}, {RULES: other}))}) == 3
-    assert pinset_of("globex", {RULES: one}).tenant == "globex"
-    writes, expects = missing(Tree(scope, 0, {}), {RULES: one, SOUL: other})
+    scope = pin_set_scope("acme", {RULES: one, SOUL: other})
+    assert scope == pin_set_scope("acme", {SOUL: other, RULES: one})
+    assert (
+        len({scope, *(pin_set_scope("acme", said) for said in ({RULES: one}, {RULES: other}))}) == 3
+    )
+    assert pin_set_scope("globex", {RULES: one}).tenant == "globex"
+    writes, expects = plan_missing_pins(Tree(scope, 0, {}), {RULES: one, SOUL: other})
     assert [write.path for write in writes] == [RULES, SOUL]
     assert {expect.live for expect in expects} == {False}
     whole = Tree(scope, 1, tree(0, {RULES: one, SOUL: other}).heads)
-    assert missing(whole, {RULES: one, SOUL: other}) == ((), ())
+    assert plan_missing_pins(whole, {RULES: one, SOUL: other}) == ((), ())

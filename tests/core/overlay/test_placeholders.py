@@ -22,7 +22,7 @@ from carrel.core.overlay.placeholders import (
     PlaceholderValues,
     render,
     render_bytes,
-    sanitised,
+    sanitize_value,
 )
 
 ESC, BEL = "\x1b", "\x07"
@@ -128,7 +128,7 @@ WRITTEN = [
 
 @pytest.mark.parametrize(("value", "written"), WRITTEN)
 def test_a_value_is_written_so(value: str | None, written: str) -> None:
-    assert sanitised(value) == written
+    assert sanitize_value(value) == written
 
 
 RENDERED = [
@@ -180,7 +180,7 @@ def test_a_byte_order_mark_stays() -> None:
 @given(st.sampled_from(PlaceholderValues.__struct_fields__), values, values)
 def test_the_key_changes_with_what_is_rendered(field: str, one: str, other: str) -> None:
     first, second = (replace(EVERYONE, **{field: value}) for value in (one, other))
-    assert (first.key == second.key) == (sanitised(one) == sanitised(other))
+    assert (first.key == second.key) == (sanitize_value(one) == sanitize_value(other))
     assert hash(first) == hash(replace(first))
     assert PlaceholderValues(agent_name="x").key != PlaceholderValues(tenant_name="x").key
 
@@ -195,14 +195,16 @@ def test_no_character_that_is_not_seen_and_no_look_alike_of_a_brace_is_kept() ->
         unseen = category in {"Cc", "Cf", "Cs"} and not re.search("ARABIC [^L]|SYRIAC|KAITHI", name)
         unseen = unseen or character in LOOKS_BLANK or bool(UNSEEN.search(name))
         if unseen and character not in "{}":
-            assert sanitised(f"a{character}é") in {"aé", "a é"}, name
+            assert sanitize_value(f"a{character}é") in {"aé", "a é"}, name
         elif category[0] in "LNPS" and not re.search("FILLER|VOWEL INHERENT", name):
-            assert literal(sanitised(character)) == unicodedata.normalize("NFC", character), name
+            assert literal(sanitize_value(character)) == unicodedata.normalize("NFC", character), (
+                name
+            )
 
 
 @given(values)
 def test_a_value_is_one_short_line_in_which_every_brace_is_escaped(value: str) -> None:
-    written = sanitised(value)
+    written = sanitize_value(value)
     assert written == written.strip() and len(written.splitlines()) == 1
     assert len(literal(written)) <= 500
     assert unicodedata.is_normalized("NFC", literal(written))
@@ -220,15 +222,18 @@ def test_no_value_makes_a_token(value: str) -> None:
 
 @given(values)
 def test_what_was_shown_is_shown_the_same_when_it_is_given_as_a_value(value: str) -> None:
-    shown = literal(sanitised(value))
+    shown = literal(sanitize_value(value))
     if "<!--" not in shown:
-        assert sanitised(shown) == sanitised(value)
+        assert sanitize_value(shown) == sanitize_value(value)
 
 
 @given(structural)
 def test_what_can_be_seen_is_shown_as_it_is(value: str) -> None:
     plain = unicodedata.normalize("NFC", value).replace("<!--", "<--")
-    assert literal(sanitised(plain)) == re.sub(r" *[\n\t][ \n\t\u00a0]*", " ", plain).strip() or "—"
+    assert (
+        literal(sanitize_value(plain)) == re.sub(r" *[\n\t][ \n\t\u00a0]*", " ", plain).strip()
+        or "—"
+    )
 
 
 @dataclass(frozen=True)
@@ -294,7 +299,7 @@ CODE = [
 def test_markdown_shows_the_value_and_no_element_of_it(context: str, value: str) -> None:
     text = context.replace("{{X}}", "{{AGENT_NAME}}")
     rendered = render(text, PlaceholderValues(agent_name=value))
-    seen = sanitised(value) if context in CODE else literal(sanitised(value))
+    seen = sanitize_value(value) if context in CODE else literal(sanitize_value(value))
     for markdown in MARKDOWN:
         usual, found = plain(markdown, text), shown(markdown, rendered)
         assert found.elements == usual.elements
@@ -305,11 +310,11 @@ def test_markdown_shows_the_value_and_no_element_of_it(context: str, value: str)
     "unit", [f"{ESC}]", f"{ESC}[", "<!--", "<!---->", "&a", " \n", "\u0301\u0316"]
 )
 def test_no_value_takes_longer_than_linear_time(unit: str) -> None:
-    assert takes_linear_time(lambda content: sanitised(content.decode()), "a", unit)
+    assert takes_linear_time(lambda content: sanitize_value(content.decode()), "a", unit)
 
 
-@given(st.from_regex(placeholders._PLAIN, fullmatch=True))
+@given(st.from_regex(placeholders._PLAIN_NAME, fullmatch=True))
 def test_a_plain_name_is_written_as_any_other_would_be(value: str) -> None:
-    every = placeholders._STRUCTURAL.sub(placeholders._escaped, placeholders.cleaned(value))
-    if len(value) <= placeholders.LONGEST:
-        assert sanitised(value) == every == value
+    every = placeholders._STRUCTURAL.sub(placeholders._escape, placeholders.clean_text(value))
+    if len(value) <= placeholders.MAX_VALUE_LENGTH:
+        assert sanitize_value(value) == every == value

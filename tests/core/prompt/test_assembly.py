@@ -12,15 +12,15 @@ from msgspec.structs import replace
 from carrel.core.errors import Conflict
 from carrel.core.identifiers import Path
 from carrel.core.prompt.assembly import (
-    POLICY,
-    SHARED,
-    TRUNCATED,
-    BlockFate,
+    POLICY_PATHS,
+    SHARED_PATHS,
+    TRUNCATION_MARKER,
+    BlockStatus,
     Prompt,
     PromptDocument,
-    assembled,
-    note_of,
-    wanted,
+    build_prompt,
+    note_path,
+    prompt_paths,
 )
 from carrel.core.prompt.inputs import PromptInputs
 from carrel.core.runs import Audience
@@ -46,7 +46,7 @@ def of(texts: dict[str, str]) -> dict[Path, PromptDocument]:
 
 
 def reasons(prompt: Prompt) -> dict[str, tuple[str, str]]:
-    return {block.path: (block.kept, block.reason) for block in prompt.blocks}
+    return {block.path: (block.status, block.reason) for block in prompt.blocks}
 
 
 ALL = of({name: f"text of {name}" for name in NAMES} | {"IDENTITY.md": "- Name: Kate"})
@@ -87,53 +87,55 @@ text of team/style.md"""
 
 
 def test_the_main_prompt_has_everything_in_its_order() -> None:
-    prompt = assembled(ALL, replace(MAIN, extra_docs=("team/style.md",)))
+    prompt = build_prompt(ALL, replace(MAIN, extra_docs=("team/style.md",)))
     assert prompt.text == WHOLE
-    assert {block.kept for block in prompt.blocks} == {BlockFate.KEPT}
+    assert {block.status for block in prompt.blocks} == {BlockStatus.INCLUDED}
     assert [block.path for block in prompt.blocks] == NAMES
     assert prompt.blocks[4].source == "agent"
 
 
 def test_the_shared_prompt_has_policy_identity_soul_and_agents_alone() -> None:
-    prompt = assembled(ALL, replace(OTHERS, extra_docs=("team/style.md", "SOUL.md")))
+    prompt = build_prompt(ALL, replace(OTHERS, extra_docs=("team/style.md", "SOUL.md")))
     assert [line for line in prompt.text.splitlines() if line.startswith("#")] == [
         *("# PLATFORM", "# GUARDRAILS", "# CAPABILITIES", "# IDENTITY", "# SOUL", "# AGENTS"),
     ]
-    left = [block for block in prompt.blocks if block.kept is BlockFate.LEFT_OUT]
+    left = [block for block in prompt.blocks if block.status is BlockStatus.OMITTED]
     assert {block.path for block in left} == {
         *("USER.md", "notes/", "MEMORY.md", "team/style.md", "SOUL.md"),
     }
     assert {(block.version, block.source, block.text) for block in left} == {(None, None, "")}
-    assert set(wanted(OTHERS)) == SHARED
+    assert set(prompt_paths(OTHERS)) == SHARED_PATHS
 
 
 def test_what_is_missing_or_blank_has_no_block_and_a_reason() -> None:
-    prompt = assembled(files(SOUL=" \n\t", IDENTITY="- Name: (pick)", AGENTS="\ufeff\n x \n"), MAIN)
+    prompt = build_prompt(
+        files(SOUL=" \n\t", IDENTITY="- Name: (pick)", AGENTS="\ufeff\n x \n"), MAIN
+    )
     assert prompt.text == "# AGENTS\nx"
     told = reasons(prompt)
     assert told["SOUL.md"] == ("left out", "it is empty")
     assert told["USER.md"] == ("left out", "there is no such file")
     assert told["IDENTITY.md"][1].startswith("it says nothing")
-    assert assembled({}, MAIN).text == ""
+    assert build_prompt({}, MAIN).text == ""
 
 
 def test_yesterdays_note_alone_stands_under_the_heading_too() -> None:
-    assert assembled(of({YESTERDAY: "n"}), MAIN).text == "# RECENT NOTES\n## 2026-04-23\nn"
-    assert note_of(DAY - timedelta(days=1)) == Path(YESTERDAY)
-    assert assembled({}, replace(MAIN, day=date.min)).text == ""
+    assert build_prompt(of({YESTERDAY: "n"}), MAIN).text == "# RECENT NOTES\n## 2026-04-23\nn"
+    assert note_path(DAY - timedelta(days=1)) == Path(YESTERDAY)
+    assert build_prompt({}, replace(MAIN, day=date.min)).text == ""
 
 
 def test_a_file_at_its_limit_is_whole_and_one_over_it_is_cut() -> None:
     inputs = replace(MAIN, file_chars=100)
-    assert assembled(files(SOUL="é" * 100), inputs).text == "# SOUL\n" + "é" * 100
-    prompt = assembled(files(SOUL="é" * 101), inputs)
-    assert prompt.text == "# SOUL\n" + "é" * (100 - len(TRUNCATED)) + "\n\n[truncated]"
+    assert build_prompt(files(SOUL="é" * 100), inputs).text == "# SOUL\n" + "é" * 100
+    prompt = build_prompt(files(SOUL="é" * 101), inputs)
+    assert prompt.text == "# SOUL\n" + "é" * (100 - len(TRUNCATION_MARKER)) + "\n\n[truncated]"
     assert reasons(prompt)["SOUL.md"] == ("cut", "101 characters, and a file may have 100")
 
 
 def test_what_does_not_fit_into_the_limit_of_all_is_left_out() -> None:
     inputs = replace(MAIN, prompt_chars=1000, file_chars=990)
-    prompt = assembled(files(SOUL="x" * 980, USER="y" * 50, MEMORY="z"), inputs)
+    prompt = build_prompt(files(SOUL="x" * 980, USER="y" * 50, MEMORY="z"), inputs)
     told = reasons(prompt)
     assert told["USER.md"] == ("left out", "50 characters, and of the 1000 of all 4 are left")
     assert told["MEMORY.md"][0] == "kept", "what is short may still fit"
@@ -148,29 +150,29 @@ def test_policy_that_does_not_fit_refuses_the_prompt(wish: PromptInputs, room: i
     with pytest.raises(
         Conflict, match=rf"GUARDRAILS.md has 5000 characters .* room for {room};"
     ) as no:
-        assembled(files(GUARDRAILS="x" * 5000), wish)
+        build_prompt(files(GUARDRAILS="x" * 5000), wish)
     assert no.value.details == {"path": "GUARDRAILS.md", "chars": 5000, "limit": room}
 
 
 def test_what_cannot_be_had_is_reported_but_of_policy_refused() -> None:
     gone = PromptDocument(None, "agent", 3, "its bytes are gone")
-    prompt = assembled({Path("SOUL.md"): gone, **files(AGENTS="x")}, MAIN)
+    prompt = build_prompt({Path("SOUL.md"): gone, **files(AGENTS="x")}, MAIN)
     assert prompt.text == "# AGENTS\nx"
     assert reasons(prompt)["SOUL.md"] == ("left out", "its bytes are gone")
-    assert not prompt.lasts
+    assert not prompt.is_cacheable
     with pytest.raises(Conflict, match=r"GUARDRAILS.md cannot be had.*its bytes are gone"):
-        assembled({Path("GUARDRAILS.md"): gone}, OTHERS)
+        build_prompt({Path("GUARDRAILS.md"): gone}, OTHERS)
     with pytest.raises(Conflict, match=r"PLATFORM.md cannot be had.*not text"):
-        assembled({Path("PLATFORM.md"): PromptDocument(b"\xff", "agent", 1)}, MAIN)
-    binary = assembled({Path("SOUL.md"): PromptDocument(b"\xff", "agent", 1)}, MAIN)
+        build_prompt({Path("PLATFORM.md"): PromptDocument(b"\xff", "agent", 1)}, MAIN)
+    binary = build_prompt({Path("SOUL.md"): PromptDocument(b"\xff", "agent", 1)}, MAIN)
     assert reasons(binary)["SOUL.md"] == ("left out", "it is not text")
 
 
 def test_an_extra_file_is_never_there_twice() -> None:
     docs = ("SOUL.md", " team/style.md ", "team/style.md", "", "../x", TODAY, "MEMORY.md", "no.md")
-    prompt = assembled(ALL, replace(MAIN, extra_docs=docs))
+    prompt = build_prompt(ALL, replace(MAIN, extra_docs=docs))
     assert prompt.text == WHOLE
-    extras = [(block.name, block.kept, block.reason) for block in prompt.blocks[10:]]
+    extras = [(block.name, block.status, block.reason) for block in prompt.blocks[10:]]
     assert extras[0] == ("RULES — SOUL.md", "left out", "it stands above already")
     assert extras[1][:2] == ("RULES — team/style.md", "kept")
     assert extras[2][2] == "it is named twice"
@@ -198,19 +200,19 @@ def test_the_limits_hold_order_holds_and_policy_is_never_cut(
     given: dict[str, str], wish: PromptInputs
 ) -> None:
     try:
-        prompt = assembled(of(given), wish)
+        prompt = build_prompt(of(given), wish)
     except Conflict:
-        assert any(len(given.get(path.text, "").strip()) > 100 for path in POLICY)
+        assert any(len(given.get(path.text, "").strip()) > 100 for path in POLICY_PATHS)
         return
-    assert prompt == assembled(of(dict(reversed(given.items()))), wish)
+    assert prompt == build_prompt(of(dict(reversed(given.items()))), wish)
     assert len(prompt.text) <= wish.prompt_chars
     assert prompt.text == "\n\n".join(block.text for block in prompt.blocks if block.text)
     for block in prompt.blocks:
-        assert (block.kept is BlockFate.LEFT_OUT) == (not block.text)
-        assert bool(block.reason) == (block.kept is not BlockFate.KEPT)
-        assert (block.kept is BlockFate.CUT) <= block.text.endswith(TRUNCATED)
+        assert (block.status is BlockStatus.OMITTED) == (not block.text)
+        assert bool(block.reason) == (block.status is not BlockStatus.INCLUDED)
+        assert (block.status is BlockStatus.CUT_SHORT) <= block.text.endswith(TRUNCATION_MARKER)
         assert len(block.text) <= wish.file_chars + 100
-        if block.path in map(str, POLICY) and block.text:
+        if block.path in map(str, POLICY_PATHS) and block.text:
             assert block.text.endswith(given[block.path].removeprefix("\ufeff").strip())
     order = [block.path for block in prompt.blocks if not block.name.startswith("RULES")]
     assert [name for name in NAMES if name in order] == [name for name in order if name in NAMES]
@@ -226,7 +228,7 @@ def test_nothing_private_makes_any_difference_where_others_listen(
 
     def made(texts: dict[str, str], inputs: PromptInputs) -> Prompt | str:
         try:
-            return assembled(of(texts), inputs)
+            return build_prompt(of(texts), inputs)
         except Conflict as refused:
             return str(refused)
 
@@ -236,4 +238,7 @@ def test_nothing_private_makes_any_difference_where_others_listen(
 
 def test_a_run_keeps_the_order_of_ever_so_many_files() -> None:
     inputs = replace(MAIN, extra_docs=tuple(f"{n}.md" for n in range(1200)))
-    assert PromptInputs.of(inputs.words(), Audience.MAIN, MAIN.day) == inputs
+    assert (
+        PromptInputs.from_run_variables(inputs.to_run_variables(), Audience.MAIN, MAIN.day)
+        == inputs
+    )

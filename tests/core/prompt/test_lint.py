@@ -12,7 +12,7 @@ from carrel.core.identifiers import Path
 from carrel.core.overlay.placeholders import PlaceholderValues, render_bytes
 from carrel.core.prompt.assembly import PromptDocument
 from carrel.core.prompt.inputs import PromptInputs
-from carrel.core.prompt.lint import LintInput, LintRule, flaws
+from carrel.core.prompt.lint import LintInput, LintRule, lint_prompt
 from carrel.core.runs import Audience
 
 WHO = PlaceholderValues(agent_name="Kate")
@@ -33,7 +33,7 @@ def found(
     }
     given = {"rules.md": "r", **texts}
     served.setdefault(Path("rules.md"), PromptDocument(given["rules.md"].encode(), "agent", 1))
-    return [(flaw.fault, flaw.path) for flaw in flaws(served, stored, WISH)]
+    return [(flaw.rule, flaw.path) for flaw in lint_prompt(served, stored, WISH)]
 
 
 def test_nothing_is_wrong_with_a_good_prompt() -> None:
@@ -68,9 +68,9 @@ def test_a_placeholder_in_what_is_served_as_it_is_is_dead() -> None:
 def test_what_cannot_be_had_and_what_is_not_there_are_told() -> None:
     soul = PromptDocument(None, "agent", 1, "its bytes are gone")
     served = {Path("SOUL.md"): soul, Path("USER.md"): PromptDocument(b"\xff", "agent", 1)}
-    told = flaws(served, {}, WISH)
-    assert [(each.fault, each.path, each.text) for each in told] == [
-        (LintRule.EXTRA, "rules.md", "config names it, but there is no such file"),
+    told = lint_prompt(served, {}, WISH)
+    assert [(each.rule, each.path, each.text) for each in told] == [
+        (LintRule.EXTRA_DOC, "rules.md", "config names it, but there is no such file"),
         (LintRule.UNREADABLE, "SOUL.md", "its bytes are gone"),
         (LintRule.UNREADABLE, "USER.md", "it is not text"),
     ]
@@ -81,6 +81,6 @@ def test_a_flaw_never_says_what_a_file_holds(texts: dict[str, str]) -> None:
     marked = {path: f"{text} zebra {KEY} {{{{NOPE}}}}" for path, text in texts.items()}
     stored = {Path(path): LintInput(text.encode(), None) for path, text in marked.items()}
     served = {path: PromptDocument(file.content, "agent", 1) for path, file in stored.items()}
-    for flaw in flaws(served, stored, WISH):
+    for flaw in lint_prompt(served, stored, WISH):
         assert "zebra" not in flaw.text
         assert KEY not in flaw.text

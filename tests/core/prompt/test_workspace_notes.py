@@ -11,18 +11,24 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from carrel.core.identifiers import Path
-from carrel.core.prompt.assembly import BlockFate, PromptDocument, assembled, remembering, wanted
+from carrel.core.prompt.assembly import (
+    BlockStatus,
+    PromptDocument,
+    build_prompt,
+    memory_workspace_ids,
+    prompt_paths,
+)
 from carrel.core.prompt.inputs import PromptInputs
 from carrel.core.prompt.workspace_notes import WorkspaceNote, WorkspaceNotes
 from carrel.core.runs import Audience
 
 ALL: Final = ("bash", "edit", "glob", "grep", "read", "write")
 NOTES: Final = WorkspaceNote(
-    "notes", "ws_1", "fs-1", "For <all>\n of us.", writable=True, harness=True
+    "notes", "ws_1", "fs-1", "For <all>\n of us.", writable=True, notes_enabled=True
 )
-DOCS: Final = WorkspaceNote("docs", "ws_2", "fs-2", "", writable=False, harness=True)
+DOCS: Final = WorkspaceNote("docs", "ws_2", "fs-2", "", writable=False, notes_enabled=True)
 BOTH: Final = PromptInputs(
-    Audience.MAIN, date(2026, 4, 24), harness=WorkspaceNotes((NOTES, DOCS), ALL)
+    Audience.MAIN, date(2026, 4, 24), workspace_notes=WorkspaceNotes((NOTES, DOCS), ALL)
 )
 MEMORIES: Final = {
     "ws_1": PromptDocument(b"we like green", "workspace", 1),
@@ -32,7 +38,7 @@ SOUL: Final = {Path("SOUL.md"): PromptDocument(b"brisk", "agent", 1)}
 
 
 def test_each_workspace_has_its_own_memory_and_all_are_told_of() -> None:
-    prompt = assembled(SOUL, BOTH, MEMORIES)
+    prompt = build_prompt(SOUL, BOTH, MEMORIES)
     assert (
         prompt.text
         == """\
@@ -62,8 +68,8 @@ TASKS.md beside it: both are files like any other. You are shown MEMORY.md whene
 
 
 def test_where_nothing_can_be_written_only_looking_is_spoken_of() -> None:
-    inputs = replace(BOTH, harness=WorkspaceNotes((DOCS,), ("glob", "read")))
-    text = assembled({}, inputs).text
+    inputs = replace(BOTH, workspace_notes=WorkspaceNotes((DOCS,), ("glob", "read")))
+    text = build_prompt({}, inputs).text
     assert "- docs (default) (read-only) [fs-2]" in text
     assert "read and glob" in text
     for word in ("MEMORY", "TASKS", "write", "edit", "grep", "bash", "`workspace`"):
@@ -71,18 +77,22 @@ def test_where_nothing_can_be_written_only_looking_is_spoken_of() -> None:
 
 
 def test_a_tool_that_the_agent_has_not_got_is_not_spoken_of() -> None:
-    text = assembled({}, replace(BOTH, harness=WorkspaceNotes((NOTES,), ("bash", "read")))).text
+    text = build_prompt(
+        {}, replace(BOTH, workspace_notes=WorkspaceNotes((NOTES,), ("bash", "read")))
+    ).text
     assert "you can use read;" in text
     assert "You can also use bash there." in text
     for word in ("glob", "grep", "write", "edit", "MEMORY"):
         assert word not in text
-    assert assembled({}, replace(BOTH, harness=WorkspaceNotes((NOTES,), ()))).text == ""
+    assert build_prompt({}, replace(BOTH, workspace_notes=WorkspaceNotes((NOTES,), ()))).text == ""
 
 
 def test_the_block_is_there_unless_all_have_it_off_and_memory_is_loaded_all_the_same() -> None:
     for notes, docs in product((False, True), repeat=2):
-        pair = (replace(NOTES, harness=notes), replace(DOCS, harness=docs))
-        text = assembled({}, replace(BOTH, harness=WorkspaceNotes(pair, ALL)), MEMORIES).text
+        pair = (replace(NOTES, notes_enabled=notes), replace(DOCS, notes_enabled=docs))
+        text = build_prompt(
+            {}, replace(BOTH, workspace_notes=WorkspaceNotes(pair, ALL)), MEMORIES
+        ).text
         assert ("<workspace>" in text) == (notes or docs)
         assert "we like green" in text
         assert "page one" in text
@@ -93,8 +103,8 @@ def test_the_block_is_there_unless_all_have_it_off_and_memory_is_loaded_all_the_
 
 def test_where_others_listen_no_memory_is_told_of_but_the_workspaces_are() -> None:
     inputs = replace(BOTH, mode=Audience.SHARED)
-    assert remembering(inputs) == ()
-    prompt = assembled(SOUL, inputs, MEMORIES)
+    assert memory_workspace_ids(inputs) == ()
+    prompt = build_prompt(SOUL, inputs, MEMORIES)
     assert "green" not in prompt.text
     assert "page one" not in prompt.text
     assert "# MEMORY" not in prompt.text
@@ -106,10 +116,10 @@ def test_where_others_listen_no_memory_is_told_of_but_the_workspaces_are() -> No
 
 def test_one_workspace_under_two_names_is_remembered_once() -> None:
     twice = WorkspaceNotes((NOTES, replace(NOTES, name="again", writable=False)), ALL)
-    text = assembled({}, replace(BOTH, harness=twice), MEMORIES).text
+    text = build_prompt({}, replace(BOTH, workspace_notes=twice), MEMORIES).text
     assert text.count("we like green") == 1
     assert "- again (read-only)" in text
-    assert twice.workspaces == ("ws_1",)
+    assert twice.workspace_ids == ("ws_1",)
 
 
 def test_a_memory_that_is_not_there_or_empty_or_no_text_has_no_block() -> None:
@@ -119,30 +129,33 @@ def test_a_memory_that_is_not_there_or_empty_or_no_text_has_no_block() -> None:
         ({"ws_1": PromptDocument(b"\xff", "workspace", 1)}, "it is not text"),
         ({"ws_1": PromptDocument(None, "workspace", 1, "gone")}, "gone"),
     ):
-        prompt = assembled({}, BOTH, found)
+        prompt = build_prompt({}, BOTH, found)
         assert "# MEMORY — notes" not in prompt.text
         assert {b.path: b.reason for b in prompt.blocks}["ws_1/MEMORY.md"] == reason
 
 
 def test_the_limits_hold_for_these_too() -> None:
     long = {"ws_1": PromptDocument(b"x" * 5000, "workspace", 1)}
-    cut = assembled({}, replace(BOTH, file_chars=1000), long)
+    cut = build_prompt({}, replace(BOTH, file_chars=1000), long)
     assert "x" * 900 in cut.text
     assert "x" * 1001 not in cut.text
-    kept = {block.path: block.kept for block in cut.blocks}
-    assert (kept["ws_1/MEMORY.md"], kept["<workspace>"]) == (BlockFate.CUT, BlockFate.KEPT)
-    full = assembled({}, replace(BOTH, prompt_chars=1000), long)
+    kept = {block.path: block.status for block in cut.blocks}
+    assert (kept["ws_1/MEMORY.md"], kept["<workspace>"]) == (
+        BlockStatus.CUT_SHORT,
+        BlockStatus.INCLUDED,
+    )
+    full = build_prompt({}, replace(BOTH, prompt_chars=1000), long)
     assert len(full.text) <= 1000
     [block] = [block for block in full.blocks if block.path == "<workspace>"]
-    assert (block.kept, block.text) == (BlockFate.LEFT_OUT, "")
+    assert (block.status, block.text) == (BlockStatus.OMITTED, "")
     assert "of the 1000 of all" in block.reason
 
 
 def test_the_agents_own_memory_stays_its_own() -> None:
     own = {Path("MEMORY.md"): PromptDocument(b"mine alone", "agent", 1)}
-    text = assembled(own, BOTH, MEMORIES).text
+    text = build_prompt(own, BOTH, MEMORIES).text
     assert text.index("# MEMORY\nmine alone") < text.index("# MEMORY — notes\nwe like green")
-    assert wanted(BOTH).count(Path("MEMORY.md")) == 1
+    assert prompt_paths(BOTH).count(Path("MEMORY.md")) == 1
 
 
 words = st.text(max_size=30)
@@ -156,11 +169,13 @@ harnesses = st.builds(
 
 @given(harnesses, st.sampled_from(Audience))
 def test_what_a_run_keeps_gives_the_same_again(harness: WorkspaceNotes, mode: Audience) -> None:
-    inputs = replace(BOTH, mode=mode, harness=harness)
-    kept = {**inputs.words(), "mine": "prompt"}
-    assert all(PromptInputs.claims(name) for name in inputs.words())
-    assert PromptInputs.of(kept, mode, date.min) == inputs
-    assert assembled({}, PromptInputs.of(kept, mode, date.min)) == assembled({}, inputs)
+    inputs = replace(BOTH, mode=mode, workspace_notes=harness)
+    kept = {**inputs.to_run_variables(), "mine": "prompt"}
+    assert all(PromptInputs.is_reserved(name) for name in inputs.to_run_variables())
+    assert PromptInputs.from_run_variables(kept, mode, date.min) == inputs
+    assert build_prompt({}, PromptInputs.from_run_variables(kept, mode, date.min)) == build_prompt(
+        {}, inputs
+    )
 
 
 @given(harnesses, st.sampled_from(Audience))
@@ -168,8 +183,8 @@ def test_no_description_can_end_the_block_or_begin_a_line(
     harness: WorkspaceNotes, mode: Audience
 ) -> None:
     plain = [replace(one, name="n", namespace="fs") for one in harness.attached]
-    said = replace(harness, attached=tuple(plain)).block(mode)
+    said = replace(harness, attached=tuple(plain)).render(mode)
     without = [replace(one, description="") for one in plain]
-    bare = replace(harness, attached=tuple(without)).block(mode)
+    bare = replace(harness, attached=tuple(without)).render(mode)
     assert said.count("<") == bare.count("<")
     assert len(said.splitlines()) == len(bare.splitlines())

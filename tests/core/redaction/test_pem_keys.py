@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from tests.support.strategies_text import redacted, some, takes_linear_time
 
-from carrel.core.redaction.secret_patterns import find_shapes
+from carrel.core.redaction.secret_patterns import find_secrets
 
 OPENING, CLOSING = "-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----"
 
@@ -133,14 +133,14 @@ BODIES += ["[REDACTED:a]\n", "/" + "0f" * 32, '"', "=", "AAAA "]
     [*(("", unit) for unit in HOSTILE), *((f"{OPENING}\n", unit) for unit in BODIES)],
 )
 def test_no_block_makes_the_search_slower_than_linear(start: str, unit: str) -> None:
-    assert takes_linear_time(find_shapes, start, unit)
+    assert takes_linear_time(find_secrets, start, unit)
 
 
 @pytest.mark.parametrize("unit", BODIES)
 def test_a_long_block_is_read_in_little_memory(unit: str) -> None:
     content = (f"{OPENING}\n" + unit * ((1 << 20) // len(unit))).encode()
     tracemalloc.start()
-    find_shapes(content)
+    find_secrets(content)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 4 * len(content)

@@ -10,8 +10,13 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from tests.support.strategies_text import takes_linear_time
 
-from carrel.core.redaction.redactor import MOST_BYTES, Redactor, SecretPatternMode, secret_problem
-from carrel.core.redaction.secret_patterns import SHAPES, WINDOW, find_shapes
+from carrel.core.redaction.redactor import (
+    MAX_SECRET_BYTES,
+    Redactor,
+    SecretPatternMode,
+    secret_problem,
+)
+from carrel.core.redaction.secret_patterns import PATTERN_NAMES, WINDOW_BYTES, find_secrets
 
 AWS = "AKIAIOSFODNN7EXAMPLE"
 ids = st.from_regex(r"[a-z][a-z0-9._-]{0,5}", fullmatch=True)
@@ -106,7 +111,7 @@ def test_the_mere_beginning_of_a_value_hides_no_shape() -> None:
 
 @pytest.mark.parametrize("shift", range(-12, 3))
 def test_a_value_is_found_across_the_edge_of_a_window(shift: int) -> None:
-    before, after = b"." * (WINDOW + shift), b"." * WINDOW
+    before, after = b"." * (WINDOW_BYTES + shift), b"." * WINDOW_BYTES
     text = before + b"hunter2hunter2" + after
     redactor = Redactor({"door": "hunter2hunter2"})
     assert redactor.redact(text).content == before + b"[REDACTED:door]" + after
@@ -150,10 +155,10 @@ def test_shapes_can_be_warned_of_or_left() -> None:
 
 def test_a_path_is_asked_for_what_would_be_replaced_in_it() -> None:
     redactor = Redactor({"door": "hunter2hunter2"})
-    assert redactor.finds_in(f"notes/hunter2hunter2/{AWS}.md") == ("aws-access-key", "door")
-    assert redactor.finds_in("notes/2026-11-15.md") == ()
-    assert redactor.finds_in("notes/\ud800hunter2hunter2") == ("door",)
-    assert Redactor({}, SecretPatternMode.WARN).finds_in(AWS) == ()
+    assert redactor.find_in_text(f"notes/hunter2hunter2/{AWS}.md") == ("aws-access-key", "door")
+    assert redactor.find_in_text("notes/2026-11-15.md") == ()
+    assert redactor.find_in_text("notes/\ud800hunter2hunter2") == ("door",)
+    assert Redactor({}, SecretPatternMode.WARN).find_in_text(AWS) == ()
 
 
 def test_a_value_that_a_marker_completes_is_replaced_in_turn() -> None:
@@ -220,8 +225,8 @@ def test_markers_name_only_known_ids(vault: dict[str, str], given_: st.DataObjec
         ("door", "äöüäöüä"),
         ("door", " \t\n" * 4),
         ("door", "\ud800" * 8),
-        ("door", "x" * (MOST_BYTES + 1)),
-        ("door", "ä" * (MOST_BYTES // 2 + 1)),
+        ("door", "x" * (MAX_SECRET_BYTES + 1)),
+        ("door", "ä" * (MAX_SECRET_BYTES // 2 + 1)),
         ("door", "REDACTED"),
         ("door", "EDACTED:"),
         ("door", "REDACTED]"),
@@ -243,7 +248,7 @@ def test_the_vault_refuses(secret_id: str, value: str) -> None:
     [
         ("a", "12345678"),
         ("Stripe_live.2026-11", "sk_live_" + "4eC39HqLyjWD" * 2),
-        ("x" * 128, "x" * 7 + "y" * (MOST_BYTES - 7)),
+        ("x" * 128, "x" * 7 + "y" * (MAX_SECRET_BYTES - 7)),
         ("door", "[door]-redacted-"),
         ("door", "The word REDACTED in a sentence"),
         ("door", "0f" * 32),
@@ -263,14 +268,14 @@ def test_what_the_vault_accepts_is_replaced_by_its_full_marker(name: str, value:
 
 
 def test_no_marker_of_a_shape_looks_like_a_shape() -> None:
-    assert not [name for name in SHAPES if find_shapes(f"[REDACTED:{name}]".encode())]
+    assert not [name for name in PATTERN_NAMES if find_secrets(f"[REDACTED:{name}]".encode())]
 
 
 @pytest.mark.parametrize(
     ("vault", "unit"),
     [
         ({"x": "a" * 8}, "a"),
-        ({"x": "a" * MOST_BYTES}, "a"),
+        ({"x": "a" * MAX_SECRET_BYTES}, "a"),
         ({str(n): "a" * n for n in range(8, 200)}, "a"),
         ({str(n): "a" * n for n in range(8, 200)}, "a" * 199 + "b"),
         ({str(n): "a" * 63 + str(n) for n in range(100)}, "a"),

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.strategies_text import LETTERS, redacted, some, takes_linear_time
 
-from carrel.core.redaction.secret_patterns import WINDOW, find_shapes, scan
+from carrel.core.redaction.secret_patterns import WINDOW_BYTES, find_secrets, scan
 
 DIGEST = hashlib.sha256(b"carrel").hexdigest()
 UUID = "550e8400-e29b-41d4-a716-446655440000"
@@ -64,7 +64,7 @@ def test_a_token_is_found_wherever_it_stands(name: str, token: str, around: str)
 
 @pytest.mark.parametrize("shift", range(-8, 3))
 def test_a_token_is_found_across_the_edge_of_a_window(shift: int) -> None:
-    before, after = " " * (WINDOW + shift), " " * WINDOW
+    before, after = " " * (WINDOW_BYTES + shift), " " * WINDOW_BYTES
     for name, token in TOKENS:
         assert redacted(before + token + after) == f"{before}<{name}>{after}"
 
@@ -177,18 +177,18 @@ def test_a_shape_inside_another_goes_with_it() -> None:
 
 def test_a_match_beyond_the_edge_of_a_window_is_given_once() -> None:
     automaton = BytesAhoCorasick([b"ab", b"abcdefgh"])
-    found = list(scan(automaton, b"." * WINDOW + b"ab", reach=8))
-    assert found == [(0, WINDOW, WINDOW + 2)]
+    found = list(scan(automaton, b"." * WINDOW_BYTES + b"ab", max_length=8))
+    assert found == [(0, WINDOW_BYTES, WINDOW_BYTES + 2)]
 
 
 @given(st.binary())
 def test_any_bytes_can_be_searched(content: bytes) -> None:
-    assert find_shapes(content) == []
+    assert find_secrets(content) == []
 
 
 @pytest.mark.parametrize("module", [argparse, inspect, json, ssl, typing, uuid])
 def test_ordinary_code_and_prose_hold_no_shapes(module: object) -> None:
-    assert find_shapes(inspect.getsource(module).encode()) == []  # type: ignore[arg-type] # modules
+    assert find_secrets(inspect.getsource(module).encode()) == []  # type: ignore[arg-type] # modules
 
 
 HOSTILE = [
@@ -200,10 +200,10 @@ HOSTILE = [
 
 @pytest.mark.parametrize("unit", HOSTILE)
 def test_no_content_makes_the_search_slower_than_linear(unit: str) -> None:
-    assert takes_linear_time(find_shapes, "", unit)
+    assert takes_linear_time(find_secrets, "", unit)
 
 
 @pytest.mark.parametrize("start", ["sk-", "sk-ant-", "ghp_", "github_pat_", "xoxb-", "eyJ"])
 @pytest.mark.parametrize("unit", ["a", "a-", "aB", "1_", f"{DIGEST}-", "."])
 def test_no_tail_makes_the_search_slower_than_linear(start: str, unit: str) -> None:
-    assert takes_linear_time(find_shapes, start, unit)
+    assert takes_linear_time(find_secrets, start, unit)

@@ -129,7 +129,7 @@ def test_patterns_that_would_take_others_for_ever_do_not() -> None:
 
 
 def test_only_lines_that_were_found_are_told() -> None:
-    wanted = GrepQuery("x", mode=GrepOutput.CONTENT, numbers=True)
+    wanted = GrepQuery("x", mode=GrepOutput.CONTENT, line_numbers=True)
     assert format_matches(wanted, "a:b", b"0\r\n1\n2", [1, 3]) == b"a:b:1:0\r\na:b:3:2\n"
     assert format_matches(GrepQuery("x", mode=GrepOutput.CONTENT), "", b"0\n1\n", [2]) == b"1\n"
     assert format_matches(GrepQuery("x", mode=GrepOutput.COUNT), "f", b"", [1, 2]) == b"f:2\n"
@@ -141,7 +141,7 @@ def test_files_are_chosen_by_name_or_by_path() -> None:
     assert expand_braces("{a,b}/{c,d}") == ("a/c", "a/d", "b/c", "b/d")
     assert expand_braces("a}{b") == ("a}{b",)
     assert expand_braces("{" + "," * 64 + "}") == ("{" + "," * 64 + "}",)
-    assert GrepQuery("x", glob="*.py").searches(Path("a/b.py"))
-    assert not GrepQuery("x", glob="a/*.py").searches(Path("b/a/c.py"))
-    assert not GrepQuery("x").searches(Path("a/.git/config"))
-    assert GrepQuery("x").searches(Path(".github/x"))
+    assert GrepQuery("x", glob="*.py").includes(Path("a/b.py"))
+    assert not GrepQuery("x", glob="a/*.py").includes(Path("b/a/c.py"))
+    assert not GrepQuery("x").includes(Path("a/.git/config"))
+    assert GrepQuery("x").includes(Path(".github/x"))

@@ -9,18 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from carrel.core import field_validation
-from carrel.core.agents.config import checked as checked_agent
+from carrel.core.agents.config import parse_config as checked_agent
 from carrel.core.errors import ValidationError
-from carrel.core.field_validation import merged
+from carrel.core.field_validation import merge_patch
 from carrel.core.sandbox import workspace_config
 from carrel.core.sandbox.sandbox_config import (
     MASK,
-    Place,
-    checked,
-    masked,
-    rewritten,
-    unmasked,
-    wants_network,
+    ConfigPath,
+    has_network_access,
+    map_secrets,
+    mask_secrets,
+    parse_sandbox_config,
+    restore_secrets,
 )
 
 LISTS: Final = "config.network.allowDomains"
@@ -97,13 +97,13 @@ WRONG: Final[list[tuple[dict[str, Any], str]]] = [
 @pytest.mark.parametrize(("config", "told"), WRONG, ids=[told for _, told in WRONG])
 def test_what_does_not_fit_is_told_in_known_words(config: dict[str, Any], told: str) -> None:
     with pytest.raises(ValidationError) as refused:
-        checked(config)
+        parse_sandbox_config(config)
     assert told in str(refused.value)
 
 
 def test_where_nothing_is_said_it_asks_and_runs_here_without_a_network() -> None:
-    assert checked({}) == {"provider": "local", "permissionMode": "ask"}
-    assert not wants_network(checked({}))
+    assert parse_sandbox_config({}) == {"provider": "local", "permissionMode": "ask"}
+    assert not has_network_access(parse_sandbox_config({}))
 
 
 def test_what_fits_is_kept_as_it_was_given_and_what_nobody_knows_is_dropped() -> None:
@@ -121,15 +121,15 @@ def test_what_fits_is_kept_as_it_was_given_and_what_nobody_knows_is_dropped() ->
         "persistent": True,
         "lifecycle": {"idleTimeoutSeconds": 1, "maxLifetimeSeconds": 2592000},
     }
-    assert checked({**said, "size": "large", "colour": "green"}) == said
-    assert checked(checked(said)) == said
-    assert checked({"timeout": 30.0})["timeout"] == 30
+    assert parse_sandbox_config({**said, "size": "large", "colour": "green"}) == said
+    assert parse_sandbox_config(parse_sandbox_config(said)) == said
+    assert parse_sandbox_config({"timeout": 30.0})["timeout"] == 30
 
 
 def test_either_word_for_a_network_is_understood() -> None:
-    assert wants_network(checked({"internet": True}))
-    assert wants_network(checked({"network": {"mode": "allow-all"}}))
-    assert not wants_network(checked({"internet": False, "network": {}}))
+    assert has_network_access(parse_sandbox_config({"internet": True}))
+    assert has_network_access(parse_sandbox_config({"network": {"mode": "allow-all"}}))
+    assert not has_network_access(parse_sandbox_config({"internet": False, "network": {}}))
 
 
 SECRET: Final = {
@@ -149,7 +149,7 @@ SECRET: Final = {
 
 
 def test_every_secret_is_masked_and_nothing_else() -> None:
-    shown = masked(SECRET)
+    shown = mask_secrets(SECRET)
     assert "canary" not in str(shown)
     assert str(shown).count("shown") == 3
     assert str(shown).count(MASK) == str(SECRET).count("canary") == 9
@@ -158,14 +158,14 @@ def test_every_secret_is_masked_and_nothing_else() -> None:
 
 
 def test_a_mask_that_comes_back_stands_for_what_is_kept() -> None:
-    assert unmasked(merged(SECRET, masked(SECRET)), SECRET) == SECRET
-    changed = merged(SECRET, {"envVars": {"A": MASK, "B": None, "C": "new"}})
-    assert unmasked(changed, SECRET)["envVars"] == {"A": "canary", "C": "new"}
+    assert restore_secrets(merge_patch(SECRET, mask_secrets(SECRET)), SECRET) == SECRET
+    changed = merge_patch(SECRET, {"envVars": {"A": MASK, "B": None, "C": "new"}})
+    assert restore_secrets(changed, SECRET)["envVars"] == {"A": "canary", "C": "new"}
     with pytest.raises(ValidationError, match=r"config.envVars.D has no stored value"):
-        unmasked({"envVars": {"D": MASK}}, SECRET)
+        restore_secrets({"envVars": {"D": MASK}}, SECRET)
     with pytest.raises(ValidationError, match=r"config.options.tokens.0 has no stored value"):
-        unmasked({"options": {"tokens": [MASK]}}, SECRET)
-    assert unmasked({"options": {"region": MASK}}, {}) == {"options": {"region": MASK}}
+        restore_secrets({"options": {"tokens": [MASK]}}, SECRET)
+    assert restore_secrets({"options": {"region": MASK}}, {}) == {"options": {"region": MASK}}
 
 
 json = st.recursive(
@@ -187,7 +187,7 @@ keys = st.sampled_from(
 
 @given(st.dictionaries(keys, json, max_size=5))
 def test_whatever_is_said_is_kept_or_refused_and_never_breaks(said: dict[str, Any]) -> None:
-    for check in (checked, workspace_config.checked):
+    for check in (parse_sandbox_config, workspace_config.parse_workspace_config):
         try:
             kept = check(said)
         except ValidationError:
@@ -195,33 +195,33 @@ def test_whatever_is_said_is_kept_or_refused_and_never_breaks(said: dict[str, An
         assert check(kept) == kept
 
 
-def _secrets(config: dict[str, Any]) -> list[tuple[Place, str]]:
-    found: list[tuple[Place, str]] = []
+def _secrets(config: dict[str, Any]) -> list[tuple[ConfigPath, str]]:
+    found: list[tuple[ConfigPath, str]] = []
 
-    def become(place: Place, value: str) -> str:
+    def become(place: ConfigPath, value: str) -> str:
         found.append((place, value))
         return value
 
-    rewritten(config, become)
+    map_secrets(config, become)
     return found
 
 
 @given(st.dictionaries(st.sampled_from(["envVars", "options"]), json, max_size=2))
 def test_secrets_are_the_same_places_however_often_they_are_rewritten(said: dict[str, Any]) -> None:
-    before, after = _secrets(said), _secrets(masked(said))
+    before, after = _secrets(said), _secrets(mask_secrets(said))
     assert after == [(place, MASK) for place, _ in before]
-    assert unmasked(masked(said), said) == said or MASK in str(said)
+    assert restore_secrets(mask_secrets(said), said) == said or MASK in str(said)
 
 
 @given(json, json)
 def test_a_patch_twice_is_a_patch_once(stored: Any, patch: Any) -> None:
-    once = merged(stored, patch)
-    assert merged(once, patch) == once
+    once = merge_patch(stored, patch)
+    assert merge_patch(once, patch) == once
 
 
 def test_a_patch_merges_objects_replaces_lists_and_takes_away_by_null() -> None:
     stored = {"a": {"b": 1, "c": [1, 2]}, "d": 4}
-    assert merged(stored, {"a": {"b": None, "c": [3]}, "e": {"f": None}}) == {
+    assert merge_patch(stored, {"a": {"b": None, "c": [3]}, "e": {"f": None}}) == {
         "a": {"c": [3]},
         "d": 4,
         "e": {},
@@ -234,14 +234,14 @@ def test_what_is_nested_too_deeply_is_refused_however_deep() -> None:
     for _ in range(5000):
         deep = [deep]
     with pytest.raises(ValidationError, match="config is nested too deeply"):
-        field_validation.shallow("config", {"options": deep})
-    field_validation.shallow("config", {"options": {"a": [{"b": 1}]}})
+        field_validation.require_shallow("config", {"options": deep})
+    field_validation.require_shallow("config", {"options": {"a": [{"b": 1}]}})
 
 
 def test_a_workspace_is_kept_with_all_others_and_its_harness_is_on() -> None:
-    assert workspace_config.checked({}) == {"storage": {"provider": "s3"}}
+    assert workspace_config.parse_workspace_config({}) == {"storage": {"provider": "s3"}}
     said = {"storage": {"provider": "s3"}, "harness": {"enabled": False}}
-    assert workspace_config.checked({**said, "isolation": False}) == said
+    assert workspace_config.parse_workspace_config({**said, "isolation": False}) == said
     wrongs: list[tuple[dict[str, Any], str]] = [
         ({"storage": "s3"}, "config.storage must be an object"),
         ({"storage": {"provider": "disk"}}, "config.storage.provider must be one of: s3"),
@@ -251,7 +251,7 @@ def test_a_workspace_is_kept_with_all_others_and_its_harness_is_on() -> None:
     ]
     for wrong, told in wrongs:
         with pytest.raises(ValidationError, match=told):
-            workspace_config.checked(wrong)
+            workspace_config.parse_workspace_config(wrong)
 
 
 @pytest.mark.parametrize(

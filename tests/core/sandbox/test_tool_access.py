@@ -11,17 +11,17 @@ from typing import Any, Final
 
 import pytest
 
-from carrel.core.agents.config import AgentConfig, checked
+from carrel.core.agents.config import AgentConfig, parse_config
 from carrel.core.errors import Forbidden, NotFound, ValidationError
 from carrel.core.sandbox.tool_access import (
-    TOOLS,
+    WORKSPACE_TOOL_NAMES,
     AttachedWorkspace,
     CallTarget,
     PermissionMode,
     SandboxSpec,
     ToolAccess,
     available_tool_names,
-    namespace,
+    derive_namespace,
     requires_approval,
     resolve_call_target,
     with_background,
@@ -67,7 +67,7 @@ class Case:
         given: dict[str, Any] = {"workspaces": attached}
         if agent is not None:
             given["sandbox"] = agent
-        self.config: AgentConfig = checked(given)
+        self.config: AgentConfig = parse_config(given)
         self.agent = self.sandboxes.get(agent or "")
         self.effective = [self.agent if r is ABSENT else self.sandboxes.get(r) for r in refs]
         reaches = [
@@ -110,7 +110,7 @@ def test_the_tools_are_those_of_the_table() -> None:
         assert available_tool_names(case.config) == wanted
         following = {"async_status"} if any(each.is_persistent for each in writable) else set()
         assert available_tool_names(case.config, case.hands) == wanted | following
-        assert available_tool_names(case.config, case.hands) <= TOOLS
+        assert available_tool_names(case.config, case.hands) <= WORKSPACE_TOOL_NAMES
 
 
 def test_a_call_works_in_the_sandbox_of_the_workspace_that_it_means_and_in_no_other() -> None:
@@ -123,10 +123,10 @@ def test_a_call_works_in_the_sandbox_of_the_workspace_that_it_means_and_in_no_ot
                         assert answer is Forbidden
                         continue
                     assert isinstance(answer, CallTarget)
-                    assert answer.reach is case.hands.workspaces[at]
+                    assert answer.workspace is case.hands.workspaces[at]
                     assert answer.sandbox is through
                     mode = through.mode if through else None
-                    assert answer.asks == (mode is not None and tool in MATRIX[mode])
+                    assert answer.requires_approval == (mode is not None and tool in MATRIX[mode])
 
 
 def test_nothing_reaches_a_read_only_workspace_and_nobody_is_asked_to_let_it() -> None:
@@ -135,24 +135,28 @@ def test_nothing_reaches_a_read_only_workspace_and_nobody_is_asked_to_let_it() -
         read_only = {f"w{n}" for n, through in enumerate(case.effective) if through is None}
         for tool, name in product(FILE_TOOLS, (None, "", "w0", "w1", "w2")):
             answer = case.answer(tool, name)
-            if isinstance(answer, CallTarget) and answer.reach and answer.reach.name in read_only:
+            if (
+                isinstance(answer, CallTarget)
+                and answer.workspace
+                and answer.workspace.name in read_only
+            ):
                 assert tool in {"read", "glob"}
-                assert (answer.asks, answer.sandbox) == (False, None)
+                assert (answer.requires_approval, answer.sandbox) == (False, None)
             if isinstance(answer, CallTarget) and tool in {"bash", "write", "edit", "grep"}:
                 assert answer.sandbox is not None
-                assert answer.reach is None or answer.reach.sandbox is answer.sandbox
+                assert answer.workspace is None or answer.workspace.sandbox is answer.sandbox
 
 
 def test_a_command_runs_in_no_workspace_only_where_there_is_none() -> None:
     for case in ALL:
         for name in (None, "", "w0", "w1"):
             answer = case.answer("bash", name)
-            if isinstance(answer, CallTarget) and answer.reach is None:
+            if isinstance(answer, CallTarget) and answer.workspace is None:
                 assert not case.effective
                 assert not name
                 assert case.agent is not None
                 assert answer.sandbox is case.agent
-                assert answer.asks == ("bash" in MATRIX[case.agent.mode])
+                assert answer.requires_approval == ("bash" in MATRIX[case.agent.mode])
             elif not case.effective:
                 assert answer is (ValidationError if name else NotFound)
 
@@ -201,8 +205,8 @@ def test_a_command_can_be_left_to_itself_only_where_a_workspace_has_a_persistent
 
 def test_who_is_asked_before_what_is_the_seeds_matrix() -> None:
     for mode, asked in MATRIX.items():
-        assert {tool for tool in TOOLS if requires_approval(tool, mode)} == asked
+        assert {tool for tool in WORKSPACE_TOOL_NAMES if requires_approval(tool, mode)} == asked
 
 
 def test_a_namespace_is_told_by_account_and_workspace_alone() -> None:
-    assert namespace("acct_1", "ws_a") == "fs-e14c98641c05f7c614be174b12560c61cdfbafd0"
+    assert derive_namespace("acct_1", "ws_a") == "fs-e14c98641c05f7c614be174b12560c61cdfbafd0"

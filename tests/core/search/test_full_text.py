@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from carrel.core.search.full_text import (
-    LONGEST_WORD,
-    MOST_ASKED,
+    MAX_QUERY_TERMS,
+    MAX_WORD_LENGTH,
     index_terms,
     query_terms,
-    ranked,
+    rank_texts,
     tokenize,
 )
 from carrel.core.store.record import RecordType
@@ -30,7 +30,7 @@ from carrel.core.store.record import RecordType
         ("v2 3.11", ("v2", "3", "11")),
         ("!!! -- … 🎉", ()),
         ("", ()),
-        ("x" * 100, ("x" * LONGEST_WORD,)),
+        ("x" * 100, ("x" * MAX_WORD_LENGTH,)),
     ],
 )
 def test_words_are_folded_letters_and_digits(text: str, found: tuple[str, ...]) -> None:
@@ -49,7 +49,7 @@ def test_plain_text_is_folded_as_any_other(text: str) -> None:
 
 def test_a_question_has_each_word_once_and_not_too_many() -> None:
     assert query_terms("a b A á") == ("a", "b")
-    assert len(query_terms(" ".join(map(str, range(100))))) == MOST_ASKED
+    assert len(query_terms(" ".join(map(str, range(100))))) == MAX_QUERY_TERMS
 
 
 def test_memories_are_found_by_what_they_say_and_by_their_tags() -> None:
@@ -60,7 +60,7 @@ def test_memories_are_found_by_what_they_say_and_by_their_tags() -> None:
 
 def order(query: str, *texts: str) -> list[str]:
     found = [(text, text, at) for at, text in enumerate(texts)]
-    return ranked(query, found)
+    return rank_texts(query, found)
 
 
 def test_all_words_beat_some_of_them() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.support.strategies_trees import SCOPES, entries, paths
 
 from carrel.core.identifiers import Path, Scope
-from carrel.core.overlay.compose import compose, etag_of
+from carrel.core.overlay.compose import compose, layers_etag
 from carrel.core.runs import Snapshot, SnapshotLayer
 from carrel.core.store.tree import Entry, Head, Tree
 
@@ -65,6 +65,6 @@ def test_equal_revisions_mean_equal_trees_and_a_new_one_a_new_etag(
     asked: list[tuple[Scope, Path, Entry | None]],
 ) -> None:
     history = told(asked)
-    etags = [etag_of(read(history[:n], now(history[:n]))) for n in range(len(history) + 1)]
+    etags = [layers_etag(read(history[:n], now(history[:n]))) for n in range(len(history) + 1)]
 
     assert len(set(etags)) == len(etags)

@@ -61,7 +61,7 @@ async def test_what_is_known_is_not_asked_for_and_what_fails_fails_for_all() -> 
     fetch = Doubling()
     loader = DataLoader(fetch)
     loader.prime(1, 2)
-    assert await loader.many([1, 2, 2]) == [2, 4, 4]
+    assert await loader.load_many([1, 2, 2]) == [2, 4, 4]
     assert fetch.batches == [[2]]
 
     async def fail(keys: Sequence[int]) -> Sequence[int | Exception]:

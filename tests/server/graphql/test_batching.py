@@ -154,18 +154,18 @@ async def test_many_at_once_are_as_each_by_itself(here: Whole, owner: httpx.Asyn
     desk = await scene(owner)
     await crowd(here, owner, desk, 5)
     ports, actor = here.ports, await actor_of(here, owner)
-    found = (await overview.agents(ports, actor, limit=100)).items
+    found = (await overview.list_agents(ports, actor, limit=100)).items
     several = [await stacks.agent_stack(ports, actor, one.id) for one in found]
     gone = Scope(actor.tenant, several[0][0].kind, "agt_gone")
-    *shown, nothing = await overview.workspaces(ports, [*several, (gone,)])
+    *shown, nothing = await overview.load_workspaces(ports, [*several, (gone,)])
     assert nothing is None
     for stack, workspace in zip(several, shown, strict=True):
         assert workspace == await files.list_files(ports, stack)
-    standings = await pins.pin_statuses(ports, actor, found)
+    standings = await pins.load_pin_statuses(ports, actor, found)
     for one, standing in zip(found, standings, strict=True):
-        statuses = await pins.status(ports, actor, one.id)
+        statuses = await pins.load_reviews(ports, actor, one.id)
         assert [status.pin for status in statuses] == list(standing)
     bound = Actor(actor.tenant, "key", agent=found[0].id)
-    assert len(await pins.pin_statuses(ports, bound, found[:1])) == 1
+    assert len(await pins.load_pin_statuses(ports, bound, found[:1])) == 1
     with pytest.raises(NotFound):
-        await pins.pin_statuses(ports, bound, found[:2])
+        await pins.load_pin_statuses(ports, bound, found[:2])

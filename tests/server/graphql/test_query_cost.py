@@ -187,14 +187,14 @@ async def test_who_has_no_good_credential_is_told_nothing_else(here: Whole) -> N
 
 
 async def test_documents_are_read_once_and_forgotten_in_time() -> None:
-    documents = DocumentCache(SCHEMA, QueryLimits(), room=100)
-    first = await documents.read("{ me { name } }")
-    assert (await documents.read("{ me { name } }")) is first
-    wrong = await documents.read("{ nothing }")
-    assert wrong.errors and (await documents.read("{ nothing }")) is wrong
+    documents = DocumentCache(SCHEMA, QueryLimits(), max_characters=100)
+    first = await documents.get_or_parse("{ me { name } }")
+    assert (await documents.get_or_parse("{ me { name } }")) is first
+    wrong = await documents.get_or_parse("{ nothing }")
+    assert wrong.errors and (await documents.get_or_parse("{ nothing }")) is wrong
     for number in range(10):
-        await documents.read(f"{{ a{number}: me {{ name }} }}")
-    assert (await documents.read("{ me { name } }")) is not first
+        await documents.get_or_parse(f"{{ a{number}: me {{ name }} }}")
+    assert (await documents.get_or_parse("{ me { name } }")) is not first
 
 
 def weighed(text: str, most: int) -> None:

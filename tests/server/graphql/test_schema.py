@@ -10,9 +10,9 @@ from graphql import GraphQLObjectType, print_schema
 from tests.architecture.test_architecture import every_refusal
 
 from carrel.server.graphql import SCHEMA_TEXT, types
-from carrel.server.graphql.arguments import inside
+from carrel.server.graphql.arguments import to_snake_case
 from carrel.server.graphql.errors import CODES
-from carrel.server.graphql.schema import MADE_FROM, SCHEMA, bound
+from carrel.server.graphql.schema import SCHEMA, TYPE_CLASSES, build_schema
 
 OURS = {name: kind for name, kind in SCHEMA.type_map.items() if not name.startswith("__")}
 OBJECTS = {name: kind for name, kind in OURS.items() if isinstance(kind, GraphQLObjectType)}
@@ -46,20 +46,20 @@ def test_every_field_has_a_resolver_or_an_attribute(name: str) -> None:
     if name in {"Query", "Mutation"}:
         assert set(OBJECTS[name].fields) == resolved
         return
-    source = types.Page if name.endswith("Page") else MADE_FROM[name]
+    source = types.PageType if name.endswith("Page") else TYPE_CLASSES[name]
     known = set(source.__struct_fields__)
     for field in OBJECTS[name].fields.keys() - resolved:
-        asked = "file_class" if field == "class" else inside(field)
+        asked = "file_class" if field == "class" else to_snake_case(field)
         assert asked in known, field
 
 
 def test_no_class_is_named_for_a_type_that_is_not_there() -> None:
     pages = {name for name in OBJECTS if name.endswith("Page")}
-    assert set(MADE_FROM) == OBJECTS.keys() - pages - {"Query", "Mutation"}
+    assert set(TYPE_CLASSES) == OBJECTS.keys() - pages - {"Query", "Mutation"}
 
 
 def test_it_can_be_bound_again_and_says_the_same() -> None:
-    assert print_schema(bound()) == print_schema(SCHEMA)
+    assert print_schema(build_schema()) == print_schema(SCHEMA)
     assert "type Query" in SCHEMA_TEXT
 
 

@@ -147,7 +147,7 @@ async def test_a_reader_sees_what_was_or_what_is(
     while over:
         at += 1
         before = told(await read(owner, what))
-        RESPONSE_CACHE._kept.clear()
+        RESPONSE_CACHE._entries.clear()
         interlude = Interlude(at, lambda: done(happens, owner))
         slow = Whole(ports, app_of(interrupted(ports, interlude)))
         reader = slow.as_(owner.headers["Authorization"].partition(" ")[2])

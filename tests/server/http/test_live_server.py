@@ -62,7 +62,7 @@ async def test_a_declared_ten_megabytes_are_refused_before_they_are_sent() -> No
 
 
 async def test_a_body_that_does_not_come_is_waited_for_and_then_given_up() -> None:
-    with serving(toy_app(limits=BodyLimits(patience=0.2))) as port:
+    with serving(toy_app(limits=BodyLimits(timeout_seconds=0.2))) as port:
         wire = await Wire.to(port)
         await wire.say("PUT /v1/notes/a HTTP/1.1", "Content-Length: 100", body=b'{"text"')
         status, headers, body = await wire.hear()
@@ -73,7 +73,9 @@ async def test_a_body_that_does_not_come_is_waited_for_and_then_given_up() -> No
 
 
 async def test_a_trickle_does_not_keep_a_request_open() -> None:
-    with serving(toy_app(limits=BodyLimits(patience=0.3, slowest=1000))) as port:
+    with serving(
+        toy_app(limits=BodyLimits(timeout_seconds=0.3, min_bytes_per_second=1000))
+    ) as port:
         wire = await Wire.to(port)
         await wire.say("PUT /v1/notes/a HTTP/1.1", CHUNKED)
 
@@ -94,7 +96,7 @@ async def test_a_trickle_does_not_keep_a_request_open() -> None:
 
 
 async def test_a_slow_but_steady_body_arrives() -> None:
-    with serving(toy_app(limits=BodyLimits(patience=0.5, slowest=1))) as port:
+    with serving(toy_app(limits=BodyLimits(timeout_seconds=0.5, min_bytes_per_second=1))) as port:
         wire = await Wire.to(port)
         text = b'{"text": "' + b"x" * 40 + b'"}'
         parts = [text[at : at + 10] for at in range(0, len(text), 10)]
@@ -115,7 +117,7 @@ async def test_a_client_that_leaves_in_the_middle_is_no_error() -> None:
 
     class Watched(Metrics):
         def finished(self) -> None:
-            super().finished()
+            super().request_finished()
             over.set()
 
     metrics = Watched()

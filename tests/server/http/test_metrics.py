@@ -46,7 +46,7 @@ async def test_requests_are_counted_by_template_method_and_class_of_status() -> 
 
 async def test_durations_fall_into_buckets_that_add_up() -> None:
     metrics = Metrics()
-    meter = metrics.meter("/x", "GET")
+    meter = metrics.add_route("/x", "GET")
     for seconds in (0.0001, 0.0005, 0.003, 0.003, 7.0, 100.0):
         meter.observe(200, seconds)
     for _ in range(2):

@@ -16,10 +16,10 @@ from tests.support.sample_endpoints import TOYS, authenticate, broken, client, c
 from carrel.server.http.app import create_app
 from carrel.server.http.endpoint import Request, Response, endpoint
 from carrel.server.http.metrics import Metrics
-from carrel.server.http.openapi import document
+from carrel.server.http.openapi import build_document
 
 SOUND = [toy for toy in TOYS if toy not in (broken, corrupt)]
-TOLD: dict[str, Any] = document(SOUND, "Toys", "1.0")
+TOLD: dict[str, Any] = build_document(SOUND, "Toys", "1.0")
 
 
 def operation(method: str, path: str) -> dict[str, Any]:
@@ -107,7 +107,7 @@ def test_two_endpoints_of_one_name_are_refused() -> None:
         return Response.empty()
 
     with pytest.raises(ValueError, match="toys_alive"):
-        document([*TOYS, other], "Toys", "1.0")
+        build_document([*TOYS, other], "Toys", "1.0")
 
 
 @pytest.mark.anyio

@@ -11,7 +11,7 @@ from tests.support.sample_endpoints import client
 
 from carrel.core import errors
 from carrel.core.errors import Refusal
-from carrel.server.http.problems import STATUS, refusal_response
+from carrel.server.http.problems import REFUSAL_STATUS, refusal_response
 
 
 def every(of: type[Refusal] = Refusal) -> Iterator[type[Refusal]]:
@@ -21,18 +21,18 @@ def every(of: type[Refusal] = Refusal) -> Iterator[type[Refusal]]:
 
 
 def test_every_refusal_has_a_status_and_none_is_a_failure_of_ours() -> None:
-    assert set(STATUS) == set(every())
-    assert all(400 <= status < 500 or status == 501 for status in STATUS.values())
+    assert set(REFUSAL_STATUS) == set(every())
+    assert all(400 <= status < 500 or status == 501 for status in REFUSAL_STATUS.values())
 
 
-@pytest.mark.parametrize("kind", STATUS, ids=lambda kind: str(kind.__name__))
+@pytest.mark.parametrize("kind", REFUSAL_STATUS, ids=lambda kind: str(kind.__name__))
 def test_a_refusal_becomes_the_closed_envelope(kind: type[Refusal]) -> None:
     plain = kind is not errors.WorkspaceConflict
     refusal = kind("no", why=1) if plain else errors.WorkspaceConflict("no", 3)
     answer = refusal_response(refusal)
     details = {"why": 1} if plain else {"currentVersion": 3}
     assert json.loads(answer.body) == {"error": kind.code, "message": "no", "details": details}
-    assert answer.status == STATUS[kind]
+    assert answer.status == REFUSAL_STATUS[kind]
 
 
 def test_details_are_left_out_where_there_are_none_and_a_message_never_is() -> None:

@@ -42,7 +42,7 @@ async def turns(many: int = 5) -> None:
 async def at_rest(read_timeouts: ReadTimeouts) -> None:
     """Nobody is listed, and soon nobody is looked for."""
     assert not read_timeouts._waiting
-    assert not read_timeouts._late
+    assert not read_timeouts._expired
     if read_timeouts._timer is not None:
         looked = asyncio.Event()
         asyncio.get_running_loop().call_at(read_timeouts._timer.when(), looked.set)
@@ -105,14 +105,14 @@ async def test_who_leaves_at_the_very_moment_of_being_late_has_left(first: str) 
     await turns()
     if first == "leaves":
         task.cancel()
-    read_timeouts._look()
+    read_timeouts._cancel_expired()
     if first == "is late":
         task.cancel()
 
     with pytest.raises(asyncio.CancelledError):
         await task
     assert not read_timeouts._waiting
-    assert not read_timeouts._late
+    assert not read_timeouts._expired
 
 
 async def test_what_comes_at_the_very_moment_of_being_late_is_late() -> None:
@@ -120,7 +120,7 @@ async def test_what_comes_at_the_very_moment_of_being_late_is_late() -> None:
     task = waiting(read_timeouts, bell.wait(), -LONG)
     await turns()
     bell.set()
-    read_timeouts._look()
+    read_timeouts._cancel_expired()
 
     with pytest.raises(TimeoutError):
         await task
@@ -226,7 +226,10 @@ def told(*messages: Mapping[str, Any]) -> Callable[[], Awaitable[Mapping[str, An
 
 
 async def test_each_of_many_bodies_that_do_not_end_is_given_up() -> None:
-    read_timeouts, limits = ReadTimeouts(), BodyLimits(patience=SOON, slowest=10**6)
+    read_timeouts, limits = (
+        ReadTimeouts(),
+        BodyLimits(timeout_seconds=SOON, min_bytes_per_second=10**6),
+    )
     part = {"type": "http.request", "body": b"x", "more_body": True}
     bodies = [read_body(told(*[part] * n), {}, 100, limits, read_timeouts) for n in range(40)]
 
@@ -238,7 +241,10 @@ async def test_each_of_many_bodies_that_do_not_end_is_given_up() -> None:
 
 
 async def test_a_body_gains_time_with_its_bytes() -> None:
-    read_timeouts, limits = ReadTimeouts(), BodyLimits(patience=SOON, slowest=10)
+    read_timeouts, limits = (
+        ReadTimeouts(),
+        BodyLimits(timeout_seconds=SOON, min_bytes_per_second=10),
+    )
     began = now()
     part = {"type": "http.request", "body": b"x", "more_body": True}
 

@@ -76,7 +76,7 @@ async def test_a_quiet_level_is_quiet(written: io.StringIO) -> None:
 
 async def test_what_took_long_is_logged(written: io.StringIO) -> None:
     app = toy_app()
-    app._log.slow = 0.0
+    app._log.slow_seconds = 0.0
     async with client(app) as http:
         await http.get("/v1/echo/a")
     [line] = lines(written)

@@ -244,13 +244,13 @@ def test_only_short_paths_are_kept_and_only_so_many() -> None:
     for size in (200, 256, 257, 10_000):
         path = "/v1/agents/".ljust(size, "x")
         assert shown(made, path) == shown(made, path) == ("/v1/agents/{id}", {"id": path[11:]})
-    assert {len(path) for path in made._known} == {200, 256}
+    assert {len(path) for path in made._cache} == {200, 256}
 
     for number in range(10_000):
         assert shown(made, f"/v1/agents/{number}") == ("/v1/agents/{id}", {"id": str(number)})
         assert shown(made, f"/nowhere/{number}") is None
-    assert 0 < len(made._known) <= 4096
-    assert all(path.startswith(b"/v1/agents/") for path in made._known)
+    assert 0 < len(made._cache) <= 4096
+    assert all(path.startswith(b"/v1/agents/") for path in made._cache)
 
 
 def shown(made: Router[str], path: str) -> tuple[str, dict[str, str]] | None:

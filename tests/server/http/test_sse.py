@@ -17,7 +17,7 @@ from tests.support.sample_endpoints import client, toy_app
 
 from carrel.server.http.endpoint import Request, Response, endpoint
 from carrel.server.http.metrics import Metrics
-from carrel.server.http.sse import HEARTBEAT, Streams, event
+from carrel.server.http.sse import HEARTBEAT, Streams, encode_event
 
 pytestmark = pytest.mark.anyio
 
@@ -60,7 +60,7 @@ class Listener:
 @settings(deadline=None)
 @given(st.recursive(st.none() | st.booleans() | st.text(), st.lists))
 def test_an_event_is_its_lines_and_a_blank_one(value: Any) -> None:
-    text = event(value, id="7", type="workspace.updated").decode()
+    text = encode_event(value, id="7", type="workspace.updated").decode()
     assert text.endswith("\n\n")
     lines = text[:-2].split("\n")
     assert lines[:2] == ["id: 7", "event: workspace.updated"]
@@ -70,15 +70,15 @@ def test_an_event_is_its_lines_and_a_blank_one(value: Any) -> None:
 
 
 def test_an_event_may_be_nothing_but_its_data() -> None:
-    assert event({"path": "a\nb"}) == b'data: {"path":"a\\nb"}\n\n'
+    assert encode_event({"path": "a\nb"}) == b'data: {"path":"a\\nb"}\n\n'
 
 
 @pytest.mark.parametrize("hostile", ["1\ndata: x", "1\r", "\0", "\u2028"])
 def test_an_id_or_a_type_cannot_become_another_line(hostile: str) -> None:
     with pytest.raises(ValueError, match="one line"):
-        event(1, id=hostile)
+        encode_event(1, id=hostile)
     with pytest.raises(ValueError, match="one line"):
-        event(1, type=hostile)
+        encode_event(1, type=hostile)
 
 
 async def test_events_arrive_with_the_headers_that_keep_proxies_from_waiting() -> None:
@@ -95,9 +95,9 @@ async def test_events_arrive_with_the_headers_that_keep_proxies_from_waiting() -
 
 @in_leaps
 async def test_a_silent_stream_is_kept_awake() -> None:
-    streams, listener = Streams(asyncio.Event(), every=0.02), Listener()
+    streams, listener = Streams(asyncio.Event(), heartbeat_seconds=0.02), Listener()
     pouring = asyncio.create_task(
-        streams.pour(silent(), listener.receive, listener.send, HEARTBEAT)
+        streams.forward(silent(), listener.receive, listener.send, HEARTBEAT)
     )
     await listener.hears(4)
     listener.leave()
@@ -108,28 +108,28 @@ async def test_a_silent_stream_is_kept_awake() -> None:
 
 @in_leaps
 async def test_what_is_no_event_stream_gets_nothing_it_did_not_say() -> None:
-    streams, listener = Streams(asyncio.Event(), every=0.01), Listener()
+    streams, listener = Streams(asyncio.Event(), heartbeat_seconds=0.01), Listener()
 
     async def source() -> AsyncIterator[bytes]:
         for _ in range(3):
             yield b"x"
             await asyncio.sleep(0.03)
 
-    assert await streams.pour(source(), listener.receive, listener.send, None)
+    assert await streams.forward(source(), listener.receive, listener.send, None)
     assert listener.heard == [b"x", b"x", b"x", b""]
     assert listener.over
 
 
 @in_leaps
 async def test_a_stream_that_speaks_is_not_spoken_over() -> None:
-    streams, listener = Streams(asyncio.Event(), every=0.5), Listener()
+    streams, listener = Streams(asyncio.Event(), heartbeat_seconds=0.5), Listener()
 
     async def source() -> AsyncIterator[bytes]:
         for _ in range(5):
             yield b"x"
             await asyncio.sleep(0.2)
 
-    assert await streams.pour(source(), listener.receive, listener.send, HEARTBEAT)
+    assert await streams.forward(source(), listener.receive, listener.send, HEARTBEAT)
     assert listener.heard == [b"x"] * 5 + [b""]
 
 
@@ -148,7 +148,7 @@ async def test_nothing_is_left_of_a_stream_that_ended() -> None:
 
     before = asyncio.all_tasks()
     streams, listener, source = Streams(asyncio.Event()), Listener(), Source()
-    assert await streams.pour(source, listener.receive, listener.send, HEARTBEAT)
+    assert await streams.forward(source, listener.receive, listener.send, HEARTBEAT)
     assert source.closed
     left = asyncio.all_tasks() - before
     async with asyncio.timeout(30):
@@ -159,7 +159,7 @@ async def test_closing_ends_every_stream_cleanly_and_admits_no_other() -> None:
     closing = asyncio.Event()
     streams, listeners = Streams(closing), [Listener() for _ in range(10)]
     pouring = [
-        asyncio.create_task(streams.pour(silent(), one.receive, one.send, HEARTBEAT))
+        asyncio.create_task(streams.forward(silent(), one.receive, one.send, HEARTBEAT))
         for one in listeners
     ]
     for listener in listeners:
@@ -168,7 +168,7 @@ async def test_closing_ends_every_stream_cleanly_and_admits_no_other() -> None:
     assert await asyncio.gather(*pouring) == [False] * 10
     assert all(listener.over for listener in listeners)
     late = Listener()
-    assert not await streams.pour(silent(), late.receive, late.send, HEARTBEAT)
+    assert not await streams.forward(silent(), late.receive, late.send, HEARTBEAT)
     assert late.heard == [b""]
 
 
@@ -182,9 +182,9 @@ async def test_a_reader_that_does_not_keep_up_holds_up_its_source() -> None:
             made += 1
             yield b"x"
 
-    streams, listener = Streams(asyncio.Event(), every=0.01), Listener(room=3)
+    streams, listener = Streams(asyncio.Event(), heartbeat_seconds=0.01), Listener(room=3)
     pouring = asyncio.create_task(
-        streams.pour(source(), listener.receive, listener.send, HEARTBEAT)
+        streams.forward(source(), listener.receive, listener.send, HEARTBEAT)
     )
     await listener.hears(3)
     for _ in range(100):
@@ -199,7 +199,7 @@ async def test_a_reader_that_does_not_keep_up_holds_up_its_source() -> None:
 async def test_a_cancelled_request_is_not_mistaken_for_a_client_that_left() -> None:
     streams, listener = Streams(asyncio.Event()), Listener()
     pouring = asyncio.create_task(
-        streams.pour(silent(), listener.receive, listener.send, HEARTBEAT)
+        streams.forward(silent(), listener.receive, listener.send, HEARTBEAT)
     )
     await listener.hears(1)
     pouring.cancel()
@@ -245,7 +245,7 @@ async def test_a_thousand_streams_are_cheap_and_counted() -> None:
     before = tracemalloc.get_traced_memory()[0]
     tasks = len(asyncio.all_tasks())
     pouring = [
-        asyncio.create_task(streams.pour(silent(), one.receive, one.send, HEARTBEAT))
+        asyncio.create_task(streams.forward(silent(), one.receive, one.send, HEARTBEAT))
         for one in listeners
     ]
     for listener in listeners:

@@ -27,7 +27,7 @@ async def _launch(context: ToolContext, asked: Arguments) -> object:
 
 
 async def _gate(context: ToolContext, asked: Arguments) -> ApprovalCheck:
-    return ApprovalCheck(asks=True)
+    return ApprovalCheck(requires_approval=True)
 
 
 LAUNCH = Tool(

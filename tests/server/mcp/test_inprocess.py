@@ -21,7 +21,7 @@ from carrel.actions.agents.agents import NewAgent
 from carrel.actions.files import files
 from carrel.actions.files.files import WriteOptions
 from carrel.actions.overlay import stacks
-from carrel.core.access import Actor, CredentialKind, granted
+from carrel.core.access import Actor, CredentialKind, effective_permissions
 from carrel.core.identifiers import Path
 from carrel.ports import Ports
 from carrel.server.mcp import Subscriptions, Visit, made
@@ -47,7 +47,7 @@ async def _run(context: ToolContext, asked: Arguments) -> object:
 
 
 async def _gate(context: ToolContext, asked: Arguments) -> ApprovalCheck:
-    return ApprovalCheck(asks=True)
+    return ApprovalCheck(requires_approval=True)
 
 
 async def _breaks(context: ToolContext, asked: Arguments) -> object:
@@ -115,7 +115,7 @@ async def test_only_those_are_asked_whose_answer_would_count(ports: Ports) -> No
     itself = Actor(
         owner.tenant,
         "key_1",
-        granted(CredentialKind.AGENT, None, None),
+        effective_permissions(CredentialKind.AGENT, None, None),
         CredentialKind.AGENT,
         agent=agent,
     )

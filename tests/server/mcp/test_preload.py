@@ -42,11 +42,11 @@ async def test_a_server_that_has_time_loads_it_before_a_client_comes(
         closing.set()
     async with (
         open_ports(tmp_path) as ports,
-        http.mounted(ports, nobody, closing, calm=0 if not closes else 600) as mount,
+        http.mount(ports, nobody, closing, warmup_delay=0 if not closes else 600) as mount,
     ):
         app = mount.app
-        assert isinstance(app, http.Mcp)
+        assert isinstance(app, http.McpApp)
         async with asyncio.timeout(120):
-            while not closes and (app._engine is None or not app._engine.done()):  # noqa: ASYNC110
+            while not closes and (app._transport is None or not app._transport.done()):  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
-        assert (app._engine is None) is closes
+        assert (app._transport is None) is closes

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.support.mcp_clients import MODERN, OWNER, PLATFORM, Place
 from tests.support.server_process import PLAIN
 
-from carrel.server.mcp.http import _replayed
+from carrel.server.mcp.http import _replay_body
 
 pytestmark = pytest.mark.anyio
 HEAD = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
@@ -229,7 +229,7 @@ async def test_who_leaves_ends_what_they_listen_to_and_no_call(body: bytes, lets
     async def gone() -> dict[str, str]:
         return {"type": "http.disconnect"}
 
-    receive = _replayed(body, gone)
+    receive = _replay_body(body, gone)
     assert (await receive())["body"] == body
     waiting = asyncio.ensure_future(receive())
     await asyncio.wait({waiting}, timeout=0.05)

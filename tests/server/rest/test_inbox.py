@@ -145,8 +145,8 @@ async def test_calls_and_dreams_wait_until_somebody_answers(
 async def test_not_all_is_told_and_all_is_counted(
     owner: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(inboxes, "MOST", 1)
-    monkeypatch.setattr(inboxes, "_A_PAGE", 2)
+    monkeypatch.setattr(inboxes, "MAX_LISTED", 1)
+    monkeypatch.setattr(inboxes, "_AGENT_PAGE_SIZE", 2)
     await put(owner, "/v1/defaults/files/PLATFORM.md", "another")
     await put(owner, "/v1/templates/sales/files/GUARDRAILS.md", "be better")
     found = await inbox(owner)

@@ -16,13 +16,13 @@ from carrel.core.errors import Unauthenticated
 from carrel.server.http.app import create_app
 from carrel.server.http.endpoint import Headers
 from carrel.server.http.metrics import Metrics
-from carrel.server.web import PREFIXES, assets, http, page
+from carrel.server.web import PREFIXES, http, load_assets, load_page
 from carrel.settings import Settings
 from carrel.wiring.server_app import endpoints
 
 pytestmark = pytest.mark.anyio
 
-PARTS = assets()
+PARTS = load_assets()
 FIRST_LOAD = 250 * 1024
 UI = File(__file__).resolve().parents[3] / "ui"
 
@@ -128,13 +128,13 @@ async def test_the_page_is_shut_in(anybody: httpx.AsyncClient) -> None:
 
 
 async def test_the_page_has_no_script_or_style_of_its_own() -> None:
-    text = page().body.decode()
+    text = load_page().body.decode()
     assert not re.search(r"<script(?![^>]*\bsrc=)|<style|\son\w+=|\sstyle=", text)
 
 
 def test_the_first_load_is_small_and_the_editor_is_not_in_it() -> None:
-    first = loaded_first(page().body.decode())
-    squeezed = {name: len(PARTS[name].squeezed or b"") for name in first}
+    first = loaded_first(load_page().body.decode())
+    squeezed = {name: len(PARTS[name].gzipped or b"") for name in first}
     assert sum(squeezed.values()) < FIRST_LOAD, squeezed
     later = [name for name in PARTS if name.endswith(".js") and name not in first]
     assert any(b"cm-editor" in PARTS[name].body for name in later)

@@ -1,1 +1,1 @@
-"""Accounts."""
+"""Tenants, people, API keys, secrets and sign-in."""

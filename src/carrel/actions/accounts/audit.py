@@ -1,4 +1,4 @@
-"""The audit: who changed which records, and why. It is only ever appended to."""
+"""Audit log: who changed which records, and why. Append-only."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from carrel.core.store.record import AuditEntry
 from carrel.ports import Ports
 
 
-async def listing(
+async def list_audit_entries(
     ports: Ports, actor: Actor, *, before: int = 0, limit: int = 100
 ) -> Page[AuditEntry]:
-    """Newest first; before 0 is from the newest."""
-    found = await ports.records.audit(actor.tenant, before=before, limit=limit + 1)
-    more = len(found) > limit
-    return Page(found[:limit], str(found[limit - 1].id) if more else None)
+    """List audit entries, newest first; `before=0` starts at the newest."""
+    entries = await ports.records.audit(actor.tenant, before=before, limit=limit + 1)
+    has_more = len(entries) > limit
+    return Page(entries[:limit], str(entries[limit - 1].id) if has_more else None)

@@ -1,4 +1,4 @@
-"""From a token to who is asking."""
+"""Authentication: resolves a token to the caller (Actor)."""
 
 from __future__ import annotations
 
@@ -7,86 +7,88 @@ import hmac
 from dataclasses import replace
 from typing import Any
 
-from carrel.core.access import Actor, CredentialKind, Permission, Role, granted
+from carrel.core.access import Actor, CredentialKind, Permission, Role, effective_permissions
 from carrel.core.errors import Unauthenticated
 from carrel.core.identifiers import TimestampMs
 from carrel.core.store.record import Record, RecordType, global_unique_key
 from carrel.ports import Ports
 
-UNKNOWN = "the credential is missing, unknown, revoked or expired"
+INVALID_CREDENTIAL = "the credential is missing, unknown, revoked or expired"
 
 
-def hash_of(token: str) -> str:
-    """How a token is stored: 256 random bits need no salt and no slow hash."""
+def hash_token(token: str) -> str:
+    """Hash a token for storage: 256 random bits need no salt and no slow hash."""
     return hashlib.sha256(token.encode("utf-8", "surrogateescape")).hexdigest()
 
 
-def key_handle(hash: str) -> str:
+def key_unique_key(hash: str) -> str:
     return global_unique_key(RecordType.KEY, "hash", hash)
 
 
 async def authenticate(ports: Ports, token: str) -> Actor:
-    """Return whose token this is. Raises Unauthenticated, saying nothing of why."""
+    """Return the caller of a token. Raises Unauthenticated without a reason."""
     revision = await ports.records.revision()
-    found: tuple[Actor, str, TimestampMs] | None = ports.record_cache.get(revision, token)
-    if found is None:
-        found = await _find(ports, hash_of(token))
-        ports.record_cache.put(revision, token, found)
-    actor, key, expires = found
+    cached: tuple[Actor, str, TimestampMs] | None = ports.record_cache.get(revision, token)
+    if cached is None:
+        cached = await _load_actor_by_hash(ports, hash_token(token))
+        ports.record_cache.put(revision, token, cached)
+    actor, key, expires = cached
     now = ports.clock.now()
     if expires and now >= expires:
-        raise Unauthenticated(UNKNOWN)
+        raise Unauthenticated(INVALID_CREDENTIAL)
     ports.key_last_used[key] = now
     return actor
 
 
 async def authenticate_service(ports: Ports, token: str, tenant: str) -> Actor:
-    """The same for a service that also names its tenant, by id or slug: that has to be its own.
+    """Authenticate a service that also names its tenant, by id or slug.
 
-    Raises Unauthenticated, for keys of people and agents too.
+    Raises Unauthenticated if it is not the service's tenant, and for keys of people and agents.
     """
     actor = await authenticate(ports, token)
     if actor.kind is not CredentialKind.SERVICE:
-        raise Unauthenticated(UNKNOWN)
-    await refuse_contradiction(ports, actor, tenant)
+        raise Unauthenticated(INVALID_CREDENTIAL)
+    await require_own_tenant(ports, actor, tenant)
     return actor
 
 
-async def refuse_contradiction(ports: Ports, actor: Actor, tenant: str) -> None:
-    """Raises Unauthenticated for a service that names another tenant than its own."""
-    if actor.kind is CredentialKind.SERVICE and not await _is_called(ports, actor.tenant, tenant):
-        raise Unauthenticated(UNKNOWN)
+async def require_own_tenant(ports: Ports, actor: Actor, tenant: str) -> None:
+    """Raise Unauthenticated if a service names a tenant other than its own."""
+    if actor.kind is CredentialKind.SERVICE and not await _tenant_matches(
+        ports, actor.tenant, tenant
+    ):
+        raise Unauthenticated(INVALID_CREDENTIAL)
 
 
-async def _is_called(ports: Ports, tenant: str, name: str) -> bool:
+async def _tenant_matches(ports: Ports, tenant: str, name: str) -> bool:
     if name == tenant:
         return True
     revision = await ports.records.revision()
-    known: str | None = ports.record_cache.get(revision, ("slug", tenant))
-    if known is None:
+    slug: str | None = ports.record_cache.get(revision, ("slug", tenant))
+    if slug is None:
         [record] = await ports.records.get(tenant, RecordType.TENANT, [tenant])
-        known = str(record.body["slug"]) if record else ""
-        ports.record_cache.put(revision, ("slug", tenant), known)
-    return bool(name) and name == known
+        slug = str(record.body["slug"]) if record else ""
+        ports.record_cache.put(revision, ("slug", tenant), slug)
+    return bool(name) and name == slug
 
 
-async def _find(ports: Ports, hashed: str) -> tuple[Actor, str, TimestampMs]:
-    [key] = await ports.records.get_by_unique_key([key_handle(hashed)])
-    if key is None or not hmac.compare_digest(str(key.body["hash"]), hashed):
-        raise Unauthenticated(UNKNOWN)
-    return await _actor(ports, key), key.id, key.body.get("expires") or 0
+async def _load_actor_by_hash(ports: Ports, token_hash: str) -> tuple[Actor, str, TimestampMs]:
+    [key] = await ports.records.get_by_unique_key([key_unique_key(token_hash)])
+    if key is None or not hmac.compare_digest(str(key.body["hash"]), token_hash):
+        raise Unauthenticated(INVALID_CREDENTIAL)
+    return await _actor_from_key(ports, key), key.id, key.body.get("expires") or 0
 
 
-async def _actor(ports: Ports, key: Record) -> Actor:
+async def _actor_from_key(ports: Ports, key: Record) -> Actor:
     body = key.body
     kind = CredentialKind(body["kind"])
-    role = await _role(ports, key.tenant, body) if kind is CredentialKind.PERSON else None
+    role = await _load_role(ports, key.tenant, body) if kind is CredentialKind.PERSON else None
     scopes = body.get("scopes")
-    asked = None if scopes is None else frozenset(map(Permission, scopes))
+    requested_scopes = None if scopes is None else frozenset(map(Permission, scopes))
     return Actor(
         tenant=key.tenant,
         name=body["personId"] if kind is CredentialKind.PERSON else key.id,
-        permissions=granted(kind, role, asked),
+        permissions=effective_permissions(kind, role, requested_scopes),
         kind=kind,
         role=role,
         person=body.get("personId"),
@@ -96,28 +98,30 @@ async def _actor(ports: Ports, key: Record) -> Actor:
     )
 
 
-async def actor_now(ports: Ports, actor: Actor) -> Actor:
-    """The same caller with what they may do now, never more than they might then.
+async def reload_actor(ports: Ports, actor: Actor) -> Actor:
+    """Return the caller with current permissions, never more than they had before.
 
-    Raises Unauthenticated where their key, or they themselves, are gone.
+    Raises Unauthenticated if the key or the person was deleted.
     """
     if actor.key:
         [key] = await ports.records.get(actor.tenant, RecordType.KEY, [actor.key])
         expires = (key.body.get("expires") or 0) if key else 0
         if key is None or (expires and ports.clock.now() >= expires):
-            raise Unauthenticated(UNKNOWN)
-        now = await _actor(ports, key)
+            raise Unauthenticated(INVALID_CREDENTIAL)
+        current = await _actor_from_key(ports, key)
     elif actor.person is not None:
-        role = await _role(ports, actor.tenant, {"personId": actor.person})
-        now = replace(actor, role=role, permissions=granted(actor.kind, role, None))
+        role = await _load_role(ports, actor.tenant, {"personId": actor.person})
+        current = replace(
+            actor, role=role, permissions=effective_permissions(actor.kind, role, None)
+        )
     else:
         return actor
-    return replace(now, permissions=now.permissions & actor.permissions)
+    return replace(current, permissions=current.permissions & actor.permissions)
 
 
-async def _role(ports: Ports, tenant: str, body: Any) -> Role:
-    """The role that the person has now: it is never copied into a key."""
+async def _load_role(ports: Ports, tenant: str, body: Any) -> Role:
+    """Load the person's current role; roles are never copied into a key."""
     [person] = await ports.records.get(tenant, RecordType.PERSON, [body["personId"]])
     if person is None:
-        raise Unauthenticated(UNKNOWN)
+        raise Unauthenticated(INVALID_CREDENTIAL)
     return Role(person.body["role"])

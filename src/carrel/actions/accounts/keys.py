@@ -1,40 +1,47 @@
-"""Keys: what a person, a service or an agent shows to be let in. Only their hashes are kept."""
+"""API keys of people, services and agents; only their hashes are stored."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import Final
 
-from carrel.actions.accounts.credentials import hash_of, key_handle
-from carrel.actions.accounts.people import of_person
+from carrel.actions.accounts.credentials import hash_token, key_unique_key
+from carrel.actions.accounts.people import by_person_index
 from carrel.actions.records import (
-    PREFIXES,
+    ID_PREFIXES,
     Page,
-    collection_revisions,
     commit_changes,
-    find,
-    find_by_id_or_slug,
-    page,
+    get_by_id_or_slug,
+    get_record,
+    list_page,
+    load_collection_revisions,
     record_after,
     retry_while_busy,
     validate_cursor,
 )
-from carrel.core.access import MACHINE, Actor, CredentialKind, Permission, Role, granted
+from carrel.core.access import (
+    MACHINE_PERMISSIONS,
+    Actor,
+    CredentialKind,
+    Permission,
+    Role,
+    effective_permissions,
+)
 from carrel.core.errors import Forbidden, NotFound, ValidationError
-from carrel.core.identifiers import TimestampMs, identifier
+from carrel.core.identifiers import TimestampMs, parse_identifier
 from carrel.core.store.record import CollectionRevision, Record, RecordChange, RecordType
 from carrel.core.store.tree import IdempotencyKey
 from carrel.core.text_validation import single_line
 from carrel.ports import Ports
 
-LONGEST_LIFE: Final = 100 * 366 * 86_400_000
-_SHOWN: Final = 12
-"""Characters of a token that are kept in the clear, to recognise it by."""
+MAX_KEY_LIFETIME_MS: Final = 100 * 366 * 86_400_000
+_PREFIX_LENGTH: Final = 12
+"""Characters of a token that are stored in the clear, to recognise it."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeySpec:
-    """What a key is: whose, confined to what, good for what and how long."""
+    """Properties of a key: holder, confinement, scopes and expiry."""
 
     name: str
     kind: CredentialKind
@@ -42,11 +49,11 @@ class KeySpec:
     agent: str | None = None
     workspace: str | None = None
     scopes: frozenset[Permission] | None = None
-    """None: all that its holder may do."""
+    """None grants everything the holder may do."""
     expires: TimestampMs | None = None
 
     @property
-    def bound(self) -> bool:
+    def is_bound(self) -> bool:
         return self.agent is not None or self.workspace is not None
 
 
@@ -60,188 +67,196 @@ class NewKey:
 class IssuedKey:
     key: Record
     token: str
-    """Shown this once."""
+    """Returned only here; the server stores its hash."""
 
 
-def agent_keys_index(id: str) -> str:
-    """The link under which an agent's keys are listed."""
+def by_agent_index(id: str) -> str:
+    """Index key of the API keys bound to an agent."""
     return f"agent:{id}"
 
 
-def new_key(ports: Ports, tenant: str, holding: KeySpec, token: str | None = None) -> NewKey:
-    """A key on its way into the store, for a commit that makes it and perhaps more."""
+def new_key(ports: Ports, tenant: str, spec: KeySpec, token: str | None = None) -> NewKey:
+    """Build a key and its record change, for the caller to commit."""
     token = token or ports.clock.new_token("carrel")
-    hashed = hash_of(token)
-    scopes = None if holding.scopes is None else sorted(scope.value for scope in holding.scopes)
+    token_hash = hash_token(token)
+    scopes = None if spec.scopes is None else sorted(scope.value for scope in spec.scopes)
     body = {
-        "name": holding.name,
-        "kind": holding.kind.value,
-        "personId": holding.person,
-        "agentId": holding.agent,
-        "workspace": holding.workspace,
+        "name": spec.name,
+        "kind": spec.kind.value,
+        "personId": spec.person,
+        "agentId": spec.agent,
+        "workspace": spec.workspace,
         "scopes": scopes,
-        "hash": hashed,
-        "expires": holding.expires or 0,
-        # A token that an operator chose may be short: most of it stays unknown all the same.
-        "prefix": token[: min(_SHOWN, len(token) // 4)],
+        "hash": token_hash,
+        "expires": spec.expires or 0,
+        # An operator may choose a short token: store at most a quarter of it in the clear.
+        "prefix": token[: min(_PREFIX_LENGTH, len(token) // 4)],
     }
-    index_keys = [of_person(holding.person)] if holding.person else []
-    index_keys += [agent_keys_index(holding.agent)] if holding.agent else []
+    index_keys = [by_person_index(spec.person)] if spec.person else []
+    index_keys += [by_agent_index(spec.agent)] if spec.agent else []
     change = RecordChange(
         tenant,
         RecordType.KEY,
         ports.clock.new_id("key"),
         body,
         expected=0,
-        unique_keys=(key_handle(hashed),),
+        unique_keys=(key_unique_key(token_hash),),
         index_keys=tuple(index_keys),
     )
     return NewKey(change, token)
 
 
 async def create(
-    ports: Ports, actor: Actor, wanted: KeySpec, receipt: IdempotencyKey | None = None
+    ports: Ports, actor: Actor, spec: KeySpec, idempotency_key: IdempotencyKey | None = None
 ) -> IssuedKey:
-    """Issue a key that is worth no more than the caller's own.
+    """Issue a key with no more permissions than the caller's own.
 
-    Raises Malformed for what does not go together, Forbidden for more than the caller may give,
-    Missing for a person or an agent that is not there.
+    Raises ValidationError for an inconsistent spec, Forbidden for more permissions than the caller
+    has, and NotFound for an unknown person or agent.
     """
     if actor.is_confined:
-        raise Forbidden("a credential that is confined to one workspace cannot make keys")
-    asked = _checked(ports, actor, wanted)
-    if asked.person is None or asked.person != actor.person:
+        raise Forbidden("a credential that is confined to one workspace cannot create keys")
+    requested = _validate_spec(ports, actor, spec)
+    if requested.person is None or requested.person != actor.person:
         actor.require(Permission.TENANT_ADMIN)
 
     async def attempt() -> IssuedKey:
-        holding, rests = await _settled(ports, actor, asked)
-        key = new_key(ports, actor.tenant, holding)
-        at = await commit_changes(
+        key_spec, expected_revisions = await _resolve_holder(ports, actor, requested)
+        key = new_key(ports, actor.tenant, key_spec)
+        committed_at = await commit_changes(
             ports,
             actor.name,
-            "make a key",
+            "create a key",
             [key.change],
-            collection_revisions=rests,
-            receipt=receipt,
+            collection_revisions=expected_revisions,
+            idempotency_key=idempotency_key,
         )
-        return IssuedKey(record_after(key.change, at), key.token)
+        return IssuedKey(record_after(key.change, committed_at), key.token)
 
     return await retry_while_busy(attempt)
 
 
-def _checked(ports: Ports, actor: Actor, wanted: KeySpec) -> KeySpec:
-    """What is asked for, complete and in itself sound."""
-    person = wanted.person
-    if wanted.kind is CredentialKind.PERSON:
+def _validate_spec(ports: Ports, actor: Actor, spec: KeySpec) -> KeySpec:
+    """Validate the spec and fill in its defaults."""
+    person = spec.person
+    if spec.kind is CredentialKind.PERSON:
         person = person or actor.person
         if person is None:
             raise ValidationError("a person's key needs a personId")
     elif person is not None:
-        raise ValidationError(f"a key of kind {wanted.kind} has no personId")
-    if wanted.kind is CredentialKind.AGENT and wanted.agent is None:
+        raise ValidationError(f"a key of kind {spec.kind} has no personId")
+    if spec.kind is CredentialKind.AGENT and spec.agent is None:
         raise ValidationError("an agent's key needs an agentId")
-    if wanted.agent is not None and wanted.workspace is not None:
+    if spec.agent is not None and spec.workspace is not None:
         raise ValidationError("a key is bound to an agent or to a workspace, not to both")
     now = ports.clock.now()
-    if wanted.expires is not None and not now < wanted.expires <= now + LONGEST_LIFE:
-        raise ValidationError("expiresAt must be in the future, and at most a hundred years ahead")
-    if wanted.workspace is not None:
-        identifier(wanted.workspace)
+    if spec.expires is not None and not now < spec.expires <= now + MAX_KEY_LIFETIME_MS:
+        raise ValidationError("expiresAt must be in the future and at most 100 years ahead")
+    if spec.workspace is not None:
+        parse_identifier(spec.workspace)
     return replace(
-        wanted, name=single_line(wanted.name, "name"), person=person, scopes=_confined(wanted)
+        spec, name=single_line(spec.name, "name"), person=person, scopes=_allowed_scopes(spec)
     )
 
 
-def _confined(wanted: KeySpec) -> frozenset[Permission] | None:
-    """A key that is bound to one workspace has no say in the tenant's affairs."""
-    if wanted.scopes is not None and not wanted.scopes:
-        raise ValidationError("scopes, where given, names at least one")
-    if not wanted.bound:
-        return wanted.scopes
-    if wanted.scopes is None:
-        return MACHINE
-    if beyond := wanted.scopes - MACHINE:
-        raise ValidationError(f"a bound key cannot carry {', '.join(sorted(beyond))}")
-    return wanted.scopes
+def _allowed_scopes(spec: KeySpec) -> frozenset[Permission] | None:
+    """Validate the scopes; a key bound to one workspace gets no tenant permissions."""
+    if spec.scopes is not None and not spec.scopes:
+        raise ValidationError("scopes must name at least one scope")
+    if not spec.is_bound:
+        return spec.scopes
+    if spec.scopes is None:
+        return MACHINE_PERMISSIONS
+    if excess := spec.scopes - MACHINE_PERMISSIONS:
+        raise ValidationError(f"a bound key cannot carry {', '.join(sorted(excess))}")
+    return spec.scopes
 
 
-async def _settled(
-    ports: Ports, actor: Actor, asked: KeySpec
+async def _resolve_holder(
+    ports: Ports, actor: Actor, spec: KeySpec
 ) -> tuple[KeySpec, list[CollectionRevision]]:
-    """The key with its holder found and its worth weighed, and what that rests on."""
+    """Resolve the holder, check its permissions, and return the revisions read."""
     record_types = [
         record_type
-        for record_type, id in ((RecordType.PERSON, asked.person), (RecordType.AGENT, asked.agent))
+        for record_type, id in ((RecordType.PERSON, spec.person), (RecordType.AGENT, spec.agent))
         if id
     ]
-    rests = await collection_revisions(ports, actor.tenant, record_types)
+    expected_revisions = await load_collection_revisions(ports, actor.tenant, record_types)
     role, agent = None, None
-    if asked.person is not None:
-        role = Role((await find(ports, actor.tenant, RecordType.PERSON, asked.person)).body["role"])
-    if asked.agent is not None:
-        agent = (await find_by_id_or_slug(ports, actor.tenant, RecordType.AGENT, asked.agent)).id
-    _weigh(actor, asked, role)
-    return replace(asked, agent=agent), rests
+    if spec.person is not None:
+        role = Role(
+            (await get_record(ports, actor.tenant, RecordType.PERSON, spec.person)).body["role"]
+        )
+    if spec.agent is not None:
+        agent = (await get_by_id_or_slug(ports, actor.tenant, RecordType.AGENT, spec.agent)).id
+    _require_grantable(actor, spec, role)
+    return replace(spec, agent=agent), expected_revisions
 
 
-def _weigh(actor: Actor, asked: KeySpec, role: Role | None) -> None:
-    carried = granted(asked.kind, role, asked.scopes)
-    if asked.scopes is not None and (beyond := asked.scopes - carried):
-        raise Forbidden(f"its holder does not have {', '.join(sorted(beyond))}")
-    if beyond := carried - actor.permissions:
+def _require_grantable(actor: Actor, spec: KeySpec, role: Role | None) -> None:
+    permissions = effective_permissions(spec.kind, role, spec.scopes)
+    if spec.scopes is not None and (excess := spec.scopes - permissions):
+        raise Forbidden(f"the key's holder does not have {', '.join(sorted(excess))}")
+    if excess := permissions - actor.permissions:
         raise Forbidden(
-            f"this credential does not carry {', '.join(sorted(beyond))}: "
-            "name fewer scopes, within its own"
+            f"this credential does not carry {', '.join(sorted(excess))}: request fewer scopes"
         )
     if role is Role.OWNER and actor.role is not Role.OWNER:
-        raise Forbidden("only an owner may make a key for an owner")
+        raise Forbidden("only an owner may create a key for an owner")
 
 
 async def get(ports: Ports, actor: Actor, id: str) -> Record:
-    """One of the caller's own keys, or any for who may administer the tenant."""
-    key = await find(ports, actor.tenant, RecordType.KEY, id)
-    if Permission.TENANT_ADMIN not in actor.permissions and not _own(actor, key):
-        raise NotFound(f"there is no {RecordType.KEY} {id}")
+    """Get a key: one of the caller's own, or any if the caller is a tenant admin."""
+    key = await get_record(ports, actor.tenant, RecordType.KEY, id)
+    if Permission.TENANT_ADMIN not in actor.permissions and not _is_callers_key(actor, key):
+        raise NotFound(f"no such {RecordType.KEY}: {id}")
     return key
 
 
-async def listing(
+async def list_keys(
     ports: Ports, actor: Actor, *, cursor: str = "", limit: int = 100
 ) -> Page[Record]:
-    """The caller's own keys, or all of them for who may administer the tenant."""
+    """List the caller's own keys, or all keys if the caller administers the tenant."""
     if Permission.TENANT_ADMIN in actor.permissions:
-        return await page(ports, actor.tenant, RecordType.KEY, cursor=cursor, limit=limit)
+        return await list_page(ports, actor.tenant, RecordType.KEY, cursor=cursor, limit=limit)
     if actor.person is None:
-        validate_cursor(cursor, PREFIXES[RecordType.KEY])
-        own = await ports.records.get(
+        validate_cursor(cursor, ID_PREFIXES[RecordType.KEY])
+        callers_keys = await ports.records.get(
             actor.tenant, RecordType.KEY, [actor.key] if actor.key else []
         )
-        return Page(tuple(key for key in own if key and key.id > cursor), None)
-    link = of_person(actor.person)
-    return await page(ports, actor.tenant, RecordType.KEY, link=link, cursor=cursor, limit=limit)
+        return Page(tuple(key for key in callers_keys if key and key.id > cursor), None)
+    index_key = by_person_index(actor.person)
+    return await list_page(
+        ports, actor.tenant, RecordType.KEY, index_key=index_key, cursor=cursor, limit=limit
+    )
 
 
 async def last_used(ports: Ports, keys: tuple[Record, ...]) -> tuple[TimestampMs | None, ...]:
-    """When each was last used: as written down, or as noted since by this process."""
-    written = await ports.records.last_used([key.id for key in keys])
-    noted = [ports.key_last_used.get(key.id) for key in keys]
-    return tuple(max(filter(None, both), default=None) for both in zip(written, noted, strict=True))
+    """Return when each key was last used: the later of the stored and in-memory times."""
+    stored = await ports.records.last_used([key.id for key in keys])
+    in_memory = [ports.key_last_used.get(key.id) for key in keys]
+    return tuple(
+        max(filter(None, timestamps), default=None)
+        for timestamps in zip(stored, in_memory, strict=True)
+    )
 
 
 async def revoke(
-    ports: Ports, actor: Actor, id: str, receipt: IdempotencyKey | None = None
+    ports: Ports, actor: Actor, id: str, idempotency_key: IdempotencyKey | None = None
 ) -> None:
-    """From the next request on it opens nothing."""
+    """Delete a key; it stops working with the next request."""
 
     async def attempt() -> None:
         key = await get(ports, actor, id)
         change = RecordChange(key.tenant, RecordType.KEY, key.id, None, key.revision)
-        await commit_changes(ports, actor.name, "revoke a key", [change], receipt=receipt)
+        await commit_changes(
+            ports, actor.name, "revoke a key", [change], idempotency_key=idempotency_key
+        )
 
     await retry_while_busy(attempt)
 
 
-def _own(actor: Actor, key: Record) -> bool:
+def _is_callers_key(actor: Actor, key: Record) -> bool:
     return key.id == actor.key or (
         actor.person is not None and key.body["personId"] == actor.person
     )

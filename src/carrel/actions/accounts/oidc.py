@@ -1,4 +1,4 @@
-"""From a token of an OpenID Connect issuer to who is asking."""
+"""Authentication with tokens of an OpenID Connect issuer."""
 
 from __future__ import annotations
 
@@ -6,24 +6,23 @@ import re
 from typing import Final, Protocol
 
 from carrel.actions.accounts import people
-from carrel.actions.accounts.credentials import UNKNOWN
+from carrel.actions.accounts.credentials import INVALID_CREDENTIAL
 from carrel.actions.records import commit_changes, retry_while_busy
-from carrel.core.access import Actor, CredentialKind, Role, granted
+from carrel.core.access import Actor, CredentialKind, Role, effective_permissions
 from carrel.core.errors import Busy, Conflict, Unauthenticated, ValidationError
 from carrel.core.store.record import Record, RecordType, unique_key
-from carrel.core.text_validation import email, email_key
+from carrel.core.text_validation import email_key, parse_email
 from carrel.ports import Ports
 
-SEVERAL: Final = (
-    "people of several tenants have this e-mail address, so it does not say which is meant: "
-    "use a key of the tenant instead"
+AMBIGUOUS_EMAIL: Final = (
+    "people of several tenants have this e-mail address: use a key of the tenant instead"
 )
-_MANY: Final = 500
+_BATCH_SIZE: Final = 500
 _JWT: Final = re.compile(r"eyJ[A-Za-z0-9_-]*\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*")
 
 
 class Claims(Protocol):
-    """What an issuer says of the bearer of a token."""
+    """Claims of a verified token."""
 
     @property
     def sub(self) -> str: ...
@@ -36,41 +35,42 @@ class Claims(Protocol):
 
 
 class Issuer(Protocol):
-    """Knows which tokens one issuer has given out."""
+    """Verifies the tokens of one issuer."""
 
     @property
     def name(self) -> str:
-        """Its URL, as its tokens say it."""
+        """Issuer URL, as in the `iss` claim."""
 
     async def claims(self, token: str) -> Claims:
-        """What a token says, if it is good now.
+        """Verify a token and return its claims.
 
-        Raises Unauthenticated, saying nothing of why; ConnectionError while nobody can tell,
-        because the issuer cannot be reached.
+        Raises Unauthenticated without a reason, and ConnectionError if the issuer is unreachable.
         """
 
 
 def is_jwt(token: str) -> bool:
-    """Whether a token has the shape of those that issuers give out, which no key has."""
+    """Return whether a token has the shape of a JWT; API keys never do."""
     return _JWT.fullmatch(token) is not None
 
 
-async def person_of(ports: Ports, issuer: Issuer, token: str) -> Actor:
-    """The person whose token this is: by its subject, else by an address that was verified.
+async def authenticate_person(ports: Ports, issuer: Issuer, token: str) -> Actor:
+    """Find the person of a token by subject, else by verified e-mail address.
 
-    Tenant and role are those of the person here, whatever the token says. Raises Unauthenticated,
-    and ConnectionError as the issuer does.
+    Tenant and role are the stored ones, whatever the token says. Raises Unauthenticated, and
+    ConnectionError if the issuer is unreachable.
     """
     claims = await issuer.claims(token)
-    address = _address(claims)
+    address = _verified_email(claims)
     revision = await ports.records.revision()
-    bearer = ("oidc", issuer.name, claims.sub, address)
-    known: Actor | None = ports.record_cache.get(revision, bearer)
-    if known is None:
+    cache_key = ("oidc", issuer.name, claims.sub, address)
+    cached: Actor | None = ports.record_cache.get(revision, cache_key)
+    if cached is None:
         subject = f"{issuer.name}|{claims.sub}"
-        known = _actor(await retry_while_busy(lambda: _found(ports, subject, address)))
-        ports.record_cache.put(revision, bearer, known)
-    return known
+        cached = _actor(
+            await retry_while_busy(lambda: _find_or_link_person(ports, subject, address))
+        )
+        ports.record_cache.put(revision, cache_key, cached)
+    return cached
 
 
 def _actor(person: Record) -> Actor:
@@ -78,70 +78,77 @@ def _actor(person: Record) -> Actor:
     return Actor(
         tenant=person.tenant,
         name=person.id,
-        permissions=granted(CredentialKind.PERSON, role, None),
+        permissions=effective_permissions(CredentialKind.PERSON, role, None),
         role=role,
         person=person.id,
     )
 
 
-def _address(claims: Claims) -> str | None:
-    """The bearer's address as the issuer writes it, if it may be relied on."""
+def _verified_email(claims: Claims) -> str | None:
+    """Return the address as the issuer spells it, or None if it is not verified."""
     if claims.email is None or not claims.email_verified:
         return None
     try:
-        email(claims.email)
+        parse_email(claims.email)
     except ValidationError:
         return None
     return claims.email
 
 
-async def _found(ports: Ports, subject: str, address: str | None) -> Record:
-    [linked] = await ports.records.get_by_unique_key([people.subject_handle(subject)])
+async def _find_or_link_person(ports: Ports, subject: str, address: str | None) -> Record:
+    [linked] = await ports.records.get_by_unique_key([people.subject_unique_key(subject)])
     if linked is not None:
         return linked
     if address is None:
-        raise Unauthenticated(UNKNOWN)
-    person = await _only_one(ports, address)
-    await _link(ports, person, subject)
+        raise Unauthenticated(INVALID_CREDENTIAL)
+    person = await _find_person_by_email(ports, address)
+    await _link_subject(ports, person, subject)
     return person
 
 
-async def _only_one(ports: Ports, address: str) -> Record:
-    """The one person of that address, in whatever tenant."""
-    found: list[Record] = []
+async def _find_person_by_email(ports: Ports, address: str) -> Record:
+    """Find the only person with this address in any tenant. Raises Unauthenticated."""
+    matches: list[Record] = []
     after, key = "", email_key(address)
-    while tenants := await ports.records.list("", RecordType.TENANT, after=after, limit=_MANY):
+    while tenants := await ports.records.list(
+        "", RecordType.TENANT, after=after, limit=_BATCH_SIZE
+    ):
         unique_keys = [unique_key(tenant.id, RecordType.PERSON, "email", key) for tenant in tenants]
-        named = await ports.records.get_by_unique_key(unique_keys)
-        found += [person for person in named if person and _same(person.body["email"], address)]
+        people_by_key = await ports.records.get_by_unique_key(unique_keys)
+        matches += [
+            person
+            for person in people_by_key
+            if person and _is_same_address(person.body["email"], address)
+        ]
         after = tenants[-1].id
-    if len(found) > 1:
-        raise Unauthenticated(SEVERAL)
-    if not found:
-        raise Unauthenticated(UNKNOWN)
-    return found[0]
+    if len(matches) > 1:
+        raise Unauthenticated(AMBIGUOUS_EMAIL)
+    if not matches:
+        raise Unauthenticated(INVALID_CREDENTIAL)
+    return matches[0]
 
 
-def _same(ours: str, theirs: str) -> bool:
-    """Equal but for the case of plain letters.
+def _is_same_address(stored: str, claimed: str) -> bool:
+    """Compare addresses, ignoring the case of ASCII letters only.
 
-    Handles fold more than that, so that nobody is entered twice. Here it would let the holder of
-    an address that only looks alike, with a long s or a Kelvin sign, in as somebody else.
+    Unique keys fold more, so that no person is stored twice. Here that would admit the holder of a
+    look-alike address (long s, Kelvin sign) as another person.
     """
-    return ours.encode().lower() == theirs.encode().lower()
+    return stored.encode().lower() == claimed.encode().lower()
 
 
-async def _link(ports: Ports, person: Record, subject: str) -> None:
-    """Let the subject name the person from now on, unless another subject does already.
+async def _link_subject(ports: Ports, person: Record, subject: str) -> None:
+    """Link the subject to the person, unless another subject is linked already.
 
-    One at a time: two accounts of one address would take the link from each other for ever.
+    Only one subject is linked: two accounts with one address would otherwise replace each other's
+    link forever.
     """
-    mark = people.linked(person.id)
-    if await ports.records.list(person.tenant, RecordType.PERSON, link=mark, limit=1):
+    index_key = people.by_oidc_subject_index(person.id)
+    if await ports.records.list(person.tenant, RecordType.PERSON, index_key=index_key, limit=1):
         return
-    body = {**person.body, people.SUBJECT: subject}
-    change = people.change_of(person.tenant, person.id, person.revision, body)
+    body = {**person.body, people.SUBJECT_FIELD: subject}
+    change = people.person_change(person.tenant, person.id, person.revision, body)
     try:
         await commit_changes(ports, person.id, "link a sign-in", [change])
     except Conflict:
-        raise Busy("the same account signs in elsewhere at the same time") from None
+        raise Busy("the same account is signing in concurrently") from None

@@ -1,4 +1,4 @@
-"""Signing in at a browser by an OpenID Connect issuer: out to it, and back with a code."""
+"""Browser sign-in through an OpenID Connect issuer (authorization code flow)."""
 
 from __future__ import annotations
 
@@ -9,32 +9,32 @@ import msgspec
 from msgspec import Struct
 
 from carrel.actions.accounts import oidc, sign_in
-from carrel.actions.accounts.credentials import UNKNOWN
+from carrel.actions.accounts.credentials import INVALID_CREDENTIAL
 from carrel.actions.accounts.oidc import Issuer
 from carrel.core.errors import Expired, Unauthenticated
 from carrel.core.identifiers import TimestampMs
 from carrel.ports import CorruptContent, Ports
 
-LIFE: Final = 600_000
-"""For which somebody may take to sign in there."""
+SIGN_IN_TIMEOUT_MS: Final = 600_000
+"""How long a browser may take to return from the issuer."""
 _CONTEXT: Final = "oidc sign-in"
 
 
 class CodeFlow(Protocol):
-    """One issuer that people may be sent to."""
+    """Authorization code flow with one issuer."""
 
     @property
     def name(self) -> str:
-        """What people know it as."""
+        """Display name of the issuer."""
 
     @property
     def issuer(self) -> Issuer:
-        """Knows the tokens that it gives for codes."""
+        """Verifier of the tokens that the issuer exchanges for codes."""
 
-    async def address(self, redirect: str, state: str, nonce: str, verifier: str) -> str:
+    async def authorization_url(self, redirect: str, state: str, nonce: str, verifier: str) -> str:
         """Where the browser goes. Raises ConnectionError."""
 
-    async def token(self, code: str, redirect: str, nonce: str, verifier: str) -> str:
+    async def exchange_code(self, code: str, redirect: str, nonce: str, verifier: str) -> str:
         """The token for a code, if it is good and for this sign-in.
 
         Raises Unauthenticated, saying nothing of why, and ConnectionError.
@@ -42,13 +42,13 @@ class CodeFlow(Protocol):
 
 
 class SignInState(Struct, frozen=True):
-    """What a browser keeps, sealed, until it is back."""
+    """State of a pending sign-in, sealed in the browser's cookie."""
 
     state: str
     nonce: str
     verifier: str
     home: str
-    """The path of this site to which it goes in the end."""
+    """Path on this site to return to after sign-in."""
     until: TimestampMs
 
 
@@ -63,35 +63,40 @@ class SignInResult(Struct, frozen=True):
 
 
 async def begin(ports: Ports, flow: CodeFlow, redirect: str, home: str) -> SignInStart:
-    """Raises ConnectionError."""
+    """Start a sign-in. Raises ConnectionError."""
     state, nonce, verifier = (
-        ports.clock.new_token(word) for word in ("state", "nonce", "verifier")
+        ports.clock.new_token(purpose) for purpose in ("state", "nonce", "verifier")
     )
-    address = await flow.address(redirect, state, nonce, verifier)
-    errand = SignInState(state, nonce, verifier, home, ports.clock.now() + LIFE)
-    return SignInStart(address, ports.vault.seal(msgspec.json.encode(errand), _CONTEXT))
+    address = await flow.authorization_url(redirect, state, nonce, verifier)
+    sign_in_state = SignInState(
+        state, nonce, verifier, home, ports.clock.now() + SIGN_IN_TIMEOUT_MS
+    )
+    return SignInStart(address, ports.vault.seal(msgspec.json.encode(sign_in_state), _CONTEXT))
 
 
 async def finish(
     ports: Ports, flow: CodeFlow, redirect: str, sealed: str, state: str, code: str
 ) -> SignInResult:
-    """A session for who is back with a code: a person who is known as by the issuer's tokens.
+    """Exchange the code for a token and create a browser session for its person.
 
-    Raises Gone where this browser was not sent, or too long ago; Unauthenticated; ConnectionError.
+    Raises Expired if this browser did not start the sign-in or took too long; Unauthenticated;
+    ConnectionError.
     """
-    errand = _errand(ports, sealed)
-    if errand is None or not hmac.compare_digest(errand.state.encode(), state.encode()):
-        raise Expired("this sign-in is over, or was begun elsewhere")
+    sign_in_state = _open_state(ports, sealed)
+    if sign_in_state is None or not hmac.compare_digest(
+        sign_in_state.state.encode(), state.encode()
+    ):
+        raise Expired("this sign-in has expired or was started in another browser")
     if not code:
-        raise Unauthenticated(UNKNOWN)
-    token = await flow.token(code, redirect, errand.nonce, errand.verifier)
-    actor = await oidc.person_of(ports, flow.issuer, token)
-    return SignInResult(await sign_in.sign_in_person(ports, actor), errand.home)
+        raise Unauthenticated(INVALID_CREDENTIAL)
+    token = await flow.exchange_code(code, redirect, sign_in_state.nonce, sign_in_state.verifier)
+    actor = await oidc.authenticate_person(ports, flow.issuer, token)
+    return SignInResult(await sign_in.sign_in_person(ports, actor), sign_in_state.home)
 
 
-def _errand(ports: Ports, sealed: str) -> SignInState | None:
+def _open_state(ports: Ports, sealed: str) -> SignInState | None:
     try:
-        errand = msgspec.json.decode(ports.vault.open(sealed, _CONTEXT), type=SignInState)
+        sign_in_state = msgspec.json.decode(ports.vault.open(sealed, _CONTEXT), type=SignInState)
     except (CorruptContent, ValueError):
         return None
-    return errand if ports.clock.now() < errand.until else None
+    return sign_in_state if ports.clock.now() < sign_in_state.until else None

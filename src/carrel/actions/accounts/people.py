@@ -1,4 +1,4 @@
-"""The people of a tenant: there is always an owner among them."""
+"""People of a tenant; at least one of them is an owner."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from functools import cache
 from typing import Any, Final
 from zoneinfo import available_timezones
 
-from carrel.actions.overlay.pairing import person_changed, person_left
+from carrel.actions.overlay.pairing import draft_person_changed, draft_person_removed
 from carrel.actions.policy.tenant_rules import load_rules
 from carrel.actions.records import (
     Page,
-    collection_revision,
-    collection_revisions,
     commit_changes,
-    find,
+    get_record,
     iter_records,
-    page,
+    list_page,
+    load_collection_revision,
+    load_collection_revisions,
     record_after,
     retry_while_busy,
 )
@@ -33,19 +33,19 @@ from carrel.core.store.record import (
     unique_key,
 )
 from carrel.core.store.tree import IdempotencyKey
-from carrel.core.text_validation import email, email_key, single_line
+from carrel.core.text_validation import email_key, parse_email, single_line
 from carrel.ports import Ports
 
-OWNERS: Final = f"role:{Role.OWNER}"
-"""The link under which a tenant's owners are listed."""
+OWNERS_INDEX: Final = f"role:{Role.OWNER}"
+"""Index key of a tenant's owners."""
 
-SUBJECT: Final = "subject"
-"""The field that says by which issuer and subject a person signs in, once one has."""
+SUBJECT_FIELD: Final = "subject"
+"""Body field with the OIDC issuer and subject of a person who signed in that way."""
 
-_HOLDINGS: Final = (RecordType.KEY, RecordType.CODE)
-"""What a person holds, and takes along on leaving."""
+_OWNED_TYPES: Final = (RecordType.KEY, RecordType.CODE)
+"""Record types deleted together with the person who owns them."""
 
-_UNREAL: Final = {"Factory", "localtime"}
+_EXCLUDED_TIMEZONES: Final = {"Factory", "localtime"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,42 +61,51 @@ class Profile:
 FIELDS: Final = tuple(Profile.__dataclass_fields__)
 
 
-def of_person(id: str) -> str:
-    """The link under which what a person holds is listed."""
+def by_person_index(id: str) -> str:
+    """Index key of the records a person owns."""
     return f"person:{id}"
 
 
 async def get(ports: Ports, actor: Actor, id: str) -> Record:
-    return await find(ports, actor.tenant, RecordType.PERSON, id)
+    return await get_record(ports, actor.tenant, RecordType.PERSON, id)
 
 
-async def listing(
+async def list_people(
     ports: Ports, actor: Actor, *, cursor: str = "", limit: int = 100
 ) -> Page[Record]:
-    return await page(ports, actor.tenant, RecordType.PERSON, cursor=cursor, limit=limit)
+    return await list_page(ports, actor.tenant, RecordType.PERSON, cursor=cursor, limit=limit)
 
 
-async def named(ports: Ports, actor: Actor, address: str) -> Record:
-    """The person with an e-mail address. Raises Missing."""
-    [found] = await ports.records.get_by_unique_key([_handle(actor.tenant, address)])
-    if found is None:
-        raise NotFound("there is no person of that address")
-    return found
+async def get_by_email(ports: Ports, actor: Actor, address: str) -> Record:
+    """Get a person by e-mail address. Raises NotFound."""
+    [person] = await ports.records.get_by_unique_key([_email_unique_key(actor.tenant, address)])
+    if person is None:
+        raise NotFound("no such person")
+    return person
 
 
 async def create(
-    ports: Ports, actor: Actor, profile: Profile, receipt: IdempotencyKey | None = None
+    ports: Ports, actor: Actor, profile: Profile, idempotency_key: IdempotencyKey | None = None
 ) -> Record:
-    """Raises Taken where another has the address, Forbidden for an owner not made by one."""
-    body = await body_of(profile)
-    change = change_of(actor.tenant, ports.clock.new_id("per"), 0, body)
+    """Create a person.
+
+    Raises Conflict if the e-mail address is in use, and Forbidden if the role is owner and the
+    caller is not one.
+    """
+    body = await person_body(profile)
+    change = person_change(actor.tenant, ports.clock.new_id("per"), 0, body)
 
     async def attempt() -> Record:
-        rests = await _on_owners(ports, actor, {profile.role})
-        at = await commit_changes(
-            ports, actor.name, "add a person", [change], collection_revisions=rests, receipt=receipt
+        expected_revisions = await _require_owner(ports, actor, {profile.role})
+        committed_at = await commit_changes(
+            ports,
+            actor.name,
+            "add a person",
+            [change],
+            collection_revisions=expected_revisions,
+            idempotency_key=idempotency_key,
         )
-        return record_after(change, at)
+        return record_after(change, committed_at)
 
     return await retry_while_busy(attempt)
 
@@ -105,94 +114,106 @@ async def patch(
     ports: Ports,
     actor: Actor,
     id: str,
-    given: Mapping[str, Any],
-    receipt: IdempotencyKey | None = None,
+    fields: Mapping[str, Any],
+    idempotency_key: IdempotencyKey | None = None,
 ) -> Record:
-    """Change the fields that are given; None clears one that may be absent.
+    """Change the given fields; None clears an optional field.
 
-    Raises Taken where another has the address or the last owner would be none any more.
+    Raises Conflict if the e-mail address is in use, or if the tenant would lose its last owner.
     """
 
     async def attempt() -> Record:
-        was = await get(ports, actor, id)
-        profile = Profile(**{**_known(was), **given})
-        body = {**_sign_in(was.body), **await body_of(profile)}
-        if body == was.body:
-            return was
-        rests = await _on_owners(ports, actor, {was.body["role"], body["role"]})
+        existing = await get(ports, actor, id)
+        profile = Profile(**{**_profile_fields(existing), **fields})
+        body = {**_sign_in_fields(existing.body), **await person_body(profile)}
+        if body == existing.body:
+            return existing
+        expected_revisions = await _require_owner(
+            ports, actor, {existing.body["role"], body["role"]}
+        )
         if body["role"] != Role.OWNER:
-            await _spare_the_last_owner(ports, was, rests)
-        change = change_of(was.tenant, id, was.revision, body)
-        rests.append(await collection_revision(ports, actor.tenant, RecordType.AGENT))
+            await _require_another_owner(ports, existing, expected_revisions)
+        change = person_change(existing.tenant, id, existing.revision, body)
+        expected_revisions.append(
+            await load_collection_revision(ports, actor.tenant, RecordType.AGENT)
+        )
         rules = await load_rules(ports, actor.tenant)
-        drafts = await person_changed(ports, rules, record_after(change, 0, was))
-        at = await commit_changes(
+        drafts = await draft_person_changed(ports, rules, record_after(change, 0, existing))
+        committed_at = await commit_changes(
             ports,
             actor.name,
             "change a person",
             [change],
-            collection_revisions=[*rests, *rules.shelves],
-            receipt=receipt,
+            collection_revisions=[*expected_revisions, *rules.collection_revisions],
+            idempotency_key=idempotency_key,
             drafts=drafts,
         )
-        return record_after(change, at, was)
+        return record_after(change, committed_at, existing)
 
     return await retry_while_busy(attempt)
 
 
 async def delete(
-    ports: Ports, actor: Actor, id: str, receipt: IdempotencyKey | None = None
+    ports: Ports, actor: Actor, id: str, idempotency_key: IdempotencyKey | None = None
 ) -> None:
-    """Remove a person and every key they hold. Raises Taken for the last owner."""
+    """Delete a person and all their keys. Raises Conflict for the last owner."""
 
     async def attempt() -> None:
-        rests = await collection_revisions(ports, actor.tenant, _HOLDINGS)
-        was = await get(ports, actor, id)
-        rests += await _on_owners(ports, actor, {was.body["role"]})
-        await _spare_the_last_owner(ports, was, rests)
-        gone = [was]
-        for record_type in _HOLDINGS:
-            gone += [
-                held async for held in iter_records(ports, was.tenant, record_type, of_person(id))
+        expected_revisions = await load_collection_revisions(ports, actor.tenant, _OWNED_TYPES)
+        existing = await get(ports, actor, id)
+        expected_revisions += await _require_owner(ports, actor, {existing.body["role"]})
+        await _require_another_owner(ports, existing, expected_revisions)
+        deleted = [existing]
+        for record_type in _OWNED_TYPES:
+            deleted += [
+                owned
+                async for owned in iter_records(
+                    ports, existing.tenant, record_type, by_person_index(id)
+                )
             ]
-        changes = [RecordChange(one.tenant, one.type, one.id, None, one.revision) for one in gone]
-        rests.append(await collection_revision(ports, actor.tenant, RecordType.AGENT))
+        changes = [
+            RecordChange(record.tenant, record.type, record.id, None, record.revision)
+            for record in deleted
+        ]
+        expected_revisions.append(
+            await load_collection_revision(ports, actor.tenant, RecordType.AGENT)
+        )
         rules = await load_rules(ports, actor.tenant)
-        unpaired, drafts = await person_left(ports, rules, was)
+        unpaired, drafts = await draft_person_removed(ports, rules, existing)
         await commit_changes(
             ports,
             actor.name,
             "remove a person",
             [*changes, *unpaired],
-            collection_revisions=[*rests, *rules.shelves],
-            receipt=receipt,
+            collection_revisions=[*expected_revisions, *rules.collection_revisions],
+            idempotency_key=idempotency_key,
             drafts=drafts,
         )
 
     await retry_while_busy(attempt)
 
 
-async def body_of(profile: Profile) -> dict[str, Any]:
-    """A profile as it is stored, every part of it checked. Raises Malformed."""
-    zone = profile.timezone
-    if zone is not None and zone not in await asyncio.to_thread(_zones):
+async def person_body(profile: Profile) -> dict[str, Any]:
+    """Validate a profile and return it as a record body. Raises ValidationError."""
+    timezone = profile.timezone
+    if timezone is not None and timezone not in await asyncio.to_thread(_timezone_names):
         raise ValidationError("timezone must be an IANA zone such as Europe/Paris")
     return {
         "name": single_line(profile.name, "name"),
-        "email": email(profile.email),
+        "email": parse_email(profile.email),
         "role": Role(profile.role).value,
         "title": None if profile.title is None else single_line(profile.title, "title"),
-        "timezone": zone,
+        "timezone": timezone,
         "pronouns": None if profile.pronouns is None else single_line(profile.pronouns, "pronouns"),
     }
 
 
-def change_of(tenant: str, id: str, expected: int, body: Mapping[str, Any]) -> RecordChange:
-    index_keys = [OWNERS] if body["role"] == Role.OWNER else []
-    unique_keys = [_handle(tenant, body["email"])]
-    if subject := body.get(SUBJECT):
-        unique_keys.append(subject_handle(subject))
-        index_keys.append(linked(id))
+def person_change(tenant: str, id: str, expected: int, body: Mapping[str, Any]) -> RecordChange:
+    index_keys = [OWNERS_INDEX] if body["role"] == Role.OWNER else []
+    unique_keys = [_email_unique_key(tenant, body["email"])]
+    if subject := body.get(SUBJECT_FIELD):
+        unique_keys.append(subject_unique_key(subject))
+        index_keys.append(by_oidc_subject_index(id))
     return RecordChange(
         tenant,
         RecordType.PERSON,
@@ -204,58 +225,61 @@ def change_of(tenant: str, id: str, expected: int, body: Mapping[str, Any]) -> R
     )
 
 
-def subject_handle(subject: str) -> str:
-    """By which the one person of a sign-in is found, whatever the tenant."""
+def subject_unique_key(subject: str) -> str:
+    """Unique key of the person with this OIDC subject, across tenants."""
     return global_unique_key(RecordType.PERSON, "oidc", subject)
 
 
-def linked(id: str) -> str:
-    """The link under which a person is listed whom a sign-in names."""
+def by_oidc_subject_index(id: str) -> str:
+    """Index key under which a person with a linked OIDC subject is listed."""
     return f"oidc:{id}"
 
 
-def _sign_in(body: Mapping[str, Any]) -> dict[str, Any]:
-    """What a person keeps that is no part of a profile: a change of that must not sign them out."""
-    return {SUBJECT: body[SUBJECT]} if SUBJECT in body else {}
+def _sign_in_fields(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the sign-in fields, which a change of the profile must preserve."""
+    return {SUBJECT_FIELD: body[SUBJECT_FIELD]} if SUBJECT_FIELD in body else {}
 
 
-async def _on_owners(
+async def _require_owner(
     ports: Ports, actor: Actor, roles: Collection[str]
 ) -> list[CollectionRevision]:
-    """What a change of owners rests on: that the caller still is one, and who the others are.
+    """Return the revisions a change of owners expects. Raises Forbidden.
 
-    The caller is looked up anew, since a rival may have demoted them after the request came in.
+    Reads the caller again: a concurrent request may have demoted them.
     """
     if Role.OWNER not in roles:
         return []
-    seen = await collection_revision(ports, actor.tenant, RecordType.PERSON)
+    people_revision = await load_collection_revision(ports, actor.tenant, RecordType.PERSON)
     [caller] = await ports.records.get(actor.tenant, RecordType.PERSON, [actor.person or ""])
     if actor.role is not Role.OWNER or caller is None or caller.body["role"] != Role.OWNER:
-        raise Forbidden("only an owner may make, change or remove an owner")
-    return [seen]
+        raise Forbidden("only an owner may add, change or remove an owner")
+    return [people_revision]
 
 
-async def _spare_the_last_owner(
-    ports: Ports, person: Record, rests: Sequence[CollectionRevision]
+async def _require_another_owner(
+    ports: Ports, person: Record, expected_revisions: Sequence[CollectionRevision]
 ) -> None:
-    """Raises Busy where the caller, whom they were asked with, may have ceased to be one since."""
-    owners = await ports.records.list(person.tenant, RecordType.PERSON, link=OWNERS, limit=2)
+    """Raise Conflict for the last owner, or Busy if people changed since read."""
+    owners = await ports.records.list(
+        person.tenant, RecordType.PERSON, index_key=OWNERS_INDEX, limit=2
+    )
     if [owner.id for owner in owners] == [person.id]:
-        if [await collection_revision(ports, seen.tenant, seen.type) for seen in rests] != list(
-            rests
-        ):
-            raise Busy("people were being changed at the same time")
-        raise Conflict("this is the last owner, and a tenant always has one")
+        if [
+            await load_collection_revision(ports, revision.tenant, revision.type)
+            for revision in expected_revisions
+        ] != list(expected_revisions):
+            raise Busy("people changed concurrently")
+        raise Conflict("a tenant must keep at least one owner")
 
 
-def _handle(tenant: str, address: str) -> str:
+def _email_unique_key(tenant: str, address: str) -> str:
     return unique_key(tenant, RecordType.PERSON, "email", email_key(address))
 
 
-def _known(person: Record) -> dict[str, Any]:
+def _profile_fields(person: Record) -> dict[str, Any]:
     return {name: person.body.get(name) for name in FIELDS}
 
 
 @cache
-def _zones() -> frozenset[str]:
-    return frozenset(available_timezones() - _UNREAL)
+def _timezone_names() -> frozenset[str]:
+    return frozenset(available_timezones() - _EXCLUDED_TIMEZONES)

@@ -1,4 +1,4 @@
-"""Signing in: a code that is good once, for an hour, becomes a key for a browser."""
+"""Sign-in: single-use codes, valid for 1 hour, exchanged for a browser's key."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from carrel.actions.accounts import keys, tenants
-from carrel.actions.accounts.credentials import UNKNOWN, authenticate, hash_of
-from carrel.actions.accounts.people import of_person
+from carrel.actions.accounts.credentials import INVALID_CREDENTIAL, authenticate, hash_token
+from carrel.actions.accounts.people import by_person_index
 from carrel.actions.records import (
-    collection_revision,
-    collection_revisions,
     commit_changes,
-    find,
+    get_record,
     iter_records,
+    load_collection_revision,
+    load_collection_revisions,
     retry_while_busy,
 )
 from carrel.core.access import Actor, CredentialKind, Permission
@@ -29,10 +29,10 @@ from carrel.core.store.record import (
 )
 from carrel.ports import Ports
 
-CODE_LIFE: Final = 3_600_000
-KEY_LIFE: Final = 30 * 86_400_000
-BROWSER: Final = "browser"
-"""What a session's key is called."""
+CODE_LIFETIME_MS: Final = 3_600_000
+KEY_LIFETIME_MS: Final = 30 * 86_400_000
+BROWSER_KEY_NAME: Final = "browser"
+"""Name of the keys created for browser sessions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,67 +44,77 @@ class SignedIn:
 
 @dataclass(frozen=True, slots=True)
 class CredentialDetails:
-    """What stands behind a credential."""
+    """Tenant, person and expiry of the current credential."""
 
     tenant: Record
     person: Record | None
     expires: TimestampMs
-    """0 for one that does not."""
+    """0 if it does not expire."""
 
 
-async def issue(ports: Ports, tenant: str, person: str) -> str:
-    """A new code for a person; those that have run out are swept away. Raises Missing."""
+async def issue_code(ports: Ports, tenant: str, person: str) -> str:
+    """Create a sign-in code and delete the person's expired ones. Raises NotFound."""
     code = ports.clock.new_token("code")
 
     async def attempt() -> str:
-        rests = await collection_revision(ports, tenant, RecordType.PERSON)
-        await find(ports, tenant, RecordType.PERSON, person)
+        expected_revision = await load_collection_revision(ports, tenant, RecordType.PERSON)
+        await get_record(ports, tenant, RecordType.PERSON, person)
         now = ports.clock.now()
-        old = [
-            known async for known in iter_records(ports, tenant, RecordType.CODE, of_person(person))
+        stored_codes = [
+            stored_code
+            async for stored_code in iter_records(
+                ports, tenant, RecordType.CODE, by_person_index(person)
+            )
         ]
-        changes = [_removed(known) for known in old if known.body["expires"] <= now]
-        changes.append(_made(ports, tenant, person, code))
+        changes = [
+            _code_deletion(stored_code)
+            for stored_code in stored_codes
+            if stored_code.body["expires"] <= now
+        ]
+        changes.append(_code_creation(ports, tenant, person, code))
         await commit_changes(
-            ports, person, "issue a sign-in code", changes, collection_revisions=[rests]
+            ports, person, "issue a sign-in code", changes, collection_revisions=[expected_revision]
         )
         return code
 
     return await retry_while_busy(attempt)
 
 
-async def for_owner(ports: Ports, slug: str) -> str:
-    """A new code for the owner who has been in a tenant longest. Raises Missing."""
-    owner = await tenants.first_owner(ports, slug)
-    return await issue(ports, owner.tenant, owner.id)
+async def issue_owner_code(ports: Ports, slug: str) -> str:
+    """Create a sign-in code for the tenant's first owner. Raises NotFound."""
+    owner = await tenants.get_first_owner(ports, slug)
+    return await issue_code(ports, owner.tenant, owner.id)
 
 
-async def redeem(ports: Ports, code: str, name: str = "web sign-in") -> SignedIn:
-    """Trade a code for a key that lasts 30 days; of several that try one succeeds.
+async def redeem_code(ports: Ports, code: str, name: str = "web sign-in") -> SignedIn:
+    """Exchange a code for a key valid for 30 days.
 
-    Raises Unauthenticated for a code that is unknown, used or over, saying nothing of which.
+    Of concurrent attempts with one code, one succeeds.
+    Raises Unauthenticated for an unknown, used or expired code, without saying which.
     """
 
     async def attempt() -> SignedIn:
-        [found] = await ports.records.get_by_unique_key([_handle(hash_of(code))])
+        [stored_code] = await ports.records.get_by_unique_key([_code_unique_key(hash_token(code))])
         now = ports.clock.now()
-        if found is None or now >= found.body["expires"]:
-            raise Unauthenticated(UNKNOWN)
-        rests, person = await _holder(ports, found)
-        holding = keys.KeySpec(
-            name, CredentialKind.PERSON, person=person.id, expires=now + KEY_LIFE
+        if stored_code is None or now >= stored_code.body["expires"]:
+            raise Unauthenticated(INVALID_CREDENTIAL)
+        expected_revision, person = await _load_holder(ports, stored_code)
+        spec = keys.KeySpec(
+            name, CredentialKind.PERSON, person=person.id, expires=now + KEY_LIFETIME_MS
         )
-        key = keys.new_key(ports, found.tenant, holding)
-        changes = [_removed(found), key.change]
-        await commit_changes(ports, key.change.id, "sign in", changes, collection_revisions=[rests])
-        tenant = await find(ports, found.tenant, RecordType.TENANT, found.tenant)
+        key = keys.new_key(ports, stored_code.tenant, spec)
+        changes = [_code_deletion(stored_code), key.change]
+        await commit_changes(
+            ports, key.change.id, "sign in", changes, collection_revisions=[expected_revision]
+        )
+        tenant = await get_record(ports, stored_code.tenant, RecordType.TENANT, stored_code.tenant)
         return SignedIn(key.token, tenant, person)
 
     return await retry_while_busy(attempt)
 
 
-async def begin(ports: Ports, token: str) -> str:
-    """A browser's own key for who shows a person's: good for the same, and never for longer.
+async def create_session(ports: Ports, token: str) -> str:
+    """Create a browser key from a person's key: same permissions, no longer lifetime.
 
     Raises Unauthenticated, and Forbidden for the key of a service or an agent.
     """
@@ -112,98 +122,119 @@ async def begin(ports: Ports, token: str) -> str:
     async def attempt() -> str:
         actor = await authenticate(ports, token)
         if actor.kind is not CredentialKind.PERSON:
-            raise Forbidden(f"a session is for people: this is the key of {_a(actor.kind)}")
-        rests = await collection_revisions(ports, actor.tenant, (RecordType.PERSON, RecordType.KEY))
-        shown = await _still(ports, actor.tenant, RecordType.KEY, actor.key)
-        await _still(ports, actor.tenant, RecordType.PERSON, shown.body["personId"])
-        key = keys.new_key(ports, actor.tenant, _like(shown, ports.clock.now()))
-        await commit_changes(ports, actor.name, "sign in", [key.change], collection_revisions=rests)
-        return key.token
-
-    return await retry_while_busy(attempt)
-
-
-async def sign_in_person(ports: Ports, actor: Actor) -> str:
-    """A browser's key for a person whom somebody else vouches for. Raises Unauthenticated."""
-
-    async def attempt() -> str:
-        rests = await collection_revision(ports, actor.tenant, RecordType.PERSON)
-        person = await _still(ports, actor.tenant, RecordType.PERSON, actor.person or "")
-        until = ports.clock.now() + KEY_LIFE
-        holding = keys.KeySpec(BROWSER, CredentialKind.PERSON, person=person.id, expires=until)
-        key = keys.new_key(ports, actor.tenant, holding)
+            raise Forbidden(
+                f"sessions are for people: this is the key of {_with_article(actor.kind)}"
+            )
+        expected_revisions = await load_collection_revisions(
+            ports, actor.tenant, (RecordType.PERSON, RecordType.KEY)
+        )
+        current_key = await _find_or_unauthenticated(ports, actor.tenant, RecordType.KEY, actor.key)
+        await _find_or_unauthenticated(
+            ports, actor.tenant, RecordType.PERSON, current_key.body["personId"]
+        )
+        key = keys.new_key(ports, actor.tenant, _session_spec(current_key, ports.clock.now()))
         await commit_changes(
-            ports, person.id, "sign in", [key.change], collection_revisions=[rests]
+            ports, actor.name, "sign in", [key.change], collection_revisions=expected_revisions
         )
         return key.token
 
     return await retry_while_busy(attempt)
 
 
-def _a(kind: CredentialKind) -> str:
+async def sign_in_person(ports: Ports, actor: Actor) -> str:
+    """Create a browser key for an authenticated person. Raises Unauthenticated."""
+
+    async def attempt() -> str:
+        expected_revision = await load_collection_revision(ports, actor.tenant, RecordType.PERSON)
+        person = await _find_or_unauthenticated(
+            ports, actor.tenant, RecordType.PERSON, actor.person or ""
+        )
+        expires = ports.clock.now() + KEY_LIFETIME_MS
+        spec = keys.KeySpec(
+            BROWSER_KEY_NAME, CredentialKind.PERSON, person=person.id, expires=expires
+        )
+        key = keys.new_key(ports, actor.tenant, spec)
+        await commit_changes(
+            ports, person.id, "sign in", [key.change], collection_revisions=[expected_revision]
+        )
+        return key.token
+
+    return await retry_while_busy(attempt)
+
+
+def _with_article(kind: CredentialKind) -> str:
     return {CredentialKind.AGENT: "an agent"}.get(kind, f"a {kind}")
 
 
-def _like(key: Record, now: TimestampMs) -> keys.KeySpec:
-    """A session that is worth what the key is."""
-    body, most = key.body, now + KEY_LIFE
+def _session_spec(key: Record, now: TimestampMs) -> keys.KeySpec:
+    """Return a session key with the key's holder, confinement and scopes."""
+    body, max_expires = key.body, now + KEY_LIFETIME_MS
     scopes = body.get("scopes")
     return keys.KeySpec(
-        BROWSER,
+        BROWSER_KEY_NAME,
         CredentialKind.PERSON,
         person=body["personId"],
         agent=body.get("agentId"),
         workspace=body.get("workspace"),
         scopes=None if scopes is None else frozenset(map(Permission, scopes)),
-        expires=min(body.get("expires") or most, most),
+        expires=min(body.get("expires") or max_expires, max_expires),
     )
 
 
-async def end(ports: Ports, actor: Actor) -> None:
-    """Revoke the key that the caller came with."""
-    with suppress(NotFound):  # Somebody else did it, and that is what was wanted.
+async def end_session(ports: Ports, actor: Actor) -> None:
+    """Revoke the caller's key."""
+    with suppress(NotFound):  # Revoked concurrently.
         await keys.revoke(ports, actor, actor.key)
 
 
 async def current_credential(ports: Ports, actor: Actor) -> CredentialDetails:
-    """Raises Unauthenticated where the key, or whose it is, has gone since it was shown."""
-    tenant = await _still(ports, actor.tenant, RecordType.TENANT, actor.tenant)
+    """Describe the caller's credential.
+
+    Raises Unauthenticated if the key, person or tenant was deleted since authentication.
+    """
+    tenant = await _find_or_unauthenticated(ports, actor.tenant, RecordType.TENANT, actor.tenant)
     person, expires = None, 0
     if actor.person is not None:
-        person = await _still(ports, actor.tenant, RecordType.PERSON, actor.person)
+        person = await _find_or_unauthenticated(
+            ports, actor.tenant, RecordType.PERSON, actor.person
+        )
     if actor.key:
-        key = await _still(ports, actor.tenant, RecordType.KEY, actor.key)
+        key = await _find_or_unauthenticated(ports, actor.tenant, RecordType.KEY, actor.key)
         expires = key.body.get("expires") or 0
     return CredentialDetails(tenant, person, expires)
 
 
-async def _still(ports: Ports, tenant: str, record_type: RecordType, id: str) -> Record:
+async def _find_or_unauthenticated(
+    ports: Ports, tenant: str, record_type: RecordType, id: str
+) -> Record:
     try:
-        return await find(ports, tenant, record_type, id)
+        return await get_record(ports, tenant, record_type, id)
     except NotFound:
-        raise Unauthenticated(UNKNOWN) from None
+        raise Unauthenticated(INVALID_CREDENTIAL) from None
 
 
-async def _holder(ports: Ports, code: Record) -> tuple[CollectionRevision, Record]:
-    rests = await collection_revision(ports, code.tenant, RecordType.PERSON)
-    return rests, await _still(ports, code.tenant, RecordType.PERSON, code.body["personId"])
+async def _load_holder(ports: Ports, code: Record) -> tuple[CollectionRevision, Record]:
+    expected_revision = await load_collection_revision(ports, code.tenant, RecordType.PERSON)
+    return expected_revision, await _find_or_unauthenticated(
+        ports, code.tenant, RecordType.PERSON, code.body["personId"]
+    )
 
 
-def _made(ports: Ports, tenant: str, person: str, code: str) -> RecordChange:
+def _code_creation(ports: Ports, tenant: str, person: str, code: str) -> RecordChange:
     return RecordChange(
         tenant,
         RecordType.CODE,
         ports.clock.new_id("cod"),
-        {"personId": person, "expires": ports.clock.now() + CODE_LIFE},
+        {"personId": person, "expires": ports.clock.now() + CODE_LIFETIME_MS},
         expected=0,
-        unique_keys=(_handle(hash_of(code)),),
-        index_keys=(of_person(person),),
+        unique_keys=(_code_unique_key(hash_token(code)),),
+        index_keys=(by_person_index(person),),
     )
 
 
-def _removed(code: Record) -> RecordChange:
+def _code_deletion(code: Record) -> RecordChange:
     return RecordChange(code.tenant, RecordType.CODE, code.id, None, code.revision)
 
 
-def _handle(hash: str) -> str:
+def _code_unique_key(hash: str) -> str:
     return global_unique_key(RecordType.CODE, "hash", hash)

@@ -1,4 +1,4 @@
-"""Tenants: the accounts that everything belongs to."""
+"""Tenants: the accounts that own all data."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from typing import Final
 
 from carrel.actions.accounts import keys, people
-from carrel.actions.accounts.credentials import hash_of, key_handle
+from carrel.actions.accounts.credentials import hash_token, key_unique_key
 from carrel.actions.accounts.people import Profile
 from carrel.actions.overlay import default_files
-from carrel.actions.overlay.pairing import tenant_renamed
+from carrel.actions.overlay.pairing import draft_tenant_renamed
 from carrel.actions.policy.tenant_rules import load_rules
 from carrel.actions.records import (
-    collection_revisions,
     commit_changes,
-    find,
+    get_record,
+    load_collection_revisions,
     record_after,
     retry_while_busy,
 )
@@ -23,13 +23,13 @@ from carrel.core.errors import Conflict, NotFound
 from carrel.core.redaction.redactor import Redactor
 from carrel.core.store.record import Record, RecordChange, RecordType, global_unique_key
 from carrel.core.store.tree import IdempotencyKey
-from carrel.core.text_validation import free_slug, single_line
+from carrel.core.text_validation import parse_unreserved_slug, single_line
 from carrel.ports import Ports
 
-FIRST: Final = "default"
-"""The slug of the tenant that an empty store is given."""
+DEFAULT_TENANT_SLUG: Final = "default"
+"""Slug of the tenant created in an empty store."""
 
-_PLATFORM: Final = "platform"
+_PLATFORM_AUTHOR: Final = "platform"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +37,10 @@ class NewTenant:
     tenant: Record
     owner: Record
     token: str
-    """The owner's, shown this once."""
+    """The owner's token, returned only here."""
 
 
-async def create(  # noqa: PLR0913 - what a tenant begins with
+async def create(  # noqa: PLR0913 - fields of the tenant and its owner
     ports: Ports,
     slug: str,
     name: str,
@@ -48,107 +48,118 @@ async def create(  # noqa: PLR0913 - what a tenant begins with
     owner_email: str,
     *,
     token: str | None = None,
-    receipt: IdempotencyKey | None = None,
+    idempotency_key: IdempotencyKey | None = None,
 ) -> NewTenant:
-    """Make a tenant, its owner and the owner's key, its defaults seeded, all in one.
+    """Create a tenant, its owner, the owner's key and the default files in one commit.
 
-    Raises Taken for a known slug.
+    Raises Conflict if the slug is in use.
     """
     id, person = ports.clock.new_id("ten"), ports.clock.new_id("per")
-    tenant = _change(id, 0, free_slug(slug), single_line(name, "name"))
+    tenant = _tenant_change(id, 0, parse_unreserved_slug(slug), single_line(name, "name"))
     profile = Profile(owner_name, owner_email, Role.OWNER)
-    owner = people.change_of(id, person, 0, await people.body_of(profile))
-    made = keys.new_key(
+    owner = people.person_change(id, person, 0, await people.person_body(profile))
+    owner_key = keys.new_key(
         ports, id, keys.KeySpec("owner", CredentialKind.PERSON, person=person), token
     )
     seeded, drafts = await default_files.seed_new_tenant(ports, id, Redactor({}))
-    changes = [tenant, owner, made.change, seeded]
-    at = await commit_changes(
-        ports, _PLATFORM, "create the tenant", changes, receipt=receipt, drafts=drafts
+    changes = [tenant, owner, owner_key.change, seeded]
+    committed_at = await commit_changes(
+        ports,
+        _PLATFORM_AUTHOR,
+        "create the tenant",
+        changes,
+        idempotency_key=idempotency_key,
+        drafts=drafts,
     )
-    return NewTenant(record_after(tenant, at), record_after(owner, at), made.token)
+    return NewTenant(
+        record_after(tenant, committed_at), record_after(owner, committed_at), owner_key.token
+    )
 
 
 async def bootstrap(ports: Ports, owner_token: str | None = None) -> NewTenant | None:
-    """Give an empty store its first tenant; of several that try at once, one does and is told so.
+    """Create the first tenant in an empty store; return it if this call created it.
 
-    A token that is given opens the first tenant afterwards, whoever made it and when.
+    If `owner_token` is given, it is valid for the first tenant afterwards, even if that existed.
     """
     created = None
-    if await by_slug(ports, FIRST) is None:
+    if await find_by_slug(ports, DEFAULT_TENANT_SLUG) is None:
         try:
             created = await create(
-                ports, FIRST, "Default", "Owner", "owner@localhost", token=owner_token
+                ports, DEFAULT_TENANT_SLUG, "Default", "Owner", "owner@localhost", token=owner_token
             )
         except Conflict:
             created = None
     if created is None and owner_token:
-        await _admit(ports, owner_token)
+        await _ensure_owner_token(ports, owner_token)
     return created
 
 
-async def _admit(ports: Ports, token: str) -> None:
-    """Make sure that an owner of the first tenant holds this token."""
-    handle = key_handle(hash_of(token))
-    [known] = await ports.records.get_by_unique_key([handle])
-    if known is not None:
+async def _ensure_owner_token(ports: Ports, token: str) -> None:
+    """Make the token valid for an owner of the first tenant."""
+    key_unique = key_unique_key(hash_token(token))
+    [existing] = await ports.records.get_by_unique_key([key_unique])
+    if existing is not None:
         return
-    owner = await first_owner(ports, FIRST)
-    holding = keys.KeySpec("owner", CredentialKind.PERSON, person=owner.id)
-    made = keys.new_key(ports, owner.tenant, holding, token)
+    owner = await get_first_owner(ports, DEFAULT_TENANT_SLUG)
+    spec = keys.KeySpec("owner", CredentialKind.PERSON, person=owner.id)
+    owner_key = keys.new_key(ports, owner.tenant, spec, token)
     try:
-        await commit_changes(ports, _PLATFORM, "admit the owner's token", [made.change])
+        await commit_changes(ports, _PLATFORM_AUTHOR, "add the owner's token", [owner_key.change])
     except Conflict:
         return
 
 
-async def by_slug(ports: Ports, slug: str) -> Record | None:
-    [found] = await ports.records.get_by_unique_key(
+async def find_by_slug(ports: Ports, slug: str) -> Record | None:
+    [tenant] = await ports.records.get_by_unique_key(
         [global_unique_key(RecordType.TENANT, "slug", slug)]
     )
-    return found
+    return tenant
 
 
-async def first_owner(ports: Ports, slug: str) -> Record:
-    """The owner who has been there longest. Raises Missing where there is no such tenant."""
-    tenant = await by_slug(ports, slug)
+async def get_first_owner(ports: Ports, slug: str) -> Record:
+    """Return the tenant's oldest owner. Raises NotFound for an unknown tenant."""
+    tenant = await find_by_slug(ports, slug)
     if tenant is None:
-        raise NotFound(f"there is no tenant {slug}")
-    [owner] = await ports.records.list(tenant.id, RecordType.PERSON, link=people.OWNERS, limit=1)
+        raise NotFound(f"no such tenant: {slug}")
+    [owner] = await ports.records.list(
+        tenant.id, RecordType.PERSON, index_key=people.OWNERS_INDEX, limit=1
+    )
     return owner
 
 
-async def me(ports: Ports, actor: Actor) -> Record:
-    return await find(ports, actor.tenant, RecordType.TENANT, actor.tenant)
+async def get_current(ports: Ports, actor: Actor) -> Record:
+    return await get_record(ports, actor.tenant, RecordType.TENANT, actor.tenant)
 
 
 async def rename(
-    ports: Ports, actor: Actor, name: str, receipt: IdempotencyKey | None = None
+    ports: Ports, actor: Actor, name: str, idempotency_key: IdempotencyKey | None = None
 ) -> Record:
     name = single_line(name, "name")
 
     async def attempt() -> Record:
-        was = await me(ports, actor)
-        if was.body["name"] == name:
-            return was
-        change = _change(was.id, was.revision, was.body["slug"], name)
-        rests = await collection_revisions(ports, was.id, (RecordType.AGENT, RecordType.PERSON))
-        rules = await load_rules(ports, was.id)
-        at = await commit_changes(
+        existing = await get_current(ports, actor)
+        if existing.body["name"] == name:
+            return existing
+        change = _tenant_change(existing.id, existing.revision, existing.body["slug"], name)
+        expected_revisions = await load_collection_revisions(
+            ports, existing.id, (RecordType.AGENT, RecordType.PERSON)
+        )
+        rules = await load_rules(ports, existing.id)
+        committed_at = await commit_changes(
             ports,
             actor.name,
             "rename the tenant",
             [change],
-            collection_revisions=[*rests, *rules.shelves],
-            receipt=receipt,
-            drafts=await tenant_renamed(ports, rules, record_after(change, 0, was)),
+            collection_revisions=[*expected_revisions, *rules.collection_revisions],
+            idempotency_key=idempotency_key,
+            drafts=await draft_tenant_renamed(ports, rules, record_after(change, 0, existing)),
         )
-        return record_after(change, at, was)
+        return record_after(change, committed_at, existing)
 
     return await retry_while_busy(attempt)
 
 
-def _change(id: str, expected: int, slug: str, name: str) -> RecordChange:
-    handle = global_unique_key(RecordType.TENANT, "slug", slug)
+def _tenant_change(id: str, expected: int, slug: str, name: str) -> RecordChange:
+    slug_key = global_unique_key(RecordType.TENANT, "slug", slug)
     body = {"slug": slug, "name": name}
-    return RecordChange(id, RecordType.TENANT, id, body, expected, unique_keys=(handle,))
+    return RecordChange(id, RecordType.TENANT, id, body, expected, unique_keys=(slug_key,))

@@ -1,4 +1,4 @@
-"""One key for one store: every process must seal with the same."""
+"""Check that every process seals with the same vault key."""
 
 from __future__ import annotations
 
@@ -8,24 +8,26 @@ from carrel.core.store.record import RecordChange, RecordType
 from carrel.core.store.tree import Commit
 from carrel.ports import Ports
 
-_NOBODY: Final = "*"
-_ID: Final = "key"
+_GLOBAL_TENANT: Final = "*"
+_RECORD_ID: Final = "key"
 
 
 async def verify_vault_key(ports: Ports) -> bool:
-    """Whether this vault's key is the store's; the first to ask decides which that is."""
-    ours = ports.vault.fingerprint()
-    if (noted := await known(ports)) is None:
-        change = RecordChange(_NOBODY, RecordType.VAULT, _ID, {"fingerprint": ours}, expected=0)
-        reason = "note which key seals secrets"
+    """Return whether this vault's key is the store's; the first caller sets it."""
+    fingerprint = ports.vault.fingerprint()
+    if (stored := await load_fingerprint(ports)) is None:
+        change = RecordChange(
+            _GLOBAL_TENANT, RecordType.VAULT, _RECORD_ID, {"fingerprint": fingerprint}, expected=0
+        )
+        reason = "record the vault key's fingerprint"
         await ports.trees.commit(
             [Commit((), "carrel", reason, ports.clock.now(), changes=(change,))]
         )
-        noted = await known(ports)
-    return noted == ours
+        stored = await load_fingerprint(ports)
+    return stored == fingerprint
 
 
-async def known(ports: Ports) -> str | None:
-    """The fingerprint of the key that this store is sealed with, None before the first."""
-    [record] = await ports.records.get(_NOBODY, RecordType.VAULT, [_ID])
+async def load_fingerprint(ports: Ports) -> str | None:
+    """Load the fingerprint of the store's vault key; None if not yet recorded."""
+    [record] = await ports.records.get(_GLOBAL_TENANT, RecordType.VAULT, [_RECORD_ID])
     return str(record.body["fingerprint"]) if record else None

@@ -1,1 +1,1 @@
-"""Agents."""
+"""Agents, templates and what is generated from them."""

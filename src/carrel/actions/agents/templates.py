@@ -1,4 +1,4 @@
-"""Templates: what many agents have in common."""
+"""Templates: files shared by many agents."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 from carrel.actions.records import (
     Page,
-    collection_revision,
     commit_changes,
-    find_by_id_or_slug,
-    page,
+    get_by_id_or_slug,
+    list_page,
+    load_collection_revision,
     record_after,
     retry_while_busy,
 )
@@ -18,84 +18,95 @@ from carrel.core.agents.agent import by_template_index
 from carrel.core.errors import Conflict
 from carrel.core.store.record import Record, RecordChange, RecordType, unique_key
 from carrel.core.store.tree import IdempotencyKey
-from carrel.core.text_validation import free_slug, single_line
+from carrel.core.text_validation import parse_unreserved_slug, single_line
 from carrel.ports import Ports
 
 
 async def get(ports: Ports, actor: Actor, name: str) -> Record:
-    """By id or slug. Raises Missing."""
-    return await find_by_id_or_slug(ports, actor.tenant, RecordType.TEMPLATE, name)
+    """Get a template by id or slug. Raises NotFound."""
+    return await get_by_id_or_slug(ports, actor.tenant, RecordType.TEMPLATE, name)
 
 
-async def listing(
+async def list_templates(
     ports: Ports, actor: Actor, *, cursor: str = "", limit: int = 100
 ) -> Page[Record]:
-    return await page(ports, actor.tenant, RecordType.TEMPLATE, cursor=cursor, limit=limit)
+    return await list_page(ports, actor.tenant, RecordType.TEMPLATE, cursor=cursor, limit=limit)
 
 
 async def create(
-    ports: Ports, actor: Actor, slug: str, name: str, receipt: IdempotencyKey | None = None
+    ports: Ports, actor: Actor, slug: str, name: str, idempotency_key: IdempotencyKey | None = None
 ) -> Record:
-    """Raises Taken where another has the slug."""
+    """Create a template. Raises Conflict if the slug is in use."""
     change = RecordChange(
         actor.tenant,
         RecordType.TEMPLATE,
         ports.clock.new_id("tpl"),
-        {"slug": free_slug(slug), "name": single_line(name, "name")},
+        {"slug": parse_unreserved_slug(slug), "name": single_line(name, "name")},
         expected=0,
         unique_keys=(unique_key(actor.tenant, RecordType.TEMPLATE, "slug", slug),),
     )
-    at = await commit_changes(ports, actor.name, "create a template", [change], receipt=receipt)
-    return record_after(change, at)
+    committed_at = await commit_changes(
+        ports, actor.name, "create a template", [change], idempotency_key=idempotency_key
+    )
+    return record_after(change, committed_at)
 
 
 async def patch(
     ports: Ports,
     actor: Actor,
     name: str,
-    given: Mapping[str, str],
-    receipt: IdempotencyKey | None = None,
+    fields: Mapping[str, str],
+    idempotency_key: IdempotencyKey | None = None,
 ) -> Record:
-    """Give a template another slug or name; agents go on following it.
+    """Change a template's slug or name; its agents keep following it.
 
-    Raises Taken where another has the slug.
+    Raises Conflict if the slug is in use.
     """
 
     async def attempt() -> Record:
-        was = await get(ports, actor, name)
-        body = {**was.body, **given}
-        slug, body["name"] = free_slug(body["slug"]), single_line(body["name"], "name")
-        if body == was.body:
-            return was
-        unique_keys = (unique_key(was.tenant, RecordType.TEMPLATE, "slug", slug),)
+        existing = await get(ports, actor, name)
+        body = {**existing.body, **fields}
+        slug, body["name"] = parse_unreserved_slug(body["slug"]), single_line(body["name"], "name")
+        if body == existing.body:
+            return existing
+        unique_keys = (unique_key(existing.tenant, RecordType.TEMPLATE, "slug", slug),)
         change = RecordChange(
-            was.tenant, RecordType.TEMPLATE, was.id, body, was.revision, unique_keys=unique_keys
+            existing.tenant,
+            RecordType.TEMPLATE,
+            existing.id,
+            body,
+            existing.revision,
+            unique_keys=unique_keys,
         )
-        at = await commit_changes(ports, actor.name, "change a template", [change], receipt=receipt)
-        return record_after(change, at, was)
+        committed_at = await commit_changes(
+            ports, actor.name, "change a template", [change], idempotency_key=idempotency_key
+        )
+        return record_after(change, committed_at, existing)
 
     return await retry_while_busy(attempt)
 
 
 async def delete(
-    ports: Ports, actor: Actor, name: str, receipt: IdempotencyKey | None = None
+    ports: Ports, actor: Actor, name: str, idempotency_key: IdempotencyKey | None = None
 ) -> None:
-    """Raises Taken where agents follow it."""
+    """Delete a template. Raises Conflict if agents follow it."""
 
     async def attempt() -> None:
-        rests = await collection_revision(ports, actor.tenant, RecordType.AGENT)
-        was = await get(ports, actor, name)
-        link = by_template_index(was.id)
-        if await ports.records.list(actor.tenant, RecordType.AGENT, link=link, limit=1):
+        expected_revision = await load_collection_revision(ports, actor.tenant, RecordType.AGENT)
+        existing = await get(ports, actor, name)
+        index_key = by_template_index(existing.id)
+        if await ports.records.list(actor.tenant, RecordType.AGENT, index_key=index_key, limit=1):
             raise Conflict("agents follow this template")
-        change = RecordChange(was.tenant, RecordType.TEMPLATE, was.id, None, was.revision)
+        change = RecordChange(
+            existing.tenant, RecordType.TEMPLATE, existing.id, None, existing.revision
+        )
         await commit_changes(
             ports,
             actor.name,
             "delete a template",
             [change],
-            collection_revisions=[rests],
-            receipt=receipt,
+            collection_revisions=[expected_revision],
+            idempotency_key=idempotency_key,
         )
 
     await retry_while_busy(attempt)

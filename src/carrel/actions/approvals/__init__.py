@@ -1,1 +1,1 @@
-"""Approvals."""
+"""Approvals of tool calls."""

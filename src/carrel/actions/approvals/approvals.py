@@ -1,7 +1,7 @@
-"""Approvals: asking before a call runs, answering, and noting what became of it.
+"""Approvals: request one for a tool call, answer it, and wait for the result.
 
-Every step is a commit that expects the record as it was seen, with its event and its line in the
-audit. Hence of many who answer, one is heard, and of many who would run it, one does.
+Every transition is a commit that expects the record unchanged, with its event and audit entry.
+So one of several concurrent answers wins, and one of several workers runs the call.
 """
 
 from __future__ import annotations
@@ -14,40 +14,40 @@ from typing import Any, Final
 
 import msgspec
 
-from carrel.actions.approvals.transitions import cancel, commit, context, expire
+from carrel.actions.approvals.transitions import cancel, commit, expire, seal_context
 from carrel.actions.overlay import stacks
 from carrel.actions.policy.tenant_rules import load_rules
-from carrel.actions.records import Page, find, iter_records, page, retry_while_busy
+from carrel.actions.records import Page, get_record, iter_records, list_page, retry_while_busy
 from carrel.core import approvals
 from carrel.core.access import Actor, CredentialKind, Permission, Role
 from carrel.core.agents.agent import agent_fields
 from carrel.core.approvals import (
-    PREFIX,
-    SUPERSEDED,
+    ID_PREFIX,
+    SUPERSEDED_REASON,
     Approval,
     ApprovalStatus,
     Requester,
-    approval_of,
-    call_handle,
-    call_name,
-    fingerprint,
-    is_late,
-    link_of,
-    session_link,
+    approval_from_record,
+    approval_index_key,
+    call_fingerprint,
+    call_unique_key,
+    is_past_deadline,
+    scoped_call_name,
+    session_index_key,
 )
 from carrel.core.errors import Busy, Conflict, Forbidden, NotFound, ValidationError
 from carrel.core.runs import Audience
 from carrel.core.store.record import Record, RecordType
 from carrel.ports import Ports
 
-LONGEST_REASON: Final = 2000
-_LOOK: Final = 1.0
-_BREATH: Final = 0.05
+MAX_REASON_LENGTH: Final = 2000
+_POLL_SECONDS: Final = 1.0
+_WAKE_PAUSE_SECONDS: Final = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApprovalRequest:
-    """A call that somebody has to say yes to."""
+    """Tool call that needs a person's approval."""
 
     agent: str
     tool: str
@@ -61,66 +61,68 @@ class ApprovalRequest:
     call: str | None = None
 
 
-async def request_approval(ports: Ports, actor: Actor, question: ApprovalRequest) -> Approval:
-    """Keep a call until it is answered; one that was asked about before is found again.
+async def request_approval(ports: Ports, actor: Actor, request: ApprovalRequest) -> Approval:
+    """Store a call until it is answered; a repeated call id returns the same approval.
 
-    Its arguments are kept sealed, and shown without secrets. Raises Taken where a call of that id
-    was another.
+    The arguments are stored sealed, and redacted for display. Raises Conflict if the call id was
+    used for a different call.
     """
-    if known := await find_for_call(ports, actor.tenant, question):
-        return known
-    id, at = ports.clock.new_id(PREFIX), ports.clock.now()
+    if existing := await find_for_call(ports, actor.tenant, request):
+        return existing
+    id, requested_at = ports.clock.new_id(ID_PREFIX), ports.clock.now()
     rules = await load_rules(ports, actor.tenant)
-    sealed = ports.vault.seal(msgspec.json.encode(question.arguments), context(actor.tenant, id))
+    sealed = ports.vault.seal(
+        msgspec.json.encode(request.arguments), seal_context(actor.tenant, id)
+    )
     new = Approval(
         id=id,
         tenant=actor.tenant,
-        agent=question.agent,
-        tool=question.tool,
-        asker=Requester.of(actor),
-        shown=_without_secrets(rules.redact_text, dict(question.arguments)),
+        agent=request.agent,
+        tool=request.tool,
+        asker=Requester.from_actor(actor),
+        shown=_redact_value(rules.redact_text, dict(request.arguments)),
         sealed=sealed,
-        digest=fingerprint(question.tool, question.arguments),
-        requested=at,
-        expires=at + ports.approvals.span,
-        mode=question.mode,
-        workspace=question.workspace,
-        sandbox=question.sandbox,
-        sandbox_revision=question.sandbox_revision,
-        run=question.run,
-        session=question.session,
-        said=await _said(ports, actor.tenant, question.session),
-        call=question.call,
+        digest=call_fingerprint(request.tool, request.arguments),
+        requested=requested_at,
+        expires=requested_at + ports.approvals.timeout_ms,
+        mode=request.mode,
+        workspace=request.workspace,
+        sandbox=request.sandbox,
+        sandbox_revision=request.sandbox_revision,
+        run=request.run,
+        session=request.session,
+        said=await _count_session_entries(ports, actor.tenant, request.session),
+        call=request.call,
     )
     try:
-        await commit(ports, actor.name, f"ask to run {new.tool}", new, 0)
+        await commit(ports, actor.name, f"request approval to run {new.tool}", new, 0)
     except Busy:
-        if known := await find_for_call(ports, actor.tenant, question):
-            return known
+        if existing := await find_for_call(ports, actor.tenant, request):
+            return existing
         raise
     return new
 
 
-async def find_for_call(ports: Ports, tenant: str, question: ApprovalRequest) -> Approval | None:
-    """What was asked about a call of this id. Raises Taken where that was another call."""
-    if question.call is None:
+async def find_for_call(ports: Ports, tenant: str, request: ApprovalRequest) -> Approval | None:
+    """Find the approval of a call id. Raises Conflict if that was a different call."""
+    if request.call is None:
         return None
-    name = call_name(question.agent, question.session, question.run, question.call)
-    [record] = await ports.records.get_by_unique_key([call_handle(tenant, name)])
+    name = scoped_call_name(request.agent, request.session, request.run, request.call)
+    [record] = await ports.records.get_by_unique_key([call_unique_key(tenant, name)])
     if record is None:
         return None
-    found = approval_of(record)
-    if found.digest != fingerprint(question.tool, question.arguments):
-        raise Conflict("a call of that id was another one", callId=question.call)
-    return found
+    approval = approval_from_record(record)
+    if approval.digest != call_fingerprint(request.tool, request.arguments):
+        raise Conflict("this call id was used for a different call", callId=request.call)
+    return approval
 
 
 async def get(ports: Ports, actor: Actor, id: str) -> Approval:
-    """Raises Missing, also for one that this caller may not know of."""
-    return approval_of(await _find(ports, actor, id))
+    """Get an approval. Raises NotFound, also if the caller may not see it."""
+    return approval_from_record(await _get_record(ports, actor, id))
 
 
-async def listing(
+async def list_approvals(
     ports: Ports,
     actor: Actor,
     *,
@@ -129,109 +131,120 @@ async def listing(
     cursor: str = "",
     limit: int = 100,
 ) -> Page[Approval]:
-    """Approvals of the tenant, of an agent, or in a status: the oldest first."""
+    """List approvals of the tenant, an agent or a status, oldest first."""
     if actor.is_confined and actor.agent is None:
         raise Forbidden("this credential is confined to one workspace")
-    named = agent or actor.agent
-    owner = (await stacks.agent_stack(ports, actor, named))[0].name if named else None
-    link = link_of(agent=owner, status=status)
-    found = await page(
-        ports, actor.tenant, RecordType.APPROVAL, link=link, cursor=cursor, limit=limit
+    agent_name = agent or actor.agent
+    agent_id = (await stacks.agent_stack(ports, actor, agent_name))[0].name if agent_name else None
+    index_key = approval_index_key(agent=agent_id, status=status)
+    records = await list_page(
+        ports, actor.tenant, RecordType.APPROVAL, index_key=index_key, cursor=cursor, limit=limit
     )
-    return Page(tuple(map(approval_of, found.items)), found.next)
+    return Page(tuple(map(approval_from_record, records.items)), records.next)
 
 
 async def wait_until_closed(ports: Ports, actor: Actor, id: str, seconds: float) -> Approval:
-    """The same as `get`, but not before nothing more becomes of it, or the time is over."""
+    """Get an approval once it is closed, or when `seconds` have passed."""
     loop = asyncio.get_running_loop()
-    ends = loop.time() + seconds
-    while not (found := await get(ports, actor, id)).lasts and (left := ends - loop.time()) > 0:
-        await ports.events.wait_for_new(min(left, _LOOK))
-        await asyncio.sleep(min(left, _BREATH))  # a busy store wakes all the time
-    return found
+    deadline = loop.time() + seconds
+    while (
+        not (approval := await get(ports, actor, id)).is_final
+        and (remaining := deadline - loop.time()) > 0
+    ):
+        await ports.events.wait_for_new(min(remaining, _POLL_SECONDS))
+        await asyncio.sleep(
+            min(remaining, _WAKE_PAUSE_SECONDS)
+        )  # a busy store wakes the waiter constantly
+    return approval
 
 
 async def answer(ports: Ports, actor: Actor, id: str, approved: bool, reason: str = "") -> Approval:
-    """Say yes or no; the same answer again changes nothing.
+    """Approve or deny a call; repeating the same answer changes nothing.
 
-    What is approved is run by whoever finds it, this process first. Raises Missing, Forbidden,
-    Taken where it was answered otherwise or is cancelled, and Gone where it is too late.
+    An approved call is run by the first worker that claims it. Raises NotFound, Forbidden, Conflict
+    if it was answered differently or cancelled, and Expired if it is too late.
     """
-    if len(reason) > LONGEST_REASON:
-        raise ValidationError(f"a reason has at most {LONGEST_REASON} characters")
+    if len(reason) > MAX_REASON_LENGTH:
+        raise ValidationError(f"reason must have at most {MAX_REASON_LENGTH} characters")
 
     async def attempt() -> Approval:
-        record = await _find(ports, actor, id)
-        was, at = approval_of(record), ports.clock.now()
-        await _may_answer(ports, actor, was)
-        if is_late(was, at):
+        record = await _get_record(ports, actor, id)
+        current, answered_at = approval_from_record(record), ports.clock.now()
+        await _require_approver(ports, actor, current)
+        if is_past_deadline(current, answered_at):
             await expire(ports, record)
-        said = (await load_rules(ports, actor.tenant)).redact_text(reason)
-        now = approvals.answered(was, approved, actor.name, at, said)
-        if now is not was:
+        redacted_reason = (await load_rules(ports, actor.tenant)).redact_text(reason)
+        updated = approvals.answer_approval(
+            current, approved, actor.name, answered_at, redacted_reason
+        )
+        if updated is not current:
             verb = "approve" if approved else "deny"
-            await commit(ports, actor.name, f"{verb} a call of {was.tool}", now, record.revision)
-        return now
+            await commit(
+                ports, actor.name, f"{verb} a call of {current.tool}", updated, record.revision
+            )
+        return updated
 
-    found = await retry_while_busy(attempt)
-    if found.status is ApprovalStatus.APPROVED:
-        ports.approvals.approved.set()
-    return found
+    approval = await retry_while_busy(attempt)
+    if approval.status is ApprovalStatus.APPROVED:
+        ports.approvals.approved_event.set()
+    return approval
 
 
 async def supersede(ports: Ports, tenant: str, session: str) -> None:
-    """Cancel what waits in a session in which somebody has said something else."""
-    async for record in iter_records(ports, tenant, RecordType.APPROVAL, session_link(session)):
+    """Cancel pending approvals of a session after a new user message."""
+    async for record in iter_records(
+        ports, tenant, RecordType.APPROVAL, session_index_key(session)
+    ):
         with suppress(
             Busy, Conflict
-        ):  # it was answered meanwhile: whoever would run it looks again
-            await cancel(ports, record, SUPERSEDED)
+        ):  # answered meanwhile: the worker checks again before it runs the call
+            await cancel(ports, record, SUPERSEDED_REASON)
 
 
-async def _find(ports: Ports, actor: Actor, id: str) -> Record:
-    record = await find(ports, actor.tenant, RecordType.APPROVAL, id)
+async def _get_record(ports: Ports, actor: Actor, id: str) -> Record:
+    record = await get_record(ports, actor.tenant, RecordType.APPROVAL, id)
     if actor.is_confined and actor.agent != record.body["agent"]:
-        raise NotFound(f"there is no approval {id}")
+        raise NotFound(f"no such approval: {id}")
     return record
 
 
-async def _may_answer(ports: Ports, actor: Actor, approval: Approval) -> None:
-    """Owners and admins may, and the person whom the agent works for or belongs to."""
+async def _require_approver(ports: Ports, actor: Actor, approval: Approval) -> None:
+    """Raise Forbidden unless the caller is an owner, an admin or the agent's person."""
     actor.require(Permission.WORKSPACE_WRITE)
     if actor.kind is CredentialKind.PERSON:
         if actor.role in {Role.OWNER, Role.ADMIN}:
             return
         [agent] = await ports.records.get(actor.tenant, RecordType.AGENT, [approval.agent])
-        known = agent_fields(agent) if agent else {}
-        if actor.person and actor.person in {known.get("humanPairId"), known.get("ownerId")}:
+        fields = agent_fields(agent) if agent else {}
+        if actor.person and actor.person in {fields.get("humanPairId"), fields.get("ownerId")}:
             return
-    raise Forbidden("only an owner, an admin or the agent's own person may answer")
+    raise Forbidden("only an owner, an admin or the agent's person may answer")
 
 
-async def may_answer(ports: Ports, actor: Actor, approval: Approval) -> bool:
-    """Whether somebody's answer would count."""
+async def can_answer(ports: Ports, actor: Actor, approval: Approval) -> bool:
+    """Return whether the caller may answer the approval."""
     try:
-        await _may_answer(ports, actor, approval)
+        await _require_approver(ports, actor, approval)
     except Forbidden:
         return False
     return True
 
 
-async def _said(ports: Ports, tenant: str, session: str | None) -> int:
+async def _count_session_entries(ports: Ports, tenant: str, session: str | None) -> int:
     if session is None:
         return 0
-    [found] = await ports.sessions.get(tenant, [session])
-    return found.entries if found else 0
+    [record] = await ports.sessions.get(tenant, [session])
+    return record.entry_count if record else 0
 
 
-def _without_secrets(redacted: Any, value: Any) -> Any:
-    """The same with every text redacted, names included."""
+def _redact_value(redact_text: Any, value: Any) -> Any:
+    """Return a JSON value with every string redacted, object keys included."""
     match value:
         case str():
-            return redacted(value)
+            return redact_text(value)
         case Mapping():
-            return {redacted(k): _without_secrets(redacted, v) for k, v in value.items()}
+            return {redact_text(k): _redact_value(redact_text, v) for k, v in value.items()}
         case list() | tuple():
-            return [_without_secrets(redacted, one) for one in value]
+            return [_redact_value(redact_text, item) for item in value]
         case _:
             return value

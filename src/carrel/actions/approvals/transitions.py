@@ -1,4 +1,4 @@
-"""What becomes of an approval: each step a commit, with its event and its line in the audit."""
+"""Transitions of an approval, each one commit with its event and audit entry."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from carrel.core.approvals import (
     Approval,
     ApprovalStatus,
     ToolResult,
-    approval_event,
-    approval_of,
-    change_of,
-    is_late,
-    link_of,
+    approval_change,
+    approval_events,
+    approval_from_record,
+    approval_index_key,
+    is_past_deadline,
 )
 from carrel.core.errors import Busy
 from carrel.core.identifiers import TimestampMs
@@ -28,84 +28,106 @@ from carrel.core.store.record import CollectionRevision, Record, RecordType
 from carrel.core.store.tree import Applied, Commit, ExpectationFailed
 from carrel.ports import Ports
 
-CARREL: Final = "carrel"
-"""What the audit says did it, where nobody in particular did."""
+SERVER_AUTHOR: Final = "carrel"
+"""Author of changes that the server makes by itself."""
 
 
-async def in_status(ports: Ports, status: ApprovalStatus) -> AsyncIterator[Record]:
-    """Those of all tenants, for whoever sees to them."""
-    async for record in iter_records(ports, "", RecordType.APPROVAL, link_of(status=status)):
+async def iter_by_status(ports: Ports, status: ApprovalStatus) -> AsyncIterator[Record]:
+    """Iterate over the approvals of all tenants in a status."""
+    async for record in iter_records(
+        ports, "", RecordType.APPROVAL, approval_index_key(status=status)
+    ):
         yield record
 
 
 async def cancel(ports: Ports, record: Record, reason: str) -> Approval:
-    """Raises Taken for what has begun or is over, Busy where it changed meanwhile."""
-    now = approvals.cancelled(approval_of(record), reason, ports.clock.now())
-    await commit(ports, CARREL, f"cancel a call of {now.tool}", now, record.revision)
-    return now
+    """Cancel a pending call.
 
-
-async def begin(ports: Ports, record: Record, seen: Sequence[CollectionRevision]) -> Approval:
-    """Take an approved call to run it: nobody else will. Raises Busy and Taken.
-
-    It is refused if any of the ``seen`` records has changed, on which the decision rests.
+    Raises Conflict if it has started or ended, and Busy if it changed concurrently.
     """
-    now = approvals.start(approval_of(record), ports.clock.now())
-    await commit(ports, CARREL, f"run a call of {now.tool}", now, record.revision, seen)
-    return now
+    cancelled = approvals.cancel_approval(approval_from_record(record), reason, ports.clock.now())
+    await commit(
+        ports, SERVER_AUTHOR, f"cancel a call of {cancelled.tool}", cancelled, record.revision
+    )
+    return cancelled
+
+
+async def begin(
+    ports: Ports, record: Record, expected_revisions: Sequence[CollectionRevision]
+) -> Approval:
+    """Claim an approved call in order to run it. Raises Busy and Conflict.
+
+    Fails if any collection in `expected_revisions` changed.
+    """
+    started = approvals.start_approval(approval_from_record(record), ports.clock.now())
+    await commit(
+        ports,
+        SERVER_AUTHOR,
+        f"run a call of {started.tool}",
+        started,
+        record.revision,
+        expected_revisions,
+    )
+    return started
 
 
 async def finish(ports: Ports, tenant: str, id: str, result: ToolResult) -> None:
-    """Note what came of a call that was run. What is over stays as it is."""
+    """Store the result of a call. An approval that is not running stays as it is."""
 
     async def attempt() -> None:
         [record] = await ports.records.get(tenant, RecordType.APPROVAL, [id])
         if record is None or record.body["status"] != ApprovalStatus.RUNNING:
             return
         text = (await load_rules(ports, tenant)).redact_text(result.content)
-        kept = result if text == result.content else ToolResult(text, result.is_error)
-        now = approvals.finished(approval_of(record), kept, ports.clock.now())
-        await commit(ports, CARREL, f"finish a call of {now.tool}", now, record.revision)
+        redacted = result if text == result.content else ToolResult(text, result.is_error)
+        finished = approvals.finish_approval(
+            approval_from_record(record), redacted, ports.clock.now()
+        )
+        await commit(
+            ports, SERVER_AUTHOR, f"finish a call of {finished.tool}", finished, record.revision
+        )
 
     await retry_while_busy(attempt)
 
 
 async def expire(ports: Ports, record: Record) -> None:
-    """Close what nobody has answered in time; for all else there is time left. Raises Busy."""
-    was = approval_of(record)
-    if is_late(was, ports.clock.now()):
-        now = approvals.expired(was, ports.clock.now())
-        await commit(ports, CARREL, f"give up a call of {now.tool}", now, record.revision)
+    """Close an approval that was not answered in time, else do nothing. Raises Busy."""
+    approval = approval_from_record(record)
+    if is_past_deadline(approval, ports.clock.now()):
+        expired = approvals.expire_approval(approval, ports.clock.now())
+        await commit(
+            ports, SERVER_AUTHOR, f"expire a call of {expired.tool}", expired, record.revision
+        )
 
 
-async def retire(ports: Ports, before: TimestampMs) -> int:
-    """Forget approvals that were over before then; how many. The audit still tells of them."""
-    old = [
+async def delete_closed(ports: Ports, before: TimestampMs) -> int:
+    """Delete approvals closed before a time; return how many. Audit entries stay."""
+    closed = [
         record
         for status in ApprovalStatus
         if not TRANSITIONS[status]
-        async for record in in_status(ports, status)
-        if (approval_of(record).ended or 0) < before
+        async for record in iter_by_status(ports, status)
+        if (approval_from_record(record).ended or 0) < before
     ]
-    return await delete_unchanged(ports, CARREL, "forget approvals that are over", old)
+    return await delete_unchanged(ports, SERVER_AUTHOR, "delete closed approvals", closed)
 
 
-def arguments_of(ports: Ports, approval: Approval) -> Mapping[str, Any]:
-    """As they were given. Raises Corrupt."""
-    opened = ports.vault.open(approval.sealed, context(approval.tenant, approval.id))
-    given: Mapping[str, Any] = msgspec.json.decode(opened)
-    return given
+def open_arguments(ports: Ports, approval: Approval) -> Mapping[str, Any]:
+    """Decrypt the arguments of the call. Raises CorruptContent."""
+    decrypted = ports.vault.open(approval.sealed, seal_context(approval.tenant, approval.id))
+    arguments: Mapping[str, Any] = msgspec.json.decode(decrypted)
+    return arguments
 
 
 async def is_superseded(ports: Ports, approval: Approval) -> bool:
-    """Whether a person has said something in its session since it was asked."""
+    """Return whether the session has a user message since the approval was requested."""
     if approval.session is None:
         return False
     after = approval.said
-    while said := await ports.sessions.read(approval.tenant, approval.session, after=after):
-        if any(one.role is SpeakerRole.USER for one in said):
+    while entries := await ports.sessions.read(approval.tenant, approval.session, after=after):
+        if any(entry.role is SpeakerRole.USER for entry in entries):
             return True
-        after = said[-1].sequence
+        after = entries[-1].sequence
     return False
 
 
@@ -115,26 +137,26 @@ async def commit(
     reason: str,
     approval: Approval,
     expected: int,
-    seen: Sequence[CollectionRevision] = (),
+    expected_revisions: Sequence[CollectionRevision] = (),
 ) -> None:
-    """Let it become so, with what is told of it, if it still is as expected. Raises Busy."""
-    wanted = Commit(
+    """Commit the approval and its event if its revision is as expected. Raises Busy."""
+    approval_commit = Commit(
         (),
         author,
         reason,
         ports.clock.now(),
-        collection_revisions=tuple(seen),
-        changes=(change_of(approval, expected),),
+        collection_revisions=tuple(expected_revisions),
+        changes=(approval_change(approval, expected),),
         run=approval.run,
-        events=approval_event(approval),
+        events=approval_events(approval),
     )
-    [outcome] = await ports.trees.commit([wanted])
+    [outcome] = await ports.trees.commit([approval_commit])
     if isinstance(outcome, Applied):
         return
     assert isinstance(outcome, ExpectationFailed)
-    raise Busy(f"the approval {approval.id} was changed by another at the same time")
+    raise Busy(f"approval {approval.id} was changed concurrently")
 
 
-def context(tenant: str, id: str) -> str:
-    """What sealed arguments are bound to: they open nowhere else."""
+def seal_context(tenant: str, id: str) -> str:
+    """Encryption context of the sealed arguments."""
     return f"approval/{tenant}/{id}"

@@ -1,1 +1,1 @@
-"""Catalog."""
+"""Export of the file catalog to an object store."""

@@ -1,6 +1,7 @@
-"""The catalog in a place outside: writing what differs, removing what no longer belongs.
+"""Exports the catalog to an object store.
 
-It is a projection. Nothing here changes the store, and nothing is read back but what stands where.
+The catalog is a projection. Nothing here changes the store, and only the list of existing
+objects is read back.
 """
 
 from __future__ import annotations
@@ -11,14 +12,14 @@ from typing import Final, TypeVar
 
 from msgspec import Struct
 
-from carrel.actions.accounts.tenants import by_slug
-from carrel.actions.catalog.managed_files import shown_instead
+from carrel.actions.accounts.tenants import find_by_slug
+from carrel.actions.catalog.managed_files import load_served_files
 from carrel.actions.catalog.writer import CatalogWriter, ExportResult
-from carrel.actions.policy.policies import POLICY_ID, policy_of
-from carrel.actions.progress import ProgressCounter, Watch, no_progress
+from carrel.actions.policy.policies import POLICY_ID, policy_from_record
+from carrel.actions.progress import ProgressCallback, ProgressCounter, no_progress
 from carrel.actions.records import iter_records
 from carrel.core.catalog import layout
-from carrel.core.catalog.layout import DEFAULTS, CatalogAgent, CatalogLayer, Plan
+from carrel.core.catalog.layout import DEFAULTS_SLUG, CatalogAgent, CatalogLayer, CatalogPlan
 from carrel.core.errors import Conflict, NotFound
 from carrel.core.identifiers import Digest, Path, Scope, ScopeKind
 from carrel.core.overlay.file_classes import FileClass, FileClassRules
@@ -26,25 +27,25 @@ from carrel.core.store.record import Record, RecordType
 from carrel.core.store.tree import Tree
 from carrel.ports import ObjectStore, Ports
 
-CLAIM: Final = ".carrel-catalog.json"
-"""The object that says whose the catalog in a place is. Without it nothing there is removed."""
-_CLAIMED: Final = b'{"layout":"catalog","version":1}\n'
-_TOGETHER: Final = 50
-"""Trees that are read at once."""
+CLAIM_KEY: Final = ".carrel-catalog.json"
+"""Object that marks the catalog as Carrel's. Without it nothing is deleted there."""
+_CLAIM_CONTENT: Final = b'{"layout":"catalog","version":1}\n'
+_BATCH_SIZE: Final = 50
+"""Trees read at a time."""
 
-Plans = dict[Scope, Plan]
-Marks = Mapping[Scope, Digest]
-"""What tells, of each scope, which files counted as reviewed by it when a tenant was projected."""
+Plans = dict[Scope, CatalogPlan]
+ReviewedDigests = Mapping[Scope, Digest]
+"""Digest of each scope's reviewed files, as of the last export of the tenant."""
 
 
 class ChangedScope(Struct, frozen=True):
-    """What has changed since in a scope, with its mark."""
+    """Paths changed in a scope since the last export, and its reviewed-files digest."""
 
-    mark: Digest | None
+    reviewed_digest: Digest | None
     paths: frozenset[Path]
 
 
-Parts = Mapping[Scope, ChangedScope]
+ChangedScopes = Mapping[Scope, ChangedScope]
 
 Item = TypeVar("Item")
 
@@ -53,104 +54,116 @@ async def export(
     ports: Ports,
     object_store: ObjectStore,
     *,
-    only: str | None = None,
+    tenant_slug: str | None = None,
     adopt: bool = False,
-    watch: Watch = no_progress,
+    on_progress: ProgressCallback = no_progress,
 ) -> ExportResult:
-    """Bring a place to what the store says, tenant by tenant; ``only`` names one by its slug.
+    """Export all tenants, or the one of `tenant_slug`.
 
-    Raises Missing where there is no such tenant, and Taken where the place holds a catalog that
-    is not Carrel's, unless that is to be adopted.
+    Raises NotFound for an unknown tenant, and Conflict if the object store holds a catalog that is
+    not Carrel's, unless `adopt` is set.
     """
-    chosen = [await _tenant(ports, only)] if only is not None else None
+    tenants = [await _get_tenant(ports, tenant_slug)] if tenant_slug is not None else None
     await claim(object_store, adopt=adopt)
-    tally, done = ProgressCounter(watch, "exporting agents"), ExportResult()
-    tally.expect(await _count(ports, chosen))
+    progress, result = ProgressCounter(on_progress, "exporting agents"), ExportResult()
+    progress.set_total(await _count_agents(ports, tenants))
     slugs: set[str] = set()
-    async for tenant in _each_of(ports, chosen):
-        await project(ports, object_store, tenant, done, tally)
+    async for tenant in _iter_tenants(ports, tenants):
+        await export_tenant(ports, object_store, tenant, result, progress)
         slugs.add(tenant.body["slug"])
-    if chosen is None:
-        done.deleted += await remove_strangers(object_store, slugs)
-    return done
+    if tenants is None:
+        result.deleted += await remove_unknown_tenants(object_store, slugs)
+    return result
 
 
 async def claim(object_store: ObjectStore, *, adopt: bool = False) -> None:
-    """Mark a place as Carrel's, before anything there is removed. Raises Taken."""
-    if await object_store.get(CLAIM) is not None:
+    """Mark the object store as Carrel's before anything is deleted. Raises Conflict."""
+    if await object_store.get(CLAIM_KEY) is not None:
         return
     if not adopt:
         async for key, _ in object_store.list("tenants/"):
-            if layout.parse(key):
-                raise Conflict("there is a catalog already that is not Carrel's; --adopt takes it")
-    await object_store.put({CLAIM: _CLAIMED})
+            if layout.parse_key(key):
+                raise Conflict(
+                    "the target holds a catalog that is not Carrel's; use --adopt to take it over"
+                )
+    await object_store.put({CLAIM_KEY: _CLAIM_CONTENT})
 
 
-async def remove_strangers(object_store: ObjectStore, slugs: Iterable[str]) -> int:
-    """Remove what stands there of tenants that are none of these, and say how much it was."""
-    known = frozenset(slugs)
-    strange: list[str] = []
+async def remove_unknown_tenants(object_store: ObjectStore, slugs: Iterable[str]) -> int:
+    """Delete the objects of tenants not in `slugs`; return how many."""
+    known_slugs = frozenset(slugs)
+    unknown_keys: list[str] = []
     async for key, _ in object_store.list("tenants/"):
-        found = layout.parse(key)
-        if found is not None and found.tenant not in known:
-            strange.append(key)
-    await object_store.delete(strange)
-    return len(strange)
+        parsed = layout.parse_key(key)
+        if parsed is not None and parsed.tenant not in known_slugs:
+            unknown_keys.append(key)
+    await object_store.delete(unknown_keys)
+    return len(unknown_keys)
 
 
-async def project(
+async def export_tenant(
     ports: Ports,
     object_store: ObjectStore,
     tenant: Record,
-    done: ExportResult,
-    tally: ProgressCounter | None = None,
-) -> Marks:
-    """Bring what stands of one tenant to what the store says now."""
-    slug, classes = tenant.body["slug"], await _classes(ports, tenant)
-    keeper, marks = CatalogWriter(ports, object_store, done), dict[Scope, Digest]()
-    await keeper.look(layout.prefix_of(slug))
+    result: ExportResult,
+    progress: ProgressCounter | None = None,
+) -> ReviewedDigests:
+    """Export one tenant."""
+    slug, classes = tenant.body["slug"], await _load_classes(ports, tenant)
+    writer, digests = CatalogWriter(ports, object_store, result), dict[Scope, Digest]()
+    await writer.load_existing(layout.tenant_prefix(slug))
     templates = {
-        one.id: one.body["slug"]
-        async for one in iter_records(ports, tenant.id, RecordType.TEMPLATE)
+        template.id: template.body["slug"]
+        async for template in iter_records(ports, tenant.id, RecordType.TEMPLATE)
     }
-    scopes = {Scope(tenant.id, ScopeKind.DEFAULTS, ""): DEFAULTS}
+    scopes = {Scope(tenant.id, ScopeKind.DEFAULTS, ""): DEFAULTS_SLUG}
     scopes |= {Scope(tenant.id, ScopeKind.TEMPLATE, id): name for id, name in templates.items()}
-    for some in _chunks(scopes, _TOGETHER):
-        layers = {scope: scopes[scope] for scope in some}
-        plans = await _layers(ports, tenant, classes, layers, done)
-        await keeper.want(_whole(plans))
-        marks |= _marks(plans)
+    for chunk in _chunks(scopes, _BATCH_SIZE):
+        layers = {scope: scopes[scope] for scope in chunk}
+        plans = await _plan_layers(ports, tenant, classes, layers, result)
+        await writer.write_plan(_merge_plans(plans))
+        digests |= _reviewed_digests(plans)
     async for batch in _batches(iter_records(ports, tenant.id, RecordType.AGENT)):
-        plans = await _agents(ports, slug, classes, templates, batch, done)
-        await keeper.want(_whole(plans))
-        marks |= _marks(plans)
-        if tally is not None:
-            tally.add(len(batch))
-    await keeper.finish()
-    done.tenants += 1
-    return marks
+        plans = await _plan_agents(ports, slug, classes, templates, batch, result)
+        await writer.write_plan(_merge_plans(plans))
+        digests |= _reviewed_digests(plans)
+        if progress is not None:
+            progress.add(len(batch))
+    await writer.finish()
+    result.tenants += 1
+    return digests
 
 
-async def project_parts(
-    ports: Ports, object_store: ObjectStore, tenant: Record, parts: Parts, done: ExportResult
+async def export_scopes(
+    ports: Ports,
+    object_store: ObjectStore,
+    tenant: Record,
+    changed: ChangedScopes,
+    result: ExportResult,
 ) -> bool:
-    """The same for some scopes alone. False, and nothing is done, where more follows from them.
+    """Export only the changed scopes; return False if that is not enough.
 
-    That is so where one is gone, or where another set of files counts as reviewed by it: whether
-    others want those too only the whole tenant tells. And a managed file of a template or of the
-    defaults is at once that of all who follow.
+    Nothing is written then. It is not enough if a scope was deleted, if its reviewed files changed
+    (other scopes may share them), or if a managed file of a template or the defaults changed (it
+    affects all followers).
     """
-    classes, said = await _classes(ports, tenant), ExportResult()
-    if any(_is_followed(classes, scope, part) for scope, part in parts.items()):
+    classes, partial_result = await _load_classes(ports, tenant), ExportResult()
+    if any(
+        _affects_followers(classes, scope, changed_scope)
+        for scope, changed_scope in changed.items()
+    ):
         return False
-    found = await _slugs(ports, tenant, parts)
-    if found is None:
+    loaded = await _load_slugs(ports, tenant, changed)
+    if loaded is None:
         return False
-    layers, templates, agents = found
-    plans = await _layers(ports, tenant, classes, layers, said)
+    layers, templates, agents = loaded
+    plans = await _plan_layers(ports, tenant, classes, layers, partial_result)
     slug = tenant.body["slug"]
-    plans |= await _agents(ports, slug, classes, templates, agents, said)
-    if any(parts[scope].mark != mark for scope, mark in _marks(plans).items()):
+    plans |= await _plan_agents(ports, slug, classes, templates, agents, partial_result)
+    if any(
+        changed[scope].reviewed_digest != digest
+        for scope, digest in _reviewed_digests(plans).items()
+    ):
         return False
     names = {agent.id: agent.body["slug"] for agent in agents}
     for scope, plan in plans.items():
@@ -159,101 +172,111 @@ async def project_parts(
             if scope.kind is ScopeKind.AGENT
             else layout.template_prefix(slug, layers[scope])
         )
-        keeper = CatalogWriter(ports, object_store, done)
-        await keeper.look(prefix)
-        await keeper.want({key: plan[key] for key in plan if key.startswith(prefix)})
-        await keeper.finish()
-    done.left_out += said.left_out
-    done.tenants += 1
+        writer = CatalogWriter(ports, object_store, result)
+        await writer.load_existing(prefix)
+        await writer.write_plan({key: plan[key] for key in plan if key.startswith(prefix)})
+        await writer.finish()
+    result.left_out += partial_result.left_out
+    result.tenants += 1
     return True
 
 
-def _is_followed(classes: FileClassRules, scope: Scope, part: ChangedScope) -> bool:
-    managed = any(classes.class_of(path) is FileClass.MANAGED for path in part.paths)
+def _affects_followers(classes: FileClassRules, scope: Scope, changed: ChangedScope) -> bool:
+    managed = any(classes.class_of(path) is FileClass.MANAGED for path in changed.paths)
     return managed and scope.kind is not ScopeKind.AGENT
 
 
-async def _slugs(
+async def _load_slugs(
     ports: Ports, tenant: Record, scopes: Collection[Scope]
 ) -> tuple[dict[Scope, str], dict[str, str], list[Record]] | None:
-    """The slugs of layers, those of templates by id, and the agents; None where one is gone."""
+    """Load layer slugs, template slugs by id and agents; None if a record is missing."""
     ids = [scope.name for scope in scopes if scope.kind is ScopeKind.AGENT]
-    agents = [one for one in await ports.records.get(tenant.id, RecordType.AGENT, ids) if one]
-    chosen = {scope.name for scope in scopes if scope.kind is ScopeKind.TEMPLATE}
-    wanted = sorted(chosen | {agent.body.get("templateId") or "" for agent in agents} - {""})
-    found = await ports.records.get(tenant.id, RecordType.TEMPLATE, wanted)
-    templates = {one.id: str(one.body["slug"]) for one in found if one}
-    if len(agents) < len(ids) or not chosen <= templates.keys():
+    agents = [
+        record for record in await ports.records.get(tenant.id, RecordType.AGENT, ids) if record
+    ]
+    template_ids = {scope.name for scope in scopes if scope.kind is ScopeKind.TEMPLATE}
+    ids_to_load = sorted(
+        template_ids | {agent.body.get("templateId") or "" for agent in agents} - {""}
+    )
+    template_records = await ports.records.get(tenant.id, RecordType.TEMPLATE, ids_to_load)
+    templates = {record.id: str(record.body["slug"]) for record in template_records if record}
+    if len(agents) < len(ids) or not template_ids <= templates.keys():
         return None
-    above = [scope for scope in scopes if scope.kind is not ScopeKind.AGENT]
-    return {one: templates.get(one.name, DEFAULTS) for one in above}, templates, agents
+    upper_scopes = [scope for scope in scopes if scope.kind is not ScopeKind.AGENT]
+    return (
+        {record: templates.get(record.name, DEFAULTS_SLUG) for record in upper_scopes},
+        templates,
+        agents,
+    )
 
 
-async def _classes(ports: Ports, tenant: Record) -> FileClassRules:
+async def _load_classes(ports: Ports, tenant: Record) -> FileClassRules:
     [policy] = await ports.records.get(tenant.id, RecordType.POLICY, [POLICY_ID])
-    return policy_of(policy).classes
+    return policy_from_record(policy).classes
 
 
-def _whole(plans: Plans) -> Plan:
+def _merge_plans(plans: Plans) -> CatalogPlan:
     return {key: plan[key] for plan in plans.values() for key in plan}
 
 
-def _marks(plans: Plans) -> dict[Scope, Digest]:
-    return {scope: layout.reviewed(plan) for scope, plan in plans.items()}
+def _reviewed_digests(plans: Plans) -> dict[Scope, Digest]:
+    return {scope: layout.reviewed_keys_digest(plan) for scope, plan in plans.items()}
 
 
-async def _layers(
+async def _plan_layers(
     ports: Ports,
     tenant: Record,
     classes: FileClassRules,
     scopes: Mapping[Scope, str],
-    done: ExportResult,
+    result: ExportResult,
 ) -> Plans:
-    """The defaults and templates, by their slugs."""
-    [seeded] = await ports.records.get(tenant.id, RecordType.DEFAULTS, [tenant.id])
-    version = seeded.body["version"] if seeded else 0
-    slug, plans = tenant.body["slug"], dict[Scope, Plan]()
+    """Plan the objects of the defaults and templates."""
+    [defaults_record] = await ports.records.get(tenant.id, RecordType.DEFAULTS, [tenant.id])
+    version = defaults_record.body["version"] if defaults_record else 0
+    slug, plans = tenant.body["slug"], dict[Scope, CatalogPlan]()
     for tree in await ports.trees.read(tuple(scopes)) if scopes else ():
         layer = CatalogLayer(scopes[tree.scope], tree)
-        _tell_left_out(done, f"{slug}/_catalog/{layer.slug}", tree)
-        seeds = version * (layer.slug == DEFAULTS)
-        plans[tree.scope] = layout.of_layer(slug, classes, layer, seeds)
+        _record_left_out(result, f"{slug}/_catalog/{layer.slug}", tree)
+        seed_version = version * (layer.slug == DEFAULTS_SLUG)
+        plans[tree.scope] = layout.plan_layer(slug, classes, layer, seed_version)
     return plans
 
 
-async def _agents(
+async def _plan_agents(
     ports: Ports,
     tenant: str,
     classes: FileClassRules,
     templates: Mapping[str, str],
     agents: Sequence[Record],
-    done: ExportResult,
+    result: ExportResult,
 ) -> Plans:
-    """One reading of trees for all of these agents."""
-    own = [Scope(agent.tenant, ScopeKind.AGENT, agent.id) for agent in agents]
+    """Plan the objects of these agents with one read of their trees."""
+    agent_scopes = [Scope(agent.tenant, ScopeKind.AGENT, agent.id) for agent in agents]
     pins = [Scope(agent.tenant, ScopeKind.PINS, agent.body.get("pins") or "") for agent in agents]
-    scopes = tuple(dict.fromkeys((*own, *pins)))
+    scopes = tuple(dict.fromkeys((*agent_scopes, *pins)))
     trees = dict(zip(scopes, await ports.trees.read(scopes) if scopes else (), strict=True))
-    shown = await shown_instead(ports, classes, agents, trees)
+    served = await load_served_files(ports, classes, agents, trees)
     plans: Plans = {}
-    for agent, scope, pinset in zip(agents, own, pins, strict=True):
-        # A template that came after these were listed is projected when it is noticed itself.
-        template = templates.get(agent.body.get("templateId") or "", DEFAULTS)
+    for agent, scope, pinset in zip(agents, agent_scopes, pins, strict=True):
+        # A template created since the listing is exported with its own change.
+        template = templates.get(agent.body.get("templateId") or "", DEFAULTS_SLUG)
         slug, tree = agent.body["slug"], trees[scope]
-        _tell_left_out(done, f"{tenant}/{slug}", tree)
-        instead = shown.get(agent.id, {})
-        own_files = CatalogAgent(slug, tree, agent.created_at, template, trees[pinset], instead)
-        plans[scope] = layout.of_agent(tenant, classes, own_files)
+        _record_left_out(result, f"{tenant}/{slug}", tree)
+        served_files = served.get(agent.id, {})
+        catalog_agent = CatalogAgent(
+            slug, tree, agent.created_at, template, trees[pinset], served_files
+        )
+        plans[scope] = layout.plan_agent(tenant, classes, catalog_agent)
     return plans
 
 
-def _tell_left_out(done: ExportResult, whose: str, tree: Tree) -> None:
-    done.left_out += [f"{whose}/{path}" for path in layout.left_out(tree)]
+def _record_left_out(result: ExportResult, prefix: str, tree: Tree) -> None:
+    result.left_out += [f"{prefix}/{path}" for path in layout.omitted_paths(tree)]
 
 
 def _chunks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
-    rest = iter(items)
-    while chunk := list(islice(rest, size)):
+    iterator = iter(items)
+    while chunk := list(islice(iterator, size)):
         yield chunk
 
 
@@ -261,32 +284,32 @@ async def _batches(items: AsyncIterator[Item]) -> AsyncIterator[list[Item]]:
     batch: list[Item] = []
     async for item in items:
         batch.append(item)
-        if len(batch) == _TOGETHER:
+        if len(batch) == _BATCH_SIZE:
             yield batch
             batch = []
     if batch:
         yield batch
 
 
-async def _tenant(ports: Ports, slug: str) -> Record:
-    found = await by_slug(ports, slug)
-    if found is None:
-        raise NotFound(f"there is no tenant {slug}")
-    return found
+async def _get_tenant(ports: Ports, slug: str) -> Record:
+    tenant = await find_by_slug(ports, slug)
+    if tenant is None:
+        raise NotFound(f"no such tenant: {slug}")
+    return tenant
 
 
-async def _each_of(ports: Ports, chosen: Sequence[Record] | None) -> AsyncIterator[Record]:
-    if chosen is None:
+async def _iter_tenants(ports: Ports, tenants: Sequence[Record] | None) -> AsyncIterator[Record]:
+    if tenants is None:
         async for tenant in iter_records(ports, "", RecordType.TENANT):
             yield tenant
     else:
-        for tenant in chosen:
+        for tenant in tenants:
             yield tenant
 
 
-async def _count(ports: Ports, chosen: Sequence[Record] | None) -> int:
-    """How many agents there are to come."""
+async def _count_agents(ports: Ports, tenants: Sequence[Record] | None) -> int:
+    """Count the agents to export."""
     total = 0
-    async for tenant in _each_of(ports, chosen):
+    async for tenant in _iter_tenants(ports, tenants):
         total += sum([1 async for _ in iter_records(ports, tenant.id, RecordType.AGENT)])
     return total

@@ -1,4 +1,4 @@
-"""Bringing what stands in a place to what is planned for it, and saying what came of it."""
+"""Writes planned catalog objects, deletes stale ones and reports the result."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ from typing import Final
 from msgspec import Struct
 
 from carrel.core.catalog import layout
-from carrel.core.catalog.layout import Plan, ReviewedFileKey
-from carrel.core.catalog.object_keys import beneath_others
+from carrel.core.catalog.layout import CatalogPlan, ReviewedFileKey
+from carrel.core.catalog.object_keys import nested_keys
 from carrel.core.identifiers import Digest, digest
 from carrel.core.store.tree import Blob
 from carrel.ports import CorruptContent, ObjectStore, Ports
 
-_OBJECTS: Final = 256
-_BYTES: Final = 8 * 2**20
-"""Contents that are held at once: this many objects, and bytes unless one is larger."""
-_BARRED: Final = "another file stands where its directory would be"
+_BATCH_OBJECTS: Final = 256
+_BATCH_BYTES: Final = 8 * 2**20
+"""Limits of one batch in memory: objects, and bytes unless one object is larger."""
+_NESTED_KEY_REASON: Final = "another object has the name of its directory"
 
 
 class ExportFailure(Struct, frozen=True):
-    """An object that is not as it should be."""
+    """Object that could not be exported."""
 
     key: str
-    why: str
-    passing: bool
-    """It may be had another time; else the place cannot hold it."""
+    reason: str
+    is_transient: bool
+    """True if a retry may succeed; False if the object store cannot hold the object."""
 
 
 @dataclass(slots=True)
 class ExportResult:
-    """What came of projecting one tenant or several."""
+    """Counts and failures of an export of one or more tenants."""
 
     tenants: int = 0
     written: int = 0
@@ -40,94 +40,98 @@ class ExportResult:
     deleted: int = 0
     failures: list[ExportFailure] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
-    """Files whose names mean something else in this layout."""
+    """Files whose names are reserved in the catalog layout."""
 
 
 class CatalogWriter:
-    """Brings what stands under one prefix to what is wanted there, plan by plan."""
+    """Makes the objects under a prefix match the plans."""
 
-    def __init__(self, ports: Ports, object_store: ObjectStore, done: ExportResult) -> None:
-        self._ports, self._depot, self._done = ports, object_store, done
-        self._standing: dict[str, Digest | None] = {}
-        """What is there and was not wanted so far."""
+    def __init__(self, ports: Ports, object_store: ObjectStore, result: ExportResult) -> None:
+        self._ports, self._object_store, self._result = ports, object_store, result
+        self._existing: dict[str, Digest | None] = {}
+        """Existing objects that no plan contains so far."""
         self._reviewed: set[str] = set()
-        """What several agents may want."""
+        """Keys that the plans of several agents may contain."""
         self._refused: dict[str, Blob | bytes] = {}
 
-    async def look(self, prefix: str) -> None:
-        async for key, known in self._depot.list(prefix):
-            if layout.parse(key):
-                self._standing[key] = known
+    async def load_existing(self, prefix: str) -> None:
+        async for key, stored_digest in self._object_store.list(prefix):
+            if layout.parse_key(key):
+                self._existing[key] = stored_digest
 
-    async def want(self, plan: Plan) -> None:
-        """What is made from files is written after them, so that it tells of nothing to come."""
-        barred = beneath_others(plan) if self._depot.forbids_nested_keys else frozenset()
-        self._done.failures += [
-            ExportFailure(key, _BARRED, passing=False) for key in sorted(barred)
+    async def write_plan(self, plan: CatalogPlan) -> None:
+        """Write the changed objects: files first, then the objects generated from them."""
+        nested = nested_keys(plan) if self._object_store.forbids_nested_keys else frozenset()
+        self._result.failures += [
+            ExportFailure(key, _NESTED_KEY_REASON, is_transient=False) for key in sorted(nested)
         ]
-        wanted = {key: plan[key] for key in plan if key not in barred}
-        news = {key: wanted[key] for key in wanted if self._is_news(key, wanted[key])}
+        allowed = {key: plan[key] for key in plan if key not in nested}
+        changed = {key: allowed[key] for key in allowed if self._needs_write(key, allowed[key])}
         for kind in (Blob, bytes):
-            await self._put({key: news[key] for key in news if isinstance(news[key], kind)})
+            await self._put(
+                {key: changed[key] for key in changed if isinstance(changed[key], kind)}
+            )
 
     async def finish(self) -> None:
-        """Remove what nobody wanted; then there may be room for what was refused."""
-        await self._depot.delete(list(self._standing))
-        self._done.deleted += len(self._standing)
-        again, self._refused = self._refused, {}
-        for some in _loads(again):
-            for key, reason in (await self._write(some)).items():
-                self._done.failures.append(ExportFailure(key, reason, passing=False))
+        """Delete objects that no plan contains, then retry the refused ones."""
+        await self._object_store.delete(list(self._existing))
+        self._result.deleted += len(self._existing)
+        retries, self._refused = self._refused, {}
+        for batch in _batches(retries):
+            for key, reason in (await self._write(batch)).items():
+                self._result.failures.append(ExportFailure(key, reason, is_transient=False))
 
-    def _is_news(self, key: str, content: Blob | bytes) -> bool:
+    def _needs_write(self, key: str, content: Blob | bytes) -> bool:
         if key in self._reviewed:
             return False
-        if isinstance(layout.parse(key), ReviewedFileKey):
+        if isinstance(layout.parse_key(key), ReviewedFileKey):
             self._reviewed.add(key)
-        name = content.digest if isinstance(content, Blob) else digest(content)
-        same = self._standing.pop(key, None) == name
-        self._done.unchanged += same
-        return not same
+        expected_digest = content.digest if isinstance(content, Blob) else digest(content)
+        is_same = self._existing.pop(key, None) == expected_digest
+        self._result.unchanged += is_same
+        return not is_same
 
-    async def _put(self, contents: Plan) -> None:
-        for some in _loads(contents):
-            self._refused |= {key: some[key] for key in await self._write(some)}
+    async def _put(self, contents: CatalogPlan) -> None:
+        for batch in _batches(contents):
+            self._refused |= {key: batch[key] for key in await self._write(batch)}
 
-    async def _write(self, contents: Plan) -> Mapping[str, str]:
-        """What the place cannot hold, with the reason. What cannot be had leaves what is there."""
-        refused = await self._depot.put(found := await self._bytes(contents))
-        self._done.written += len(found) - len(refused)
+    async def _write(self, contents: CatalogPlan) -> Mapping[str, str]:
+        """Write objects; return refused keys with the reason. Skips unreadable blobs."""
+        refused = await self._object_store.put(payload := await self._load_bytes(contents))
+        self._result.written += len(payload) - len(refused)
         return refused
 
-    async def _bytes(self, contents: Plan) -> dict[str, bytes]:
+    async def _load_bytes(self, contents: CatalogPlan) -> dict[str, bytes]:
         blobs = {key: blob for key, blob in contents.items() if isinstance(blob, Blob)}
-        made = {key: made for key, made in contents.items() if isinstance(made, bytes)}
+        generated = {
+            key: generated for key, generated in contents.items() if isinstance(generated, bytes)
+        }
         try:
             stored = await self._ports.blobs.get(set(blobs.values())) if blobs else {}
         except CorruptContent:
-            return made | await self._one_by_one(blobs)
-        return made | {key: stored[blob.digest] for key, blob in blobs.items()}
+            return generated | await self._load_individually(blobs)
+        return generated | {key: stored[blob.digest] for key, blob in blobs.items()}
 
-    async def _one_by_one(self, blobs: Mapping[str, Blob]) -> dict[str, bytes]:
-        found: dict[str, bytes] = {}
+    async def _load_individually(self, blobs: Mapping[str, Blob]) -> dict[str, bytes]:
+        payload: dict[str, bytes] = {}
         for key, blob in blobs.items():
             try:
-                found[key] = (await self._ports.blobs.get([blob]))[blob.digest]
+                payload[key] = (await self._ports.blobs.get([blob]))[blob.digest]
             except CorruptContent as problem:
-                self._done.failures.append(ExportFailure(key, str(problem), passing=True))
-        return found
+                self._result.failures.append(ExportFailure(key, str(problem), is_transient=True))
+        return payload
 
 
-def _loads(contents: Plan) -> Iterator[dict[str, Blob | bytes]]:
-    """As many at a time as may be held in memory."""
-    load: dict[str, Blob | bytes] = {}
-    weight = 0
+def _batches(contents: CatalogPlan) -> Iterator[dict[str, Blob | bytes]]:
+    """Split a plan into batches that fit in memory."""
+    batch: dict[str, Blob | bytes] = {}
+    batch_bytes = 0
     for key, content in contents.items():
         size = content.size if isinstance(content, Blob) else len(content)
-        if load and (len(load) >= _OBJECTS or weight + size > _BYTES):
-            yield load
-            load, weight = {}, 0
-        load[key] = content
-        weight += size
-    if load:
-        yield load
+        if batch and (len(batch) >= _BATCH_OBJECTS or batch_bytes + size > _BATCH_BYTES):
+            yield batch
+            batch, batch_bytes = {}, 0
+        batch[key] = content
+        batch_bytes += size
+    if batch:
+        yield batch

@@ -80,7 +80,7 @@ async def _run(
     run = await runs.start(stage.ports, actor, start)
     if ends:
         later = stage.later(lasts).ports
-        await runs.change(later, actor, run.id, status=ends)
+        await runs.update(later, actor, run.id, status=ends)
     return run.id
 
 

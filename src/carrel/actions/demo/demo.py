@@ -63,7 +63,7 @@ async def _company(stage: DemoContext) -> None:
         stage.people[name] = Actor(made.tenant, made.id, role=human.role, person=made.id)
     await secrets.put(ports, mara, "billing-api", "mrd-live-7d1f0c2ab94e4a65")
     hook = (await webhooks.create(ports, mara, _HOOK, ["workspace.updated"])).webhook
-    await webhooks.change(ports, mara, hook.id, webhooks.WebhookPatch(active=False))
+    await webhooks.update(ports, mara, hook.id, webhooks.WebhookPatch(active=False))
     await keys.create(ports, mara, keys.KeySpec("runtime", CredentialKind.SERVICE))
     rules = (ClassRuleModel("docs/refunds.md", FileClass.PINNED),)
     await policies.put(ports, mara, PolicyModel(classes=rules), "refunds are reviewed")

@@ -1,1 +1,1 @@
-"""Events."""
+"""Event streams and webhooks."""

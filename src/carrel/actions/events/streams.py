@@ -1,9 +1,8 @@
-"""Following the log of events: any number of listeners, one reader of the log a process.
+"""Event streams: many subscribers, one reader of the event log per process.
 
-A listener begins at the table. Once it has come to the end of it, it goes on from a ring of the
-newest events, which one tail fills for all; if it falls behind the ring it goes back to the table.
-Each step starts after the last event that the step before had looked at, so that none is missed
-and none comes twice.
+A subscriber first reads the event table. At its end it switches to a ring buffer of the newest
+events, which one task fills for all; if it falls behind the ring it returns to the table. Each
+read starts after the last event of the read before, so no event is missed or repeated.
 """
 
 from __future__ import annotations
@@ -14,132 +13,137 @@ from contextlib import aclosing, asynccontextmanager
 from typing import Final
 
 from carrel.core.access import Actor, CredentialKind, Role
-from carrel.core.items import is_of_a_person, items_of_person
+from carrel.core.items import is_person_items_scope, person_items_scope
 from carrel.core.runs import Run, RunStatus
-from carrel.core.store.event import RUN_ENDED, Event, EventFilter
+from carrel.core.store.event import RUN_ENDED_BY_STATUS, Event, EventFilter
 from carrel.ports import Events, Ports
-from carrel.ports.logging import log_of
+from carrel.ports.logging import get_logger
 
-PAGE: Final = 500
-BEGINNING: Final = "0"
-"""What a listener says who wants everything that is kept."""
-_ROOM: Final = 4096
-_LOOK: Final = 1.0
-_PAUSE: Final = 5.0
-_ENDS: Final = frozenset(RUN_ENDED.values())
-_log = log_of("carrel.streams")
+PAGE_SIZE: Final = 500
+FROM_START: Final = "0"
+"""Cursor before the oldest stored event."""
+_RING_CAPACITY: Final = 4096
+_POLL_SECONDS: Final = 1.0
+_RETRY_SECONDS: Final = 5.0
+_RUN_END_TYPES: Final = frozenset(RUN_ENDED_BY_STATUS.values())
+_log = get_logger("carrel.streams")
 
 Batch = tuple[Event, ...]
 Batches = AsyncGenerator[Batch, None]
-"""To be closed by whoever does not read it to its end."""
+"""The consumer must close it unless it reads to the end."""
 
 
 class EventRingBuffer:
-    """The newest events, each in a place whose number only rises."""
+    """Ring buffer of the newest events, addressed by ever-increasing positions."""
 
-    def __init__(self, room: int = _ROOM) -> None:
-        self._slots: list[Event | None] = [None] * room
-        self._places: dict[str, int] = {}
+    def __init__(self, capacity: int = _RING_CAPACITY) -> None:
+        self._slots: list[Event | None] = [None] * capacity
+        self._positions: dict[str, int] = {}
         self.end = 0
-        """The place that the next event will have."""
+        """Position of the next event."""
 
     def add(self, events: Sequence[Event]) -> None:
         for event in events:
             slot = self.end % len(self._slots)
             if old := self._slots[slot]:
-                del self._places[old.cursor]
+                del self._positions[old.cursor]
             self._slots[slot] = event
-            self._places[event.cursor] = self.end
+            self._positions[event.cursor] = self.end
             self.end += 1
 
-    def after(self, cursor: str | None) -> int | None:
-        """The place after this event, if it is still here."""
-        place = None if cursor is None else self._places.get(cursor)
-        return None if place is None else place + 1
+    def position_after(self, cursor: str | None) -> int | None:
+        """Return the position after this cursor's event, or None if it left the ring."""
+        position = None if cursor is None else self._positions.get(cursor)
+        return None if position is None else position + 1
 
-    def holds(self, place: int) -> bool:
-        """Whether every event from this place on is still here."""
-        return self.end - place <= len(self._slots)
+    def has_position(self, position: int) -> bool:
+        """Return whether every event from this position on is still in the ring."""
+        return self.end - position <= len(self._slots)
 
-    def since(self, place: int) -> Batch:
-        """The next few events from a place that is held."""
-        places = range(place, min(self.end, place + PAGE))
-        return tuple(filter(None, (self._slots[each % len(self._slots)] for each in places)))
+    def read_from(self, position: int) -> Batch:
+        """Return up to PAGE_SIZE events from a position that is still in the ring."""
+        positions = range(position, min(self.end, position + PAGE_SIZE))
+        return tuple(filter(None, (self._slots[index % len(self._slots)] for index in positions)))
 
 
 class EventBroadcaster:
-    """The one reader of a process's log. It reads for as long as somebody listens."""
+    """The process's one reader of an event log; runs while it has listeners."""
 
-    def __init__(self, events: Events, room: int = _ROOM) -> None:
+    def __init__(self, events: Events, capacity: int = _RING_CAPACITY) -> None:
         self.events = events
-        self.ring = EventRingBuffer(room)
+        self.ring = EventRingBuffer(capacity)
         self.listeners = 0
-        self._tip = ""
-        self._begun = 0
-        self._done = 0
-        self._reading = asyncio.Lock()
-        self._bell = asyncio.Event()
-        self._tail: asyncio.Task[None] | None = None
-        self._open = True
+        self._last_cursor = ""
+        self._reads_started = 0
+        self._reads_finished = 0
+        self._read_lock = asyncio.Lock()
+        self._new_events = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._running = True
 
     async def start(self) -> None:
-        async with self._reading:
-            if self._tail is None:
-                self._tip = await self.events.latest()
-                self._tail = asyncio.create_task(self._follow())
+        async with self._read_lock:
+            if self._task is None:
+                self._last_cursor = await self.events.latest_cursor()
+                self._task = asyncio.create_task(self._follow())
 
     async def stop(self) -> None:
-        """Also where the waiting returns at the very moment at which it is called off."""
-        self._open = False
-        if self._tail is not None:
-            self._tail.cancel()
-            await asyncio.wait({self._tail})
+        """Stop reading, even if the wait returns in the moment it is cancelled."""
+        self._running = False
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait({self._task})
 
-    async def news(self) -> None:
+    async def wait_for_events(self) -> None:
         """Return once the ring has grown."""
-        await self._bell.wait()
+        await self._new_events.wait()
 
     async def catch_up(self) -> None:
-        """Have everything in the ring that could be seen when this was called.
+        """Read every event visible at the time of the call into the ring.
 
-        Those who ask while the log is being read share the next reading.
+        Concurrent callers share the next read.
         """
-        asked = self._begun
-        async with self._reading:
-            if self._done <= asked:
+        reads_started = self._reads_started
+        async with self._read_lock:
+            if self._reads_finished <= reads_started:
                 await self._read()
 
     async def _read(self) -> None:
-        self._begun += 1
-        while events := await self.events.after(self._tip, limit=PAGE):
-            self._tip = events[-1].cursor
+        self._reads_started += 1
+        while events := await self.events.read_after(self._last_cursor, limit=PAGE_SIZE):
+            self._last_cursor = events[-1].cursor
             self.ring.add(events)
-            bell, self._bell = self._bell, asyncio.Event()
-            bell.set()
-            if len(events) < PAGE:
+            previous, self._new_events = self._new_events, asyncio.Event()
+            previous.set()
+            if len(events) < PAGE_SIZE:
                 break
-        self._done = self._begun
+        self._reads_finished = self._reads_started
 
     async def _follow(self) -> None:
-        """Nothing else runs between the last look and the waiting, so no news is slept over."""
-        while self._open:
+        """Read new events until stopped.
+
+        No await lies between the last read and the wait, so no wake-up is lost.
+        """
+        while self._running:
             try:
-                async with self._reading:
+                async with self._read_lock:
                     await self._read()
-                await self.events.wait_for_new(_LOOK)
+                await self.events.wait_for_new(_POLL_SECONDS)
             except Exception as problem:
-                _log.warning("the log of events cannot be read", error=type(problem).__name__)
-                await asyncio.sleep(_PAUSE)
+                _log.warning("event log read failed", error=type(problem).__name__)
+                await asyncio.sleep(_RETRY_SECONDS)
 
 
-_HUBS: Final[dict[Events, EventBroadcaster]] = {}
-"""Of every log that somebody in this process listens to."""
+_BROADCASTERS: Final[dict[Events, EventBroadcaster]] = {}
+"""Running broadcasters of this process, by event log."""
 
 
 @asynccontextmanager
-async def broadcaster_of(events: Events, room: int = _ROOM) -> AsyncIterator[EventBroadcaster]:
-    """The process's one reader of this log: the first listener starts it, the last one stops it."""
-    broadcaster = _HUBS.setdefault(events, EventBroadcaster(events, room))
+async def shared_broadcaster(
+    events: Events, capacity: int = _RING_CAPACITY
+) -> AsyncIterator[EventBroadcaster]:
+    """Share one broadcaster per log: the first listener starts it, the last stops it."""
+    broadcaster = _BROADCASTERS.setdefault(events, EventBroadcaster(events, capacity))
     broadcaster.listeners += 1
     try:
         await broadcaster.start()
@@ -147,160 +151,165 @@ async def broadcaster_of(events: Events, room: int = _ROOM) -> AsyncIterator[Eve
     finally:
         broadcaster.listeners -= 1
         if not broadcaster.listeners:
-            del _HUBS[events]
+            del _BROADCASTERS[events]
             await broadcaster.stop()
 
 
 class EventSubscriber:
-    """One who follows the log from a cursor on."""
+    """Follows the event log from a cursor."""
 
     def __init__(
         self, broadcaster: EventBroadcaster, filter: EventFilter, cursor: str | None
     ) -> None:
-        self._hub = broadcaster
+        self._broadcaster = broadcaster
         self._filter = filter
         self._cursor = cursor
-        self._place: int | None = None
-        """Where it goes on in the ring; None while it reads the table."""
+        self._ring_position: int | None = None
+        """Next position in the ring; None while reading the table."""
 
     async def next(self) -> Batch:
-        """The events that come next, when there are some."""
+        """Wait for and return the next events."""
         while True:
-            table = self._place is None
-            if batch := await (self._from_table() if table else self._from_ring()):
+            reads_table = self._ring_position is None
+            if batch := await (self._from_table() if reads_table else self._from_ring()):
                 return batch
 
     async def _from_table(self) -> Batch:
-        ring = self._hub.ring
-        self._place = ring.after(self._cursor)
-        if self._place is not None:
+        ring = self._broadcaster.ring
+        self._ring_position = ring.position_after(self._cursor)
+        if self._ring_position is not None:
             return ()
-        before = ring.end
-        batch = await self._hub.events.after(self._cursor, self._filter, limit=PAGE)
+        ring_end = ring.end
+        batch = await self._broadcaster.events.read_after(
+            self._cursor, self._filter, limit=PAGE_SIZE
+        )
         if batch:
             self._cursor = batch[-1].cursor
-        if len(batch) < PAGE:
-            await self._hub.catch_up()
-            # The ring has read past this page by now. If its last event is not there it is older
-            # than the ring, and whatever came before the page was read is in the page.
-            place = ring.after(self._cursor)
-            self._place = before if place is None else place
+        if len(batch) < PAGE_SIZE:
+            await self._broadcaster.catch_up()
+            # The ring has read past this page by now. If the page's last event is not in the
+            # ring, it is older than the ring, and the page holds every event before that read.
+            position = ring.position_after(self._cursor)
+            self._ring_position = ring_end if position is None else position
         return batch
 
     async def _from_ring(self) -> Batch:
-        assert self._place is not None
-        if not self._hub.ring.holds(self._place):
-            self._place = None
+        assert self._ring_position is not None
+        if not self._broadcaster.ring.has_position(self._ring_position):
+            self._ring_position = None
             return ()
-        fresh = self._hub.ring.since(self._place)
-        if not fresh:
-            await self._hub.news()
+        batch = self._broadcaster.ring.read_from(self._ring_position)
+        if not batch:
+            await self._broadcaster.wait_for_events()
             return ()
-        self._place += len(fresh)
-        self._cursor = fresh[-1].cursor
-        return tuple(filter(self._filter.admits, fresh))
+        self._ring_position += len(batch)
+        self._cursor = batch[-1].cursor
+        return tuple(filter(self._filter.matches, batch))
 
 
-async def page(
-    ports: Ports, filter: EventFilter, since: str | None = None, limit: int = PAGE
+async def read_page(
+    ports: Ports, filter: EventFilter, since: str | None = None, limit: int = PAGE_SIZE
 ) -> tuple[Batch, str | None]:
-    """Events past a cursor, and the cursor to go on from. Raises Malformed for what is none."""
-    found = await ports.events.after(_cursor(since), filter, limit=limit)
-    return found, found[-1].cursor if found else since
+    """Return events after a cursor, and the next cursor. Raises ValidationError."""
+    events = await ports.events.read_after(_store_cursor(since), filter, limit=limit)
+    return events, events[-1].cursor if events else since
 
 
 async def listen(
     ports: Ports, filter: EventFilter, since: str | None = None
 ) -> tuple[str, Batches]:
-    """Follow the log past a cursor, else from now on: where that is, and what comes after it.
+    """Follow the log after a cursor, or from now on.
 
-    Raises Malformed for what is not a cursor, here and not when the first event is asked for.
+    Returns the start cursor and the batches. Raises ValidationError for an invalid cursor before
+    the first batch is read.
     """
-    start = await ports.events.latest() if since is None else since
-    first = await ports.events.after(_cursor(start), filter, limit=PAGE)
-    return start, _followed(ports, filter, _cursor(start), first)
+    start = await ports.events.latest_cursor() if since is None else since
+    first = await ports.events.read_after(_store_cursor(start), filter, limit=PAGE_SIZE)
+    return start, _stream(ports, filter, _store_cursor(start), first)
 
 
 async def listen_to_tenant(
     ports: Ports, actor: Actor, types: frozenset[str], since: str | None = None
 ) -> tuple[str, Batches]:
-    """Follow all that happens in a tenant, as far as this caller may know of it."""
+    """Follow the events of a tenant that the caller may see."""
     start, batches = await listen(ports, EventFilter(actor.tenant, types=types), since)
-    return start, _known_to(actor, batches)
+    return start, _visible_to(actor, batches)
 
 
-async def _known_to(actor: Actor, batches: Batches) -> Batches:
+async def _visible_to(actor: Actor, batches: Batches) -> Batches:
     async with aclosing(batches):
         async for batch in batches:
-            if known := tuple(event for event in batch if _may_know(actor, event)):
-                yield known
+            if visible := tuple(event for event in batch if _can_see(actor, event)):
+                yield visible
 
 
-def _may_know(actor: Actor, event: Event) -> bool:
-    """What a person's agents share is nobody else's, and what it is called tells of it."""
+def _can_see(actor: Actor, event: Event) -> bool:
+    """Hide a person's items, whose event payloads name their keys, from other members."""
     scope = event.scope
-    if scope is None or not is_of_a_person(scope):
+    if scope is None or not is_person_items_scope(scope):
         return True
-    leads = actor.kind is not CredentialKind.PERSON or actor.role in {Role.OWNER, Role.ADMIN}
-    return leads or bool(actor.person and scope == items_of_person(actor.tenant, actor.person))
+    sees_all = actor.kind is not CredentialKind.PERSON or actor.role in {Role.OWNER, Role.ADMIN}
+    return sees_all or bool(
+        actor.person and scope == person_items_scope(actor.tenant, actor.person)
+    )
 
 
 async def listen_to_run(
     ports: Ports, actor: Actor, run: Run, since: str | None = None
 ) -> tuple[str, Batches]:
-    """Follow a run's own log, by default from its beginning; it ends when the run has.
+    """Follow the events of a run that the caller may see, by default from its start.
 
-    What this caller may not know of is left out.
+    The stream ends when the run ends.
     """
-    start = BEGINNING if since is None else since
+    start = FROM_START if since is None else since
     log = EventFilter(run.tenant, run=run.id)
-    first = await ports.events.after(_cursor(start), log, limit=PAGE)
-    if await _is_over(ports, run):
-        return start, _known_to(actor, _remaining(ports, log, _cursor(start)))
-    followed = _followed(ports, log, _cursor(start), first)
-    return start, _known_to(actor, _until_ended(followed))
+    first = await ports.events.read_after(_store_cursor(start), log, limit=PAGE_SIZE)
+    if await _has_ended(ports, run):
+        return start, _visible_to(actor, _remaining(ports, log, _store_cursor(start)))
+    followed = _stream(ports, log, _store_cursor(start), first)
+    return start, _visible_to(actor, _until_ended(followed))
 
 
-async def page_of_run(
+async def read_run_page(
     ports: Ports, actor: Actor, run: Run, since: str
 ) -> tuple[Batch, str | None, bool]:
-    """A part of a run's log: what this caller may know of, where to go on, whether that is all."""
-    found, after = await page(ports, EventFilter(run.tenant, run=run.id), since)
-    known = tuple(event for event in found if _may_know(actor, event))
-    return known, after, len(found) < PAGE
+    """Return visible events of a run, the next cursor and whether the page is last."""
+    events, next_cursor = await read_page(ports, EventFilter(run.tenant, run=run.id), since)
+    visible = tuple(event for event in events if _can_see(actor, event))
+    return visible, next_cursor, len(events) < PAGE_SIZE
 
 
-def _cursor(since: str | None) -> str | None:
-    return None if since == BEGINNING else since
+def _store_cursor(since: str | None) -> str | None:
+    return None if since == FROM_START else since
 
 
-async def _followed(ports: Ports, filter: EventFilter, cursor: str | None, first: Batch) -> Batches:
+async def _stream(ports: Ports, filter: EventFilter, cursor: str | None, first: Batch) -> Batches:
     if first:
         yield first
         cursor = first[-1].cursor
-    async with broadcaster_of(ports.events) as broadcaster:
-        listener = EventSubscriber(broadcaster, filter, cursor)
+    async with shared_broadcaster(ports.events) as broadcaster:
+        subscriber = EventSubscriber(broadcaster, filter, cursor)
         while True:
-            yield await listener.next()
+            yield await subscriber.next()
 
 
 async def _until_ended(batches: Batches) -> Batches:
     async with aclosing(batches):
         async for batch in batches:
             yield batch
-            if any(event.type in _ENDS for event in batch):
+            if any(event.type in _RUN_END_TYPES for event in batch):
                 return
 
 
 async def _remaining(ports: Ports, filter: EventFilter, cursor: str | None) -> Batches:
-    while batch := await ports.events.after(cursor, filter, limit=PAGE):
+    while batch := await ports.events.read_after(cursor, filter, limit=PAGE_SIZE):
         yield batch
         cursor = batch[-1].cursor
 
 
-async def _is_over(ports: Ports, run: Run) -> bool:
-    """Whether the log already shows how the run ended, or has forgotten it."""
+async def _has_ended(ports: Ports, run: Run) -> bool:
+    """Return whether the log holds the run's end event or no longer holds the run."""
     if run.status is RunStatus.RUNNING:
         return False
-    ends = EventFilter(run.tenant, run=run.id, types=_ENDS)
-    return not run.snapshot_kept or bool(await ports.events.after(None, ends, limit=1))
+    end_filter = EventFilter(run.tenant, run=run.id, types=_RUN_END_TYPES)
+    return not run.snapshot_kept or bool(await ports.events.read_after(None, end_filter, limit=1))

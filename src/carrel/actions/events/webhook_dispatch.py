@@ -1,8 +1,8 @@
-"""Telling webhooks what happened: events become deliveries, and deliveries are posted.
+"""Webhook dispatch: turns events into deliveries and posts them.
 
-Both can be done by any number of processes at once. A mark says which events have become
-deliveries and moves only from where it was read, so that none is told twice; a delivery is leased
-to whoever posts it, so that one who dies in the middle is followed by another.
+Any number of processes may run it. A cursor records which events became deliveries and moves
+only from where it was read, so no event is enqueued twice. A delivery is leased to the worker
+that posts it; if that worker dies, another takes over after the lease.
 """
 
 from __future__ import annotations
@@ -21,52 +21,52 @@ from carrel.core.identifiers import TimestampMs
 from carrel.core.store.event import Event
 from carrel.core.store.record import Record, RecordType
 from carrel.core.webhooks import (
-    BACKOFF,
+    BACKOFF_SECONDS,
     Delivery,
     DeliveryAttempt,
     DeliveryState,
     PostResult,
-    after,
-    signed,
+    apply_attempt,
+    signature_headers,
 )
 from carrel.ports import CorruptContent, Ports
-from carrel.ports.logging import log_of
+from carrel.ports.logging import get_logger
 
-AT_ONCE: Final = 16
-LEASE: Final = 60_000
-"""Milliseconds: longer than a post may take."""
-_PAGE: Final = 500
-_GATHER: Final = 0.1
-"""Seconds in which events gather, so that a busy store is not kept busy by moving the mark."""
-_IDLE: Final = 1.0
-_PAUSE: Final = 5.0
-_GRACE: Final = 1.0
+MAX_CONCURRENT_POSTS: Final = 16
+LEASE_MS: Final = 60_000
+"""Milliseconds; longer than a post may take."""
+_PAGE_SIZE: Final = 500
+_BATCH_DELAY_SECONDS: Final = 0.1
+"""Seconds to collect events, so that a busy store is not loaded by cursor updates."""
+_POLL_SECONDS: Final = 1.0
+_RETRY_SECONDS: Final = 5.0
+_SHUTDOWN_SECONDS: Final = 1.0
 _encode: Final = msgspec.json.Encoder().encode
-_log = log_of("carrel.dispatch")
+_log = get_logger("carrel.dispatch")
 
 
 async def run_dispatch(
-    ports: Ports, stop: asyncio.Event, *, backoff: tuple[int, ...] = BACKOFF
+    ports: Ports, stop: asyncio.Event, *, backoff: tuple[int, ...] = BACKOFF_SECONDS
 ) -> None:
-    """Turn events into deliveries and post them until told to stop, whatever goes wrong."""
-    async with _courier(ports, backoff) as worker:
+    """Enqueue and post deliveries until `stop` is set; retries after any failure."""
+    async with _open_worker(ports, backoff) as worker:
         await asyncio.gather(
-            _go_on(stop, lambda: _tell(ports, stop, worker)),
-            _go_on(stop, lambda: worker.carry(stop)),
+            _run_until_stopped(stop, lambda: _enqueue_until_stopped(ports, stop, worker)),
+            _run_until_stopped(stop, lambda: worker.run(stop)),
         )
 
 
-async def _go_on(stop: asyncio.Event, work: Callable[[], Awaitable[None]]) -> None:
+async def _run_until_stopped(stop: asyncio.Event, work: Callable[[], Awaitable[None]]) -> None:
     while not stop.is_set():
         try:
             await work()
         except Exception as problem:
-            _log.warning("webhooks are held up", error=type(problem).__name__)
-            await _first(_PAUSE, stop.wait())
+            _log.warning("webhook dispatch failed", error=type(problem).__name__)
+            await _wait_for_first(_RETRY_SECONDS, stop.wait())
 
 
-async def _first(seconds: float, *waits: Coroutine[Any, Any, Any]) -> None:
-    """Return when one of these is done or the time is over; the others are called off."""
+async def _wait_for_first(seconds: float, *waits: Coroutine[Any, Any, Any]) -> None:
+    """Return when one awaitable finishes or the time is over; cancels the others."""
     tasks = {asyncio.create_task(wait) for wait in waits}
     try:
         done, _ = await asyncio.wait(tasks, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
@@ -78,75 +78,79 @@ async def _first(seconds: float, *waits: Coroutine[Any, Any, Any]) -> None:
         await asyncio.wait(tasks)
 
 
-async def _tell(ports: Ports, stop: asyncio.Event, worker: DeliveryWorker) -> None:
+async def _enqueue_until_stopped(ports: Ports, stop: asyncio.Event, worker: DeliveryWorker) -> None:
     while not stop.is_set():
         if await webhooks.has_no_webhooks(ports):
-            await _first(_IDLE, stop.wait())
+            await _wait_for_first(_POLL_SECONDS, stop.wait())
             continue
-        told = await fan_out(ports)
-        if not told:
-            await _first(_IDLE, stop.wait(), ports.events.wait_for_new(_IDLE))
+        enqueued = await enqueue_deliveries(ports)
+        if not enqueued:
+            await _wait_for_first(
+                _POLL_SECONDS, stop.wait(), ports.events.wait_for_new(_POLL_SECONDS)
+            )
         else:
-            worker.call()
-            if told < _PAGE:
-                await _first(_GATHER, stop.wait())
+            worker.wake()
+            if enqueued < _PAGE_SIZE:
+                await _wait_for_first(_BATCH_DELAY_SECONDS, stop.wait())
 
 
-async def fan_out(ports: Ports) -> int:
-    """Turn the next events into deliveries, and say how many events those were.
+async def enqueue_deliveries(ports: Ports) -> int:
+    """Turn the next events into deliveries; return the number of events.
 
-    Where nobody ever did, it begins with what happens from now on.
+    The first call in a store starts with the events that follow it.
     """
-    mark = await ports.deliveries.cursor()
-    if mark is None:
-        mark = await ports.events.latest()
-        await ports.deliveries.enqueue(None, mark, ())
-    events = await ports.events.after(mark, limit=_PAGE)
+    cursor = await ports.deliveries.cursor()
+    if cursor is None:
+        cursor = await ports.events.latest_cursor()
+        await ports.deliveries.enqueue(None, cursor, ())
+    events = await ports.events.read_after(cursor, limit=_PAGE_SIZE)
     if events:
-        # The webhooks are read after the events: one that was there before an event hears of it.
-        listening = {
-            t: await webhooks.active_webhooks(ports, t) for t in {e.tenant for e in events}
+        # Read webhooks after the events: a webhook created before an event receives it.
+        webhooks_by_tenant = {
+            t: await webhooks.load_active_webhooks(ports, t) for t in {e.tenant for e in events}
         }
         deliveries = [
-            _delivery(ports, event, webhook)
+            _new_delivery(ports, event, webhook)
             for event in events
-            for webhook in listening[event.tenant]
-            if webhooks.wants(webhook, event.type)
+            for webhook in webhooks_by_tenant[event.tenant]
+            if webhooks.is_subscribed(webhook, event.type)
         ]
-        await ports.deliveries.enqueue(mark, events[-1].cursor, deliveries)
+        await ports.deliveries.enqueue(cursor, events[-1].cursor, deliveries)
     return len(events)
 
 
-def _delivery(ports: Ports, event: Event, webhook: Record) -> Delivery:
+def _new_delivery(ports: Ports, event: Event, webhook: Record) -> Delivery:
     now = ports.clock.now()
     return Delivery(
         id=ports.clock.new_id("msg"),
         tenant=webhook.tenant,
         webhook=webhook.id,
         type=event.type,
-        body=body_of(event),
+        body=event_body(event),
         state=DeliveryState.PENDING,
-        created=now,
-        due=now,
+        created_at=now,
+        due_at=now,
     )
 
 
-def body_of(event: Event) -> bytes:
-    """What a receiver is told: that and where something happened, never the content of a file."""
-    told: dict[str, Any] = {**event.payload, "eventId": event.id}
+def event_body(event: Event) -> bytes:
+    """Encode the webhook payload of an event; it never holds file content."""
+    data: dict[str, Any] = {**event.payload, "eventId": event.id}
     if event.scope is not None:
-        told["workspace"] = {"kind": event.scope.kind, "name": event.scope.name}
+        data["workspace"] = {"kind": event.scope.kind, "name": event.scope.name}
     if event.run is not None:
-        told["runId"] = event.run
-    return _encode({"type": event.type, "timestamp": _when(event.at), "data": told})
+        data["runId"] = event.run
+    return _encode({"type": event.type, "timestamp": _rfc3339(event.at), "data": data})
 
 
-def _when(at: TimestampMs) -> str:
-    return datetime.fromtimestamp(at / 1000, UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
+def _rfc3339(timestamp: TimestampMs) -> str:
+    return (
+        datetime.fromtimestamp(timestamp / 1000, UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
+    )
 
 
 @asynccontextmanager
-async def _courier(ports: Ports, backoff: tuple[int, ...]) -> AsyncIterator[DeliveryWorker]:
+async def _open_worker(ports: Ports, backoff: tuple[int, ...]) -> AsyncIterator[DeliveryWorker]:
     worker = DeliveryWorker(ports, backoff)
     try:
         yield worker
@@ -155,75 +159,77 @@ async def _courier(ports: Ports, backoff: tuple[int, ...]) -> AsyncIterator[Deli
 
 
 class DeliveryWorker:
-    """Posts what is due, a bounded number of deliveries at a time."""
+    """Posts due deliveries, at most MAX_CONCURRENT_POSTS at a time."""
 
-    def __init__(self, ports: Ports, backoff: tuple[int, ...] = BACKOFF) -> None:
+    def __init__(self, ports: Ports, backoff: tuple[int, ...] = BACKOFF_SECONDS) -> None:
         self._ports = ports
         self._backoff = backoff
-        self._busy: set[asyncio.Task[None]] = set()
-        self._called = asyncio.Event()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._woken = asyncio.Event()
 
-    def call(self) -> None:
-        """There may be something to do."""
-        self._called.set()
+    def wake(self) -> None:
+        """Make the worker look for due deliveries."""
+        self._woken.set()
 
-    async def carry(self, stop: asyncio.Event) -> None:
+    async def run(self, stop: asyncio.Event) -> None:
         while not stop.is_set():
-            self._called.clear()
-            if not await self._take():
-                await _first(_IDLE, stop.wait(), self._called.wait())
+            self._woken.clear()
+            if not await self._start_due():
+                await _wait_for_first(_POLL_SECONDS, stop.wait(), self._woken.wait())
 
-    async def _take(self) -> int:
-        """Set out with as many as hands are free; say how many those were."""
-        free = AT_ONCE - len(self._busy)
+    async def _start_due(self) -> int:
+        """Start as many due deliveries as there are free slots; return how many."""
+        free = MAX_CONCURRENT_POSTS - len(self._tasks)
         if not free:
             return 0
         now = self._ports.clock.now()
-        taken = await self._ports.deliveries.lease_due(now, now + LEASE, free)
-        for delivery in taken:
+        leased = await self._ports.deliveries.lease_due(now, now + LEASE_MS, free)
+        for delivery in leased:
             task = asyncio.create_task(self._deliver(delivery))
-            self._busy.add(task)
-            task.add_done_callback(self._back)
-        return len(taken)
+            self._tasks.add(task)
+            task.add_done_callback(self._on_done)
+        return len(leased)
 
-    def _back(self, task: asyncio.Task[None]) -> None:
-        self._busy.discard(task)
-        self.call()
+    def _on_done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        self.wake()
 
     async def finish(self) -> None:
-        """Let those who are out come back, but not for long; their lease runs out by itself."""
-        if self._busy:
-            await asyncio.wait(self._busy, timeout=_GRACE)
-        for task in list(self._busy):
+        """Wait briefly for running posts, then cancel them; their leases expire."""
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=_SHUTDOWN_SECONDS)
+        for task in list(self._tasks):
             task.cancel()
-        if self._busy:
-            await asyncio.wait(self._busy)
+        if self._tasks:
+            await asyncio.wait(self._tasks)
 
     async def _deliver(self, delivery: Delivery) -> None:
         try:
-            at = self._ports.clock.now()
-            posted, lost = await self._posted(delivery, at)
-            settled = after(delivery, posted, self._ports.clock.now(), self._backoff)
-            if lost:
-                settled = replace(settled, state=DeliveryState.FAILED)
-            await self._ports.deliveries.record_attempts([(settled, DeliveryAttempt(at, posted))])
+            attempted_at = self._ports.clock.now()
+            result, is_final = await self._post(delivery, attempted_at)
+            updated = apply_attempt(delivery, result, self._ports.clock.now(), self._backoff)
+            if is_final:
+                updated = replace(updated, state=DeliveryState.FAILED)
+            await self._ports.deliveries.record_attempts(
+                [(updated, DeliveryAttempt(attempted_at, result))]
+            )
         except Exception as problem:
             kind = type(problem).__name__
-            _log.warning("a delivery is held up", delivery=delivery.id, error=kind)
+            _log.warning("webhook delivery failed", delivery=delivery.id, error=kind)
 
-    async def _posted(self, delivery: Delivery, at: TimestampMs) -> tuple[PostResult, bool]:
-        """What came of posting it, and whether it is of no use to try again."""
-        ask = (delivery.tenant, RecordType.WEBHOOK, [delivery.webhook])
-        [webhook] = await self._ports.records.get(*ask)
+    async def _post(self, delivery: Delivery, timestamp: TimestampMs) -> tuple[PostResult, bool]:
+        """Post a delivery; return the result and whether a retry is useless."""
+        lookup = (delivery.tenant, RecordType.WEBHOOK, [delivery.webhook])
+        [webhook] = await self._ports.records.get(*lookup)
         if webhook is None or not webhook.body["active"]:
             state = "removed" if webhook is None else "switched off"
             return PostResult(None, f"the webhook was {state}"), True
         try:
-            secret = webhooks.secret_of(self._ports, webhook)
+            secret = webhooks.open_secret(self._ports, webhook)
         except CorruptContent:
             return PostResult(None, "the webhook's secret cannot be opened"), False
         headers = {
-            **signed(secret, delivery.id, at, delivery.body),
+            **signature_headers(secret, delivery.id, timestamp, delivery.body),
             "content-type": "application/json",
         }
         return await self._ports.webhook_sender.send(

@@ -1,4 +1,4 @@
-"""Webhooks: addresses that are told what happens, each with a secret to know us by."""
+"""Webhooks: URLs that receive events, each with a signing secret."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ from msgspec.structs import replace
 from carrel.actions.records import (
     Page,
     commit_changes,
-    find,
+    get_record,
     iter_records,
     record_after,
     retry_while_busy,
     validate_cursor,
 )
-from carrel.actions.records import page as records_page
+from carrel.actions.records import list_page as records_page
 from carrel.core.access import Actor
 from carrel.core.errors import Forbidden, NotFound, ValidationError
-from carrel.core.identifiers import identifier
-from carrel.core.store.event import TYPES
+from carrel.core.identifiers import parse_identifier
+from carrel.core.store.event import EVENT_TYPES
 from carrel.core.store.record import Record, RecordChange, RecordType
 from carrel.core.store.tree import IdempotencyKey
 from carrel.core.webhooks import Delivery, DeliveryAttempt
 from carrel.ports import Ports
 
-EVERYTHING: Final = "*"
-PREFIX: Final = "whsec_"
-LONGEST_URL: Final = 2048
-_URL: Final = re.compile(rf"https?://[!-~]{{1,{LONGEST_URL - 8}}}", re.IGNORECASE)
+ALL_EVENTS: Final = "*"
+SECRET_PREFIX: Final = "whsec_"
+MAX_URL_LENGTH: Final = 2048
+_URL_PATTERN: Final = re.compile(rf"https?://[!-~]{{1,{MAX_URL_LENGTH - 8}}}", re.IGNORECASE)
 
-Logged = tuple[Delivery, tuple[DeliveryAttempt, ...]]
+DeliveryLog = tuple[Delivery, tuple[DeliveryAttempt, ...]]
 
 
 @dataclass(frozen=True, slots=True)
 class NewWebhook:
     webhook: Record
     secret: str
-    """Shown this once."""
+    """Returned only here."""
 
 
 async def create(
@@ -53,173 +53,195 @@ async def create(
     events: Sequence[str],
     *,
     secret: str | None = None,
-    receipt: IdempotencyKey | None = None,
+    idempotency_key: IdempotencyKey | None = None,
 ) -> NewWebhook:
-    """Raises Malformed, with the reason where the address is one that we do not post to."""
-    _unconfined(actor)
-    body = {"url": await _address(ports, url), "events": _events(events), "active": True}
-    secret = secret or _fresh_secret(ports)
+    """Create a webhook. Raises ValidationError, also if the URL is not allowed."""
+    _require_unconfined(actor)
+    body = {"url": await _check_url(ports, url), "events": _check_events(events), "active": True}
+    secret = secret or _new_secret(ports)
     id = ports.clock.new_id("whk")
-    sealed = ports.vault.seal(_secret(secret), _context(actor.tenant, id))
+    sealed = ports.vault.seal(_parse_secret(secret), _seal_context(actor.tenant, id))
     change = RecordChange(
         actor.tenant, RecordType.WEBHOOK, id, {**body, "sealed": sealed}, expected=0
     )
-    await has_no_webhooks(ports)  # the first webhook hears nothing of what came before it
-    at = await commit_changes(ports, actor.name, "add a webhook", [change], receipt=receipt)
-    return NewWebhook(record_after(change, at), secret)
+    await has_no_webhooks(
+        ports
+    )  # moves the cursor, so the first webhook receives no earlier events
+    committed_at = await commit_changes(
+        ports, actor.name, "add a webhook", [change], idempotency_key=idempotency_key
+    )
+    return NewWebhook(record_after(change, committed_at), secret)
 
 
 async def get(ports: Ports, actor: Actor, id: str) -> Record:
-    _unconfined(actor)
-    return await find(ports, actor.tenant, RecordType.WEBHOOK, id)
+    _require_unconfined(actor)
+    return await get_record(ports, actor.tenant, RecordType.WEBHOOK, id)
 
 
-async def listing(
+async def list_webhooks(
     ports: Ports, actor: Actor, *, cursor: str = "", limit: int = 100
 ) -> Page[Record]:
-    _unconfined(actor)
+    _require_unconfined(actor)
     return await records_page(ports, actor.tenant, RecordType.WEBHOOK, cursor=cursor, limit=limit)
 
 
 @dataclass(frozen=True, slots=True)
 class WebhookPatch:
-    """What should become different; None leaves it as it is."""
+    """Fields to change; None leaves a field as it is."""
 
     url: str | None = None
     events: Sequence[str] | None = None
     active: bool | None = None
 
 
-async def change(
-    ports: Ports, actor: Actor, id: str, patch: WebhookPatch, receipt: IdempotencyKey | None = None
+async def update(
+    ports: Ports,
+    actor: Actor,
+    id: str,
+    patch: WebhookPatch,
+    idempotency_key: IdempotencyKey | None = None,
 ) -> Record:
-    """Raises Malformed and Missing."""
-    _unconfined(actor)
-    given: dict[str, object] = {}
+    """Change a webhook. Raises ValidationError and NotFound."""
+    _require_unconfined(actor)
+    fields: dict[str, object] = {}
     if patch.url is not None:
-        given["url"] = await _address(ports, patch.url)
+        fields["url"] = await _check_url(ports, patch.url)
     if patch.events is not None:
-        given["events"] = _events(patch.events)
+        fields["events"] = _check_events(patch.events)
     if patch.active is not None:
-        given["active"] = patch.active
+        fields["active"] = patch.active
 
     async def attempt() -> Record:
-        was = await get(ports, actor, id)
-        wanted = RecordChange(was.tenant, was.type, was.id, {**was.body, **given}, was.revision)
+        existing = await get(ports, actor, id)
+        record_change = RecordChange(
+            existing.tenant,
+            existing.type,
+            existing.id,
+            {**existing.body, **fields},
+            existing.revision,
+        )
         reason = "change a webhook"
-        at = await commit_changes(ports, actor.name, reason, [wanted], receipt=receipt)
-        return record_after(wanted, at, was)
+        committed_at = await commit_changes(
+            ports, actor.name, reason, [record_change], idempotency_key=idempotency_key
+        )
+        return record_after(record_change, committed_at, existing)
 
     return await retry_while_busy(attempt)
 
 
 async def delete(
-    ports: Ports, actor: Actor, id: str, receipt: IdempotencyKey | None = None
+    ports: Ports, actor: Actor, id: str, idempotency_key: IdempotencyKey | None = None
 ) -> None:
     async def attempt() -> None:
-        was = await get(ports, actor, id)
-        gone = RecordChange(was.tenant, was.type, was.id, None, was.revision)
-        await commit_changes(ports, actor.name, "remove a webhook", [gone], receipt=receipt)
+        existing = await get(ports, actor, id)
+        record_change = RecordChange(
+            existing.tenant, existing.type, existing.id, None, existing.revision
+        )
+        await commit_changes(
+            ports, actor.name, "remove a webhook", [record_change], idempotency_key=idempotency_key
+        )
 
     await retry_while_busy(attempt)
 
 
-async def deliveries(
+async def list_deliveries(
     ports: Ports, actor: Actor, id: str, *, cursor: str = "", limit: int = 100
-) -> Page[Logged]:
-    """What was or will be posted, newest first, with every attempt. Raises Missing."""
+) -> Page[DeliveryLog]:
+    """List deliveries, newest first, with all their attempts. Raises NotFound."""
     webhook = await get(ports, actor, id)
     before = validate_cursor(cursor, "msg")
-    found = await ports.deliveries.list(webhook.tenant, webhook.id, before=before, limit=limit + 1)
-    more = len(found) > limit
-    return Page(found[:limit], found[limit - 1][0].id if more else None)
+    rows = await ports.deliveries.list(webhook.tenant, webhook.id, before=before, limit=limit + 1)
+    has_more = len(rows) > limit
+    return Page(rows[:limit], rows[limit - 1][0].id if has_more else None)
 
 
 async def replay(ports: Ports, actor: Actor, id: str, delivery: str) -> Delivery:
-    """Post it once more, and go on trying as if for the first time. Raises Missing."""
+    """Post a delivery again, with a fresh series of retries. Raises NotFound."""
     webhook = await get(ports, actor, id)
     try:
-        [found] = await ports.deliveries.get(webhook.tenant, [identifier(delivery)])
+        [stored] = await ports.deliveries.get(webhook.tenant, [parse_identifier(delivery)])
     except ValidationError:
-        raise NotFound("there is no delivery of that id") from None
-    if found is None or found.webhook != webhook.id:
-        raise NotFound(f"there is no delivery {delivery}")
-    await ports.deliveries.replay(replace(found, due=ports.clock.now()))
-    [again] = await ports.deliveries.get(webhook.tenant, [found.id])
-    if again is None:
-        raise NotFound(f"there is no delivery {delivery}")
-    return again
+        raise NotFound("no such delivery") from None
+    if stored is None or stored.webhook != webhook.id:
+        raise NotFound(f"no such delivery: {delivery}")
+    await ports.deliveries.replay(replace(stored, due_at=ports.clock.now()))
+    [replayed] = await ports.deliveries.get(webhook.tenant, [stored.id])
+    if replayed is None:
+        raise NotFound(f"no such delivery: {delivery}")
+    return replayed
 
 
 async def has_no_webhooks(ports: Ports) -> bool:
-    """Whether there is no webhook at all; then the mark moves past what nobody will be told.
+    """Return whether the store has no webhook; if so, move the cursor past all events.
 
-    How far is asked first: a webhook that comes meanwhile hears of all that happens after it.
+    Reads the latest event first, so a webhook created meanwhile receives every event after it.
     """
-    mark, latest = await ports.deliveries.cursor(), await ports.events.latest()
+    cursor, latest = await ports.deliveries.cursor(), await ports.events.latest_cursor()
     if await ports.records.list("", RecordType.WEBHOOK, limit=1):
         return False
-    if latest != mark:
-        await ports.deliveries.enqueue(mark, latest, ())
+    if latest != cursor:
+        await ports.deliveries.enqueue(cursor, latest, ())
     return True
 
 
-async def active_webhooks(ports: Ports, tenant: str) -> tuple[Record, ...]:
-    """The tenant's active webhooks, asked for once for as long as no record changes."""
+async def load_active_webhooks(ports: Ports, tenant: str) -> tuple[Record, ...]:
+    """Load the tenant's active webhooks, cached until a record changes."""
     revision = await ports.records.revision()
-    found: tuple[Record, ...] | None = ports.record_cache.get(revision, ("webhooks", tenant))
-    if found is None:
-        known = [record async for record in iter_records(ports, tenant, RecordType.WEBHOOK)]
-        found = tuple(record for record in known if record.body["active"])
-        ports.record_cache.put(revision, ("webhooks", tenant), found)
-    return found
+    cached: tuple[Record, ...] | None = ports.record_cache.get(revision, ("webhooks", tenant))
+    if cached is None:
+        all_webhooks = [record async for record in iter_records(ports, tenant, RecordType.WEBHOOK)]
+        cached = tuple(record for record in all_webhooks if record.body["active"])
+        ports.record_cache.put(revision, ("webhooks", tenant), cached)
+    return cached
 
 
-def wants(webhook: Record, type: str) -> bool:
-    return bool({EVERYTHING, type} & set(webhook.body["events"]))
+def is_subscribed(webhook: Record, type: str) -> bool:
+    return bool({ALL_EVENTS, type} & set(webhook.body["events"]))
 
 
-def secret_of(ports: Ports, webhook: Record) -> bytes:
-    """Raises Corrupt where it was sealed under another key."""
-    return ports.vault.open(webhook.body["sealed"], _context(webhook.tenant, webhook.id))
+def open_secret(ports: Ports, webhook: Record) -> bytes:
+    """Decrypt the signing secret. Raises CorruptContent if sealed with another key."""
+    return ports.vault.open(webhook.body["sealed"], _seal_context(webhook.tenant, webhook.id))
 
 
-def _context(tenant: str, id: str) -> str:
+def _seal_context(tenant: str, id: str) -> str:
     return f"webhook/{tenant}/{id}"
 
 
-def _unconfined(actor: Actor) -> None:
-    """A webhook hears of the whole tenant, so those who see only a part of it have none."""
+def _require_unconfined(actor: Actor) -> None:
+    """Raise Forbidden for a confined credential: webhooks cover the whole tenant."""
     if actor.is_confined:
-        raise Forbidden("a credential that is confined to one workspace has no webhooks")
+        raise Forbidden("a credential that is confined to one workspace cannot use webhooks")
 
 
-async def _address(ports: Ports, url: str) -> str:
-    if not _URL.fullmatch(url):
-        raise ValidationError(f"url is an http or https URL of at most {LONGEST_URL} characters")
+async def _check_url(ports: Ports, url: str) -> str:
+    if not _URL_PATTERN.fullmatch(url):
+        raise ValidationError(
+            f"url must be an http or https URL of at most {MAX_URL_LENGTH} characters"
+        )
     if reason := await ports.webhook_sender.refusal_reason(url):
-        raise ValidationError(f"nothing is posted to this url: {reason}")
+        raise ValidationError(f"url is not allowed: {reason}")
     return url
 
 
-def _events(names: Sequence[str]) -> list[str]:
-    unknown = [name for name in names if name not in {EVERYTHING, *TYPES}]
+def _check_events(names: Sequence[str]) -> list[str]:
+    unknown = [name for name in names if name not in {ALL_EVENTS, *EVENT_TYPES}]
     if unknown or not names:
-        raise ValidationError(f"events are some of {', '.join(TYPES)}, or {EVERYTHING}")
+        raise ValidationError(f"events must be some of {', '.join(EVENT_TYPES)}, or {ALL_EVENTS}")
     return list(dict.fromkeys(names))
 
 
-def _fresh_secret(ports: Ports) -> str:
-    chance = hashlib.sha256(ports.clock.new_token("whsec").encode()).digest()
-    return PREFIX + base64.b64encode(chance).decode()
+def _new_secret(ports: Ports) -> str:
+    random_bytes = hashlib.sha256(ports.clock.new_token("whsec").encode()).digest()
+    return SECRET_PREFIX + base64.b64encode(random_bytes).decode()
 
 
-def _secret(text: str) -> bytes:
-    """The key that a secret stands for. Raises Malformed, without repeating it."""
+def _parse_secret(text: str) -> bytes:
+    """Decode a secret into its key. Raises ValidationError without repeating it."""
     try:
-        key = base64.b64decode(text.removeprefix(PREFIX), validate=True)
+        key = base64.b64decode(text.removeprefix(SECRET_PREFIX), validate=True)
     except (binascii.Error, ValueError):
         key = b""
-    if not text.startswith(PREFIX) or not 24 <= len(key) <= 64:
-        raise ValidationError(f"secret is {PREFIX} and 24 to 64 bytes in base64")
+    if not text.startswith(SECRET_PREFIX) or not 24 <= len(key) <= 64:
+        raise ValidationError(f"secret must be {SECRET_PREFIX} and 24 to 64 bytes in base64")
     return key

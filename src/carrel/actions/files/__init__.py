@@ -1,1 +1,1 @@
-"""Files."""
+"""Reading, writing and history of workspace files."""

@@ -1,4 +1,4 @@
-"""Drafts: what an agent would be served of a text that nobody has stored."""
+"""Preview of an unstored text as an agent would be served it."""
 
 from __future__ import annotations
 
@@ -10,34 +10,33 @@ from carrel.actions.overlay.agent_layers import load_agent_layers
 from carrel.actions.policy.tenant_rules import load_rules
 from carrel.core.identifiers import Path, Stack
 from carrel.core.overlay.file_classes import FileClass
-from carrel.core.overlay.placeholders import render_bytes, split
+from carrel.core.overlay.placeholders import render_bytes, split_template
 from carrel.ports import Ports
 
 
 class RenderedDraft(Struct, frozen=True):
-    """A draft as it would be served."""
+    """Draft as it would be served."""
 
     content: bytes
-    filled: Mapping[str, str]
-    """What is written for each placeholder that stands in it, in the order of the text."""
+    values: Mapping[str, str]
+    """Value of each placeholder in the draft, in text order."""
 
 
-async def render(ports: Ports, stack: Stack, path: Path, draft: bytes) -> RenderedDraft:
-    """The draft as an agent's file: without secrets, and its placeholders filled in.
+async def render_draft(ports: Ports, stack: Stack, path: Path, draft: bytes) -> RenderedDraft:
+    """Render a draft as an agent's file: redacted, with placeholders replaced.
 
-    A pinned file is served to the letter, so nothing is filled in there; a managed one is what
-    Carrel would write from this text. Raises Missing, TooLarge, or Malformed for a path that no
-    file could have.
+    Placeholders of pinned files are not replaced; a managed file is rendered as Carrel would write
+    it. Raises NotFound, WorkspaceTooLarge, or ValidationError for an invalid path.
     """
-    own = stack[0]
-    agent_layers = await load_agent_layers(ports, own.tenant, own.name)
-    rules = await load_rules(ports, own.tenant)
+    scope = stack[0]
+    agent_layers = await load_agent_layers(ports, scope.tenant, scope.name)
+    rules = await load_rules(ports, scope.tenant)
     file_class = rules.policy.classes.check_path(path)
-    rules.policy.limits_of(own).admit(len(draft))
+    rules.policy.limits_of(scope).check_file_size(len(draft))
     stored = rules.redactor.redact(draft).content
     if file_class is FileClass.PINNED:
         return RenderedDraft(stored, {})
-    variables = agent_layers.eye.variables
-    tokens = dict.fromkeys(piece.token for piece in split(stored) if piece.token)
-    filled = {token: variables.shown[token] for token in tokens}
-    return RenderedDraft(render_bytes(stored, variables), filled)
+    variables = agent_layers.render_context.variables
+    tokens = dict.fromkeys(segment.token for segment in split_template(stored) if segment.token)
+    values = {token: variables.rendered[token] for token in tokens}
+    return RenderedDraft(render_bytes(stored, variables), values)

@@ -1,4 +1,4 @@
-"""Changing a file of an agent by what it says: read, rewrite, and put if it is still the same."""
+"""Read-modify-write of one file of an agent, with optimistic retry."""
 
 from __future__ import annotations
 
@@ -9,39 +9,39 @@ from typing import Final, TypeAlias
 from carrel.actions.files import files
 from carrel.actions.files.files import WriteOptions
 from carrel.actions.policy.tenant_rules import load_rules
-from carrel.core.access import Actor, may_write
+from carrel.core.access import Actor, require_write_access
 from carrel.core.errors import Busy, NotFound, WorkspaceConflict
 from carrel.core.identifiers import Path, Stack
 from carrel.core.overlay.compose import File
 from carrel.core.overlay.edit import WriteCondition
 from carrel.ports import CorruptContent, Ports
 
-_ATTEMPTS: Final = 10
+_MAX_ATTEMPTS: Final = 10
 
-Rewrite: TypeAlias = Callable[[bytes | None], Awaitable[bytes | None]]
-"""From what the agent has, placeholders as they stand, to what it shall have; None: it cannot."""
+RewriteFunction: TypeAlias = Callable[[bytes | None], Awaitable[bytes | None]]
+"""Maps the current unrendered content to the new; None if it cannot be changed."""
 
 
 class RewriteOutcome(Enum):
-    """What became of a file."""
+    """Outcome of a rewrite."""
 
     CHANGED = "changed"
     SAME = "same"
-    """It said so already, and nothing was written."""
+    """The content was already so; nothing was written."""
     UNFIT = "unfit"
-    """It has nothing that could be changed in this way."""
+    """The file has nothing that this rewrite can change."""
 
 
-async def find_file_or_none(ports: Ports, stack: Stack, path: Path) -> File | None:
-    """What the workspace shows at a path, if anything."""
+async def find_file(ports: Ports, stack: Stack, path: Path) -> File | None:
+    """Resolve a path in a workspace; None if there is no such file."""
     try:
-        return await files.find_file(ports, stack, path)
+        return await files.get_file(ports, stack, path)
     except NotFound:
         return None
 
 
 async def read_stored(ports: Ports, file: File) -> bytes:
-    """The bytes of a file as they are stored. Raises Corrupt, by the name of the file."""
+    """Read a file's stored content. Raises CorruptContent with the path."""
     try:
         return await files.read_content(ports, file, raw=True)
     except CorruptContent as problem:
@@ -49,16 +49,17 @@ async def read_stored(ports: Ports, file: File) -> bytes:
 
 
 async def rewrite(
-    ports: Ports, actor: Actor, stack: Stack, path: Path, change: Rewrite, reason: str
+    ports: Ports, actor: Actor, stack: Stack, path: Path, change: RewriteFunction, reason: str
 ) -> RewriteOutcome:
-    """One conditional commit, decided again while others are quicker; none where nothing changes.
+    """Rewrite a file with one conditional commit, retried on conflict.
 
-    Raises Forbidden, TooLarge, or Busy; and Corrupt for a file that cannot be read.
+    Nothing is written if the content stays the same. Raises Forbidden, WorkspaceTooLarge, Busy,
+    and CorruptContent if the file cannot be read.
     """
-    for _ in range(_ATTEMPTS):
+    for _ in range(_MAX_ATTEMPTS):
         rules = await load_rules(ports, actor.tenant)
-        may_write(actor, stack[0], path, rules.policy.agent_writable)
-        file = await find_file_or_none(ports, stack, path)
+        require_write_access(actor, stack[0], path, rules.policy.agent_writable)
+        file = await find_file(ports, stack, path)
         before = None if file is None else await read_stored(ports, file)
         after = await change(before)
         if after is None:
@@ -66,14 +67,14 @@ async def rewrite(
         if rules.redactor.redact(after).content == before:
             return RewriteOutcome.SAME
         try:
-            await files.put(ports, stack, path, after, actor, _intent(file, reason))
+            await files.put(ports, stack, path, after, actor, _write_options(file, reason))
         except WorkspaceConflict:
             continue
         return RewriteOutcome.CHANGED
-    raise Busy(f"{path} is being written by many others")
+    raise Busy(f"{path}: concurrent changes kept conflicting; try again")
 
 
-def _intent(file: File | None, reason: str) -> WriteOptions:
+def _write_options(file: File | None, reason: str) -> WriteOptions:
     if file is None:
         return WriteOptions(WriteCondition(absent=True), reason=reason)
     return WriteOptions(WriteCondition(frozenset({file.etag})), file.entry.type, reason)

@@ -1,1 +1,1 @@
-"""Git."""
+"""Git history of agents and checkpoints."""

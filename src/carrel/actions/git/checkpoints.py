@@ -1,7 +1,7 @@
-"""Checkpoints: revisions of an agent's files that somebody wanted to find again.
+"""Checkpoints: named revisions of an agent's files.
 
-All that is written is a commit already, so a checkpoint adds nothing to the files: it is a record
-that names a revision, and a tag in the agent's git repository.
+Every write is a commit already, so a checkpoint does not change files: it is a record that
+names a revision, and a tag in the agent's git repository.
 """
 
 from __future__ import annotations
@@ -18,61 +18,68 @@ from carrel.core.identifiers import Scope
 from carrel.core.store.record import Record, RecordChange, RecordType
 from carrel.ports import Ports
 
-LONGEST_NOTE: Final = 500
+MAX_NOTE_LENGTH: Final = 500
 
 
-async def marked(ports: Ports, scope: Scope) -> Mapping[int, Checkpoint]:
-    """An agent's checkpoints by revision, of which each has one at most."""
-    link = _of_agent(scope)
-    found = [
-        _checkpoint(one)
-        async for one in iter_records(ports, scope.tenant, RecordType.CHECKPOINT, link)
+async def load_checkpoints(ports: Ports, scope: Scope) -> Mapping[int, Checkpoint]:
+    """Load an agent's checkpoints by revision; each revision has at most one."""
+    index_key = _by_agent_index(scope)
+    checkpoints = [
+        _checkpoint_from_record(item)
+        async for item in iter_records(ports, scope.tenant, RecordType.CHECKPOINT, index_key)
     ]
-    return {one.revision: one for one in found}
+    return {item.revision: item for item in checkpoints}
 
 
-async def mark(ports: Ports, actor: Actor, scope: Scope, note: str) -> tuple[Checkpoint, bool]:
-    """Mark the revision that an agent's files are at: the checkpoint, and whether it is new.
+async def create_checkpoint(
+    ports: Ports, actor: Actor, scope: Scope, note: str
+) -> tuple[Checkpoint, bool]:
+    """Create a checkpoint of the current revision; return it and whether it is new.
 
-    Where nothing was written since the last one, that stays and no other is made.
+    If nothing was written since the last checkpoint, that one is returned.
     """
     [revision] = await ports.trees.revisions([scope])
     redactor = (await load_rules(ports, actor.tenant)).redactor
-    said = redactor.redact(_line(note).encode()).content.decode()
-    checkpoint = Checkpoint(revision, ports.clock.now(), actor.name, said)
+    redacted_note = redactor.redact(_normalize_note(note).encode()).content.decode()
+    checkpoint = Checkpoint(revision, ports.clock.now(), actor.name, redacted_note)
     id = f"{scope.name}.{revision:012}"
     body = {
         "agentId": scope.name,
         "revision": revision,
         "at": checkpoint.at,
-        "by": checkpoint.by,
-        "note": said,
+        "by": checkpoint.author,
+        "note": redacted_note,
     }
     change = RecordChange(
-        scope.tenant, RecordType.CHECKPOINT, id, body, expected=0, index_keys=(_of_agent(scope),)
+        scope.tenant,
+        RecordType.CHECKPOINT,
+        id,
+        body,
+        expected=0,
+        index_keys=(_by_agent_index(scope),),
     )
     try:
-        await commit_changes(ports, actor.name, "mark a checkpoint", [change])
+        await commit_changes(ports, actor.name, "create a checkpoint", [change])
     except Conflict:
-        [known] = await ports.records.get(scope.tenant, RecordType.CHECKPOINT, [id])
-        assert known
-        return _checkpoint(known), False
+        [existing] = await ports.records.get(scope.tenant, RecordType.CHECKPOINT, [id])
+        assert existing
+        return _checkpoint_from_record(existing), False
     return checkpoint, True
 
 
-def _checkpoint(record: Record) -> Checkpoint:
+def _checkpoint_from_record(record: Record) -> Checkpoint:
     body = record.body
     return Checkpoint(body["revision"], body["at"], body["by"], body["note"])
 
 
-def _of_agent(scope: Scope) -> str:
-    """The link under which an agent's checkpoints are listed."""
+def _by_agent_index(scope: Scope) -> str:
+    """Index key of an agent's checkpoints."""
     return f"agent:{scope.name}"
 
 
-def _line(note: str) -> str:
-    """Raises Malformed."""
+def _normalize_note(note: str) -> str:
+    """Collapse a note to one printable line. Raises ValidationError."""
     plain = " ".join("".join(c if c.isprintable() else " " for c in note).split())
-    if not plain or len(plain) > LONGEST_NOTE:
-        raise ValidationError(f"a note has 1 to {LONGEST_NOTE} characters")
+    if not plain or len(plain) > MAX_NOTE_LENGTH:
+        raise ValidationError(f"note must have 1 to {MAX_NOTE_LENGTH} characters")
     return plain

@@ -1,7 +1,7 @@
-"""An agent's history as a git repository: brought up to date, told, marked and served.
+"""An agent's history as a git repository: update, log, checkpoint and fetch.
 
-It holds the files that the agent itself has, as they are stored: what it inherits is in none of
-its commits, and what the tenant's vault knows is redacted again on the way.
+It holds the agent's own files as stored; inherited files are in none of its commits. Secrets of
+the tenant's vault are redacted again on the way.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from carrel.actions.agents import agents
 from carrel.actions.git import checkpoints
 from carrel.actions.git.projection import ProjectionResult, project
 from carrel.actions.overlay import stacks
-from carrel.actions.progress import Watch, no_progress
+from carrel.actions.progress import ProgressCallback, no_progress
 from carrel.core.access import Actor, Permission
 from carrel.core.errors import CapabilityNotProvided, NotFound
-from carrel.core.files.diff import unified
+from carrel.core.files.diff import unified_diff
 from carrel.core.git.log import Checkpoint, GitCommit, parse_revision
 from carrel.core.identifiers import Scope
-from carrel.core.retention import keeps_all
+from carrel.core.retention import keeps_full_history
 from carrel.ports import Ports, Repositories, Repository
 
-MOST_COMMITS: Final = 100
-DIFF_CHARS: Final = 60_000
-_CUT: Final = "\n[truncated]\n"
+MAX_COMMITS: Final = 100
+MAX_DIFF_CHARS: Final = 60_000
+_TRUNCATED: Final = "\n[truncated]\n"
 
 
 @dataclass(frozen=True, slots=True)
 class GitLogEntry:
-    """One commit of a history."""
+    """Commit of a history, with its checkpoint if any."""
 
     commit: GitCommit
     checkpoint: Checkpoint | None
@@ -42,100 +42,114 @@ class GitHistory:
     commits: tuple[GitLogEntry, ...]
     """Newest first."""
     diff: str | None
-    """What all of them changed together, where that was asked for."""
+    """Combined diff of all listed commits, if requested."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckpointResult:
-    """What became of a wish for a checkpoint."""
+    """Result of a checkpoint request."""
 
     oid: str
-    """Of the commit that it marks; empty where there is none."""
+    """Id of the commit it tags; empty if there is none."""
     subject: str
     skipped: bool
     reason: str = ""
 
 
 async def refresh(
-    ports: Ports, actor: Actor, name: str, *, anew: bool = False, watch: Watch = no_progress
+    ports: Ports,
+    actor: Actor,
+    name: str,
+    *,
+    rebuild: bool = False,
+    on_progress: ProgressCallback = no_progress,
 ) -> ProjectionResult:
-    """Bring an agent's repository up to date, or make it again from nothing: to the same ids.
+    """Update an agent's repository, or rebuild it with the same ids.
 
-    Raises Missing where there is no such agent, or none that keeps its history in git.
+    Raises NotFound for an unknown agent, or one without git history.
     """
-    scope, repositories = await _found(ports, actor, name)
-    async with repositories.held(scope) as repository:
-        return await project(ports, repository, scope, anew=anew, watch=watch)
+    scope, repositories = await _resolve_repository(ports, actor, name)
+    async with repositories.lock(scope) as repository:
+        return await project(ports, repository, scope, rebuild=rebuild, on_progress=on_progress)
 
 
-async def history(
+async def load_history(
     ports: Ports, actor: Actor, name: str, *, limit: int = 10, include_diff: bool = False
 ) -> GitHistory:
-    """The newest commits, 1 to 100 of them. Raises Missing."""
-    scope, repositories = await _found(ports, actor, name)
-    most = min(max(limit, 1), MOST_COMMITS)
-    async with repositories.held(scope) as repository:
+    """Load the newest commits, 1 to 100. Raises NotFound."""
+    scope, repositories = await _resolve_repository(ports, actor, name)
+    max_commits = min(max(limit, 1), MAX_COMMITS)
+    async with repositories.lock(scope) as repository:
         projected = await project(ports, repository, scope)
-        commits = await _walked(repository, projected.tip, most)
+        commits = await _load_commits(repository, projected.tip, max_commits)
         diff = await _diff(repository, commits) if include_diff and commits else None
-    marked = await checkpoints.marked(ports, scope)
-    lines = tuple(GitLogEntry(one, marked.get(parse_revision(one.message) or 0)) for one in commits)
-    return GitHistory(lines, diff)
+    checkpoints_by_revision = await checkpoints.load_checkpoints(ports, scope)
+    entries = tuple(
+        GitLogEntry(
+            git_commit, checkpoints_by_revision.get(parse_revision(git_commit.message) or 0)
+        )
+        for git_commit in commits
+    )
+    return GitHistory(entries, diff)
 
 
 async def checkpoint(
     ports: Ports, actor: Actor, name: str, note: str = "manual"
 ) -> CheckpointResult:
-    """Mark where an agent's files are now, so that it can be found again. Raises Missing."""
+    """Tag the current revision of an agent's files. Raises NotFound."""
     actor.require(Permission.WORKSPACE_WRITE)
-    scope, repositories = await _found(ports, actor, name)
+    scope, repositories = await _resolve_repository(ports, actor, name)
     if (await ports.trees.revisions([scope]))[0] == 0:
         return CheckpointResult("", "", skipped=True, reason="nothing has been written yet")
-    found, new = await checkpoints.mark(ports, actor, scope, note)
-    async with repositories.held(scope) as repository:
+    record, is_new = await checkpoints.create_checkpoint(ports, actor, scope, note)
+    async with repositories.lock(scope) as repository:
         await project(ports, repository, scope)
-        tag = (await repository.list_refs()).get(f"refs/tags/{found.name}")
+        tag = (await repository.list_refs()).get(f"refs/tags/{record.name}")
         oid = (await repository.find_tagged(tag) if tag else None) or ""
-    reason = "" if new else "nothing has been written since the last checkpoint"
-    return CheckpointResult(oid, found.subject, skipped=not new, reason=reason)
+    reason = "" if is_new else "nothing has been written since the last checkpoint"
+    return CheckpointResult(oid, record.subject, skipped=not is_new, reason=reason)
 
 
-async def advertised(ports: Ports, actor: Actor, name: str) -> bytes:
-    """What git is told before it fetches. Raises Missing."""
+async def advertise_refs(ports: Ports, actor: Actor, name: str) -> bytes:
+    """Return the ref advertisement for git fetch. Raises NotFound."""
     await refresh(ports, actor, name)
-    scope, repositories = await _found(ports, actor, name)
-    return await repositories.advertised(scope)
+    scope, repositories = await _resolve_repository(ports, actor, name)
+    return await repositories.advertise_refs(scope)
 
 
-async def packed(ports: Ports, actor: Actor, name: str, request: bytes) -> AsyncIterator[bytes]:
-    """What git fetches, maybe having been told of it elsewhere. Raises Missing, Malformed."""
+async def create_pack(
+    ports: Ports, actor: Actor, name: str, request: bytes
+) -> AsyncIterator[bytes]:
+    """Return the pack for a git fetch request. Raises NotFound, ValidationError."""
     await refresh(ports, actor, name)
-    scope, repositories = await _found(ports, actor, name)
-    return await repositories.packed(scope, request)
+    scope, repositories = await _resolve_repository(ports, actor, name)
+    return await repositories.upload_pack(scope, request)
 
 
-async def _found(ports: Ports, actor: Actor, name: str) -> tuple[Scope, Repositories]:
+async def _resolve_repository(ports: Ports, actor: Actor, name: str) -> tuple[Scope, Repositories]:
     actor.require(Permission.WORKSPACE_READ)
     scope = (await stacks.agent_stack(ports, actor, name))[0]
-    if not keeps_all((await agents.get(ports, actor, scope.name)).body):
-        raise NotFound(f"the agent {name} keeps no history in git")
+    if not keeps_full_history((await agents.get(ports, actor, scope.name)).body):
+        raise NotFound(f"agent {name} has no git history")
     if ports.repositories is None:
-        raise CapabilityNotProvided("no git is kept here")
+        raise CapabilityNotProvided("git history is not enabled on this server")
     return scope, ports.repositories
 
 
-async def _walked(repository: Repository, tip: str | None, most: int) -> list[GitCommit]:
-    found: list[GitCommit] = []
-    while tip is not None and len(found) < most:
+async def _load_commits(
+    repository: Repository, tip: str | None, max_commits: int
+) -> list[GitCommit]:
+    commits: list[GitCommit] = []
+    while tip is not None and len(commits) < max_commits:
         [commit] = await repository.find_commits([tip])
         assert commit
-        found.append(commit)
+        commits.append(commit)
         tip = next(iter(commit.parents), None)
-    return found
+    return commits
 
 
 async def _diff(repository: Repository, commits: list[GitCommit]) -> str:
-    """From before the oldest to the newest, as much of it as anybody reads."""
+    """Diff from before the oldest commit to the newest, at most MAX_DIFF_CHARS."""
     before: Mapping[str, str] = {}
     if parents := commits[-1].parents:
         [parent] = await repository.find_commits(parents)
@@ -145,13 +159,13 @@ async def _diff(repository: Repository, commits: list[GitCommit]) -> str:
     changed = [path for path in sorted({*before, *after}) if before.get(path) != after.get(path)]
     text = ""
     for path in changed:
-        old = await _content(repository, before.get(path))
-        new = await _content(repository, after.get(path))
-        text += await asyncio.to_thread(unified, old, new, path)
-        if len(text) > DIFF_CHARS:
-            return text[:DIFF_CHARS] + _CUT
+        old = await _load_blob(repository, before.get(path))
+        new = await _load_blob(repository, after.get(path))
+        text += await asyncio.to_thread(unified_diff, old, new, path)
+        if len(text) > MAX_DIFF_CHARS:
+            return text[:MAX_DIFF_CHARS] + _TRUNCATED
     return text
 
 
-async def _content(repository: Repository, id: str | None) -> bytes | None:
+async def _load_blob(repository: Repository, id: str | None) -> bytes | None:
     return (await repository.find_blobs([id]))[0] if id else None

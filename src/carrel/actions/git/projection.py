@@ -1,7 +1,7 @@
-"""Bring a scope's git repository up to date with the store's log.
+"""Projects a scope's log into its git repository, incrementally or from scratch.
 
-The repository is a function of the log and of the tenant's rules for redaction, so it can be made
-again anywhere. A repository that was made otherwise is begun anew.
+The result depends only on the log and the tenant's redaction rules, so it can be rebuilt
+anywhere. A repository with other content is rebuilt.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 
 from carrel.actions.git import checkpoints
 from carrel.actions.policy.tenant_rules import TenantRules, load_rules
-from carrel.actions.progress import ProgressCounter, Watch, no_progress
+from carrel.actions.progress import ProgressCallback, ProgressCounter, no_progress
 from carrel.core.git.log import (
     CommitDraft,
     GitCommit,
@@ -22,8 +22,8 @@ from carrel.core.git.log import (
     can_hold,
     draft_commit,
     draft_tag,
+    group_by_revision,
     parse_revision,
-    revisions,
 )
 from carrel.core.identifiers import Digest, Path, Scope
 from carrel.core.runs import SnapshotLayer
@@ -32,11 +32,11 @@ from carrel.core.store.tree import Blob, Head, Version
 from carrel.core.version import VERSION
 from carrel.ports import Ports, Repository
 
-MAIN: Final = "refs/heads/main"
-_TAGS: Final = "refs/tags/"
-_LOG_PAGE: Final = 1000
+MAIN_REF: Final = "refs/heads/main"
+_TAG_PREFIX: Final = "refs/tags/"
+_LOG_PAGE_SIZE: Final = 1000
 _BATCH_VERSIONS: Final = 200
-"""Versions whose contents are read together."""
+"""Versions whose contents are loaded together."""
 _MAX_PENDING_BYTES: Final = 4 * 2**20
 """Contents and git objects in memory at once, unless a single content is larger."""
 _MAX_CACHED_IDS: Final = 50_000
@@ -45,12 +45,12 @@ _MAX_CACHED_IDS: Final = 50_000
 @dataclass(frozen=True, slots=True)
 class ProjectionResult:
     tip: str | None
-    """The id of the newest commit; None if the scope has no revision."""
+    """Id of the newest commit; None if the scope has no revision."""
     revision: int
-    made: int
-    """How many commits were added."""
-    anew: bool
-    """Whether the repository was begun anew."""
+    commits_added: int
+    """Number of commits added."""
+    rebuilt: bool
+    """Whether the repository was rebuilt from scratch."""
 
 
 async def project(
@@ -58,24 +58,24 @@ async def project(
     repository: Repository,
     scope: Scope,
     *,
-    anew: bool = False,
-    watch: Watch = no_progress,
+    rebuild: bool = False,
+    on_progress: ProgressCallback = no_progress,
 ) -> ProjectionResult:
-    """Bring a held repository up to date. Raises CorruptContent for damaged content."""
+    """Update a locked repository. Raises CorruptContent for damaged content."""
     rules = await load_rules(ports, scope.tenant)
     since = await ports.trees.complete_since(scope)
-    key = _key(rules, since)
+    key = _projection_key(rules, since)
     projector = GitProjector(ports, repository, scope, rules, since)
-    anew = anew or await repository.load_key() != key or not await projector.resume()
-    if anew:
+    rebuild = rebuild or await repository.load_key() != key or not await projector.resume()
+    if rebuild:
         await repository.begin(key)
         projector = GitProjector(ports, repository, scope, rules, since)
         await projector.start()
-    made = await projector.follow(ProgressCounter(watch, "making commits"))
+    commits_added = await projector.follow(ProgressCounter(on_progress, "making commits"))
     await projector.add_tags()
-    if anew:
+    if rebuild:
         await repository.publish()
-    return ProjectionResult(projector.tip, projector.revision, made, anew)
+    return ProjectionResult(projector.tip, projector.revision, commits_added, rebuild)
 
 
 class GitProjector:
@@ -97,14 +97,14 @@ class GitProjector:
             await self._add_files(tree.heads.values())
 
     async def resume(self) -> bool:
-        """Continue after the newest commit; False if this log would not have made that commit."""
-        tip = await self._find_commit((await self._repository.list_refs()).get(MAIN))
+        """Continue after the newest commit; False if this log would not create it."""
+        tip = await self._find_commit((await self._repository.list_refs()).get(MAIN_REF))
         revision = parse_revision(tip.message) if tip else None
         [current] = await self._ports.trees.revisions([self._scope])
         if tip is None or revision is None:
             return tip is None and current == 0
         page = await self._ports.trees.log(self._scope, after=(revision, "", 0), limit=1)
-        commit = next(revisions(page), None)
+        commit = next(group_by_revision(page), None)
         if commit is None or await self._commit_id(commit, tip) != tip.id:
             return False
         if current > revision and not await self._load_tree(tip.tree, revision):
@@ -115,11 +115,11 @@ class GitProjector:
     async def follow(self, progress: ProgressCounter) -> int:
         """Add a commit for every revision that has none; return how many."""
         [current] = await self._ports.trees.revisions([self._scope])
-        progress.expect(max(0, current - max(self.revision, self._since - 1)))
+        progress.set_total(max(0, current - max(self.revision, self._since - 1)))
         added = 0
         if current == self.revision:
             return added
-        async for batch in self._batches():
+        async for batch in self._iter_batches():
             versions = [version for commit in batch for version in commit.versions]
             await self._put_blobs(v.head.entry.blob for v in versions if v.head.entry)
             commits = [(self._draft(commit), self._changes(commit)) for commit in batch]
@@ -137,8 +137,10 @@ class GitProjector:
         refs = await self._repository.list_refs()
         missing = {
             revision: checkpoint
-            for revision, checkpoint in (await checkpoints.marked(self._ports, self._scope)).items()
-            if revision >= self._since and f"{_TAGS}{checkpoint.name}" not in refs
+            for revision, checkpoint in (
+                await checkpoints.load_checkpoints(self._ports, self._scope)
+            ).items()
+            if revision >= self._since and f"{_TAG_PREFIX}{checkpoint.name}" not in refs
         }
         commit = await self._find_commit(self.tip) if missing else None
         while missing and commit is not None:
@@ -146,7 +148,7 @@ class GitProjector:
             if checkpoint := missing.pop(revision, None):
                 draft = draft_tag(checkpoint, self._redact)
                 tag = await self._repository.put_tag(draft, commit.id)
-                await self._repository.update_refs({f"{_TAGS}{checkpoint.name}": tag})
+                await self._repository.update_refs({f"{_TAG_PREFIX}{checkpoint.name}": tag})
             if not missing or revision < min(missing):
                 break
             commit = await self._find_commit(next(iter(commit.parents), None))
@@ -154,11 +156,11 @@ class GitProjector:
     async def _find_commit(self, id: str | None) -> GitCommit | None:
         return (await self._repository.find_commits([id]))[0] if id else None
 
-    async def _batches(self) -> AsyncIterator[Sequence[StoreCommit]]:
+    async def _iter_batches(self) -> AsyncIterator[Sequence[StoreCommit]]:
         after = (self.revision + 1, "", 0) if self.revision else (self._since, "", 0)
         batch: list[StoreCommit] = []
         size = 0
-        async for commit in _store_commits(self._ports, self._scope, after):
+        async for commit in _iter_store_commits(self._ports, self._scope, after):
             batch.append(commit)
             size += len(commit.versions)
             if size >= _BATCH_VERSIONS:
@@ -185,7 +187,7 @@ class GitProjector:
         }
 
     def _is_visible(self, path: Path) -> bool:
-        return can_hold(path) and not self._redactor.finds_in(path.text)
+        return can_hold(path) and not self._redactor.find_in_text(path.text)
 
     def _redact(self, text: str) -> str:
         encoded = text.encode("utf-8", "replace")
@@ -200,7 +202,7 @@ class GitProjector:
             await self._repository.put_files(self._blob_ids_by_path(batch))
 
     async def _load_tree(self, tree: str, revision: int) -> bool:
-        """Load the files of a commit and those it hides; False if they make another tree."""
+        """Load the files of a commit and those it hides; False if they form another tree."""
         [snapshot] = await self._ports.trees.read([SnapshotLayer(self._scope, revision)])
         files = await self._repository.list_files(tree)
         await self._repository.put_files(files)
@@ -208,7 +210,7 @@ class GitProjector:
         return await self._repository.put_files({}) == tree
 
     async def _put_blobs(self, blobs: Iterable[Blob]) -> None:
-        """Add redacted contents and remember their ids."""
+        """Add redacted contents and cache their ids."""
         if len(self._blob_ids) > _MAX_CACHED_IDS:
             self._blob_ids.clear()
         missing = {blob.digest: blob for blob in blobs if blob.digest not in self._blob_ids}
@@ -224,16 +226,16 @@ class GitProjector:
         return [self._redactor.redact(content).content for content in contents.values()]
 
     async def _write(self) -> None:
-        await self._repository.update_refs({MAIN: self.tip} if self.tip else {})
+        await self._repository.update_refs({MAIN_REF: self.tip} if self.tip else {})
 
 
-async def _store_commits(
+async def _iter_store_commits(
     ports: Ports, scope: Scope, after: tuple[int, str, int]
 ) -> AsyncIterator[StoreCommit]:
-    """Yield the commits of a log; one may span two of its pages."""
+    """Yield the commits of a log; a commit may span two pages of the log."""
     last: tuple[Version, ...] = ()
-    while page := await ports.trees.log(scope, after=after, limit=_LOG_PAGE):
-        *complete, partial = revisions([*last, *page])
+    while page := await ports.trees.log(scope, after=after, limit=_LOG_PAGE_SIZE):
+        *complete, partial = group_by_revision([*last, *page])
         for commit in complete:
             yield commit
         head = page[-1].head
@@ -242,9 +244,13 @@ async def _store_commits(
         yield StoreCommit(last)
 
 
-def _key(rules: TenantRules, since: int) -> str:
-    """Return what a repository was made by: if any of it changes, it is begun anew."""
-    secrets = [shelf.revision for shelf in rules.shelves if shelf.type is RecordType.SECRET]
+def _projection_key(rules: TenantRules, since: int) -> str:
+    """Key of all inputs besides the log; a repository with another key is rebuilt."""
+    secrets = [
+        collection.revision
+        for collection in rules.collection_revisions
+        if collection.type is RecordType.SECRET
+    ]
     return json.dumps([VERSION, since, *secrets, rules.policy.redaction])
 
 

@@ -1,1 +1,1 @@
-"""Maintenance."""
+"""Backup, restore, integrity checks and garbage collection."""

@@ -1,10 +1,10 @@
-"""One file that holds a whole store: how it is written, and how it is read with every byte checked.
+"""Backup file format: writer and verifying reader.
 
-It is a zip: members can be written as a stream of unknown length and read each on its own, and its
-directory stands at the end, so that a file which was cut short cannot be mistaken for a whole one.
-Inside are ``manifest.json``, ``<table>.jsonl`` for each table (a row a line, as an array of its
-columns; bytes in base64) and ``objects/<hex>`` for large bytes, each named by its own SHA-256. The
-zip's comment, which is the end of the file, is the SHA-256 of all that stands before it.
+A backup is a zip file: members can be written as streams of unknown length and read one by one,
+and the directory stands at the end, so a truncated file is never mistaken for a complete one.
+It holds ``manifest.json``, ``<table>.jsonl`` for each table (a row a line, as an array of its
+columns; bytes in base64) and ``objects/<hex>`` for large blobs, named by their SHA-256. The zip
+comment, at the end of the file, is the SHA-256 of everything before it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import msgspec
 
 from carrel.core.errors import ValidationError
 from carrel.core.identifiers import Digest, TimestampMs
-from carrel.core.maintenance.tables import COLUMNS, LATER, TABLES
+from carrel.core.maintenance.tables import COLUMNS, OPTIONAL_TABLES, TABLES
 from carrel.ports import CorruptContent
 
 FORMAT: Final = "carrel-backup"
@@ -32,11 +32,11 @@ VERSION: Final = 1
 MANIFEST: Final = "manifest.json"
 OBJECTS: Final = "objects/"
 
-_OBJECT: Final = re.compile("objects/[0-9a-f]{64}").fullmatch
-_SEAL: Final = 64
-_CHUNK: Final = 2**20
-_LEVEL: Final = 1
-"""Of compression: the lowest, since a higher one costs several times more than it saves."""
+_match_object_name: Final = re.compile("objects/[0-9a-f]{64}").fullmatch
+_SEAL_LENGTH: Final = 64
+_CHUNK_BYTES: Final = 2**20
+_COMPRESSION_LEVEL: Final = 1
+"""The lowest: higher levels cost several times more than they save."""
 
 Rows = Sequence[Sequence[Any]]
 
@@ -48,7 +48,7 @@ class ArchiveTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """What is in the file, and where it comes from. The key of the vault is never in it."""
+    """Contents and origin of a backup. It never holds the vault key."""
 
     format: str
     version: int
@@ -56,18 +56,20 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
     created: TimestampMs
     migrations: tuple[str, ...]
     vault_key: str | None
-    """Tells by which key secrets are sealed, and nothing else about it."""
+    """Fingerprint of the vault key that seals the secrets."""
     tables: dict[str, ArchiveTable]
     objects: int
 
 
 class ArchiveWriter:
-    """An archive being written, member by member; whole once ``finish`` has been called."""
+    """Writes a backup member by member; complete once `finish` returns."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
-        self._zip = zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=_LEVEL)
-        self._zip.comment = b"0" * _SEAL
+        self._zip = zipfile.ZipFile(
+            file, "w", zipfile.ZIP_DEFLATED, compresslevel=_COMPRESSION_LEVEL
+        )
+        self._zip.comment = b"0" * _SEAL_LENGTH
         self._encoder = msgspec.json.Encoder()
         self._tables: dict[str, ArchiveTable] = {}
         self._objects = 0
@@ -88,18 +90,18 @@ class ArchiveWriter:
     def finish(
         self, carrel: str, created: TimestampMs, migrations: tuple[str, ...], vault_key: str | None
     ) -> Manifest:
-        about = (FORMAT, VERSION, carrel, created, migrations, vault_key)
-        manifest = Manifest(*about, self._tables, self._objects)
+        header = (FORMAT, VERSION, carrel, created, migrations, vault_key)
+        manifest = Manifest(*header, self._tables, self._objects)
         with self._member(MANIFEST) as member:
             member.write(msgspec.json.format(self._encoder.encode(manifest)))
         self._zip.close()
-        seal, _ = _sealed(self._file)
-        self._file.seek(-_SEAL, os.SEEK_END)
+        seal, _ = _compute_seal(self._file)
+        self._file.seek(-_SEAL_LENGTH, os.SEEK_END)
         self._file.write(seal)
         return manifest
 
     def close(self) -> None:
-        """Let go of the file, whole or not."""
+        """Close the file, complete or not."""
         with suppress(OSError):
             self._zip.close()
 
@@ -113,115 +115,116 @@ class ArchiveWriter:
 
 
 class ArchiveReader:
-    """An archive being read. It is a Frozen: the store as it was when the archive was made.
+    """Reads a backup as a StoreSnapshot and verifies it against the manifest.
 
-    Nothing is handed over that is not what the manifest says; whoever reads a table to its end
-    knows that it was whole. Raises Corrupt, which names what is damaged, and Malformed for a file
-    that is no archive of this form.
+    A table read to its end is complete. Raises CorruptContent naming the damaged part, and
+    ValidationError for a file that is not a supported backup.
     """
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
-        with _named("the file"):
+        with _corrupt_if_unreadable("the file"):
             self._zip = zipfile.ZipFile(file)
         self.manifest = self._read_manifest()
         names = self._zip.namelist()
-        wanted = [MANIFEST, *(f"{table}.jsonl" for table in self.manifest.tables)]
+        expected_members = [MANIFEST, *(f"{table}.jsonl" for table in self.manifest.tables)]
         self.objects: Collection[Digest] = [
-            Digest("sha256:" + name.removeprefix(OBJECTS)) for name in names if _OBJECT(name)
+            Digest("sha256:" + name.removeprefix(OBJECTS))
+            for name in names
+            if _match_object_name(name)
         ]
-        found = (sorted(set(names) - set(map(_object_name, self.objects))), len(self.objects))
-        if found != (sorted(wanted), self.manifest.objects):
-            raise CorruptContent("the backup is damaged: it does not hold what its manifest lists")
+        actual = (sorted(set(names) - set(map(_object_name, self.objects))), len(self.objects))
+        if actual != (sorted(expected_members), self.manifest.objects):
+            raise CorruptContent("the backup is damaged: its members differ from its manifest")
 
     async def count(self, table: str) -> int:
-        known = self.manifest.tables.get(table)
-        return known.rows if known else 0
+        entry = self.manifest.tables.get(table)
+        return entry.rows if entry else 0
 
     async def rows(self, table: str, batch: int = 1000) -> AsyncIterator[Rows]:
         if table not in self.manifest.tables:
             return
         expected, count = self.manifest.tables[table], 0
         sha = hashlib.sha256()
-        lines = self._lines(f"{table}.jsonl", sha)
+        lines = self._iter_lines(f"{table}.jsonl", sha)
         decoder = _DECODERS[table]
         while text := await asyncio.to_thread(next, lines, b""):
-            with _named(f"{table}.jsonl"):
+            with _corrupt_if_unreadable(f"{table}.jsonl"):
                 rows: Rows = await asyncio.to_thread(decoder.decode_lines, text)
             count += len(rows)
             yield rows
         if (count, sha.hexdigest()) != (expected.rows, expected.sha256):
             raise CorruptContent(
-                f"the backup is damaged: {table}.jsonl is not what its manifest says"
+                f"the backup is damaged: {table}.jsonl does not match its manifest"
             )
 
-    async def object(self, digest: Digest) -> bytes | None:
-        """The bytes of this digest, checked; None where there are none."""
+    async def read_object(self, digest: Digest) -> bytes | None:
+        """Read a blob and verify its digest; None if it is not in the backup."""
         try:
-            found = self._zip.getinfo(_object_name(digest))
+            member = self._zip.getinfo(_object_name(digest))
         except KeyError:
             return None
-        with _named(found.filename):
-            content = await asyncio.to_thread(self._zip.read, found)
+        with _corrupt_if_unreadable(member.filename):
+            content = await asyncio.to_thread(self._zip.read, member)
         if hashlib.sha256(content).hexdigest() != digest.removeprefix("sha256:"):
             raise CorruptContent(
-                f"the backup is damaged: {found.filename} is not what its name says"
+                f"the backup is damaged: {member.filename} does not match its digest"
             )
         return content
 
     async def check(self) -> None:
-        """Raise Corrupt if a single byte is not as it was written, whether it matters or not."""
-        should, found = await asyncio.to_thread(_sealed, self._file)
-        if should != found:
-            raise CorruptContent("the backup is damaged: its bytes are not those that were written")
+        """Raise CorruptContent if any byte of the file differs from what was written."""
+        expected, actual = await asyncio.to_thread(_compute_seal, self._file)
+        if expected != actual:
+            raise CorruptContent("the backup is damaged: its checksum does not match")
 
     def _read_manifest(self) -> Manifest:
         if MANIFEST not in self._zip.namelist():
-            raise ValidationError("this is not a backup of Carrel")
-        with _named(MANIFEST):
+            raise ValidationError("this is not a Carrel backup")
+        with _corrupt_if_unreadable(MANIFEST):
             text = self._zip.read(MANIFEST)
         try:
-            said = msgspec.json.decode(text)
-            known = (said["format"], said["version"]) == (FORMAT, VERSION)
-            manifest = msgspec.convert(said, Manifest) if known else None
+            raw = msgspec.json.decode(text)
+            is_supported = (raw["format"], raw["version"]) == (FORMAT, VERSION)
+            manifest = msgspec.convert(raw, Manifest) if is_supported else None
         except (msgspec.MsgspecError, TypeError, KeyError):
-            raise ValidationError("this is not a backup of Carrel") from None
-        if manifest is None or not _known(manifest):
-            raise ValidationError("the backup has a form that this version of Carrel does not know")
+            raise ValidationError("this is not a Carrel backup") from None
+        if manifest is None or not _has_known_tables(manifest):
+            raise ValidationError("this version of Carrel does not support the backup's format")
         return manifest
 
-    def _lines(self, name: str, sha: hashlib._Hash) -> Iterator[bytes]:
-        """Whole lines, as many at a time as make up about a chunk."""
-        rest = b""
-        with _named(name), self._zip.open(name) as member:
-            while chunk := member.read(_CHUNK):
+    def _iter_lines(self, name: str, sha: hashlib._Hash) -> Iterator[bytes]:
+        """Yield complete lines in chunks of about _CHUNK_BYTES."""
+        pending = b""
+        with _corrupt_if_unreadable(name), self._zip.open(name) as member:
+            while chunk := member.read(_CHUNK_BYTES):
                 sha.update(chunk)
                 head, newline, tail = chunk.rpartition(b"\n")
                 if newline:
-                    yield rest + head + newline
-                    rest = tail
+                    yield pending + head + newline
+                    pending = tail
                 else:
-                    rest += chunk
-        if rest:
-            yield rest
+                    pending += chunk
+        if pending:
+            yield pending
 
 
-def _known(manifest: Manifest) -> bool:
-    """Whether it has the tables that we know, but perhaps for those that came later."""
+def _has_known_tables(manifest: Manifest) -> bool:
+    """Return whether the tables match ours; tables added later may be absent."""
     columns = {name: table.columns for name, table in manifest.tables.items()}
-    absent = {name: TABLES[name] for name in LATER if name not in columns}
+    absent = {name: TABLES[name] for name in OPTIONAL_TABLES if name not in columns}
     return {**columns, **absent} == TABLES
 
 
-def _sealed(file: IO[bytes]) -> tuple[bytes, bytes]:
-    """What should stand at the end of the file, and what does."""
-    left = file.seek(0, os.SEEK_END) - _SEAL
+def _compute_seal(file: IO[bytes]) -> tuple[bytes, bytes]:
+    """Return the expected and the actual checksum at the end of the file."""
+    remaining = file.seek(0, os.SEEK_END) - _SEAL_LENGTH
     file.seek(0)
     sha = hashlib.sha256()
-    while chunk := file.read(max(0, min(left, _CHUNK))):
+    while chunk := file.read(max(0, min(remaining, _CHUNK_BYTES))):
         sha.update(chunk)
-        left -= len(chunk)
-    return sha.hexdigest().encode(), file.read(_SEAL)
+        remaining -= len(chunk)
+    return sha.hexdigest().encode(), file.read(_SEAL_LENGTH)
 
 
 def _object_name(digest: Digest) -> str:
@@ -229,8 +232,8 @@ def _object_name(digest: Digest) -> str:
 
 
 @contextmanager
-def _named(name: str) -> Iterator[None]:
-    """Whatever a broken zip makes of itself is told as what it is, with the name of the part."""
+def _corrupt_if_unreadable(name: str) -> Iterator[None]:
+    """Raise CorruptContent, naming the part, for any error of reading a broken zip."""
     try:
         yield
     except (
@@ -241,6 +244,6 @@ def _named(name: str) -> Iterator[None]:
 
 
 _DECODERS: Final[Mapping[str, msgspec.json.Decoder[Any]]] = {
-    table: msgspec.json.Decoder(tuple[tuple(columns.values())])  # type: ignore[misc]  # made here
+    table: msgspec.json.Decoder(tuple[tuple(columns.values())])  # type: ignore[misc]  # built at import
     for table, columns in COLUMNS.items()
 }

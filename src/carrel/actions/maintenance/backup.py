@@ -1,7 +1,7 @@
-"""Backups: a whole store in one file, verified as it is taken, and a store made from one again.
+"""Backup and restore of a whole store as one file, verified when written.
 
-A backup holds everything but the key of the vault: secrets stay sealed in it, and whoever restores
-it needs the key that they were sealed with.
+A backup holds everything but the vault key: secrets stay sealed, and a restored store needs the
+key they were sealed with.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from pathlib import Path as File
 from typing import IO, Any, Final
 
 from carrel.actions.maintenance.archive import ArchiveReader, ArchiveWriter, Manifest
-from carrel.actions.maintenance.integrity import check_external_blobs, check_rows, examine
-from carrel.actions.progress import ProgressCounter, Watch, no_progress
+from carrel.actions.maintenance.integrity import check_external_blobs, check_rows, check_store
+from carrel.actions.progress import ProgressCallback, ProgressCounter, no_progress
 from carrel.core.errors import Conflict, NotFound
 from carrel.core.identifiers import Digest, TimestampMs
 from carrel.core.identifiers import digest as digest_of
@@ -27,8 +27,8 @@ from carrel.core.version import VERSION
 from carrel.ports import CorruptContent, LargeBlobStore, StoreMaintenance, StoreSnapshot
 
 Rows = Sequence[Sequence[Any]]
-_ANY_AGE: Final = 2**62
-"""A grace so long that what nothing refers to is no matter: a backup holds it as the store did."""
+_UNLIMITED_GRACE_MS: Final = 2**62
+"""Grace that never ends: a backup may hold unreferenced content, as the store did."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,200 +38,221 @@ class BackupResult:
     manifest: Manifest
 
 
-async def take(
-    upkeep: StoreMaintenance,
+async def create_backup(
+    maintenance: StoreMaintenance,
     objects: LargeBlobStore | None,
     file: File,
     *,
     now: TimestampMs,
     vault_key: str | None = None,
-    watch: Watch = no_progress,
+    on_progress: ProgressCallback = no_progress,
 ) -> BackupResult:
-    """Write the store as it is at this moment to a new file, while others go on writing.
+    """Write the current state of the store to a new file, concurrently with writers.
 
-    The file has its name only once it is whole, durable, and has been read back and examined.
-    Raises Taken if there is such a file, Corrupt if the store or what was written is damaged.
+    The file gets its name only once it is complete, durable and verified. Raises Conflict if the
+    file exists, and CorruptContent if the store or the written file is damaged.
     """
-    _must_be_new(file)
-    with _aside(file) as (aside, opened), closing(ArchiveWriter(opened)) as packing:
-        async with upkeep.snapshot() as frozen:
-            outside = await _pack_tables(packing, frozen, ProgressCounter(watch, "writing rows"))
-        await _pack_objects(packing, outside, objects, ProgressCounter(watch, "writing objects"))
-        manifest = packing.finish(VERSION, now, await upkeep.migrations(), vault_key)
-        opened.flush()
-        os.fsync(opened.fileno())
-        await verify(aside, watch=watch)
-        size = _name(aside, file)
+    _require_new(file)
+    with _temporary_file(file) as (temporary, handle), closing(ArchiveWriter(handle)) as writer:
+        async with maintenance.snapshot() as snapshot:
+            external = await _pack_tables(
+                writer, snapshot, ProgressCounter(on_progress, "writing rows")
+            )
+        await _pack_objects(
+            writer, external, objects, ProgressCounter(on_progress, "writing objects")
+        )
+        manifest = writer.finish(VERSION, now, await maintenance.migrations(), vault_key)
+        handle.flush()
+        os.fsync(handle.fileno())
+        await verify(temporary, on_progress=on_progress)
+        size = _publish(temporary, file)
     return BackupResult(file, size, manifest)
 
 
-async def verify(file: File, *, watch: Watch = no_progress) -> Manifest:
-    """Read a backup to its last byte and examine what it holds. Raises Corrupt or Malformed."""
-    with _reading(file) as archive:
-        findings = await inspect(archive, watch=watch)
-        if not findings.clean:
-            first = next(each for each in findings.items if each.level is Severity.ERROR)
+async def verify(file: File, *, on_progress: ProgressCallback = no_progress) -> Manifest:
+    """Read a backup completely and check it. Raises CorruptContent or ValidationError."""
+    with _open_archive(file) as archive:
+        findings = await check_archive(archive, on_progress=on_progress)
+        if not findings.is_clean:
+            first = next(
+                finding for finding in findings.items if finding.severity is Severity.ERROR
+            )
             raise CorruptContent(
-                f"what the backup holds does not agree with itself: {first.subject}: {first.text}"
-                f" ({findings.errors} findings in all)"
+                f"the backup is inconsistent: {first.subject}: {first.text}"
+                f" ({findings.errors} errors in all)"
             )
         return archive.manifest
 
 
-async def examine_backup(file: File, *, watch: Watch = no_progress) -> FindingList:
-    """Examine what a backup holds as one examines a store. Raises Corrupt or Malformed."""
-    with _reading(file) as archive:
-        return await inspect(archive, watch=watch)
+async def examine_backup(file: File, *, on_progress: ProgressCallback = no_progress) -> FindingList:
+    """Check a backup like a store. Raises CorruptContent or ValidationError."""
+    with _open_archive(file) as archive:
+        return await check_archive(archive, on_progress=on_progress)
 
 
 async def restore(
     file: File,
-    upkeep: StoreMaintenance,
+    maintenance: StoreMaintenance,
     objects: LargeBlobStore | None,
     *,
     now: TimestampMs,
-    watch: Watch = no_progress,
+    on_progress: ProgressCallback = no_progress,
 ) -> tuple[Manifest, FindingList]:
-    """Fill an empty store from a backup: all of it or nothing, verified before and examined after.
+    """Fill an empty store from a backup: all or nothing, verified before and after.
 
-    Large bytes are put first, and are harmless if the rows never follow. Where the store has no
-    place outside for them, they go into its rows. Raises Taken if the store is not empty.
+    Large blobs are stored first and are harmless if the rows never follow. Without a large blob
+    store they go into the rows. Raises Conflict if the store is not empty.
     """
-    manifest = await verify(file, watch=watch)
-    await _must_be_empty(upkeep)
-    with _reading(file) as archive:
+    manifest = await verify(file, on_progress=on_progress)
+    await _require_empty(maintenance)
+    with _open_archive(file) as archive:
         if archive.manifest != manifest:
             raise CorruptContent("the backup changed while it was being read")
         if objects is not None:
-            await _unpack_objects(archive, objects, ProgressCounter(watch, "restoring objects"))
-        rows = _unpacked(archive, objects is None, ProgressCounter(watch, "restoring rows"))
-        await upkeep.load(rows)
-    return manifest, await examine(upkeep, objects, now=now, grace=_ANY_AGE, watch=watch)
-
-
-async def inspect(archive: ArchiveReader, *, watch: Watch = no_progress) -> FindingList:
-    rows, objects = (
-        ProgressCounter(watch, "verifying rows"),
-        ProgressCounter(watch, "verifying objects"),
+            await _unpack_objects(
+                archive, objects, ProgressCounter(on_progress, "restoring objects")
+            )
+        rows = _unpack_rows(
+            archive, objects is None, ProgressCounter(on_progress, "restoring rows")
+        )
+        await maintenance.load(rows)
+    return manifest, await check_store(
+        maintenance, objects, now=now, grace=_UNLIMITED_GRACE_MS, on_progress=on_progress
     )
-    examination = await check_rows(archive, archive.manifest.created, _ANY_AGE, rows)
-    findings = examination.finish()
-    await check_external_blobs(findings, examination.outside, archive.object, objects)
+
+
+async def check_archive(
+    archive: ArchiveReader, *, on_progress: ProgressCallback = no_progress
+) -> FindingList:
+    rows, objects = (
+        ProgressCounter(on_progress, "verifying rows"),
+        ProgressCounter(on_progress, "verifying objects"),
+    )
+    check = await check_rows(archive, archive.manifest.created, _UNLIMITED_GRACE_MS, rows)
+    findings = check.finish()
+    await check_external_blobs(findings, check.external_blobs, archive.read_object, objects)
     for digest in archive.objects:
-        if bytes.fromhex(digest.removeprefix("sha256:")) not in examination.outside:
+        if bytes.fromhex(digest.removeprefix("sha256:")) not in check.external_blobs:
             findings.error(f"object {digest}", "nothing in the backup refers to it")
     await archive.check()
     return findings
 
 
 async def _pack_tables(
-    packing: ArchiveWriter, frozen: StoreSnapshot, tally: ProgressCounter
+    writer: ArchiveWriter, snapshot: StoreSnapshot, progress: ProgressCounter
 ) -> dict[Digest, None]:
-    """The digests of bytes that are kept outside, in the order in which they were met."""
-    outside: dict[Digest, None] = {}
+    """Write all tables; return the digests of external blobs in order of appearance."""
+    external: dict[Digest, None] = {}
 
-    async def noted(table: str) -> AsyncIterator[Rows]:
-        async for rows in frozen.rows(table):
+    async def collect_digests(table: str) -> AsyncIterator[Rows]:
+        async for rows in snapshot.rows(table):
             if table == "content":
-                outside.update((_digest(row), None) for row in rows if row[4] is None)
+                external.update((_digest(row), None) for row in rows if row[4] is None)
             yield rows
-            tally.add(len(rows))
+            progress.add(len(rows))
 
-    tally.expect(sum([await frozen.count(table) for table in TABLES]))
+    progress.set_total(sum([await snapshot.count(table) for table in TABLES]))
     for table in TABLES:
-        await packing.add_table(table, noted(table))
-    return outside
+        await writer.add_table(table, collect_digests(table))
+    return external
 
 
 async def _pack_objects(
-    packing: ArchiveWriter,
-    outside: dict[Digest, None],
+    writer: ArchiveWriter,
+    external: dict[Digest, None],
     objects: LargeBlobStore | None,
-    tally: ProgressCounter,
+    progress: ProgressCounter,
 ) -> None:
-    tally.expect(len(outside))
-    for digest in outside:
+    progress.set_total(len(external))
+    for digest in external:
         content = await objects.get(digest) if objects else None
         if content is None or await asyncio.to_thread(digest_of, content) != digest:
-            raise CorruptContent(f"the bytes of {digest} are gone or damaged; see carrel doctor")
-        await packing.add_object(digest, content)
-        tally.add(1)
+            raise CorruptContent(
+                f"the content of {digest} is missing or damaged; run carrel doctor"
+            )
+        await writer.add_object(digest, content)
+        progress.add(1)
 
 
 async def _unpack_objects(
-    archive: ArchiveReader, objects: LargeBlobStore, tally: ProgressCounter
+    archive: ArchiveReader, objects: LargeBlobStore, progress: ProgressCounter
 ) -> None:
-    tally.expect(len(archive.objects))
+    progress.set_total(len(archive.objects))
     for digest in archive.objects:
-        content = await archive.object(digest)
+        content = await archive.read_object(digest)
         assert content is not None
         await objects.put(digest, content)
-        tally.add(1)
+        progress.add(1)
 
 
-async def _unpacked(
-    archive: ArchiveReader, inline: bool, tally: ProgressCounter
+async def _unpack_rows(
+    archive: ArchiveReader, inline: bool, progress: ProgressCounter
 ) -> AsyncIterator[tuple[str, Rows]]:
-    tally.expect(sum([await archive.count(table) for table in TABLES]))
+    progress.set_total(sum([await archive.count(table) for table in TABLES]))
     for table in TABLES:
         async for rows in archive.rows(table):
-            fill = inline and table == "content"
-            yield table, [await _filled(archive, row) for row in rows] if fill else rows
-            tally.add(len(rows))
+            embeds_content = inline and table == "content"
+            yield (
+                table,
+                [await _with_content(archive, row) for row in rows] if embeds_content else rows,
+            )
+            progress.add(len(rows))
 
 
-async def _filled(archive: ArchiveReader, row: Sequence[Any]) -> Sequence[Any]:
-    """A content row with its bytes in it."""
-    return row if row[4] is not None else (*row[:4], await archive.object(_digest(row)))
+async def _with_content(archive: ArchiveReader, row: Sequence[Any]) -> Sequence[Any]:
+    """Return a content row with its bytes embedded."""
+    return row if row[4] is not None else (*row[:4], await archive.read_object(_digest(row)))
 
 
 def _digest(row: Sequence[Any]) -> Digest:
-    """That of a content row."""
+    """Return the digest of a content row."""
     return Digest("sha256:" + row[1].hex())
 
 
-async def _must_be_empty(upkeep: StoreMaintenance) -> None:
-    async with upkeep.snapshot() as frozen:
-        if await frozen.count("scope") or await frozen.count("record"):
-            raise Conflict("the store is not empty; a backup is restored into an empty one")
+async def _require_empty(maintenance: StoreMaintenance) -> None:
+    async with maintenance.snapshot() as snapshot:
+        if await snapshot.count("scope") or await snapshot.count("record"):
+            raise Conflict(
+                "the store is not empty; a backup can only be restored into an empty store"
+            )
 
 
 @contextmanager
-def _reading(file: File) -> Iterator[ArchiveReader]:
+def _open_archive(file: File) -> Iterator[ArchiveReader]:
     try:
-        opened = file.open("rb")
+        handle = file.open("rb")
     except FileNotFoundError:
-        raise NotFound(f"there is no file {file.name}") from None
-    with opened:
-        yield ArchiveReader(opened)
+        raise NotFound(f"no such file: {file.name}") from None
+    with handle:
+        yield ArchiveReader(handle)
 
 
 @contextmanager
-def _aside(file: File) -> Iterator[tuple[File, IO[bytes]]]:
-    """A file beside the one that it will become, gone if it does not."""
-    aside = file.with_name(f".{file.name}.{secrets.token_hex(8)}.unfinished")
-    descriptor = os.open(aside, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+def _temporary_file(file: File) -> Iterator[tuple[File, IO[bytes]]]:
+    """Create a temporary file next to `file`; removed on exit."""
+    temporary = file.with_name(f".{file.name}.{secrets.token_hex(8)}.unfinished")
+    descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
-        with os.fdopen(descriptor, "w+b") as opened:
-            yield aside, opened
+        with os.fdopen(descriptor, "w+b") as handle:
+            yield temporary, handle
     finally:
-        aside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
 
 
-def _must_be_new(file: File) -> None:
+def _require_new(file: File) -> None:
     if file.exists():
-        raise Conflict(f"there is a file {file.name} already")
+        raise Conflict(f"{file.name} already exists")
 
 
-def _name(aside: File, file: File) -> int:
-    """Give it its name, and say its size. A link never takes the place of what is there."""
-    size = aside.stat().st_size
+def _publish(temporary: File, file: File) -> int:
+    """Give the file its name without replacing an existing one; return its size."""
+    size = temporary.stat().st_size
     try:
-        os.link(aside, file)
+        os.link(temporary, file)
     except FileExistsError:
-        raise Conflict(f"there is a file {file.name} already") from None
-    except OSError:  # this file system has no links
-        os.rename(aside, file)
+        raise Conflict(f"{file.name} already exists") from None
+    except OSError:  # this file system has no hard links
+        os.rename(temporary, file)
     descriptor = os.open(file.parent, os.O_RDONLY)
     try:
         os.fsync(descriptor)

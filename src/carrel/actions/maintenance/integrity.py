@@ -1,4 +1,4 @@
-"""Looking after a whole store: examining it, and collecting what nothing refers to."""
+"""Integrity check and garbage collection of a whole store."""
 
 from __future__ import annotations
 
@@ -10,85 +10,90 @@ from typing import Any, Final
 
 from carrel.actions.accounts import vault_check
 from carrel.actions.policy.tenant_rules import secret_context
-from carrel.actions.progress import ProgressCounter, Watch, no_progress
+from carrel.actions.progress import ProgressCallback, ProgressCounter, no_progress
 from carrel.actions.records import iter_records
 from carrel.core.identifiers import Digest, TimestampMs
 from carrel.core.maintenance.findings import FindingList
-from carrel.core.maintenance.store_check import PHASES, TREES, StoreCheck
-from carrel.core.maintenance.tables import KEYS
+from carrel.core.maintenance.store_check import PHASES, TREE_TABLES, StoreCheck
+from carrel.core.maintenance.tables import KEY_LENGTHS
 from carrel.core.store.record import RecordType
 from carrel.ports import CorruptContent, LargeBlobStore, Ports, StoreMaintenance, StoreSnapshot
 
 Row = Sequence[Any]
-Get = Callable[[Digest], Awaitable[bytes | None]]
+BlobGetter = Callable[[Digest], Awaitable[bytes | None]]
 
-_TOGETHER: Final = 4
-"""Large bytes that are held in memory at once."""
+_BATCH_SIZE: Final = 4
+"""Large blobs in memory at once."""
 
 
-async def examine(
-    upkeep: StoreMaintenance,
+async def check_store(
+    maintenance: StoreMaintenance,
     objects: LargeBlobStore | None,
     *,
     now: TimestampMs,
     grace: int,
-    watch: Watch = no_progress,
+    on_progress: ProgressCallback = no_progress,
 ) -> FindingList:
-    """Say whether everything in the store agrees with everything else, while others go on writing.
+    """Check the consistency of the store, concurrently with writers.
 
-    What is younger than ``grace`` milliseconds may be on its way, and is nothing to wonder about.
+    Content younger than `grace` milliseconds may be unreferenced still and is not reported.
     """
-    async with upkeep.snapshot() as frozen:
-        examination = await check_rows(frozen, now, grace, ProgressCounter(watch, "examining rows"))
-    findings = examination.finish()
-    get = objects.get if objects else _nowhere
+    async with maintenance.snapshot() as snapshot:
+        check = await check_rows(
+            snapshot, now, grace, ProgressCounter(on_progress, "examining rows")
+        )
+    findings = check.finish()
+    get_blob = objects.get if objects else _no_blob
     await check_external_blobs(
-        findings, examination.outside, get, ProgressCounter(watch, "examining objects")
+        findings, check.external_blobs, get_blob, ProgressCounter(on_progress, "examining objects")
     )
     if objects is not None:
-        await _look_for_strays(findings, objects, examination.outside, now - grace)
+        await _check_unreferenced(findings, objects, check.external_blobs, now - grace)
     return findings
 
 
 async def check_rows(
-    frozen: StoreSnapshot, now: TimestampMs, grace: int, tally: ProgressCounter
+    snapshot: StoreSnapshot, now: TimestampMs, grace: int, progress: ProgressCounter
 ) -> StoreCheck:
-    """An examination that has seen every row."""
-    examination = StoreCheck(now, grace)
-    tally.expect(sum([await frozen.count(table) for phase in PHASES for table in phase]))
+    """Check every row; return the finished check."""
+    check = StoreCheck(now, grace)
+    progress.set_total(sum([await snapshot.count(table) for phase in PHASES for table in phase]))
     for tables in PHASES:
-        if tables == TREES:
-            async for woven in merge_by_key(frozen, TREES):
-                await asyncio.to_thread(examination.look_at_trees, woven)
-                tally.add(len(woven))
+        if tables == TREE_TABLES:
+            async for merged_rows in merge_by_key(snapshot, TREE_TABLES):
+                await asyncio.to_thread(check.check_trees, merged_rows)
+                progress.add(len(merged_rows))
         else:
-            async for rows in frozen.rows(tables[0]):
-                await asyncio.to_thread(examination.look, tables[0], rows)
-                tally.add(len(rows))
-    return examination
+            async for rows in snapshot.rows(tables[0]):
+                await asyncio.to_thread(check.check_rows, tables[0], rows)
+                progress.add(len(rows))
+    return check
 
 
 async def check_external_blobs(
-    findings: FindingList, outside: Mapping[bytes, int], get: Get, tally: ProgressCounter
+    findings: FindingList,
+    external: Mapping[bytes, int],
+    get_blob: BlobGetter,
+    progress: ProgressCounter,
 ) -> None:
-    """Check that all bytes that are kept outside are there, and are what their digest says."""
-    wanted = sorted(outside)
-    tally.expect(len(wanted))
-    for start in range(0, len(wanted), _TOGETHER):
-        some = wanted[start : start + _TOGETHER]
+    """Check that all external blobs exist and match their digests."""
+    digests = sorted(external)
+    progress.set_total(len(digests))
+    for start in range(0, len(digests), _BATCH_SIZE):
+        batch = digests[start : start + _BATCH_SIZE]
         problems = await asyncio.gather(
-            *(_problem(digest, outside[digest], get) for digest in some)
+            *(_find_problem(digest, external[digest], get_blob) for digest in batch)
         )
-        for digest, problem in zip(some, problems, strict=True):
+        for digest, problem in zip(batch, problems, strict=True):
             if problem:
-                findings.error(f"object {_name(digest)}", problem)
-        tally.add(len(some))
+                findings.error(f"object {_digest_name(digest)}", problem)
+        progress.add(len(batch))
 
 
 async def check_secrets(ports: Ports, findings: FindingList) -> None:
-    """Check that the vault's key is the store's, and opens every secret."""
-    if await vault_check.known(ports) not in {None, ports.vault.fingerprint()}:
-        findings.error("vault", "its key is not the one that this store was sealed with")
+    """Check that the vault key is the store's and opens every secret."""
+    if await vault_check.load_fingerprint(ports) not in {None, ports.vault.fingerprint()}:
+        findings.error("vault", "its key is not the one this store was sealed with")
         return
     async for record in iter_records(ports, "", RecordType.SECRET):
         try:
@@ -96,108 +101,111 @@ async def check_secrets(ports: Ports, findings: FindingList) -> None:
                 str(record.body.get("sealed")), secret_context(record.tenant, record.id)
             )
         except CorruptContent:
-            text = "the key of the vault does not open it"
+            text = "the vault key does not open it"
             findings.error(f"secret {record.id} of {record.tenant}", text)
 
 
 async def collect(
-    upkeep: StoreMaintenance,
+    maintenance: StoreMaintenance,
     objects: LargeBlobStore | None,
     *,
     now: TimestampMs,
     grace: int,
-    events_kept: int,
+    event_retention_ms: int,
 ) -> Mapping[str, int]:
-    """Remove what nothing refers to and what has run out, and say how much of what.
+    """Delete unreferenced and expired data; return counts by kind.
 
-    Large bytes go in two steps: what is old and unreferenced is discarded, and what was discarded
-    longer than ``grace`` milliseconds ago is deleted, unless something refers to it again: then it
-    comes back. A writer that found its bytes present just before they were discarded has them all
-    the same, provided that it commits within ``grace`` of putting them; and so does whoever reads
-    an older view, such as a backup. The clocks of all who take part must agree far better than
-    that.
+    Large blobs are deleted in two steps: old unreferenced blobs are discarded, and blobs discarded
+    more than `grace` milliseconds ago are deleted, or restored if they are referenced again. So a
+    writer that found its blob present just before the discard keeps it if it commits within
+    `grace`; the same holds for readers of an older view, such as a backup. The clocks of all
+    processes must agree far better than `grace`.
     """
-    counts = dict(await upkeep.collect(now, grace, events_kept))
+    counts = dict(await maintenance.collect(now, grace, event_retention_ms))
     if objects is not None:
-        counts |= await _collect_objects(upkeep, objects, now - grace)
+        counts |= await _collect_objects(maintenance, objects, now - grace)
     return counts
 
 
 async def _collect_objects(
-    upkeep: StoreMaintenance, objects: LargeBlobStore, before: TimestampMs
+    maintenance: StoreMaintenance, objects: LargeBlobStore, before: TimestampMs
 ) -> Mapping[str, int]:
-    """What is referred to is asked last: all that was put by then, and committed, is among it."""
-    trashed = [found async for found in objects.trash()]
-    old = [digest async for digest, _, at in objects.each() if at < before]
-    kept = await upkeep.referenced_digests()
-    back = [digest for digest, _ in trashed if digest in kept]
-    gone = [digest for digest, at in trashed if at < before]
-    discarded = [digest for digest in old if digest not in kept]
-    await objects.restore(back)
-    await objects.delete(gone)
+    """Reads references last, so that every blob committed by then is among them."""
+    trashed = [entry async for entry in objects.list_trash()]
+    old = [digest async for digest, _, timestamp in objects.list_blobs() if timestamp < before]
+    referenced = await maintenance.referenced_digests()
+    restored = [digest for digest, _ in trashed if digest in referenced]
+    expired = [digest for digest, timestamp in trashed if timestamp < before]
+    discarded = [digest for digest in old if digest not in referenced]
+    await objects.restore(restored)
+    await objects.delete(expired)
     await objects.discard(discarded)
-    deleted = sum(digest not in kept for digest in gone)
-    return {"discarded": len(discarded), "restored": len(back), "objects": deleted}
+    deleted = sum(digest not in referenced for digest in expired)
+    return {"discarded": len(discarded), "restored": len(restored), "objects": deleted}
 
 
 async def merge_by_key(
-    frozen: StoreSnapshot, tables: Sequence[str]
+    snapshot: StoreSnapshot, tables: Sequence[str]
 ) -> AsyncIterator[Sequence[tuple[str, Row]]]:
-    """The rows of several tables in one order of keys; a key comes before those it begins."""
-    streams = {table: frozen.rows(table) for table in tables}
-    waiting: dict[str, Sequence[Row]] = {table: () for table in tables}
+    """Merge the rows of several tables by key; a key comes before its extensions."""
+    streams = {table: snapshot.rows(table) for table in tables}
+    pending: dict[str, Sequence[Row]] = {table: () for table in tables}
     while True:
-        for table in [table for table in streams if not waiting[table]]:
+        for table in [table for table in streams if not pending[table]]:
             rows = await anext(streams[table], None)
-            waiting[table] = rows or ()
+            pending[table] = rows or ()
             if not rows:
                 del streams[table]
-        if not any(waiting.values()):
+        if not any(pending.values()):
             return
-        # Beyond the least of the last keys at hand, what is still to come may come first.
-        bound = min((_key(table, waiting[table][-1]) for table in streams), default=None)
+        # Rows after the smallest last key must wait: unread rows may sort before them.
+        bound = min((_key(table, pending[table][-1]) for table in streams), default=None)
         ready: list[tuple[str, Row]] = []
-        for table, rows in waiting.items():
-            end = len(rows) if bound is None else _upto(table, rows, bound)
+        for table, rows in pending.items():
+            end = len(rows) if bound is None else _end_index(table, rows, bound)
             ready += [(table, row) for row in rows[:end]]
-            waiting[table] = rows[end:]
+            pending[table] = rows[end:]
         yield sorted(ready, key=lambda tagged: _key(*tagged))
 
 
-def _upto(table: str, rows: Sequence[Row], bound: tuple[Any, ...]) -> int:
+def _end_index(table: str, rows: Sequence[Row], bound: tuple[Any, ...]) -> int:
     return bisect_right(rows, bound, key=lambda row: _key(table, row))
 
 
 def _key(table: str, row: Row) -> tuple[Any, ...]:
-    return tuple(row[: KEYS[table]])
+    return tuple(row[: KEY_LENGTHS[table]])
 
 
-async def _problem(digest: bytes, size: int, get: Get) -> str | None:
-    content = await get(Digest(_name(digest)))
+async def _find_problem(digest: bytes, size: int, get_blob: BlobGetter) -> str | None:
+    content = await get_blob(Digest(_digest_name(digest)))
     if content is None:
-        return "its bytes are gone"
-    found = await asyncio.to_thread(hashlib.sha256, content)
-    return None if (found.digest(), len(content)) == (digest, size) else "its bytes are others"
+        return "its content is missing"
+    actual = await asyncio.to_thread(hashlib.sha256, content)
+    return (
+        None
+        if (actual.digest(), len(content)) == (digest, size)
+        else "its content does not match its digest"
+    )
 
 
-async def _look_for_strays(
+async def _check_unreferenced(
     findings: FindingList,
     objects: LargeBlobStore,
-    outside: Mapping[bytes, int],
+    external: Mapping[bytes, int],
     before: TimestampMs,
 ) -> None:
-    count = weight = 0
-    async for digest, size, at in objects.each():
-        if at < before and bytes.fromhex(digest.removeprefix("sha256:")) not in outside:
-            count, weight = count + 1, weight + size
+    count = total_bytes = 0
+    async for digest, size, timestamp in objects.list_blobs():
+        if timestamp < before and bytes.fromhex(digest.removeprefix("sha256:")) not in external:
+            count, total_bytes = count + 1, total_bytes + size
     if count:
-        text = f"nothing refers to {count} of them, of {weight} bytes; carrel gc takes them"
+        text = f"{count} are unreferenced, {total_bytes} bytes in total; carrel gc deletes them"
         findings.warn("objects", text)
 
 
-async def _nowhere(_: Digest) -> None:
+async def _no_blob(_: Digest) -> None:
     return None
 
 
-def _name(digest: bytes) -> str:
+def _digest_name(digest: bytes) -> str:
     return f"sha256:{digest.hex()}"

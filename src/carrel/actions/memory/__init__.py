@@ -1,1 +1,1 @@
-"""Memory."""
+"""Memories of agents and their consolidation (dreams)."""

@@ -1,4 +1,4 @@
-"""What a dream comes to: the files as they become, and the records that are kept of it."""
+"""Plans the commit of a dream: new file texts and record changes."""
 
 from __future__ import annotations
 
@@ -11,22 +11,28 @@ from carrel.actions.memory.dream_inputs import DreamInputs
 from carrel.actions.memory.memory_files import MemoryFiles
 from carrel.actions.policy.tenant_rules import TenantRules
 from carrel.core.identifiers import Path, Scope, TimestampMs
-from carrel.core.memory.dream_log import DREAMS, append_dream
+from carrel.core.memory.dream_log import DREAMS_PATH, append_dream
 from carrel.core.memory.dream_records import (
-    MOST_KEPT,
-    MOST_TOLD,
+    MAX_DREAMS,
+    MAX_STORED_REJECTIONS,
     Dream,
     DreamSchedule,
     DreamStatus,
     demotion_change,
     dream_change,
-    dream_of,
+    dream_from_record,
+    dream_schedule_change,
+    promoted_line_from_record,
     promotion_change,
-    rest_change,
-    standing_of,
 )
-from carrel.core.memory.memory import memory_change, memory_of, of_agent
-from carrel.core.memory.promoted_lines import MEMORY, PromotedLine, Promotion, heading_of, missing
+from carrel.core.memory.memory import agent_index_key, memory_change, memory_from_record
+from carrel.core.memory.promoted_lines import (
+    MEMORY_PATH,
+    PromotedLine,
+    Promotion,
+    block_heading,
+    find_missing,
+)
 from carrel.core.store.record import Record, RecordChange, RecordType
 from carrel.ports import Ports
 
@@ -38,52 +44,64 @@ def plan_promotion(
     dream: Dream,
     memories: Mapping[str, Record],
 ) -> tuple[dict[Path, str], list[RecordChange]]:
-    """The files as they become, and what the ledger has of it."""
-    tenant, agent, at = files.own.tenant, dream.agent, dream.started
+    """Return the new file texts and the changes of promotion records and memories."""
+    tenant, agent, timestamp = files.scope.tenant, dream.agent, dream.started
     after = dream.after if dream.after is not None else files.memory
     after = None if after is None else rules.redact_text(after)
-    fallen = {one.memory for one in missing(after or "", [standing_of(one) for one in ledger])}
-    fallen |= set(dream.evicted)
-    stood = {
-        one.memory: PromotedLine(one.memory, heading_of(at), one.line, at) for one in dream.promoted
+    demoted_ids = {
+        item.memory
+        for item in find_missing(after or "", [promoted_line_from_record(item) for item in ledger])
     }
-    changes = [demotion_change(record) for record in ledger if record.id in fallen]
-    for one in dream.promoted:
-        changes.append(promotion_change(tenant, agent, one, stood[one.memory]))
-        record = memories[one.memory]
-        told = replace(memory_of(record), promoted=at)
-        changes.append(memory_change(tenant, told, record.revision))
+    demoted_ids |= set(dream.evicted)
+    new_lines = {
+        item.memory: PromotedLine(item.memory, block_heading(timestamp), item.line, timestamp)
+        for item in dream.promoted
+    }
+    changes = [demotion_change(record) for record in ledger if record.id in demoted_ids]
+    for item in dream.promoted:
+        changes.append(promotion_change(tenant, agent, item, new_lines[item.memory]))
+        record = memories[item.memory]
+        promoted_memory = replace(memory_from_record(record), promoted_at=timestamp)
+        changes.append(memory_change(tenant, promoted_memory, record.revision))
     counts = (dream.candidates, dream.skipped)
-    wanted = {DREAMS: append_dream(files.texts[DREAMS], at, counts, dream.promoted)}
+    new_texts = {
+        DREAMS_PATH: append_dream(files.texts[DREAMS_PATH], timestamp, counts, dream.promoted)
+    }
     if after is not None:
-        still = [standing_of(one) for one in ledger if one.id not in fallen]
-        wanted |= {MEMORY: after}
-        wanted |= memory_files.with_index(files, after, [*still, *stood.values()], at)
-    return wanted, changes
+        kept_lines = [
+            promoted_line_from_record(item) for item in ledger if item.id not in demoted_ids
+        ]
+        new_texts |= {MEMORY_PATH: after}
+        new_texts |= memory_files.changed_index(
+            files, after, [*kept_lines, *new_lines.values()], timestamp
+        )
+    return new_texts, changes
 
 
-def dream_record(tenant: str, dream: Dream) -> RecordChange:
-    """A dream's record: whole while it is proposed, and afterwards without any memory's text."""
-    told = replace(dream, rejected=dream.rejected[:MOST_TOLD])
+def dream_record_change(tenant: str, dream: Dream) -> RecordChange:
+    """Record change of a new dream; memory texts are stored only while it is proposed."""
+    stored = replace(dream, rejected=dream.rejected[:MAX_STORED_REJECTIONS])
     if dream.status is not DreamStatus.PROPOSED:
-        bare = tuple(replace(one, line="") for one in dream.promoted)
-        told = replace(told, promoted=bare, after=None)
-    return dream_change(tenant, told, 0)
+        without_text = tuple(replace(promotion, line="") for promotion in dream.promoted)
+        stored = replace(stored, promoted=without_text, after=None)
+    return dream_change(tenant, stored, 0)
 
 
-def next_schedule(inputs: DreamInputs, dream: Dream) -> RecordChange:
-    rest = DreamSchedule(last=inputs.at, dream=dream.id)
-    return rest_change(inputs.own.tenant, inputs.own.name, rest, inputs.schedule)
+def schedule_change(inputs: DreamInputs, dream: Dream) -> RecordChange:
+    schedule = DreamSchedule(last=inputs.timestamp, dream=dream.id)
+    return dream_schedule_change(inputs.scope.tenant, inputs.scope.name, schedule, inputs.schedule)
 
 
-async def oldest(ports: Ports, own: Scope) -> list[RecordChange]:
-    """The dreams that go, so that not too many are kept."""
-    found = await ports.records.list(
-        own.tenant, RecordType.DREAM, link=of_agent(own.name), limit=500
+async def expired_dream_changes(ports: Ports, scope: Scope) -> list[RecordChange]:
+    """Delete the oldest closed dreams, to stay within the limit of stored dreams."""
+    dreams = await ports.records.list(
+        scope.tenant, RecordType.DREAM, index_key=agent_index_key(scope.name), limit=500
     )
-    ended = [one for one in found if one.body.get("status") != DreamStatus.PROPOSED]
-    gone = ended[: max(0, len(found) + 1 - MOST_KEPT)]
-    return [RecordChange(one.tenant, one.type, one.id, None, one.revision) for one in gone]
+    ended = [dream for dream in dreams if dream.body.get("status") != DreamStatus.PROPOSED]
+    deleted = ended[: max(0, len(dreams) + 1 - MAX_DREAMS)]
+    return [
+        RecordChange(dream.tenant, dream.type, dream.id, None, dream.revision) for dream in deleted
+    ]
 
 
 def close_proposal(
@@ -93,13 +111,15 @@ def close_proposal(
     at: TimestampMs | None = None,
     reason: str = "",
 ) -> RecordChange:
-    """A proposal that waits no more: it keeps no memory's text."""
-    dream = dream_of(record)
-    bare: tuple[Promotion, ...] = tuple(replace(one, line="") for one in dream.promoted)
+    """Close a proposal and remove the memory texts from its record."""
+    dream = dream_from_record(record)
+    without_text: tuple[Promotion, ...] = tuple(
+        replace(promotion, line="") for promotion in dream.promoted
+    )
     answered = replace(
         dream,
         status=status,
-        promoted=bare,
+        promoted=without_text,
         after=None,
         answered=at,
         answered_by=author,

@@ -1,4 +1,7 @@
-"""One night of an agent: all that a dream is decided from, in a bounded number of questions."""
+"""Loads everything a dream (memory consolidation) is decided from.
+
+The number of queries is bounded.
+"""
 
 from __future__ import annotations
 
@@ -11,48 +14,53 @@ from carrel.actions.memory.memory_files import MemoryFiles
 from carrel.actions.overlay.agent_layers import load_agent_layers
 from carrel.actions.policy.tenant_rules import TenantRules
 from carrel.actions.records import iter_records
-from carrel.core.agents.config import DreamConfig, config_of
+from carrel.core.agents.config import DreamConfig, config_from_stored
 from carrel.core.identifiers import Scope, TimestampMs
-from carrel.core.memory.dream_records import as_written, promoted_index, proposed, standing_of
-from carrel.core.memory.memory import memory_of
-from carrel.core.memory.promoted_lines import MemoryFileUpdate, missing, written
+from carrel.core.memory.dream_records import (
+    promoted_index_key,
+    promoted_line_from_record,
+    proposed_index_key,
+    redact_promotion,
+)
+from carrel.core.memory.memory import memory_from_record
+from carrel.core.memory.promoted_lines import MemoryFileUpdate, find_missing, write_promotions
 from carrel.core.memory.promotion_score import (
-    MOST_CONSIDERED,
+    MAX_CANDIDATES,
     PromotionCandidate,
     RejectedCandidate,
     best_first,
-    counted,
-    weighed,
+    count_reasons,
+    rank_candidates,
 )
 from carrel.core.memory.recall import RecallStats
 from carrel.core.store.record import Record, RecordType
 from carrel.ports import Ports
 
-_AT_ONCE: Final = 1000
-"""Records asked for in one question, so that nobody waits long for a store that answers at once."""
+_BATCH_SIZE: Final = 1000
+"""Records per query, so that no query blocks a synchronous store for long."""
 
 
 @dataclass(frozen=True, slots=True)
 class DreamInputs:
-    own: Scope
-    at: TimestampMs
+    scope: Scope
+    timestamp: TimestampMs
     settings: DreamConfig
     files: MemoryFiles
-    tallies: Sequence[RecallStats]
+    recall_stats: Sequence[RecallStats]
     memories: Mapping[str, Record]
-    """Those that have come up and are there."""
+    """Existing memories that were recalled."""
     promoted: Sequence[str]
-    """Those of them that were promoted before."""
-    standing: Sequence[Record]
-    """The promotions whose lines stand in MEMORY.md, as far as the ledger knows."""
-    waiting: Sequence[Record]
-    """What was proposed and is not answered yet."""
+    """Ids of recalled memories that were promoted before."""
+    promotion_records: Sequence[Record]
+    """Promotions with a line in MEMORY.md, according to the records."""
+    proposals: Sequence[Record]
+    """Proposed dreams without an answer."""
     schedule: Record | None
 
     @property
-    def gone(self) -> list[str]:
-        """What has come up and was forgotten since."""
-        return [one.memory for one in self.tallies if one.memory not in self.memories]
+    def deleted_memory_ids(self) -> list[str]:
+        """Ids of recalled memories that were deleted since."""
+        return [stats.memory for stats in self.recall_stats if stats.memory not in self.memories]
 
     @property
     def contents(self) -> Mapping[str, str]:
@@ -62,73 +70,73 @@ class DreamInputs:
 @dataclass(frozen=True, slots=True)
 class DreamDecision:
     candidates: int
-    written: MemoryFileUpdate
+    update: MemoryFileUpdate
     rejected: Sequence[RejectedCandidate]
     reasons: Mapping[str, int]
 
 
-async def load_dream_inputs(ports: Ports, own: Scope, rules: TenantRules) -> DreamInputs:
-    """Everything as it is now. Raises Missing where there is no such agent any more."""
-    tenant, agent = own.tenant, own.name
+async def load_dream_inputs(ports: Ports, scope: Scope, rules: TenantRules) -> DreamInputs:
+    """Load the current inputs. Raises NotFound if the agent was deleted."""
+    tenant, agent = scope.tenant, scope.name
     agent_layers = await load_agent_layers(ports, tenant, agent)
-    [rest] = await ports.records.get(tenant, RecordType.DREAM, [agent])
-    files = await memory_files.read(ports, tenant, agent, rules)
-    tallies = await ports.recalls.tallies(tenant, agent, limit=MOST_CONSIDERED)
-    ids = [one.memory for one in tallies]
-    memories = await _records(ports, tenant, RecordType.MEMORY, ids)
-    promotions = await _records(ports, tenant, RecordType.PROMOTION, ids)
-    ledger = iter_records(ports, tenant, RecordType.PROMOTION, promoted_index(agent))
+    [schedule] = await ports.records.get(tenant, RecordType.DREAM, [agent])
+    files = await memory_files.load_memory_files(ports, tenant, agent, rules)
+    recall_stats = await ports.recalls.stats_by_memory(tenant, agent, limit=MAX_CANDIDATES)
+    ids = [stats.memory for stats in recall_stats]
+    memories = await _load_records(ports, tenant, RecordType.MEMORY, ids)
+    promotions = await _load_records(ports, tenant, RecordType.PROMOTION, ids)
+    promotion_ledger = iter_records(ports, tenant, RecordType.PROMOTION, promoted_index_key(agent))
     return DreamInputs(
-        own,
+        scope,
         ports.clock.now(),
-        config_of(agent_layers.agent.body.get("config") or {}).dreaming,
+        config_from_stored(agent_layers.agent.body.get("config") or {}).dreaming,
         files,
-        tallies,
+        recall_stats,
         {id: record for id, record in memories.items() if record.body["agentId"] == agent},
         [id for id in ids if id in promotions],
-        [as_written(record, rules.redact_text) async for record in ledger],
-        await ports.records.list(tenant, RecordType.DREAM, link=proposed(agent)),
-        rest,
+        [redact_promotion(record, rules.redact_text) async for record in promotion_ledger],
+        await ports.records.list(tenant, RecordType.DREAM, index_key=proposed_index_key(agent)),
+        schedule,
     )
 
 
-async def _records(
+async def _load_records(
     ports: Ports, tenant: str, record_type: RecordType, ids: Sequence[str]
 ) -> Mapping[str, Record]:
-    found: dict[str, Record] = {}
-    for start in range(0, len(ids), _AT_ONCE):
-        some = await ports.records.get(tenant, record_type, ids[start : start + _AT_ONCE])
-        found |= {record.id: record for record in some if record}
-    return found
+    by_id: dict[str, Record] = {}
+    for start in range(0, len(ids), _BATCH_SIZE):
+        batch = await ports.records.get(tenant, record_type, ids[start : start + _BATCH_SIZE])
+        by_id |= {record.id: record for record in batch if record}
+    return by_id
 
 
-def decide(inputs: DreamInputs, rules: TenantRules) -> DreamDecision:
-    """What is promoted and what is not, and why.
+def decide_promotions(inputs: DreamInputs, rules: TenantRules) -> DreamDecision:
+    """Decide which memories to promote, with reasons for the others.
 
-    What is written is redacted anew: a secret may have become one since it was remembered.
+    Written text is redacted again: it may contain a secret added after it was remembered.
     """
-    settings, before = inputs.settings, set(inputs.promoted)
+    settings, promoted_before = inputs.settings, set(inputs.promoted)
     candidates = [
-        _candidate(tally, inputs.memories[tally.memory])
-        for tally in inputs.tallies
-        if tally.memory in inputs.memories and tally.memory not in before
+        _candidate(stats, inputs.memories[stats.memory])
+        for stats in inputs.recall_stats
+        if stats.memory in inputs.memories and stats.memory not in promoted_before
     ]
-    good, rejected = weighed(candidates, settings, inputs.at)
-    ledger = [standing_of(record) for record in inputs.standing]
+    accepted, rejected = rank_candidates(candidates, settings, inputs.timestamp)
+    ledger = [promoted_line_from_record(record) for record in inputs.promotion_records]
     memory = None if inputs.files.memory is None else rules.redact_text(inputs.files.memory)
-    lost = missing(memory or "", ledger)
-    made = written(
+    missing_lines = find_missing(memory or "", ledger)
+    update = write_promotions(
         memory,
-        [one for one in ledger if one not in lost],
-        good,
-        inputs.at,
+        [line for line in ledger if line not in missing_lines],
+        accepted,
+        inputs.timestamp,
         (settings.max_promotions_per_sweep, settings.max_chars),
         rules.redact_text,
     )
-    every = best_first([*rejected, *made.rejected])
-    return DreamDecision(len(candidates), made, every, counted(every))
+    all_rejected = best_first([*rejected, *update.rejected])
+    return DreamDecision(len(candidates), update, all_rejected, count_reasons(all_rejected))
 
 
-def _candidate(tally: RecallStats, record: Record) -> PromotionCandidate:
-    memory = memory_of(record)
-    return PromotionCandidate(memory.id, memory.content, memory.mode, tally)
+def _candidate(stats: RecallStats, record: Record) -> PromotionCandidate:
+    memory = memory_from_record(record)
+    return PromotionCandidate(memory.id, memory.content, memory.mode, stats)

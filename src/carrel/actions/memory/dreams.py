@@ -1,4 +1,4 @@
-"""Dreams: sweeping over an agent's memories, and letting people look before anything lands."""
+"""Dreams: promote an agent's memories into MEMORY.md, optionally after a review."""
 
 from __future__ import annotations
 
@@ -11,40 +11,46 @@ from msgspec.structs import replace
 from carrel.actions.memory import memory_files
 from carrel.actions.memory.dream_commit import (
     close_proposal,
-    dream_record,
-    next_schedule,
-    oldest,
+    dream_record_change,
+    expired_dream_changes,
     plan_promotion,
+    schedule_change,
 )
-from carrel.actions.memory.dream_inputs import DreamInputs, decide, load_dream_inputs
-from carrel.actions.memory.memory_files import may_remember
+from carrel.actions.memory.dream_inputs import DreamInputs, decide_promotions, load_dream_inputs
+from carrel.actions.memory.memory_files import require_memory_access
 from carrel.actions.overlay import stacks
 from carrel.actions.policy.tenant_rules import TenantRules, load_rules
-from carrel.actions.records import FileDrafts, find, retry_while_busy
+from carrel.actions.records import FileDrafts, get_record, retry_while_busy
 from carrel.core.access import Actor
 from carrel.core.errors import Conflict, NotFound, WorkspaceConflict
-from carrel.core.files.diff import unified
+from carrel.core.files.diff import unified_diff
 from carrel.core.identifiers import Scope
-from carrel.core.memory.dream_records import Dream, DreamStatus, dream_of, rest_change, schedule_of
-from carrel.core.memory.memory import by_id, of_agent
-from carrel.core.memory.promoted_lines import MEMORY
+from carrel.core.memory.dream_records import (
+    Dream,
+    DreamStatus,
+    dream_from_record,
+    dream_schedule_change,
+    schedule_from_record,
+)
+from carrel.core.memory.memory import agent_index_key, index_memories
+from carrel.core.memory.promoted_lines import MEMORY_PATH
 from carrel.core.store.record import Record, RecordType
 from carrel.core.store.tree import IdempotencyKey
 from carrel.ports import Ports
 
-PROMOTED_KEPT: Final = 30 * 86_400_000
-"""How long the recalls of a memory are kept once it is promoted: they decide nothing more."""
-RECALLS_KEPT: Final = 365 * 86_400_000
-"""And those of all others."""
+PROMOTED_RECALL_RETENTION_MS: Final = 30 * 86_400_000
+"""Retention of recalls of promoted memories, which no longer affect decisions."""
+RECALL_RETENTION_MS: Final = 365 * 86_400_000
+"""Retention of all other recalls."""
 
 
 @dataclass(frozen=True, slots=True)
 class DreamReport:
     dream: Dream
     contents: Mapping[str, str]
-    """What the memories say of which it tells, as far as they are there."""
+    """Texts of the mentioned memories that still exist, by id."""
     diff: str = ""
-    """What it changes in MEMORY.md, or would."""
+    """Change of MEMORY.md that the dream made or would make."""
     dry_run: bool = False
 
 
@@ -54,185 +60,222 @@ async def sweep(
     agent: str,
     *,
     dry_run: bool = False,
-    receipt: IdempotencyKey | None = None,
+    idempotency_key: IdempotencyKey | None = None,
 ) -> DreamReport:
-    """Promote what has come up often enough, in one commit; or only say what that would be.
+    """Promote often recalled memories in one commit, or only report them (dry run).
 
-    Where the agent's config asks for a review, what would be promoted is kept as a proposal.
-    Raises Missing, Forbidden, TooLarge, Taken for a MEMORY.md that is no text, Busy.
+    If the agent's config requires a review, the promotions are stored as a proposal. Raises
+    NotFound, Forbidden, WorkspaceTooLarge, Conflict if MEMORY.md is not text, Busy.
     """
-    [own, *_] = await stacks.agent_stack(ports, actor, agent)
-    may_remember(actor, own)
+    [scope, *_] = await stacks.agent_stack(ports, actor, agent)
+    require_memory_access(actor, scope)
     id = "" if dry_run else ports.clock.new_id("drm")
 
     async def attempt() -> tuple[DreamReport, DreamInputs]:
-        rules = await load_rules(ports, own.tenant)
-        inputs = await load_dream_inputs(ports, own, rules)
-        dream, after = _dreamed(id, actor.name, inputs, rules)
+        rules = await load_rules(ports, scope.tenant)
+        inputs = await load_dream_inputs(ports, scope, rules)
+        dream, after = _build_dream(id, actor.name, inputs, rules)
         before = inputs.files.memory
         report = DreamReport(dream, inputs.contents, _diff(before, after), dry_run)
         if not dry_run:
-            land = _propose if dream.status is DreamStatus.PROPOSED else _land
-            await land(ports, rules, inputs, dream, receipt)
+            commit_dream = (
+                _commit_proposal if dream.status is DreamStatus.PROPOSED else _commit_promotions
+            )
+            await commit_dream(ports, rules, inputs, dream, idempotency_key)
         return report, inputs
 
     report, inputs = await retry_while_busy(attempt)
     if not dry_run:
-        await _prune(ports, own, inputs, report.dream)
+        await _prune(ports, scope, inputs, report.dream)
     return report
 
 
-def _dreamed(
+def _build_dream(
     id: str, author: str, inputs: DreamInputs, rules: TenantRules
 ) -> tuple[Dream, str | None]:
-    """The dream, with all that it would write, and MEMORY.md as it would become."""
-    found = decide(inputs, rules)
-    after = found.written.text if found.written.promoted else inputs.files.memory
+    """Return the dream with all it would write, and the resulting MEMORY.md."""
+    decision = decide_promotions(inputs, rules)
+    after = decision.update.text if decision.update.promoted else inputs.files.memory
     if after is not None:
         after = rules.redact_text(after)
     dream = Dream(
         id,
-        inputs.own.name,
+        inputs.scope.name,
         author,
-        inputs.at,
+        inputs.timestamp,
         DreamStatus.PROPOSED
-        if inputs.settings.review and found.written.promoted
+        if inputs.settings.review and decision.update.promoted
         else DreamStatus.DONE,
-        candidates=found.candidates,
+        candidates=decision.candidates,
         skipped=len(inputs.promoted),
-        promoted=found.written.promoted,
-        rejected=tuple(found.rejected),
-        reasons=found.reasons,
-        evicted=tuple(one.memory for one in found.written.evicted),
-        seen=inputs.files.seen,
-        after=after if found.written.promoted else None,
+        promoted=decision.update.promoted,
+        rejected=tuple(decision.rejected),
+        reasons=decision.reasons,
+        evicted=tuple(line.memory for line in decision.update.evicted),
+        seen=inputs.files.memory_digest,
+        after=after if decision.update.promoted else None,
     )
     return dream, after
 
 
 def _diff(before: str | None, after: str | None) -> str:
     old, new = (None if text is None else text.encode() for text in (before, after))
-    return unified(old, new, MEMORY.text)
+    return unified_diff(old, new, MEMORY_PATH.text)
 
 
-async def _land(
+async def _commit_promotions(
     ports: Ports,
     rules: TenantRules,
     inputs: DreamInputs,
     dream: Dream,
-    receipt: IdempotencyKey | None,
+    idempotency_key: IdempotencyKey | None,
 ) -> None:
-    wanted, changes = plan_promotion(inputs.files, rules, inputs.standing, dream, inputs.memories)
-    changes += [dream_record(inputs.own.tenant, dream), next_schedule(inputs, dream)]
-    changes += await oldest(ports, inputs.own)
-    drafts = await memory_files.changed_files(ports, rules, inputs.files, wanted)
+    new_texts, changes = plan_promotion(
+        inputs.files, rules, inputs.promotion_records, dream, inputs.memories
+    )
+    changes += [dream_record_change(inputs.scope.tenant, dream), schedule_change(inputs, dream)]
+    changes += await expired_dream_changes(ports, inputs.scope)
+    drafts = await memory_files.draft_changed_files(ports, rules, inputs.files, new_texts)
     author, reason = dream.by, f"dream: {len(dream.promoted)} promoted"
     await memory_files.commit_memory_files(
-        ports, rules, author, reason, drafts, changes, at=inputs.at, receipt=receipt
+        ports,
+        rules,
+        author,
+        reason,
+        drafts,
+        changes,
+        at=inputs.timestamp,
+        idempotency_key=idempotency_key,
     )
 
 
-async def _propose(
+async def _commit_proposal(
     ports: Ports,
     rules: TenantRules,
     inputs: DreamInputs,
     dream: Dream,
-    receipt: IdempotencyKey | None,
+    idempotency_key: IdempotencyKey | None,
 ) -> None:
-    """Keep it for somebody to look at, in place of what was proposed before."""
-    changes = [dream_record(inputs.own.tenant, dream), next_schedule(inputs, dream)]
-    changes += [close_proposal(record, DreamStatus.SUPERSEDED) for record in inputs.waiting]
-    changes += await oldest(ports, inputs.own)
-    author, reason = dream.by, "dream: propose what to promote"
+    """Store the dream for review; replaces earlier proposals."""
+    changes = [dream_record_change(inputs.scope.tenant, dream), schedule_change(inputs, dream)]
+    changes += [close_proposal(record, DreamStatus.SUPERSEDED) for record in inputs.proposals]
+    changes += await expired_dream_changes(ports, inputs.scope)
+    author, reason = dream.by, "dream: propose promotions"
     await memory_files.commit_memory_files(
-        ports, rules, author, reason, FileDrafts(), changes, at=inputs.at, receipt=receipt
+        ports,
+        rules,
+        author,
+        reason,
+        FileDrafts(),
+        changes,
+        at=inputs.timestamp,
+        idempotency_key=idempotency_key,
     )
 
 
-async def _prune(ports: Ports, own: Scope, inputs: DreamInputs, dream: Dream) -> None:
-    """Forget recalls that decide nothing more. Done after the commit, and again by the next."""
-    ask = (own.tenant, own.name)
-    await ports.recalls.drop(*ask, inputs.gone)
-    promoted = [*inputs.promoted, *(one.memory for one in dream.promoted)]
-    await ports.recalls.drop(*ask, promoted, before=inputs.at - PROMOTED_KEPT)
-    await ports.recalls.prune(*ask, inputs.at - RECALLS_KEPT)
-
-
-async def listing(ports: Ports, actor: Actor, agent: str) -> tuple[Dream, ...]:
-    """The last dreams of an agent, newest first."""
-    [own, *_] = await stacks.agent_stack(ports, actor, agent)
-    found = await ports.records.list(
-        own.tenant, RecordType.DREAM, link=of_agent(own.name), limit=500
+async def _prune(ports: Ports, scope: Scope, inputs: DreamInputs, dream: Dream) -> None:
+    """Delete recalls that no longer matter. Runs after the commit; safe to repeat."""
+    agent_key = (scope.tenant, scope.name)
+    await ports.recalls.delete(*agent_key, inputs.deleted_memory_ids)
+    promoted = [*inputs.promoted, *(promotion.memory for promotion in dream.promoted)]
+    await ports.recalls.delete(
+        *agent_key, promoted, before=inputs.timestamp - PROMOTED_RECALL_RETENTION_MS
     )
-    return tuple(dream_of(record) for record in reversed(found))
+    await ports.recalls.prune(*agent_key, inputs.timestamp - RECALL_RETENTION_MS)
+
+
+async def list_dreams(ports: Ports, actor: Actor, agent: str) -> tuple[Dream, ...]:
+    """List the latest dreams of an agent, newest first."""
+    [scope, *_] = await stacks.agent_stack(ports, actor, agent)
+    records = await ports.records.list(
+        scope.tenant, RecordType.DREAM, index_key=agent_index_key(scope.name), limit=500
+    )
+    return tuple(dream_from_record(record) for record in reversed(records))
 
 
 async def get(ports: Ports, actor: Actor, agent: str, id: str) -> DreamReport:
-    """One dream, with what the memories say that it tells of. Raises Missing."""
-    [own, *_] = await stacks.agent_stack(ports, actor, agent)
-    return await _report(ports, own, await _find(ports, own, id))
+    """Get a dream with the texts of its memories. Raises NotFound."""
+    [scope, *_] = await stacks.agent_stack(ports, actor, agent)
+    return await _load_report(ports, scope, await _get_record(ports, scope, id))
 
 
-async def _report(ports: Ports, own: Scope, record: Record) -> DreamReport:
-    dream = dream_of(record)
-    ids = [one.memory for one in dream.promoted] + [one.memory for one in dream.rejected]
-    memories = by_id(await ports.records.get(own.tenant, RecordType.MEMORY, ids)) if ids else {}
+async def _load_report(ports: Ports, scope: Scope, record: Record) -> DreamReport:
+    dream = dream_from_record(record)
+    ids = [item.memory for item in dream.promoted] + [item.memory for item in dream.rejected]
+    memories = (
+        index_memories(await ports.records.get(scope.tenant, RecordType.MEMORY, ids)) if ids else {}
+    )
     contents = {id: memory.content for id, memory in memories.items()}
     if dream.status is not DreamStatus.PROPOSED:
         return DreamReport(dream, contents)
-    files = await memory_files.read(
-        ports, own.tenant, own.name, await load_rules(ports, own.tenant)
+    files = await memory_files.load_memory_files(
+        ports, scope.tenant, scope.name, await load_rules(ports, scope.tenant)
     )
     return DreamReport(dream, contents, _diff(files.memory, dream.after))
 
 
-async def _find(ports: Ports, own: Scope, id: str) -> Record:
-    record = await find(ports, own.tenant, RecordType.DREAM, id)
-    if record.body.get("agent") != own.name:
-        raise NotFound(f"there is no dream {id}")
+async def _get_record(ports: Ports, scope: Scope, id: str) -> Record:
+    record = await get_record(ports, scope.tenant, RecordType.DREAM, id)
+    if record.body.get("agent") != scope.name:
+        raise NotFound(f"no such dream: {id}")
     return record
 
 
 async def approve(
-    ports: Ports, actor: Actor, agent: str, id: str, receipt: IdempotencyKey | None = None
+    ports: Ports, actor: Actor, agent: str, id: str, idempotency_key: IdempotencyKey | None = None
 ) -> DreamReport:
-    """Let what was proposed land, to the byte.
+    """Commit a proposal exactly as reviewed.
 
-    Raises Taken for what waits no more, Stale where MEMORY.md or a memory has changed since: then
-    the next sweep proposes anew.
+    Raises Conflict if it is no longer proposed, and WorkspaceConflict if MEMORY.md or a memory
+    changed since; the next sweep then makes a new proposal.
     """
-    [own, *_] = await stacks.agent_stack(ports, actor, agent)
-    may_remember(actor, own)
+    [scope, *_] = await stacks.agent_stack(ports, actor, agent)
+    require_memory_access(actor, scope)
 
     async def attempt() -> None:
-        rules, at = await load_rules(ports, own.tenant), ports.clock.now()
-        record = await _find(ports, own, id)
-        dream = _admitted(_waits(record), rules)
-        inputs = await load_dream_inputs(ports, own, rules)
-        ids = [one.memory for one in dream.promoted]
+        rules, timestamp = await load_rules(ports, scope.tenant), ports.clock.now()
+        record = await _get_record(ports, scope, id)
+        dream = _redact_promotions(_require_proposed(record), rules)
+        inputs = await load_dream_inputs(ports, scope, rules)
+        ids = [item.memory for item in dream.promoted]
         memories = {
-            one.id: one
-            for one in await ports.records.get(own.tenant, RecordType.MEMORY, ids)
-            if one
+            item.id: item
+            for item in await ports.records.get(scope.tenant, RecordType.MEMORY, ids)
+            if item
         }
-        again = set(ids) & set(inputs.promoted)
-        if inputs.files.seen != dream.seen or set(ids) - memories.keys() or again:
+        already_promoted = set(ids) & set(inputs.promoted)
+        if (
+            inputs.files.memory_digest != dream.seen
+            or set(ids) - memories.keys()
+            or already_promoted
+        ):
             change = close_proposal(record, DreamStatus.SUPERSEDED)
             await memory_files.commit_memory_files(
-                ports, rules, actor.name, "supersede a dream", FileDrafts(), [change], at=at
+                ports, rules, actor.name, "supersede a dream", FileDrafts(), [change], at=timestamp
             )
-            version = inputs.files.layers[0].version(MEMORY)
-            raise WorkspaceConflict("MEMORY.md or a memory has changed since: dream again", version)
-        wanted, changes = plan_promotion(inputs.files, rules, inputs.standing, dream, memories)
-        changes.append(close_proposal(record, DreamStatus.DONE, actor.name, at))
-        drafts = await memory_files.changed_files(ports, rules, inputs.files, wanted)
+            version = inputs.files.layers[0].version(MEMORY_PATH)
+            raise WorkspaceConflict(
+                "MEMORY.md or a memory changed since the proposal; run a new sweep", version
+            )
+        new_texts, changes = plan_promotion(
+            inputs.files, rules, inputs.promotion_records, dream, memories
+        )
+        changes.append(close_proposal(record, DreamStatus.DONE, actor.name, timestamp))
+        drafts = await memory_files.draft_changed_files(ports, rules, inputs.files, new_texts)
         reason = f"dream: {len(ids)} promoted, as reviewed"
         await memory_files.commit_memory_files(
-            ports, rules, actor.name, reason, drafts, changes, at=at, receipt=receipt
+            ports,
+            rules,
+            actor.name,
+            reason,
+            drafts,
+            changes,
+            at=timestamp,
+            idempotency_key=idempotency_key,
         )
 
     await retry_while_busy(attempt)
-    return await _report(ports, own, await _find(ports, own, id))
+    return await _load_report(ports, scope, await _get_record(ports, scope, id))
 
 
 async def reject(
@@ -241,18 +284,20 @@ async def reject(
     agent: str,
     id: str,
     reason: str = "",
-    receipt: IdempotencyKey | None = None,
+    idempotency_key: IdempotencyKey | None = None,
 ) -> DreamReport:
-    """Let nothing of it land. What it proposed may be proposed again. Raises Taken."""
-    [own, *_] = await stacks.agent_stack(ports, actor, agent)
-    may_remember(actor, own)
+    """Reject a proposal; its memories may be proposed again. Raises Conflict."""
+    [scope, *_] = await stacks.agent_stack(ports, actor, agent)
+    require_memory_access(actor, scope)
 
     async def attempt() -> None:
-        rules, at = await load_rules(ports, own.tenant), ports.clock.now()
-        record = await _find(ports, own, id)
-        _waits(record)
-        said = rules.redact_text(reason)
-        change = close_proposal(record, DreamStatus.REJECTED, actor.name, at, said)
+        rules, timestamp = await load_rules(ports, scope.tenant), ports.clock.now()
+        record = await _get_record(ports, scope, id)
+        _require_proposed(record)
+        redacted_reason = rules.redact_text(reason)
+        change = close_proposal(
+            record, DreamStatus.REJECTED, actor.name, timestamp, redacted_reason
+        )
         await memory_files.commit_memory_files(
             ports,
             rules,
@@ -260,34 +305,36 @@ async def reject(
             "reject a dream",
             FileDrafts(),
             [change],
-            at=at,
-            receipt=receipt,
+            at=timestamp,
+            idempotency_key=idempotency_key,
         )
 
     await retry_while_busy(attempt)
-    return await _report(ports, own, await _find(ports, own, id))
+    return await _load_report(ports, scope, await _get_record(ports, scope, id))
 
 
-def _admitted(dream: Dream, rules: TenantRules) -> Dream:
-    """What was proposed, without what became a secret meanwhile."""
-    lines = tuple(replace(one, line=rules.redact_text(one.line)) for one in dream.promoted)
+def _redact_promotions(dream: Dream, rules: TenantRules) -> Dream:
+    """Redact the proposed lines with the current rules."""
+    lines = tuple(
+        replace(promotion, line=rules.redact_text(promotion.line)) for promotion in dream.promoted
+    )
     return replace(dream, promoted=lines)
 
 
-def _waits(record: Record) -> Dream:
-    dream = dream_of(record)
+def _require_proposed(record: Record) -> Dream:
+    dream = dream_from_record(record)
     if dream.status is not DreamStatus.PROPOSED:
         raise Conflict(f"the dream is {dream.status}", status=dream.status)
     return dream
 
 
-async def failed(ports: Ports, tenant: str, agent: str) -> None:
-    """Note that a dream went wrong, so that the next waits longer."""
-    [was] = await ports.records.get(tenant, RecordType.DREAM, [agent])
-    rest, at = schedule_of(was), ports.clock.now()
-    tried = replace(rest, tried=at, failures=rest.failures + 1)
+async def record_failure(ports: Ports, tenant: str, agent: str) -> None:
+    """Record a failed dream, which delays the next attempt."""
+    [existing] = await ports.records.get(tenant, RecordType.DREAM, [agent])
+    schedule, timestamp = schedule_from_record(existing), ports.clock.now()
+    updated = replace(schedule, tried=timestamp, failures=schedule.failures + 1)
     rules = await load_rules(ports, tenant)
-    change = rest_change(tenant, agent, tried, was)
+    change = dream_schedule_change(tenant, agent, updated, existing)
     await memory_files.commit_memory_files(
-        ports, rules, "carrel", "a dream failed", FileDrafts(), [change], at=at
+        ports, rules, "carrel", "a dream failed", FileDrafts(), [change], at=timestamp
     )

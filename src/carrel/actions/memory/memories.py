@@ -1,4 +1,4 @@
-"""Memories: remembering, recalling, forgetting."""
+"""Memories of an agent: remember, recall and forget."""
 
 from __future__ import annotations
 
@@ -8,60 +8,60 @@ from typing import Final
 from msgspec.structs import replace
 
 from carrel.actions.memory import memory_files, semantic_recall
-from carrel.actions.memory.memory_files import MemoryFiles, may_remember
+from carrel.actions.memory.memory_files import MemoryFiles, require_memory_access
 from carrel.actions.overlay import stacks
 from carrel.actions.policy.tenant_rules import TenantRules, load_rules
 from carrel.actions.records import (
     FileDrafts,
     Page,
     commit_changes,
-    find,
+    get_record,
     iter_records,
-    page,
+    list_page,
     record_after,
     retry_while_busy,
 )
 from carrel.core.access import Actor
 from carrel.core.errors import Conflict, Forbidden, NotFound, WorkspaceTooLarge
 from carrel.core.identifiers import Path, TimestampMs
-from carrel.core.memory.dream_log import DREAMS, diary_line, without_line
+from carrel.core.memory.dream_log import DREAMS_PATH, log_line, remove_line
 from carrel.core.memory.dream_records import (
     DreamStatus,
-    as_written,
     dream_change,
-    dream_of,
-    promoted_index,
-    promotion_of_record,
-    proposed,
-    standing_of,
+    dream_from_record,
+    promoted_index_key,
+    promoted_line_from_record,
+    promotion_from_record,
+    proposed_index_key,
+    redact_promotion,
 )
 from carrel.core.memory.memory import (
     Memory,
+    agent_index_key,
+    content_unique_key,
     flatten_line,
-    kind_of,
     memory_change,
-    memory_of,
+    memory_from_record,
     new_memory,
     normalize_question,
-    of_agent,
-    text_handle,
-    tidy_tags,
+    normalize_tags,
+    parse_kind,
 )
-from carrel.core.memory.promoted_lines import MEMORY, without
+from carrel.core.memory.promoted_lines import MEMORY_PATH, remove_lines
 from carrel.core.memory.recall import Recall
 from carrel.core.runs import Audience
-from carrel.core.search.full_text import query_terms, ranked, searched_text
+from carrel.core.search.full_text import query_terms, rank_texts, searched_text
 from carrel.core.store.record import Record, RecordChange, RecordType
 from carrel.core.store.tree import IdempotencyKey
 from carrel.ports import Ports
 
-USUAL: Final = 5
-"""Memories that a question brings up, if no other number is asked for."""
-MOST: Final = 50
-MOST_MEMORIES: Final = 50_000
-"""Of one agent."""
-_LOOKED_AT: Final = 200
-"""Memories that are found for a question and compared."""
+DEFAULT_RESULTS: Final = 5
+"""Default number of recalled memories."""
+MAX_RESULTS: Final = 50
+MAX_MEMORIES: Final = 50_000
+"""Maximum number of memories of one agent."""
+_MAX_CANDIDATES: Final = 200
+"""Full-text matches loaded for ranking."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,54 +76,58 @@ class NewMemory:
 class RememberResult:
     memory: Memory
     created: bool
-    """False for what was remembered before, which then is as it was."""
+    """False if the same text was already remembered."""
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryHit:
     memory: Memory
     score: float
-    """1 for the first, 1/2 for the second, and so on."""
+    """1 for the first hit, 1/2 for the second, and so on."""
 
 
 async def remember(
-    ports: Ports, actor: Actor, agent: str, new: NewMemory, receipt: IdempotencyKey | None = None
+    ports: Ports,
+    actor: Actor,
+    agent: str,
+    new: NewMemory,
+    idempotency_key: IdempotencyKey | None = None,
 ) -> RememberResult:
-    """Keep one flat line, redacted. The same text in the same scope is kept once.
+    """Store one redacted line; the same text is stored once per scope.
 
-    Raises Missing, Forbidden, Malformed, TooLarge where there are too many, Busy.
+    Raises NotFound, Forbidden, ValidationError, WorkspaceTooLarge if there are too many, Busy.
     """
-    [own, *_] = await stacks.agent_stack(ports, actor, agent)
-    may_remember(actor, own)
-    line, labels, sort = flatten_line(new.text), tidy_tags(new.tags), kind_of(new.kind)
+    [scope, *_] = await stacks.agent_stack(ports, actor, agent)
+    require_memory_access(actor, scope)
+    line, tags, kind = flatten_line(new.text), normalize_tags(new.tags), parse_kind(new.kind)
     id = ports.clock.new_id("mem")
 
     async def attempt() -> RememberResult:
-        rules = await load_rules(ports, own.tenant)
+        rules = await load_rules(ports, scope.tenant)
         content = rules.redact_text(line)
-        name = text_handle(own.tenant, own.name, new.mode, content)
-        [known] = await ports.records.get_by_unique_key([name])
-        if known is not None:
-            return RememberResult(memory_of(known), created=False)
-        await _has_room(ports, own.tenant, own.name)
-        kept = tuple(rules.redact_text(label) for label in labels)
-        memory = new_memory(id, own.name, content, new.mode, 0, tags=kept, kind=sort)
-        change = memory_change(own.tenant, memory, 0)
+        text_key = content_unique_key(scope.tenant, scope.name, new.mode, content)
+        [existing] = await ports.records.get_by_unique_key([text_key])
+        if existing is not None:
+            return RememberResult(memory_from_record(existing), created=False)
+        await _check_quota(ports, scope.tenant, scope.name)
+        redacted_tags = tuple(rules.redact_text(label) for label in tags)
+        memory = new_memory(id, scope.name, content, new.mode, 0, tags=redacted_tags, kind=kind)
+        change = memory_change(scope.tenant, memory, 0)
         try:
-            at = await commit_changes(
+            committed_at = await commit_changes(
                 ports,
                 actor.name,
                 "remember",
                 [change],
-                collection_revisions=rules.shelves,
-                receipt=receipt,
+                collection_revisions=rules.collection_revisions,
+                idempotency_key=idempotency_key,
             )
         except Conflict:
-            [known] = await ports.records.get_by_unique_key([name])
-            if known is None:
+            [existing] = await ports.records.get_by_unique_key([text_key])
+            if existing is None:
                 raise
-            return RememberResult(memory_of(known), created=False)
-        return RememberResult(memory_of(record_after(change, at)), created=True)
+            return RememberResult(memory_from_record(existing), created=False)
+        return RememberResult(memory_from_record(record_after(change, committed_at)), created=True)
 
     return await retry_while_busy(attempt)
 
@@ -134,19 +138,21 @@ async def recall(
     agent: str,
     query: str,
     *,
-    limit: int = USUAL,
+    limit: int = DEFAULT_RESULTS,
     mode: Audience = Audience.MAIN,
 ) -> tuple[MemoryHit, ...]:
-    """What an agent knows of a question, best first; that it came up is noted, for its dreams.
+    """Search memories, best first, and record the recalls as input of dreams.
 
-    Raises Missing, and Forbidden in a shared session.
+    Raises NotFound, and Forbidden in a shared session.
     """
     hits = await search(ports, actor, agent, query, limit=limit, mode=mode)
     if hits:
         rules = await load_rules(ports, actor.tenant)
-        noted, at = rules.redact_text(normalize_question(query)), ports.clock.now()
+        question, at = rules.redact_text(normalize_question(query)), ports.clock.now()
         recalls = [
-            Recall(ports.clock.new_id("rcl"), hit.memory.agent, hit.memory.id, noted, hit.score, at)
+            Recall(
+                ports.clock.new_id("rcl"), hit.memory.agent, hit.memory.id, question, hit.score, at
+            )
             for hit in hits
         ]
         await ports.recalls.record(actor.tenant, recalls)
@@ -159,121 +165,150 @@ async def search(
     agent: str,
     query: str,
     *,
-    limit: int = USUAL,
+    limit: int = DEFAULT_RESULTS,
     mode: Audience = Audience.MAIN,
 ) -> tuple[MemoryHit, ...]:
-    """The same for somebody who only looks: nothing is noted."""
-    [own, *_] = await stacks.agent_stack(ports, actor, agent)
+    """Search memories, best first, without recording recalls."""
+    [scope, *_] = await stacks.agent_stack(ports, actor, agent)
     if mode is not Audience.MAIN:
         raise Forbidden("memories are not available in a shared session")
-    words = query_terms(query)
-    found = await ports.records.find(
-        own.tenant, RecordType.MEMORY, of_agent(own.name), words, limit=_LOOKED_AT
+    terms = query_terms(query)
+    candidates = await ports.records.find(
+        scope.tenant, RecordType.MEMORY, agent_index_key(scope.name), terms, limit=_MAX_CANDIDATES
     )
-    texts = [(record, searched_text(record.body), record.created_at) for record in found]
-    best = ranked(query, texts)
-    if words and ports.semantic_index is not None:
-        near = await semantic_recall.nearest_memories(
-            ports, ports.semantic_index, own, query, limit=MOST
+    texts = [(record, searched_text(record.body), record.created_at) for record in candidates]
+    best = rank_texts(query, texts)
+    if terms and ports.semantic_index is not None:
+        nearest = await semantic_recall.find_nearest_memories(
+            ports, ports.semantic_index, scope, query, limit=MAX_RESULTS
         )
-        best = semantic_recall.merge_hits(query, best, near)
-    shown = best[: max(0, min(limit, MOST))]
-    return tuple(MemoryHit(memory_of(record), 1 / place) for place, record in enumerate(shown, 1))
+        best = semantic_recall.merge_hits(query, best, nearest)
+    top = best[: max(0, min(limit, MAX_RESULTS))]
+    return tuple(
+        MemoryHit(memory_from_record(record), 1 / rank) for rank, record in enumerate(top, 1)
+    )
 
 
-async def listing(
+async def list_memories(
     ports: Ports, actor: Actor, agent: str, *, cursor: str = "", limit: int = 100
 ) -> Page[Memory]:
-    """All that an agent remembers, as it was told."""
-    [own, *_] = await stacks.agent_stack(ports, actor, agent)
-    found = await page(
-        ports, own.tenant, RecordType.MEMORY, link=of_agent(own.name), cursor=cursor, limit=limit
+    """List all memories of an agent."""
+    [scope, *_] = await stacks.agent_stack(ports, actor, agent)
+    records = await list_page(
+        ports,
+        scope.tenant,
+        RecordType.MEMORY,
+        index_key=agent_index_key(scope.name),
+        cursor=cursor,
+        limit=limit,
     )
-    return Page(tuple(map(memory_of, found.items)), found.next)
+    return Page(tuple(map(memory_from_record, records.items)), records.next)
 
 
 async def get(ports: Ports, actor: Actor, agent: str, id: str) -> Memory:
-    """Raises Missing, also for a memory of another agent."""
-    [own, *_] = await stacks.agent_stack(ports, actor, agent)
-    return memory_of(await _find(ports, own.tenant, own.name, id))
+    """Get a memory. Raises NotFound, also for a memory of another agent."""
+    [scope, *_] = await stacks.agent_stack(ports, actor, agent)
+    return memory_from_record(await _get_record(ports, scope.tenant, scope.name, id))
 
 
 async def forget(
-    ports: Ports, actor: Actor, agent: str, id: str, receipt: IdempotencyKey | None = None
+    ports: Ports, actor: Actor, agent: str, id: str, idempotency_key: IdempotencyKey | None = None
 ) -> None:
-    """Forget one memory, and what a dream made of it in MEMORY.md and DREAMS.md, in one commit.
+    """Delete a memory and its lines in MEMORY.md and DREAMS.md in one commit.
 
-    A line that a person has changed is theirs, and stays. Raises Missing, Forbidden, Busy.
+    A line that a person edited stays. Raises NotFound, Forbidden, Busy.
     """
-    [own, *_] = await stacks.agent_stack(ports, actor, agent)
-    may_remember(actor, own)
+    [scope, *_] = await stacks.agent_stack(ports, actor, agent)
+    require_memory_access(actor, scope)
 
     async def attempt() -> None:
-        rules, at = await load_rules(ports, own.tenant), ports.clock.now()
-        was = await _find(ports, own.tenant, own.name, id)
-        [promotion] = await ports.records.get(own.tenant, RecordType.PROMOTION, [id])
-        gone = [one for one in (was, promotion) if one]
-        changes = [RecordChange(one.tenant, one.type, one.id, None, one.revision) for one in gone]
-        changes += await _superseded(ports, own.tenant, own.name, id)
-        drafts = await _unwritten(ports, rules, promotion, at) if promotion else FileDrafts()
+        rules, at = await load_rules(ports, scope.tenant), ports.clock.now()
+        memory_record = await _get_record(ports, scope.tenant, scope.name, id)
+        [promotion] = await ports.records.get(scope.tenant, RecordType.PROMOTION, [id])
+        deleted = [item for item in (memory_record, promotion) if item]
+        changes = [
+            RecordChange(item.tenant, item.type, item.id, None, item.revision) for item in deleted
+        ]
+        changes += await _supersede_proposals(ports, scope.tenant, scope.name, id)
+        drafts = (
+            await _draft_without_memory(ports, rules, promotion, at) if promotion else FileDrafts()
+        )
         reason = "forget a memory"
         await memory_files.commit_memory_files(
-            ports, rules, actor.name, reason, drafts, changes, at=at, receipt=receipt
+            ports,
+            rules,
+            actor.name,
+            reason,
+            drafts,
+            changes,
+            at=at,
+            idempotency_key=idempotency_key,
         )
 
     await retry_while_busy(attempt)
-    await ports.recalls.drop(own.tenant, own.name, [id])
+    await ports.recalls.delete(scope.tenant, scope.name, [id])
 
 
-async def _unwritten(
+async def _draft_without_memory(
     ports: Ports, rules: TenantRules, promotion: Record, at: TimestampMs
 ) -> FileDrafts:
-    """The files without what was made of a memory."""
+    """Draft the memory files without the lines of a promotion."""
     agent = promotion.body["agentId"]
-    files = await memory_files.read(ports, promotion.tenant, agent, rules)
-    ledger = iter_records(ports, promotion.tenant, RecordType.PROMOTION, promoted_index(agent))
-    stood = [standing_of(as_written(one, rules.redact_text)) async for one in ledger]
-    wanted = _without_line(files, as_written(promotion, rules.redact_text), rules)
-    if MEMORY in wanted:
-        others = [one for one in stood if one.memory != promotion.id]
-        wanted |= memory_files.with_index(files, wanted[MEMORY], others, at)
-    return await memory_files.changed_files(ports, rules, files, wanted)
+    files = await memory_files.load_memory_files(ports, promotion.tenant, agent, rules)
+    ledger = iter_records(ports, promotion.tenant, RecordType.PROMOTION, promoted_index_key(agent))
+    lines = [
+        promoted_line_from_record(redact_promotion(item, rules.redact_text))
+        async for item in ledger
+    ]
+    new_texts = _texts_without_line(files, redact_promotion(promotion, rules.redact_text), rules)
+    if MEMORY_PATH in new_texts:
+        others = [item for item in lines if item.memory != promotion.id]
+        new_texts |= memory_files.changed_index(files, new_texts[MEMORY_PATH], others, at)
+    return await memory_files.draft_changed_files(ports, rules, files, new_texts)
 
 
-def _without_line(files: MemoryFiles, promotion: Record, rules: TenantRules) -> dict[Path, str]:
-    memory, diary = files.memory, files.texts[DREAMS]
-    wanted: dict[Path, str] = {}
+def _texts_without_line(
+    files: MemoryFiles, promotion: Record, rules: TenantRules
+) -> dict[Path, str]:
+    memory, diary = files.memory, files.texts[DREAMS_PATH]
+    new_texts: dict[Path, str] = {}
     if memory is not None:
-        wanted[MEMORY] = without(rules.redact_text(memory), [standing_of(promotion)])
-    if diary is not None:
-        wanted[DREAMS] = without_line(
-            rules.redact_text(diary), diary_line(promotion_of_record(promotion))
+        new_texts[MEMORY_PATH] = remove_lines(
+            rules.redact_text(memory), [promoted_line_from_record(promotion)]
         )
-    return wanted
+    if diary is not None:
+        new_texts[DREAMS_PATH] = remove_line(
+            rules.redact_text(diary), log_line(promotion_from_record(promotion))
+        )
+    return new_texts
 
 
-async def _superseded(ports: Ports, tenant: str, agent: str, memory: str) -> list[RecordChange]:
-    """A proposal that quotes the memory can land no more, and quotes nothing."""
-    waiting = await ports.records.list(tenant, RecordType.DREAM, link=proposed(agent))
+async def _supersede_proposals(
+    ports: Ports, tenant: str, agent: str, memory: str
+) -> list[RecordChange]:
+    """Supersede proposals that quote the memory, and remove the quotes."""
+    proposals = await ports.records.list(
+        tenant, RecordType.DREAM, index_key=proposed_index_key(agent)
+    )
     changes = []
-    for record in waiting:
-        dream = dream_of(record)
-        if any(one.memory == memory for one in dream.promoted):
-            over = replace(dream, status=DreamStatus.SUPERSEDED, after=None, promoted=())
-            changes.append(dream_change(tenant, over, record.revision))
+    for record in proposals:
+        dream = dream_from_record(record)
+        if any(promotion.memory == memory for promotion in dream.promoted):
+            superseded = replace(dream, status=DreamStatus.SUPERSEDED, after=None, promoted=())
+            changes.append(dream_change(tenant, superseded, record.revision))
     return changes
 
 
-async def _find(ports: Ports, tenant: str, agent: str, id: str) -> Record:
-    record = await find(ports, tenant, RecordType.MEMORY, id)
+async def _get_record(ports: Ports, tenant: str, agent: str, id: str) -> Record:
+    record = await get_record(ports, tenant, RecordType.MEMORY, id)
     if record.body["agentId"] != agent:
-        raise NotFound(f"there is no memory {id}")
+        raise NotFound(f"no such memory: {id}")
     return record
 
 
-async def _has_room(ports: Ports, tenant: str, agent: str) -> None:
-    [count] = await ports.records.count(tenant, RecordType.MEMORY, [of_agent(agent)])
-    if count >= MOST_MEMORIES:
+async def _check_quota(ports: Ports, tenant: str, agent: str) -> None:
+    [count] = await ports.records.count(tenant, RecordType.MEMORY, [agent_index_key(agent)])
+    if count >= MAX_MEMORIES:
         raise WorkspaceTooLarge(
-            f"an agent remembers at most {MOST_MEMORIES} things", max=MOST_MEMORIES
+            f"an agent can have at most {MAX_MEMORIES} memories", max=MAX_MEMORIES
         )

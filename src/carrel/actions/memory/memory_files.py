@@ -1,4 +1,4 @@
-"""The files that memory lives in, read and written together: MEMORY.md, DREAMS.md and the index."""
+"""Memory files of an agent: MEMORY.md, DREAMS.md and the index."""
 
 from __future__ import annotations
 
@@ -11,11 +11,17 @@ from msgspec.structs import replace
 from carrel.actions.overlay.agent_layers import AgentLayers, load_agent_layers
 from carrel.actions.policy.tenant_rules import TenantRules
 from carrel.actions.records import NO_DRAFTS, FileDrafts
-from carrel.core.access import Actor, may_write
+from carrel.core.access import Actor, require_write_access
 from carrel.core.errors import Busy, Conflict, WorkspaceTooLarge
 from carrel.core.identifiers import Digest, Path, Scope, TimestampMs, digest
-from carrel.core.memory.dream_log import DREAMS, INDEX, INDEX_TYPE, index_of, same_index
-from carrel.core.memory.promoted_lines import MEMORY, PromotedLine
+from carrel.core.memory.dream_log import (
+    DREAMS_PATH,
+    INDEX_PATH,
+    INDEX_TYPE,
+    build_index,
+    same_index,
+)
+from carrel.core.memory.promoted_lines import MEMORY_PATH, PromotedLine
 from carrel.core.overlay import agent_files
 from carrel.core.overlay.agent_files import NewContent, RenderContext
 from carrel.core.overlay.compose import Layers
@@ -31,89 +37,96 @@ from carrel.core.store.tree import (
 )
 from carrel.ports import Ports
 
-_PATHS: Final = (MEMORY, DREAMS, INDEX)
-_TYPES: Final = {INDEX: INDEX_TYPE}
+_PATHS: Final = (MEMORY_PATH, DREAMS_PATH, INDEX_PATH)
+_TYPES: Final = {INDEX_PATH: INDEX_TYPE}
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryFiles:
-    """What an agent's three files say now, placeholders as they stand; None for what is not."""
+    """Current unrendered texts of an agent's memory files; None for a missing file."""
 
     layers: Layers
-    eye: RenderContext
+    render_context: RenderContext
     texts: Mapping[Path, str | None]
 
     @property
-    def own(self) -> Scope:
+    def scope(self) -> Scope:
         return self.layers[0].scope
 
     @property
     def memory(self) -> str | None:
-        return self.texts[MEMORY]
+        return self.texts[MEMORY_PATH]
 
     @property
-    def seen(self) -> Digest | None:
-        """What tells this MEMORY.md from any other."""
+    def memory_digest(self) -> Digest | None:
+        """Digest of MEMORY.md, None if it is missing."""
         return None if self.memory is None else digest(self.memory.encode())
 
 
-def may_remember(actor: Actor, own: Scope) -> None:
-    """Whether a caller may change what an agent remembers. Raises Forbidden.
+def require_memory_access(actor: Actor, scope: Scope) -> None:
+    """Raise Forbidden unless the caller may change the agent's memory.
 
-    Its own key may, whatever files its policy lets it write, and of people owners and admins.
+    Allowed are the agent's own key, whatever its writable files, and owners and admins.
     """
-    may_write(actor, own, MEMORY, (MEMORY.text,))
+    require_write_access(actor, scope, MEMORY_PATH, (MEMORY_PATH.text,))
 
 
-async def read(ports: Ports, tenant: str, agent: str, rules: TenantRules) -> MemoryFiles:
-    """In one reading of trees and one of bytes. Raises Missing, or Taken for what is no text."""
+async def load_memory_files(
+    ports: Ports, tenant: str, agent: str, rules: TenantRules
+) -> MemoryFiles:
+    """Load the memory files with one read of trees and one of blobs.
+
+    Raises NotFound, and Conflict if a file is not text.
+    """
     agent_layers: AgentLayers = await load_agent_layers(ports, tenant, agent)
     layers = await ports.trees.read(agent_layers.stack, _PATHS)
-    render_context = replace(agent_layers.eye, classes=rules.policy.classes)
-    shown = {path: render_context.resolve(path, layers) for path in _PATHS}
-    bytes_of = await ports.blobs.get([file.blob for file in shown.values() if file])
+    render_context = replace(agent_layers.render_context, classes=rules.policy.classes)
+    files = {path: render_context.resolve(path, layers) for path in _PATHS}
+    contents = await ports.blobs.get([file.blob for file in files.values() if file])
     texts: dict[Path, str | None] = {}
-    for path, file in shown.items():
+    for path, file in files.items():
         try:
-            texts[path] = bytes_of[file.blob.digest].decode() if file else None
+            texts[path] = contents[file.blob.digest].decode() if file else None
         except UnicodeDecodeError:
             raise Conflict(f"{path} is not text") from None
     return MemoryFiles(layers, render_context, texts)
 
 
-def with_index(
-    files: MemoryFiles, memory: str, stood: Sequence[PromotedLine], at: TimestampMs
+def changed_index(
+    files: MemoryFiles, memory: str, lines: Sequence[PromotedLine], at: TimestampMs
 ) -> Mapping[Path, str]:
-    """The index of a MEMORY.md, if it says anything new."""
-    index = index_of(memory, stood, at)
-    return {} if same_index(files.texts[INDEX], index) else {INDEX: index}
+    """Return the new index of MEMORY.md if it differs from the stored one."""
+    index = build_index(memory, lines, at)
+    return {} if same_index(files.texts[INDEX_PATH], index) else {INDEX_PATH: index}
 
 
-async def changed_files(
-    ports: Ports, rules: TenantRules, files: MemoryFiles, wanted: Mapping[Path, str]
+async def draft_changed_files(
+    ports: Ports, rules: TenantRules, files: MemoryFiles, new_texts: Mapping[Path, str]
 ) -> FileDrafts:
-    """Those that differ from what is there, redacted, each an entry of the agent's own.
+    """Draft the files that differ from the current ones, redacted, as agent files.
 
-    Raises Forbidden where a file's class says no, and TooLarge.
+    Raises Forbidden if a file's class does not allow it, and WorkspaceTooLarge.
     """
-    redacted = {path: rules.redactor.redact(text.encode()).content for path, text in wanted.items()}
-    now = {path: text.encode() for path, text in files.texts.items() if text is not None}
-    changed = {path: text for path, text in redacted.items() if now.get(path) != text}
+    redacted = {
+        path: rules.redactor.redact(text.encode()).content for path, text in new_texts.items()
+    }
+    current = {path: text.encode() for path, text in files.texts.items() if text is not None}
+    changed = {path: text for path, text in redacted.items() if current.get(path) != text}
     for content in changed.values():
-        rules.policy.limits_of(files.own).admit(len(content))
+        rules.policy.limits_of(files.scope).check_file_size(len(content))
     blobs = await ports.blobs.put(list(changed.values()))
-    seen = tuple(expect_unchanged(tree, path) for tree in files.layers for path in _PATHS)
-    made = NO_DRAFTS + FileDrafts((), seen)
+    unchanged = tuple(expect_unchanged(tree, path) for tree in files.layers for path in _PATHS)
+    drafts = NO_DRAFTS + FileDrafts((), unchanged)
     for path, blob in zip(changed, blobs, strict=True):
         type = _TYPES.get(path, MARKDOWN)
-        decided = agent_files.put(
-            files.layers, path, NewContent(blob, type), files.eye, UNCONDITIONAL
+        planned = agent_files.plan_agent_put(
+            files.layers, path, NewContent(blob, type), files.render_context, UNCONDITIONAL
         )
-        made += FileDrafts((decided.write,) if decided else ())
-    return made
+        drafts += FileDrafts((planned.write,) if planned else ())
+    return drafts
 
 
-async def commit_memory_files(  # noqa: PLR0913 - a commit and all that goes with it, by name
+async def commit_memory_files(  # noqa: PLR0913 - keyword options of one commit
     ports: Ports,
     rules: TenantRules,
     author: str,
@@ -122,9 +135,9 @@ async def commit_memory_files(  # noqa: PLR0913 - a commit and all that goes wit
     changes: Sequence[RecordChange],
     *,
     at: TimestampMs,
-    receipt: IdempotencyKey | None = None,
+    idempotency_key: IdempotencyKey | None = None,
 ) -> None:
-    """All of it or nothing. Raises Busy where anything it was decided from has changed."""
+    """Commit files and record changes. Raises Busy if anything they rest on changed."""
     scopes = {write.scope for write in files.writes}
     commit = Commit(
         files.writes,
@@ -132,15 +145,15 @@ async def commit_memory_files(  # noqa: PLR0913 - a commit and all that goes wit
         reason,
         at,
         expects=files.expects,
-        collection_revisions=rules.shelves,
+        collection_revisions=rules.collection_revisions,
         changes=tuple(changes),
         quotas=tuple(rules.policy.limits_of(scope).quota(scope) for scope in scopes),
         max_versions=rules.policy.limits.max_versions,
-        idempotency_key=receipt,
+        idempotency_key=idempotency_key,
     )
     [outcome] = await ports.trees.commit([commit])
     if isinstance(outcome, QuotaExceeded):
-        limit = outcome.quota.files
+        limit = outcome.quota.max_files
         raise WorkspaceTooLarge(f"the workspace may have {limit} files", maxFiles=limit)
     if not isinstance(outcome, Applied):
-        raise Busy("others were changing the same memories at the same time")
+        raise Busy("concurrent changes kept conflicting; try again")

@@ -1,4 +1,4 @@
-"""How much an agent remembers, and what has been on its mind of late."""
+"""Memory statistics of an agent."""
 
 from __future__ import annotations
 
@@ -8,39 +8,49 @@ from typing import Final
 from msgspec import Struct
 
 from carrel.core.identifiers import TimestampMs
-from carrel.core.memory.dream_records import schedule_of
-from carrel.core.memory.memory import by_id, of_agent
+from carrel.core.memory.dream_records import schedule_from_record
+from carrel.core.memory.memory import agent_index_key, index_memories
 from carrel.core.store.record import RecordType
 from carrel.ports import Ports
 
-_WEEK: Final = 7 * 86_400_000
-_MOST_TAGS: Final = 10
-_LOOKED_AT: Final = 200
-"""Memories whose tags are counted: those that came up most."""
+_WEEK_MS: Final = 7 * 86_400_000
+_MAX_TAGS: Final = 10
+_MAX_MEMORIES: Final = 200
+"""Memories whose tags are counted: the most recalled ones."""
 
 
 class MemoryStats(Struct, frozen=True):
     memories: int
     promoted: int
     last_dream: TimestampMs | None
-    """When it dreamed last, whether that promoted anything or not."""
+    """Time of the last dream, whether or not it promoted anything."""
     recalls_7d: int
     top_concepts_7d: tuple[tuple[str, int], ...]
-    """Tags of what came up, each as often as it did; most first, then by the alphabet."""
+    """Tags of recalled memories with recall counts, highest first, then by name."""
 
 
-async def stats(ports: Ports, tenant: str, agent: str, now: TimestampMs) -> MemoryStats:
-    """In five questions, however much there is. Of an agent by its id."""
-    link = [of_agent(agent)]
-    [memories] = await ports.records.count(tenant, RecordType.MEMORY, link)
-    [promoted] = await ports.records.count(tenant, RecordType.PROMOTION, link)
-    [rest] = await ports.records.get(tenant, RecordType.DREAM, [agent])
-    lately = await ports.recalls.since(tenant, agent, now - _WEEK)
-    most = sorted(lately, key=lambda id: (-lately[id], id))[:_LOOKED_AT]
-    known = by_id(await ports.records.get(tenant, RecordType.MEMORY, most)) if most else {}
+async def load_stats(ports: Ports, tenant: str, agent: str, now: TimestampMs) -> MemoryStats:
+    """Load the statistics of an agent id with five queries."""
+    index_keys = [agent_index_key(agent)]
+    [memories] = await ports.records.count(tenant, RecordType.MEMORY, index_keys)
+    [promoted] = await ports.records.count(tenant, RecordType.PROMOTION, index_keys)
+    [schedule] = await ports.records.get(tenant, RecordType.DREAM, [agent])
+    recall_counts = await ports.recalls.count_since(tenant, agent, now - _WEEK_MS)
+    top_ids = sorted(recall_counts, key=lambda id: (-recall_counts[id], id))[:_MAX_MEMORIES]
+    memories_by_id = (
+        index_memories(await ports.records.get(tenant, RecordType.MEMORY, top_ids))
+        if top_ids
+        else {}
+    )
     tags: Counter[str] = Counter()
-    for id, memory in known.items():
+    for id, memory in memories_by_id.items():
         for tag in memory.concepts:
-            tags[tag] += lately[id]
-    top = sorted(tags.items(), key=lambda one: (-one[1], one[0]))[:_MOST_TAGS]
-    return MemoryStats(memories, promoted, schedule_of(rest).last, sum(lately.values()), tuple(top))
+            tags[tag] += recall_counts[id]
+    top = sorted(tags.items(), key=lambda one: (-one[1], one[0]))[:_MAX_TAGS]
+    return MemoryStats(
+        memories,
+        promoted,
+        schedule_from_record(schedule).last,
+        sum(recall_counts.values()),
+        tuple(top),
+    )

@@ -1,1 +1,1 @@
-"""Overlay."""
+"""Layered files: stacks, placeholders, pins, reviews and defaults."""

@@ -1,4 +1,4 @@
-"""What an agent descends from: its layers, and the words that its placeholders stand for."""
+"""Layers, render context and placeholder values of an agent."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from msgspec import Struct
 
 from carrel.actions.policy.tenant_rules import load_rules
 from carrel.core.errors import NotFound, ValidationError
-from carrel.core.identifiers import ScopeKind, Stack, identifier
+from carrel.core.identifiers import ScopeKind, Stack, parse_identifier
 from carrel.core.overlay.agent_files import RenderContext
 from carrel.core.overlay.file_classes import FileClassRules
-from carrel.core.overlay.layers import stack_of
+from carrel.core.overlay.layers import build_stack
 from carrel.core.overlay.placeholders import PlaceholderValues
 from carrel.core.store.record import Record, RecordType
 from carrel.ports import Ports
@@ -20,96 +20,103 @@ from carrel.ports import Ports
 class AgentLayers(Struct, frozen=True):
     agent: Record
     stack: Stack
-    eye: RenderContext
+    render_context: RenderContext
     key: str
-    """Changes when anything does that is seen differently through its eye."""
+    """Changes with everything that affects how the agent's files are rendered."""
 
 
 async def load_agent_layers(ports: Ports, tenant: str, id: str) -> AgentLayers:
-    """Asked once for as long as no record changes. Raises Missing."""
+    """Load an agent's layers, cached until a record changes. Raises NotFound."""
     revision = await ports.records.revision()
-    found: AgentLayers | None = ports.record_cache.get(revision, ("lineage", tenant, id))
-    if found is None:
+    agent_layers: AgentLayers | None = ports.record_cache.get(revision, ("lineage", tenant, id))
+    if agent_layers is None:
         agent: Record | None = ports.record_cache.get(revision, (tenant, RecordType.AGENT, id))
         agents = (
-            [agent] if agent else await _records(ports, tenant, RecordType.AGENT, [_possible(id)])
+            [agent]
+            if agent
+            else await _load_records(ports, tenant, RecordType.AGENT, [_require_valid_id(id)])
         )
-        found = (await _load(ports, revision, tenant, agents)).get(id)
-    if found is None:
-        raise NotFound(f"there is no {RecordType.AGENT} {id}")
-    return found
+        agent_layers = (await _load_and_cache(ports, revision, tenant, agents)).get(id)
+    if agent_layers is None:
+        raise NotFound(f"no such {RecordType.AGENT}: {id}")
+    return agent_layers
 
 
 async def load_many_agent_layers(
     ports: Ports, tenant: str, ids: Sequence[str]
 ) -> Mapping[str, AgentLayers]:
-    """Those of many agents, by their ids, in as many questions as for one; who is gone has none."""
+    """Load the layers of many agents by id; omits deleted agents.
+
+    The number of queries does not depend on the number of agents.
+    """
     revision = await ports.records.revision()
-    kept = {id: ports.record_cache.get(revision, ("lineage", tenant, id)) for id in ids}
-    found: dict[str, AgentLayers] = {
-        id: agent_layers for id, agent_layers in kept.items() if agent_layers
+    cached = {id: ports.record_cache.get(revision, ("lineage", tenant, id)) for id in ids}
+    by_id: dict[str, AgentLayers] = {
+        id: agent_layers for id, agent_layers in cached.items() if agent_layers
     }
-    unknown = [id for id in kept if id not in found]
-    if unknown:
-        agents = await _records(ports, tenant, RecordType.AGENT, unknown)
-        found |= await _load(ports, revision, tenant, agents)
-    return found
+    missing_ids = [id for id in cached if id not in by_id]
+    if missing_ids:
+        agents = await _load_records(ports, tenant, RecordType.AGENT, missing_ids)
+        by_id |= await _load_and_cache(ports, revision, tenant, agents)
+    return by_id
 
 
-async def _load(
+async def _load_and_cache(
     ports: Ports, revision: int, tenant: str, agents: Sequence[Record]
 ) -> Mapping[str, AgentLayers]:
     classes = (await load_rules(ports, tenant)).policy.classes
-    account = ports.record_cache.get(revision, (tenant, RecordType.TENANT, tenant))
-    if account is None:
-        account = next(iter(await _records(ports, tenant, RecordType.TENANT, [tenant])), None)
-    pairs = sorted({pair for agent in agents if (pair := agent.body.get("humanPairId"))})
-    people = await ports.records.get(tenant, RecordType.PERSON, pairs) if pairs else ()
+    tenant_record = ports.record_cache.get(revision, (tenant, RecordType.TENANT, tenant))
+    if tenant_record is None:
+        tenant_record = next(
+            iter(await _load_records(ports, tenant, RecordType.TENANT, [tenant])), None
+        )
+    person_ids = sorted({pair for agent in agents if (pair := agent.body.get("humanPairId"))})
+    people = await ports.records.get(tenant, RecordType.PERSON, person_ids) if person_ids else ()
     humans = {person.id: person for person in people if person}
-    found: dict[str, AgentLayers] = {}
+    by_id: dict[str, AgentLayers] = {}
     for agent in agents:
         variables = placeholder_values(
-            agent, account, humans.get(agent.body.get("humanPairId") or "")
+            agent, tenant_record, humans.get(agent.body.get("humanPairId") or "")
         )
         render_context = RenderContext(classes, variables)
-        found[agent.id] = agent_layers = AgentLayers(
-            agent, stack_of(agent), render_context, render_context.key
+        by_id[agent.id] = agent_layers = AgentLayers(
+            agent, build_stack(agent), render_context, render_context.key
         )
         ports.record_cache.put(revision, ("lineage", tenant, agent.id), agent_layers)
-    return found
+    return by_id
 
 
-async def _records(
+async def _load_records(
     ports: Ports, tenant: str, record_type: RecordType, ids: Sequence[str]
 ) -> Sequence[Record]:
-    """Those that are there, the ones not asked for again that were since any record changed."""
+    """Load existing records, cached until a record changes."""
     revision = await ports.records.revision()
-    kept = {id: ports.record_cache.get(revision, (tenant, record_type, id)) for id in ids}
-    unknown = [id for id, record in kept.items() if record is None]
-    for record in await ports.records.get(tenant, record_type, unknown) if unknown else ():
+    cached = {id: ports.record_cache.get(revision, (tenant, record_type, id)) for id in ids}
+    missing_ids = [id for id, record in cached.items() if record is None]
+    for record in await ports.records.get(tenant, record_type, missing_ids) if missing_ids else ():
         if record is not None:
-            kept[record.id] = record
+            cached[record.id] = record
             ports.record_cache.put(revision, (tenant, record_type, record.id), record)
-    return [record for record in kept.values() if record]
+    return [record for record in cached.values() if record]
 
 
-def _possible(id: str) -> str:
+def _require_valid_id(id: str) -> str:
     try:
-        return identifier(id)
+        return parse_identifier(id)
     except ValidationError:
-        raise NotFound(f"there is no {RecordType.AGENT} of that id") from None
+        raise NotFound(f"no such {RecordType.AGENT}") from None
 
 
-async def render_context_of(ports: Ports, stack: Stack) -> RenderContext | None:
-    """With whose eyes a workspace is seen; None where it is nobody's but its own."""
-    own = stack[0]
-    if own.kind is not ScopeKind.AGENT:
+async def load_render_context(ports: Ports, stack: Stack) -> RenderContext | None:
+    """Load the render context of an agent's workspace; None for other workspaces."""
+    scope = stack[0]
+    if scope.kind is not ScopeKind.AGENT:
         return None
-    return (await load_agent_layers(ports, own.tenant, own.name)).eye
+    return (await load_agent_layers(ports, scope.tenant, scope.name)).render_context
 
 
-async def classes_of(ports: Ports, stack: Stack) -> FileClassRules | None:
-    """The rules by which the files of a template or of the defaults are told apart."""
+async def load_classes(ports: Ports, stack: Stack) -> FileClassRules | None:
+    """Load the file class rules for templates and defaults; None for other workspaces."""
     if stack[0].kind not in {ScopeKind.TEMPLATE, ScopeKind.DEFAULTS}:
         return None
     return (await load_rules(ports, stack[0].tenant)).policy.classes
@@ -118,7 +125,7 @@ async def classes_of(ports: Ports, stack: Stack) -> FileClassRules | None:
 async def load_placeholder_values(
     ports: Ports, agent: Record, human: Record | None = None
 ) -> PlaceholderValues:
-    """The words for an agent as this record has it; of its human, unless one is given."""
+    """Load the placeholder values of an agent; `human` overrides its stored human."""
     [tenant] = await ports.records.get(agent.tenant, RecordType.TENANT, [agent.tenant])
     pair = agent.body.get("humanPairId")
     if human is None and pair:

@@ -1,4 +1,4 @@
-"""A tenant's defaults: seeded when it is made, and brought up to date without touching an edit."""
+"""Default files of a tenant: seeded at creation, updated without touching edits."""
 
 from __future__ import annotations
 
@@ -8,172 +8,185 @@ from typing import Final
 from msgspec import Struct
 
 from carrel.actions.policy.tenant_rules import TenantRules, load_rules
-from carrel.actions.records import FileDrafts, commit_changes, find, iter_records, retry_while_busy
+from carrel.actions.records import (
+    FileDrafts,
+    commit_changes,
+    get_record,
+    iter_records,
+    retry_while_busy,
+)
 from carrel.core.access import Actor
 from carrel.core.errors import NotFound, Refusal
 from carrel.core.identifiers import Digest, Path, Scope, ScopeKind, digest
 from carrel.core.overlay import default_files
-from carrel.core.overlay.default_files import DefaultsPlan, PackagedFile, SeedState
+from carrel.core.overlay.default_files import DefaultsPlan, PackagedFiles, SeedState
 from carrel.core.redaction.redactor import Redactor
 from carrel.core.store.record import Record, RecordChange, RecordType
 from carrel.core.store.tree import Entry, Expect, IdempotencyKey, Tree, Write
 from carrel.defaults import FILES, VERSION
 from carrel.ports import Ports
 
-CARREL: Final = "carrel"
-"""Who does what nobody asked for."""
+SERVER_AUTHOR: Final = "carrel"
+"""Author of updates that the server makes by itself."""
 
 
 class DefaultsStatus(Struct, frozen=True):
-    """What we package, what a tenant has had of it, and what is to become of each file."""
+    """Packaged defaults, seeded state and the planned writes of a tenant."""
 
     seeded: SeedState
     plan: DefaultsPlan
     packaged: int
-    """The version that we come with."""
+    """Version of the packaged defaults."""
     revision: int
-    """Of the record that says what was seeded; 0 where there is none yet."""
+    """Revision of the record of the seeded state; 0 if there is none."""
 
     @property
-    def current(self) -> bool:
-        """Whether there is nothing to write and nothing to remember."""
-        return self.revision > 0 and not self.plan.writes and self.plan.seeded == self.seeded
+    def is_current(self) -> bool:
+        """Whether there is nothing to write and nothing to record."""
+        return self.revision > 0 and not self.plan.writes and self.plan.seed_state == self.seeded
 
 
 class DefaultsUpdate(Struct, frozen=True):
-    """What became of one tenant's defaults."""
+    """Result of updating one tenant's defaults."""
 
     tenant: str
     written: tuple[Path, ...] = ()
-    offered: tuple[Path, ...] = ()
+    offers: tuple[Path, ...] = ()
     problem: Refusal | None = None
 
 
 class _Package(Struct, frozen=True):
-    """The packaged files as they are stored here: secrets never come in, not even in ours."""
+    """Packaged files after redaction with the tenant's rules."""
 
     contents: Mapping[Path, bytes]
-    packaged: PackagedFile
+    packaged: PackagedFiles
 
     @classmethod
-    def under(cls, redactor: Redactor) -> _Package:
+    def redacted(cls, redactor: Redactor) -> _Package:
         contents = {Path(name): redactor.redact(text).content for name, text in FILES.items()}
         digests = {path: digest(content) for path, content in contents.items()}
-        return cls(contents, PackagedFile(VERSION, digests))
+        return cls(contents, PackagedFiles(VERSION, digests))
 
 
 async def seed_new_tenant(
     ports: Ports, tenant: str, redactor: Redactor
 ) -> tuple[RecordChange, FileDrafts]:
-    """What a new tenant begins with, for the commit that makes it."""
-    package = _Package.under(redactor)
-    plan = default_files.plan(package.packaged, SeedState(), {})
-    empty = Tree(_scope(tenant), 0, {})
-    return _change(tenant, plan.seeded, 0), await _drafts(ports, package, plan.writes, empty)
+    """Return the record change and file drafts for the commit that creates a tenant."""
+    package = _Package.redacted(redactor)
+    plan = default_files.plan_defaults(package.packaged, SeedState(), {})
+    empty_tree = Tree(_scope(tenant), 0, {})
+    return _change(tenant, plan.seed_state, 0), await _drafts(
+        ports, package, plan.writes, empty_tree
+    )
 
 
-async def status(ports: Ports, actor: Actor) -> DefaultsStatus:
+async def load_status(ports: Ports, actor: Actor) -> DefaultsStatus:
     rules = await load_rules(ports, actor.tenant)
-    standing, _, _ = await _standing(ports, actor.tenant, rules)
-    return standing
+    defaults_status, _, _ = await _load_status(ports, actor.tenant, rules)
+    return defaults_status
 
 
 async def update(
     ports: Ports,
     actor: Actor,
-    take: Collection[Path] = (),
-    keep: Collection[Path] = (),
-    receipt: IdempotencyKey | None = None,
+    accept_paths: Collection[Path] = (),
+    dismiss_paths: Collection[Path] = (),
+    idempotency_key: IdempotencyKey | None = None,
 ) -> DefaultsStatus:
-    """Let every file follow that is still ours; take what is offered only where it is named.
+    """Update every unedited default; accept or dismiss offers only as named.
 
-    What is to be kept is not offered again until there is something newer. Returns how it stood
-    before. Raises Missing for a path of which nothing is offered.
+    A dismissed version is not offered again until there is a newer one. Returns the status before
+    the update. Raises NotFound for a path without an offer.
     """
-    return await _update(ports, actor, take, keep, receipt)
+    return await _apply_update(ports, actor, accept_paths, dismiss_paths, idempotency_key)
 
 
-async def tenants(ports: Ports, slug: str | None = None) -> Mapping[str, str]:
-    """The ids of all tenants by their slugs, or of one. Raises Missing."""
-    found = {one.body["slug"]: one.id async for one in iter_records(ports, "", RecordType.TENANT)}
+async def list_tenant_ids(ports: Ports, slug: str | None = None) -> Mapping[str, str]:
+    """Return tenant ids by slug, of all tenants or one. Raises NotFound."""
+    ids_by_slug = {
+        tenant.body["slug"]: tenant.id
+        async for tenant in iter_records(ports, "", RecordType.TENANT)
+    }
     if slug is None:
-        return found
-    if slug not in found:
-        raise NotFound(f"there is no tenant {slug}")
-    return {slug: found[slug]}
+        return ids_by_slug
+    if slug not in ids_by_slug:
+        raise NotFound(f"no such tenant: {slug}")
+    return {slug: ids_by_slug[slug]}
 
 
 async def update_all_tenants(ports: Ports) -> AsyncIterator[DefaultsUpdate]:
-    """The same for every tenant; what one is refused stops no other."""
+    """Update the defaults of every tenant; a refusal for one does not stop the others."""
     async for tenant in iter_records(ports, "", RecordType.TENANT):
         try:
-            was = await _update(ports, Actor(tenant.id, CARREL))
-            written, offered = tuple(was.plan.writes), tuple(was.plan.offers)
-            yield DefaultsUpdate(tenant.body["slug"], written, offered)
+            status_before = await _apply_update(ports, Actor(tenant.id, SERVER_AUTHOR))
+            written, offers = tuple(status_before.plan.writes), tuple(status_before.plan.offers)
+            yield DefaultsUpdate(tenant.body["slug"], written, offers)
         except Refusal as problem:
             yield DefaultsUpdate(tenant.body["slug"], problem=problem)
 
 
-async def _update(
+async def _apply_update(
     ports: Ports,
     actor: Actor,
-    take: Collection[Path] = (),
-    keep: Collection[Path] = (),
-    receipt: IdempotencyKey | None = None,
+    accept_paths: Collection[Path] = (),
+    dismiss_paths: Collection[Path] = (),
+    idempotency_key: IdempotencyKey | None = None,
 ) -> DefaultsStatus:
     tenant = actor.tenant
 
     async def attempt() -> DefaultsStatus:
         rules = await load_rules(ports, tenant)
-        standing, package, tree = await _standing(ports, tenant, rules)
-        offers = _asked_for(standing.plan.offers, (*take, *keep))
-        after = standing.plan.seeded
-        for path in (*take, *keep):
-            after = default_files.reviewed(after, path, offers[path])
-        writes = {**standing.plan.writes, **{path: offers[path] for path in take}}
-        if standing.current and not take and not keep:
-            return standing
+        current, package, tree = await _load_status(ports, tenant, rules)
+        offers = _require_offered(current.plan.offers, (*accept_paths, *dismiss_paths))
+        after = current.plan.seed_state
+        for path in (*accept_paths, *dismiss_paths):
+            after = default_files.mark_reviewed(after, path, offers[path])
+        writes = {**current.plan.writes, **{path: offers[path] for path in accept_paths}}
+        if current.is_current and not accept_paths and not dismiss_paths:
+            return current
         await commit_changes(
             ports,
             actor.name,
-            f"bring the defaults to version {after.version}",
-            [_change(tenant, after, standing.revision)],
-            collection_revisions=rules.shelves,
-            receipt=receipt,
+            f"update the defaults to version {after.version}",
+            [_change(tenant, after, current.revision)],
+            collection_revisions=rules.collection_revisions,
+            idempotency_key=idempotency_key,
             drafts=await _drafts(ports, package, writes, tree),
         )
-        return standing
+        return current
 
     return await retry_while_busy(attempt)
 
 
-def _asked_for(offers: Mapping[Path, Digest], paths: Collection[Path]) -> Mapping[Path, Digest]:
+def _require_offered(
+    offers: Mapping[Path, Digest], paths: Collection[Path]
+) -> Mapping[Path, Digest]:
     for path in paths:
         if path not in offers:
-            raise NotFound(f"nothing newer is offered for {path}")
+            raise NotFound(f"no update is available for {path}")
     return offers
 
 
-async def _standing(
+async def _load_status(
     ports: Ports, tenant: str, rules: TenantRules
 ) -> tuple[DefaultsStatus, _Package, Tree]:
-    await find(ports, tenant, RecordType.TENANT, tenant)
+    await get_record(ports, tenant, RecordType.TENANT, tenant)
     [record] = await ports.records.get(tenant, RecordType.DEFAULTS, [tenant])
-    seeded, package = _seeded(record), _Package.under(rules.redactor)
+    seeded, package = _seed_state(record), _Package.redacted(rules.redactor)
     paths = {*package.packaged.files, *seeded.files}
     [tree] = await ports.trees.read([_scope(tenant)], paths)
-    held = {path: entry.blob.digest for path in paths if (entry := tree.entry(path))}
-    plan = default_files.plan(package.packaged, seeded, held)
+    stored_digests = {path: entry.blob.digest for path in paths if (entry := tree.entry(path))}
+    plan = default_files.plan_defaults(package.packaged, seeded, stored_digests)
     return DefaultsStatus(seeded, plan, VERSION, record.revision if record else 0), package, tree
 
 
 async def _drafts(
     ports: Ports, package: _Package, writes: Mapping[Path, Digest | None], tree: Tree
 ) -> FileDrafts:
-    """Written only over what was seen."""
-    wanted = [path for path, digest in writes.items() if digest is not None]
-    blobs = await ports.blobs.put([package.contents[path] for path in wanted])
-    entries = {path: Entry(blob) for path, blob in zip(wanted, blobs, strict=True)}
+    """Draft the writes, expecting the versions that were read."""
+    paths_to_store = [path for path, digest in writes.items() if digest is not None]
+    blobs = await ports.blobs.put([package.contents[path] for path in paths_to_store])
+    entries = {path: Entry(blob) for path, blob in zip(paths_to_store, blobs, strict=True)}
     return FileDrafts(
         tuple(Write(tree.scope, path, entries.get(path)) for path in writes),
         tuple(Expect(tree.scope, path, tree.version(path)) for path in writes),
@@ -191,7 +204,7 @@ def _change(tenant: str, seeded: SeedState, expected: int) -> RecordChange:
     )
 
 
-def _seeded(record: Record | None) -> SeedState:
+def _seed_state(record: Record | None) -> SeedState:
     if record is None:
         return SeedState()
     files = {Path(path): digest for path, digest in record.body["files"].items()}

@@ -1,4 +1,4 @@
-"""What an edit of a shared file would do, counted before anybody makes it."""
+"""Impact of editing a shared file, counted before the edit."""
 
 from __future__ import annotations
 
@@ -11,73 +11,78 @@ from carrel.actions.policy.tenant_rules import load_rules
 from carrel.actions.records import iter_records
 from carrel.core.agents.agent import by_template_index
 from carrel.core.identifiers import Path, Scope, ScopeKind, Stack
-from carrel.core.overlay.agent_files import own_entry
+from carrel.core.overlay.agent_files import agent_entry
 from carrel.core.overlay.file_classes import FileClass
-from carrel.core.overlay.layers import stack_of
+from carrel.core.overlay.layers import build_stack
 from carrel.core.store.record import Record, RecordType
 from carrel.ports import Ports
 
-_A_PAGE: Final = 5_000
-"""Agents that are read at once."""
+_AGENT_PAGE_SIZE: Final = 5_000
+"""Agents read per query."""
 
 
-class Impact(Struct, frozen=True):
-    """How many agents an edit would reach. Every follower is one of the last three."""
+class EditImpact(Struct, frozen=True):
+    """Number of agents an edit affects; followers = changes + reviews + shadowed."""
 
     path: Path
     file_class: FileClass
     followers: int
-    """Agents that have this layer beneath them."""
+    """Agents over this layer."""
     changes: int
-    """Those who would be served another text at once."""
-    asked: int
-    """Those for whom it would wait for a review."""
+    """Agents that would be served the new text immediately."""
+    reviews: int
+    """Agents for which the change would wait for a review."""
     shadowed: int
-    """Those for whom a nearer layer decides, so that nothing would change."""
+    """Agents for which a nearer layer wins, so nothing changes."""
 
 
-async def impact(ports: Ports, stack: Stack, path: Path) -> Impact:
-    """Of an edit of a template's file, or of one of the defaults, which need not be there yet."""
+async def load_impact(ports: Ports, stack: Stack, path: Path) -> EditImpact:
+    """Count the agents affected by editing a file of a template or the defaults.
+
+    The file need not exist yet.
+    """
     layer = stack[0]
     file_class = (await load_rules(ports, layer.tenant)).policy.classes.class_of(path)
-    hiding = await _hiding(ports, layer, path)
-    followers = changes = asked = 0
-    async for agents in _followers(ports, layer):
+    shadowing_templates = await _find_shadowing_templates(ports, layer, path)
+    followers = changes = reviews = 0
+    async for agents in _iter_followers(ports, layer):
         followers += len(agents)
-        reached = [agent for agent in agents if agent.body.get("templateId") not in hiding]
+        affected = [
+            agent for agent in agents if agent.body.get("templateId") not in shadowing_templates
+        ]
         match file_class:
             case FileClass.PINNED:
-                asked += len(reached)
+                reviews += len(affected)
             case FileClass.MANAGED:
-                changes += len(reached)
+                changes += len(affected)
             case FileClass.LIVE:
-                changes += len(reached) - await _overriding(ports, reached, path)
-    return Impact(path, file_class, followers, changes, asked, followers - changes - asked)
+                changes += len(affected) - await _count_overrides(ports, affected, path)
+    return EditImpact(path, file_class, followers, changes, reviews, followers - changes - reviews)
 
 
-async def _followers(ports: Ports, layer: Scope) -> AsyncIterator[Sequence[Record]]:
-    """Those who have a layer beneath them, some thousands at once."""
-    link, after = by_template_index(layer.name) if layer.kind is ScopeKind.TEMPLATE else "", ""
-    while found := await ports.records.list(
-        layer.tenant, RecordType.AGENT, link=link, after=after, limit=_A_PAGE
+async def _iter_followers(ports: Ports, layer: Scope) -> AsyncIterator[Sequence[Record]]:
+    """Iterate over the agents above a layer, in batches."""
+    index_key, after = by_template_index(layer.name) if layer.kind is ScopeKind.TEMPLATE else "", ""
+    while batch := await ports.records.list(
+        layer.tenant, RecordType.AGENT, index_key=index_key, after=after, limit=_AGENT_PAGE_SIZE
     ):
-        yield found
-        after = found[-1].id
+        yield batch
+        after = batch[-1].id
 
 
-async def _hiding(ports: Ports, layer: Scope, path: Path) -> Collection[str]:
-    """The templates over this layer that have a file there themselves."""
+async def _find_shadowing_templates(ports: Ports, layer: Scope, path: Path) -> Collection[str]:
+    """Return the templates over the defaults that have this file themselves."""
     if layer.kind is ScopeKind.TEMPLATE:
         return ()
-    ids = [one.id async for one in iter_records(ports, layer.tenant, RecordType.TEMPLATE)]
+    ids = [template.id async for template in iter_records(ports, layer.tenant, RecordType.TEMPLATE)]
     scopes = [Scope(layer.tenant, ScopeKind.TEMPLATE, id) for id in ids]
     trees = await ports.trees.read(scopes, (path,)) if scopes else ()
     return {tree.scope.name for tree in trees if tree.entry(path)}
 
 
-async def _overriding(ports: Ports, agents: Sequence[Record], path: Path) -> int:
-    """How many of them have a text of their own instead of a live file."""
+async def _count_overrides(ports: Ports, agents: Sequence[Record], path: Path) -> int:
+    """Count the agents that override a live file."""
     if not agents:
         return 0
-    trees = await ports.trees.read([stack_of(agent)[0] for agent in agents], (path,))
-    return sum(own_entry(path, (tree,)) is not None for tree in trees)
+    trees = await ports.trees.read([build_stack(agent)[0] for agent in agents], (path,))
+    return sum(agent_entry(path, (tree,)) is not None for tree in trees)

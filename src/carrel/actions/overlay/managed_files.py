@@ -1,4 +1,4 @@
-"""Files that Carrel writes itself, in the very commit of the change that causes them."""
+"""Files that Carrel writes itself, in the commit of the change that causes them."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from msgspec import Struct
 
 from carrel.actions.policy.tenant_rules import TenantRules
 from carrel.actions.records import FileDrafts
-from carrel.core.agents.identity_name import IDENTITY, follows_its_agent, renamed
+from carrel.core.agents.identity_name import IDENTITY_PATH, rename_identity, uses_agent_name
 from carrel.core.errors import WorkspaceTooLarge
 from carrel.core.identifiers import Path, Scope
-from carrel.core.overlay.agent_files import held_entry, upstream
+from carrel.core.overlay.agent_files import pinned_entry, upstream_layers
 from carrel.core.overlay.compose import Layers, upstream_blob
 from carrel.core.overlay.file_classes import FileClass
-from carrel.core.overlay.layers import stack_of
+from carrel.core.overlay.layers import build_stack
 from carrel.core.overlay.placeholders import PlaceholderValues, render_bytes
 from carrel.core.store.record import Record
 from carrel.core.store.tree import Blob, Entry, Expect, Tree, Write, expect_unchanged
@@ -25,82 +25,95 @@ USER: Final = Path("USER.md")
 
 
 class AgentWithVariables(Struct, frozen=True):
-    """An agent as it is to become, and the words for it then."""
+    """Agent after the change, with its placeholder values."""
 
     agent: Record
-    words: PlaceholderValues
+    variables: PlaceholderValues
 
 
-async def user_files(
-    ports: Ports, rules: TenantRules, kin: Sequence[AgentWithVariables]
+async def draft_user_files(
+    ports: Ports, rules: TenantRules, agents: Sequence[AgentWithVariables]
 ) -> FileDrafts:
-    """USER.md of each, from its template or the defaults and never from what it has now.
+    """Draft each agent's USER.md from its template or the defaults.
 
-    However many they are, it takes one reading of trees and one of bytes. Raises TooLarge where
-    one becomes larger than a file may be.
+    The agent's current USER.md is never a source. Takes one read of trees and one of
+    blobs. Raises WorkspaceTooLarge if a file becomes too large.
     """
-    stacks = [stack_of(one.agent) for one in kin]
-    trees = await _trees(ports, {scope for stack in stacks for scope in stack}, USER)
-    sources = [upstream_blob(USER, upstream([trees[scope] for scope in stack])) for stack in stacks]
+    stacks = [build_stack(item.agent) for item in agents]
+    trees = await _load_trees(ports, {scope for stack in stacks for scope in stack}, USER)
+    sources = [
+        upstream_blob(USER, upstream_layers([trees[scope] for scope in stack])) for stack in stacks
+    ]
     texts = await ports.blobs.get({blob for blob in sources if blob})
-    wanted = [
-        (one.agent, source, rules.redactor.redact(render_bytes(texts[source.digest], one.words)))
-        for one, stack, source in zip(kin, stacks, sources, strict=True)
+    rendered = [
+        (
+            item.agent,
+            source,
+            rules.redactor.redact(render_bytes(texts[source.digest], item.variables)),
+        )
+        for item, stack, source in zip(agents, stacks, sources, strict=True)
         if source is not None
     ]
-    blobs = await ports.blobs.put([redacted.content for _, _, redacted in wanted])
+    blobs = await ports.blobs.put([redacted.content for _, _, redacted in rendered])
     writes = [
-        _write(rules, agent, USER, Entry(blob, source))
-        for (agent, source, _), blob in zip(wanted, blobs, strict=True)
-        if _differs(trees[stack_of(agent)[0]].entry(USER), blob, source)
+        _checked_write(rules, agent, USER, Entry(blob, source))
+        for (agent, source, _), blob in zip(rendered, blobs, strict=True)
+        if _differs(trees[build_stack(agent)[0]].entry(USER), blob, source)
     ]
-    return FileDrafts(tuple(writes), _seen(trees.values(), USER))
+    return FileDrafts(tuple(writes), _expect_unchanged(trees.values(), USER))
 
 
-async def identity_file(ports: Ports, rules: TenantRules, agent: Record, name: str) -> FileDrafts:
-    """IDENTITY.md with another name; nothing where what is inherited shows it by its token.
+async def draft_identity_file(
+    ports: Ports, rules: TenantRules, agent: Record, name: str
+) -> FileDrafts:
+    """Draft IDENTITY.md with a new name; empty if the file uses the name placeholder.
 
-    Raises TooLarge where it becomes larger than a file may be.
+    Raises WorkspaceTooLarge if the file becomes too large.
     """
-    stack = stack_of(agent)
-    trees = await _trees(ports, stack, IDENTITY)
+    stack = build_stack(agent)
+    trees = await _load_trees(ports, stack, IDENTITY_PATH)
     layers = [trees[scope] for scope in stack]
-    own, beneath = layers[0].entry(IDENTITY), upstream_blob(IDENTITY, upstream(layers))
-    if rules.policy.classes.class_of(IDENTITY) is FileClass.PINNED:
-        own = held_entry(IDENTITY, layers)
-    seen = _seen(layers, IDENTITY)
-    source = own.blob if own else beneath
+    agent_entry, upstream_content = (
+        layers[0].entry(IDENTITY_PATH),
+        upstream_blob(IDENTITY_PATH, upstream_layers(layers)),
+    )
+    if rules.policy.classes.class_of(IDENTITY_PATH) is FileClass.PINNED:
+        agent_entry = pinned_entry(IDENTITY_PATH, layers)
+    unchanged = _expect_unchanged(layers, IDENTITY_PATH)
+    source = agent_entry.blob if agent_entry else upstream_content
     if source is None:
-        return FileDrafts((), seen)
+        return FileDrafts((), unchanged)
     text = (await ports.blobs.get([source]))[source.digest]
-    if own is None and follows_its_agent(text):
-        return FileDrafts((), seen)
-    [blob] = await ports.blobs.put([rules.redactor.redact(renamed(text, name)).content])
+    if agent_entry is None and uses_agent_name(text):
+        return FileDrafts((), unchanged)
+    [blob] = await ports.blobs.put([rules.redactor.redact(rename_identity(text, name)).content])
     if blob == source:
-        return FileDrafts((), seen)
-    base = own.base if own else beneath
-    type = own.type if own else _type(layers)
-    return FileDrafts((_write(rules, agent, IDENTITY, Entry(blob, base, type)),), seen)
+        return FileDrafts((), unchanged)
+    base = agent_entry.base if agent_entry else upstream_content
+    type = agent_entry.type if agent_entry else _inherited_type(layers)
+    return FileDrafts(
+        (_checked_write(rules, agent, IDENTITY_PATH, Entry(blob, base, type)),), unchanged
+    )
 
 
-def _write(rules: TenantRules, agent: Record, path: Path, entry: Entry) -> Write:
-    own = stack_of(agent)[0]
+def _checked_write(rules: TenantRules, agent: Record, path: Path, entry: Entry) -> Write:
+    scope = build_stack(agent)[0]
     try:
-        rules.policy.limits_of(own).admit(entry.blob.size)
+        rules.policy.limits_of(scope).check_file_size(entry.blob.size)
     except WorkspaceTooLarge as problem:
-        whose = f"{path} of the agent {agent.body['slug']}"
+        subject = f"{path} of agent {agent.body['slug']}"
         raise WorkspaceTooLarge(
-            f"{whose} would be too large: {problem}", **problem.details
+            f"{subject} would be too large: {problem}", **problem.details
         ) from None
-    return Write(own, path, entry)
+    return Write(scope, path, entry)
 
 
-async def _trees(ports: Ports, scopes: Iterable[Scope], path: Path) -> Mapping[Scope, Tree]:
-    wanted = tuple(dict.fromkeys(scopes))
-    return dict(zip(wanted, await ports.trees.read(wanted, (path,)), strict=True))
+async def _load_trees(ports: Ports, scopes: Iterable[Scope], path: Path) -> Mapping[Scope, Tree]:
+    unique_scopes = tuple(dict.fromkeys(scopes))
+    return dict(zip(unique_scopes, await ports.trees.read(unique_scopes, (path,)), strict=True))
 
 
-def _seen(trees: Iterable[Tree], path: Path) -> tuple[Expect, ...]:
+def _expect_unchanged(trees: Iterable[Tree], path: Path) -> tuple[Expect, ...]:
     return tuple(expect_unchanged(tree, path) for tree in trees)
 
 
@@ -108,5 +121,5 @@ def _differs(entry: Entry | None, blob: Blob, source: Blob) -> bool:
     return entry is None or (entry.blob, entry.base) != (blob, source)
 
 
-def _type(layers: Layers) -> str:
-    return next(entry.type for tree in layers if (entry := tree.entry(IDENTITY)))
+def _inherited_type(layers: Layers) -> str:
+    return next(entry.type for tree in layers if (entry := tree.entry(IDENTITY_PATH)))

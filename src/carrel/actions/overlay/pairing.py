@@ -1,4 +1,4 @@
-"""Agents and the people they work for: what changes with the one changes with the other."""
+"""Follow-up changes of agents when their person or tenant changes."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from carrel.actions.overlay.agent_layers import placeholder_values
-from carrel.actions.overlay.managed_files import AgentWithVariables, user_files
+from carrel.actions.overlay.managed_files import AgentWithVariables, draft_user_files
 from carrel.actions.policy.tenant_rules import TenantRules
-from carrel.actions.records import FileDrafts, find, iter_records
+from carrel.actions.records import FileDrafts, get_record, iter_records
 from carrel.core.agents.agent import (
-    USER_FILES,
+    USER_FILE_INDEX,
     agent_change,
     agent_fields,
     by_human_index,
@@ -20,64 +20,81 @@ from carrel.core.store.record import Record, RecordChange, RecordType
 from carrel.ports import Ports
 
 
-async def person_changed(ports: Ports, rules: TenantRules, person: Record) -> FileDrafts:
-    """USER.md of everybody who works for a person, as it becomes with the person as given."""
+async def draft_person_changed(ports: Ports, rules: TenantRules, person: Record) -> FileDrafts:
+    """Draft USER.md of all agents paired with a person, from the changed person."""
     agents = [
-        one
-        async for one in iter_records(
+        agent_record
+        async for agent_record in iter_records(
             ports, person.tenant, RecordType.AGENT, by_human_index(person.id)
         )
     ]
     if not agents:
         return FileDrafts()
-    tenant = await find(ports, person.tenant, RecordType.TENANT, person.tenant)
-    kin = [AgentWithVariables(agent, placeholder_values(agent, tenant, person)) for agent in agents]
-    return await user_files(ports, rules, kin)
+    tenant = await get_record(ports, person.tenant, RecordType.TENANT, person.tenant)
+    paired_agents = [
+        AgentWithVariables(agent, placeholder_values(agent, tenant, person)) for agent in agents
+    ]
+    return await draft_user_files(ports, rules, paired_agents)
 
 
-async def person_left(
+async def draft_person_removed(
     ports: Ports, rules: TenantRules, person: Record
 ) -> tuple[Sequence[RecordChange], FileDrafts]:
-    """Who worked for a person now works for nobody, and their USER.md says so."""
+    """Remove a deleted person from their agents, and redraft their USER.md."""
     agents = [
-        one
-        async for one in iter_records(
+        agent_record
+        async for agent_record in iter_records(
             ports, person.tenant, RecordType.AGENT, by_human_index(person.id)
         )
     ]
     owned = [
-        one
-        async for one in iter_records(
+        agent_record
+        async for agent_record in iter_records(
             ports, person.tenant, RecordType.AGENT, by_owner_index(person.id)
         )
     ]
-    left = {one.id: one for one in (*agents, *owned)}
-    if not left:
+    affected = {agent_record.id: agent_record for agent_record in (*agents, *owned)}
+    if not affected:
         return (), FileDrafts()
-    tenant = await find(ports, person.tenant, RecordType.TENANT, person.tenant)
+    tenant = await get_record(ports, person.tenant, RecordType.TENANT, person.tenant)
     changes = [
-        agent_change(one.tenant, one.id, _without(agent_fields(one), person.id), one.revision)
-        for one in left.values()
+        agent_change(
+            agent_record.tenant,
+            agent_record.id,
+            _without_person(agent_fields(agent_record), person.id),
+            agent_record.revision,
+        )
+        for agent_record in affected.values()
     ]
-    kin = [AgentWithVariables(agent, placeholder_values(agent, tenant, None)) for agent in agents]
-    return changes, await user_files(ports, rules, kin)
+    paired_agents = [
+        AgentWithVariables(agent, placeholder_values(agent, tenant, None)) for agent in agents
+    ]
+    return changes, await draft_user_files(ports, rules, paired_agents)
 
 
-def _without(known: dict[str, Any], person: str) -> dict[str, Any]:
-    places = ("humanPairId", "ownerId")
-    return {**known, **{place: None for place in places if known[place] == person}}
+def _without_person(fields: dict[str, Any], person: str) -> dict[str, Any]:
+    field_names = ("humanPairId", "ownerId")
+    return {**fields, **{field: None for field in field_names if fields[field] == person}}
 
 
-async def tenant_renamed(ports: Ports, rules: TenantRules, tenant: Record) -> FileDrafts:
-    """USER.md of every agent that has its own, as it becomes with the tenant as given."""
-    agents = [one async for one in iter_records(ports, tenant.id, RecordType.AGENT, USER_FILES)]
+async def draft_tenant_renamed(ports: Ports, rules: TenantRules, tenant: Record) -> FileDrafts:
+    """Draft USER.md of every agent that has one, from the renamed tenant."""
+    agents = [
+        agent_record
+        async for agent_record in iter_records(ports, tenant.id, RecordType.AGENT, USER_FILE_INDEX)
+    ]
     ids = sorted({pair for agent in agents if (pair := agent_fields(agent)["humanPairId"])})
     people = await ports.records.get(tenant.id, RecordType.PERSON, ids)
-    known = {person.id: person for person in people if person}
-    kin = [
+    people_by_id = {person.id: person for person in people if person}
+    agents_with_files = [
         AgentWithVariables(
-            agent, placeholder_values(agent, tenant, known.get(agent_fields(agent)["humanPairId"]))
+            agent,
+            placeholder_values(agent, tenant, people_by_id.get(agent_fields(agent)["humanPairId"])),
         )
         for agent in agents
     ]
-    return await user_files(ports, rules, kin) if kin else FileDrafts()
+    return (
+        await draft_user_files(ports, rules, agents_with_files)
+        if agents_with_files
+        else FileDrafts()
+    )

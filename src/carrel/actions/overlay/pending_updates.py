@@ -1,4 +1,4 @@
-"""Which pinned updates wait for whom, for thousands of agents of which most are alike."""
+"""Pinned updates pending for many agents, most of which have no own files."""
 
 from __future__ import annotations
 
@@ -9,67 +9,67 @@ from carrel.actions.policy.tenant_rules import load_rules
 from carrel.core.identifiers import Path, Scope, ScopeKind, Stack
 from carrel.core.overlay.compose import Layers
 from carrel.core.overlay.file_classes import FileClass, FileClassRules
-from carrel.core.overlay.layers import stack_of
-from carrel.core.overlay.pins import PinStatus, pin_of
+from carrel.core.overlay.layers import build_stack
+from carrel.core.overlay.pins import PinStatus, pin_status
 from carrel.core.store.record import Record
 from carrel.core.store.tree import Tree
 from carrel.ports import Ports
 
-Awaited: TypeAlias = PinStatus
-"""A pin for which something newer is offered."""
-_AT_ONCE: Final = 500
-"""Agents with files of their own that are read together."""
+PendingPin: TypeAlias = PinStatus
+"""Pin with an available update."""
+_BATCH_SIZE: Final = 500
+"""Agents with own files that are read together."""
 
 
-async def pending_pin_updates(
+async def list_pending_pins(
     ports: Ports, tenant: str, agents: Sequence[Record]
-) -> tuple[tuple[Awaited, ...], ...]:
-    """The pinned files of each for which something newer is offered, in order of path.
+) -> tuple[tuple[PendingPin, ...], ...]:
+    """List each agent's pins with an available update, by path.
 
-    What an agent without files of its own waits for is worked out once for all over its layers.
+    Agents without own files over the same layers share one computation.
     """
-    stacks = [stack_of(agent) for agent in agents]
+    stacks = [build_stack(agent) for agent in agents]
     classes = (await load_rules(ports, tenant)).policy.classes
-    beneath = tuple(dict.fromkeys(scope for stack in stacks for scope in stack[1:]))
-    if not beneath:
+    upstream_scopes = tuple(dict.fromkeys(scope for stack in stacks for scope in stack[1:]))
+    if not upstream_scopes:
         return ()
-    shared = dict(zip(beneath, await ports.trees.read(beneath), strict=True))
-    paths = _pinned(classes, shared)
-    own = await _own(ports, [stack[0] for stack in stacks], paths)
-    alike: dict[Stack, tuple[Awaited, ...]] = {}
-    found = []
+    shared = dict(zip(upstream_scopes, await ports.trees.read(upstream_scopes), strict=True))
+    paths = _pinned_paths(classes, shared)
+    agent_trees = await _load_agent_trees(ports, [stack[0] for stack in stacks], paths)
+    pins_by_layers: dict[Stack, tuple[PendingPin, ...]] = {}
+    pending = []
     for stack in stacks:
         layers = [shared[scope] for scope in stack[1:]]
-        tree = own.get(stack[0])
+        tree = agent_trees.get(stack[0])
         if tree is not None:
-            found.append(_waiting(paths, (tree, *layers)))
+            pending.append(_pending_pins(paths, (tree, *layers)))
             continue
-        if stack[1:] not in alike:
-            alike[stack[1:]] = _waiting(paths, (Tree(stack[0], 0, {}), *layers))
-        found.append(alike[stack[1:]])
-    return tuple(found)
+        if stack[1:] not in pins_by_layers:
+            pins_by_layers[stack[1:]] = _pending_pins(paths, (Tree(stack[0], 0, {}), *layers))
+        pending.append(pins_by_layers[stack[1:]])
+    return tuple(pending)
 
 
-def _pinned(classes: FileClassRules, shared: Mapping[Scope, Tree]) -> Sequence[Path]:
-    """The pinned paths of which anything could be offered."""
-    offering = [tree for scope, tree in shared.items() if scope.kind is not ScopeKind.PINS]
-    paths = sorted({path for tree in offering for path in tree.heads})
+def _pinned_paths(classes: FileClassRules, shared: Mapping[Scope, Tree]) -> Sequence[Path]:
+    """Return the pinned paths that an upper layer offers."""
+    upstream_trees = [tree for scope, tree in shared.items() if scope.kind is not ScopeKind.PINS]
+    paths = sorted({path for tree in upstream_trees for path in tree.heads})
     return [path for path in paths if classes.class_of(path) is FileClass.PINNED]
 
 
-async def _own(
+async def _load_agent_trees(
     ports: Ports, scopes: Sequence[Scope], paths: Sequence[Path]
 ) -> Mapping[Scope, Tree]:
-    """What those say of these paths themselves that ever said anything."""
+    """Load the trees of agents that ever had own files."""
     revisions = await ports.trees.revisions(scopes)
-    speaking = [scope for scope, at in zip(scopes, revisions, strict=True) if at]
-    found: dict[Scope, Tree] = {}
-    for start in range(0, len(speaking), _AT_ONCE) if paths else ():
-        some = speaking[start : start + _AT_ONCE]
-        found |= zip(some, await ports.trees.read(some, paths), strict=True)
-    return found
+    written_scopes = [scope for scope, revision in zip(scopes, revisions, strict=True) if revision]
+    trees: dict[Scope, Tree] = {}
+    for start in range(0, len(written_scopes), _BATCH_SIZE) if paths else ():
+        batch = written_scopes[start : start + _BATCH_SIZE]
+        trees |= zip(batch, await ports.trees.read(batch, paths), strict=True)
+    return trees
 
 
-def _waiting(paths: Sequence[Path], layers: Layers) -> tuple[Awaited, ...]:
-    pins = (pin_of(path, layers) for path in paths)
+def _pending_pins(paths: Sequence[Path], layers: Layers) -> tuple[PendingPin, ...]:
+    pins = (pin_status(path, layers) for path in paths)
     return tuple(pin for pin in pins if pin.update_available)

@@ -1,4 +1,4 @@
-"""What a policy would do to the files that there are, told before it is put."""
+"""Effect of a policy on existing files, computed before it is stored."""
 
 from __future__ import annotations
 
@@ -11,92 +11,99 @@ from msgspec import Struct
 from carrel.actions.policy.policies import (
     POLICY_ID,
     PolicyModel,
-    check,
-    classes_of_form,
-    loosens,
-    policy_of,
+    classes_from_model,
+    has_loosened_paths,
+    policy_from_record,
+    validate_patterns,
 )
 from carrel.actions.records import iter_records
 from carrel.core.access import Actor
 from carrel.core.identifiers import Path, Scope, ScopeKind
 from carrel.core.overlay import agent_files
 from carrel.core.overlay.file_classes import FileClass, FileClassRules
-from carrel.core.overlay.layers import stack_of
+from carrel.core.overlay.layers import build_stack
 from carrel.core.store.record import Record, RecordType
 from carrel.core.store.tree import Tree
 from carrel.ports import Ports
 
-MOST: Final = 500
-"""Paths that are told, those of most agents first."""
-_AT_ONCE: Final = 500
-"""Agents that are read together."""
+MAX_LISTED: Final = 500
+"""Listed paths, those of the most agents first."""
+_BATCH_SIZE: Final = 500
+"""Agents read together."""
 
 
 class ClassChange(Struct, frozen=True):
-    """A path whose class would be another, and how many agents have it."""
+    """Path whose class would change, and the number of agents that have it."""
 
     path: Path
-    was: FileClass
-    now: FileClass
+    old_class: FileClass
+    new_class: FileClass
     agents: int
 
 
 class PolicyPreview(Struct, frozen=True):
     changes: tuple[ClassChange, ...]
     count: int
-    """Of all paths that would change, also of those that are not told."""
+    """Number of all changed paths, listed or not."""
     loosens: bool
-    """Whether it would need a reason."""
+    """Whether storing the policy would require a reason."""
 
 
-async def preview(ports: Ports, actor: Actor, form: PolicyModel) -> PolicyPreview:
-    """Which paths of defaults, templates and agents would be of another class. Raises Malformed."""
-    check(form)
+async def preview_policy(ports: Ports, actor: Actor, form: PolicyModel) -> PolicyPreview:
+    """List the paths whose file class would change. Raises ValidationError."""
+    validate_patterns(form)
     [record] = await ports.records.get(actor.tenant, RecordType.POLICY, [POLICY_ID])
-    before, after = policy_of(record).classes, classes_of_form(form)
+    before, after = policy_from_record(record).classes, classes_from_model(form)
     if before == after:
         return PolicyPreview((), 0, loosens=False)
-    templates = [one.id async for one in iter_records(ports, actor.tenant, RecordType.TEMPLATE)]
+    templates = [
+        template.id async for template in iter_records(ports, actor.tenant, RecordType.TEMPLATE)
+    ]
     scopes = [Scope(actor.tenant, ScopeKind.TEMPLATE, id) for id in templates]
     trees = await ports.trees.read((*scopes, Scope(actor.tenant, ScopeKind.DEFAULTS, "")))
-    seen = Counter({path: 0 for tree in trees for path in _moved(before, after, tree)})
-    looser = await loosens(ports, actor.tenant, before, after)
-    async for layers in _workspaces(ports, actor.tenant):
-        paths = {path for tree in layers for path in _moved(before, after, tree)}
-        seen.update(paths)
-        looser = looser or any(_frees(before, after, path, layers) for path in paths)
-    told = sorted(seen, key=lambda path: (-seen[path], path))[:MOST]
-    changes = (
-        ClassChange(path, before.class_of(path), after.class_of(path), seen[path]) for path in told
+    agent_counts = Counter(
+        {path: 0 for tree in trees for path in _changed_paths(before, after, tree)}
     )
-    return PolicyPreview(tuple(changes), len(seen), loosens=looser)
+    is_looser = await has_loosened_paths(ports, actor.tenant, before, after)
+    async for layers in _iter_layers(ports, actor.tenant):
+        paths = {path for tree in layers for path in _changed_paths(before, after, tree)}
+        agent_counts.update(paths)
+        is_looser = is_looser or any(_unpins(before, after, path, layers) for path in paths)
+    listed_paths = sorted(agent_counts, key=lambda path: (-agent_counts[path], path))[:MAX_LISTED]
+    changes = (
+        ClassChange(path, before.class_of(path), after.class_of(path), agent_counts[path])
+        for path in listed_paths
+    )
+    return PolicyPreview(tuple(changes), len(agent_counts), loosens=is_looser)
 
 
-def _moved(before: FileClassRules, after: FileClassRules, tree: Tree) -> Collection[Path]:
+def _changed_paths(before: FileClassRules, after: FileClassRules, tree: Tree) -> Collection[Path]:
     return [path for path in tree.heads if before.class_of(path) is not after.class_of(path)]
 
 
-def _frees(
+def _unpins(
     before: FileClassRules, after: FileClassRules, path: Path, layers: Sequence[Tree]
 ) -> bool:
-    """Whether an agent holds a file that would be pinned no longer."""
+    """Return whether the agent has a pinned file that would no longer be pinned."""
     return (
-        bool(after.tightened(before, (path,)))
-        and agent_files.held_head(path, layers)[1] is not None
+        bool(after.newly_pinned(before, (path,)))
+        and agent_files.pinned_head(path, layers)[1] is not None
     )
 
 
-async def _workspaces(ports: Ports, tenant: str) -> AsyncIterator[Sequence[Tree]]:
-    """The layers of every agent, some hundred agents read together."""
+async def _iter_layers(ports: Ports, tenant: str) -> AsyncIterator[Sequence[Tree]]:
+    """Iterate over the layers of every agent, read in batches."""
     after = ""
-    while found := await ports.records.list(tenant, RecordType.AGENT, after=after, limit=_AT_ONCE):
-        async for layers in _layers(ports, found):
+    while agents := await ports.records.list(
+        tenant, RecordType.AGENT, after=after, limit=_BATCH_SIZE
+    ):
+        async for layers in _load_layers(ports, agents):
             yield layers
-        after = found[-1].id
+        after = agents[-1].id
 
 
-async def _layers(ports: Ports, agents: Sequence[Record]) -> AsyncIterator[Sequence[Tree]]:
-    stacks = [stack_of(agent) for agent in agents]
+async def _load_layers(ports: Ports, agents: Sequence[Record]) -> AsyncIterator[Sequence[Tree]]:
+    stacks = [build_stack(agent) for agent in agents]
     scopes = tuple(dict.fromkeys(scope for stack in stacks for scope in stack))
     trees = dict(zip(scopes, await ports.trees.read(scopes), strict=True))
     for stack in stacks:

@@ -1,22 +1,22 @@
-"""Which scopes lie over one another for whom."""
+"""Stacks: the ordered scopes of a workspace, checked against the caller."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from carrel.actions.records import collection_revision, find_by_id_or_slug
+from carrel.actions.records import get_by_id_or_slug, load_collection_revision
 from carrel.core.access import Actor
 from carrel.core.errors import NotFound
-from carrel.core.identifiers import Scope, ScopeKind, Stack, identifier
-from carrel.core.overlay.layers import stack_of
+from carrel.core.identifiers import Scope, ScopeKind, Stack, parse_identifier
+from carrel.core.overlay.layers import build_stack
 from carrel.core.store.record import CollectionRevision, Record, RecordType
 from carrel.ports import Ports
 
-_DESCRIBED: Final = "ws_"
+_ACCOUNT_WORKSPACE_PREFIX: Final = "ws_"
 
 
 async def default_stack(ports: Ports, actor: Actor) -> Stack:
-    """The workspace that a credential stands for when it names none."""
+    """Return the stack of the credential's own workspace."""
     if actor.agent is not None:
         return await agent_stack(ports, actor, actor.agent)
     if actor.workspace is not None:
@@ -25,32 +25,32 @@ async def default_stack(ports: Ports, actor: Actor) -> Stack:
 
 
 async def workspace_stack(ports: Ports, actor: Actor, name: str) -> Stack:
-    """A workspace of its own. One that an account describes is there as long as its record is."""
-    scope = Scope(actor.tenant, ScopeKind.WORKSPACE, identifier(name))
+    """Return the stack of a workspace; an account workspace needs its record."""
+    scope = Scope(actor.tenant, ScopeKind.WORKSPACE, parse_identifier(name))
     if actor.is_confined and actor.scope != scope:
-        raise NotFound(f"there is no workspace {name}")
-    if name.startswith(_DESCRIBED):
-        await _named(ports, actor.tenant, RecordType.WORKSPACE, name)
+        raise NotFound(f"no such workspace: {name}")
+    if name.startswith(_ACCOUNT_WORKSPACE_PREFIX):
+        await _get_cached(ports, actor.tenant, RecordType.WORKSPACE, name)
     return (scope,)
 
 
 async def agent_stack(ports: Ports, actor: Actor, name: str) -> Stack:
-    """An agent's own files over its template's over the defaults, by id or slug."""
+    """Return the stack of an agent, by id or slug: own files, template, defaults."""
     revision = await ports.records.revision()
-    found: Stack | None = ports.record_cache.get(revision, ("stack", actor.tenant, name))
-    if found is None:
-        found = stack_of(await _named(ports, actor.tenant, RecordType.AGENT, name))
-        ports.record_cache.put(revision, ("stack", actor.tenant, name), found)
-    if actor.is_confined and actor.agent != found[0].name:
-        raise NotFound(f"there is no agent {name}")
-    return found
+    stack: Stack | None = ports.record_cache.get(revision, ("stack", actor.tenant, name))
+    if stack is None:
+        stack = build_stack(await _get_cached(ports, actor.tenant, RecordType.AGENT, name))
+        ports.record_cache.put(revision, ("stack", actor.tenant, name), stack)
+    if actor.is_confined and actor.agent != stack[0].name:
+        raise NotFound(f"no such agent: {name}")
+    return stack
 
 
 async def template_stack(ports: Ports, actor: Actor, name: str) -> Stack:
-    """A template's own files: what it says, not what it inherits."""
+    """Return the stack of a template: its own files, without inherited ones."""
     if actor.is_confined:
-        raise NotFound(f"there is no template {name}")
-    record = await _named(ports, actor.tenant, RecordType.TEMPLATE, name)
+        raise NotFound(f"no such template: {name}")
+    record = await _get_cached(ports, actor.tenant, RecordType.TEMPLATE, name)
     return (Scope(actor.tenant, ScopeKind.TEMPLATE, record.id),)
 
 
@@ -60,31 +60,31 @@ async def defaults_stack(ports: Ports, actor: Actor) -> Stack:
     return (Scope(actor.tenant, ScopeKind.DEFAULTS, ""),)
 
 
-async def _named(ports: Ports, tenant: str, record_type: RecordType, name: str) -> Record:
-    """A record by its id, else by its slug; asked once for as long as no record changes."""
+async def _get_cached(ports: Ports, tenant: str, record_type: RecordType, name: str) -> Record:
+    """Get a record by id or slug, cached until a record changes."""
     revision = await ports.records.revision()
-    found: Record | None = ports.record_cache.get(revision, (tenant, record_type, name))
-    if found is None:
-        found = await find_by_id_or_slug(ports, tenant, record_type, name)
-        ports.record_cache.put(revision, (tenant, record_type, name), found)
-        ports.record_cache.put(revision, (tenant, record_type, found.id), found)
-    return found
+    record: Record | None = ports.record_cache.get(revision, (tenant, record_type, name))
+    if record is None:
+        record = await get_by_id_or_slug(ports, tenant, record_type, name)
+        ports.record_cache.put(revision, (tenant, record_type, name), record)
+        ports.record_cache.put(revision, (tenant, record_type, record.id), record)
+    return record
 
 
-def is_described(scope: Scope) -> bool:
-    """Whether an account has a record of it, without which it is not there."""
-    return scope.kind is ScopeKind.WORKSPACE and scope.name.startswith(_DESCRIBED)
+def is_account_workspace(scope: Scope) -> bool:
+    """Return whether the workspace exists only through its account record."""
+    return scope.kind is ScopeKind.WORKSPACE and scope.name.startswith(_ACCOUNT_WORKSPACE_PREFIX)
 
 
-async def standing(ports: Ports, scope: Scope) -> tuple[CollectionRevision, ...]:
-    """What a commit to the files of a workspace has to expect, so that none outlive its record.
+async def load_workspace_revision(ports: Ports, scope: Scope) -> tuple[CollectionRevision, ...]:
+    """Return the revisions a commit expects, so that no file outlives its workspace.
 
-    Raises Missing where it is gone. Nothing is expected of a workspace that no account describes.
+    Raises NotFound if the workspace was deleted; empty if it has no account record.
     """
-    if not is_described(scope):
+    if not is_account_workspace(scope):
         return ()
-    seen = await collection_revision(ports, scope.tenant, RecordType.WORKSPACE)
-    [found] = await ports.records.get(scope.tenant, RecordType.WORKSPACE, [scope.name])
-    if found is None:
-        raise NotFound(f"there is no {RecordType.WORKSPACE} {scope.name}")
-    return (seen,)
+    revision = await load_collection_revision(ports, scope.tenant, RecordType.WORKSPACE)
+    [workspace] = await ports.records.get(scope.tenant, RecordType.WORKSPACE, [scope.name])
+    if workspace is None:
+        raise NotFound(f"no such {RecordType.WORKSPACE}: {scope.name}")
+    return (revision,)

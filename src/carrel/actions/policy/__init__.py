@@ -1,1 +1,1 @@
-"""Policy."""
+"""Tenant policy: limits, redaction, file classes and writable paths."""

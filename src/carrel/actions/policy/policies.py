@@ -1,4 +1,4 @@
-"""A tenant's policy: as it is stored and shown, and changing it."""
+"""Policy of a tenant: stored form, wire form and changes."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import msgspec
 
 from carrel.actions.records import (
     FileDrafts,
-    collection_revisions,
     commit_changes,
     iter_records,
+    load_collection_revisions,
     retry_while_busy,
 )
 from carrel.core.access import Actor
@@ -22,16 +22,16 @@ from carrel.core.overlay import agent_files
 from carrel.core.overlay import pins as overlay_pins
 from carrel.core.overlay.edit import PlannedWrite
 from carrel.core.overlay.file_classes import (
-    LONGEST_PATTERN,
-    MOST_RULES,
+    MAX_PATTERN_LENGTH,
+    MAX_RULES,
     ClassRule,
     FileClass,
     FileClassRules,
-    checked_pattern,
+    parse_pattern,
 )
-from carrel.core.overlay.layers import stack_of
-from carrel.core.overlay.pin_sets import pinset_of
-from carrel.core.policy import AGENT_WRITABLE, SHARED, Limits, Policy
+from carrel.core.overlay.layers import build_stack
+from carrel.core.overlay.pin_sets import pin_set_scope
+from carrel.core.policy import DEFAULT_AGENT_WRITABLE, SHARED_WORKSPACE_LIMITS, Limits, Policy
 from carrel.core.redaction.redactor import SecretPatternMode
 from carrel.core.store.record import Record, RecordChange, RecordType
 from carrel.core.store.tree import Write
@@ -43,10 +43,10 @@ GIB = 2**30
 Count = Annotated[int, msgspec.Meta(ge=1, le=10_000_000)]
 Size = Annotated[int, msgspec.Meta(ge=1, le=GIB)]
 Text = Annotated[int, msgspec.Meta(ge=1, le=4 * 2**20)]
-"""A file that comes as JSON: escaped it is six times as long, and a body is held in memory."""
+"""Size of content sent as JSON, which escaping can multiply by six in memory."""
 
 
-Pattern = Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_PATTERN)]
+Pattern = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_PATTERN_LENGTH)]
 
 
 class LimitsModel(msgspec.Struct, rename="camel", forbid_unknown_fields=True, frozen=True):
@@ -57,12 +57,15 @@ class LimitsModel(msgspec.Struct, rename="camel", forbid_unknown_fields=True, fr
 
 
 _SHARED = LimitsModel(
-    SHARED.max_file_bytes, SHARED.max_files, SHARED.max_versions, SHARED.max_bytes
+    SHARED_WORKSPACE_LIMITS.max_file_bytes,
+    SHARED_WORKSPACE_LIMITS.max_files,
+    SHARED_WORKSPACE_LIMITS.max_versions,
+    SHARED_WORKSPACE_LIMITS.max_bytes,
 )
 
 
 class ClassRuleModel(msgspec.Struct, rename="camel", forbid_unknown_fields=True, frozen=True):
-    """Paths that fit a pattern are of a class; the first rule that fits decides."""
+    """Assigns a class to paths that match a pattern; the first matching rule wins."""
 
     pattern: Pattern
     file_class: FileClass = msgspec.field(name="class")
@@ -73,87 +76,100 @@ class PolicyModel(msgspec.Struct, rename="camel", forbid_unknown_fields=True, fr
     shared_limits: LimitsModel = _SHARED
     redaction: SecretPatternMode = SecretPatternMode.REDACT
     run_retention_days: Annotated[int, msgspec.Meta(ge=1, le=36_500)] | None = None
-    classes: Annotated[tuple[ClassRuleModel, ...], msgspec.Meta(max_length=MOST_RULES)] = ()
-    agent_writable: Annotated[tuple[Pattern, ...], msgspec.Meta(max_length=MOST_RULES)] = (
-        AGENT_WRITABLE
+    classes: Annotated[tuple[ClassRuleModel, ...], msgspec.Meta(max_length=MAX_RULES)] = ()
+    agent_writable: Annotated[tuple[Pattern, ...], msgspec.Meta(max_length=MAX_RULES)] = (
+        DEFAULT_AGENT_WRITABLE
     )
 
 
-def form_of(record: Record | None) -> PolicyModel:
+def model_from_record(record: Record | None) -> PolicyModel:
     return msgspec.convert(record.body, PolicyModel) if record else PolicyModel()
 
 
-def policy_of(record: Record | None) -> Policy:
-    form = form_of(record)
+def policy_from_record(record: Record | None) -> Policy:
+    form = model_from_record(record)
     return Policy(
-        limits=_limits(form.limits),
-        shared_limits=_limits(form.shared_limits),
+        limits=_limits_from_model(form.limits),
+        shared_limits=_limits_from_model(form.shared_limits),
         redaction=form.redaction,
         run_retention_days=form.run_retention_days,
-        classes=classes_of_form(form),
+        classes=classes_from_model(form),
         agent_writable=form.agent_writable,
     )
 
 
-def classes_of_form(form: PolicyModel) -> FileClassRules:
+def classes_from_model(form: PolicyModel) -> FileClassRules:
     return FileClassRules(tuple(ClassRule(rule.pattern, rule.file_class) for rule in form.classes))
 
 
-def _limits(form: LimitsModel) -> Limits:
+def _limits_from_model(form: LimitsModel) -> Limits:
     return Limits(form.max_file_bytes, form.max_files, form.max_versions, form.max_bytes)
 
 
 async def get(ports: Ports, actor: Actor) -> PolicyModel:
     [record] = await ports.records.get(actor.tenant, RecordType.POLICY, [POLICY_ID])
-    return form_of(record)
+    return model_from_record(record)
 
 
-def check(form: PolicyModel) -> None:
-    """Raises Malformed for a pattern that no path could fit."""
+def validate_patterns(form: PolicyModel) -> None:
+    """Raise ValidationError for a pattern that no path can match."""
     for pattern in (*form.agent_writable, *(rule.pattern for rule in form.classes)):
-        checked_pattern(pattern)
+        parse_pattern(pattern)
 
 
-async def put(ports: Ports, actor: Actor, form: PolicyModel, why: str = "") -> PolicyModel:
-    """Replace the policy. What becomes pinned by it is held for every agent in the same commit.
+async def put(
+    ports: Ports, actor: Actor, form: PolicyModel, change_reason: str = ""
+) -> PolicyModel:
+    """Replace the policy; pins newly pinned files for every agent in the same commit.
 
-    Raises Malformed, for a loosening without a reason too.
+    Raises ValidationError, also if it loosens pinned files without a reason.
     """
-    check(form)
+    validate_patterns(form)
 
     async def attempt() -> PolicyModel:
-        rests = await collection_revisions(
+        expected_revisions = await load_collection_revisions(
             ports, actor.tenant, (RecordType.AGENT, RecordType.TEMPLATE, RecordType.POLICY)
         )
-        [was] = await ports.records.get(actor.tenant, RecordType.POLICY, [POLICY_ID])
-        before, after = policy_of(was).classes, classes_of_form(form)
-        changes, drafts, loosened = await _consequences(ports, actor.tenant, before, after)
-        if not why and (loosened or await loosens(ports, actor.tenant, before, after)):
+        [existing] = await ports.records.get(actor.tenant, RecordType.POLICY, [POLICY_ID])
+        before, after = policy_from_record(existing).classes, classes_from_model(form)
+        changes, drafts, loosened = await _plan_pin_changes(ports, actor.tenant, before, after)
+        if not change_reason and (
+            loosened or await has_loosened_paths(ports, actor.tenant, before, after)
+        ):
             raise ValidationError("making a pinned file live needs a reason")
         change = RecordChange(actor.tenant, RecordType.POLICY, POLICY_ID, msgspec.to_builtins(form))
-        reason = f"change the policy: {single_line(why, 'reason')}" if why else "change the policy"
+        reason = (
+            f"change the policy: {single_line(change_reason, 'reason')}"
+            if change_reason
+            else "change the policy"
+        )
         changes = [change, *changes]
         await commit_changes(
-            ports, actor.name, reason, changes, collection_revisions=rests, drafts=drafts
+            ports,
+            actor.name,
+            reason,
+            changes,
+            collection_revisions=expected_revisions,
+            drafts=drafts,
         )
         return form
 
     return await retry_while_busy(attempt)
 
 
-async def _consequences(
+async def _plan_pin_changes(
     ports: Ports, tenant: str, before: FileClassRules, after: FileClassRules
 ) -> tuple[Sequence[RecordChange], FileDrafts, bool]:
-    """A pin for every agent of every file that was free and is pinned from now on.
+    """Plan the pins of every agent for files that become pinned or unpinned.
 
-    And the other way round: what becomes live and has nothing to follow stays with the agent. Says
-    whether any agent has a file that is pinned no longer.
+    A file that becomes live without an upstream stays with the agent. The last value tells whether
+    any agent has a file that is no longer pinned.
     """
     if before == after:
         return (), FileDrafts(), False
     loosened = False
     agents = [agent async for agent in iter_records(ports, tenant, RecordType.AGENT)]
-    stacks = [stack_of(agent) for agent in agents]
+    stacks = [build_stack(agent) for agent in agents]
     scopes = tuple(dict.fromkeys(scope for stack in stacks for scope in stack))
     trees = dict(zip(scopes, await ports.trees.read(scopes), strict=True)) if scopes else {}
     changes: list[RecordChange] = []
@@ -162,21 +178,23 @@ async def _consequences(
     for agent, stack in zip(agents, stacks, strict=True):
         layers = [trees[scope] for scope in stack]
         paths = sorted({path for tree in layers for path in tree.heads})
-        tightened = before.tightened(after, paths)
-        edits += [edit for path in tightened if (edit := overlay_pins.pin(layers, path))]
-        freed = [
+        tightened = before.newly_pinned(after, paths)
+        edits += [edit for path in tightened if (edit := overlay_pins.plan_pin(layers, path))]
+        unpinned = [
             path
-            for path in after.tightened(before, paths)
-            if agent_files.held_head(path, layers)[1]
+            for path in after.newly_pinned(before, paths)
+            if agent_files.pinned_head(path, layers)[1]
         ]
-        edits += [edit for path in freed if (edit := overlay_pins.unpin(layers, path))]
-        loosened = loosened or bool(freed)
-        if forgotten := overlay_pins.resurfacing_pins(layers, tightened):
-            said = {path: layers[1].entry(path) for path in layers[1].heads}
-            kept = {path: pin for path, pin in said.items() if pin and path not in forgotten}
-            pins = pinset_of(tenant, kept)
-            changes.append(_with_pins(agent, pins.name if kept else None))
-            writes |= {(pins, path): Write(pins, path, kept[path]) for path in kept}
+        edits += [edit for path in unpinned if (edit := overlay_pins.plan_unpin(layers, path))]
+        loosened = loosened or bool(unpinned)
+        if resurfacing := overlay_pins.resurfacing_pins(layers, tightened):
+            pinned_entries = {path: layers[1].entry(path) for path in layers[1].heads}
+            remaining = {
+                path: pin for path, pin in pinned_entries.items() if pin and path not in resurfacing
+            }
+            pins = pin_set_scope(tenant, remaining)
+            changes.append(_with_pins(agent, pins.name if remaining else None))
+            writes |= {(pins, path): Write(pins, path, remaining[path]) for path in remaining}
     expects = tuple(dict.fromkeys(expect for edit in edits for expect in edit.expects))
     drafts = FileDrafts((*(edit.write for edit in edits), *writes.values()), expects)
     return changes, drafts, loosened
@@ -188,12 +206,14 @@ def _with_pins(agent: Record, pins: str | None) -> RecordChange:
     )
 
 
-async def loosens(ports: Ports, tenant: str, before: FileClassRules, after: FileClassRules) -> bool:
-    """Whether a file that is pinned somewhere would be so no longer."""
+async def has_loosened_paths(
+    ports: Ports, tenant: str, before: FileClassRules, after: FileClassRules
+) -> bool:
+    """Return whether a pinned file of a template or the defaults would become live."""
     if before == after:
         return False
-    templates = [one async for one in iter_records(ports, tenant, RecordType.TEMPLATE)]
-    scopes = [Scope(tenant, ScopeKind.TEMPLATE, one.id) for one in templates]
+    templates = [template async for template in iter_records(ports, tenant, RecordType.TEMPLATE)]
+    scopes = [Scope(tenant, ScopeKind.TEMPLATE, template.id) for template in templates]
     trees = await ports.trees.read((*scopes, Scope(tenant, ScopeKind.DEFAULTS, "")))
     paths = {path for tree in trees for path in tree.heads}
-    return bool(after.tightened(before, paths))
+    return bool(after.newly_pinned(before, paths))

@@ -1,1 +1,1 @@
-"""Prompt."""
+"""Assembly and linting of agents' prompts."""

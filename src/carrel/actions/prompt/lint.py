@@ -1,28 +1,34 @@
-"""Whether an agent's prompt is as it should be."""
+"""Lints an agent's prompt."""
 
 from __future__ import annotations
 
 from carrel.actions.files import files
 from carrel.actions.prompt import prompts
 from carrel.core.access import Actor
-from carrel.core.prompt.assembly import wanted
-from carrel.core.prompt.lint import LintFinding, LintInput, flaws
+from carrel.core.prompt.assembly import prompt_paths
+from carrel.core.prompt.lint import LintFinding, LintInput, lint_prompt
 from carrel.core.runs import Audience
 from carrel.ports import Ports
 
 
-async def of_agent(ports: Ports, actor: Actor, name: str) -> tuple[LintFinding, ...]:
-    """What is wrong with its main prompt and its files, in order. Raises Missing."""
-    asked = await prompts.load_prompt_request(ports, actor, name, Audience.MAIN)
-    workspace = await files.list_files(ports, asked.lineage.stack, render_context=asked.lineage.eye)
+async def lint_agent(ports: Ports, actor: Actor, name: str) -> tuple[LintFinding, ...]:
+    """Return problems of an agent's main prompt and files, in order. Raises NotFound."""
+    request = await prompts.load_prompt_request(ports, actor, name, Audience.MAIN)
+    workspace = await files.list_files(
+        ports, request.agent_layers.stack, render_context=request.agent_layers.render_context
+    )
     contents = await files.read_contents(ports, workspace, raw=True)
     stored = {
         path: LintInput(content, workspace.files[path].variables)
-        for path, content in contents.found.items()
+        for path, content in contents.contents.items()
     }
     served = {
-        path: prompts.prompt_document(file, contents.found.get(path), contents.failed.get(path, ""))
-        for path in wanted(asked.wish)
+        path: prompts.prompt_document(
+            file, contents.contents.get(path), contents.failed.get(path, "")
+        )
+        for path in prompt_paths(request.inputs)
         if (file := workspace.files.get(path))
     }
-    return flaws(served, stored, asked.wish, await prompts.memories_of(ports, asked))
+    return lint_prompt(
+        served, stored, request.inputs, await prompts.load_workspace_memories(ports, request)
+    )

@@ -1,4 +1,4 @@
-"""Prompts: of an agent as it is now, and of a run for ever as it was."""
+"""Prompts: the current one of an agent, the frozen one of a run."""
 
 from __future__ import annotations
 
@@ -9,144 +9,163 @@ from typing import Final, TypeVar
 import msgspec
 from msgspec import Struct
 
-from carrel.actions.blob_contents import contents_of
+from carrel.actions.blob_contents import load_contents
 from carrel.actions.files import files
 from carrel.actions.overlay import stacks
 from carrel.actions.overlay.agent_layers import AgentLayers, load_agent_layers
-from carrel.actions.prompt_inputs import attached, current_prompt_inputs, run_prompt_inputs
+from carrel.actions.prompt_inputs import attached_scopes, load_prompt_inputs, run_prompt_inputs
 from carrel.actions.runs import runs
 from carrel.core.access import Actor
-from carrel.core.files.file_kinds import LINK, form_of
+from carrel.core.files.file_kinds import LINK, file_kind
 from carrel.core.identifiers import Path, Stack
 from carrel.core.overlay.compose import File, revisions_etag
 from carrel.core.prompt.assembly import (
     MEMORY,
-    BlockFate,
+    BlockStatus,
     Prompt,
     PromptBlock,
     PromptDocument,
-    assembled,
-    remembering,
-    wanted,
+    build_prompt,
+    memory_workspace_ids,
+    prompt_paths,
 )
 from carrel.core.prompt.inputs import PromptInputs
 from carrel.core.runs import Audience, Run
 from carrel.ports import CorruptContent, Ports
 
 Key = TypeVar("Key", bound=Hashable)
-ETAG: Final = 32
-"""Digits of an etag."""
-_FOLLOWED_NOWHERE: Final = "it is a link, and links are not followed"
+ETAG_LENGTH: Final = 32
+"""Hex digits of an ETag."""
+_LINK_PROBLEM: Final = "it is a symbolic link; links are not followed"
 
 
 class BlockTokens(Struct, frozen=True, rename="camel"):
-    """What became of one file that could have stood in the prompt."""
+    """Outcome of one file that is a candidate for the prompt."""
 
     name: str
     path: str
     source: str | None
-    """The layer that it comes from."""
+    """Layer it comes from."""
     version: int | None
     chars: int
-    """Of what stands in the prompt for it, with its heading."""
+    """Length of its block in the prompt, heading included."""
     tokens: int
-    kept: BlockFate
+    kept: BlockStatus
     reason: str
 
 
 class AssembledPrompt(Struct, frozen=True, rename="camel"):
-    """A prompt, and what it is made of."""
+    """Prompt with its blocks and token counts."""
 
     text: str
     blocks: tuple[BlockTokens, ...]
     chars: int
     tokens: int
     tokenizer: str
-    """What counted the tokens, or `estimate`."""
+    """Name of the tokenizer, or `estimate`."""
     etag: str
-    """The same for the same prompt of the same files."""
+    """Equal for equal prompts of equal files."""
 
     lasts: bool = True
 
 
 class PromptRequest(Struct, frozen=True):
-    """An agent's prompt before it is made."""
+    """Inputs of an agent's prompt, with a cache key."""
 
     key: str
-    """Changes with anything that could change the prompt."""
-    lineage: AgentLayers
-    wish: PromptInputs
+    """Changes with every input of the prompt."""
+    agent_layers: AgentLayers
+    inputs: PromptInputs
 
 
 async def load_prompt_request(
     ports: Ports, actor: Actor, name: str, mode: Audience
 ) -> PromptRequest:
-    """By id or slug. Raises Missing."""
+    """Load the prompt inputs of an agent by id or slug. Raises NotFound."""
     stack = await stacks.agent_stack(ports, actor, name)
     agent_layers = await load_agent_layers(ports, actor.tenant, stack[0].name)
-    inputs = await current_prompt_inputs(ports, agent_layers, mode)
+    inputs = await load_prompt_inputs(ports, agent_layers, mode)
     today = inputs.day.isoformat() if mode is Audience.MAIN else ""
-    seen = (
+    versions = (
         agent_layers.key,
         str(agent_layers.agent.revision),
-        ports.tokens.name,
-        inputs.harness.key,
+        ports.tokenizer.name,
+        inputs.workspace_notes.key,
     )
-    read = (*stack, *_remembering(agent_layers, inputs))
-    key = revisions_etag(read, await ports.trees.revisions(read), "prompt", mode, today, *seen)
+    scopes = (*stack, *_memory_scopes(agent_layers, inputs))
+    key = revisions_etag(
+        scopes, await ports.trees.revisions(scopes), "prompt", mode, today, *versions
+    )
     return PromptRequest(key, agent_layers, inputs)
 
 
-def _remembering(agent_layers: AgentLayers, inputs: PromptInputs) -> Stack:
-    """The attached workspaces of which the prompt shows a file."""
-    return attached(agent_layers.agent.tenant, inputs) if remembering(inputs) else ()
+def _memory_scopes(agent_layers: AgentLayers, inputs: PromptInputs) -> Stack:
+    """Return the attached workspaces whose MEMORY.md is part of the prompt."""
+    return (
+        attached_scopes(agent_layers.agent.tenant, inputs) if memory_workspace_ids(inputs) else ()
+    )
 
 
-async def assemble_prompt(ports: Ports, asked: PromptRequest) -> AssembledPrompt:
-    """Raises Taken where a policy file does not fit or cannot be had."""
-    render_context, paths = asked.lineage.eye, wanted(asked.wish)
-    stack, beside = asked.lineage.stack, _remembering(asked.lineage, asked.wish)
-    trees = await ports.trees.read((*stack, *beside), paths)
-    layers, memories = trees[: len(stack)], runs.memories_in(trees[len(stack) :])
-    found = {path: file for path in paths if (file := render_context.resolve(path, layers))}
-    return await _counted(ports, await _assembled(ports, found, memories, asked.wish))
+async def assemble_prompt(ports: Ports, request: PromptRequest) -> AssembledPrompt:
+    """Assemble a prompt. Raises Conflict if a policy file is too long or unreadable."""
+    render_context, paths = request.agent_layers.render_context, prompt_paths(request.inputs)
+    stack, memory_scopes = (
+        request.agent_layers.stack,
+        _memory_scopes(request.agent_layers, request.inputs),
+    )
+    trees = await ports.trees.read((*stack, *memory_scopes), paths)
+    layers, memories = trees[: len(stack)], runs.workspace_memories(trees[len(stack) :])
+    documents = {path: file for path in paths if (file := render_context.resolve(path, layers))}
+    return await _count_tokens(ports, await _assemble(ports, documents, memories, request.inputs))
 
 
-async def memories_of(ports: Ports, asked: PromptRequest) -> Mapping[str, PromptDocument]:
-    """What those who share the attached workspaces remember, by their ids."""
-    beside = _remembering(asked.lineage, asked.wish)
-    found = runs.memories_in(await ports.trees.read(beside, [MEMORY])) if beside else {}
-    return await _documents(ports, found)
+async def load_workspace_memories(
+    ports: Ports, request: PromptRequest
+) -> Mapping[str, PromptDocument]:
+    """Load MEMORY.md of each attached workspace, by workspace id."""
+    memory_scopes = _memory_scopes(request.agent_layers, request.inputs)
+    memory_files = (
+        runs.workspace_memories(await ports.trees.read(memory_scopes, [MEMORY]))
+        if memory_scopes
+        else {}
+    )
+    return await _load_documents(ports, memory_files)
 
 
-async def of_agent(
+async def load_agent_prompt(
     ports: Ports, actor: Actor, name: str, mode: Audience = Audience.MAIN
 ) -> AssembledPrompt:
-    """The prompt that an agent would be given now."""
+    """Load the current prompt of an agent."""
     return await assemble_prompt(ports, await load_prompt_request(ports, actor, name, mode))
 
 
-async def of_run(ports: Ports, run: Run) -> AssembledPrompt:
-    """The prompt of a run, whatever has changed since. Raises Missing where that was let go."""
+async def load_run_prompt(ports: Ports, run: Run) -> AssembledPrompt:
+    """Load the frozen prompt of a run. Raises NotFound if its snapshot was deleted."""
     inputs = run_prompt_inputs(run)
-    found = await runs.find_files(ports, run, wanted(inputs))
-    prompt = await _assembled(ports, found, await runs.memories(ports, run), inputs)
+    documents = await runs.find_files(ports, run, prompt_paths(inputs))
+    prompt = await _assemble(
+        ports, documents, await runs.load_workspace_memories(ports, run), inputs
+    )
     await runs.verify_snapshot_kept(ports, run)
-    return await _counted(ports, prompt)
+    return await _count_tokens(ports, prompt)
 
 
-async def _assembled(
-    ports: Ports, found: Mapping[Path, File], memories: Mapping[str, File], inputs: PromptInputs
+async def _assemble(
+    ports: Ports, documents: Mapping[Path, File], memories: Mapping[str, File], inputs: PromptInputs
 ) -> Prompt:
-    own = await _documents(ports, found)
-    return assembled(own, inputs, await _documents(ports, memories) if memories else {})
+    rendered = await _load_documents(ports, documents)
+    return build_prompt(
+        rendered, inputs, await _load_documents(ports, memories) if memories else {}
+    )
 
 
-async def _documents(ports: Ports, found: Mapping[Key, File]) -> Mapping[Key, PromptDocument]:
-    """In one batch."""
-    blobs = await contents_of(ports, [file.blob for file in found.values()])
+async def _load_documents(
+    ports: Ports, files_by_key: Mapping[Key, File]
+) -> Mapping[Key, PromptDocument]:
+    """Load the contents of many files in one batch."""
+    blobs = await load_contents(ports, [file.blob for file in files_by_key.values()])
     documents: dict[Key, PromptDocument] = {}
-    for key, file in found.items():
+    for key, file in files_by_key.items():
         stored = blobs[file.blob.digest]
         if isinstance(stored, CorruptContent):
             documents[key] = prompt_document(file, None, str(stored))
@@ -156,31 +175,33 @@ async def _documents(ports: Ports, found: Mapping[Key, File]) -> Mapping[Key, Pr
 
 
 def prompt_document(file: File, stored: bytes | None, problem: str = "") -> PromptDocument:
-    """A file as a prompt takes it: as it is served, or why it cannot be."""
+    """Return a file as part of a prompt: rendered, or with the problem of reading it."""
     content = None if stored is None else files.render_content(file, stored)
-    if form_of(file.entry.type) == LINK:  # where it points to is not what it says
-        content, problem = None, _FOLLOWED_NOWHERE
-    return PromptDocument(content, file.origin or file.source.kind, file.head.version, problem)
+    if file_kind(file.entry.type) == LINK:  # the content of a link is its target path
+        content, problem = None, _LINK_PROBLEM
+    return PromptDocument(
+        content, file.source_label or file.source.kind, file.head.version, problem
+    )
 
 
-async def _counted(ports: Ports, prompt: Prompt) -> AssembledPrompt:
+async def _count_tokens(ports: Ports, prompt: Prompt) -> AssembledPrompt:
     texts = [block.text for block in prompt.blocks]
-    *each, all_of_it = await ports.tokens.count([*texts, prompt.text])
-    blocks = tuple(_row(*pair) for pair in zip(prompt.blocks, each, strict=True))
-    facts = (prompt.text, blocks, all_of_it, ports.tokens.name)
+    *block_counts, total = await ports.tokenizer.count([*texts, prompt.text])
+    blocks = tuple(_block_tokens(*pair) for pair in zip(prompt.blocks, block_counts, strict=True))
+    etag_inputs = (prompt.text, blocks, total, ports.tokenizer.name)
     return AssembledPrompt(
         text=prompt.text,
         blocks=blocks,
         chars=len(prompt.text),
-        tokens=all_of_it,
-        tokenizer=ports.tokens.name,
-        etag=f'"{hashlib.sha256(msgspec.json.encode(facts)).hexdigest()[:ETAG]}"',
-        lasts=prompt.lasts,
+        tokens=total,
+        tokenizer=ports.tokenizer.name,
+        etag=f'"{hashlib.sha256(msgspec.json.encode(etag_inputs)).hexdigest()[:ETAG_LENGTH]}"',
+        lasts=prompt.is_cacheable,
     )
 
 
-def _row(block: PromptBlock, tokens: int) -> BlockTokens:
+def _block_tokens(block: PromptBlock, tokens: int) -> BlockTokens:
     return BlockTokens(
         *(block.name, block.path, block.source, block.version),
-        *(len(block.text), tokens, block.kept, block.reason),
+        *(len(block.text), tokens, block.status, block.reason),
     )

@@ -1,1 +1,1 @@
-"""Runs."""
+"""Runs: frozen snapshots of workspaces."""

@@ -1,4 +1,4 @@
-"""What has changed in a workspace since a run began."""
+"""Differences between a run's snapshot and the current workspace."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
 from carrel.actions.files import files, history
-from carrel.actions.overlay.agent_layers import render_context_of
+from carrel.actions.overlay.agent_layers import load_render_context
 from carrel.actions.runs import runs
 from carrel.core.errors import NotFound
 from carrel.core.identifiers import Path, Stack
 from carrel.core.overlay.agent_files import RenderContext
 from carrel.core.overlay.compose import File, resolve
-from carrel.core.prompt.assembly import SHARED
+from carrel.core.prompt.assembly import SHARED_PATHS
 from carrel.core.runs import Audience, Run
 from carrel.ports import Ports
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A path at which the workspace now shows something else than the run sees."""
+    """Path with different content in the run's snapshot and in the workspace."""
 
     path: Path
     before: File | None
@@ -33,71 +33,81 @@ class Difference:
 
 
 async def diff(ports: Ports, run: Run) -> tuple[Difference, ...]:
-    """What has changed since, in order of path; a file written anew with the same content has not.
+    """List paths whose content changed since the run started, by path.
 
-    Raises Missing where the run's snapshot was let go.
+    Raises NotFound if the run's snapshot was deleted.
     """
-    frozen = (await runs.manifest(ports, run)).files
-    stack, render_context = await _now(ports, run)
-    live = runs.visible(
+    frozen_files = (await runs.load_manifest(ports, run)).files
+    stack, render_context = await _load_current(ports, run)
+    current_files = runs.visible_files(
         run, await files.list_files(ports, stack, render_context=render_context)
     ).files
-    paths = sorted({*frozen, *live})
-    pairs = [Difference(path, frozen.get(path), live.get(path)) for path in paths]
-    same = await _reading_the_same(ports, pairs)
-    return tuple(pair for pair in pairs if pair.path not in same)
+    paths = sorted({*frozen_files, *current_files})
+    pairs = [Difference(path, frozen_files.get(path), current_files.get(path)) for path in paths]
+    identical = await _find_identical(ports, pairs)
+    return tuple(pair for pair in pairs if pair.path not in identical)
 
 
-async def _reading_the_same(ports: Ports, pairs: Sequence[Difference]) -> Set[Path]:
-    """The paths at which both show the same; those of one text and other words are read to tell."""
-    alike = [pair for pair in pairs if _stored(pair.before) == _stored(pair.after)]
-    same = {pair.path for pair in alike if _words_of(pair.before) == _words_of(pair.after)}
-    doubtful = [pair for pair in alike if pair.path not in same]
-    blobs = await ports.blobs.get([pair.before.blob for pair in doubtful if pair.before])
-    for pair in doubtful:
+async def _find_identical(ports: Ports, pairs: Sequence[Difference]) -> Set[Path]:
+    """Return the paths with equal rendered content.
+
+    Files with equal source and different placeholder values are rendered to compare them.
+    """
+    same_source = [pair for pair in pairs if _content_key(pair.before) == _content_key(pair.after)]
+    identical = {
+        pair.path
+        for pair in same_source
+        if _placeholder_values(pair.before) == _placeholder_values(pair.after)
+    }
+    to_render = [pair for pair in same_source if pair.path not in identical]
+    blobs = await ports.blobs.get([pair.before.blob for pair in to_render if pair.before])
+    for pair in to_render:
         if pair.before and pair.after:
             stored = blobs[pair.before.blob.digest]
             if files.render_content(pair.before, stored) == files.render_content(
                 pair.after, stored
             ):
-                same.add(pair.path)
-    return same
+                identical.add(pair.path)
+    return identical
 
 
-async def difference(ports: Ports, run: Run, path: Path) -> tuple[Difference | None, str]:
-    """What has changed at one path, with a unified diff. Raises Missing where it never was."""
+async def diff_file(ports: Ports, run: Run, path: Path) -> tuple[Difference | None, str]:
+    """Return the difference at one path with a unified diff.
+
+    Raises NotFound if neither the run nor the workspace has the path.
+    """
     before = (await runs.find_files(ports, run, [path])).get(path)
-    stack, render_context = await _now(ports, run)
+    stack, render_context = await _load_current(ports, run)
     layers = await ports.trees.read(stack, (path,))
     after = (
         resolve(path, layers) if render_context is None else render_context.resolve(path, layers)
     )
-    after = after if run.mode is Audience.MAIN or path in SHARED else None
+    after = after if run.mode is Audience.MAIN or path in SHARED_PATHS else None
     await runs.verify_snapshot_kept(ports, run)
     if before is None and after is None:
         raise NotFound(f"neither run {run.id} nor its workspace has {path}")
-    if await _reading_the_same(ports, [Difference(path, before, after)]):
+    if await _find_identical(ports, [Difference(path, before, after)]):
         return None, ""
-    blobs = await ports.blobs.get([found.blob for found in (before, after) if found])
+    blobs = await ports.blobs.get([file.blob for file in (before, after) if file])
     old, new = (
-        files.render_content(found, blobs[found.blob.digest]) if found else None
-        for found in (before, after)
+        files.render_content(file, blobs[file.blob.digest]) if file else None
+        for file in (before, after)
     )
-    return Difference(path, before, after), await history.compared(old, new, path)
+    return Difference(path, before, after), await history.diff_contents(old, new, path)
 
 
-async def _now(ports: Ports, run: Run) -> tuple[Stack, RenderContext | None]:
-    """The run's workspace as it is now; of an agent that is gone, the layers that it had."""
+async def _load_current(ports: Ports, run: Run) -> tuple[Stack, RenderContext | None]:
+    """Return the current stack and render context; the run's for a deleted agent."""
     try:
         stack = await runs.current_stack(ports, run)
-        return stack, await render_context_of(ports, stack)
+        return stack, await load_render_context(ports, stack)
     except NotFound:
-        return tuple(layer.scope for layer in run.own), runs.render_context_of_run(run)
+        return tuple(layer.scope for layer in run.workspace_layers), runs.render_context_of_run(run)
 
 
-def _stored(file: File | None) -> object:
+def _content_key(file: File | None) -> object:
     return file and (file.blob.digest, file.entry.type)
 
 
-def _words_of(file: File | None) -> object:
+def _placeholder_values(file: File | None) -> object:
     return file and file.variables

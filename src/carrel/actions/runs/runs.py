@@ -1,4 +1,4 @@
-"""Runs: freezing a workspace, reading what was frozen, and telling what became of it."""
+"""Runs: freeze a workspace, read the snapshot and update the status."""
 
 from __future__ import annotations
 
@@ -13,42 +13,44 @@ from msgspec.structs import replace
 from carrel.actions.files import files
 from carrel.actions.overlay import stacks
 from carrel.actions.overlay.agent_layers import AgentLayers, load_agent_layers
-from carrel.actions.prompt_inputs import attached, current_prompt_inputs, run_prompt_inputs
+from carrel.actions.prompt_inputs import attached_scopes, load_prompt_inputs, run_prompt_inputs
 from carrel.actions.records import Page, validate_cursor
-from carrel.actions.timezones import day
+from carrel.actions.timezones import local_date
 from carrel.core.access import Actor
 from carrel.core.errors import Busy, Conflict, NotFound, ValidationError
-from carrel.core.identifiers import Path, Scope, ScopeKind, Stack, identifier
+from carrel.core.identifiers import Path, Scope, ScopeKind, Stack, parse_identifier
 from carrel.core.overlay.agent_files import RenderContext
 from carrel.core.overlay.compose import File, Workspace, compose, resolve
-from carrel.core.prompt.assembly import MEMORY, SHARED
+from carrel.core.prompt.assembly import MEMORY, SHARED_PATHS
 from carrel.core.prompt.inputs import PromptInputs
 from carrel.core.prompt.workspace_notes import WorkspaceNotes
-from carrel.core.runs import NOOP, Audience, Run, RunStatus, SnapshotLayer, settled
+from carrel.core.runs import NOOP_WORKFLOW, Audience, Run, RunStatus, SnapshotLayer, next_status
 from carrel.core.store.tree import Tree
 from carrel.ports import Ports
 
-_ATTEMPTS: Final = 10
-_WORKFLOW: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9 ._:/@+-]{0,254}[A-Za-z0-9._/@+-])?")
-LET_GO: Final = "its snapshot was let go"
+_MAX_ATTEMPTS: Final = 10
+_WORKFLOW_PATTERN: Final = re.compile(
+    r"[A-Za-z0-9](?:[A-Za-z0-9 ._:/@+-]{0,254}[A-Za-z0-9._/@+-])?"
+)
+SNAPSHOT_DELETED: Final = "its snapshot was deleted"
 
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """What a caller asks for; what it leaves open follows from the parent or the original."""
+    """Request for a run; unset values come from the parent or the replayed run."""
 
     workflow: str = ""
     agent: str | None = None
-    """By id or slug; None is the caller's own workspace."""
+    """Id or slug; None for the caller's own workspace."""
     workspace: str | None = None
-    """A workspace of the tenant, by name; None is the caller's own."""
+    """Name of a workspace; None for the caller's own."""
     parent: str | None = None
     share_parent: bool = False
-    """See exactly what the parent sees, rather than the workspace as it is now."""
+    """Use the parent's snapshot instead of the current workspace."""
     replay_of: str | None = None
     mode: Audience | None = None
     variables: Mapping[str, str] = field(default_factory=dict)
-    """What the caller wants to remember with it; none of these fills in a placeholder."""
+    """Metadata stored with the run; never used for placeholders."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,31 +60,31 @@ class _RunPlan:
     workflow: str
     mode: Audience
     variables: Mapping[str, str]
-    held_by: Run | None = None
-    """The run whose snapshot is taken over: until ours is recorded, only it holds the files."""
+    snapshot_owner: Run | None = None
+    """Run whose snapshot is reused; it retains the files until the new run is stored."""
     lineage: AgentLayers | None = None
-    """Of the agent whose words these are, where they were asked for now."""
+    """Agent whose current values were used, if any."""
     harness: WorkspaceNotes = WorkspaceNotes()
-    """What its workspaces were, at that moment."""
+    """Workspace notes at that moment."""
 
 
-async def start(ports: Ports, actor: Actor, asked: RunRequest) -> Run:
-    """Freeze a workspace, at a cost that does not depend on its files, and begin.
+async def start(ports: Ports, actor: Actor, request: RunRequest) -> Run:
+    """Freeze a workspace and start a run; the cost does not depend on its files.
 
-    Raises Malformed, Missing, Busy, or Taken where a snapshot that is asked for was let go.
+    Raises ValidationError, NotFound, Busy, or Conflict if a requested snapshot was deleted.
     """
-    _check(asked)
-    for _ in range(_ATTEMPTS):
-        plan = await _plan(ports, actor, asked)
-        started = await _recorded(ports, actor, asked, plan)
-        if await _is_of_one_moment(ports, plan):
-            is_over = started.workflow == NOOP
-            return await _changed(ports, started, RunStatus.COMPLETED) if is_over else started
-        await _changed(ports, started, RunStatus.CANCELLED, kept=False)
-    raise Busy("the agent is being changed by many others")
+    _validate_request(request)
+    for _ in range(_MAX_ATTEMPTS):
+        plan = await _plan(ports, actor, request)
+        started = await _record_run(ports, actor, request, plan)
+        if await _is_consistent(ports, plan):
+            is_noop = started.workflow == NOOP_WORKFLOW
+            return await _apply_update(ports, started, RunStatus.COMPLETED) if is_noop else started
+        await _apply_update(ports, started, RunStatus.CANCELLED, keep_snapshot=False)
+    raise Busy("concurrent changes kept conflicting; try again")
 
 
-async def _recorded(ports: Ports, actor: Actor, asked: RunRequest, plan: _RunPlan) -> Run:
+async def _record_run(ports: Ports, actor: Actor, request: RunRequest, plan: _RunPlan) -> Run:
     run = Run(
         id=ports.clock.new_id("run"),
         tenant=actor.tenant,
@@ -90,176 +92,189 @@ async def _recorded(ports: Ports, actor: Actor, asked: RunRequest, plan: _RunPla
         workflow=plan.workflow,
         mode=plan.mode,
         status=RunStatus.RUNNING,
-        by=actor.name,
-        started=ports.clock.now(),
-        parent=asked.parent,
-        replay_of=asked.replay_of,
+        author=actor.name,
+        started_at=ports.clock.now(),
+        parent=request.parent,
+        replay_of=request.replay_of,
         variables=plan.variables,
     )
     [started] = await ports.runs.start([(run, plan.layers)])
-    if plan.held_by is not None:
-        await _taken_over(ports, plan.held_by, started)
+    if plan.snapshot_owner is not None:
+        await _verify_takeover(ports, plan.snapshot_owner, started)
     return started
 
 
-async def _is_of_one_moment(ports: Ports, plan: _RunPlan) -> bool:
-    """Whether the names are still those that were frozen with the files after them."""
+async def _is_consistent(ports: Ports, plan: _RunPlan) -> bool:
+    """Return whether names and rules are still those that were frozen with the files."""
     if plan.lineage is None:
         return True
     agent = plan.lineage.agent
     try:
-        now = await load_agent_layers(ports, agent.tenant, agent.id)
+        current = await load_agent_layers(ports, agent.tenant, agent.id)
     except NotFound:
         return True
-    if (now.key, now.agent.revision) != (plan.lineage.key, agent.revision):
+    if (current.key, current.agent.revision) != (plan.lineage.key, agent.revision):
         return False
     try:
-        return (await current_prompt_inputs(ports, now, plan.mode)).harness == plan.harness
-    except NotFound:  # A workspace of it is gone: whoever asks again is told which.
+        return (await load_prompt_inputs(ports, current, plan.mode)).workspace_notes == plan.harness
+    except NotFound:  # An attached workspace was deleted: the next attempt reports which.
         return False
 
 
-def _check(asked: RunRequest) -> None:
-    if not (asked.workflow or asked.agent or asked.parent or asked.replay_of):
+def _validate_request(request: RunRequest) -> None:
+    if not (request.workflow or request.agent or request.parent or request.replay_of):
         raise ValidationError("a run needs a workflowId or an agentId")
-    if asked.workflow and not _WORKFLOW.fullmatch(asked.workflow):
-        raise ValidationError("workflowId is 1 to 256 letters, digits, spaces and . _ : / @ + -")
-    if asked.agent is not None and asked.workspace is not None:
-        raise ValidationError("a run has an agentId or a workspaceId, not both")
-    if asked.share_parent and asked.parent is None:
-        raise ValidationError("shareSnapshot needs a parentRunId")
-    if asked.share_parent and asked.replay_of is not None:
+    if request.workflow and not _WORKFLOW_PATTERN.fullmatch(request.workflow):
         raise ValidationError(
-            "a run takes the snapshot of its parent or of what it replays, not both"
+            "workflowId must have 1 to 256 letters, digits, spaces and . _ : / @ + -"
+        )
+    if request.agent is not None and request.workspace is not None:
+        raise ValidationError("a run has an agentId or a workspaceId, not both")
+    if request.share_parent and request.parent is None:
+        raise ValidationError("shareSnapshot needs a parentRunId")
+    if request.share_parent and request.replay_of is not None:
+        raise ValidationError(
+            "a run uses the snapshot of its parent or of the replayed run, not both"
         )
 
 
-async def _plan(ports: Ports, actor: Actor, asked: RunRequest) -> _RunPlan:
-    parent = await get(ports, actor, asked.parent) if asked.parent is not None else None
-    if asked.replay_of is not None:
-        plan = _replay(await get(ports, actor, asked.replay_of), asked)
+async def _plan(ports: Ports, actor: Actor, request: RunRequest) -> _RunPlan:
+    parent = await get(ports, actor, request.parent) if request.parent is not None else None
+    if request.replay_of is not None:
+        plan = _plan_replay(await get(ports, actor, request.replay_of), request)
     elif parent is not None:
-        plan = await _child(ports, parent, asked)
+        plan = await _plan_child(ports, parent, request)
     else:
-        plan = await _fresh(ports, actor, asked)
+        plan = await _plan_new(ports, actor, request)
     if parent is not None and parent.scope != plan.scope:
-        raise ValidationError("a child run works in its parent's workspace")
+        raise ValidationError("a child run must use its parent's workspace")
     if parent is not None and parent.mode is Audience.SHARED and plan.mode is Audience.MAIN:
-        raise ValidationError("a child of a shared run is shared, and what it would replay is not")
-    is_named = asked.agent is not None or asked.workspace is not None
-    if is_named and (await _stack(ports, actor, asked))[0] != plan.scope:
-        field = "agentId" if asked.agent is not None else "workspaceId"
-        raise ValidationError(f"{field} names another workspace than the run that this one follows")
+        raise ValidationError("a child of a shared run must be shared, and the replayed run is not")
+    is_named = request.agent is not None or request.workspace is not None
+    if is_named and (await _load_stack(ports, actor, request))[0] != plan.scope:
+        field = "agentId" if request.agent is not None else "workspaceId"
+        raise ValidationError(f"{field} does not match the workspace of the parent or replayed run")
     return plan
 
 
-async def _stack(ports: Ports, actor: Actor, asked: RunRequest) -> Stack:
-    if asked.agent is not None:
-        return await stacks.agent_stack(ports, actor, asked.agent)
-    if asked.workspace is not None:
-        return await stacks.workspace_stack(ports, actor, asked.workspace)
+async def _load_stack(ports: Ports, actor: Actor, request: RunRequest) -> Stack:
+    if request.agent is not None:
+        return await stacks.agent_stack(ports, actor, request.agent)
+    if request.workspace is not None:
+        return await stacks.workspace_stack(ports, actor, request.workspace)
     return await stacks.default_stack(ports, actor)
 
 
-async def _fresh(ports: Ports, actor: Actor, asked: RunRequest) -> _RunPlan:
-    stack = await _stack(ports, actor, asked)
-    mode = asked.mode or Audience.MAIN
-    return await _spoken(ports, _RunPlan(stack, stack[0], asked.workflow, mode, {}), stack, asked)
+async def _plan_new(ports: Ports, actor: Actor, request: RunRequest) -> _RunPlan:
+    stack = await _load_stack(ports, actor, request)
+    mode = request.mode or Audience.MAIN
+    return await _with_current_variables(
+        ports, _RunPlan(stack, stack[0], request.workflow, mode, {}), stack, request
+    )
 
 
-async def _spoken(ports: Ports, plan: _RunPlan, stack: Stack, asked: RunRequest) -> _RunPlan:
-    """The plan with the words of this moment."""
-    own = stack[0]
-    if own.kind is not ScopeKind.AGENT:
-        inputs = PromptInputs(Audience.MAIN, day(ports.clock.now(), None))
-        return dataclasses.replace(plan, variables=_words(None, asked, inputs))
-    agent_layers = await load_agent_layers(ports, own.tenant, own.name)
-    inputs = await current_prompt_inputs(ports, agent_layers, Audience.MAIN)
+async def _with_current_variables(
+    ports: Ports, plan: _RunPlan, stack: Stack, request: RunRequest
+) -> _RunPlan:
+    """Complete the plan with the current placeholder values and prompt inputs."""
+    scope = stack[0]
+    if scope.kind is not ScopeKind.AGENT:
+        inputs = PromptInputs(Audience.MAIN, local_date(ports.clock.now(), None))
+        return dataclasses.replace(plan, variables=_build_variables(None, request, inputs))
+    agent_layers = await load_agent_layers(ports, scope.tenant, scope.name)
+    inputs = await load_prompt_inputs(ports, agent_layers, Audience.MAIN)
     return dataclasses.replace(
         plan,
-        layers=(*stack, *attached(own.tenant, inputs)),
-        variables=_words(agent_layers, asked, inputs),
+        layers=(*stack, *attached_scopes(scope.tenant, inputs)),
+        variables=_build_variables(agent_layers, request, inputs),
         lineage=agent_layers,
-        harness=inputs.harness,
+        harness=inputs.workspace_notes,
     )
 
 
-def _words(
-    agent_layers: AgentLayers | None, asked: RunRequest, inputs: PromptInputs
+def _build_variables(
+    agent_layers: AgentLayers | None, request: RunRequest, inputs: PromptInputs
 ) -> Mapping[str, str]:
-    """What an agent's files are rendered with, and what of them its prompt is: frozen with them."""
-    of_agent = agent_layers is not None
-    claimed = (
+    """Merge caller metadata, placeholder values and prompt inputs to freeze them."""
+    is_agent = agent_layers is not None
+    reserved = (
         name
-        for name in asked.variables
-        if PromptInputs.claims(name) or of_agent * RenderContext.is_reserved(name)
+        for name in request.variables
+        if PromptInputs.is_reserved(name) or is_agent * RenderContext.is_reserved(name)
     )
-    if taken := sorted(claimed):
-        raise ValidationError(f"{taken[0]} is not for a caller to say")
-    seen = {} if agent_layers is None else agent_layers.eye.to_run_variables()
-    return {**asked.variables, **seen, **inputs.words()}
+    if reserved_names := sorted(reserved):
+        raise ValidationError(f"{reserved_names[0]} is a reserved variable name")
+    render_variables = (
+        {} if agent_layers is None else agent_layers.render_context.to_run_variables()
+    )
+    return {**request.variables, **render_variables, **inputs.to_run_variables()}
 
 
-def _kept_words(run: Run) -> Mapping[str, str]:
-    """What another run needs to see and say the same, though it begins on another day."""
-    return {**run_prompt_inputs(run).words(), **run.variables}
+def _frozen_variables(run: Run) -> Mapping[str, str]:
+    """Return the variables for another run on this snapshot, original date included."""
+    return {**run_prompt_inputs(run).to_run_variables(), **run.variables}
 
 
-def _replay(original: Run, asked: RunRequest) -> _RunPlan:
-    """The very vector and variables of the original, so that it reads the same to the byte."""
-    if asked.mode not in {None, original.mode}:
-        raise ValidationError(f"the run that is replayed has the scope {original.mode}")
-    snapshot_layers(original, Conflict)
-    workflow = asked.workflow or original.workflow
-    vector, variables = original.snapshot, _kept_words(original)
-    return _RunPlan(vector, original.scope, workflow, original.mode, variables, original)
+def _plan_replay(original: Run, request: RunRequest) -> _RunPlan:
+    """Plan a run with the snapshot and variables of the original."""
+    if request.mode not in {None, original.mode}:
+        raise ValidationError(f"the replayed run has scope {original.mode}")
+    require_snapshot(original, Conflict)
+    workflow = request.workflow or original.workflow
+    snapshot, variables = original.snapshot, _frozen_variables(original)
+    return _RunPlan(snapshot, original.scope, workflow, original.mode, variables, original)
 
 
-async def _child(ports: Ports, parent: Run, asked: RunRequest) -> _RunPlan:
-    """In its parent's workspace; what the parent must not tell others, the child must not either.
+async def _plan_child(ports: Ports, parent: Run, request: RunRequest) -> _RunPlan:
+    """Plan a run in its parent's workspace; a child of a shared run is shared.
 
-    Its stack is the one that the workspace has now, unless it shares the parent's snapshot.
+    It uses the current stack, unless it shares the parent's snapshot.
     """
-    mode = Audience.SHARED if parent.mode is Audience.SHARED else asked.mode or parent.mode
-    workflow = asked.workflow or parent.workflow
-    if asked.share_parent:
-        snapshot_layers(parent, Conflict)
-        words = _kept_words(parent)
-        return _RunPlan(parent.snapshot, parent.scope, workflow, mode, words, parent)
+    mode = Audience.SHARED if parent.mode is Audience.SHARED else request.mode or parent.mode
+    workflow = request.workflow or parent.workflow
+    if request.share_parent:
+        require_snapshot(parent, Conflict)
+        variables = _frozen_variables(parent)
+        return _RunPlan(parent.snapshot, parent.scope, workflow, mode, variables, parent)
     stack = await current_stack(ports, parent)
-    return await _spoken(ports, _RunPlan(stack, parent.scope, workflow, mode, {}), stack, asked)
+    return await _with_current_variables(
+        ports, _RunPlan(stack, parent.scope, workflow, mode, {}), stack, request
+    )
 
 
 async def current_stack(ports: Ports, run: Run) -> Stack:
-    """The stack that the run's workspace has now, for those who may know of the run."""
+    """Return the current stack of the run's workspace.
+
+    Not checked against the caller, who must be allowed to see the run.
+    """
     if run.scope.kind is ScopeKind.AGENT:
-        return await stacks.agent_stack(ports, Actor(run.tenant, run.by), run.scope.name)
+        return await stacks.agent_stack(ports, Actor(run.tenant, run.author), run.scope.name)
     return (run.scope,)
 
 
-async def _taken_over(ports: Ports, held_by: Run, started: Run) -> None:
-    """Let go of a run again whose files may have been pruned before it came to hold them.
+async def _verify_takeover(ports: Ports, snapshot_owner: Run, started: Run) -> None:
+    """Cancel the run if the reused snapshot may have been pruned. Raises Conflict.
 
-    A run that is let go stays so: one that is kept now has been kept all the while.
+    Deleted snapshots never come back, so one that is kept now was kept all the time.
     """
-    [found] = await ports.runs.get(held_by.tenant, [held_by.id])
-    if found is None or not found.snapshot_kept:
-        await _changed(ports, started, RunStatus.CANCELLED, kept=False)
-        raise Conflict(f"run {held_by.id} has no files any more: {LET_GO}")
+    [owner_run] = await ports.runs.get(snapshot_owner.tenant, [snapshot_owner.id])
+    if owner_run is None or not owner_run.snapshot_kept:
+        await _apply_update(ports, started, RunStatus.CANCELLED, keep_snapshot=False)
+        raise Conflict(f"run {snapshot_owner.id} has no files: {SNAPSHOT_DELETED}")
 
 
 async def get(ports: Ports, actor: Actor, id: str) -> Run:
-    """A run that this caller may know of: one of its tenant, and of its scope where it has one."""
+    """Get a run of the tenant, and of the caller's scope if confined. Raises NotFound."""
     try:
-        [run] = await ports.runs.get(actor.tenant, [identifier(id)])
+        [run] = await ports.runs.get(actor.tenant, [parse_identifier(id)])
     except ValidationError:
-        raise NotFound("there is no run of that id") from None
+        raise NotFound("no such run") from None
     if run is None or (actor.is_confined and run.scope != actor.scope):
-        raise NotFound(f"there is no run {id}")
+        raise NotFound(f"no such run: {id}")
     return run
 
 
-async def page(
+async def list_runs(
     ports: Ports,
     actor: Actor,
     *,
@@ -268,135 +283,147 @@ async def page(
     cursor: str = "",
     limit: int = 100,
 ) -> Page[Run]:
-    """Runs newest first, of the agent or the workspace that is named."""
+    """List runs, newest first, optionally of one agent or workspace."""
     before = validate_cursor(cursor, "run")
     scope = actor.scope if actor.is_confined else None
     if agent is not None:
         scope = (await stacks.agent_stack(ports, actor, agent))[0]
     elif workspace is not None:
         scope = (await stacks.workspace_stack(ports, actor, workspace))[0]
-    found = await ports.runs.list(actor.tenant, scope=scope, before=before, limit=limit + 1)
-    more = len(found) > limit
-    return Page(found[:limit], found[limit - 1].id if more else None)
+    rows = await ports.runs.list(actor.tenant, scope=scope, before=before, limit=limit + 1)
+    has_more = len(rows) > limit
+    return Page(rows[:limit], rows[limit - 1].id if has_more else None)
 
 
-async def change(
+async def update(
     ports: Ports,
     actor: Actor,
     id: str,
     *,
     status: RunStatus | None = None,
-    kept: bool | None = None,
+    keep_snapshot: bool | None = None,
 ) -> Run:
-    """End a run, or let go of what it holds. Raises Taken for what cannot be undone."""
-    return await _changed(ports, await get(ports, actor, id), status, kept=kept)
+    """End a run or delete its snapshot. Raises Conflict for an invalid transition."""
+    return await _apply_update(
+        ports, await get(ports, actor, id), status, keep_snapshot=keep_snapshot
+    )
 
 
-async def _changed(
-    ports: Ports, run: Run, status: RunStatus | None, *, kept: bool | None = None
+async def _apply_update(
+    ports: Ports, run: Run, status: RunStatus | None, *, keep_snapshot: bool | None = None
 ) -> Run:
-    for _ in range(_ATTEMPTS):
-        wanted = _wanted(ports, run, status, kept)
-        if wanted == run or await ports.runs.change(wanted, run):
-            return wanted
-        [found] = await ports.runs.get(run.tenant, [run.id])
-        if found is None:
-            raise NotFound(f"there is no run {run.id}")
-        run = found
-    raise Busy(f"run {run.id} is being changed by many others")
+    for _ in range(_MAX_ATTEMPTS):
+        updated = _updated_run(ports, run, status, keep_snapshot)
+        if updated == run or await ports.runs.update(updated, run):
+            return updated
+        [reloaded] = await ports.runs.get(run.tenant, [run.id])
+        if reloaded is None:
+            raise NotFound(f"no such run: {run.id}")
+        run = reloaded
+    raise Busy(f"run {run.id}: concurrent changes kept conflicting; try again")
 
 
-def _wanted(ports: Ports, run: Run, status: RunStatus | None, kept: bool | None) -> Run:
-    becomes = settled(run, run.status if status is None else status)
-    if kept and not run.snapshot_kept:
-        raise Conflict(f"run {run.id} cannot be kept again: {LET_GO}")
-    stays = run.snapshot_kept if kept is None else kept
-    if not stays and becomes is RunStatus.RUNNING:
+def _updated_run(
+    ports: Ports, run: Run, status: RunStatus | None, keep_snapshot: bool | None
+) -> Run:
+    new_status = next_status(run, run.status if status is None else status)
+    if keep_snapshot and not run.snapshot_kept:
+        raise Conflict(f"run {run.id} cannot be restored: {SNAPSHOT_DELETED}")
+    snapshot_kept = run.snapshot_kept if keep_snapshot is None else keep_snapshot
+    if not snapshot_kept and new_status is RunStatus.RUNNING:
         raise Conflict("a run that has not ended needs its snapshot", status=run.status)
-    ended = run.ended if becomes is run.status else ports.clock.now()
-    snapshot = run.snapshot if stays else ()
-    return replace(run, status=becomes, ended=ended, snapshot_kept=stays, snapshot=snapshot)
+    ended = run.ended_at if new_status is run.status else ports.clock.now()
+    snapshot = run.snapshot if snapshot_kept else ()
+    return replace(
+        run, status=new_status, ended_at=ended, snapshot_kept=snapshot_kept, snapshot=snapshot
+    )
 
 
-def snapshot_layers(run: Run, refusal: type[NotFound] | type[Conflict] = NotFound) -> None:
+def require_snapshot(run: Run, refusal: type[NotFound] | type[Conflict] = NotFound) -> None:
     if not run.snapshot_kept:
-        raise refusal(f"run {run.id} has no files any more: {LET_GO}")
+        raise refusal(f"run {run.id} has no files: {SNAPSHOT_DELETED}")
 
 
 async def verify_snapshot_kept(ports: Ports, run: Run) -> None:
-    """What was read of a snapshot is true only if the run held it until after the reading."""
-    [found] = await ports.runs.get(run.tenant, [run.id])
-    if found is None:
-        raise NotFound(f"there is no run {run.id}")
-    snapshot_layers(found)
+    """Raise NotFound if the snapshot was deleted while it was read."""
+    [reloaded] = await ports.runs.get(run.tenant, [run.id])
+    if reloaded is None:
+        raise NotFound(f"no such run: {run.id}")
+    require_snapshot(reloaded)
 
 
-async def manifest(ports: Ports, run: Run) -> Workspace:
-    """What the run sees, in order of path. Raises Missing where its snapshot was let go."""
-    snapshot_layers(run)
-    layers, render_context = await ports.trees.read(run.own), render_context_of_run(run)
+async def load_manifest(ports: Ports, run: Run) -> Workspace:
+    """List the files of a run's snapshot. Raises NotFound if it was deleted."""
+    require_snapshot(run)
+    layers, render_context = (
+        await ports.trees.read(run.workspace_layers),
+        render_context_of_run(run),
+    )
     workspace = compose(layers) if render_context is None else render_context.compose(layers)
     await verify_snapshot_kept(ports, run)
-    return visible(run, workspace)
+    return visible_files(run, workspace)
 
 
-def visible(run: Run, workspace: Workspace) -> Workspace:
-    """What the run may tell of: where others are listening, nothing private."""
+def visible_files(run: Run, workspace: Workspace) -> Workspace:
+    """Return the files the run may see; a shared run sees only the allow-listed ones."""
     if run.mode is Audience.MAIN:
         return workspace
-    return Workspace({path: file for path, file in workspace.files.items() if path in SHARED})
+    return Workspace({path: file for path, file in workspace.files.items() if path in SHARED_PATHS})
 
 
-async def file(ports: Ports, run: Run, path: Path) -> tuple[File, bytes]:
-    """A file as the run sees it, however it has changed since. Raises Missing."""
-    found = (await find_files(ports, run, [path])).get(path)
-    if found is None:
-        raise NotFound(f"run {run.id} sees no {path}")
-    content = await files.read_content(ports, found)
+async def read_file(ports: Ports, run: Run, path: Path) -> tuple[File, bytes]:
+    """Read a file from a run's snapshot. Raises NotFound."""
+    run_file = (await find_files(ports, run, [path])).get(path)
+    if run_file is None:
+        raise NotFound(f"run {run.id} has no file {path}")
+    content = await files.read_content(ports, run_file)
     await verify_snapshot_kept(ports, run)
-    return found, content
+    return run_file, content
 
 
-async def contents(ports: Ports, run: Run, seen: Workspace) -> files.FileContents:
-    """The bytes of files that the run sees, in one batch; what cannot be had fails by name."""
-    found = await files.read_contents(ports, seen)
+async def read_contents(ports: Ports, run: Run, workspace: Workspace) -> files.FileContents:
+    """Read contents of a run's files in one batch; collects errors per path."""
+    contents_by_path = await files.read_contents(ports, workspace)
     await verify_snapshot_kept(ports, run)
-    return found
+    return contents_by_path
 
 
 async def find_files(ports: Ports, run: Run, paths: Collection[Path]) -> Mapping[Path, File]:
-    """What the run sees at these paths, where it sees anything, without content."""
-    snapshot_layers(run)
-    asked = [path for path in paths if run.mode is Audience.MAIN or path in SHARED]
-    layers, render_context = await ports.trees.read(run.own, asked), render_context_of_run(run)
-    shown = (
+    """Resolve paths in a run's snapshot without content; omits missing ones."""
+    require_snapshot(run)
+    allowed_paths = [path for path in paths if run.mode is Audience.MAIN or path in SHARED_PATHS]
+    layers, render_context = (
+        await ports.trees.read(run.workspace_layers, allowed_paths),
+        render_context_of_run(run),
+    )
+    resolved = (
         (
             path,
             resolve(path, layers)
             if render_context is None
             else render_context.resolve(path, layers),
         )
-        for path in asked
+        for path in allowed_paths
     )
-    return {path: file for path, file in shown if file}
+    return {path: file for path, file in resolved if file}
 
 
-async def memories(ports: Ports, run: Run) -> Mapping[str, File]:
-    """MEMORY.md of each workspace that was attached, by its id, as it was; where it was one."""
+async def load_workspace_memories(ports: Ports, run: Run) -> Mapping[str, File]:
+    """Load MEMORY.md of each attached workspace from the snapshot, by workspace id."""
     if run.mode is not Audience.MAIN or not run.attached_layers:
         return {}
-    snapshot_layers(run)
-    return memories_in(await ports.trees.read(run.attached_layers, [MEMORY]))
+    require_snapshot(run)
+    return workspace_memories(await ports.trees.read(run.attached_layers, [MEMORY]))
 
 
-def memories_in(trees: Sequence[Tree]) -> Mapping[str, File]:
-    """MEMORY.md of each of these workspaces, by its id."""
-    found = ((tree.scope.name, resolve(MEMORY, (tree,))) for tree in trees)
-    return {workspace: file for workspace, file in found if file}
+def workspace_memories(trees: Sequence[Tree]) -> Mapping[str, File]:
+    """Return MEMORY.md of each workspace tree, by workspace id."""
+    resolved = ((tree.scope.name, resolve(MEMORY, (tree,))) for tree in trees)
+    return {workspace: file for workspace, file in resolved if file}
 
 
 def render_context_of_run(run: Run) -> RenderContext | None:
-    """The eyes with which the run sees an agent's workspace, as they were when it started."""
+    """Return the render context frozen with an agent's run; None for other workspaces."""
     return (
         RenderContext.from_run_variables(run.variables)
         if run.scope.kind is ScopeKind.AGENT

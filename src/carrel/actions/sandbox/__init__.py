@@ -1,1 +1,1 @@
-"""Sandbox."""
+"""Sandboxes, shared workspaces, and the file and command tools' storage side."""

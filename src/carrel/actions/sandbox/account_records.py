@@ -1,4 +1,4 @@
-"""What an account describes once and its agents refer to by id: a name, a description, a config."""
+"""Account-level records (sandboxes, workspaces) that agents refer to by id."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from carrel.actions.records import commit_changes, iter_records, record_after, r
 from carrel.core import field_validation
 from carrel.core.access import Actor
 from carrel.core.errors import NotFound, ValidationError
-from carrel.core.identifiers import identifier
+from carrel.core.identifiers import parse_identifier
 from carrel.core.store.record import Record, RecordChange, RecordType, unique_key
 from carrel.core.store.tree import IdempotencyKey
 from carrel.ports import Ports
@@ -23,121 +23,134 @@ Config = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class AccountRecordType:
-    """One kind of such records."""
+    """One type of account-level record."""
 
-    noun: RecordType
+    record_type: RecordType
     prefix: str
-    settle: Callable[[Ports, str, str, Config, Config], Awaitable[Config]]
-    """World, tenant, id, a merge-patch and what is stored → what is to be stored, or Malformed."""
+    merge_config: Callable[[Ports, str, str, Config, Config], Awaitable[Config]]
+    """(ports, tenant, id, merge patch, stored config) → config, or ValidationError."""
 
     @property
-    def missing(self) -> NotFound:
-        return NotFound(f"{self.noun.capitalize()} not found")
+    def not_found(self) -> NotFound:
+        return NotFound(f"{self.record_type.capitalize()} not found")
 
 
-async def get(ports: Ports, actor: Actor, book: AccountRecordType, id: str) -> Record:
-    """Raises Missing, in the same words whoever's it is."""
+async def get(ports: Ports, actor: Actor, account_type: AccountRecordType, id: str) -> Record:
+    """Get a record. Raises NotFound with the same message for any reason."""
     try:
-        [found] = await ports.records.get(actor.tenant, book.noun, [identifier(id)])
+        [record] = await ports.records.get(
+            actor.tenant, account_type.record_type, [parse_identifier(id)]
+        )
     except ValidationError:
-        raise book.missing from None
-    if found is None:
-        raise book.missing
-    return found
+        raise account_type.not_found from None
+    if record is None:
+        raise account_type.not_found
+    return record
 
 
-async def listing(ports: Ports, actor: Actor, book: AccountRecordType) -> list[Record]:
-    """All of them, oldest first."""
-    return [record async for record in iter_records(ports, actor.tenant, book.noun)]
+async def list_records(ports: Ports, actor: Actor, account_type: AccountRecordType) -> list[Record]:
+    """List all records of the type, oldest first."""
+    return [record async for record in iter_records(ports, actor.tenant, account_type.record_type)]
 
 
 async def create(
     ports: Ports,
     actor: Actor,
-    book: AccountRecordType,
-    given: Config,
-    receipt: IdempotencyKey | None = None,
+    account_type: AccountRecordType,
+    fields: Config,
+    idempotency_key: IdempotencyKey | None = None,
 ) -> Record:
-    """Raises Malformed."""
-    id = ports.clock.new_id(book.prefix)
-    body: dict[str, Any] = {"name": field_validation.name(given.get("name")), **_described(given)}
-    body["config"] = await book.settle(ports, actor.tenant, id, _config(given), {})
-    if receipt is not None:
-        body["request"] = _request(receipt)
-    change = _change(actor.tenant, book, id, body, 0)
-    reason = f"create a {book.noun}"
-    at = await commit_changes(ports, actor.name, reason, [change], receipt=receipt)
-    return record_after(change, at)
-
-
-async def created(
-    ports: Ports, actor: Actor, book: AccountRecordType, receipt: IdempotencyKey
-) -> Record:
-    """The record that a request made before. Raises Missing where it is gone since."""
-    [found] = await ports.records.get_by_unique_key(
-        [_handle(actor.tenant, book, _request(receipt))]
+    """Create a record. Raises ValidationError."""
+    id = ports.clock.new_id(account_type.prefix)
+    body: dict[str, Any] = {
+        "name": field_validation.require_name(fields.get("name")),
+        **_description_fields(fields),
+    }
+    body["config"] = await account_type.merge_config(
+        ports, actor.tenant, id, _validate_config(fields), {}
     )
-    if found is None:
-        raise book.missing
-    return found
+    if idempotency_key is not None:
+        body["request"] = _hash_request(idempotency_key)
+    change = _record_change(actor.tenant, account_type, id, body, 0)
+    reason = f"create a {account_type.record_type}"
+    committed_at = await commit_changes(
+        ports, actor.name, reason, [change], idempotency_key=idempotency_key
+    )
+    return record_after(change, committed_at)
+
+
+async def get_created(
+    ports: Ports, actor: Actor, account_type: AccountRecordType, idempotency_key: IdempotencyKey
+) -> Record:
+    """Get the record an earlier request created. Raises NotFound if it was deleted."""
+    [record] = await ports.records.get_by_unique_key(
+        [_request_unique_key(actor.tenant, account_type, _hash_request(idempotency_key))]
+    )
+    if record is None:
+        raise account_type.not_found
+    return record
 
 
 async def patch(
     ports: Ports,
     actor: Actor,
-    book: AccountRecordType,
+    account_type: AccountRecordType,
     id: str,
-    given: Config,
-    receipt: IdempotencyKey | None = None,
+    fields: Config,
+    idempotency_key: IdempotencyKey | None = None,
 ) -> Record:
-    """Change what is given. Raises Missing and Malformed."""
+    """Change the given fields. Raises NotFound and ValidationError."""
 
     async def attempt() -> Record:
-        was = await get(ports, actor, book, id)
-        body = dict(was.body)
-        if "name" in given:
-            body["name"] = field_validation.name(given["name"])
-        if "description" in given:
+        existing = await get(ports, actor, account_type, id)
+        body = dict(existing.body)
+        if "name" in fields:
+            body["name"] = field_validation.require_name(fields["name"])
+        if "description" in fields:
             body.pop("description", None)
-            body |= _described(given)
-        if "config" in given:
-            stored = {} if given["config"] is None else was.body["config"]
-            body["config"] = await book.settle(ports, was.tenant, id, _config(given), stored)
-        if body == was.body:
-            return was
-        change = _change(was.tenant, book, id, body, was.revision)
-        reason = f"change a {book.noun}"
-        at = await commit_changes(ports, actor.name, reason, [change], receipt=receipt)
-        return record_after(change, at, was)
+            body |= _description_fields(fields)
+        if "config" in fields:
+            stored = {} if fields["config"] is None else existing.body["config"]
+            body["config"] = await account_type.merge_config(
+                ports, existing.tenant, id, _validate_config(fields), stored
+            )
+        if body == existing.body:
+            return existing
+        change = _record_change(existing.tenant, account_type, id, body, existing.revision)
+        reason = f"change a {account_type.record_type}"
+        committed_at = await commit_changes(
+            ports, actor.name, reason, [change], idempotency_key=idempotency_key
+        )
+        return record_after(change, committed_at, existing)
 
     return await retry_while_busy(attempt)
 
 
-def _config(given: Config) -> Config:
-    """What is said of it, of no great depth. Raises Malformed."""
-    said = given.get("config")
-    config = field_validation.mapping("config", {} if said is None else said)
-    field_validation.shallow("config", config)
+def _validate_config(fields: Config) -> Config:
+    """Return the config after checking its depth. Raises ValidationError."""
+    raw = fields.get("config")
+    config = field_validation.require_mapping("config", {} if raw is None else raw)
+    field_validation.require_shallow("config", config)
     return config
 
 
-def _described(given: Config) -> dict[str, str]:
-    said = field_validation.description(given.get("description"))
-    return {} if said is None else {"description": said}
+def _description_fields(fields: Config) -> dict[str, str]:
+    description = field_validation.parse_description(fields.get("description"))
+    return {} if description is None else {"description": description}
 
 
-def _change(
-    tenant: str, book: AccountRecordType, id: str, body: Config, expected: int
+def _record_change(
+    tenant: str, account_type: AccountRecordType, id: str, body: Config, expected: int
 ) -> RecordChange:
-    made_by = body.get("request")
-    unique_keys = (_handle(tenant, book, made_by),) if made_by else ()
-    return RecordChange(tenant, book.noun, id, body, expected, unique_keys)
+    request = body.get("request")
+    unique_keys = (_request_unique_key(tenant, account_type, request),) if request else ()
+    return RecordChange(tenant, account_type.record_type, id, body, expected, unique_keys)
 
 
-def _handle(tenant: str, book: AccountRecordType, request: str) -> str:
-    return unique_key(tenant, book.noun, "request", request)
+def _request_unique_key(tenant: str, account_type: AccountRecordType, request: str) -> str:
+    return unique_key(tenant, account_type.record_type, "request", request)
 
 
-def _request(receipt: IdempotencyKey) -> str:
-    named = msgspec.json.encode((receipt.endpoint, receipt.key))
-    return hashlib.sha256(named).hexdigest()
+def _hash_request(idempotency_key: IdempotencyKey) -> str:
+    encoded = msgspec.json.encode((idempotency_key.endpoint, idempotency_key.key))
+    return hashlib.sha256(encoded).hexdigest()

@@ -13,14 +13,14 @@ from carrel.actions.sandbox.workspace_files import WorkspaceFiles, list_heads, r
 from carrel.core.errors import NotFound
 from carrel.core.files.file_kinds import is_binary
 from carrel.core.identifiers import Path
-from carrel.core.sandbox.file_tools import beneath
+from carrel.core.sandbox.file_tools import relative_to
 from carrel.core.sandbox.grep import GrepQuery, compile_pattern, format_matches, matching_lines
 from carrel.core.store.tree import Head
 from carrel.ports import Ports
 
 BATCH_BYTES: Final = 16 * 1024 * 1024
-LOOP_BYTES: Final = 256 * 1024
-"""The most that is searched on the event loop: a thread would take longer to start."""
+INLINE_BYTES: Final = 256 * 1024
+"""Up to this size the search runs on the event loop: starting a thread costs more."""
 
 
 async def search(workspace: WorkspaceFiles, query: GrepQuery, max_bytes: int) -> bytes:
@@ -35,8 +35,8 @@ async def search(workspace: WorkspaceFiles, query: GrepQuery, max_bytes: int) ->
     size = 0
     for batch in _batches(selected):
         texts = await _read_texts(workspace.ports, batch)
-        named = {"" if single else path.text: text for path, text in texts.items()}
-        matches = await _search_texts(query, named, max_bytes - size)
+        texts_by_name = {"" if single else path.text: text for path, text in texts.items()}
+        matches = await _search_texts(query, texts_by_name, max_bytes - size)
         output += matches
         size += sum(map(len, matches))
         if size > max_bytes:
@@ -47,11 +47,11 @@ async def search(workspace: WorkspaceFiles, query: GrepQuery, max_bytes: int) ->
 async def _select(
     workspace: WorkspaceFiles, heads: Sequence[Head], query: GrepQuery
 ) -> Sequence[Head]:
-    in_root = [head for head in heads if beneath(query.root, head.path) is not None]
+    in_root = [head for head in heads if relative_to(query.root, head.path) is not None]
     if not in_root and query.root:
         await read_file(workspace, Path(query.root))
         raise NotFound(f"file not found: {query.root}")
-    return [head for head in in_root if query.searches(head.path)]
+    return [head for head in in_root if query.includes(head.path)]
 
 
 def _batches(heads: Iterable[Head]) -> Iterator[list[Head]]:
@@ -78,7 +78,7 @@ async def _read_texts(ports: Ports, heads: Sequence[Head]) -> Mapping[Path, byte
 async def _search_texts(
     query: GrepQuery, texts: Mapping[str, bytes], max_bytes: int
 ) -> Sequence[bytes]:
-    if sum(map(len, texts.values())) > LOOP_BYTES:
+    if sum(map(len, texts.values())) > INLINE_BYTES:
         return await asyncio.to_thread(_matches, query, texts, max_bytes)
     return _matches(query, texts, max_bytes)
 

@@ -1,9 +1,8 @@
-"""Commands that go on after the call that started them, and who may ask for them.
+"""Background jobs: commands that outlive the call that started them.
 
-A job is written down before it begins. It is there for the agent and the conversation that started
-it, for as long as the agent reaches the same workspace through the same sandbox; for all others it
-is as if there were none. What it changed is brought back when it ends, by the process that holds
-its instance.
+A job is recorded before it starts. Only the agent and session that started it can see it, while
+the agent has the same workspace through the same sandbox. The process that holds the instance
+commits the job's file changes when it ends.
 """
 
 from __future__ import annotations
@@ -21,30 +20,30 @@ from carrel.actions.sandbox.workspace_files import WorkspaceFiles
 from carrel.core.access import Actor
 from carrel.core.errors import NotFound, Refusal, ValidationError
 from carrel.core.identifiers import TimestampMs
-from carrel.core.sandbox.command_report import was_cut_short
+from carrel.core.sandbox.command_report import was_interrupted
 from carrel.core.sandbox.tool_access import ToolAccess
 from carrel.core.store.record import Record, RecordChange, RecordType
 from carrel.ports import Ports
-from carrel.ports.logging import log_of
+from carrel.ports.logging import get_logger
 from carrel.ports.sandbox import (
     EXIT_LOST,
     EXIT_STOPPED,
     BackgroundJob,
     CommandSpec,
-    Home,
-    Look,
+    InspectInstance,
     PersistentSandbox,
     SandboxUnavailable,
+    WriteBack,
 )
 
-_JOB: Final = re.compile(r"call_[0-9a-f]{24}")
-_log = log_of("carrel.jobs")
-GONE: Final = b"[lost: what it ran in is gone]"
+_JOB_ID: Final = re.compile(r"call_[0-9a-f]{24}")
+_log = get_logger("carrel.jobs")
+LOST_OUTPUT: Final = b"[lost: its sandbox instance no longer exists]"
 NEEDS_PERSISTENT_SANDBOX: Final = "background jobs require a persistent workspace sandbox"
 
 
 class JobRecord(Struct, frozen=True):
-    """What is known of a job beside how it is doing."""
+    """Stored facts of a job besides its status."""
 
     agent: str
     session: str | None
@@ -54,111 +53,122 @@ class JobRecord(Struct, frozen=True):
     reservation: str
 
 
-async def begin(ports: Ports, actor: Actor, tracked: JobRecord, order: CommandSpec) -> None:
-    """Raises Malformed where its provider keeps nothing, and Refused."""
-    keeper = _keeper(ports, tracked)
-    body = {name: getattr(tracked, name) for name in JobRecord.__struct_fields__}
+async def start_job(
+    ports: Ports, actor: Actor, job_record: JobRecord, command: CommandSpec
+) -> None:
+    """Record and start a job.
+
+    Raises ValidationError if the provider is not persistent, and SandboxUnavailable.
+    """
+    provider = _persistent_provider(ports, job_record)
+    body = {name: getattr(job_record, name) for name in JobRecord.__struct_fields__}
     change = RecordChange(
-        actor.tenant, RecordType.JOB, order.id, body, 0, index_keys=(f"agent:{tracked.agent}",)
+        actor.tenant, RecordType.JOB, command.id, body, 0, index_keys=(f"agent:{job_record.agent}",)
     )
     await commit_changes(ports, actor.name, "start a job", [change])
     try:
-        await keeper.start(order, ports.blobs.get)
+        await provider.start(command, ports.blobs.get)
     except SandboxUnavailable:
-        gone = RecordChange(actor.tenant, RecordType.JOB, order.id, None)
-        await commit_changes(ports, actor.name, "forget a job that was refused", [gone])
+        removal = RecordChange(actor.tenant, RecordType.JOB, command.id, None)
+        await commit_changes(ports, actor.name, "delete a job that was refused", [removal])
         raise
 
 
-async def find_job(
-    ports: Ports, actor: Actor, agent: str, session: str | None, hands: ToolAccess, id: str
+async def get_job(
+    ports: Ports, actor: Actor, agent: str, session: str | None, tool_access: ToolAccess, id: str
 ) -> JobRecord:
-    """Raises Missing, for one that is another's just as for one that never was."""
-    known = _JOB.fullmatch(id) and (await ports.records.get(actor.tenant, RecordType.JOB, [id]))[0]
-    if not known:
-        raise _no_such(id)
-    tracked = JobRecord(**known.body)
-    reached = {(one.workspace, one.sandbox.id) for one in hands.workspaces if one.sandbox}
-    theirs = (tracked.agent, tracked.session) != (agent, session)
-    if theirs or (tracked.workspace, tracked.sandbox) not in reached:
-        raise _no_such(id)
-    return tracked
+    """Get a job. Raises NotFound, also for a job of another agent or session."""
+    record = (
+        _JOB_ID.fullmatch(id) and (await ports.records.get(actor.tenant, RecordType.JOB, [id]))[0]
+    )
+    if not record:
+        raise _not_found(id)
+    job_record = JobRecord(**record.body)
+    attached = {
+        (workspace.workspace, workspace.sandbox.id)
+        for workspace in tool_access.workspaces
+        if workspace.sandbox
+    }
+    is_foreign = (job_record.agent, job_record.session) != (agent, session)
+    if is_foreign or (job_record.workspace, job_record.sandbox) not in attached:
+        raise _not_found(id)
+    return job_record
 
 
-async def job_status(
-    ports: Ports, tracked: JobRecord, id: str, *, stop: bool = False
+async def load_job_status(
+    ports: Ports, job_record: JobRecord, id: str, *, stop: bool = False
 ) -> BackgroundJob:
-    """How it is doing, once it is stopped where that is wanted.
+    """Return the status of a job, after stopping it if `stop`.
 
-    What its provider knows nothing of any more was lost with its instance.
+    A job that its provider no longer has was lost with its instance.
     """
-    keeper = _keeper(ports, tracked)
-    verb = keeper.stop if stop else keeper.job
-    return await verb(tracked.reservation, id) or BackgroundJob(id, EXIT_LOST, GONE)
+    provider = _persistent_provider(ports, job_record)
+    query = provider.stop_job if stop else provider.get_job
+    return await query(job_record.reservation, id) or BackgroundJob(id, EXIT_LOST, LOST_OUTPUT)
 
 
-async def retire(ports: Ports, before: TimestampMs) -> int:
-    """Forget jobs that began before then and have ended; how many."""
-    old: list[Record] = []
+async def delete_ended(ports: Ports, before: TimestampMs) -> int:
+    """Delete ended jobs created before a time; return how many."""
+    ended: list[Record] = []
     async for record in iter_records(ports, "", RecordType.JOB):
-        if record.created_at < before and await _let_go(ports, record):
-            old.append(record)
-    return await delete_unchanged(ports, "carrel", "forget jobs that have ended", old)
+        if record.created_at < before and await _delete_if_ended(ports, record):
+            ended.append(record)
+    return await delete_unchanged(ports, "carrel", "delete ended jobs", ended)
 
 
-async def _let_go(ports: Ports, record: Record) -> bool:
-    """Whether nothing is left of it to know."""
-    tracked = JobRecord(**record.body)
-    provider = ports.sandboxes.get(tracked.provider)
+async def _delete_if_ended(ports: Ports, record: Record) -> bool:
+    """Delete the provider's job data; False if the job is still running."""
+    job_record = JobRecord(**record.body)
+    provider = ports.sandboxes.get(job_record.provider)
     if isinstance(provider, PersistentSandbox):
-        job = await provider.job(tracked.reservation, record.id)
+        job = await provider.get_job(job_record.reservation, record.id)
         if job is not None and job.exit_code is None:
             return False
-        await provider.delete_job(tracked.reservation, record.id)
+        await provider.delete_job(job_record.reservation, record.id)
     return True
 
 
-def write_back_callback(bench: WorkspaceFiles, id: str, command: str) -> Home:
-    """How what a command leaves in its instance is brought back when nobody waits for it.
+def write_back_callback(workspace: WorkspaceFiles, id: str, command: str) -> WriteBack:
+    """Return the callback that commits the file changes of a background job.
 
-    It is brought back once without a receipt, since the instance knows what it has handed out.
+    No idempotency key is needed: the instance tracks which changes it handed out.
     """
-    bench = replace(bench, call=None, name=None)
+    workspace = replace(workspace, call=None, name=None)
 
-    async def home(look: Look, job: BackgroundJob | None) -> Sequence[str]:
-        reason = f"bash (background{_partial(job)}) {id}: {command}"
+    async def write_back_files(look: InspectInstance, job: BackgroundJob | None) -> Sequence[str]:
+        reason = f"bash (background{_partial_note(job)}) {id}: {command}"
         try:
-            start = await write_back.load_inputs(bench)
-            async with look(start.files) as ran:
-                known = await write_back.commit_changes(bench, start, ran, id, reason)
-                return (*ran.notes, *known)
+            inputs = await write_back.load_inputs(workspace)
+            async with look(inputs.files) as result:
+                messages = await write_back.commit_changes(workspace, inputs, result, id, reason)
+                return (*result.notes, *messages)
         except Refusal as problem:
-            _log.warning("changes not kept", workspace=bench.workspace, call=id)
-            return (f"[the changes were not kept: {problem}]",)
+            _log.warning("changes not saved", workspace=workspace.workspace, call=id)
+            return (f"[the changes were not saved: {problem}]",)
         except Exception as problem:
             kind = type(problem).__name__
-            _log.error("changes not kept", workspace=bench.workspace, call=id, problem=kind)
+            _log.error("changes not saved", workspace=workspace.workspace, call=id, problem=kind)
             raise
 
-    return home
+    return write_back_files
 
 
-def _partial(job: BackgroundJob | None) -> str:
+def _partial_note(job: BackgroundJob | None) -> str:
     if (
         job is None
         or job.exit_code == EXIT_STOPPED
-        or was_cut_short(job.exit_code, timed_out=False)
+        or was_interrupted(job.exit_code, timed_out=False)
     ):
         return ", partial"
     return ""
 
 
-def _keeper(ports: Ports, tracked: JobRecord) -> PersistentSandbox:
-    provider = ports.sandboxes.get(tracked.provider)
+def _persistent_provider(ports: Ports, job_record: JobRecord) -> PersistentSandbox:
+    provider = ports.sandboxes.get(job_record.provider)
     if not isinstance(provider, PersistentSandbox):
         raise ValidationError(NEEDS_PERSISTENT_SANDBOX)
     return provider
 
 
-def _no_such(id: str) -> NotFound:
+def _not_found(id: str) -> NotFound:
     return NotFound(f"no async result found for {id[:80]}")

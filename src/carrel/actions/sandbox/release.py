@@ -1,7 +1,7 @@
-"""Letting go of instances that persistent sandboxes keep, when what they are made of is no more.
+"""Releases instances of persistent sandboxes after their settings changed.
 
-A commit has told that by then. So whatever goes wrong here is no error of the caller's: what is not
-let go now ends when it was idle, or old, or with its server.
+The change is committed by then, so a failure here is logged, not raised: an instance that is
+not released ends when it is idle, too old, or with its server.
 """
 
 from __future__ import annotations
@@ -11,36 +11,38 @@ from collections.abc import AsyncIterator
 from typing import Final
 
 from carrel.actions.records import iter_records
-from carrel.core.sandbox.tool_access import namespace, reservation
+from carrel.core.sandbox.tool_access import derive_instance_key, derive_namespace
 from carrel.core.store.record import Record, RecordType
 from carrel.ports import Ports
-from carrel.ports.logging import log_of
+from carrel.ports.logging import get_logger
 from carrel.ports.sandbox import PersistentSandbox
 
-_LONGEST: Final = 20.0
-"""Seconds for all of them together."""
-_log = log_of("carrel.jobs")
+_TIMEOUT_SECONDS: Final = 20.0
+"""Seconds for all instances together."""
+_log = get_logger("carrel.jobs")
 
 
 async def release_sandbox_instances(ports: Ports, sandbox: Record) -> None:
-    """Those that it keeps for any workspace of its account."""
-    spaces = iter_records(ports, sandbox.tenant, RecordType.WORKSPACE)
-    await _release(ports, ((sandbox, one.id) async for one in spaces))
+    """Release the sandbox's instances for all workspaces of the account."""
+    workspaces = iter_records(ports, sandbox.tenant, RecordType.WORKSPACE)
+    await _release(ports, ((sandbox, workspace.id) async for workspace in workspaces))
 
 
 async def release_workspace_instances(ports: Ports, tenant: str, workspace: str) -> None:
-    """Those that any sandbox of its account keeps for it."""
-    boxes = iter_records(ports, tenant, RecordType.SANDBOX)
-    await _release(ports, ((one, workspace) async for one in boxes))
+    """Release the workspace's instances in all sandboxes of the account."""
+    sandboxes = iter_records(ports, tenant, RecordType.SANDBOX)
+    await _release(ports, ((sandbox, workspace) async for sandbox in sandboxes))
 
 
 async def _release(ports: Ports, pairs: AsyncIterator[tuple[Record, str]]) -> None:
     try:
-        async with asyncio.timeout(_LONGEST):
+        async with asyncio.timeout(_TIMEOUT_SECONDS):
             async for sandbox, workspace in pairs:
                 provider = ports.sandboxes.get(sandbox.body["config"]["provider"])
                 if isinstance(provider, PersistentSandbox):
-                    called = namespace(sandbox.tenant, workspace)
-                    await provider.release(reservation(called, sandbox.id))
+                    workspace_namespace = derive_namespace(sandbox.tenant, workspace)
+                    await provider.release_instance(
+                        derive_instance_key(workspace_namespace, sandbox.id)
+                    )
     except Exception as problem:
         _log.error("instances not released", problem=type(problem).__name__)

@@ -1,4 +1,4 @@
-"""Sandboxes: where the commands of agents run, as their account describes it."""
+"""Sandboxes: where agents' commands run, configured per account."""
 
 from __future__ import annotations
 
@@ -12,168 +12,176 @@ from carrel.actions.sandbox import account_records, release
 from carrel.actions.sandbox.account_records import AccountRecordType
 from carrel.core.access import Actor
 from carrel.core.errors import ValidationError
-from carrel.core.field_validation import merged
+from carrel.core.field_validation import merge_patch
 from carrel.core.sandbox import tool_access
 from carrel.core.sandbox.sandbox_config import (
-    DEFAULT_OUTPUT,
-    DEFAULT_TIMEOUT,
-    Place,
-    checked,
-    rewritten,
-    unmasked,
-    wants_network,
+    DEFAULT_OUTPUT_BYTES,
+    DEFAULT_TIMEOUT_SECONDS,
+    ConfigPath,
+    has_network_access,
+    map_secrets,
+    parse_sandbox_config,
+    restore_secrets,
 )
 from carrel.core.store.record import Record, RecordChange, RecordType
 from carrel.core.store.tree import IdempotencyKey
 from carrel.ports import Ports
 from carrel.ports.sandbox import ResourceLimits
 
-_MADE_BY: Final = ("provider", "persistent", "memoryLimit", "envVars", "options")
+_INSTANCE_FIELDS: Final = ("provider", "persistent", "memoryLimit", "envVars", "options")
 
 
 async def get(ports: Ports, actor: Actor, id: str) -> Record:
-    return await account_records.get(ports, actor, BOOK, id)
+    return await account_records.get(ports, actor, SANDBOX_TYPE, id)
 
 
-async def listing(ports: Ports, actor: Actor) -> list[Record]:
-    return await account_records.listing(ports, actor, BOOK)
+async def list_sandboxes(ports: Ports, actor: Actor) -> list[Record]:
+    return await account_records.list_records(ports, actor, SANDBOX_TYPE)
 
 
 async def create(
-    ports: Ports, actor: Actor, given: Mapping[str, Any], receipt: IdempotencyKey | None = None
+    ports: Ports,
+    actor: Actor,
+    fields: Mapping[str, Any],
+    idempotency_key: IdempotencyKey | None = None,
 ) -> Record:
-    """Raises Malformed."""
-    return await account_records.create(ports, actor, BOOK, given, receipt)
+    """Create a sandbox. Raises ValidationError."""
+    return await account_records.create(ports, actor, SANDBOX_TYPE, fields, idempotency_key)
 
 
 async def patch(
     ports: Ports,
     actor: Actor,
     id: str,
-    given: Mapping[str, Any],
-    receipt: IdempotencyKey | None = None,
+    fields: Mapping[str, Any],
+    idempotency_key: IdempotencyKey | None = None,
 ) -> Record:
-    """Merge what is given into what is there. Raises Missing and Malformed.
+    """Apply a merge patch. Raises NotFound and ValidationError.
 
-    Instances that were made by other settings are let go: nothing runs on under what was revoked.
+    Releases instances created with other settings, so nothing keeps running under revoked ones.
     """
-    was = await get(ports, actor, id)
-    became = await account_records.patch(ports, actor, BOOK, id, given, receipt)
-    if "config" in given and _terms(ports, was) != _terms(ports, became):
-        await release.release_sandbox_instances(ports, was)
-    return became
+    existing = await get(ports, actor, id)
+    updated = await account_records.patch(ports, actor, SANDBOX_TYPE, id, fields, idempotency_key)
+    if "config" in fields and _instance_settings(ports, existing) != _instance_settings(
+        ports, updated
+    ):
+        await release.release_sandbox_instances(ports, existing)
+    return updated
 
 
-def _terms(ports: Ports, record: Record) -> Mapping[str, Any]:
-    """What an instance is made by."""
-    config = _opened(ports, record.tenant, record.id, record.body["config"])
-    terms = {name: config.get(name) for name in _MADE_BY}
-    old = config.get("lifecycle", {}).get("maxLifetimeSeconds")
-    return {**terms, "lifetime": old, "network": wants_network(config)}
+def _instance_settings(ports: Ports, record: Record) -> Mapping[str, Any]:
+    """Return the settings an instance is created with."""
+    config = _decrypt(ports, record.tenant, record.id, record.body["config"])
+    settings = {name: config.get(name) for name in _INSTANCE_FIELDS}
+    max_lifetime = config.get("lifecycle", {}).get("maxLifetimeSeconds")
+    return {**settings, "lifetime": max_lifetime, "network": has_network_access(config)}
 
 
 async def delete(
-    ports: Ports, actor: Actor, id: str, receipt: IdempotencyKey | None = None
+    ports: Ports, actor: Actor, id: str, idempotency_key: IdempotencyKey | None = None
 ) -> None:
-    """Remove a sandbox, and let go of instances that it keeps. Raises Missing.
+    """Delete a sandbox and release its instances. Raises NotFound.
 
-    Agents that refer to it fail when they use it, and say so.
+    Agents that refer to it get an error when they use it.
     """
 
     async def attempt() -> Record:
-        was = await get(ports, actor, id)
-        change = RecordChange(was.tenant, was.type, was.id, None, was.revision)
-        await commit_changes(ports, actor.name, "delete a sandbox", [change], receipt=receipt)
-        return was
+        existing = await get(ports, actor, id)
+        change = RecordChange(existing.tenant, existing.type, existing.id, None, existing.revision)
+        await commit_changes(
+            ports, actor.name, "delete a sandbox", [change], idempotency_key=idempotency_key
+        )
+        return existing
 
     await release.release_sandbox_instances(ports, await retry_while_busy(attempt))
 
 
-def opened(ports: Ports, sandbox: tool_access.SandboxSpec) -> Mapping[str, Any]:
-    """Its config with the secrets in it as they are: for whoever runs something, and no other."""
-    return _opened(ports, sandbox.tenant, sandbox.id, sandbox.config)
+def decrypt_config(ports: Ports, sandbox: tool_access.SandboxSpec) -> Mapping[str, Any]:
+    """Return the config with decrypted secrets; for running commands only."""
+    return _decrypt(ports, sandbox.tenant, sandbox.id, sandbox.config)
 
 
-def bounds_of(config: Mapping[str, Any]) -> ResourceLimits:
-    """What a command may use there.
+def resource_limits(config: Mapping[str, Any]) -> ResourceLimits:
+    """Return the resource limits of commands.
 
-    Raises Malformed where what is stored is more than is allowed now: nothing is silently less.
+    Raises ValidationError if the stored config exceeds what is allowed now; it is never reduced
+    silently.
     """
-    known = checked(config)
-    usual = ResourceLimits()
+    valid = parse_sandbox_config(config)
+    defaults = ResourceLimits()
     return ResourceLimits(
-        seconds=known.get("timeout", DEFAULT_TIMEOUT),
-        output_bytes=known.get("outputLimitBytes", DEFAULT_OUTPUT),
-        memory_mb=known.get("memoryLimit", usual.memory_mb),
-        memory_limit_required="memoryLimit" in known,
-        network=wants_network(known),
+        seconds=valid.get("timeout", DEFAULT_TIMEOUT_SECONDS),
+        output_bytes=valid.get("outputLimitBytes", DEFAULT_OUTPUT_BYTES),
+        memory_mb=valid.get("memoryLimit", defaults.memory_mb),
+        memory_limit_required="memoryLimit" in valid,
+        network=has_network_access(valid),
     )
 
 
-async def _settle(
+async def _merge_config(
     ports: Ports,
     tenant: str,
     id: str,
     patch: Mapping[str, Any],
     stored: Mapping[str, Any],
 ) -> Mapping[str, Any]:
-    before = _opened(ports, tenant, id, stored)
-    config = checked(unmasked(merged(before, patch), before))
-    _enforceable(ports, config)
-    await _reachable(ports, config)
-    return stored if config == before else _sealed(ports, tenant, id, config)
+    before = _decrypt(ports, tenant, id, stored)
+    config = parse_sandbox_config(restore_secrets(merge_patch(before, patch), before))
+    _require_enforceable(ports, config)
+    await _require_public_urls(ports, config)
+    return stored if config == before else _encrypt(ports, tenant, id, config)
 
 
-def _enforceable(ports: Ports, config: Mapping[str, Any]) -> None:
-    """That its provider keeps to what is asked, where it is here and runs anything at all."""
+def _require_enforceable(ports: Ports, config: Mapping[str, Any]) -> None:
+    """Raise ValidationError if the available provider cannot enforce the config."""
     provider = ports.sandboxes.get(config["provider"])
     if provider is None:
         return
     if all(provider.unsupported_reason(ResourceLimits(network=open)) for open in (False, True)):
         return
     persistent = config.get("persistent") is True
-    if reason := provider.unsupported_reason(bounds_of(config), persistent=persistent):
+    if reason := provider.unsupported_reason(resource_limits(config), persistent=persistent):
         raise ValidationError(
             f"config cannot be enforced by provider {config['provider']}: {reason}"
         )
 
 
-async def _reachable(ports: Ports, config: Mapping[str, Any]) -> None:
-    """That no address in it leads to where only we should get."""
-    for place, url in _addresses(config.get("options", {}), ("options",)):
-        plain = "" if url.lower().startswith("https://") else "it is not https"
-        if reason := plain or await ports.webhook_sender.refusal_reason(url):
+async def _require_public_urls(ports: Ports, config: Mapping[str, Any]) -> None:
+    """Raise ValidationError if a URL in the options is not https or not public."""
+    for place, url in _iter_urls(config.get("options", {}), ("options",)):
+        not_https = "" if url.lower().startswith("https://") else "it is not https"
+        if reason := not_https or await ports.webhook_sender.refusal_reason(url):
             raise ValidationError(f"config.{'.'.join(map(str, place))} is refused: {reason}")
 
 
-def _addresses(value: object, place: Place) -> Iterator[tuple[Place, str]]:
+def _iter_urls(value: object, place: ConfigPath) -> Iterator[tuple[ConfigPath, str]]:
     if isinstance(value, str) and "://" in value:
         yield place, value
     elif isinstance(value, Mapping):
         for key, inner in value.items():
-            yield from _addresses(inner, (*place, key))
+            yield from _iter_urls(inner, (*place, key))
     elif isinstance(value, list):
-        for at, inner in enumerate(value):
-            yield from _addresses(inner, (*place, at))
+        for index, inner in enumerate(value):
+            yield from _iter_urls(inner, (*place, index))
 
 
-def _sealed(ports: Ports, tenant: str, id: str, config: Mapping[str, Any]) -> Mapping[str, Any]:
-    def seal(place: Place, value: str) -> str:
-        return ports.vault.seal(value.encode(), _context(tenant, id, place))
+def _encrypt(ports: Ports, tenant: str, id: str, config: Mapping[str, Any]) -> Mapping[str, Any]:
+    def seal(place: ConfigPath, value: str) -> str:
+        return ports.vault.seal(value.encode(), _seal_context(tenant, id, place))
 
-    return rewritten(config, seal)
-
-
-def _opened(ports: Ports, tenant: str, id: str, config: Mapping[str, Any]) -> Mapping[str, Any]:
-    def unseal(place: Place, value: str) -> str:
-        return ports.vault.open(value, _context(tenant, id, place)).decode()
-
-    return rewritten(config, unseal)
+    return map_secrets(config, seal)
 
 
-def _context(tenant: str, id: str, place: Place) -> str:
-    """What a sealed value is bound to: it opens in no other place."""
+def _decrypt(ports: Ports, tenant: str, id: str, config: Mapping[str, Any]) -> Mapping[str, Any]:
+    def unseal(place: ConfigPath, value: str) -> str:
+        return ports.vault.open(value, _seal_context(tenant, id, place)).decode()
+
+    return map_secrets(config, unseal)
+
+
+def _seal_context(tenant: str, id: str, place: ConfigPath) -> str:
+    """Encryption context of a sealed value: bound to its place in the config."""
     return f"sandbox/{tenant}/{id}/{msgspec.json.encode(place).decode()}"
 
 
-BOOK: Final = AccountRecordType(RecordType.SANDBOX, "sb", _settle)
+SANDBOX_TYPE: Final = AccountRecordType(RecordType.SANDBOX, "sb", _merge_config)

@@ -1,6 +1,6 @@
-"""Working on the files of a shared workspace: reading, writing, editing, finding.
+"""File operations of agents' tools on a shared workspace: read, write, edit, find.
 
-All of it is done on the store. Links are told as what they are, and never followed.
+All of them work on the store. Links are reported as links and never followed.
 """
 
 from __future__ import annotations
@@ -12,117 +12,128 @@ from msgspec import Struct
 from carrel.actions.files import files
 from carrel.actions.files.files import WriteOptions, WriteResult
 from carrel.actions.local_locks import local_lock
-from carrel.actions.policy.tenant_rules import cached_rules, load_rules
+from carrel.actions.policy.tenant_rules import find_cached_rules, load_rules
 from carrel.core.access import Actor
 from carrel.core.errors import Busy, NotFound, ValidationError, WorkspaceConflict
 from carrel.core.files import file_kinds
 from carrel.core.identifiers import Path, Scope, ScopeKind
 from carrel.core.overlay.edit import WriteCondition
-from carrel.core.sandbox.file_tools import beneath, matcher, replaced
+from carrel.core.sandbox.file_tools import compile_glob, relative_to, replace_text
 from carrel.core.store.tree import Entry, Head
 from carrel.ports import Ports
 
-_ATTEMPTS: Final = 10
+_MAX_ATTEMPTS: Final = 10
 
 
 class WorkspaceFiles(Struct, frozen=True):
-    """One shared workspace, and who works there for what."""
+    """Shared workspace with the caller, run and call that use it."""
 
     ports: Ports
     actor: Actor
     workspace: str
     run: str | None = None
     call: str | None = None
-    """What the caller knows this piece of work by."""
+    """The caller's id of the tool call."""
     name: str | None = None
-    """And what we do, who have many callers."""
+    """Server-wide unique id of the tool call."""
 
     @property
     def scope(self) -> Scope:
         return Scope(self.actor.tenant, ScopeKind.WORKSPACE, self.workspace)
 
-    def intent(self, verb: str, path: Path, type: str, condition: WriteCondition) -> WriteOptions:
-        called = f" (call {self.call})" if self.call else ""
-        return WriteOptions(condition, type, f"{verb} {path}{called}", self.run)
+    def write_options(
+        self, verb: str, path: Path, type: str, condition: WriteCondition
+    ) -> WriteOptions:
+        call_note = f" (call {self.call})" if self.call else ""
+        return WriteOptions(condition, type, f"{verb} {path}{call_note}", self.run)
 
 
-async def find_head(bench: WorkspaceFiles, path: Path) -> Head | None:
-    [tree] = await bench.ports.trees.read((bench.scope,), (path,))
+async def find_head(workspace: WorkspaceFiles, path: Path) -> Head | None:
+    [tree] = await workspace.ports.trees.read((workspace.scope,), (path,))
     head = tree.heads.get(path)
     return head if head and head.entry else None
 
 
-async def list_heads(bench: WorkspaceFiles) -> list[Head]:
-    """Every file that there is, links left out."""
-    [tree] = await bench.ports.trees.read((bench.scope,))
+async def list_heads(workspace: WorkspaceFiles) -> list[Head]:
+    """List all files, without links."""
+    [tree] = await workspace.ports.trees.read((workspace.scope,))
     return [
         head
         for head in tree.heads.values()
-        if head.entry and file_kinds.form_of(head.entry.type) != file_kinds.LINK
+        if head.entry and file_kinds.file_kind(head.entry.type) != file_kinds.LINK
     ]
 
 
-async def read_file(bench: WorkspaceFiles, path: Path) -> tuple[Head, Entry, bytes]:
-    """Raises Missing, and Malformed where it is a link."""
-    head = await find_head(bench, path)
+async def read_file(workspace: WorkspaceFiles, path: Path) -> tuple[Head, Entry, bytes]:
+    """Read a file. Raises NotFound, and ValidationError for a link."""
+    head = await find_head(workspace, path)
     if head is None or head.entry is None:
         raise NotFound(f"file not found: {path}")
     blob = head.entry.blob
-    content = (await bench.ports.blobs.get([blob]))[blob.digest]
-    if file_kinds.form_of(head.entry.type) == file_kinds.LINK:
+    content = (await workspace.ports.blobs.get([blob]))[blob.digest]
+    if file_kinds.file_kind(head.entry.type) == file_kinds.LINK:
         target = content.decode(errors="replace")
         raise ValidationError(f"{path} is a link to {target}; links are not followed")
     return head, head.entry, content
 
 
-async def write(bench: WorkspaceFiles, path: Path, content: bytes) -> WriteResult:
-    """The whole of a file, whatever was there: of two writers the later is head."""
-    head = await find_head(bench, path)
-    was = head.entry.type if head and head.entry else None
-    form = file_kinds.FILE if was is None else file_kinds.form_of(was)
+async def write(workspace: WorkspaceFiles, path: Path, content: bytes) -> WriteResult:
+    """Replace a whole file; the later of two writers wins."""
+    head = await find_head(workspace, path)
+    old_type = head.entry.type if head and head.entry else None
+    form = file_kinds.FILE if old_type is None else file_kinds.file_kind(old_type)
     form = file_kinds.FILE if form == file_kinds.LINK else form
-    intent = bench.intent(
-        "write", path, file_kinds.type_for(form, path, content, was), WriteCondition()
+    options = workspace.write_options(
+        "write", path, file_kinds.entry_type(form, path, content, old_type), WriteCondition()
     )
-    return await files.put(bench.ports, (bench.scope,), path, content, bench.actor, intent)
+    return await files.put(
+        workspace.ports, (workspace.scope,), path, content, workspace.actor, options
+    )
 
 
 async def edit(
-    bench: WorkspaceFiles, path: Path, old: bytes, new: bytes, *, every: bool
+    workspace: WorkspaceFiles, path: Path, old: bytes, new: bytes, *, every: bool
 ) -> tuple[WriteResult, int]:
-    """Put one text in another's place, on the very version that was looked at.
+    """Replace a text in a file, conditional on the version that was read.
 
-    Where somebody else was quicker it is looked at again, so that two edits of different places
-    both land. Those of this process take turns: of many who try again together most would never
-    come to it.
+    Retries on conflict, so two edits of different places both land. Edits of one file in this
+    process are serialized, to prevent starvation.
     """
-    async with local_lock(id(bench.ports.trees), bench.scope, path):
-        return await _edit(bench, path, old, new, every=every)
+    async with local_lock(id(workspace.ports.trees), workspace.scope, path):
+        return await _edit_locked(workspace, path, old, new, every=every)
 
 
-async def _edit(
-    bench: WorkspaceFiles, path: Path, old: bytes, new: bytes, *, every: bool
+async def _edit_locked(
+    workspace: WorkspaceFiles, path: Path, old: bytes, new: bytes, *, every: bool
 ) -> tuple[WriteResult, int]:
-    ports, tenant = bench.ports, bench.actor.tenant
-    policy = (cached_rules(ports, tenant) or await load_rules(ports, tenant)).policy
-    admit = policy.limits_of(bench.scope).admit
-    for _ in range(_ATTEMPTS):
-        head, entry, content = await read_file(bench, path)
-        after, count = replaced(content, old, new, every=every, name=path.text, admit=admit)
-        type = file_kinds.type_for(file_kinds.form_of(entry.type), path, after, entry.type)
-        seen = WriteCondition(frozenset([f'"v{head.version}"']))
-        intent = bench.intent("edit", path, type, seen)
-        stack = (bench.scope,)
+    ports, tenant = workspace.ports, workspace.actor.tenant
+    policy = (find_cached_rules(ports, tenant) or await load_rules(ports, tenant)).policy
+    admit = policy.limits_of(workspace.scope).check_file_size
+    for _ in range(_MAX_ATTEMPTS):
+        head, entry, content = await read_file(workspace, path)
+        after, count = replace_text(
+            content, old, new, replace_all=every, name=path.text, check_size=admit
+        )
+        type = file_kinds.entry_type(file_kinds.file_kind(entry.type), path, after, entry.type)
+        condition = WriteCondition(frozenset([f'"v{head.version}"']))
+        options = workspace.write_options("edit", path, type, condition)
+        stack = (workspace.scope,)
         try:
-            return await files.put(bench.ports, stack, path, after, bench.actor, intent), count
+            return await files.put(
+                workspace.ports, stack, path, after, workspace.actor, options
+            ), count
         except WorkspaceConflict:
             continue
-    raise Busy(f"{path} is being written by many others")
+    raise Busy(f"{path}: concurrent changes kept conflicting; try again")
 
 
-async def glob_files(bench: WorkspaceFiles, pattern: str, root: str) -> list[str]:
-    """The files beneath a directory that fit a glob, as called from there, newest first."""
-    fits = matcher(pattern)
-    called = [(head, beneath(root, head.path)) for head in await list_heads(bench)]
-    found = [(-head.at, name) for head, name in called if name and fits.fullmatch(name.encode())]
-    return [name for _, name in sorted(found)]
+async def glob_files(workspace: WorkspaceFiles, pattern: str, root: str) -> list[str]:
+    """List files below a directory that match a glob, relative to it, newest first."""
+    pattern_matcher = compile_glob(pattern)
+    relative_names = [(head, relative_to(root, head.path)) for head in await list_heads(workspace)]
+    matches = [
+        (-head.at, name)
+        for head, name in relative_names
+        if name and pattern_matcher.fullmatch(name.encode())
+    ]
+    return [name for _, name in sorted(matches)]

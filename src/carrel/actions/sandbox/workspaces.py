@@ -1,4 +1,4 @@
-"""Shared workspaces: files under an id of their own, which agents reach by their config."""
+"""Shared workspaces: files under their own id, attached to agents by config."""
 
 from __future__ import annotations
 
@@ -10,85 +10,98 @@ from carrel.actions.records import FileDrafts, commit_changes, retry_while_busy
 from carrel.actions.sandbox import account_records, release
 from carrel.actions.sandbox.account_records import AccountRecordType
 from carrel.core.access import Actor
-from carrel.core.field_validation import merged
+from carrel.core.field_validation import merge_patch
 from carrel.core.identifiers import Scope, ScopeKind
-from carrel.core.sandbox.workspace_config import checked
+from carrel.core.sandbox.workspace_config import parse_workspace_config
 from carrel.core.store.record import Record, RecordChange, RecordType
 from carrel.core.store.tree import IdempotencyKey, Write
 from carrel.ports import Ports
 
 
 async def get(ports: Ports, actor: Actor, id: str) -> Record:
-    return await account_records.get(ports, actor, BOOK, id)
+    return await account_records.get(ports, actor, WORKSPACE_TYPE, id)
 
 
-async def listing(ports: Ports, actor: Actor) -> list[Record]:
-    return await account_records.listing(ports, actor, BOOK)
+async def list_workspaces(ports: Ports, actor: Actor) -> list[Record]:
+    return await account_records.list_records(ports, actor, WORKSPACE_TYPE)
 
 
 async def create(
-    ports: Ports, actor: Actor, given: Mapping[str, Any], receipt: IdempotencyKey | None = None
+    ports: Ports,
+    actor: Actor,
+    fields: Mapping[str, Any],
+    idempotency_key: IdempotencyKey | None = None,
 ) -> Record:
-    """Raises Malformed."""
-    return await account_records.create(ports, actor, BOOK, given, receipt)
+    """Create a workspace. Raises ValidationError."""
+    return await account_records.create(ports, actor, WORKSPACE_TYPE, fields, idempotency_key)
 
 
 async def patch(
     ports: Ports,
     actor: Actor,
     id: str,
-    given: Mapping[str, Any],
-    receipt: IdempotencyKey | None = None,
+    fields: Mapping[str, Any],
+    idempotency_key: IdempotencyKey | None = None,
 ) -> Record:
-    """Merge what is given into what is there. Raises Missing and Malformed."""
-    return await account_records.patch(ports, actor, BOOK, id, given, receipt)
+    """Apply a merge patch. Raises NotFound and ValidationError."""
+    return await account_records.patch(ports, actor, WORKSPACE_TYPE, id, fields, idempotency_key)
 
 
 async def delete(
-    ports: Ports, actor: Actor, id: str, receipt: IdempotencyKey | None = None
+    ports: Ports, actor: Actor, id: str, idempotency_key: IdempotencyKey | None = None
 ) -> None:
-    """Remove a workspace and, in the same commit, every file in it. Raises Missing.
+    """Delete a workspace and all its files in one commit. Raises NotFound.
 
-    A removal is a version like any other, so what runs have frozen of it stays as it was. Agents
-    that refer to it fail when they use it, and say so. Instances that are kept for it are let go.
+    Deletions are versions, so snapshots of runs stay intact. Agents that refer to the workspace get
+    an error when they use it. Its sandbox instances are released.
     """
 
     rules = await load_rules(ports, actor.tenant)
-    keep = rules.policy.shared_limits.max_versions
+    max_versions = rules.policy.shared_limits.max_versions
 
     async def attempt() -> Scope:
-        was = await get(ports, actor, id)
-        scope = Scope(was.tenant, ScopeKind.WORKSPACE, was.id)
-        gone = RecordChange(was.tenant, was.type, was.id, None, was.revision)
-        drafts = await _removal(ports, scope)
+        existing = await get(ports, actor, id)
+        scope = Scope(existing.tenant, ScopeKind.WORKSPACE, existing.id)
+        removal = RecordChange(existing.tenant, existing.type, existing.id, None, existing.revision)
+        drafts = await _draft_removal(ports, scope)
         reason = "delete a workspace"
         await commit_changes(
-            ports, actor.name, reason, [gone], receipt=receipt, drafts=drafts, keep=keep
+            ports,
+            actor.name,
+            reason,
+            [removal],
+            idempotency_key=idempotency_key,
+            drafts=drafts,
+            max_versions=max_versions,
         )
         return scope
 
     scope = await retry_while_busy(attempt)
     await release.release_workspace_instances(ports, scope.tenant, scope.name)
-    late = await _removal(ports, scope)  # written between the look and the commit: the last ones
-    if late.writes:
-        reason = "delete a workspace: what was written meanwhile"
-        await commit_changes(ports, actor.name, reason, [], drafts=late, keep=keep)
+    late_drafts = await _draft_removal(
+        ports, scope
+    )  # files written between the read and the commit
+    if late_drafts.writes:
+        reason = "delete a workspace: files written meanwhile"
+        await commit_changes(
+            ports, actor.name, reason, [], drafts=late_drafts, max_versions=max_versions
+        )
 
 
-async def _removal(ports: Ports, scope: Scope) -> FileDrafts:
+async def _draft_removal(ports: Ports, scope: Scope) -> FileDrafts:
     [tree] = await ports.trees.read([scope])
     return FileDrafts(tuple(Write(scope, path, None) for path in tree.heads))
 
 
-async def _settle(
+async def _merge_config(
     ports: Ports,
     tenant: str,
     id: str,
     patch: Mapping[str, Any],
     stored: Mapping[str, Any],
 ) -> Mapping[str, Any]:
-    return checked(merged(stored, patch))
+    return parse_workspace_config(merge_patch(stored, patch))
 
 
-BOOK: Final = AccountRecordType(RecordType.WORKSPACE, "ws", _settle)
-_PREFIX: Final = f"{BOOK.prefix}_"
+WORKSPACE_TYPE: Final = AccountRecordType(RecordType.WORKSPACE, "ws", _merge_config)
+_ID_PREFIX: Final = f"{WORKSPACE_TYPE.prefix}_"

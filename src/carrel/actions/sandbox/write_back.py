@@ -1,4 +1,4 @@
-"""Bringing back what a command left in its directory: one commit, whoever worked there too."""
+"""Commits the files a sandbox command changed, merging with concurrent writes."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from carrel.actions.files.file_writer import quota_error
-from carrel.actions.overlay.stacks import standing
+from carrel.actions.overlay.stacks import load_workspace_revision
 from carrel.actions.policy.tenant_rules import TenantRules, load_rules
 from carrel.actions.sandbox.workspace_files import WorkspaceFiles
 from carrel.core.errors import Busy, IdempotencyInFlight, WorkspaceTooLarge
 from carrel.core.files import file_kinds
 from carrel.core.identifiers import Path
 from carrel.core.sandbox.write_back import (
-    MOST_CHANGED,
-    MOST_NAMED,
+    MAX_CHANGED_FILES,
+    MAX_LISTED_PATHS,
     CommandChanges,
     MergePlan,
     PathConflict,
-    decide,
-    exceeds_quota,
-    named,
+    check_quota,
+    conflict_warnings,
+    format_paths,
+    plan_merge,
     short_id,
-    warnings,
 )
 from carrel.core.store.idempotency import (
     Claimed,
@@ -51,244 +51,276 @@ from carrel.core.store.tree import (
 )
 from carrel.ports.sandbox import CommandResult, FileKind, InputFile
 
-_ATTEMPTS: Final = 25
-_LEASE: Final = 60_000
-_DONE: Final = 200
-_CONTEXT: Final = "returned"
-_LONGEST_WHY: Final = 400
-"""Characters of a command that the history tells."""
-_HEAVY: Final = 1024 * 1024
-"""Bytes from which on a content is looked through in a thread."""
+_MAX_ATTEMPTS: Final = 25
+_CLAIM_LEASE_MS: Final = 60_000
+_STATUS_OK: Final = 200
+_SEAL_CONTEXT: Final = "returned"
+_MAX_REASON_CHARS: Final = 400
+"""Characters of a command stored in the commit reason."""
+_INLINE_REDACTION_BYTES: Final = 1024 * 1024
+"""Larger contents are redacted in a thread."""
 
 
 class CommandInputs(Struct, frozen=True):
-    """A workspace as a command found it."""
+    """Workspace tree at the start of a command."""
 
     tree: Tree
 
     @property
     def files(self) -> Mapping[Path, InputFile]:
         return {
-            path: InputFile(FileKind(file_kinds.form_of(head.entry.type)), head.entry.blob)
+            path: InputFile(FileKind(file_kinds.file_kind(head.entry.type)), head.entry.blob)
             for path, head in self.tree.heads.items()
             if head.entry
         }
 
 
-async def load_inputs(bench: WorkspaceFiles) -> CommandInputs:
-    [tree] = await bench.ports.trees.read((bench.scope,))
+async def load_inputs(workspace: WorkspaceFiles) -> CommandInputs:
+    [tree] = await workspace.ports.trees.read((workspace.scope,))
     return CommandInputs(tree)
 
 
 async def commit_changes(
-    bench: WorkspaceFiles, start: CommandInputs, ran: CommandResult, id: str, reason: str
+    workspace: WorkspaceFiles, start: CommandInputs, result: CommandResult, id: str, reason: str
 ) -> Sequence[str]:
-    """Keep what it changed, whole or not at all; what the caller is to know of it.
+    """Commit all changes of a command or none; return messages for the caller.
 
-    ``id`` tells this command from others. Where the caller has a name for its call, doing it again
-    does nothing and tells the same. Raises TooLarge, which names what is too much, Busy and
-    InFlight.
+    `id` identifies the command. If the call has a name, a repeated call changes nothing and returns
+    the same messages. Raises WorkspaceTooLarge naming the excess, Busy and IdempotencyInFlight.
     """
-    if ran.discard_reason is not None:
-        raise WorkspaceTooLarge(ran.discard_reason)
-    if not ran.changed and not ran.deleted:
+    if result.discard_reason is not None:
+        raise WorkspaceTooLarge(result.discard_reason)
+    if not result.changed and not result.deleted:
         return ()
-    if bench.name is None:
-        return await _WriteBack(bench, start, ran, id, reason).kept()
-    key = IdempotencyKey(bench.actor.tenant, f"hands/{bench.workspace}", bench.name)
-    ports, now = bench.ports, bench.ports.clock.now()
-    match await ports.idempotency.claim(key, "returned", now, now - _LEASE):
-        case Completed(receipt):
-            told = ports.vault.open(receipt.sealed, _CONTEXT)
-            return msgspec.json.decode(told, type=tuple[str, ...])
+    if workspace.name is None:
+        return await _WriteBack(workspace, start, result, id, reason).commit()
+    key = IdempotencyKey(workspace.actor.tenant, f"hands/{workspace.workspace}", workspace.name)
+    ports, now = workspace.ports, workspace.ports.clock.now()
+    match await ports.idempotency.claim(key, "returned", now, now - _CLAIM_LEASE_MS):
+        case Completed(stored):
+            decrypted = ports.vault.open(stored.sealed, _SEAL_CONTEXT)
+            return msgspec.json.decode(decrypted, type=tuple[str, ...])
         case Committed():
             return ()
         case InProgress() | KeyMismatch():
-            raise IdempotencyInFlight("the changes of this call are being kept already")
+            raise IdempotencyInFlight("the changes of this call are already being committed")
         case Claimed():
-            return await _first(_WriteBack(bench, start, ran, id, reason, key), key)
+            return await _run_claimed(_WriteBack(workspace, start, result, id, reason, key), key)
 
 
-async def _first(back: _WriteBack, key: IdempotencyKey) -> Sequence[str]:
-    ports = back.bench.ports
+async def _run_claimed(write_back: _WriteBack, key: IdempotencyKey) -> Sequence[str]:
+    ports = write_back.workspace.ports
     try:
-        told = await back.kept()
+        messages = await write_back.commit()
     except Exception:
         await ports.idempotency.release(key)
         raise
-    sealed = ports.vault.seal(msgspec.json.encode(told), _CONTEXT)
-    await ports.idempotency.complete(key, StoredResponse(_DONE, sealed))
-    return told
+    sealed = ports.vault.seal(msgspec.json.encode(messages), _SEAL_CONTEXT)
+    await ports.idempotency.complete(key, StoredResponse(_STATUS_OK, sealed))
+    return messages
 
 
 class _WriteBack(Struct):
-    """One command's changes on their way."""
+    """State of committing one command's changes."""
 
-    bench: WorkspaceFiles
+    workspace: WorkspaceFiles
     start: CommandInputs
-    ran: CommandResult
+    result: CommandResult
     id: str
-    why: str
+    reason: str
     key: IdempotencyKey | None = None
     rules: TenantRules | None = None
-    """Those that the contents were taken in under."""
-    brought: CommandChanges | None = None
-    left: frozenset[Path] | None = None
-    """What is still to be written, where the rest has been: that may be another's by now."""
+    """Rules under which the contents were loaded."""
+    changes: CommandChanges | None = None
+    remaining: frozenset[Path] | None = None
+    """Paths still to write after a partial commit; the others may have changed since."""
     notes: list[str] = []
-    met: dict[Path, PathConflict] = {}
+    conflicts: dict[Path, PathConflict] = {}
 
-    async def kept(self) -> Sequence[str]:
-        ports = self.bench.ports
-        for _ in range(_ATTEMPTS):
-            rules, brought = await self._taken_in()
-            brought = self._rest(brought)
-            [fresh] = await ports.trees.read((self.bench.scope,))
-            decision = decide(brought, fresh, short_id(self.id))
-            self._refuse(self._overfull(rules, decision, fresh))
-            collection_revisions = (*rules.shelves, *await standing(ports, self.bench.scope))
-            outcomes = await ports.trees.commit(
-                self._commits(rules, decision, collection_revisions)
+    async def commit(self) -> Sequence[str]:
+        ports = self.workspace.ports
+        for _ in range(_MAX_ATTEMPTS):
+            rules, changes = await self._load_changes()
+            changes = self._remaining_changes(changes)
+            [current_tree] = await ports.trees.read((self.workspace.scope,))
+            plan = plan_merge(changes, current_tree, short_id(self.id))
+            self._raise_if_exceeded(self._check_quota(rules, plan, current_tree))
+            collection_revisions = (
+                *rules.collection_revisions,
+                *await load_workspace_revision(ports, self.workspace.scope),
             )
-            self._learn(decision, outcomes)
+            outcomes = await ports.trees.commit(
+                self._build_commits(rules, plan, collection_revisions)
+            )
+            self._record_conflicts(plan, outcomes)
             if all(isinstance(outcome, Applied) for outcome in outcomes):
-                return (*self.notes, *await self._warnings())
-            self._refuse(next((one for one in outcomes if isinstance(one, QuotaExceeded)), None))
-        raise Busy("many others are writing in this workspace")
+                return (*self.notes, *await self._load_warnings())
+            self._raise_if_exceeded(
+                next(
+                    (exceeded for exceeded in outcomes if isinstance(exceeded, QuotaExceeded)), None
+                )
+            )
+        raise Busy("concurrent changes kept conflicting; try again")
 
-    def _overfull(
-        self, rules: TenantRules, decision: MergePlan, fresh: Tree
+    def _check_quota(
+        self, rules: TenantRules, plan: MergePlan, current_tree: Tree
     ) -> QuotaExceeded | None:
-        """Two commits are looked at together, since the store looks at each by itself."""
-        limits = rules.policy.limits_of(self.bench.scope)
-        quota = limits.quota(self.bench.scope)
-        return exceeds_quota(decision, fresh, quota) if decision.later else None
+        """Check both commits together, since the store checks each by itself."""
+        limits = rules.policy.limits_of(self.workspace.scope)
+        quota = limits.quota(self.workspace.scope)
+        return check_quota(plan, current_tree, quota) if plan.deferred_writes else None
 
-    def _refuse(self, full: QuotaExceeded | None) -> None:
-        """Raises TooLarge where there is something to refuse."""
-        if full is not None:
-            problem = quota_error(full)
-            paths = named(sorted(self.ran.changed))
-            raise WorkspaceTooLarge(f"{problem}; changed were {paths}", **problem.details)
+    def _raise_if_exceeded(self, exceeded: QuotaExceeded | None) -> None:
+        """Raise WorkspaceTooLarge if a quota is exceeded."""
+        if exceeded is not None:
+            problem = quota_error(exceeded)
+            paths = format_paths(sorted(self.result.changed))
+            raise WorkspaceTooLarge(f"{problem}; changed paths: {paths}", **problem.details)
 
-    def _rest(self, brought: CommandChanges) -> CommandChanges:
-        if self.left is None:
-            return brought
-        rest = {path: entry for path, entry in brought.changed.items() if path in self.left}
-        return CommandChanges(brought.base, rest, frozenset())
+    def _remaining_changes(self, changes: CommandChanges) -> CommandChanges:
+        if self.remaining is None:
+            return changes
+        remaining_entries = {
+            path: entry for path, entry in changes.changed.items() if path in self.remaining
+        }
+        return CommandChanges(changes.base, remaining_entries, frozenset())
 
-    async def _taken_in(self) -> tuple[TenantRules, CommandChanges]:
-        """The contents under the rules of the moment, one after the other. Raises TooLarge."""
-        rules = await load_rules(self.bench.ports, self.bench.actor.tenant)
-        if self.brought is not None and self.rules and self.rules.shelves == rules.shelves:
-            return rules, self.brought
-        self._admit(rules)
+    async def _load_changes(self) -> tuple[TenantRules, CommandChanges]:
+        """Load and redact the contents under the current rules. Raises WorkspaceTooLarge."""
+        rules = await load_rules(self.workspace.ports, self.workspace.actor.tenant)
+        if (
+            self.changes is not None
+            and self.rules
+            and self.rules.collection_revisions == rules.collection_revisions
+        ):
+            return rules, self.changes
+        self._check_limits(rules)
         self.notes.clear()
         entries: dict[Path, Entry] = {}
-        for path in sorted(self.ran.changed):
-            if rules.redactor.finds_in(path.text):
-                self.notes.append("[warning: a file whose name holds a secret was not kept]")
+        for path in sorted(self.result.changed):
+            if rules.redactor.find_in_text(path.text):
+                self.notes.append("[warning: a file whose name contains a secret was not saved]")
                 continue
             try:
-                entries[path] = await self._entry(rules, path)
+                entries[path] = await self._build_entry(rules, path)
             except FileNotFoundError:
-                self.notes.append(f"[warning: {path} was changed while it was read: not kept yet]")
+                self.notes.append(f"[warning: {path} changed while it was read; not saved yet]")
         heads = self.start.tree.heads
         base = {path: head.version for path, head in heads.items()}
-        self.rules, self.brought = rules, CommandChanges(base, entries, self.ran.deleted)
-        return rules, self.brought
+        self.rules, self.changes = rules, CommandChanges(base, entries, self.result.deleted)
+        return rules, self.changes
 
-    def _admit(self, rules: TenantRules) -> None:
-        changed = self.ran.changed
-        many = len(changed) + len(self.ran.deleted)
-        if many > MOST_CHANGED:
-            paths = named(sorted({*changed, *self.ran.deleted}))
-            raise WorkspaceTooLarge(f"{many} paths changed, and {MOST_CHANGED} may: {paths}")
-        largest = rules.policy.limits_of(self.bench.scope).max_file_bytes
-        large = sorted(path for path in changed if changed[path].size > largest)
-        if large:
+    def _check_limits(self, rules: TenantRules) -> None:
+        changed = self.result.changed
+        path_count = len(changed) + len(self.result.deleted)
+        if path_count > MAX_CHANGED_FILES:
+            paths = format_paths(sorted({*changed, *self.result.deleted}))
             raise WorkspaceTooLarge(
-                f"a file may have {largest} bytes, and more have {named(large)}"
+                f"{path_count} paths changed; the limit is {MAX_CHANGED_FILES}: {paths}"
             )
-        self._refuse(self._overweight(rules))
+        max_file_bytes = rules.policy.limits_of(self.workspace.scope).max_file_bytes
+        oversized = sorted(path for path in changed if changed[path].size > max_file_bytes)
+        if oversized:
+            raise WorkspaceTooLarge(
+                f"a file may have {max_file_bytes} bytes; larger: {format_paths(oversized)}"
+            )
+        self._raise_if_exceeded(self._check_total_size(rules))
 
-    def _overweight(self, rules: TenantRules) -> QuotaExceeded | None:
-        """Whether all of it is too much whatever else is there: then none of it is even read."""
-        quota = rules.policy.limits_of(self.bench.scope).quota(self.bench.scope)
-        coming = sum(changed.size for changed in self.ran.changed.values())
+    def _check_total_size(self, rules: TenantRules) -> QuotaExceeded | None:
+        """Return the excess if the changes alone exceed the quota, before reading them."""
+        quota = rules.policy.limits_of(self.workspace.scope).quota(self.workspace.scope)
+        changed_bytes = sum(changed.size for changed in self.result.changed.values())
         heads = self.start.tree.heads.values()
-        there = sum(head.entry.blob.size for head in heads if head.entry)
-        heavy = quota.size is not None and coming > max(quota.size, there)
-        return QuotaExceeded(quota, len(self.ran.changed), coming) if heavy else None
+        stored_bytes = sum(head.entry.blob.size for head in heads if head.entry)
+        is_exceeded = quota.max_bytes is not None and changed_bytes > max(
+            quota.max_bytes, stored_bytes
+        )
+        return (
+            QuotaExceeded(quota, len(self.result.changed), changed_bytes) if is_exceeded else None
+        )
 
-    async def _entry(self, rules: TenantRules, path: Path) -> Entry:
-        content = await self.ran.content(path)
-        largest = rules.policy.limits_of(self.bench.scope).max_file_bytes
-        if len(content) > largest:  # which it was not, when it was looked at
-            raise WorkspaceTooLarge(f"a file may have {largest} bytes, and more have {path}")
-        if len(content) > _HEAVY:
+    async def _build_entry(self, rules: TenantRules, path: Path) -> Entry:
+        content = await self.result.content(path)
+        max_file_bytes = rules.policy.limits_of(self.workspace.scope).max_file_bytes
+        if len(content) > max_file_bytes:  # it grew since it was listed
+            raise WorkspaceTooLarge(f"a file may have {max_file_bytes} bytes; larger: {path}")
+        if len(content) > _INLINE_REDACTION_BYTES:
             redacted = await asyncio.to_thread(rules.redactor.redact, content)
         else:
             redacted = rules.redactor.redact(content)
         if redacted.replaced:
             self.notes.append(f"[redacted in {path}: {', '.join(redacted.replaced)}]")
-        was = self.start.tree.entry(path)
-        form = self.ran.changed[path].form
-        type = file_kinds.type_for(form, path, redacted.content, was.type if was else None)
-        [blob] = await self.bench.ports.blobs.put([redacted.content])
+        old_entry = self.start.tree.entry(path)
+        form = self.result.changed[path].kind
+        type = file_kinds.entry_type(
+            form, path, redacted.content, old_entry.type if old_entry else None
+        )
+        [blob] = await self.workspace.ports.blobs.put([redacted.content])
         return Entry(blob, None, type)
 
-    def _commits(
+    def _build_commits(
         self,
         rules: TenantRules,
-        decision: MergePlan,
+        plan: MergePlan,
         collection_revisions: tuple[CollectionRevision, ...],
     ) -> list[Commit]:
-        """One; and where a file takes a directory's place, or the reverse, a second at once.
+        """Build one commit, or two if a file replaces a directory or the reverse.
 
-        The store applies both in one transaction. The first leaves room for the second, so that
+        The store applies both in one transaction. The first reserves quota for the second, so that
         neither is refused for its size alone.
         """
-        limits = rules.policy.limits_of(self.bench.scope)
-        quota = limits.quota(self.bench.scope)
-        coming = sum(write.entry.blob.size for write in decision.later if write.entry)
-        most = None if quota.size is None else max(0, quota.size - coming)
+        limits = rules.policy.limits_of(self.workspace.scope)
+        quota = limits.quota(self.workspace.scope)
+        later_bytes = sum(write.entry.blob.size for write in plan.deferred_writes if write.entry)
+        max_bytes = None if quota.max_bytes is None else max(0, quota.max_bytes - later_bytes)
         first = Commit(
-            decision.writes,
-            self.bench.actor.name,
-            rules.redact_text(self.why)[:_LONGEST_WHY],  # of half a secret nobody could tell
-            self.bench.ports.clock.now(),
-            expects=decision.expects,
+            plan.writes,
+            self.workspace.actor.name,
+            rules.redact_text(self.reason)[
+                :_MAX_REASON_CHARS
+            ],  # redact first: half a secret would not be recognised
+            self.workspace.ports.clock.now(),
+            expects=plan.expects,
             collection_revisions=collection_revisions,
-            path_checks=decision.rooms,
-            quotas=(Quota(quota.scope, max(0, quota.files - len(decision.later)), most),),
+            path_checks=plan.path_checks,
+            quotas=(
+                Quota(quota.scope, max(0, quota.max_files - len(plan.deferred_writes)), max_bytes),
+            ),
             max_versions=limits.max_versions,
-            run=self.bench.run,
-            idempotency_key=None if decision.later else self.key,
+            run=self.workspace.run,
+            idempotency_key=None if plan.deferred_writes else self.key,
         )
-        if not decision.later:
-            return [first] if decision.writes else []
-        more = {"expects": (), "path_checks": decision.later_rooms, "quotas": (quota,)}
-        return [first, replace(first, writes=decision.later, idempotency_key=self.key, **more)]
+        if not plan.deferred_writes:
+            return [first] if plan.writes else []
+        overrides = {"expects": (), "path_checks": plan.deferred_path_checks, "quotas": (quota,)}
+        return [
+            first,
+            replace(first, writes=plan.deferred_writes, idempotency_key=self.key, **overrides),
+        ]
 
-    def _learn(self, decision: MergePlan, outcomes: Sequence[Outcome]) -> None:
-        """Remember whom it met, where that has come true."""
+    def _record_conflicts(self, plan: MergePlan, outcomes: Sequence[Outcome]) -> None:
+        """Record the conflicts of an applied commit."""
         if outcomes and not isinstance(outcomes[0], Applied):
             return
-        self.left = frozenset(write.path for write in decision.later)
-        ours: dict[Path, Head] = {}
+        self.remaining = frozenset(write.path for write in plan.deferred_writes)
+        written_heads: dict[Path, Head] = {}
         for outcome in outcomes:
             if isinstance(outcome, Applied):
-                ours |= {head.path: head for head in outcome.heads}
-        for one in decision.meetings:
-            if one.version is not None:
-                self.met[one.path] = one
-            elif one.path in ours:
-                self.met[one.path] = replace(one, version=ours[one.path].version - 1)
+                written_heads |= {head.path: head for head in outcome.heads}
+        for conflict in plan.conflicts:
+            if conflict.version is not None:
+                self.conflicts[conflict.path] = conflict
+            elif conflict.path in written_heads:
+                self.conflicts[conflict.path] = replace(
+                    conflict, version=written_heads[conflict.path].version - 1
+                )
 
-    async def _warnings(self) -> Sequence[str]:
-        met = [self.met[path] for path in sorted(self.met)]
-        asks = [(self.bench.scope, one.other, one.version or 0) for one in met[:MOST_NAMED]]
-        found = await self.bench.ports.trees.versions(asks) if asks else ()
-        whose = {(one.head.path, one.head.version): one.by for one in found if one}
-        return tuple(warnings(met, whose))
+    async def _load_warnings(self) -> Sequence[str]:
+        conflicts = [self.conflicts[path] for path in sorted(self.conflicts)]
+        version_keys = [
+            (self.workspace.scope, item.other_path, item.version or 0)
+            for item in conflicts[:MAX_LISTED_PATHS]
+        ]
+        versions = await self.workspace.ports.trees.versions(version_keys) if version_keys else ()
+        authors = {(item.head.path, item.head.version): item.author for item in versions if item}
+        return tuple(conflict_warnings(conflicts, authors))

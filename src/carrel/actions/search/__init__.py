@@ -1,1 +1,1 @@
-"""Search."""
+"""Search over files, memories and sessions."""

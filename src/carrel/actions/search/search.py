@@ -1,7 +1,7 @@
-"""Finding something again in all that a caller may read: files, memories, what was said.
+"""Search in everything a caller may read: files, memories and sessions.
 
-The work is bounded, whatever there is: of more agents and files than that the newest are looked at,
-and the answer says that it is not complete. Nothing is kept for it, so that no write pays for it.
+The work is bounded: of many agents and files only the newest are searched, and the result says
+that it is incomplete. There is no extra index, so writes pay nothing for it.
 """
 
 from __future__ import annotations
@@ -15,31 +15,31 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from carrel.actions.policy.tenant_rules import load_rules
-from carrel.actions.records import find
+from carrel.actions.records import get_record
 from carrel.actions.search import file_search
 from carrel.actions.search.file_search import MatchedFile
 from carrel.core.access import Actor, Permission
 from carrel.core.identifiers import ScopeKind, TimestampMs
-from carrel.core.memory.memory import of_agent
+from carrel.core.memory.memory import agent_index_key
 from carrel.core.runs import Audience
-from carrel.core.search.full_text import query_terms, ranked, searched_text
-from carrel.core.search.snippets import fits, passage, snippet
+from carrel.core.search.full_text import query_terms, rank_texts, searched_text
+from carrel.core.search.snippets import find_passage, has_all_terms, make_snippet
 from carrel.core.store.record import Record, RecordType
 from carrel.ports import Ports
 
-MOST: Final = 100
-"""Things that one question finds."""
-KNOWN: Final = 10_000
-"""Agents that are looked at."""
-OPENED: Final = 2_000
-"""Those of them whose files are."""
-ASKED: Final = 500
-"""Those whose memories are, and whose sessions."""
-HELD: Final = 16 * 2**20
-"""Characters of what was found that are held at once."""
-_SOME: Final = 8
-_OF_EACH: Final = 50
-_PAGE: Final = 500
+MAX_HITS: Final = 100
+"""Hits per query."""
+MAX_AGENTS: Final = 10_000
+"""Agents considered per query."""
+MAX_AGENTS_FOR_FILES: Final = 2_000
+"""Agents whose files are searched."""
+MAX_AGENTS_FOR_ENTRIES: Final = 500
+"""Agents whose memories and sessions are searched."""
+MAX_HELD_CHARS: Final = 16 * 2**20
+"""Characters of matching text held in memory."""
+_CONCURRENCY: Final = 8
+_HITS_PER_AGENT: Final = 50
+_PAGE_SIZE: Final = 500
 
 Item = TypeVar("Item")
 
@@ -51,12 +51,12 @@ class SearchScope(StrEnum):
 
 
 class SearchHit(Struct, frozen=True, kw_only=True):
-    """One thing that was found, and where."""
+    """Match with its location."""
 
-    sort: SearchScope
+    kind: SearchScope
     title: str
     text: str
-    """All of it until it is chosen, and then a snippet."""
+    """Full text while ranking, then a snippet."""
     scope: ScopeKind
     at: TimestampMs
     path: str | None = None
@@ -71,102 +71,117 @@ class SearchHit(Struct, frozen=True, kw_only=True):
 class SearchResult(Struct, frozen=True):
     items: tuple[SearchHit, ...]
     complete: bool
-    """Whether everything was looked at."""
+    """Whether everything was searched."""
 
 
 class _HitCollector:
-    """What has been found, while there is room for it."""
+    """Collects hits up to MAX_HELD_CHARS."""
 
     def __init__(self) -> None:
         self.items: list[SearchHit] = []
         self.complete = True
-        self._held = 0
+        self._chars = 0
 
-    def add(self, found: Sequence[SearchHit]) -> None:
-        for one in found:
-            if self._held + len(one.text) > HELD:
+    def add(self, hits: Sequence[SearchHit]) -> None:
+        for hit in hits:
+            if self._chars + len(hit.text) > MAX_HELD_CHARS:
                 self.complete = False
                 return
-            self._held += len(one.text)
-            self.items.append(one)
+            self._chars += len(hit.text)
+            self.items.append(hit)
 
-    def first(self, all: Sequence[Item], most: int) -> Sequence[Item]:
-        self.complete = self.complete and len(all) <= most
-        return all[:most]
+    def limit_items(self, items: Sequence[Item], limit: int) -> Sequence[Item]:
+        self.complete = self.complete and len(items) <= limit
+        return items[:limit]
 
 
 async def search(
-    ports: Ports, actor: Actor, query: str, sorts: Collection[SearchScope], *, limit: int = 20
+    ports: Ports, actor: Actor, query: str, kinds: Collection[SearchScope], *, limit: int = 20
 ) -> SearchResult:
-    """What has every word of the query, or words that begin so, best first.
+    """Find what contains every word of the query, also as a prefix, best first.
 
-    What the caller may not read is not found. Raises Forbidden.
+    Content the caller may not read is not found. Raises Forbidden.
     """
     actor.require(Permission.WORKSPACE_READ)
-    wanted, haul = query_terms(query), _HitCollector()
-    if not wanted:
+    terms, collector = query_terms(query), _HitCollector()
+    if not terms:
         return SearchResult((), complete=True)
-    agents = await _agents(ports, actor, wanted, haul)
-    if SearchScope.FILES in sorts:
-        await _files(ports, actor, wanted, haul.first(agents, OPENED), haul)
-    if SearchScope.MEMORIES in sorts:
-        await _memories(ports, actor.tenant, wanted, agents, haul)
-    if SearchScope.SESSIONS in sorts:
-        await _sessions(ports, actor.tenant, wanted, agents, haul)
-    texts = [(place, f"{one.path or ''}\n{one.text}", one.at) for place, one in _numbered(haul)]
-    order = await asyncio.to_thread(ranked, query, texts)
-    best = [haul.items[place] for place in order[: max(0, min(limit, MOST))]]
+    agents = await _list_agents(ports, actor, terms, collector)
+    if SearchScope.FILES in kinds:
+        await _search_files(
+            ports, actor, terms, collector.limit_items(agents, MAX_AGENTS_FOR_FILES), collector
+        )
+    if SearchScope.MEMORIES in kinds:
+        await _search_memories(ports, actor.tenant, terms, agents, collector)
+    if SearchScope.SESSIONS in kinds:
+        await _search_sessions(ports, actor.tenant, terms, agents, collector)
+    texts = [
+        (position, f"{hit.path or ''}\n{hit.text}", hit.at)
+        for position, hit in _enumerate_hits(collector)
+    ]
+    order = await asyncio.to_thread(rank_texts, query, texts)
+    best = [collector.items[position] for position in order[: max(0, min(limit, MAX_HITS))]]
     rules = await load_rules(ports, actor.tenant)
-    return SearchResult(tuple(_cut(one, wanted, rules.redact_text) for one in best), haul.complete)
+    return SearchResult(
+        tuple(_to_snippet(hit, terms, rules.redact_text) for hit in best), collector.complete
+    )
 
 
-def _numbered(haul: _HitCollector) -> Sequence[tuple[int, SearchHit]]:
-    return list(enumerate(haul.items))
+def _enumerate_hits(collector: _HitCollector) -> Sequence[tuple[int, SearchHit]]:
+    return list(enumerate(collector.items))
 
 
-def _cut(found: SearchHit, wanted: Sequence[str], redacted: Callable[[str], str]) -> SearchHit:
-    """Once more without secrets: some may have become known since it was written."""
-    return replace(found, text=snippet(wanted, redacted(passage(wanted, found.text))))
+def _to_snippet(
+    hit: SearchHit, terms: Sequence[str], redact_text: Callable[[str], str]
+) -> SearchHit:
+    """Cut the text to a snippet, redacted with the current rules."""
+    return replace(hit, text=make_snippet(terms, redact_text(find_passage(terms, hit.text))))
 
 
-async def _agents(
-    ports: Ports, actor: Actor, wanted: Sequence[str], haul: _HitCollector
+async def _list_agents(
+    ports: Ports, actor: Actor, terms: Sequence[str], collector: _HitCollector
 ) -> Sequence[Record]:
-    """Of whom the caller may know: those of such a name first, then by their last change."""
+    """List visible agents: name matches first, then by last change."""
     if actor.agent is not None:
-        return [await find(ports, actor.tenant, RecordType.AGENT, actor.agent)]
-    known: list[Record] = []
-    while not actor.is_confined and len(known) <= KNOWN:
-        after = known[-1].id if known else ""
-        some = await ports.records.list(actor.tenant, RecordType.AGENT, after=after, limit=_PAGE)
-        known += some
-        if len(some) < _PAGE:
+        return [await get_record(ports, actor.tenant, RecordType.AGENT, actor.agent)]
+    agents: list[Record] = []
+    while not actor.is_confined and len(agents) <= MAX_AGENTS:
+        after = agents[-1].id if agents else ""
+        batch = await ports.records.list(
+            actor.tenant, RecordType.AGENT, after=after, limit=_PAGE_SIZE
+        )
+        agents += batch
+        if len(batch) < _PAGE_SIZE:
             break
 
-    def place(agent: Record) -> tuple[bool, TimestampMs]:
-        return fits(wanted, f"{agent.body['name']} {agent.body['slug']}"), agent.updated_at
+    def sort_key(agent: Record) -> tuple[bool, TimestampMs]:
+        return has_all_terms(terms, f"{agent.body['name']} {agent.body['slug']}"), agent.updated_at
 
-    return sorted(haul.first(known, KNOWN), key=place, reverse=True)
+    return sorted(collector.limit_items(agents, MAX_AGENTS), key=sort_key, reverse=True)
 
 
-async def _files(
-    ports: Ports, actor: Actor, wanted: Sequence[str], agents: Sequence[Record], haul: _HitCollector
+async def _search_files(
+    ports: Ports,
+    actor: Actor,
+    terms: Sequence[str],
+    agents: Sequence[Record],
+    collector: _HitCollector,
 ) -> None:
-    known = await file_search.candidates(ports, actor, agents)
-    taken, all_of_them = file_search.chosen(wanted, known)
-    haul.complete = haul.complete and all_of_them
-    async for some in file_search.search(ports, wanted, taken):
-        haul.add(list(map(_file, some)))
+    candidates = await file_search.list_candidates(ports, actor, agents)
+    selected, is_complete = file_search.select_files(terms, candidates)
+    collector.complete = collector.complete and is_complete
+    async for matches in file_search.search(ports, terms, selected):
+        collector.add(list(map(_hit_from_file, matches)))
 
 
-def _file(found: MatchedFile) -> SearchHit:
-    scope, path = found.file.scope, found.file.path
+def _hit_from_file(match: MatchedFile) -> SearchHit:
+    scope, path = match.file.scope, match.file.path
     return SearchHit(
-        sort=SearchScope.FILES,
+        kind=SearchScope.FILES,
         title=path.name,
-        text=found.content,
+        text=match.content,
         scope=scope.kind,
-        at=found.file.at,
+        at=match.file.updated_at,
         path=path.text,
         agent=scope.name if scope.kind is ScopeKind.AGENT else None,
         template=scope.name if scope.kind is ScopeKind.TEMPLATE else None,
@@ -174,25 +189,33 @@ def _file(found: MatchedFile) -> SearchHit:
     )
 
 
-async def _memories(
-    ports: Ports, tenant: str, wanted: Sequence[str], agents: Sequence[Record], haul: _HitCollector
+async def _search_memories(
+    ports: Ports,
+    tenant: str,
+    terms: Sequence[str],
+    agents: Sequence[Record],
+    collector: _HitCollector,
 ) -> None:
     counts = await ports.records.count(
-        tenant, RecordType.MEMORY, [of_agent(one.id) for one in agents]
+        tenant, RecordType.MEMORY, [agent_index_key(item.id) for item in agents]
     )
 
-    async def of(agent: Record) -> list[SearchHit]:
-        found = await ports.records.find(
-            tenant, RecordType.MEMORY, of_agent(agent.id), wanted, limit=_OF_EACH
+    async def search_agent(agent: Record) -> list[SearchHit]:
+        memories = await ports.records.find(
+            tenant, RecordType.MEMORY, agent_index_key(agent.id), terms, limit=_HITS_PER_AGENT
         )
-        return [_memory(agent, one) for one in found if fits(wanted, searched_text(one.body))]
+        return [
+            _hit_from_memory(agent, record)
+            for record in memories
+            if has_all_terms(terms, searched_text(record.body))
+        ]
 
-    await _from_each(_with_some(agents, counts), of, haul)
+    await _collect(_with_results(agents, counts), search_agent, collector)
 
 
-def _memory(agent: Record, memory: Record) -> SearchHit:
+def _hit_from_memory(agent: Record, memory: Record) -> SearchHit:
     return SearchHit(
-        sort=SearchScope.MEMORIES,
+        kind=SearchScope.MEMORIES,
         title=agent.body["name"],
         text=searched_text(memory.body),
         scope=ScopeKind.AGENT,
@@ -202,43 +225,49 @@ def _memory(agent: Record, memory: Record) -> SearchHit:
     )
 
 
-async def _sessions(
-    ports: Ports, tenant: str, wanted: Sequence[str], agents: Sequence[Record], haul: _HitCollector
+async def _search_sessions(
+    ports: Ports,
+    tenant: str,
+    terms: Sequence[str],
+    agents: Sequence[Record],
+    collector: _HitCollector,
 ) -> None:
-    """What was said where others listened is not found: it is for who asks for that session."""
-    counts = await ports.sessions.count(tenant, [one.id for one in agents])
+    """Search private sessions only; shared ones are searched per session."""
+    counts = await ports.sessions.count(tenant, [agent_record.id for agent_record in agents])
 
-    async def of(agent: Record) -> list[SearchHit]:
+    async def search_agent(agent: Record) -> list[SearchHit]:
         hits = await ports.sessions.search(
-            tenant, agent.id, wanted, mode=Audience.MAIN, limit=_OF_EACH
+            tenant, agent.id, terms, mode=Audience.MAIN, limit=_HITS_PER_AGENT
         )
         return [
             SearchHit(
-                sort=SearchScope.SESSIONS,
+                kind=SearchScope.SESSIONS,
                 title=agent.body["name"],
-                text=hit.utterance.content,
+                text=hit.entry.content,
                 scope=ScopeKind.AGENT,
-                at=hit.utterance.at,
+                at=hit.entry.at,
                 agent=agent.id,
                 session=hit.session,
-                entry=hit.utterance.sequence,
+                entry=hit.entry.sequence,
             )
             for hit in hits
         ]
 
-    await _from_each(_with_some(agents, counts), of, haul)
+    await _collect(_with_results(agents, counts), search_agent, collector)
 
 
-def _with_some(agents: Sequence[Record], counts: Sequence[int]) -> list[Record]:
+def _with_results(agents: Sequence[Record], counts: Sequence[int]) -> list[Record]:
     return [agent for agent, count in zip(agents, counts, strict=True) if count]
 
 
-async def _from_each(
+async def _collect(
     agents: Sequence[Record],
-    of: Callable[[Record], Awaitable[list[SearchHit]]],
-    haul: _HitCollector,
+    search_agent: Callable[[Record], Awaitable[list[SearchHit]]],
+    collector: _HitCollector,
 ) -> None:
-    asked_of = haul.first(agents, ASKED)
-    for at in range(0, len(asked_of), _SOME):
-        for found in await asyncio.gather(*map(of, asked_of[at : at + _SOME])):
-            haul.add(found)
+    searched = collector.limit_items(agents, MAX_AGENTS_FOR_ENTRIES)
+    for start in range(0, len(searched), _CONCURRENCY):
+        for hits in await asyncio.gather(
+            *map(search_agent, searched[start : start + _CONCURRENCY])
+        ):
+            collector.add(hits)

@@ -1,1 +1,1 @@
-"""Sessions."""
+"""Sessions, their transcripts and transcript files."""

@@ -1,4 +1,4 @@
-"""Sessions: what is said in them is kept as it was said, and can be read, exported and found."""
+"""Sessions: append, read, export and search transcript entries."""
 
 from __future__ import annotations
 
@@ -11,43 +11,43 @@ from typing import Final
 from carrel.actions.approvals import approvals
 from carrel.actions.overlay import stacks
 from carrel.actions.policy.tenant_rules import load_rules
-from carrel.actions.progress import ProgressCounter, Watch, no_progress
+from carrel.actions.progress import ProgressCallback, ProgressCounter, no_progress
 from carrel.actions.records import Page
 from carrel.core import sessions
 from carrel.core.access import Actor
 from carrel.core.errors import Conflict, NotFound, PayloadTooLarge, ValidationError
 from carrel.core.identifiers import TimestampMs
 from carrel.core.redaction.redactor import Redactor
-from carrel.core.runs import Audience, mode_of
-from carrel.core.search.full_text import query_terms, ranked
+from carrel.core.runs import Audience, parse_audience
+from carrel.core.search.full_text import query_terms, rank_texts
 from carrel.core.sessions import (
-    LONGEST_CONTENT,
-    LONGEST_NAME,
+    MAX_CONTENT_BYTES,
+    MAX_NAME_LENGTH,
     Session,
     SessionAppend,
     SpeakerRole,
     TranscriptEntry,
     TranscriptHit,
-    session_id,
+    parse_session_id,
 )
 from carrel.core.store.record import RecordType
 from carrel.core.store.tree import IdempotencyKey
 from carrel.ports import Ports
 
-MOST_AT_ONCE: Final = 100
-"""Entries that one call may add."""
-_CANDIDATES: Final = 200
-"""Texts that are looked at to find those which answer a query best."""
-_PAGE: Final = 500
-_SLOW: Final = 256 * 1024
-"""Characters from which on ranking is done in a thread."""
-_NAME: Final = re.compile(rf"[^\x00-\x1f\x7f-\x9f\ud800-\udfff]{{0,{LONGEST_NAME}}}")
-_CURSOR: Final = re.compile(r"([0-9]{1,18})\.([0-9a-f-]{36})")
+MAX_ENTRIES_PER_APPEND: Final = 100
+"""Entries per append."""
+_MAX_CANDIDATES: Final = 200
+"""Entries loaded for ranking."""
+_PAGE_SIZE: Final = 500
+_INLINE_RANKING_CHARS: Final = 256 * 1024
+"""More characters are ranked in a thread."""
+_NAME_PATTERN: Final = re.compile(rf"[^\x00-\x1f\x7f-\x9f\ud800-\udfff]{{0,{MAX_NAME_LENGTH}}}")
+_CURSOR_PATTERN: Final = re.compile(r"([0-9]{1,18})\.([0-9a-f-]{36})")
 
 
 @dataclass(frozen=True, slots=True)
 class NewEntry:
-    """What is to be kept of one thing that was said."""
+    """Transcript entry to append."""
 
     role: str
     content: str
@@ -65,41 +65,45 @@ async def start(
     plugin: str = "",
     scope: str | None = None,
 ) -> Session:
-    """Begin a session, or return the one of that id as `begin` does."""
-    session, _ = await begin(ports, actor, agent, id=id, plugin=plugin, scope=scope)
+    """Start a session, or return the existing one, like `start_or_get`."""
+    session, _ = await start_or_get(ports, actor, agent, id=id, plugin=plugin, scope=scope)
     return session
 
 
-async def begin(
+async def start_or_get(
     ports: Ports, actor: Actor, agent: str, *, id: str | None, plugin: str, scope: str | None
 ) -> tuple[Session, bool]:
-    """Begin a session; one that is there already is returned as it is.
+    """Start a session or return the existing one; also whether it is new.
 
-    Also whether it is new. Raises Malformed, Missing, and Taken where another agent has a session
-    of that id, or where others are listening and it began as a private one: who says so would
-    take it for one in which nothing private is told.
+    Raises ValidationError, NotFound, and Conflict if another agent has a session of that id, or if
+    a shared session is requested and the existing one is private: the caller would otherwise treat
+    private content as shared.
     """
-    owner = await _agent(ports, actor, agent)
-    given = session_id(id) if id is not None else sessions.drawn_id(ports.clock.new_token("ses"))
+    owner = await _resolve_agent_id(ports, actor, agent)
+    new_id = (
+        parse_session_id(id)
+        if id is not None
+        else sessions.new_session_id(ports.clock.new_token("ses"))
+    )
     redactor = (await load_rules(ports, actor.tenant)).redactor
     now = ports.clock.now()
     new = Session(
         tenant=actor.tenant,
-        id=given,
+        id=new_id,
         agent=owner,
-        mode=mode_of(scope),
-        plugin=_name(redactor, plugin, "sourcePlugin"),
-        started=now,
+        mode=parse_audience(scope),
+        plugin=_clean_name(redactor, plugin, "sourcePlugin"),
+        started_at=now,
         last_entry_at=now,
     )
-    [found] = await ports.sessions.start([new])
-    if found.agent != owner:
-        raise Conflict("there already is a session of that id")
-    if new.mode is Audience.SHARED and found.mode is not Audience.SHARED:
+    [session] = await ports.sessions.start([new])
+    if session.agent != owner:
+        raise Conflict("session id is already in use")
+    if new.mode is Audience.SHARED and session.mode is not Audience.SHARED:
         raise Conflict(
-            "the session began as a main one, and its scope never changes", scope=Audience.MAIN
+            "the session has scope main, and a session's scope cannot change", scope=Audience.MAIN
         )
-    return found, found == new
+    return session, session == new
 
 
 async def append(
@@ -107,58 +111,59 @@ async def append(
     actor: Actor,
     agent: str,
     id: str,
-    said: Sequence[NewEntry],
-    receipt: IdempotencyKey | None = None,
+    new_entries: Sequence[NewEntry],
+    idempotency_key: IdempotencyKey | None = None,
 ) -> tuple[TranscriptEntry, ...]:
-    """Keep what was said, all of it or nothing, and return it as it is kept.
+    """Append entries, all or none, and return them as stored.
 
-    It stands whatever becomes of the turn it belongs to. Where a user says something, calls that
-    wait there for an approval are cancelled. Raises Malformed, Missing, BodyTooLarge,
-    and Taken where the session is closed.
+    Entries stay even if the turn fails. A user entry cancels pending approvals of the session.
+    Raises ValidationError, NotFound, PayloadTooLarge, and Conflict if the session is closed.
     """
     session = await get(ports, actor, agent, id)
-    if not 1 <= len(said) <= MOST_AT_ONCE:
-        raise ValidationError(f"1 to {MOST_AT_ONCE} entries can be added at a time")
+    if not 1 <= len(new_entries) <= MAX_ENTRIES_PER_APPEND:
+        raise ValidationError(f"1 to {MAX_ENTRIES_PER_APPEND} entries can be added at a time")
     redactor = (await load_rules(ports, actor.tenant)).redactor
     now = ports.clock.now()
-    kept = tuple(_kept(redactor, one, now) for one in said)
-    addition = SessionAppend(session.tenant, session.id, session.agent, kept, receipt)
-    [became] = await ports.sessions.append([addition])
-    if became is None:
+    redacted = tuple(_redact_entry(redactor, entry, now) for entry in new_entries)
+    addition = SessionAppend(session.tenant, session.id, session.agent, redacted, idempotency_key)
+    [updated] = await ports.sessions.append([addition])
+    if updated is None:
         await get(ports, actor, agent, id)
         raise Conflict("the session is closed")
-    if any(one.role is SpeakerRole.USER for one in kept):
+    if any(entry.role is SpeakerRole.USER for entry in redacted):
         await approvals.supersede(ports, session.tenant, session.id)
-    first = became.entries - len(kept) + 1
+    first = updated.entry_count - len(redacted) + 1
     return tuple(
-        TranscriptEntry(first + n, now, one.role, one.content, one.message, one.plugin, one.sender)
-        for n, one in enumerate(kept)
+        TranscriptEntry(
+            first + n, now, entry.role, entry.content, entry.message, entry.plugin, entry.sender
+        )
+        for n, entry in enumerate(redacted)
     )
 
 
 async def close(ports: Ports, actor: Actor, agent: str, id: str) -> Session:
-    """End a session: nothing more is said in it. What has ended stays as it ended."""
+    """Close a session; no entries can be added. A closed session stays unchanged."""
     session = await get(ports, actor, agent, id)
     now = ports.clock.now()
     [closed] = await ports.sessions.close(session.tenant, session.agent, [session.id], now)
     if closed is None:
-        raise NotFound("there is no such session")
+        raise NotFound("no such session")
     return closed
 
 
 async def get(ports: Ports, actor: Actor, agent: str, id: str) -> Session:
-    """A session of this agent. Raises Missing, also for what could be no id."""
-    owner = await _agent(ports, actor, agent)
+    """Get a session of this agent. Raises NotFound, also for a malformed id."""
+    owner = await _resolve_agent_id(ports, actor, agent)
     try:
-        [found] = await ports.sessions.get(actor.tenant, [session_id(id)])
+        [session] = await ports.sessions.get(actor.tenant, [parse_session_id(id)])
     except ValidationError:
-        found = None
-    if found is None or found.agent != owner:
-        raise NotFound("there is no such session")
-    return found
+        session = None
+    if session is None or session.agent != owner:
+        raise NotFound("no such session")
+    return session
 
 
-async def listing(
+async def list_sessions(
     ports: Ports,
     actor: Actor,
     agent: str,
@@ -167,41 +172,42 @@ async def listing(
     cursor: str = "",
     limit: int = 100,
 ) -> Page[Session]:
-    """An agent's sessions, that in which something was said last first; of one mode if asked."""
-    owner = await _agent(ports, actor, agent)
-    found = await ports.sessions.list(
-        actor.tenant, owner, mode=mode, before=_place(cursor), limit=limit + 1
+    """List an agent's sessions, last active first, optionally of one audience."""
+    owner = await _resolve_agent_id(ports, actor, agent)
+    rows = await ports.sessions.list(
+        actor.tenant, owner, mode=mode, before=_parse_cursor(cursor), limit=limit + 1
     )
-    if len(found) <= limit:
-        return Page(found, None)
-    last = found[limit - 1]
-    return Page(found[:limit], f"{last.last_entry_at}.{last.id}")
+    if len(rows) <= limit:
+        return Page(rows, None)
+    last = rows[limit - 1]
+    return Page(rows[:limit], f"{last.last_entry_at}.{last.id}")
 
 
-async def entries(
+async def list_entries(
     ports: Ports, actor: Actor, agent: str, id: str, *, after: int = 0, limit: int = 100
 ) -> tuple[Session, tuple[TranscriptEntry, ...]]:
-    """A session, and what was said in it past a number, in order.
+    """Return a session and its entries after a sequence number.
 
-    Where much was said at a time fewer may come than asked for; there are more until the last has
-    the number of ``session.entries``.
+    May return fewer than `limit`; the last entry has the sequence `session.entries`.
     """
     session = await get(ports, actor, agent, id)
-    said = await ports.sessions.read(session.tenant, session.id, after=after, limit=limit)
-    return session, said
+    rows = await ports.sessions.read(session.tenant, session.id, after=after, limit=limit)
+    return session, rows
 
 
-async def recent(
+async def list_recent_entries(
     ports: Ports, actor: Actor, agent: str, id: str, *, limit: int = 10
 ) -> tuple[Session, tuple[TranscriptEntry, ...]]:
-    """A session, and what was said last in it, in order."""
+    """Return a session and its latest entries, in order."""
     session = await get(ports, actor, agent, id)
-    said: list[TranscriptEntry] = []
-    at = max(0, session.entries - limit)
-    while some := await ports.sessions.read(session.tenant, session.id, after=at, limit=limit):
-        said += some
-        at = some[-1].sequence
-    return session, tuple(said[-limit:]) if limit else ()
+    rows: list[TranscriptEntry] = []
+    position = max(0, session.entry_count - limit)
+    while batch := await ports.sessions.read(
+        session.tenant, session.id, after=position, limit=limit
+    ):
+        rows += batch
+        position = batch[-1].sequence
+    return session, tuple(rows[-limit:]) if limit else ()
 
 
 async def search(
@@ -213,95 +219,101 @@ async def search(
     mode: Audience | None = None,
     limit: int = 50,
 ) -> tuple[TranscriptHit, ...]:
-    """What was said that answers a query best: by its words and by how they begin.
-
-    With a mode only what was said in sessions of that mode.
-    """
-    owner = await _agent(ports, actor, agent)
-    wanted = query_terms(query)
-    found: dict[tuple[str, int], TranscriptHit] = {}
+    """Search entries by words and prefixes, best first, optionally of one audience."""
+    owner = await _resolve_agent_id(ports, actor, agent)
+    terms = query_terms(query)
+    hits_by_key: dict[tuple[str, int], TranscriptHit] = {}
     for every in (True, False):
-        if len(found) < limit:
+        if len(hits_by_key) < limit:
             hits = await ports.sessions.search(
-                actor.tenant, owner, wanted, every=every, mode=mode, limit=max(limit, _CANDIDATES)
+                actor.tenant,
+                owner,
+                terms,
+                match_all=every,
+                mode=mode,
+                limit=max(limit, _MAX_CANDIDATES),
             )
-            found |= {(hit.session, hit.utterance.sequence): hit for hit in hits}
-    told = [(key, hit.utterance.content, hit.utterance.at) for key, hit in found.items()]
-    slow = sum(len(content) for _, content, _ in told) > _SLOW
-    order = await asyncio.to_thread(ranked, query, told) if slow else ranked(query, told)
-    return tuple(found[key] for key in order[:limit])
+            hits_by_key |= {(hit.session, hit.entry.sequence): hit for hit in hits}
+    texts = [(key, hit.entry.content, hit.entry.at) for key, hit in hits_by_key.items()]
+    is_slow = sum(len(content) for _, content, _ in texts) > _INLINE_RANKING_CHARS
+    order = (
+        await asyncio.to_thread(rank_texts, query, texts) if is_slow else rank_texts(query, texts)
+    )
+    return tuple(hits_by_key[key] for key in order[:limit])
 
 
-async def jsonl(ports: Ports, session: Session) -> AsyncIterator[bytes]:
-    """The lines of a session's transcript, as far as it went when it was asked for."""
+async def export_jsonl(ports: Ports, session: Session) -> AsyncIterator[bytes]:
+    """Yield the JSON lines of a transcript, up to the given session's entry count."""
     [agent] = await ports.records.get(session.tenant, RecordType.AGENT, [session.agent])
-    yield sessions.heading(session, agent.body["slug"] if agent else session.agent)
-    at = 0
-    while at < session.entries:
-        limit = min(_PAGE, session.entries - at)
-        said = await ports.sessions.read(session.tenant, session.id, after=at, limit=limit)
-        if not said:
+    yield sessions.encode_header(session, agent.body["slug"] if agent else session.agent)
+    position = 0
+    while position < session.entry_count:
+        limit = min(_PAGE_SIZE, session.entry_count - position)
+        batch = await ports.sessions.read(session.tenant, session.id, after=position, limit=limit)
+        if not batch:
             return
-        yield sessions.lines(said)
-        at = said[-1].sequence
+        yield sessions.encode_entries(batch)
+        position = batch[-1].sequence
 
 
-async def reindex(ports: Ports, watch: Watch = no_progress) -> int:
-    """Make the full text of everything that was said again, and say how much there was.
+async def reindex(ports: Ports, on_progress: ProgressCallback = no_progress) -> int:
+    """Rebuild the full-text index of all entries; return their number.
 
-    Until this has reached something, it is not found.
+    Entries are not found until they are indexed again.
     """
-    tally = ProgressCounter(watch, "indexing entries")
-    total = await ports.sessions.unindex()
-    tally.expect(total)
-    place, done = None, 0
+    progress = ProgressCounter(on_progress, "indexing entries")
+    total = await ports.sessions.clear_index()
+    progress.set_total(total)
+    position, indexed = None, 0
     while True:
-        place, count = await ports.sessions.index(place, limit=_PAGE)
+        position, count = await ports.sessions.index_batch(position, limit=_PAGE_SIZE)
         if not count:
-            return done
-        if done < total:  # more may have been said meanwhile
-            tally.add(min(count, total - done))
-        done += count
+            return indexed
+        if indexed < total:  # entries may have been added meanwhile
+            progress.add(min(count, total - indexed))
+        indexed += count
 
 
-async def _agent(ports: Ports, actor: Actor, name: str) -> str:
-    """The id of an agent that this caller may know of. Raises Missing."""
+async def _resolve_agent_id(ports: Ports, actor: Actor, name: str) -> str:
+    """Return the id of an agent the caller may see. Raises NotFound."""
     return (await stacks.agent_stack(ports, actor, name))[0].name
 
 
-def _kept(redactor: Redactor, said: NewEntry, at: TimestampMs) -> TranscriptEntry:
-    """As it may be kept: without secrets, wherever they stand."""
+def _redact_entry(redactor: Redactor, new_entry: NewEntry, at: TimestampMs) -> TranscriptEntry:
+    """Validate an entry and redact all its fields."""
     try:
-        role = SpeakerRole(said.role)
+        role = SpeakerRole(new_entry.role)
     except ValueError:
-        raise ValidationError(f"a role is one of {', '.join(SpeakerRole)}") from None
+        raise ValidationError(f"role must be one of {', '.join(SpeakerRole)}") from None
     try:
-        content = said.content.encode()
+        content = new_entry.content.encode()
     except UnicodeEncodeError:
-        raise ValidationError("content is text that UTF-8 can write") from None
-    if len(content) > LONGEST_CONTENT:
-        raise PayloadTooLarge(f"what is said at a time has at most {LONGEST_CONTENT} bytes")
+        raise ValidationError("content must be valid UTF-8 text") from None
+    if len(content) > MAX_CONTENT_BYTES:
+        raise PayloadTooLarge(f"content must have at most {MAX_CONTENT_BYTES} bytes")
     return TranscriptEntry(
         sequence=0,
         at=at,
         role=role,
         content=redactor.redact(content).content.decode(),
-        message=_name(redactor, said.message or "", "messageId") or None,
-        plugin=_name(redactor, said.plugin, "sourcePlugin"),
-        sender=_name(redactor, said.sender or "", "senderId") or None,
+        message=_clean_name(redactor, new_entry.message or "", "messageId") or None,
+        plugin=_clean_name(redactor, new_entry.plugin, "sourcePlugin"),
+        sender=_clean_name(redactor, new_entry.sender or "", "senderId") or None,
     )
 
 
-def _name(redactor: Redactor, text: str, what: str) -> str:
-    if not _NAME.fullmatch(text):
-        raise ValidationError(f"{what} has at most {LONGEST_NAME} characters, none of control")
-    return redactor.redact(text.encode()).content.decode() if redactor.finds_in(text) else text
+def _clean_name(redactor: Redactor, text: str, field_name: str) -> str:
+    if not _NAME_PATTERN.fullmatch(text):
+        raise ValidationError(
+            f"{field_name} must have at most {MAX_NAME_LENGTH} characters and no control characters"
+        )
+    return redactor.redact(text.encode()).content.decode() if redactor.find_in_text(text) else text
 
 
-def _place(cursor: str) -> tuple[TimestampMs, str] | None:
+def _parse_cursor(cursor: str) -> tuple[TimestampMs, str] | None:
     if not cursor:
         return None
-    found = _CURSOR.fullmatch(cursor)
-    if found is None:
-        raise ValidationError("cursor is not one that a page has given")
-    return int(found[1]), found[2]
+    match = _CURSOR_PATTERN.fullmatch(cursor)
+    if match is None:
+        raise ValidationError("invalid cursor")
+    return int(match[1]), match[2]

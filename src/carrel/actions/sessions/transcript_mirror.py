@@ -1,7 +1,7 @@
-"""Mirroring transcripts: whatever is said in a session is written to its file soon afterwards.
+"""Writes session transcripts to files, shortly after each entry.
 
-The store is the truth. What a file lacks is seen by looking at it, so nothing has to be remembered
-of how far this came; whoever begins looks at the files of all sessions once.
+The store is the source of truth. The files themselves tell what they lack, so no progress is
+stored; a new process checks the files of all sessions once.
 """
 
 from __future__ import annotations
@@ -11,194 +11,203 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
-from carrel.actions.catalog.follower import first_of, told_of
+from carrel.actions.catalog.follower import error_fields, wait_for_first
 from carrel.actions.records import iter_records
-from carrel.core.agents.config import config_of
+from carrel.core.agents.config import config_from_stored
 from carrel.core.errors import Refusal, ValidationError
 from carrel.core.identifiers import TimestampMs
-from carrel.core.sessions import Session, lines
+from carrel.core.sessions import Session, encode_entries
 from carrel.core.store.record import Record, RecordType
-from carrel.ports import LeaderLock, Ports, TranscriptMirror
-from carrel.ports.logging import log_of
+from carrel.ports import LeaderLock, Ports, TranscriptFiles
+from carrel.ports.logging import get_logger
 
-AGAIN: Final = 30_000
-"""Milliseconds until what failed is tried again."""
-LATE: Final = 60_000
-"""Milliseconds for which something that was said earlier may still come to be seen: clocks of
-several machines differ, and a commit may take its time."""
-_PAGE: Final = 500
-_IDLE: Final = 1.0
-_GATHER: Final = 0.1
-_BESIDE: Final = 5.0
+RETRY_MS: Final = 30_000
+"""Milliseconds before a failed agent is retried."""
+LATE_COMMIT_MS: Final = 60_000
+"""Milliseconds an entry may appear late: clocks differ, and commits take time."""
+_PAGE_SIZE: Final = 500
+_POLL_SECONDS: Final = 1.0
+_BATCH_DELAY_SECONDS: Final = 0.1
+_LOCK_RETRY_SECONDS: Final = 5.0
 Owner = tuple[str, str]
-_log = log_of("carrel.transcripts")
+_log = get_logger("carrel.transcripts")
 
 
-def folder_of(agent: Record) -> str | None:
-    """Where an agent's transcripts are mirrored, if anywhere."""
-    return config_of(agent.body.get("config") or {}).transcripts_dir or None
+def transcript_folder(agent: Record) -> str | None:
+    """Return the folder of an agent's transcript files, None if not configured."""
+    return config_from_stored(agent.body.get("config") or {}).transcripts_dir or None
 
 
 async def run_mirror(
-    ports: Ports, mirror: TranscriptMirror, turn: LeaderLock, stop: asyncio.Event
+    ports: Ports, mirror: TranscriptFiles, lock: LeaderLock, stop: asyncio.Event
 ) -> None:
-    """Keep the files up to date until told to stop, while it is this one's turn."""
+    """Keep transcript files up to date until `stop` is set, holding the leader lock."""
     follower = MirrorFollower(ports, mirror)
     try:
         while not stop.is_set():
             try:
-                if not await turn.try_acquire():
+                if not await lock.try_acquire():
                     follower = MirrorFollower(ports, mirror)
-                    await first_of(_BESIDE, stop.wait())
+                    await wait_for_first(_LOCK_RETRY_SECONDS, stop.wait())
                     continue
-                await first_of(None, follower.catch_up(), stop.wait())
+                await wait_for_first(None, follower.catch_up(), stop.wait())
             except Exception as problem:
-                _log.warning("the transcripts are held up", **told_of(problem))
-                await first_of(_BESIDE, stop.wait())
+                _log.warning("transcript mirroring failed", **error_fields(problem))
+                await wait_for_first(_LOCK_RETRY_SECONDS, stop.wait())
             else:
-                if await first_of(_IDLE, stop.wait(), ports.events.wait_for_new(_IDLE)):
-                    await first_of(_GATHER, stop.wait())
+                if await wait_for_first(
+                    _POLL_SECONDS, stop.wait(), ports.events.wait_for_new(_POLL_SECONDS)
+                ):
+                    await wait_for_first(_BATCH_DELAY_SECONDS, stop.wait())
     finally:
-        await turn.release()
+        await lock.release()
 
 
 class MirrorFollower:
-    """Knows which agents' transcripts are mirrored, and which of them were looked at."""
+    """Tracks agents with transcript files and mirrors their new entries."""
 
-    def __init__(self, ports: Ports, mirror: TranscriptMirror) -> None:
+    def __init__(self, ports: Ports, mirror: TranscriptFiles) -> None:
         self._ports, self._mirror = ports, mirror
         self._revision = -1
-        self._wanted: Mapping[Owner, str] = {}
+        self._folders: Mapping[Owner, str] = {}
         self._slugs: Mapping[Owner, str] = {}
-        self._done: dict[Owner, str] = {}
-        """Agents all of whose sessions are mirrored, as far as they went then, and where."""
-        self._put_off: dict[Owner, TimestampMs] = {}
+        self._claimed: dict[Owner, str] = {}
+        """Folders of agents whose sessions were all mirrored once."""
+        self._retry_at: dict[Owner, TimestampMs] = {}
         self._since: TimestampMs = 0
-        self._seen: dict[tuple[str, str], Session] = {}
-        """Sessions that were mirrored lately, as they were."""
+        self._mirrored_sessions: dict[tuple[str, str], Session] = {}
+        """Recently mirrored sessions, as they were then."""
 
     async def catch_up(self) -> int:
-        """Mirror what was said since; how many sessions were looked at."""
-        now, looked = self._ports.clock.now(), 0
-        await self._look_at_agents()
-        if not self._wanted:
+        """Mirror new entries; return how many sessions were written."""
+        now, mirrored = self._ports.clock.now(), 0
+        await self._poll_agents()
+        if not self._folders:
             self._since = now
             return 0
-        async for session in self._touched():
-            looked += await self._mirrored(session)
+        async for session in self._iter_touched():
+            mirrored += await self._mirror_if_changed(session)
         self._since = now
-        self._seen = {
+        self._mirrored_sessions = {
             key: session
-            for key, session in self._seen.items()
-            if session.last_entry_at >= now - LATE
+            for key, session in self._mirrored_sessions.items()
+            if session.last_entry_at >= now - LATE_COMMIT_MS
         }
-        for owner, folder in self._wanted.items():
-            if self._done.get(owner) != folder and self._put_off.get(owner, 0) <= now:
-                looked += await self._begin(owner, folder)
-        return looked
+        for owner, folder in self._folders.items():
+            if self._claimed.get(owner) != folder and self._retry_at.get(owner, 0) <= now:
+                mirrored += await self._mirror_agent(owner, folder)
+        return mirrored
 
-    async def _look_at_agents(self) -> None:
+    async def _poll_agents(self) -> None:
         revision = await self._ports.records.revision()
         if revision == self._revision:
             return
-        wanted: dict[Owner, str] = {}
+        folders: dict[Owner, str] = {}
         slugs: dict[Owner, str] = {}
         async for agent in iter_records(self._ports, "", RecordType.AGENT):
-            if folder := folder_of(agent):
-                wanted[agent.tenant, agent.id] = folder
+            if folder := transcript_folder(agent):
+                folders[agent.tenant, agent.id] = folder
                 slugs[agent.tenant, agent.id] = agent.body["slug"]
-        self._done = {owner: at for owner, at in self._done.items() if wanted.get(owner) == at}
-        self._put_off.clear()
-        self._wanted, self._slugs, self._revision = wanted, slugs, revision
+        self._claimed = {
+            owner: folder_claimed
+            for owner, folder_claimed in self._claimed.items()
+            if folders.get(owner) == folder_claimed
+        }
+        self._retry_at.clear()
+        self._folders, self._slugs, self._revision = folders, slugs, revision
 
-    async def _touched(self) -> AsyncIterator[Session]:
+    async def _iter_touched(self) -> AsyncIterator[Session]:
         last: Session | None = None
-        since = max(0, self._since - LATE)
-        while found := await self._ports.sessions.touched(since, after=last, limit=_PAGE):
-            for session in found:
-                if (session.tenant, session.agent) in self._done:
+        since = max(0, self._since - LATE_COMMIT_MS)
+        while batch := await self._ports.sessions.list_updated(since, after=last, limit=_PAGE_SIZE):
+            for session in batch:
+                if (session.tenant, session.agent) in self._claimed:
                     yield session
-            last = found[-1]
+            last = batch[-1]
 
-    async def _begin(self, owner: Owner, folder: str) -> int:
-        """Look at everything that an agent ever said; what is said meanwhile is seen by then."""
-        looked = 0
+    async def _mirror_agent(self, owner: Owner, folder: str) -> int:
+        """Mirror all sessions of an agent; the next poll finds entries added meanwhile."""
+        mirrored = 0
         try:
-            others = {"/".join(other): its for other, its in self._wanted.items()}
-            await self._mirror.claim(folder, "/".join(owner), others)
-            self._done[owner] = folder
-            self._seen = {
-                key: one for key, one in self._seen.items() if (one.tenant, one.agent) != owner
+            folders_by_owner = {
+                "/".join(other): other_folder for other, other_folder in self._folders.items()
+            }
+            await self._mirror.claim(folder, "/".join(owner), folders_by_owner)
+            self._claimed[owner] = folder
+            self._mirrored_sessions = {
+                key: session_before
+                for key, session_before in self._mirrored_sessions.items()
+                if (session_before.tenant, session_before.agent) != owner
             }
             before: tuple[TimestampMs, str] | None = None
-            while found := await self._ports.sessions.list(*owner, before=before, limit=_PAGE):
-                for session in found:
-                    looked += await self._mirrored(session)
-                before = (found[-1].last_entry_at, found[-1].id)
+            while batch := await self._ports.sessions.list(*owner, before=before, limit=_PAGE_SIZE):
+                for session in batch:
+                    mirrored += await self._mirror_if_changed(session)
+                before = (batch[-1].last_entry_at, batch[-1].id)
         except (OSError, Refusal) as problem:
-            self._fail(owner, problem)
-        return looked
+            self._schedule_retry(owner, problem)
+        return mirrored
 
-    async def _mirrored(self, session: Session) -> bool:
-        """Whether there was anything to do."""
+    async def _mirror_if_changed(self, session: Session) -> bool:
+        """Mirror a session; return whether there was anything to do."""
         key, owner = (session.tenant, session.id), (session.tenant, session.agent)
-        if self._seen.get(key) == session or owner not in self._done:
+        if self._mirrored_sessions.get(key) == session or owner not in self._claimed:
             return False
         try:
-            whose = (self._done[owner], self._slugs[owner])
-            await mirror_session(self._ports, self._mirror, session, *whose)
+            target = (self._claimed[owner], self._slugs[owner])
+            await mirror_session(self._ports, self._mirror, session, *target)
         except (OSError, Refusal) as problem:
-            self._fail(owner, problem)
+            self._schedule_retry(owner, problem)
             return False
-        self._seen[key] = session
+        self._mirrored_sessions[key] = session
         return True
 
-    def _fail(self, owner: Owner, problem: Exception) -> None:
-        self._done.pop(owner, None)
-        self._put_off[owner] = self._ports.clock.now() + AGAIN
+    def _schedule_retry(self, owner: Owner, problem: Exception) -> None:
+        self._claimed.pop(owner, None)
+        self._retry_at[owner] = self._ports.clock.now() + RETRY_MS
         tenant, agent = owner
-        told = told_of(problem)
-        _log.warning("an agent's transcripts are held up", tenant=tenant, agent=agent, **told)
+        fields = error_fields(problem)
+        _log.warning(
+            "transcript mirroring of an agent failed", tenant=tenant, agent=agent, **fields
+        )
 
 
 async def mirror_session(
-    ports: Ports, mirror: TranscriptMirror, session: Session, folder: str, slug: str
+    ports: Ports, mirror: TranscriptFiles, session: Session, folder: str, slug: str
 ) -> None:
-    """Write to a session's file, among those of its agent, what it lacks."""
-    at = await mirror.held(folder, session, slug)
-    while at < session.entries:
-        limit = min(_PAGE, session.entries - at)
-        said = await ports.sessions.read(session.tenant, session.id, after=at, limit=limit)
-        if not said:
+    """Append the missing entries to a session's file."""
+    position = await mirror.count_entries(folder, session, slug)
+    while position < session.entry_count:
+        limit = min(_PAGE_SIZE, session.entry_count - position)
+        entries = await ports.sessions.read(session.tenant, session.id, after=position, limit=limit)
+        if not entries:
             return
-        await mirror.add(folder, session, at, lines(said), len(said))
-        at = said[-1].sequence
+        await mirror.append(folder, session, position, encode_entries(entries), len(entries))
+        position = entries[-1].sequence
 
 
-async def expire(ports: Ports, mirror: TranscriptMirror, before: TimestampMs) -> int:
-    """Forget sessions in which nothing was said since, and their files; how many went.
+async def delete_expired(ports: Ports, mirror: TranscriptFiles, before: TimestampMs) -> int:
+    """Delete sessions without entries since a time, and their files; return how many.
 
-    The files go first: what is still in the store afterwards is tried again.
+    Files are deleted first: sessions still in the store are retried.
     """
-    gone, last = 0, None
-    while found := await ports.sessions.touched(0, after=last, limit=_PAGE):
-        old = [session for session in found if session.last_entry_at < before]
-        await _remove_files(ports, mirror, old)
-        gone += await ports.sessions.drop(old)
-        if len(old) < len(found):
+    deleted, last = 0, None
+    while batch := await ports.sessions.list_updated(0, after=last, limit=_PAGE_SIZE):
+        expired = [session for session in batch if session.last_entry_at < before]
+        await _remove_files(ports, mirror, expired)
+        deleted += await ports.sessions.delete(expired)
+        if len(expired) < len(batch):
             break
-        last = found[-1]
-    return gone
+        last = batch[-1]
+    return deleted
 
 
-async def _remove_files(
-    ports: Ports, mirror: TranscriptMirror, sessions: Sequence[Session]
-) -> None:
+async def _remove_files(ports: Ports, mirror: TranscriptFiles, sessions: Sequence[Session]) -> None:
     by_agent: dict[Owner, list[Session]] = {}
     for session in sessions:
         by_agent.setdefault((session.tenant, session.agent), []).append(session)
-    for (tenant, id), theirs in by_agent.items():
+    for (tenant, id), agent_sessions in by_agent.items():
         [agent] = await ports.records.get(tenant, RecordType.AGENT, [id])
-        if folder := agent and folder_of(agent):
+        if folder := agent and transcript_folder(agent):
             with suppress(ValidationError):
-                await mirror.remove(folder, f"{tenant}/{id}", theirs)
+                await mirror.delete(folder, f"{tenant}/{id}", agent_sessions)

@@ -1,1 +1,1 @@
-"""Filesystem."""
+"""Stores in directories of the local file system."""

@@ -1,4 +1,4 @@
-"""Large bytes as files of a directory, named by their digest."""
+"""Large blobs as files of a directory, named by digest."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from typing import Final
 from carrel.core.identifiers import Digest, TimestampMs
 
 _BATCH: Final = 1000
-_UNFINISHED: Final = "unfinished-"
-_ABANDONED: Final = 24 * 3600
-"""Seconds after which an unfinished file can only be what a crash left behind."""
+_TEMPORARY_PREFIX: Final = "unfinished-"
+_ABANDONED_AFTER_SECONDS: Final = 24 * 3600
+"""Age after which a temporary file is taken for the remains of a crash."""
 
 
 class DirectoryBlobStore:
-    """A file is written aside, synced, and only then given its name, so that it is never partial.
+    """Writes a temporary file, syncs it and renames it, so that no file is partial.
 
-    Every put, also of what is there, ends with the directories synced: whoever is told that the
-    bytes are kept may rely on it, even if another process was still busy putting the same.
+    Every put syncs the directories, even if the file exists: another process may not have synced it
+    yet.
     """
 
     def __init__(self, root: File) -> None:
@@ -37,22 +37,22 @@ class DirectoryBlobStore:
         return await asyncio.to_thread(self._get, digest)
 
     async def discard(self, digests: Collection[Digest]) -> None:
-        """Its age in the trash counts from a moment before it gets there, never from long ago."""
+        """Move to the trash. The age in the trash counts from now."""
         await asyncio.to_thread(self._move, digests, self._root, self._trash)
 
     async def restore(self, digests: Collection[Digest]) -> None:
         await asyncio.to_thread(self._move, digests, self._trash, self._root)
 
     async def delete(self, digests: Collection[Digest]) -> None:
-        files = [_file(self._trash, digest) for digest in digests]
-        await asyncio.to_thread(_remove, files)
+        files = [_blob_path(self._trash, digest) for digest in digests]
+        await asyncio.to_thread(_remove_files, files)
 
-    async def trash(self) -> AsyncIterator[tuple[Digest, TimestampMs]]:
-        async for digest, _, at in _each(self._trash):
+    async def list_trash(self) -> AsyncIterator[tuple[Digest, TimestampMs]]:
+        async for digest, _, at in _list_blobs(self._trash):
             yield digest, at
 
-    async def each(self) -> AsyncIterator[tuple[Digest, int, TimestampMs]]:
-        async for found in _each(self._root):
+    async def list_blobs(self) -> AsyncIterator[tuple[Digest, int, TimestampMs]]:
+        async for found in _list_blobs(self._root):
             yield found
 
     @property
@@ -60,57 +60,60 @@ class DirectoryBlobStore:
         return self._root / "trash"
 
     def _get(self, digest: Digest) -> bytes | None:
-        """Looks more than once: it may be moved to where was looked a moment before."""
+        """Read from the main directory or the trash.
+
+        Repeats, since the file may move between the two reads.
+        """
         for root in (self._root, self._trash) * 3:
             with suppress(FileNotFoundError):
-                return _file(root, digest).read_bytes()
+                return _blob_path(root, digest).read_bytes()
         return None
 
     def _put(self, digest: Digest, content: bytes) -> None:
-        file = _file(self._root, digest)
+        file = _blob_path(self._root, digest)
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if not _renewed(file):
-            _write(file, content)
+        if not _touch(file):
+            _write_atomically(file, content)
         for directory in (file.parent, file.parent.parent, self._root):
-            _sync(directory)
+            _sync_directory(directory)
 
     def _move(self, digests: Collection[Digest], source: File, target: File) -> None:
         for digest in digests:
-            file, there = _file(source, digest), _file(target, digest)
-            if not _renewed(file):
+            file, destination = _blob_path(source, digest), _blob_path(target, digest)
+            if not _touch(file):
                 continue
-            there.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            destination.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with suppress(FileNotFoundError):
-                os.replace(file, there)
-                _sync(there.parent)
+                os.replace(file, destination)
+                _sync_directory(destination.parent)
 
 
-def _file(root: File, digest: Digest) -> File:
+def _blob_path(root: File, digest: Digest) -> File:
     name = digest.removeprefix("sha256:")
     return root / name[:2] / name[2:4] / name
 
 
-async def _each(root: File) -> AsyncIterator[tuple[Digest, int, TimestampMs]]:
-    found = _scan(root)
-    while batch := await asyncio.to_thread(list, islice(found, _BATCH)):
-        for one in batch:
-            yield one
+async def _list_blobs(root: File) -> AsyncIterator[tuple[Digest, int, TimestampMs]]:
+    scan = _scan(root)
+    while batch := await asyncio.to_thread(list, islice(scan, _BATCH)):
+        for item in batch:
+            yield item
 
 
 def _scan(root: File) -> Iterator[tuple[Digest, int, TimestampMs]]:
     for file in root.glob("??/??/*"):
         try:
-            facts = file.stat()
+            status = file.stat()
         except FileNotFoundError:
             continue
-        if not file.name.startswith(_UNFINISHED):
-            yield Digest(f"sha256:{file.name}"), facts.st_size, facts.st_mtime_ns // 1_000_000
-        elif facts.st_mtime < time.time() - _ABANDONED:
+        if not file.name.startswith(_TEMPORARY_PREFIX):
+            yield Digest(f"sha256:{file.name}"), status.st_size, status.st_mtime_ns // 1_000_000
+        elif status.st_mtime < time.time() - _ABANDONED_AFTER_SECONDS:
             file.unlink(missing_ok=True)
 
 
-def _renewed(file: File) -> bool:
-    """Whether the file is there; its age is now counted from this put."""
+def _touch(file: File) -> bool:
+    """Set the modification time to now. Return whether the file exists."""
     try:
         os.utime(file)
     except FileNotFoundError:
@@ -118,20 +121,20 @@ def _renewed(file: File) -> bool:
     return True
 
 
-def _write(file: File, content: bytes) -> None:
-    descriptor, aside = tempfile.mkstemp(prefix=_UNFINISHED, dir=file.parent)
+def _write_atomically(file: File, content: bytes) -> None:
+    descriptor, temporary = tempfile.mkstemp(prefix=_TEMPORARY_PREFIX, dir=file.parent)
     try:
-        with os.fdopen(descriptor, "wb") as opened:
-            opened.write(content)
-            opened.flush()
-            os.fsync(opened.fileno())
-        os.replace(aside, file)
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(temporary, file)
     except BaseException:
-        File(aside).unlink(missing_ok=True)
+        File(temporary).unlink(missing_ok=True)
         raise
 
 
-def _sync(directory: File) -> None:
+def _sync_directory(directory: File) -> None:
     descriptor = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -139,6 +142,6 @@ def _sync(directory: File) -> None:
         os.close(descriptor)
 
 
-def _remove(files: Collection[File]) -> None:
+def _remove_files(files: Collection[File]) -> None:
     for file in files:
         file.unlink(missing_ok=True)

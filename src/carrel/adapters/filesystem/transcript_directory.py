@@ -1,7 +1,7 @@
-"""Transcripts as files of lines beneath one directory, for people and programs that read files.
+"""Transcripts as JSON Lines files below one directory, for people and programs.
 
-The store knows everything that stands in them, so nothing here is waited for to reach the disk: a
-file that lost its end is mended the next time it is looked at.
+The store is authoritative, so writes are not synced: a file that lost its end is repaired the next
+time it is opened.
 """
 
 from __future__ import annotations
@@ -16,106 +16,106 @@ from pathlib import PurePath
 from typing import Final
 
 from carrel.core.errors import Conflict, ValidationError
-from carrel.core.sessions import Session, heading, read, whole
+from carrel.core.sessions import Session, complete_lines_length, encode_header, parse_transcript
 
-CLAIM: Final = ".carrel-agent"
-"""Says, in each directory, whose transcripts it holds."""
-_MOST_KNOWN: Final = 100_000
-_OPEN: Final = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+CLAIM_FILE: Final = ".carrel-agent"
+"""File in each directory that names the agent whose transcripts it holds."""
+_MAX_CACHED_FILES: Final = 100_000
+_OPEN_FLAGS: Final = (
+    os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+)
 
 
 class DirectoryTranscriptMirror:
     def __init__(self, root: File) -> None:
         self._root = root
-        self._known: dict[File, tuple[int, int]] = {}
-        """Of files that were looked at: their size, and how many entries they have."""
+        self._file_states: dict[File, tuple[int, int]] = {}
+        """Size and number of entries of files that were checked."""
 
-    async def claim(self, folder: str, owner: str, others: Mapping[str, str]) -> None:
-        await asyncio.to_thread(self._claim, folder, owner, others)
+    async def claim(self, folder: str, owner: str, other_owners: Mapping[str, str]) -> None:
+        await asyncio.to_thread(self._claim, folder, owner, other_owners)
 
-    async def held(self, folder: str, session: Session, agent: str) -> int:
-        return await asyncio.to_thread(self._held, folder, session, agent)
+    async def count_entries(self, folder: str, session: Session, agent: str) -> int:
+        return await asyncio.to_thread(self._count_entries, folder, session, agent)
 
-    async def add(
+    async def append(
         self, folder: str, session: Session, after: int, lines: bytes, count: int
     ) -> None:
         await asyncio.to_thread(self._add, folder, session, after, lines, count)
 
-    async def remove(self, folder: str, owner: str, sessions: Sequence[Session]) -> None:
+    async def delete(self, folder: str, owner: str, sessions: Sequence[Session]) -> None:
         await asyncio.to_thread(self._remove, folder, owner, sessions)
 
-    def _place(self, folder: str) -> File:
-        """The directory itself, by whichever links one comes to it. Raises Malformed."""
+    def _resolve_directory(self, folder: str) -> File:
+        """Return the directory with symlinks resolved. Raises ValidationError."""
         if not folder.strip() or "\0" in folder or ".." in PurePath(folder).parts:
-            raise ValidationError(
-                "transcriptsDir must be a directory beneath the root of transcripts"
-            )
+            raise ValidationError("transcriptsDir must be a directory below the transcripts root")
         root = self._root.resolve()
-        place = (root / folder).resolve()
-        if not place.is_relative_to(root):
-            raise ValidationError("transcriptsDir is outside of the root of transcripts")
-        return place
+        directory = (root / folder).resolve()
+        if not directory.is_relative_to(root):
+            raise ValidationError("transcriptsDir is outside the transcripts root")
+        return directory
 
     def _claim(self, folder: str, owner: str, others: Mapping[str, str]) -> None:
-        place = self._place(folder)
-        place.mkdir(parents=True, exist_ok=True, mode=0o700)
-        whose = _owner(place)
-        if whose is not None and whose != owner and whose in others:
+        directory = self._resolve_directory(folder)
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        current_owner = _owner(directory)
+        if current_owner is not None and current_owner != owner and current_owner in others:
             with suppress(ValidationError):
-                if self._place(others[whose]) == place:
-                    raise Conflict("another agent keeps its transcripts in that directory")
-        if whose != owner:
-            aside = place / f"{CLAIM}.new"
-            aside.write_text(f"{owner}\n", "utf-8")
-            aside.replace(place / CLAIM)
+                if self._resolve_directory(others[current_owner]) == directory:
+                    raise Conflict("another agent uses this transcripts directory")
+        if current_owner != owner:
+            temporary = directory / f"{CLAIM_FILE}.new"
+            temporary.write_text(f"{owner}\n", "utf-8")
+            temporary.replace(directory / CLAIM_FILE)
 
-    def _held(self, folder: str, session: Session, agent: str) -> int:
-        file = self._place(folder) / _name(session)
-        with _locked(file) as (handle, size):
-            known = self._known.get(file)
-            if known is None or known[0] != size:
-                known = _mended(handle, size, session, agent)
-                self._note(file, *known)
-            return known[1]
+    def _count_entries(self, folder: str, session: Session, agent: str) -> int:
+        file = self._resolve_directory(folder) / _file_name(session)
+        with _lock_file(file) as (handle, size):
+            state = self._file_states.get(file)
+            if state is None or state[0] != size:
+                state = _repair_file(handle, size, session, agent)
+                self._cache_state(file, *state)
+            return state[1]
 
     def _add(self, folder: str, session: Session, after: int, lines: bytes, count: int) -> None:
-        file = self._place(folder) / _name(session)
-        with _locked(file) as (handle, size):
-            if self._known.get(file) != (size, after):
-                raise OSError(f"{file.name} was changed by somebody else")
-            _write(handle, lines)
-            self._note(file, size + len(lines), after + count)
+        file = self._resolve_directory(folder) / _file_name(session)
+        with _lock_file(file) as (handle, size):
+            if self._file_states.get(file) != (size, after):
+                raise OSError(f"{file.name} was changed by another process")
+            _write_all(handle, lines)
+            self._cache_state(file, size + len(lines), after + count)
 
     def _remove(self, folder: str, owner: str, sessions: Sequence[Session]) -> None:
-        place = self._place(folder)
-        if _owner(place) != owner:
+        directory = self._resolve_directory(folder)
+        if _owner(directory) != owner:
             return
         for session in sessions:
-            self._known.pop(place / _name(session), None)
+            self._file_states.pop(directory / _file_name(session), None)
             with suppress(FileNotFoundError):
-                os.unlink(place / _name(session))
+                os.unlink(directory / _file_name(session))
 
-    def _note(self, file: File, size: int, count: int) -> None:
-        if len(self._known) >= _MOST_KNOWN:
-            self._known.clear()
-        self._known[file] = (size, count)
+    def _cache_state(self, file: File, size: int, count: int) -> None:
+        if len(self._file_states) >= _MAX_CACHED_FILES:
+            self._file_states.clear()
+        self._file_states[file] = (size, count)
 
 
-def _name(session: Session) -> str:
+def _file_name(session: Session) -> str:
     return f"{session.id}.jsonl"
 
 
-def _owner(place: File) -> str | None:
+def _owner(directory: File) -> str | None:
     try:
-        return (place / CLAIM).read_text("utf-8", "replace").strip()
+        return (directory / CLAIM_FILE).read_text("utf-8", "replace").strip()
     except FileNotFoundError:
         return None
 
 
 @contextmanager
-def _locked(file: File) -> Iterator[tuple[int, int]]:
-    """A file that nobody else adds to meanwhile, made if it is not there, and its size."""
-    handle = os.open(file, _OPEN, 0o600)
+def _lock_file(file: File) -> Iterator[tuple[int, int]]:
+    """Open or create a file under an exclusive lock; yield descriptor and size."""
+    handle = os.open(file, _OPEN_FLAGS, 0o600)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield handle, os.fstat(handle).st_size
@@ -123,28 +123,29 @@ def _locked(file: File) -> Iterator[tuple[int, int]]:
         os.close(handle)
 
 
-def _mended(handle: int, size: int, session: Session, agent: str) -> tuple[int, int]:
-    """Cut off a torn line, and see that the file begins as it should; its size and its entries.
+def _repair_file(handle: int, size: int, session: Session, agent: str) -> tuple[int, int]:
+    """Truncate a torn last line and check the header; return size and entries.
 
-    Raises Taken where the file is somebody else's.
+    A file that does not match the session's entries is started again. Raises Conflict if the file
+    belongs to another session.
     """
     content = os.pread(handle, size, 0)
-    sound = content[: whole(content)]
-    found = read(sound)
-    if sound and (found.heading is None or found.heading.id != session.id):
-        raise Conflict(f"{_name(session)} holds something else")
-    if found.skipped or len(found.utterances) > session.entries:
-        sound, found = b"", read(b"")
-    if len(sound) < size:
-        os.ftruncate(handle, len(sound))
-    if sound:
-        return len(sound), len(found.utterances)
-    header = heading(session, agent)
-    _write(handle, header)
+    valid = content[: complete_lines_length(content)]
+    transcript = parse_transcript(valid)
+    if valid and (transcript.header is None or transcript.header.id != session.id):
+        raise Conflict(f"{_file_name(session)} belongs to another session")
+    if transcript.skipped or len(transcript.entries) > session.entry_count:
+        valid, transcript = b"", parse_transcript(b"")
+    if len(valid) < size:
+        os.ftruncate(handle, len(valid))
+    if valid:
+        return len(valid), len(transcript.entries)
+    header = encode_header(session, agent)
+    _write_all(handle, header)
     return len(header), 0
 
 
-def _write(handle: int, content: bytes) -> None:
-    rest = memoryview(content)
-    while rest:
-        rest = rest[os.write(handle, rest) :]
+def _write_all(handle: int, content: bytes) -> None:
+    remaining = memoryview(content)
+    while remaining:
+        remaining = remaining[os.write(handle, remaining) :]

@@ -1,4 +1,4 @@
-"""Git repositories in a directory: bare, one a scope, written whole and served read-only."""
+"""Git repositories in a directory: bare, one per scope, served read-only."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from contextlib import asynccontextmanager
 from pathlib import Path as File
 from typing import IO, TYPE_CHECKING, Any, Final, TypeVar
 
-from carrel.core.identifiers import Scope, identifier
+from carrel.core.identifiers import Scope, parse_identifier
 
 if TYPE_CHECKING:
     from carrel.adapters.git.repository import GitRepository
 
 Result = TypeVar("Result")
 
-_CHUNK: Final = 64 * 1024
+_CHUNK_BYTES: Final = 64 * 1024
 _THREADS: Final = 4
 
 
 class GitDirectory:
-    """Many at once may read; whoever writes one holds the lock of a file beside it.
+    """Repositories port. Many readers at a time; a writer holds a lock file beside it.
 
-    What does the work is imported when it is first asked for: it takes a third of a second.
+    Imports dulwich on first use, since the import takes about 300 ms.
     """
 
     def __init__(self, root: File) -> None:
@@ -33,60 +33,65 @@ class GitDirectory:
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="git")
 
     @asynccontextmanager
-    async def held(self, scope: Scope) -> AsyncIterator[GitRepository]:
+    async def lock(self, scope: Scope) -> AsyncIterator[GitRepository]:
         from carrel.adapters.git.repository import GitRepository  # noqa: PLC0415 - see above
 
-        place = self.place(scope)
+        place = self.repository_path(scope)
         place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        lock = await _locked(place.with_suffix(".lock"))
-        repository = GitRepository(place, self._do)
+        lock = await _acquire_file_lock(place.with_suffix(".lock"))
+        repository = GitRepository(place, self._run_in_thread)
         try:
             yield repository
         finally:
             try:
-                await self._do(repository.close)
+                await self._run_in_thread(repository.close)
             finally:
                 os.close(lock)
 
-    async def advertised(self, scope: Scope) -> bytes:
+    async def advertise_refs(self, scope: Scope) -> bytes:
         from carrel.adapters.git.upload_pack import advertise_refs  # noqa: PLC0415 - see above
 
-        return await self._do(advertise_refs, self.place(scope))
+        return await self._run_in_thread(advertise_refs, self.repository_path(scope))
 
-    async def packed(self, scope: Scope, request: bytes) -> AsyncIterator[bytes]:
+    async def upload_pack(self, scope: Scope, request: bytes) -> AsyncIterator[bytes]:
         from carrel.adapters.git.upload_pack import upload_pack  # noqa: PLC0415 - see above
 
-        return _poured(await self._do(upload_pack, self.place(scope), request))
+        return _stream_file(
+            await self._run_in_thread(upload_pack, self.repository_path(scope), request)
+        )
 
-    def place(self, scope: Scope) -> File:
-        return self._root / identifier(scope.tenant) / f"{identifier(scope.name)}.git"
+    def repository_path(self, scope: Scope) -> File:
+        return self._root / parse_identifier(scope.tenant) / f"{parse_identifier(scope.name)}.git"
 
-    async def _do(self, work: Callable[..., Result], *about: Any) -> Result:
-        """To its end, also if whoever asked has left: a thread goes on, and needs the lock."""
-        doing = asyncio.get_running_loop().run_in_executor(self._pool, work, *about)
-        left: asyncio.CancelledError | None = None
-        while not doing.done():
+    async def _run_in_thread(self, function: Callable[..., Result], *arguments: Any) -> Result:
+        """Run in the thread pool to the end, even if the caller is cancelled.
+
+        The thread cannot be interrupted, and the lock must not be released before it ends.
+        """
+        future = asyncio.get_running_loop().run_in_executor(self._pool, function, *arguments)
+        cancelled: asyncio.CancelledError | None = None
+        while not future.done():
             try:
-                await asyncio.shield(doing)
-            except asyncio.CancelledError as gone:
-                left = gone
-        if left is not None:
-            raise left
-        return doing.result()
+                await asyncio.shield(future)
+            except asyncio.CancelledError as error:
+                cancelled = error
+        if cancelled is not None:
+            raise cancelled
+        return future.result()
 
 
-async def _poured(answer: IO[bytes]) -> AsyncIterator[bytes]:
-    with answer:
-        while chunk := answer.read(_CHUNK):
+async def _stream_file(file: IO[bytes]) -> AsyncIterator[bytes]:
+    with file:
+        while chunk := file.read(_CHUNK_BYTES):
             yield chunk
 
 
-async def _locked(file: File) -> int:
-    """The lock of a file, asked for again and again: waiting in a thread could not be given up."""
+async def _acquire_file_lock(file: File) -> int:
+    """Lock a file by polling: a blocking wait in a thread could not be cancelled."""
     lock = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     pause = 0.002
     try:
-        while not _taken(lock):
+        while not _try_lock(lock):
             await asyncio.sleep(pause)
             pause = min(0.1, pause * 2)
     except BaseException:
@@ -95,7 +100,7 @@ async def _locked(file: File) -> int:
     return lock
 
 
-def _taken(lock: int) -> bool:
+def _try_lock(lock: int) -> bool:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

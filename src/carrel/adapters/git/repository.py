@@ -1,4 +1,4 @@
-"""One repository as it is written: objects first, refs last, a new one beside the old."""
+"""Writes a git repository: objects first, refs last, a rebuild beside the old."""
 
 from __future__ import annotations
 
@@ -27,27 +27,27 @@ from carrel.core.git.log import COMMITTER, CommitDraft, GitCommit, TagDraft
 
 _KEY_FILE: Final = "carrel-key"
 _MIN_PACK_OBJECTS: Final = 64
-"""Fewer objects at once are written as loose files."""
+"""Fewer objects at a time are written as loose files."""
 _MAX_LOOSE_OBJECTS: Final = 2000
-"""Beyond it loose files are gathered into a pack."""
+"""Above this number loose objects are packed."""
 _OBJECT_OVERHEAD_BYTES: Final = 100
 
 _UNREADABLE: Final = (
     *(KeyError, ValueError, zlib.error),
     *(ChecksumMismatch, FileFormatException, ObjectFormatException),
 )
-"""A damaged object counts as absent: it will be made again."""
+"""Errors of damaged objects, which count as absent and are written again."""
 
 RunInThread = Callable[..., Awaitable[Any]]
 AnyObject = TypeVar("AnyObject", bound=ShaFile)
 
 
 class GitRepository:
-    """A bare repository of dulwich; all work on it runs in threads of `run_in_thread`."""
+    """Bare repository with dulwich. All work runs in threads of `run_in_thread`."""
 
-    def __init__(self, place: File, run_in_thread: RunInThread) -> None:
-        self._place, self._run = place, run_in_thread
-        self._new = place.with_suffix(".new")
+    def __init__(self, path: File, run_in_thread: RunInThread) -> None:
+        self._path, self._run = path, run_in_thread
+        self._new_path = path.with_suffix(".new")
         self._repo: Repo | None = None
         self._tree = TreeBuilder()
         self._pending: dict[ObjectID, ShaFile] = {}
@@ -95,11 +95,11 @@ class GitRepository:
         return ids
 
     async def put_tag(self, tag: TagDraft, commit: str) -> str:
-        [id] = self._add([_tag(tag, commit)])
+        [id] = self._add([_build_tag(tag, commit)])
         return id
 
     async def commit_id(self, commit: CommitDraft, tree: str, parent: str | None) -> str:
-        return _commit(commit, tree, parent).id.decode()
+        return _build_commit(commit, tree, parent).id.decode()
 
     async def update_refs(self, refs: Mapping[str, str]) -> None:
         await self._run(self._update_refs, refs)
@@ -114,13 +114,13 @@ class GitRepository:
 
     def _open(self) -> Repo:
         if self._repo is None:
-            self._repo = opened(self._place)
+            self._repo = open_repository(self._path)
         return self._repo
 
     def _load_key(self) -> str | None:
         try:
             self._open()
-            return (self._place / _KEY_FILE).read_text("utf-8")
+            return (self._path / _KEY_FILE).read_text("utf-8")
         except (NotFound, FileNotFoundError, UnicodeDecodeError):
             return None
 
@@ -144,7 +144,7 @@ class GitRepository:
     def _find_commit(self, id: str) -> GitCommit | None:
         commit = self._find(id, Commit)
         try:
-            return _read_commit(id, commit) if commit else None
+            return _parse_commit(id, commit) if commit else None
         except _UNREADABLE:
             return None
 
@@ -160,8 +160,8 @@ class GitRepository:
         files: dict[str, str] = {}
         folders = [("", tree)]
         for prefix, id in folders:
-            found = self._find(id, Tree)
-            for entry in found.items() if found else ():
+            tree_object = self._find(id, Tree)
+            for entry in tree_object.items() if tree_object else ():
                 assert entry.path is not None
                 assert entry.sha is not None
                 path, child = prefix + entry.path.decode(), entry.sha.decode()
@@ -173,11 +173,11 @@ class GitRepository:
 
     def _begin(self, key: str) -> None:
         self.close()
-        shutil.rmtree(self._new, ignore_errors=True)
-        self._new.mkdir(mode=0o700)
-        Repo.init_bare(self._new, default_branch=b"main").close()
-        (self._new / _KEY_FILE).write_text(key, "utf-8")
-        self._repo = opened(self._new)
+        shutil.rmtree(self._new_path, ignore_errors=True)
+        self._new_path.mkdir(mode=0o700)
+        Repo.init_bare(self._new_path, default_branch=b"main").close()
+        (self._new_path / _KEY_FILE).write_text(key, "utf-8")
+        self._repo = open_repository(self._new_path)
         self._tree, self._pending, self.pending_bytes = TreeBuilder(), {}, 0
 
     def _put_blobs(self, contents: Sequence[bytes]) -> Sequence[str]:
@@ -194,7 +194,7 @@ class GitRepository:
         ids: list[str] = []
         for draft, files in commits:
             tree = self._put_files(files)
-            [parent] = self._add([_commit(draft, tree, parent)])
+            [parent] = self._add([_build_commit(draft, tree, parent)])
             ids.append(parent)
         return ids
 
@@ -212,7 +212,7 @@ class GitRepository:
         container = self._open().refs
         for name, id in refs.items():
             set_ref = partial(container.__setitem__, Ref(name.encode()), ObjectID(id.encode()))
-            _without_stale_lock(set_ref)
+            _retry_without_stale_lock(set_ref)
 
     def _write_pending(self) -> None:
         store = self._open().object_store
@@ -222,41 +222,47 @@ class GitRepository:
             store.add_objects([(item, None) for item in objects])
             return
         for item in objects:
-            _without_stale_lock(partial(store.add_object, item))
+            _retry_without_stale_lock(partial(store.add_object, item))
         if store.count_loose_objects() > _MAX_LOOSE_OBJECTS:
             store.pack_loose_objects()
 
     def _publish(self) -> None:
-        """A process that dies between the renames leaves none; the next one makes it again."""
+        """Put the new repository in place of the old one.
+
+        A crash between the two renames leaves none, and the next call builds it again.
+        """
         self.close()
-        old = self._place.with_suffix(".old")
+        old = self._path.with_suffix(".old")
         shutil.rmtree(old, ignore_errors=True)
-        if self._place.exists():
-            os.rename(self._place, old)
-        os.rename(self._new, self._place)
+        if self._path.exists():
+            os.rename(self._path, old)
+        os.rename(self._new_path, self._path)
         shutil.rmtree(old, ignore_errors=True)
 
 
-def opened(place: File) -> Repo:
+def open_repository(path: File) -> Repo:
     """Open a repository for durable writes. Raises NotFound."""
     try:
-        repo = Repo(str(place))
+        repo = Repo(str(path))
     except NotGitRepository:
-        raise NotFound("there is no repository") from None
+        raise NotFound("no such repository") from None
     repo.object_store.fsync_object_files = True
     return repo
 
 
-def _without_stale_lock(work: Callable[[], None]) -> None:
-    """Do work; if a lock file of git is in the way, its process has died: remove it."""
+def _retry_without_stale_lock(function: Callable[[], None]) -> None:
+    """Call the function; if git's lock file exists, remove it and call again.
+
+    Callers hold our own lock, so git's was left by a process that died.
+    """
     try:
-        work()
+        function()
     except FileLocked as locked:
         os.unlink(locked.lockfilename)
-        work()
+        function()
 
 
-def _commit(draft: CommitDraft, tree: str, parent: str | None) -> Commit:
+def _build_commit(draft: CommitDraft, tree: str, parent: str | None) -> Commit:
     commit = Commit()
     commit.tree = ObjectID(tree.encode())
     commit.parents = [] if parent is None else [ObjectID(parent.encode())]
@@ -267,7 +273,7 @@ def _commit(draft: CommitDraft, tree: str, parent: str | None) -> Commit:
     return commit
 
 
-def _tag(draft: TagDraft, commit: str) -> Tag:
+def _build_tag(draft: TagDraft, commit: str) -> Tag:
     tag = Tag()
     tag.object = (Commit, ObjectID(commit.encode()))
     tag.name, tag.tagger = draft.name.encode(), draft.tagger.encode()
@@ -276,7 +282,7 @@ def _tag(draft: TagDraft, commit: str) -> Tag:
     return tag
 
 
-def _read_commit(id: str, commit: Commit) -> GitCommit:
+def _parse_commit(id: str, commit: Commit) -> GitCommit:
     return GitCommit(
         id,
         tree=commit.tree.decode(),

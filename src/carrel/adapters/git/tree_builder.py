@@ -1,4 +1,4 @@
-"""Git trees of files by path; only the trees of folders that changed are made again."""
+"""Builds git trees from files by path; rebuilds only folders that changed."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _Entries = dict[bytes, tuple[int, ObjectID]]
 
 
 class TreeBuilder:
-    """Files and folders by the folder they are in.
+    """Entries of each folder.
 
-    If a path is a file and a folder at once, git can hold one: the tree contains the folder.
+    If a path is both a file and a folder, the tree contains the folder, since git allows only one.
     """
 
     def __init__(self) -> None:
@@ -23,7 +23,7 @@ class TreeBuilder:
         self._folders: dict[str, _Entries] = {"": {}}
         self._changed: set[str] = {""}
         self.root = ObjectID(b"")
-        """The id of the outermost tree, as last built."""
+        """Id of the root tree as of the last build."""
 
     def set_files(self, files: Mapping[str, str | None]) -> None:
         """Set the blob of each path; None removes the file."""
@@ -37,7 +37,7 @@ class TreeBuilder:
             self._changed.update(_with_parents(folder))
 
     def build(self) -> list[ShaFile]:
-        """Return the trees that changed since the last call, the outermost last."""
+        """Return the trees that changed since the last call, the root last."""
         trees: list[ShaFile] = []
         for folder in sorted(self._changed, key=_depth, reverse=True):
             tree = self._build_tree(folder)

@@ -1,4 +1,4 @@
-"""What git's upload-pack says to those who clone and fetch over HTTP."""
+"""Serves git upload-pack (clone and fetch) over HTTP with dulwich."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from dulwich.refs import Ref
 from dulwich.repo import Repo
 from dulwich.server import Backend, BackendRepo, UploadPackHandler
 
-from carrel.adapters.git.repository import opened
+from carrel.adapters.git.repository import open_repository
 from carrel.core.errors import ValidationError
 
-_IN_MEMORY: Final = 8 * 2**20
+_MAX_MEMORY_BYTES: Final = 8 * 2**20
 _WANT: Final = re.compile(rb"[0-9a-f]{4}want ([0-9a-f]{40})")
-_MOST_WANTS: Final = 1000
-_SIGNED: Final = {Commit.type_num, Tag.type_num}
+_MAX_WANTS: Final = 1000
+_WANTABLE_TYPES: Final = {Commit.type_num, Tag.type_num}
 
 
 class _SingleRepoBackend(Backend):
-    """The one repository that is asked about."""
+    """Backend with a single repository."""
 
     def __init__(self, repo: Repo) -> None:
         self._repo = repo
@@ -40,78 +40,91 @@ class _SingleRepoBackend(Backend):
         return self._repo
 
 
-class _UploadPack(UploadPackHandler):
-    """Offers no clones that leave files out: git would ask for those one by one, and by no name."""
+class _UploadPackHandler(UploadPackHandler):
+    """Upload-pack without partial clones.
+
+    With a filter git would later request single blobs by id, which are not offered.
+    """
 
     def capabilities(self) -> list[bytes]:
-        return [one for one in super().capabilities() if one != CAPABILITY_FILTER]
+        return [
+            capability for capability in super().capabilities() if capability != CAPABILITY_FILTER
+        ]
 
     def set_client_capabilities(self, caps: Iterable[bytes]) -> None:
-        """Git names it all the same where its user wanted one; it then takes everything."""
-        super().set_client_capabilities([one for one in caps if one != CAPABILITY_FILTER])
+        """Ignore a filter that the client requests; git then takes everything."""
+        super().set_client_capabilities(
+            [capability for capability in caps if capability != CAPABILITY_FILTER]
+        )
 
 
-def advertise_refs(place: File) -> bytes:
-    """The names there are. Raises Missing."""
-    answer = BytesIO()
-    with closing(opened(place)) as repo:
-        protocol = ReceivableProtocol(BytesIO().read, answer.write)
+def advertise_refs(path: File) -> bytes:
+    """Return the ref advertisement. Raises NotFound."""
+    output = BytesIO()
+    with closing(open_repository(path)) as repo:
+        protocol = ReceivableProtocol(BytesIO().read, output.write)
         protocol.write_pkt_line(b"# service=git-upload-pack\n")
         protocol.write_pkt_line(None)
-        _upload_pack(repo, protocol, advertise=True).handle()
-    return answer.getvalue()
+        _new_handler(repo, protocol, advertise=True).handle()
+    return output.getvalue()
 
 
-def upload_pack(place: File, request: bytes) -> IO[bytes]:
-    """The answer in a file, so that nobody here waits for a slow reader. Raises Missing, Malformed.
+def upload_pack(path: File, request: bytes) -> IO[bytes]:
+    """Write the response to a temporary file, so a slow reader blocks no thread.
 
-    What a request can make the parser stumble over is not ours to know, so it is all Malformed.
+    Raises NotFound. Raises ValidationError for any error that dulwich raises on a bad request.
     """
-    with closing(opened(place)) as repo:
-        _offer(repo, request)
-        answer: IO[bytes] = SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 - its reader closes it
-        protocol = ReceivableProtocol(BytesIO(request).read, answer.write)
+    with closing(open_repository(path)) as repo:
+        _allow_wanted_commits(repo, request)
+        output: IO[bytes] = SpooledTemporaryFile(_MAX_MEMORY_BYTES)  # noqa: SIM115 - closed by the reader
+        protocol = ReceivableProtocol(BytesIO(request).read, output.write)
         try:
-            _upload_pack(repo, protocol, advertise=False).handle()
+            _new_handler(repo, protocol, advertise=False).handle()
         except (OSError, MemoryError):
-            answer.close()
+            output.close()
             raise
         except Exception:
-            answer.close()
-            raise ValidationError("git's upload-pack does not understand this request") from None
-    answer.seek(0)
-    return answer
+            output.close()
+            raise ValidationError("invalid git upload-pack request") from None
+    output.seek(0)
+    return output
 
 
-def _upload_pack(repo: Repo, protocol: ReceivableProtocol, *, advertise: bool) -> _UploadPack:
-    return _UploadPack(
+def _new_handler(
+    repo: Repo, protocol: ReceivableProtocol, *, advertise: bool
+) -> _UploadPackHandler:
+    return _UploadPackHandler(
         _SingleRepoBackend(repo), ["/"], protocol, stateless_rpc=True, advertise_refs=advertise
     )
 
 
-def _offer(repo: Repo, request: bytes) -> None:
-    """Let a request have the commits it names, also where a name has moved on since it was told.
+def _allow_wanted_commits(repo: Repo, request: bytes) -> None:
+    """Allow wants of commits that no ref points at any more.
 
-    All that lie here belong to the one history, so nobody is given what they may not have.
+    A ref may move between advertisement and request. All objects here belong to one scope's
+    history, so this reveals nothing new.
     """
     refs = repo.get_refs()
-    for n, id in enumerate(_wanted(repo, request)):
-        refs[Ref(b"refs/carrel/wanted/%d" % n)] = id
-    repo.get_refs = lambda: refs  # type: ignore[method-assign]  # for this one request
-    find = repo.find_missing_objects
+    for number, id in enumerate(_wanted_commits(repo, request)):
+        refs[Ref(b"refs/carrel/wanted/%d" % number)] = id
+    repo.get_refs = lambda: refs  # type: ignore[method-assign]  # only for this request
+    find_missing = repo.find_missing_objects
 
-    def found(wants: Any, walker: Any, *args: Any, **more: Any) -> Any:
+    def find_with_shallow(wants: Any, walker: Any, *args: Any, **options: Any) -> Any:
         deepen = walker._handle_shallow_request
-        walker._handle_shallow_request = lambda asked: _hear_of_shallow(walker, deepen, asked)
-        return find(wants, walker, *args, **more)
+        walker._handle_shallow_request = lambda request: _read_shallow_lines(
+            walker, deepen, request
+        )
+        return find_missing(wants, walker, *args, **options)
 
-    repo.find_missing_objects = found  # type: ignore[assignment, method-assign]  # as above
+    repo.find_missing_objects = find_with_shallow  # type: ignore[assignment, method-assign]  # as above
 
 
-def _hear_of_shallow(walker: Any, deepen: Callable[[Any], None], asked: Any) -> None:
-    """Whoever has a clone that ends somewhere tells so, also when it is not to become deeper.
+def _read_shallow_lines(walker: Any, deepen: Callable[[Any], None], wants: Any) -> None:
+    """Read shallow lines that the client sends without a deepen command.
 
-    They are then given all down to there, as if they had nothing: what they have beyond is unknown.
+    A shallow client that does not deepen is then sent everything down to its boundary, since what
+    it has beyond is unknown.
     """
     while True:
         allowed = (COMMAND_DEEPEN, COMMAND_SHALLOW, None)
@@ -120,15 +133,15 @@ def _hear_of_shallow(walker: Any, deepen: Callable[[Any], None], asked: Any) -> 
             walker.client_shallow.add(ObjectID(value))
         elif command == COMMAND_DEEPEN:
             walker.unread_proto_line(command, value)
-            deepen(asked)
+            deepen(wants)
             return
         else:
             walker.shallow.update(walker.client_shallow)
             return
 
 
-def _wanted(repo: Repo, request: bytes) -> Iterator[ObjectID]:
-    for found in dict.fromkeys(_WANT.findall(request)[:_MOST_WANTS]):
-        id = ObjectID(found)
-        if id in repo.object_store and repo.object_store.get_raw(id)[0] in _SIGNED:
+def _wanted_commits(repo: Repo, request: bytes) -> Iterator[ObjectID]:
+    for match in dict.fromkeys(_WANT.findall(request)[:_MAX_WANTS]):
+        id = ObjectID(match)
+        if id in repo.object_store and repo.object_store.get_raw(id)[0] in _WANTABLE_TYPES:
             yield id

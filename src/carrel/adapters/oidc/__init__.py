@@ -1,9 +1,9 @@
-"""An OpenID Connect issuer: its tokens, and how a browser comes by one."""
+"""OpenID Connect: token verification and the authorization code flow."""
 
 from carrel.adapters.oidc.code_flow import OidcClient as OidcClient
 from carrel.adapters.oidc.code_flow import OidcCodeFlow as OidcCodeFlow
-from carrel.adapters.oidc.issuer import PAUSE as PAUSE
-from carrel.adapters.oidc.issuer import REFUSED as REFUSED
+from carrel.adapters.oidc.issuer import INVALID_CREDENTIAL_MESSAGE as INVALID_CREDENTIAL_MESSAGE
+from carrel.adapters.oidc.issuer import RETRY_DELAY_SECONDS as RETRY_DELAY_SECONDS
 from carrel.adapters.oidc.issuer import IssuerTrust as IssuerTrust
 from carrel.adapters.oidc.issuer import IssuerUnreachable as IssuerUnreachable
 from carrel.adapters.oidc.issuer import OidcIssuer as OidcIssuer

@@ -1,4 +1,4 @@
-"""The code flow of OpenID Connect: where a browser is sent to, and the token for what it brings."""
+"""OpenID Connect authorization code flow with PKCE."""
 
 from __future__ import annotations
 
@@ -14,34 +14,34 @@ import msgspec
 from msgspec import Struct
 
 from carrel.adapters.oidc.issuer import (
-    LONGEST_FETCH,
-    PAUSE,
-    REFUSED,
+    FETCH_TIMEOUT_SECONDS,
+    INVALID_CREDENTIAL_MESSAGE,
+    RETRY_DELAY_SECONDS,
     IssuerMisconfigured,
     IssuerTrust,
     IssuerUnreachable,
     OidcIssuer,
     Timer,
-    client_of,
     default_tls_context,
     fetch_json,
+    new_http_client,
 )
 from carrel.core.errors import Unauthenticated
 
 _SCOPES: Final = "openid email"
-_KNOWN_FOR: Final = 3600.0
-"""Seconds for which the issuer is not asked again where its endpoints are."""
+_ENDPOINTS_TTL_SECONDS: Final = 3600.0
+"""How long the issuer's discovered endpoints are cached."""
 _BASIC: Final = "client_secret_basic"
 
 
 class OidcClient(Struct, frozen=True, kw_only=True):
-    """What the issuer knows this server as."""
+    """This server's client registration at the issuer."""
 
     id: str
     secret: str = ""
-    """Empty for one that has none: PKCE alone shows then who had begun."""
+    """Empty for a public client, which relies on PKCE alone."""
     name: str = ""
-    """What people know the issuer as; its host if empty."""
+    """Display name of the issuer; its host if empty."""
 
 
 class _Endpoints(Struct, frozen=True):
@@ -56,7 +56,7 @@ class _TokenResponse(Struct, frozen=True):
 
 
 class _IdTokenClaims(Struct, frozen=True):
-    """What an ID token says of the sign-in that it is for."""
+    """Claims of an ID token that bind it to a client and a sign-in."""
 
     aud: str | list[str]
     nonce: str = ""
@@ -65,33 +65,35 @@ class _IdTokenClaims(Struct, frozen=True):
 
 
 class OidcCodeFlow:
-    """Nothing stays open between two questions, so it needs no closing."""
+    """Starts sign-ins and exchanges codes. Keeps no connection open."""
 
     def __init__(
         self,
         trust: IssuerTrust,
         client: OidcClient,
         *,
-        wall: Timer = time.time,
-        steady: Timer = time.monotonic,
+        wall_clock: Timer = time.time,
+        monotonic: Timer = time.monotonic,
         tls: ssl.SSLContext | None = None,
     ) -> None:
         self._trust = msgspec.structs.replace(trust, audiences=frozenset({client.id}))
         self._client = client
-        self._steady = steady
+        self._monotonic = monotonic
         self._tls = tls or default_tls_context()
-        self.issuer = OidcIssuer(self._trust, wall=wall, steady=steady, tls=self._tls)
-        self._found: tuple[_Endpoints | IssuerMisconfigured, float] | None = None
-        self._asking = asyncio.Lock()
+        self.issuer = OidcIssuer(
+            self._trust, wall_clock=wall_clock, monotonic=monotonic, tls=self._tls
+        )
+        self._discovery: tuple[_Endpoints | IssuerMisconfigured, float] | None = None
+        self._discovery_lock = asyncio.Lock()
 
     @property
     def name(self) -> str:
         return self._client.name or urlsplit(self._trust.issuer).hostname or self._trust.issuer
 
-    async def address(self, redirect: str, state: str, nonce: str, verifier: str) -> str:
-        """Where the browser goes, to come back to ``redirect`` with a code. Raises Unreachable."""
+    async def authorization_url(self, redirect: str, state: str, nonce: str, verifier: str) -> str:
+        """Return the URL to send the browser to. Raises IssuerUnreachable."""
         endpoints = await self._endpoints()
-        asked = {
+        query = {
             "response_type": "code",
             "client_id": self._client.id,
             "redirect_uri": redirect,
@@ -101,21 +103,21 @@ class OidcCodeFlow:
             "code_challenge": _challenge(verifier),
             "code_challenge_method": "S256",
         }
-        joint = "&" if urlsplit(endpoints.authorization_endpoint).query else "?"
-        return f"{endpoints.authorization_endpoint}{joint}{urlencode(asked)}"
+        separator = "&" if urlsplit(endpoints.authorization_endpoint).query else "?"
+        return f"{endpoints.authorization_endpoint}{separator}{urlencode(query)}"
 
-    async def token(self, code: str, redirect: str, nonce: str, verifier: str) -> str:
-        """The ID token for a code, which is good and for this very sign-in.
+    async def exchange_code(self, code: str, redirect: str, nonce: str, verifier: str) -> str:
+        """Exchange a code for a verified ID token of this sign-in.
 
-        Raises Unauthenticated, saying nothing of why, or Unreachable.
+        Raises Unauthenticated without a reason, or IssuerUnreachable.
         """
-        token = await self._granted(code, redirect, verifier)
+        token = await self._request_token(code, redirect, verifier)
         await self.issuer.claims(token)
         if not _is_meant_for(token, self._client.id, nonce):
-            raise Unauthenticated(REFUSED)
+            raise Unauthenticated(INVALID_CREDENTIAL_MESSAGE)
         return token
 
-    async def _granted(self, code: str, redirect: str, verifier: str) -> str:
+    async def _request_token(self, code: str, redirect: str, verifier: str) -> str:
         endpoints = await self._endpoints()
         form = {
             "grant_type": "authorization_code",
@@ -127,73 +129,83 @@ class OidcCodeFlow:
         headers: dict[str, str] = {"accept": "application/json"}
         if self._client.secret:
             if _BASIC in (endpoints.token_endpoint_auth_methods_supported or [_BASIC]):
-                headers["authorization"] = _basic(self._client)
+                headers["authorization"] = _basic_authorization(self._client)
             else:
                 form["client_secret"] = self._client.secret
         try:
-            async with asyncio.timeout(LONGEST_FETCH), client_of(self._tls) as client:
+            async with asyncio.timeout(FETCH_TIMEOUT_SECONDS), new_http_client(self._tls) as client:
                 url = endpoints.token_endpoint
-                said = await fetch_json(
+                response = await fetch_json(
                     client, url, _TokenResponse, "POST", data=form, headers=headers
                 )
         except TimeoutError:
-            raise IssuerUnreachable("it does not answer in time") from None
+            raise IssuerUnreachable("no response in time") from None
         except IssuerMisconfigured as problem:
-            if problem.refused:
-                raise Unauthenticated(REFUSED) from None
+            if problem.is_client_error:
+                raise Unauthenticated(INVALID_CREDENTIAL_MESSAGE) from None
             raise IssuerUnreachable(str(problem)) from None
-        return said.id_token
+        return response.id_token
 
     async def _endpoints(self) -> _Endpoints:
-        """Asked for once an hour; where they cannot be had, not again for some seconds."""
-        async with self._asking:
-            now = self._steady()
-            if self._found is None or now - self._found[1] >= _life(self._found[0]):
-                self._found = await self._discovered(), now
-        found = self._found[0]
-        if isinstance(found, IssuerMisconfigured):
-            raise IssuerUnreachable(str(found))
-        return found
+        """Return the endpoints, cached for an hour; a failure is cached for 10 seconds."""
+        async with self._discovery_lock:
+            now = self._monotonic()
+            if self._discovery is None or now - self._discovery[1] >= _cache_seconds(
+                self._discovery[0]
+            ):
+                self._discovery = await self._discover(), now
+        discovery = self._discovery[0]
+        if isinstance(discovery, IssuerMisconfigured):
+            raise IssuerUnreachable(str(discovery))
+        return discovery
 
-    async def _discovered(self) -> _Endpoints | IssuerMisconfigured:
+    async def _discover(self) -> _Endpoints | IssuerMisconfigured:
         issuer = self._trust.issuer
         url = f"{issuer.rstrip('/')}/.well-known/openid-configuration"
         try:
-            async with asyncio.timeout(LONGEST_FETCH), client_of(self._tls) as client:
-                found = await fetch_json(client, url, _Endpoints)
+            async with asyncio.timeout(FETCH_TIMEOUT_SECONDS), new_http_client(self._tls) as client:
+                endpoints = await fetch_json(client, url, _Endpoints)
         except TimeoutError:
-            return IssuerMisconfigured("it does not answer in time")
+            return IssuerMisconfigured("no response in time")
         except IssuerMisconfigured as problem:
             return problem
-        if found.issuer != issuer:
-            return IssuerMisconfigured("its configuration is that of another issuer")
-        addresses = (found.authorization_endpoint, found.token_endpoint)
-        if not all(_is_sound(address, issuer) for address in addresses):
-            return IssuerMisconfigured("one of its endpoints is at an address that is not secure")
-        return found
+        if endpoints.issuer != issuer:
+            return IssuerMisconfigured("the configuration names another issuer")
+        urls = (endpoints.authorization_endpoint, endpoints.token_endpoint)
+        if not all(_is_safe_url(endpoint_url, issuer) for endpoint_url in urls):
+            return IssuerMisconfigured("an endpoint URL is not secure")
+        return endpoints
 
 
-def _life(found: _Endpoints | IssuerMisconfigured) -> float:
-    return PAUSE if isinstance(found, IssuerMisconfigured) else _KNOWN_FOR
+def _cache_seconds(discovery: _Endpoints | IssuerMisconfigured) -> float:
+    return (
+        RETRY_DELAY_SECONDS
+        if isinstance(discovery, IssuerMisconfigured)
+        else _ENDPOINTS_TTL_SECONDS
+    )
 
 
-def _is_sound(address: str, issuer: str) -> bool:
-    """Fit for a Location and a request: as secure as the issuer itself is."""
+def _is_safe_url(url: str, issuer: str) -> bool:
+    """Whether the URL is fit for a Location header and as secure as the issuer's."""
     schemes = ("https://",) if issuer.startswith("https://") else ("https://", "http://")
-    plain = address.isascii() and address.isprintable() and " " not in address
-    return plain and "#" not in address and address.startswith(schemes)
+    is_plain = url.isascii() and url.isprintable() and " " not in url
+    return is_plain and "#" not in url and url.startswith(schemes)
 
 
 def _is_meant_for(token: str, client: str, nonce: str) -> bool:
-    """Its signature has been checked already."""
+    """Check audience and nonce of a token whose signature is already verified."""
     body = token.split(".")[1]
     try:
         raw = base64.urlsafe_b64decode(body + "=" * (-len(body) % 4))
-        meant = msgspec.json.decode(raw, type=_IdTokenClaims)
+        claims = msgspec.json.decode(raw, type=_IdTokenClaims)
     except ValueError:
         return False
-    alone = meant.aud in (client, [client])
-    return meant.nonce == nonce and meant.token_use == "id" and (alone or meant.azp == client)
+    is_sole_audience = claims.aud in (client, [client])
+    return (
+        claims.nonce == nonce
+        and claims.token_use == "id"
+        and (is_sole_audience or claims.azp == client)
+    )
 
 
 def _challenge(verifier: str) -> str:
@@ -201,6 +213,6 @@ def _challenge(verifier: str) -> str:
     return base64.urlsafe_b64encode(digest).rstrip(b"=").decode("ascii")
 
 
-def _basic(client: OidcClient) -> str:
-    both = f"{quote_plus(client.id)}:{quote_plus(client.secret)}"
-    return f"Basic {base64.b64encode(both.encode()).decode('ascii')}"
+def _basic_authorization(client: OidcClient) -> str:
+    credentials = f"{quote_plus(client.id)}:{quote_plus(client.secret)}"
+    return f"Basic {base64.b64encode(credentials.encode()).decode('ascii')}"

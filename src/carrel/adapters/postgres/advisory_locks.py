@@ -1,4 +1,4 @@
-"""What is locked, by name, and the numbers that PostgreSQL knows these locks by."""
+"""Names of advisory locks and the numbers PostgreSQL knows them by."""
 
 from __future__ import annotations
 
@@ -9,32 +9,34 @@ from typing import Final
 
 from carrel.core.identifiers import Scope
 
-RECORDS: Final = "records"
-"""All records together: whoever changes one has this too."""
+RECORDS_LOCK: Final = "records"
+"""Lock of all records; held by every writer of an audited record."""
 
 
-def scope_name(scope: Scope) -> str:
+def scope_lock_name(scope: Scope) -> str:
     return f"scope/{scope.tenant}/{scope.kind}/{scope.name}"
 
 
-def shelf_name(tenant: str, record_type: str) -> str:
+def collection_lock_name(tenant: str, record_type: str) -> str:
     return f"shelf/{tenant}/{record_type}"
 
 
-def content_name(id: int) -> str:
+def content_lock_name(id: int) -> str:
     return f"content/{id}"
 
 
-def run_name(id: str) -> str:
+def run_lock_name(id: str) -> str:
     return f"run/{id}"
 
 
 @lru_cache(maxsize=50_000)
-def lock_of(name: str) -> int:
+def lock_number(name: str) -> int:
     return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), signed=True)
 
 
-def in_order(mine: Collection[str], ours: Collection[str]) -> list[tuple[int, bool]]:
-    """Locks in the one order that everybody takes them in, each with whether it is for oneself."""
-    shared = {lock_of(name): False for name in ours}
-    return sorted((shared | {lock_of(name): True for name in mine}).items())
+def ordered_locks(
+    exclusive_names: Collection[str], shared_names: Collection[str]
+) -> list[tuple[int, bool]]:
+    """Return (number, exclusive) pairs in the order in which every writer locks."""
+    shared = {lock_number(name): False for name in shared_names}
+    return sorted((shared | {lock_number(name): True for name in exclusive_names}).items())

@@ -1,4 +1,4 @@
-"""Bytes in PostgreSQL: in rows where they are small, else in a store of objects outside."""
+"""Blobs in PostgreSQL rows, or in a large blob store."""
 
 from __future__ import annotations
 
@@ -7,70 +7,79 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from carrel.adapters.postgres.database import Database
-from carrel.adapters.postgres.read_batching import ReadBatcher
+from carrel.adapters.postgres.read_batching import RequestBatcher
 from carrel.core.identifiers import Digest, digest
 from carrel.core.store.tree import Blob
 from carrel.ports import CorruptContent, LargeBlobStore
 
-_MOST: Final = 64
-_ENDLESS: Final = 2**62
-_LONG: Final = 2**18
-"""Bytes from which on a digest is made in a thread."""
+_MAX_BATCH_IDS: Final = 64
+_UNLIMITED_BYTES: Final = 2**62
+_THREAD_THRESHOLD_BYTES: Final = 2**18
+"""Larger contents are hashed in a thread."""
 
 _Bodies = Mapping[int, bytes | None]
 
 
 class PostgresBlobs:
-    """``Blob.ref`` is a row's id; before a commit, the bytes to put in one, or None if outside."""
+    """``Blob.storage_ref`` is a row id.
+
+    Before the commit it holds the content, or None if that is in the large blob store.
+    """
 
     def __init__(self, database: Database, objects: LargeBlobStore | None, inline: int) -> None:
         self._database, self._objects, self._inline = database, objects, inline
-        self._gets = ReadBatcher(self._bodies, lambda ids: max(len(ids), 1) / _MOST)
+        self._batcher = RequestBatcher(
+            self._read_bodies, lambda ids: max(len(ids), 1) / _MAX_BATCH_IDS
+        )
 
     async def close(self) -> None:
-        await self._gets.close()
+        await self._batcher.close()
 
     @property
-    def inline(self) -> int:
-        return self._inline if self._objects else _ENDLESS
+    def inline_max_bytes(self) -> int:
+        return self._inline if self._objects else _UNLIMITED_BYTES
 
     async def put(self, contents: Sequence[bytes]) -> tuple[Blob, ...]:
         return tuple([await self._put(content) for content in contents])
 
     async def _put(self, content: bytes) -> Blob:
-        name = await _digest(content)
+        content_digest = await _digest(content)
         if self._objects is None or len(content) <= self._inline:
-            return Blob(name, len(content), content)
-        await self._objects.put(name, content)
-        return Blob(name, len(content))
+            return Blob(content_digest, len(content), content)
+        await self._objects.put(content_digest, content)
+        return Blob(content_digest, len(content))
 
     async def get(self, blobs: Collection[Blob]) -> Mapping[Digest, bytes]:
-        found = {
+        contents = {
             blob.digest: blob.storage_ref for blob in blobs if isinstance(blob.storage_ref, bytes)
         }
         ids = {blob.storage_ref: blob.digest for blob in blobs if isinstance(blob.storage_ref, int)}
-        bodies = await self._gets.ask(tuple(ids)) if ids else {}
+        bodies = await self._batcher.submit(tuple(ids)) if ids else {}
         if missing := sorted(ids[id] for id in ids.keys() - bodies.keys()):
-            raise CorruptContent(f"the bytes of {missing[0]} are gone")
-        found |= {ids[id]: body for id, body in bodies.items() if body is not None}
-        for name in {blob.digest for blob in blobs} - found.keys():
-            found[name] = await self._from_outside(name)
-        for name, content in found.items():
-            if await _digest(content) != name:
-                raise CorruptContent(f"the bytes of {name} are not what was stored")
-        return found
+            raise CorruptContent(f"content {missing[0]} is missing")
+        contents |= {ids[id]: body for id, body in bodies.items() if body is not None}
+        for content_digest in {blob.digest for blob in blobs} - contents.keys():
+            contents[content_digest] = await self._read_object(content_digest)
+        for content_digest, content in contents.items():
+            if await _digest(content) != content_digest:
+                raise CorruptContent(f"content {content_digest} does not match its digest")
+        return contents
 
-    async def _bodies(self, asks: Sequence[tuple[int, ...]]) -> Sequence[_Bodies]:
-        ids = {id for ask in asks for id in ask}
-        found = {id: body for id, body in await self._database.rows("bodies", list(ids))}
-        return [{id: found[id] for id in ask if id in found} for ask in asks]
+    async def _read_bodies(self, requests: Sequence[tuple[int, ...]]) -> Sequence[_Bodies]:
+        ids = {id for request in requests for id in request}
+        bodies = {id: body for id, body in await self._database.rows("bodies", list(ids))}
+        return [{id: bodies[id] for id in request if id in bodies} for request in requests]
 
-    async def _from_outside(self, name: Digest) -> bytes:
-        content = await self._objects.get(name) if self._objects else None
+    async def _read_object(self, content_digest: Digest) -> bytes:
+        content = await self._objects.get(content_digest) if self._objects else None
         if content is None:
-            raise CorruptContent(f"the bytes of {name} are gone")
+            raise CorruptContent(f"content {content_digest} is missing")
         return content
 
 
 async def _digest(content: bytes) -> Digest:
-    return digest(content) if len(content) < _LONG else await asyncio.to_thread(digest, content)
+    return (
+        digest(content)
+        if len(content) < _THREAD_THRESHOLD_BYTES
+        else await asyncio.to_thread(digest, content)
+    )

@@ -1,4 +1,4 @@
-"""Many commits as the columns that ``apply_commits`` takes, and its answer as their outcomes."""
+"""Encodes commits as column arrays of ``apply_commits`` and decodes its result."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from carrel.adapters.postgres.advisory_locks import (
-    RECORDS,
-    content_name,
-    in_order,
-    run_name,
-    scope_name,
-    shelf_name,
+    RECORDS_LOCK,
+    collection_lock_name,
+    content_lock_name,
+    ordered_locks,
+    run_lock_name,
+    scope_lock_name,
 )
 from carrel.adapters.postgres.rows import (
     Row,
-    columns,
     digest_bytes,
     from_json,
-    head_of,
-    numbers,
+    head_from_row,
+    numeric_columns,
     to_json,
+    transpose,
 )
 from carrel.core.identifiers import Digest, Path, Scope
 from carrel.core.search.full_text import index_terms
-from carrel.core.store.record import QUIET, RecordType
+from carrel.core.store.record import UNAUDITED_TYPES, RecordType
 from carrel.core.store.tree import (
     Applied,
     Blob,
@@ -40,20 +40,20 @@ from carrel.core.store.tree import (
     event_drafts,
 )
 
-_UNHEARD: Final = {"note": True, "quiet": True}
-"""What is neither a change of a record nor named by the audit."""
+_EVENT_FLAGS: Final = {"note": True, "quiet": True}
+"""Marks an item as neither a record change nor an audit subject."""
 
 
 class CommitColumns:
-    """Commits on their way to the server. A row refers to another by its place, from 1."""
+    """Commits as column arrays. Rows refer to each other by index, from 1."""
 
     def __init__(self, commits: Sequence[Commit]) -> None:
         self._commits = commits
-        self._mine: set[str] = set()
-        self._ours: set[str] = set()
+        self._exclusive_locks: set[str] = set()
+        self._shared_locks: set[str] = set()
         self._scopes: dict[Scope, int] = {}
         self._paths: dict[tuple[Scope, Path], int] = {}
-        self._shelves: dict[tuple[str, RecordType], int] = {}
+        self._collections: dict[tuple[str, RecordType], int] = {}
         self._blobs: dict[tuple[Digest, int | None], int] = {}
         self._path_rows: list[Row] = []
         self._path_numbers: list[Row] = []
@@ -62,10 +62,10 @@ class CommitColumns:
         self._commit_rows: list[Row] = []
         self._commit_numbers: list[Row] = []
         self._expect_numbers: list[Row] = []
-        self._shelf_numbers: list[Row] = []
+        self._collection_numbers: list[Row] = []
         self._quota_numbers: list[Row] = []
-        self._room_numbers: list[Row] = []
-        self._rooms: list[PathFree] = []
+        self._path_check_numbers: list[Row] = []
+        self._path_checks: list[PathFree] = []
         self._write_rows: list[Row] = []
         self._write_numbers: list[Row] = []
         self._starts: list[Row] = [(0, 0, 0, 0, 0)]
@@ -75,160 +75,187 @@ class CommitColumns:
     def arguments(self) -> list[Any]:
         scopes = [(scope.tenant, scope.kind, scope.name) for scope in self._scopes]
         return [
-            *columns(scopes, 3),
-            *columns(self._path_rows, 1),
-            *columns(list(self._shelves), 2),
-            *columns(self._blob_rows, 2),
-            *columns(self._commit_rows, 5),
-            *columns(self._write_rows, 1),
-            *numbers(in_order(self._mine, self._ours), 2),
-            *numbers(self._path_numbers, 1),
-            *numbers(self._blob_numbers, 2),
-            *numbers(self._commit_numbers, 2),
-            *numbers(self._starts, 5),
-            *numbers(self._expect_numbers, 3),
-            *numbers(self._shelf_numbers, 2),
-            *numbers(self._quota_numbers, 3),
-            *numbers(self._room_numbers, 3),
-            *numbers(self._write_numbers, 5),
+            *transpose(scopes, 3),
+            *transpose(self._path_rows, 1),
+            *transpose(list(self._collections), 2),
+            *transpose(self._blob_rows, 2),
+            *transpose(self._commit_rows, 5),
+            *transpose(self._write_rows, 1),
+            *numeric_columns(ordered_locks(self._exclusive_locks, self._shared_locks), 2),
+            *numeric_columns(self._path_numbers, 1),
+            *numeric_columns(self._blob_numbers, 2),
+            *numeric_columns(self._commit_numbers, 2),
+            *numeric_columns(self._starts, 5),
+            *numeric_columns(self._expect_numbers, 3),
+            *numeric_columns(self._collection_numbers, 2),
+            *numeric_columns(self._quota_numbers, 3),
+            *numeric_columns(self._path_check_numbers, 3),
+            *numeric_columns(self._write_numbers, 5),
         ]
 
-    def outcomes(self, answer: Row) -> list[Outcome]:
-        what, rows, writes, facts, *heads_and_ids = answer
+    def outcomes(self, result: Row) -> list[Outcome]:
+        codes, rows, writes, facts, *heads_and_ids = result
         heads = self._heads(*heads_and_ids)
         outcomes: list[Outcome] = []
-        for n, commit in enumerate(self._commits):
-            starts = self._starts[n]
-            if what[n] == "a":
-                outcomes.append(Applied(tuple(heads[starts[3] : self._starts[n + 1][3]])))
-            elif what[n] == "e":
-                expect = commit.expects[rows[n] - starts[0] - 1]
-                found = heads[writes[n] - 1] if writes[n] else _told(expect.path, facts[n])
-                outcomes.append(ExpectationFailed(expect, found))
-            elif what[n] == "s":
-                outcomes.append(
-                    ExpectationFailed(commit.collection_revisions[rows[n] - starts[1] - 1])
+        for index, commit in enumerate(self._commits):
+            starts = self._starts[index]
+            if codes[index] == "a":
+                outcomes.append(Applied(tuple(heads[starts[3] : self._starts[index + 1][3]])))
+            elif codes[index] == "e":
+                expect = commit.expects[rows[index] - starts[0] - 1]
+                head = (
+                    heads[writes[index] - 1]
+                    if writes[index]
+                    else _head_from_json(expect.path, facts[index])
                 )
-            elif what[n] == "c":
-                place, handle = from_json(facts[n])
-                outcomes.append(ExpectationFailed(commit.changes[place - 1], handle=handle))
-            elif what[n] == "r":
-                outcomes.append(PathOccupied(self._rooms[rows[n] - 1], Path(from_json(facts[n]))))
+                outcomes.append(ExpectationFailed(expect, head))
+            elif codes[index] == "s":
+                outcomes.append(
+                    ExpectationFailed(commit.collection_revisions[rows[index] - starts[1] - 1])
+                )
+            elif codes[index] == "c":
+                position, unique_key = from_json(facts[index])
+                outcomes.append(
+                    ExpectationFailed(commit.changes[position - 1], unique_key=unique_key)
+                )
+            elif codes[index] == "r":
+                outcomes.append(
+                    PathOccupied(self._path_checks[rows[index] - 1], Path(from_json(facts[index])))
+                )
             else:
-                quota = commit.quotas[rows[n] - starts[2] - 1]
-                outcomes.append(QuotaExceeded(quota, *from_json(facts[n])))
+                quota = commit.quotas[rows[index] - starts[2] - 1]
+                outcomes.append(QuotaExceeded(quota, *from_json(facts[index])))
         return outcomes
 
-    def _heads(self, versions: Row, revisions: Row, moments: Row, ids: Row) -> list[Head]:
-        """What each write became; for those of refused commits, nothing that may be used."""
+    def _heads(self, versions: Row, revisions: Row, timestamps: Row, ids: Row) -> list[Head]:
+        """Return the head of each write; those of refused commits are meaningless."""
         writes = (write for commit in self._commits for write in commit.writes)
         heads = []
-        for n, write in enumerate(writes):
+        for index, write in enumerate(writes):
             entry = write.entry
             if entry is not None:
-                _, _, blob, base, _ = self._write_numbers[n]
-                kept = Blob(entry.blob.digest, entry.blob.size, ids[blob - 1])
-                beneath = entry.base and Blob(entry.base.digest, entry.base.size, ids[base - 1])
-                entry = Entry(kept, beneath, entry.type)
-            heads.append(Head(write.path, versions[n], revisions[n], moments[n], entry))
+                _, _, blob, base, _ = self._write_numbers[index]
+                stored_blob = Blob(entry.blob.digest, entry.blob.size, ids[blob - 1])
+                stored_base = entry.base and Blob(entry.base.digest, entry.base.size, ids[base - 1])
+                entry = Entry(stored_blob, stored_base, entry.type)
+            heads.append(
+                Head(write.path, versions[index], revisions[index], timestamps[index], entry)
+            )
         return heads
 
     def _add(self, commit: Commit) -> None:
         for expect in commit.expects:
-            place = self._path(expect.scope, expect.path)
-            self._expect_numbers.append((place, expect.version, expect.live))
-        for collection_revision in commit.collection_revisions:
-            place = self._shelf(collection_revision.tenant, collection_revision.type)
-            self._shelf_numbers.append((place, collection_revision.revision))
+            index = self._path_index(expect.scope, expect.path)
+            self._expect_numbers.append((index, expect.version, expect.live))
+        for collection in commit.collection_revisions:
+            index = self._collection_index(collection.tenant, collection.type)
+            self._collection_numbers.append((index, collection.revision))
         for quota in commit.quotas:
-            self._quota_numbers.append((self._scope(quota.scope), quota.files, quota.size))
-        for room in commit.path_checks:
-            self._add_room(room)
+            self._quota_numbers.append(
+                (self._scope_index(quota.scope), quota.max_files, quota.max_bytes)
+            )
+        for path_check in commit.path_checks:
+            self._add_path_check(path_check)
         self._add_writes(commit.writes)
         self._starts.append(
             (
-                *(len(self._expect_numbers), len(self._shelf_numbers)),
+                *(len(self._expect_numbers), len(self._collection_numbers)),
                 *(len(self._quota_numbers), len(self._write_numbers)),
-                len(self._room_numbers),
+                len(self._path_check_numbers),
             )
         )
-        spoken = commit.changes or commit.audit_subjects or commit.events
-        changes = self._changes(commit) if spoken else None
-        said = (commit.author, commit.reason, self._run(commit), changes, self._receipt(commit))
-        self._commit_rows.append(said)
+        has_changes = commit.changes or commit.audit_subjects or commit.events
+        changes = self._changes_to_json(commit) if has_changes else None
+        row = (
+            commit.author,
+            commit.reason,
+            self._lock_run(commit),
+            changes,
+            self._idempotency_key_to_json(commit),
+        )
+        self._commit_rows.append(row)
         self._commit_numbers.append((commit.at, max(commit.max_versions, 1)))
 
-    def _add_room(self, room: PathFree) -> None:
-        """A row for each place to look at: a path that must not live, or a scope in which nothing
-        may be beneath the path."""
-        own = self._path(room.scopes[0], room.path)
-        for scope in room.scopes:
-            parents = [(own, self._path(scope, parent), None) for parent in room.path.parents]
-            self._room_numbers += (*parents, (own, None, self._scope(scope)))
-            self._rooms += [room] * (len(parents) + 1)
+    def _add_path_check(self, path_check: PathFree) -> None:
+        """Add a row per parent that must not be a file, and one per scope.
+
+        The latter checks that nothing lives below the path.
+        """
+        own_index = self._path_index(path_check.scopes[0], path_check.path)
+        for scope in path_check.scopes:
+            parents = [
+                (own_index, self._path_index(scope, parent), None)
+                for parent in path_check.path.parents
+            ]
+            self._path_check_numbers += (*parents, (own_index, None, self._scope_index(scope)))
+            self._path_checks += [path_check] * (len(parents) + 1)
 
     def _add_writes(self, writes: Sequence[Write]) -> None:
-        number = len(self._commit_rows) + 1
-        places = [self._path(write.scope, write.path) for write in writes]
-        last = {place: n for n, place in enumerate(places)}
-        for n, (write, place) in enumerate(zip(writes, places, strict=True)):
-            self._mine.add(scope_name(write.scope))
+        commit_number = len(self._commit_rows) + 1
+        path_indexes = [self._path_index(write.scope, write.path) for write in writes]
+        last = {path_index: position for position, path_index in enumerate(path_indexes)}
+        for position, (write, path_index) in enumerate(zip(writes, path_indexes, strict=True)):
+            self._exclusive_locks.add(scope_lock_name(write.scope))
             entry = write.entry
-            blob = entry and self._blob(entry.blob)
-            base = entry and entry.base and self._blob(entry.base)
+            blob = entry and self._blob_index(entry.blob)
+            base = entry and entry.base and self._blob_index(entry.base)
             self._write_rows.append((entry and entry.type,))
-            self._write_numbers.append((number, place, blob, base, last[place] == n))
+            self._write_numbers.append(
+                (commit_number, path_index, blob, base, last[path_index] == position)
+            )
 
-    def _scope(self, scope: Scope) -> int:
-        place = self._scopes.get(scope)
-        if place is None:
-            place = self._scopes[scope] = len(self._scopes) + 1
-            self._ours.add(scope_name(scope))
-        return place
+    def _scope_index(self, scope: Scope) -> int:
+        index = self._scopes.get(scope)
+        if index is None:
+            index = self._scopes[scope] = len(self._scopes) + 1
+            self._shared_locks.add(scope_lock_name(scope))
+        return index
 
-    def _path(self, scope: Scope, path: Path) -> int:
-        place = self._paths.get((scope, path))
-        if place is None:
+    def _path_index(self, scope: Scope, path: Path) -> int:
+        index = self._paths.get((scope, path))
+        if index is None:
             self._path_rows.append((path.text,))
-            self._path_numbers.append((self._scope(scope),))
-            place = self._paths[scope, path] = len(self._path_rows)
-        return place
+            self._path_numbers.append((self._scope_index(scope),))
+            index = self._paths[scope, path] = len(self._path_rows)
+        return index
 
-    def _shelf(self, tenant: str, record_type: RecordType) -> int:
-        place = self._shelves.get((tenant, record_type))
-        if place is None:
-            place = self._shelves[tenant, record_type] = len(self._shelves) + 1
-            self._ours.add(shelf_name(tenant, record_type))
-        return place
+    def _collection_index(self, tenant: str, record_type: RecordType) -> int:
+        index = self._collections.get((tenant, record_type))
+        if index is None:
+            index = self._collections[tenant, record_type] = len(self._collections) + 1
+            self._shared_locks.add(collection_lock_name(tenant, record_type))
+        return index
 
-    def _blob(self, blob: Blob) -> int:
-        ref = blob.storage_ref if isinstance(blob.storage_ref, int) else None
-        place = self._blobs.get((blob.digest, ref))
-        if place is None:
-            body = blob.storage_ref if ref is None else None
+    def _blob_index(self, blob: Blob) -> int:
+        row_id = blob.storage_ref if isinstance(blob.storage_ref, int) else None
+        index = self._blobs.get((blob.digest, row_id))
+        if index is None:
+            body = blob.storage_ref if row_id is None else None
             self._blob_rows.append((digest_bytes(blob.digest), body))
-            self._blob_numbers.append((ref, blob.size))
-            place = self._blobs[blob.digest, ref] = len(self._blob_rows)
-            if ref is not None:
-                self._ours.add(content_name(ref))
-        return place
+            self._blob_numbers.append((row_id, blob.size))
+            index = self._blobs[blob.digest, row_id] = len(self._blob_rows)
+            if row_id is not None:
+                self._shared_locks.add(content_lock_name(row_id))
+        return index
 
-    def _run(self, commit: Commit) -> str | None:
+    def _lock_run(self, commit: Commit) -> str | None:
         if commit.run is not None:
-            self._mine.add(run_name(commit.run))
+            self._exclusive_locks.add(run_lock_name(commit.run))
         return commit.run
 
-    def _changes(self, commit: Commit) -> str:
-        """The changes of records, then what the audit is to name besides, then what is told.
+    def _changes_to_json(self, commit: Commit) -> str:
+        """Encode record changes, audit subjects and events, in this order.
 
-        The lock of all records is not for the quiet ones: what handles these have begin with their
-        tenant and noun, and the shelf's own lock is theirs.
+        Unaudited record types do not need the lock of all records: their unique keys start with
+        tenant and type, which the collection's lock covers.
         """
         changes = commit.changes
-        if any(change.type not in QUIET for change in changes):
-            self._mine.add(RECORDS)
-        self._mine.update(shelf_name(change.tenant, change.type) for change in changes)
-        names = [name.partition("/") for name in commit.audit_subjects]
+        if any(change.type not in UNAUDITED_TYPES for change in changes):
+            self._exclusive_locks.add(RECORDS_LOCK)
+        self._exclusive_locks.update(
+            collection_lock_name(change.tenant, change.type) for change in changes
+        )
+        subjects = [name.partition("/") for name in commit.audit_subjects]
         return to_json(
             [
                 {
@@ -240,7 +267,7 @@ class CommitColumns:
                     "handles": () if change.body is None else change.unique_keys,
                     "links": change.index_keys,
                     "words": () if change.body is None else index_terms(change.type, change.body),
-                    "quiet": change.type in QUIET,
+                    "quiet": change.type in UNAUDITED_TYPES,
                 }
                 for change in changes
             ]
@@ -251,26 +278,27 @@ class CommitColumns:
                     "id": id,
                     "note": True,
                 }
-                for record_type, _, id in names
+                for record_type, _, id in subjects
             ]
             + [
-                {"tenant": one.tenant, "tell": one.type, "payload": to_json(one.payload)} | _UNHEARD
-                for one in event_drafts(commit)
+                {"tenant": draft.tenant, "tell": draft.type, "payload": to_json(draft.payload)}
+                | _EVENT_FLAGS
+                for draft in event_drafts(commit)
             ]
         )
 
-    def _receipt(self, commit: Commit) -> str | None:
+    def _idempotency_key_to_json(self, commit: Commit) -> str | None:
         key = commit.idempotency_key
         if key is None:
             return None
-        self._mine.add(f"receipt/{key.tenant}/{key.endpoint}/{key.key}")
+        self._exclusive_locks.add(f"receipt/{key.tenant}/{key.endpoint}/{key.key}")
         return to_json((key.tenant, key.endpoint, key.key))
 
 
-def _told(path: Path, facts: str | None) -> Head | None:
-    if facts is None:
+def _head_from_json(path: Path, text: str | None) -> Head | None:
+    if text is None:
         return None
-    row = from_json(facts)
-    for place in (4, 8):
-        row[place] = row[place] and bytes.fromhex(row[place])
-    return head_of(path, row, 0)
+    row = from_json(text)
+    for position in (4, 8):
+        row[position] = row[position] and bytes.fromhex(row[position])
+    return head_from_row(path, row, 0)

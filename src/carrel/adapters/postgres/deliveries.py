@@ -1,11 +1,11 @@
-"""Deliveries in PostgreSQL. Who takes one locks its row, and others pass over it."""
+"""Webhook deliveries in PostgreSQL. Leasing locks rows and skips locked ones."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from carrel.adapters.postgres.database import Database, searchable_text
-from carrel.adapters.postgres.rows import Row, columns, from_json
+from carrel.adapters.postgres.rows import Row, from_json, transpose
 from carrel.core.identifiers import TimestampMs
 from carrel.core.webhooks import Delivery, DeliveryAttempt, DeliveryState, PostResult
 
@@ -15,54 +15,67 @@ class PostgresDeliveries:
         self._database = database
 
     async def cursor(self) -> str | None:
-        found: str | None = await self._database.value("mark")
-        return found
+        value: str | None = await self._database.value("mark")
+        return value
 
-    async def enqueue(self, was: str | None, mark: str, deliveries: Sequence[Delivery]) -> bool:
+    async def enqueue(
+        self, expected: str | None, cursor: str, deliveries: Sequence[Delivery]
+    ) -> bool:
         rows = [
-            (d.id, d.tenant, d.webhook, d.type, d.body, d.state, d.created, d.due, d.tries)
+            (d.id, d.tenant, d.webhook, d.type, d.body, d.state, d.created_at, d.due_at, d.attempts)
             for d in deliveries
         ]
-        moved: bool = await self._database.value("enqueue_deliveries", was, mark, *columns(rows, 9))
-        return moved
+        is_enqueued: bool = await self._database.value(
+            "enqueue_deliveries", expected, cursor, *transpose(rows, 9)
+        )
+        return is_enqueued
 
     async def lease_due(
-        self, now: TimestampMs, lease: TimestampMs, limit: int
+        self, now: TimestampMs, leased_until: TimestampMs, limit: int
     ) -> tuple[Delivery, ...]:
-        rows = await self._database.rows("lease_deliveries", now, lease, limit)
-        return tuple(map(_delivery, rows))
+        rows = await self._database.rows("lease_deliveries", now, leased_until, limit)
+        return tuple(map(_delivery_from_row, rows))
 
     async def record_attempts(self, results: Sequence[tuple[Delivery, DeliveryAttempt]]) -> None:
         rows = [
-            (d.id, d.state, d.due, d.tries, a.at, a.posted.status, a.posted.problem, a.posted.took)
+            (
+                d.id,
+                d.state,
+                d.due_at,
+                d.attempts,
+                a.at,
+                a.result.status,
+                a.result.problem,
+                a.result.elapsed_ms,
+            )
             for d, a in results
         ]
-        await self._database.rows("settle_deliveries", *columns(rows, 8))
+        await self._database.rows("settle_deliveries", *transpose(rows, 8))
 
     async def get(self, tenant: str, ids: Sequence[str]) -> tuple[Delivery | None, ...]:
-        wanted = [searchable_text(id) for id in ids]
-        rows = await self._database.rows("deliveries", searchable_text(tenant), wanted)
-        found = {row[0]: _delivery(row) for row in rows}
-        return tuple(found.get(id) for id in ids)
+        requested = [searchable_text(id) for id in ids]
+        rows = await self._database.rows("deliveries", searchable_text(tenant), requested)
+        by_id = {row[0]: _delivery_from_row(row) for row in rows}
+        return tuple(by_id.get(id) for id in ids)
 
     async def list(
         self, tenant: str, webhook: str, *, before: str = "", limit: int = 100
     ) -> tuple[tuple[Delivery, tuple[DeliveryAttempt, ...]], ...]:
-        ask = (searchable_text(tenant), searchable_text(webhook), before or None, limit)
-        rows = await self._database.rows("deliveries_listed", *ask)
-        return tuple((_delivery(row), _attempts(row[9])) for row in rows)
+        parameters = (searchable_text(tenant), searchable_text(webhook), before or None, limit)
+        rows = await self._database.rows("deliveries_listed", *parameters)
+        return tuple((_delivery_from_row(row), _attempts_from_json(row[9])) for row in rows)
 
     async def replay(self, delivery: Delivery) -> None:
-        ask = (delivery.id, delivery.tenant, delivery.due)
-        await self._database.rows("replay_delivery", *ask)
+        parameters = (delivery.id, delivery.tenant, delivery.due_at)
+        await self._database.rows("replay_delivery", *parameters)
 
 
-def _delivery(row: Row) -> Delivery:
+def _delivery_from_row(row: Row) -> Delivery:
     id, tenant, webhook, type, body, state, created, due, tries = row[:9]
     return Delivery(id, tenant, webhook, type, body, DeliveryState(state), created, due, tries)
 
 
-def _attempts(told: str | None) -> tuple[DeliveryAttempt, ...]:
+def _attempts_from_json(text: str | None) -> tuple[DeliveryAttempt, ...]:
     return tuple(
-        DeliveryAttempt(at, PostResult(*posted)) for at, *posted in from_json(told or "[]")
+        DeliveryAttempt(at, PostResult(*posted)) for at, *posted in from_json(text or "[]")
     )

@@ -1,4 +1,4 @@
-"""The bell: tells that there may be new events, here at once and in other processes soon after."""
+"""Wakes event readers: directly in this process, by LISTEN/NOTIFY in others."""
 
 from __future__ import annotations
 
@@ -13,101 +13,103 @@ import asyncpg
 from carrel.adapters.postgres.database import Database, exclusive_connection
 
 _CHANNEL: Final = "carrel"
-_PAUSE: Final = 0.02
-"""Seconds between two notifications: one is enough for all that was committed meanwhile, and each
-of them waits for a lock that all others in the cluster wait for too."""
-_LONGEST: Final = 5.0
-_LOST: Final = (
+_NOTIFY_INTERVAL_SECONDS: Final = 0.02
+"""Minimum time between two notifications.
+
+One covers all commits since the last, and each takes a lock that is global to the cluster.
+"""
+_MAX_RECONNECT_SECONDS: Final = 5.0
+_CONNECTION_ERRORS: Final = (
     *(OSError, asyncpg.PostgresError, asyncpg.InterfaceError),
     asyncpg.InternalClientError,
 )
 
-_heeded: ContextVar[tuple[str, int]] = ContextVar("heeded", default=("", 0))
-"""Which bell this task last heeded, and how often it had rung by then."""
+_last_seen: ContextVar[tuple[str, int]] = ContextVar("last_seen", default=("", 0))
+"""Notifier and number of notifications that this task has seen last."""
 
 
 class EventNotifier:
-    """Nothing rests on a ring being heard: whoever listens also looks from time to time."""
+    """Notifications may be lost: waiters must also poll."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._name = secrets.token_hex(8)
-        self._rings = 0
-        self._sleepers: set[asyncio.Future[None]] = set()
-        self._listener: asyncio.Task[None] | None = None
-        self._notifier: asyncio.Task[None] | None = None
-        self._unsaid = False
+        self._notifications = 0
+        self._waiters: set[asyncio.Future[None]] = set()
+        self._listen_task: asyncio.Task[None] | None = None
+        self._notify_task: asyncio.Task[None] | None = None
+        self._is_notify_pending = False
 
-    def ring(self) -> None:
-        """Wake those who sleep here, and have the others woken."""
+    def notify(self) -> None:
+        """Wake waiters in this process and notify other processes."""
         self._wake()
-        self._unsaid = True
-        if self._notifier is None or self._notifier.done():
-            self._notifier = asyncio.create_task(self._notify())
+        self._is_notify_pending = True
+        if self._notify_task is None or self._notify_task.done():
+            self._notify_task = asyncio.create_task(self._notify())
 
-    def heed(self) -> None:
-        """Note that this task is about to look: what rings from now on is news to it."""
-        _heeded.set((self._name, self._rings))
+    def mark_seen(self) -> None:
+        """Record that this task is about to read; later notifications are new to it."""
+        _last_seen.set((self._name, self._notifications))
 
     async def wait(self, seconds: float) -> bool:
-        """Wait for a ring; one since this task last looked counts."""
-        if self._listener is None:
-            self._listener = asyncio.create_task(self._listen())
-        name, rings = _heeded.get()
-        if name == self._name and rings != self._rings:
-            self.heed()
+        """Wait for a notification since this task last read; return whether one came."""
+        if self._listen_task is None:
+            self._listen_task = asyncio.create_task(self._listen())
+        name, notifications = _last_seen.get()
+        if name == self._name and notifications != self._notifications:
+            self.mark_seen()
             return True
-        sleeper: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._sleepers.add(sleeper)
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiters.add(waiter)
         try:
-            done, _ = await asyncio.wait({sleeper}, timeout=seconds)
+            done, _ = await asyncio.wait({waiter}, timeout=seconds)
         finally:
-            self._sleepers.discard(sleeper)
-        self.heed()
+            self._waiters.discard(waiter)
+        self.mark_seen()
         return bool(done)
 
     async def close(self) -> None:
-        if self._notifier is not None:
-            await self._notifier
-        if self._listener is not None:
-            self._listener.cancel()
+        if self._notify_task is not None:
+            await self._notify_task
+        if self._listen_task is not None:
+            self._listen_task.cancel()
             with suppress(asyncio.CancelledError):
-                await self._listener
+                await self._listen_task
 
     def _wake(self) -> None:
-        self._rings += 1
-        for sleeper in self._sleepers:
-            if not sleeper.done():
-                sleeper.set_result(None)
+        self._notifications += 1
+        for waiter in self._waiters:
+            if not waiter.done():
+                waiter.set_result(None)
 
     async def _notify(self) -> None:
-        while self._unsaid:
-            self._unsaid = False
-            with suppress(*_LOST):
+        while self._is_notify_pending:
+            self._is_notify_pending = False
+            with suppress(*_CONNECTION_ERRORS):
                 await self._database.script(
                     "BEGIN; SET LOCAL synchronous_commit = off;"
                     f" NOTIFY {_CHANNEL}, '{self._name}'; COMMIT"
                 )
-            await asyncio.sleep(_PAUSE)
+            await asyncio.sleep(_NOTIFY_INTERVAL_SECONDS)
 
     async def _listen(self) -> None:
         pause = 0.1
         while True:
-            with suppress(*_LOST):
+            with suppress(*_CONNECTION_ERRORS):
                 async with exclusive_connection(self._database.url) as connection:
-                    await connection.add_listener(_CHANNEL, self._told)
-                    self._wake()  # for what was missed while nobody listened
+                    await connection.add_listener(_CHANNEL, self._on_notification)
+                    self._wake()  # notifications may have been missed while disconnected
                     pause = 0.1
-                    await _end_of(connection)
+                    await _wait_for_end(connection)
             await asyncio.sleep(pause)
-            pause = min(2 * pause, _LONGEST)
+            pause = min(2 * pause, _MAX_RECONNECT_SECONDS)
 
-    def _told(self, _connection: Any, _pid: int, _channel: str, sender: object) -> None:
+    def _on_notification(self, _connection: Any, _pid: int, _channel: str, sender: object) -> None:
         if sender != self._name:
             self._wake()
 
 
-async def _end_of(connection: asyncpg.Connection) -> None:
-    gone = asyncio.Event()
-    connection.add_termination_listener(lambda _: gone.set())
-    await gone.wait()
+async def _wait_for_end(connection: asyncpg.Connection) -> None:
+    ended = asyncio.Event()
+    connection.add_termination_listener(lambda _: ended.set())
+    await ended.wait()

@@ -1,4 +1,4 @@
-"""The log of events in PostgreSQL, followed by transaction: see functions/events.sql."""
+"""Event log in PostgreSQL, ordered by transaction; see functions/events.sql."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 
 from carrel.adapters.postgres.database import Database, searchable_text
 from carrel.adapters.postgres.event_notifier import EventNotifier
-from carrel.adapters.postgres.rows import Row, from_json, scope_of
+from carrel.adapters.postgres.rows import Row, from_json, scope_from_row
 from carrel.core.errors import ValidationError
 from carrel.core.store.event import Event, EventFilter
 
@@ -15,15 +15,15 @@ _CURSOR: Final = re.compile(r"(?:([0-9]{1,19})\.)?([0-9]{1,18})")
 
 
 class PostgresEvents:
-    """A cursor is ``<transaction>.<id>``; a bare id, as other stores have, came with a restore."""
+    """A cursor is ``<transaction>.<id>``; a bare id comes from a restored store."""
 
-    def __init__(self, database: Database, bell: EventNotifier) -> None:
-        self._database, self._bell = database, bell
+    def __init__(self, database: Database, notifier: EventNotifier) -> None:
+        self._database, self._notifier = database, notifier
 
-    async def after(
+    async def read_after(
         self, cursor: str | None, filter: EventFilter | None = None, *, limit: int = 500
     ) -> tuple[Event, ...]:
-        self._bell.heed()
+        self._notifier.mark_seen()
         wanted: Row = (None, None, None, None, None)
         if filter is not None:
             scopes = sorted(scope for scope in filter.scopes if scope.tenant == filter.tenant)
@@ -34,32 +34,34 @@ class PostgresEvents:
                 [scope.kind for scope in scopes] if filter.scopes else None,
                 [scope.name for scope in scopes] if filter.scopes else None,
             )
-        rows = await self._database.rows("events_after", *_position(cursor), *wanted, limit)
-        return tuple(map(_event, rows))
+        rows = await self._database.rows("events_after", *_parse_cursor(cursor), *wanted, limit)
+        return tuple(map(_event_from_row, rows))
 
-    async def latest(self) -> str:
+    async def latest_cursor(self) -> str:
         """Whatever shows up later belongs to the transaction at the horizon or to a later one."""
         found = await self._database.row("latest_event")
         return f"{int(found[0]) - 1}.{found[1]}"
 
     async def wait_for_new(self, seconds: float) -> bool:
-        """As the port says. An event can be seen once all that began before it have ended, so one
-        that is there but cannot be seen yet may wake too early: who was woken for nothing, or for
-        a second by nothing, looks again."""
-        return await self._bell.wait(seconds)
+        """Wait for new events; may return True before they are visible.
+
+        An event is visible once all earlier transactions have ended. Callers that find nothing wait
+        again.
+        """
+        return await self._notifier.wait(seconds)
 
 
-def _position(cursor: str | None) -> tuple[str, int]:
+def _parse_cursor(cursor: str | None) -> tuple[str, int]:
     if cursor is None:
         return "0", 0
     match = _CURSOR.fullmatch(cursor)
     if match is None:
-        raise ValidationError("that is not an event cursor")
+        raise ValidationError("invalid event cursor")
     return match[1] or "0", int(match[2])
 
 
-def _event(row: Row) -> Event:
+def _event_from_row(row: Row) -> Event:
     xid, id, tenant, kind, name, run, sequence, type, payload, at = row
-    scope = None if kind is None else scope_of(tenant, kind, name)
-    told = from_json(payload)
-    return Event(f"{xid}.{id}", f"ev_{id}", type, tenant, at, told, scope, run, sequence)
+    scope = None if kind is None else scope_from_row(tenant, kind, name)
+    event_payload = from_json(payload)
+    return Event(f"{xid}.{id}", f"ev_{id}", type, tenant, at, event_payload, scope, run, sequence)

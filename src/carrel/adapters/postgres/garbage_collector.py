@@ -1,4 +1,4 @@
-"""Removing what nothing refers to, or what has run out, in small steps beside everybody's work."""
+"""Deletes unreferenced and expired rows in small batches."""
 
 from __future__ import annotations
 
@@ -7,59 +7,63 @@ from typing import Any, Final
 
 import asyncpg
 
-from carrel.adapters.postgres.advisory_locks import content_name, lock_of, scope_name
-from carrel.adapters.postgres.database import SQL
-from carrel.adapters.postgres.rows import columns, from_json, scope_of
+from carrel.adapters.postgres.advisory_locks import content_lock_name, lock_number, scope_lock_name
+from carrel.adapters.postgres.database import STATEMENTS
+from carrel.adapters.postgres.rows import from_json, scope_from_row, transpose
 from carrel.core.identifiers import TimestampMs
 from carrel.core.policy import Limits
 
-_DAY: Final = 24 * 3600 * 1000
-_STEP: Final = 500
-_MANY: Final = 20_000
+_DAY_MS: Final = 24 * 3600 * 1000
+_DELETE_BATCH_SIZE: Final = 500
+_SELECT_BATCH_SIZE: Final = 20_000
 
 
-class Collector:
+class PostgresGarbageCollector:
     def __init__(self, connection: asyncpg.Connection) -> None:
         self._connection = connection
 
     async def collect(self, now: TimestampMs, grace: int, events_kept: int) -> Mapping[str, int]:
-        """Versions first, since they hold contents."""
+        """Delete garbage and return counts. Versions first, since they hold contents."""
         return {
-            "versions": await self._versions(),
-            "contents": await self._contents(now - grace),
-            "receipts": await self._drop("drop_receipts", now - _DAY),
-            "attempts": await self._drop("drop_attempts", now - 30 * _DAY),
-            "deliveries": await self._drop("drop_deliveries", now - 30 * _DAY),
-            "events": await self._drop("drop_events", now - events_kept),
+            "versions": await self._collect_versions(),
+            "contents": await self._collect_contents(now - grace),
+            "receipts": await self._delete_before("drop_receipts", now - _DAY_MS),
+            "attempts": await self._delete_before("drop_attempts", now - 30 * _DAY_MS),
+            "deliveries": await self._delete_before("drop_deliveries", now - 30 * _DAY_MS),
+            "events": await self._delete_before("drop_events", now - events_kept),
         }
 
-    async def _drop(self, name: str, before: TimestampMs) -> int:
-        return int(await self._connection.fetchval(SQL[name], before))
+    async def _delete_before(self, name: str, before: TimestampMs) -> int:
+        return int(await self._connection.fetchval(STATEMENTS[name], before))
 
-    async def _versions(self) -> int:
+    async def _collect_versions(self) -> int:
         policies = [
-            (tenant, _most_versions(body, "limits"), _most_versions(body, "sharedLimits"))
-            for tenant, body in await self._connection.fetch(SQL["policies"])
+            (tenant, _max_versions(body, "limits"), _max_versions(body, "sharedLimits"))
+            for tenant, body in await self._connection.fetch(STATEMENTS["policies"])
         ]
-        rows = await self._connection.fetch(SQL["prunable_scopes"], *columns(policies, 3))
-        gone = 0
+        rows = await self._connection.fetch(STATEMENTS["prunable_scopes"], *transpose(policies, 3))
+        deleted = 0
         for id, tenant, kind, name, keep in rows:
-            lock = lock_of(scope_name(scope_of(tenant, kind, name)))
-            gone += await self._connection.fetchval(SQL["prune_scope"], lock, id, keep)
-        return gone
+            lock = lock_number(scope_lock_name(scope_from_row(tenant, kind, name)))
+            deleted += await self._connection.fetchval(STATEMENTS["prune_scope"], lock, id, keep)
+        return deleted
 
-    async def _contents(self, before: TimestampMs) -> int:
-        gone, past = 0, 0
-        while found := await self._connection.fetch(SQL["unused_contents"], past, before, _MANY):
-            ids = [row[0] for row in found]
-            past = ids[-1]
-            for n in range(0, len(ids), _STEP):
-                some = ids[n : n + _STEP]
-                locks = [lock_of(content_name(id)) for id in some]
-                gone += await self._connection.fetchval(SQL["drop_contents"], some, locks)
-        return gone
+    async def _collect_contents(self, before: TimestampMs) -> int:
+        deleted, last_id = 0, 0
+        while rows := await self._connection.fetch(
+            STATEMENTS["unused_contents"], last_id, before, _SELECT_BATCH_SIZE
+        ):
+            ids = [row[0] for row in rows]
+            last_id = ids[-1]
+            for start in range(0, len(ids), _DELETE_BATCH_SIZE):
+                batch = ids[start : start + _DELETE_BATCH_SIZE]
+                locks = [lock_number(content_lock_name(id)) for id in batch]
+                deleted += await self._connection.fetchval(
+                    STATEMENTS["drop_contents"], batch, locks
+                )
+        return deleted
 
 
-def _most_versions(body: str, limits: str) -> int:
-    said: Any = from_json(body).get(limits, {})
-    return max(int(said.get("maxVersions", Limits().max_versions)), 1)
+def _max_versions(body: str, limits: str) -> int:
+    section: Any = from_json(body).get(limits, {})
+    return max(int(section.get("maxVersions", Limits().max_versions)), 1)

@@ -1,4 +1,4 @@
-"""Receipts in PostgreSQL. Trees.commit marks them."""
+"""Idempotency records in PostgreSQL. Trees.commit marks them as committed."""
 
 from __future__ import annotations
 
@@ -22,25 +22,27 @@ class PostgresIdempotencyStore:
         self._database = database
 
     async def claim(
-        self, key: IdempotencyKey, fingerprint: str, now: TimestampMs, stale: TimestampMs
+        self, key: IdempotencyKey, fingerprint: str, now: TimestampMs, stale_before: TimestampMs
     ) -> Claim:
-        ask = (*_columns(key), fingerprint, now, stale)
-        taken, used, versions, status, sealed = await self._database.row("claim_receipt", *ask)
-        if taken:
+        parameters = (*_key_columns(key), fingerprint, now, stale_before)
+        is_claimed, stored_fingerprint, versions, status, sealed = await self._database.row(
+            "claim_receipt", *parameters
+        )
+        if is_claimed:
             return Claimed()
-        if used != fingerprint:
+        if stored_fingerprint != fingerprint:
             return KeyMismatch()
         if status is not None:
             return Completed(StoredResponse(status, sealed))
         return InProgress() if versions is None else Committed(tuple(from_json(versions)))
 
-    async def complete(self, key: IdempotencyKey, receipt: StoredResponse) -> None:
-        ask = (*_columns(key), receipt.status, receipt.sealed)
-        await self._database.rows("settle_receipt", *ask)
+    async def complete(self, key: IdempotencyKey, response: StoredResponse) -> None:
+        parameters = (*_key_columns(key), response.status, response.sealed)
+        await self._database.rows("settle_receipt", *parameters)
 
     async def release(self, key: IdempotencyKey) -> None:
-        await self._database.rows("drop_receipt", *_columns(key))
+        await self._database.rows("drop_receipt", *_key_columns(key))
 
 
-def _columns(key: IdempotencyKey) -> tuple[str, str, str]:
+def _key_columns(key: IdempotencyKey) -> tuple[str, str, str]:
     return (key.tenant, key.endpoint, key.key)

@@ -1,4 +1,4 @@
-"""Looking after the database: one view of every row, filling an empty one, tidying."""
+"""Maintenance of the PostgreSQL store: snapshots, restore and reindexing."""
 
 from __future__ import annotations
 
@@ -8,23 +8,28 @@ from typing import Any, Final, cast
 
 import asyncpg
 
-from carrel.adapters.postgres.database import SQL, Database, encode_text, exclusive_connection
-from carrel.adapters.postgres.garbage_collector import Collector
-from carrel.adapters.postgres.rows import columns, from_json
-from carrel.adapters.postgres.sessions import index_some
+from carrel.adapters.postgres.database import (
+    STATEMENTS,
+    Database,
+    exclusive_connection,
+    translate_text_errors,
+)
+from carrel.adapters.postgres.garbage_collector import PostgresGarbageCollector
+from carrel.adapters.postgres.rows import from_json, transpose
+from carrel.adapters.postgres.sessions import index_batch
 from carrel.core.errors import Conflict
 from carrel.core.identifiers import Digest, TimestampMs
-from carrel.core.maintenance.tables import TABLES, key_of
-from carrel.core.search.full_text import SEARCHED, index_terms
+from carrel.core.maintenance.tables import TABLES, key_columns
+from carrel.core.search.full_text import SEARCHED_TYPES, index_terms
 
 Rows = Sequence[Sequence[Any]]
 
-_WORD: Final = ("tenant", "noun", "link", "word", "id")
-_FEWER: Final = {"content": 64, "delivery": 64, "utterance": 64}
-"""Tables whose rows are long, and how many of them are fetched at a time."""
+_SEARCH_TERM_COLUMNS: Final = ("tenant", "noun", "link", "word", "id")
+_BATCH_SIZES: Final = {"content": 64, "delivery": 64, "utterance": 64}
+"""Rows fetched at a time from tables with long rows."""
 
 
-_INDEXED: Final = 500
+_INDEX_BATCH_SIZE: Final = 500
 
 
 class PostgresSnapshot:
@@ -36,8 +41,8 @@ class PostgresSnapshot:
 
     async def rows(self, table: str, batch: int = 1000) -> AsyncIterator[Rows]:
         cursor = await self._connection.cursor(_select(table))
-        while found := await cursor.fetch(min(batch, _FEWER.get(table, batch))):
-            yield [tuple(row) for row in found]
+        while batch_rows := await cursor.fetch(min(batch, _BATCH_SIZES.get(table, batch))):
+            yield [tuple(row) for row in batch_rows]
 
 
 class PostgresMaintenance:
@@ -53,32 +58,36 @@ class PostgresMaintenance:
             exclusive_connection(self._database.url) as connection,
             connection.transaction(isolation="repeatable_read", readonly=True),
         ):
-            await connection.fetchval(SQL["ping"])  # the view is that of the first statement
+            await connection.fetchval(STATEMENTS["ping"])  # the first statement fixes the snapshot
             yield PostgresSnapshot(connection)
 
     async def load(self, rows: AsyncIterator[tuple[str, Rows]]) -> None:
         async with exclusive_connection(self._database.url) as connection, connection.transaction():
-            await connection.execute(SQL["take_everything"])
-            if not await connection.fetchval(SQL["is_empty"]):
-                raise Conflict("the store is not empty; restore goes into an empty one")
-            await connection.execute(SQL["loading"])
-            with encode_text():
-                async for table, some in rows:
-                    await _load(connection, table, some)
+            await connection.execute(STATEMENTS["take_everything"])
+            if not await connection.fetchval(STATEMENTS["is_empty"]):
+                raise Conflict("the store is not empty; restore needs an empty store")
+            await connection.execute(STATEMENTS["loading"])
+            with translate_text_errors():
+                async for table, batch in rows:
+                    await _load(connection, table, batch)
             for name in ("loaded", "continue_numbers", "load_marks", "note_loaded"):
-                await connection.execute(SQL[name])
-            await _index_utterances(connection)
-            await _index(connection)
+                await connection.execute(STATEMENTS[name])
+            await _index_session_entries(connection)
+            await _index_records(connection)
             await connection.execute("ANALYZE")
 
-    async def collect(self, now: TimestampMs, grace: int, events_kept: int) -> Mapping[str, int]:
+    async def collect(
+        self, now: TimestampMs, grace_ms: int, event_retention_ms: int
+    ) -> Mapping[str, int]:
         async with exclusive_connection(self._database.url) as connection:
-            return await Collector(connection).collect(now, grace, events_kept)
+            return await PostgresGarbageCollector(connection).collect(
+                now, grace_ms, event_retention_ms
+            )
 
     async def reindex(self) -> int:
         async with exclusive_connection(self._database.url) as connection, connection.transaction():
-            await connection.execute(SQL["take_everything"])
-            return await _index(connection)
+            await connection.execute(STATEMENTS["take_everything"])
+            return await _index_records(connection)
 
     async def referenced_digests(self) -> frozenset[Digest]:
         rows = await self._database.rows("outside_digests")
@@ -88,37 +97,39 @@ class PostgresMaintenance:
         return tuple(row[0] for row in await self._database.rows("migrations"))
 
 
-async def _index_utterances(connection: asyncpg.Connection) -> None:
-    """Let everything that was said be found by its words."""
+async def _index_session_entries(connection: asyncpg.Connection) -> None:
+    """Rebuild the full-text index of session entries."""
 
-    async def ask(name: str, *values: Any) -> Rows:
-        return cast(Rows, await connection.fetch(SQL[name], *values))
+    async def query(name: str, *values: Any) -> Rows:
+        return cast(Rows, await connection.fetch(STATEMENTS[name], *values))
 
-    place, count = await index_some(ask, None, _INDEXED)
+    position, count = await index_batch(query, None, _INDEX_BATCH_SIZE)
     while count:
-        place, count = await index_some(ask, place, _INDEXED)
+        position, count = await index_batch(query, position, _INDEX_BATCH_SIZE)
 
 
 def _select(table: str) -> str:
     names = ", ".join(TABLES[table])
     if table in {"counter", "mark"}:
-        return SQL[f"frozen_{table}"]
-    return f"SELECT {names} FROM {table} ORDER BY {key_of(table)}"
+        return STATEMENTS[f"frozen_{table}"]
+    return f"SELECT {names} FROM {table} ORDER BY {key_columns(table)}"
 
 
-async def _index(connection: asyncpg.Connection) -> int:
-    """Make the words anew that records are found by."""
-    await connection.execute(SQL["forget_words"])
+async def _index_records(connection: asyncpg.Connection) -> int:
+    """Rebuild the search terms of records; return their number."""
+    await connection.execute(STATEMENTS["forget_words"])
     count = 0
-    for record_type in sorted(SEARCHED):
-        cursor = await connection.cursor(SQL["links_and_bodies"], record_type)
-        while found := await cursor.fetch(500):
+    for record_type in sorted(SEARCHED_TYPES):
+        cursor = await connection.cursor(STATEMENTS["links_and_bodies"], record_type)
+        while batch := await cursor.fetch(500):
             rows = [
-                (tenant, record_type, link, word, id)
-                for tenant, _, link, id, body in found
-                for word in index_terms(record_type, from_json(body))
+                (tenant, record_type, index_key, term, id)
+                for tenant, _, index_key, id, body in batch
+                for term in index_terms(record_type, from_json(body))
             ]
-            await connection.copy_records_to_table("word", records=rows, columns=_WORD)
+            await connection.copy_records_to_table(
+                "word", records=rows, columns=_SEARCH_TERM_COLUMNS
+            )
             count += len(rows)
     return count
 
@@ -126,6 +137,6 @@ async def _index(connection: asyncpg.Connection) -> int:
 async def _load(connection: asyncpg.Connection, table: str, rows: Rows) -> None:
     names = TABLES[table]
     if table == "counter":
-        await connection.execute(SQL["load_counter"], *columns(rows, 2))
+        await connection.execute(STATEMENTS["load_counter"], *transpose(rows, 2))
     else:
         await connection.copy_records_to_table(table, records=rows, columns=names)

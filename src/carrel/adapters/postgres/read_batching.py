@@ -1,4 +1,4 @@
-"""Asking together: what is asked while others are being answered goes out in one go next."""
+"""Batches requests: those made while a batch is in flight form the next batch."""
 
 from __future__ import annotations
 
@@ -9,88 +9,89 @@ from typing import Final, Generic, TypeVar
 
 import asyncpg
 
-_UNCLEAR: Final = (
+_UNCERTAIN_ERRORS: Final = (
     OSError,
     asyncpg.InterfaceError,
     asyncpg.OperatorInterventionError,
     asyncpg.PostgresConnectionError,
 )
-"""Errors after which what was sent may have been done all the same."""
+"""Errors after which the statement may or may not have been applied."""
 
-Ask = TypeVar("Ask")
-Answer = TypeVar("Answer")
+Request = TypeVar("Request")
+Response = TypeVar("Response")
 
 
-class ReadBatcher(Generic[Ask, Answer]):
-    """Answers each ask from a batch that was sent after the ask was made, so never with the past.
+class RequestBatcher(Generic[Request, Response]):
+    """Sends each request in a batch that starts after the request was made.
 
-    ``send`` gives one answer per ask, all or none. If it raises and the connection is still there,
-    nothing was done and one of them is to blame: they are sent one by one, and only that one fails.
-    ``weigh`` says which part of a batch an ask takes up: a batch is full when its asks add up to 1.
-    A caller that gives up before its ask is sent takes it back; later, it is only no longer told.
+    ``send`` returns one response per request, all or none. If it raises and the connection still
+    works, nothing was applied; the requests are sent one by one, and only the faulty one fails.
+    ``weight_of`` returns the share of a batch that a request takes; a batch is full at 1. A caller
+    that is cancelled before its request is sent withdraws it; after that the request is still
+    executed.
     """
 
     def __init__(
         self,
-        send: Callable[[Sequence[Ask]], Awaitable[Sequence[Answer]]],
-        weigh: Callable[[Ask], float],
+        send: Callable[[Sequence[Request]], Awaitable[Sequence[Response]]],
+        weight_of: Callable[[Request], float],
     ) -> None:
-        self._send, self._weigh = send, weigh
-        self._waiting: deque[tuple[Ask, asyncio.Future[Answer]]] = deque()
+        self._send, self._weight_of = send, weight_of
+        self._waiting: deque[tuple[Request, asyncio.Future[Response]]] = deque()
         self._sender: asyncio.Task[None] | None = None
         self._closed = False
 
     def __len__(self) -> int:
         return len(self._waiting)
 
-    async def ask(self, ask: Ask) -> Answer:
+    async def submit(self, request: Request) -> Response:
         if self._closed:
             raise RuntimeError("the store is closed")
-        future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        self._waiting.append((ask, future))
+        future: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
+        self._waiting.append((request, future))
         if self._sender is None:
-            self._sender = asyncio.create_task(self._serve())
+            self._sender = asyncio.create_task(self._send_all())
         return await future
 
     async def close(self) -> None:
-        """Answer everything that was asked, and take no more."""
+        """Finish all requests and accept no more."""
         self._closed = True
         if self._sender is not None:
             await self._sender
 
-    async def _serve(self) -> None:
+    async def _send_all(self) -> None:
         try:
-            while batch := self._take():
-                await self._answer(batch)
+            while batch := self._take_batch():
+                await self._send_batch(batch)
         finally:
             self._sender = None
 
-    def _take(self) -> list[tuple[Ask, asyncio.Future[Answer]]]:
-        batch: list[tuple[Ask, asyncio.Future[Answer]]] = []
+    def _take_batch(self) -> list[tuple[Request, asyncio.Future[Response]]]:
+        batch: list[tuple[Request, asyncio.Future[Response]]] = []
         weight = 0.0
         while self._waiting and weight < 1:
-            ask, future = self._waiting.popleft()
+            request, future = self._waiting.popleft()
             if not future.done():
-                batch.append((ask, future))
-                weight += self._weigh(ask)
+                batch.append((request, future))
+                weight += self._weight_of(request)
         return batch
 
-    async def _answer(self, batch: Sequence[tuple[Ask, asyncio.Future[Answer]]]) -> None:
+    async def _send_batch(self, batch: Sequence[tuple[Request, asyncio.Future[Response]]]) -> None:
         try:
-            answers = await self._send([ask for ask, _ in batch])
+            responses = await self._send([request for request, _ in batch])
         except Exception as problem:
-            await self._failed(batch, problem)
+            await self._handle_failure(batch, problem)
             return
-        for (_, future), answer in zip(batch, answers, strict=True):
+        for (_, future), response in zip(batch, responses, strict=True):
             if not future.done():
-                future.set_result(answer)
+                future.set_result(response)
 
-    async def _failed(
-        self, batch: Sequence[tuple[Ask, asyncio.Future[Answer]]], problem: Exception
+    async def _handle_failure(
+        self, batch: Sequence[tuple[Request, asyncio.Future[Response]]], problem: Exception
     ) -> None:
-        alone = len(batch) == 1 or isinstance(problem, _UNCLEAR)
-        for one in batch:
-            if not alone:
-                await self._answer([one])
-            elif not one[1].done():
-                one[1].set_exception(problem)
+        is_final = len(batch) == 1 or isinstance(problem, _UNCERTAIN_ERRORS)
+        for item in batch:
+            if not is_final:
+                await self._send_batch([item])
+            elif not item[1].done():
+                item[1].set_exception(problem)

@@ -1,4 +1,4 @@
-"""Recalls in PostgreSQL."""
+"""Recall log in PostgreSQL."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from carrel.adapters.postgres.database import Database, searchable_text
-from carrel.adapters.postgres.rows import columns
+from carrel.adapters.postgres.rows import transpose
 from carrel.core.identifiers import TimestampMs
 from carrel.core.memory.recall import Recall, RecallStats
 
-_NEVER: Final = 2**62
+_MAX_TIMESTAMP: Final = 2**62
 
 
 class PostgresRecalls:
@@ -19,12 +19,13 @@ class PostgresRecalls:
 
     async def record(self, tenant: str, recalls: Sequence[Recall]) -> None:
         rows = [
-            (one.agent, one.memory, one.id, one.query, float(one.score), one.at) for one in recalls
+            (recall.agent, recall.memory, recall.id, recall.query, float(recall.score), recall.at)
+            for recall in recalls
         ]
         if rows:
-            await self._database.rows("add_recalls", tenant, *columns(rows, 6))
+            await self._database.rows("add_recalls", tenant, *transpose(rows, 6))
 
-    async def tallies(
+    async def stats_by_memory(
         self, tenant: str, agent: str, *, limit: int = 10_000
     ) -> tuple[RecallStats, ...]:
         rows = await self._database.rows(
@@ -32,11 +33,11 @@ class PostgresRecalls:
         )
         return tuple(RecallStats(*row) for row in rows)
 
-    async def since(self, tenant: str, agent: str, moment: TimestampMs) -> Mapping[str, int]:
-        ask = (searchable_text(tenant), searchable_text(agent), moment)
+    async def count_since(self, tenant: str, agent: str, start: TimestampMs) -> Mapping[str, int]:
+        ask = (searchable_text(tenant), searchable_text(agent), start)
         return {memory: count for memory, count in await self._database.rows("recalls_since", *ask)}
 
-    async def drop(
+    async def delete(
         self,
         tenant: str,
         agent: str,
@@ -45,7 +46,7 @@ class PostgresRecalls:
         before: TimestampMs | None = None,
     ) -> int:
         wanted = [memory for one in memories if (memory := searchable_text(one))]
-        upto = _NEVER if before is None else before
+        upto = _MAX_TIMESTAMP if before is None else before
         gone = await self._database.value("drop_recalls", tenant, agent, wanted, upto)
         return int(gone)
 

@@ -1,4 +1,4 @@
-"""Records in PostgreSQL: reading them, and noting when they were last used."""
+"""Record queries in PostgreSQL, and last-used times."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from carrel.adapters.postgres.database import Database, searchable_text
-from carrel.adapters.postgres.read_batching import ReadBatcher
-from carrel.adapters.postgres.rows import Row, columns, from_json, record_of
+from carrel.adapters.postgres.read_batching import RequestBatcher
+from carrel.adapters.postgres.rows import Row, from_json, record_from_row, transpose
 from carrel.core.identifiers import TimestampMs
 from carrel.core.store.record import AuditEntry, Record, RecordType
 
-_LAST: Final = "\U0010ffff"
-"""Sorts after whatever a word may go on with."""
+_AFTER_ANY_SUFFIX: Final = "\U0010ffff"
+"""Sorts after any suffix of a word."""
 
 
 class PostgresRecords:
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._revisions: ReadBatcher[None, int] = ReadBatcher(self._revision, lambda _: 0)
+        self._revisions: RequestBatcher[None, int] = RequestBatcher(self._revision, lambda _: 0)
 
     async def close(self) -> None:
         await self._revisions.close()
@@ -26,39 +26,39 @@ class PostgresRecords:
     async def get(
         self, tenant: str, record_type: RecordType, ids: Sequence[str]
     ) -> tuple[Record | None, ...]:
-        wanted = [searchable_text(id) for id in ids]
-        rows = await self._database.rows("records", wanted, searchable_text(tenant), record_type)
-        return _placed(rows, len(ids))
+        requested = [searchable_text(id) for id in ids]
+        rows = await self._database.rows("records", requested, searchable_text(tenant), record_type)
+        return _records_by_index(rows, len(ids))
 
     async def get_by_unique_key(self, unique_keys: Sequence[str]) -> tuple[Record | None, ...]:
         rows = await self._database.rows(
             "records_named", [searchable_text(name) for name in unique_keys]
         )
-        return _placed(rows, len(unique_keys))
+        return _records_by_index(rows, len(unique_keys))
 
     async def list(
         self,
         tenant: str,
         record_type: RecordType,
         *,
-        link: str = "",
+        index_key: str = "",
         after: str = "",
         limit: int = 100,
     ) -> tuple[Record, ...]:
-        owner, name = searchable_text(tenant), searchable_text(link)
-        if tenant and link:
+        owner, name = searchable_text(tenant), searchable_text(index_key)
+        if tenant and index_key:
             rows = await self._database.rows(
                 "records_linked", owner, record_type, name, after, limit
             )
         elif tenant:
             rows = await self._database.rows("records_listed", owner, record_type, after, limit)
-        elif link:
+        elif index_key:
             rows = await self._database.rows(
                 "records_linked_everywhere", record_type, name, after, limit
             )
         else:
             rows = await self._database.rows("records_everywhere", record_type, after, limit)
-        return tuple(map(record_of, rows))
+        return tuple(map(record_from_row, rows))
 
     async def count(
         self, tenant: str, record_type: RecordType, index_keys: Sequence[str]
@@ -67,39 +67,50 @@ class PostgresRecords:
         rows = await self._database.rows(
             "records_counted", names, searchable_text(tenant), record_type
         )
-        found = {place: count for place, count in rows}
-        return tuple(found.get(n + 1, 0) for n in range(len(index_keys)))
+        counts = {position: count for position, count in rows}
+        return tuple(counts.get(index + 1, 0) for index in range(len(index_keys)))
 
     async def find(
         self,
         tenant: str,
         record_type: RecordType,
-        link: str,
-        words: Sequence[str],
+        index_key: str,
+        terms: Sequence[str],
         *,
         limit: int = 100,
     ) -> tuple[Record, ...]:
-        wanted = [word for one in words if (word := searchable_text(one))]
-        upto = [word + _LAST for word in wanted]
-        ask = (wanted, upto, searchable_text(tenant), record_type, searchable_text(link), limit)
-        rows = await self._database.rows("ids_by_words", *ask) if wanted else ()
+        prefixes = [word for query_word in terms if (word := searchable_text(query_word))]
+        upper_bounds = [word + _AFTER_ANY_SUFFIX for word in prefixes]
+        parameters = (
+            prefixes,
+            upper_bounds,
+            searchable_text(tenant),
+            record_type,
+            searchable_text(index_key),
+            limit,
+        )
+        rows = await self._database.rows("ids_by_words", *parameters) if prefixes else ()
         return tuple(filter(None, await self.get(tenant, record_type, [row[0] for row in rows])))
 
-    async def collection_revisions(self, asks: Sequence[tuple[str, RecordType]]) -> tuple[int, ...]:
-        revisions = await self._database.value("shelves", *columns(asks, 2)) if asks else ()
+    async def collection_revisions(
+        self, collections: Sequence[tuple[str, RecordType]]
+    ) -> tuple[int, ...]:
+        revisions = (
+            await self._database.value("shelves", *transpose(collections, 2)) if collections else ()
+        )
         return tuple(revisions)
 
     async def revision(self) -> int:
-        return await self._revisions.ask(None)
+        return await self._revisions.submit(None)
 
-    async def mark_used(self, marks: Mapping[str, TimestampMs]) -> None:
-        if marks:
-            await self._database.rows("use", *columns(sorted(marks.items()), 2))
+    async def mark_used(self, used_at: Mapping[str, TimestampMs]) -> None:
+        if used_at:
+            await self._database.rows("use", *transpose(sorted(used_at.items()), 2))
 
     async def last_used(self, ids: Sequence[str]) -> tuple[TimestampMs | None, ...]:
         rows = await self._database.rows("used", [searchable_text(id) for id in ids])
-        found = {place: at for place, at in rows}
-        return tuple(found.get(n + 1) for n in range(len(ids)))
+        timestamps = {position: at for position, at in rows}
+        return tuple(timestamps.get(index + 1) for index in range(len(ids)))
 
     async def audit(
         self, tenant: str, *, before: int = 0, limit: int = 100
@@ -110,10 +121,10 @@ class PostgresRecords:
             for id, owner, at, author, reason, subjects in rows
         )
 
-    async def _revision(self, asks: Sequence[None]) -> Sequence[int]:
-        return [await self._database.value("records_revision")] * len(asks)
+    async def _revision(self, requests: Sequence[None]) -> Sequence[int]:
+        return [await self._database.value("records_revision")] * len(requests)
 
 
-def _placed(rows: Sequence[Row], count: int) -> tuple[Record | None, ...]:
-    found = {row[0]: record_of(row, 1) for row in rows}
-    return tuple(found.get(n + 1) for n in range(count))
+def _records_by_index(rows: Sequence[Row], count: int) -> tuple[Record | None, ...]:
+    records = {row[0]: record_from_row(row, 1) for row in rows}
+    return tuple(records.get(index + 1) for index in range(count))

@@ -1,4 +1,4 @@
-"""Rows of PostgreSQL as values of the core, and back."""
+"""Conversions between PostgreSQL rows and core values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from carrel.core.store.tree import MARKDOWN, Blob, Entry, Head, Version
 
 Row = Sequence[Any]
 
-KIND: Final = {kind.value: kind for kind in ScopeKind}
+SCOPE_KINDS: Final = {kind.value: kind for kind in ScopeKind}
 _DECODE: Final = msgspec.json.Decoder().decode
 _ENCODE: Final = msgspec.json.Encoder().encode
 
@@ -26,7 +26,7 @@ def from_json(text: str) -> Any:
     return _DECODE(text)
 
 
-def blob_of(id: int, digest: bytes, size: int) -> Blob:
+def blob_from_row(id: int, digest: bytes, size: int) -> Blob:
     return Blob(Digest("sha256:" + digest.hex()), size, id)
 
 
@@ -34,39 +34,47 @@ def digest_bytes(digest: Digest) -> bytes:
     return bytes.fromhex(digest[7:])
 
 
-def head_of(path: Path, row: Row, at: int) -> Head:
-    """From version, revision, at, content, digest, size, type, base, its digest and its size,
-    which begin at a place of the row."""
-    content = row[at + 3]
+def head_from_row(path: Path, row: Row, start: int) -> Head:
+    """Build a head from ten columns of the row, starting at `start`.
+
+    version, revision, at, content, digest, size, type, base, base digest, base size.
+    """
+    content = row[start + 3]
     entry = None
     if content is not None:
-        base = row[at + 7]
-        beneath = None if base is None else blob_of(base, row[at + 8], row[at + 9])
-        blob = blob_of(content, row[at + 4], row[at + 5])
-        entry = Entry(blob, beneath, row[at + 6] or MARKDOWN)
-    return Head(path, row[at], row[at + 1], row[at + 2], entry)
+        base = row[start + 7]
+        base_blob = None if base is None else blob_from_row(base, row[start + 8], row[start + 9])
+        blob = blob_from_row(content, row[start + 4], row[start + 5])
+        entry = Entry(blob, base_blob, row[start + 6] or MARKDOWN)
+    return Head(path, row[start], row[start + 1], row[start + 2], entry)
 
 
-def version_of(path: Path, row: Row, at: int) -> Version:
-    """From a head's columns, by, why and run."""
-    return Version(head_of(path, row, at), row[at + 10], row[at + 11], row[at + 12])
+def version_from_row(path: Path, row: Row, start: int) -> Version:
+    """From a head's columns, author, reason and run."""
+    return Version(
+        head_from_row(path, row, start), row[start + 10], row[start + 11], row[start + 12]
+    )
 
 
-def record_of(row: Row, at: int = 0) -> Record:
-    tenant, record_type, id, revision, body, created, changed = row[at : at + 7]
-    return Record(tenant, RecordType(record_type), id, revision, from_json(body), created, changed)
+def record_from_row(row: Row, start: int = 0) -> Record:
+    tenant, record_type, id, revision, body, created_at, updated_at = row[start : start + 7]
+    return Record(
+        tenant, RecordType(record_type), id, revision, from_json(body), created_at, updated_at
+    )
 
 
-def scope_of(tenant: str, kind: str, name: str) -> Scope:
-    return Scope(tenant, KIND[kind], name)
+def scope_from_row(tenant: str, kind: str, name: str) -> Scope:
+    return Scope(tenant, SCOPE_KINDS[kind], name)
 
 
-def numbers(rows: Sequence[Row], count: int) -> list[str]:
-    """Columns of numbers, truths and NULLs as PostgreSQL writes arrays: sent as texts, since the
-    driver looks at every element of a list, and that takes longer than all the rest."""
-    return ["{" + to_json(column)[1:-1] + "}" for column in columns(rows, count)]
+def numeric_columns(rows: Sequence[Row], count: int) -> list[str]:
+    """Columns of numbers, booleans and NULLs as array literals.
+
+    Sent as text, since the driver inspects every element of a list, which is slow.
+    """
+    return ["{" + to_json(column)[1:-1] + "}" for column in transpose(rows, count)]
 
 
-def columns(rows: Sequence[Row], count: int) -> list[Row]:
-    """Rows turned round: one array a column."""
+def transpose(rows: Sequence[Row], count: int) -> list[Row]:
+    """Return one array per column."""
     return list(zip(*rows, strict=True)) if rows else [()] * count

@@ -1,4 +1,4 @@
-"""Runs in PostgreSQL."""
+"""Runs and their snapshots in PostgreSQL."""
 
 from __future__ import annotations
 
@@ -7,128 +7,158 @@ from collections.abc import Mapping, Sequence
 import asyncpg
 from msgspec.structs import replace
 
-from carrel.adapters.postgres.advisory_locks import in_order, lock_of, run_name, scope_name
+from carrel.adapters.postgres.advisory_locks import (
+    lock_number,
+    ordered_locks,
+    run_lock_name,
+    scope_lock_name,
+)
 from carrel.adapters.postgres.database import Database, searchable_text
 from carrel.adapters.postgres.event_notifier import EventNotifier
-from carrel.adapters.postgres.rows import Row, columns, from_json, scope_of, to_json
+from carrel.adapters.postgres.rows import Row, from_json, scope_from_row, to_json, transpose
 from carrel.core.errors import Conflict
 from carrel.core.identifiers import Scope
 from carrel.core.runs import Audience, Run, RunStatus, Snapshot, SnapshotLayer
-from carrel.core.store.event import RUN_ENDED
+from carrel.core.store.event import RUN_ENDED_BY_STATUS
 
 
 class PostgresRuns:
-    def __init__(self, database: Database, bell: EventNotifier) -> None:
-        self._database, self._bell = database, bell
+    def __init__(self, database: Database, notifier: EventNotifier) -> None:
+        self._database, self._notifier = database, notifier
 
     async def start(
         self, runs: Sequence[tuple[Run, Sequence[Scope | SnapshotLayer]]]
     ) -> tuple[Run, ...]:
         if not runs:
             return ()
-        places = _places(runs)
-        scopes = [(scope.tenant, scope.kind, scope.name) for scope in places]
-        layers = [_layer(run, n, layer, places) for run, own in runs for n, layer in enumerate(own)]
-        rows = [_row(run, places) for run, _ in runs]
-        locks = [lock for lock, _ in in_order((), list(map(scope_name, places)))]
-        ask = (*columns(scopes, 3), *columns(rows, 14), *columns(layers, 4))
+        scope_indexes = _scope_indexes(runs)
+        scopes = [(scope.tenant, scope.kind, scope.name) for scope in scope_indexes]
+        layers = [
+            _layer_to_row(run, position, layer, scope_indexes)
+            for run, run_layers in runs
+            for position, layer in enumerate(run_layers)
+        ]
+        rows = [_run_to_row(run, scope_indexes) for run, _ in runs]
+        locks = [lock for lock, _ in ordered_locks((), list(map(scope_lock_name, scope_indexes)))]
+        parameters = (*transpose(scopes, 3), *transpose(rows, 14), *transpose(layers, 4))
         try:
-            revisions = await self._database.value("start_runs", locks, *ask)
+            revisions = await self._database.value("start_runs", locks, *parameters)
         except asyncpg.UniqueViolationError as error:
-            raise Conflict("there already is a run of that id") from error
-        self._bell.ring()
-        now = {scope: revisions[place - 1] for scope, place in places.items()}
+            raise Conflict("run id is already in use") from error
+        self._notifier.notify()
+        current_revisions = {scope: revisions[index - 1] for scope, index in scope_indexes.items()}
         return tuple(
-            replace(run, snapshot=_frozen(layers, now), variables={**run.variables})
+            replace(run, snapshot=_snapshot(layers, current_revisions), variables={**run.variables})
             for run, layers in runs
         )
 
     async def get(self, tenant: str, ids: Sequence[str]) -> tuple[Run | None, ...]:
-        wanted = [searchable_text(id) for id in ids]
-        found = {row[0]: _run(row) for row in await self._database.rows("runs", tenant, wanted)}
-        return tuple(found.get(id) for id in ids)
+        requested = [searchable_text(id) for id in ids]
+        by_id = {
+            row[0]: _run_from_row(row)
+            for row in await self._database.rows("runs", tenant, requested)
+        }
+        return tuple(by_id.get(id) for id in ids)
 
     async def list(
         self, tenant: str, *, scope: Scope | None = None, before: str = "", limit: int = 100
     ) -> tuple[Run, ...]:
-        ask = (tenant, before or None, limit)
+        parameters = (tenant, before or None, limit)
         if scope is None:
-            rows = await self._database.rows("runs_listed", *ask)
+            rows = await self._database.rows("runs_listed", *parameters)
         else:
             name = (scope.tenant, scope.kind, scope.name)
-            rows = await self._database.rows("runs_of_scope", *ask, *name)
-        return tuple(map(_run, rows))
+            rows = await self._database.rows("runs_of_scope", *parameters, *name)
+        return tuple(map(_run_from_row, rows))
 
-    async def newest(self, tenant: str, scopes: Sequence[Scope]) -> tuple[Run | None, ...]:
-        asked = columns([(scope.tenant, scope.kind, scope.name) for scope in scopes], 3)
+    async def newest_by_scope(self, tenant: str, scopes: Sequence[Scope]) -> tuple[Run | None, ...]:
+        asked = transpose([(scope.tenant, scope.kind, scope.name) for scope in scopes], 3)
         rows = await self._database.rows("newest_runs", tenant, *asked)
-        found = {run.scope: run for run in map(_run, rows)}
+        found = {run.scope: run for run in map(_run_from_row, rows)}
         return tuple(found.get(scope) for scope in scopes)
 
-    async def change(self, run: Run, was: Run) -> bool:
-        told = None if run.status is was.status else RUN_ENDED[run.status]
+    async def update(self, run: Run, expected: Run) -> bool:
+        told = None if run.status is expected.status else RUN_ENDED_BY_STATUS[run.status]
         changed: bool = await self._database.value(
             "change_run",
-            lock_of(run_name(run.id)),
-            *(run.id, run.tenant, was.status, was.ended, int(was.snapshot_kept)),
-            *(run.status, run.ended, int(run.snapshot_kept)),
-            *(told, _payload(run), run.started if run.ended is None else run.ended),
+            lock_number(run_lock_name(run.id)),
+            *(run.id, run.tenant, expected.status, expected.ended_at, int(expected.snapshot_kept)),
+            *(run.status, run.ended_at, int(run.snapshot_kept)),
+            *(told, _event_payload(run), run.started_at if run.ended_at is None else run.ended_at),
         )
         if changed and told:
-            self._bell.ring()
+            self._notifier.notify()
         return changed
 
 
-def _places(runs: Sequence[tuple[Run, Sequence[Scope | SnapshotLayer]]]) -> Mapping[Scope, int]:
-    """Every scope that is spoken of, and its place among them, from 1."""
-    own = {run.scope for run, _ in runs}
-    beneath = {_scope(layer) for _, layers in runs for layer in layers}
-    return {scope: n + 1 for n, scope in enumerate(sorted(own | beneath))}
+def _scope_indexes(
+    runs: Sequence[tuple[Run, Sequence[Scope | SnapshotLayer]]],
+) -> Mapping[Scope, int]:
+    """Return each scope of the runs with its index, from 1."""
+    run_scopes = {run.scope for run, _ in runs}
+    layer_scopes = {_scope(layer) for _, layers in runs for layer in layers}
+    return {scope: index + 1 for index, scope in enumerate(sorted(run_scopes | layer_scopes))}
 
 
 def _scope(layer: Scope | SnapshotLayer) -> Scope:
     return layer.scope if isinstance(layer, SnapshotLayer) else layer
 
 
-def _row(run: Run, places: Mapping[Scope, int]) -> Row:
+def _run_to_row(run: Run, scope_indexes: Mapping[Scope, int]) -> Row:
     return (
-        *(run.id, run.tenant, places[run.scope], run.workflow, run.mode, run.status, run.by),
-        *(run.started, run.ended, run.parent, run.replay_of, int(run.snapshot_kept)),
-        *(to_json(dict(run.variables)), _payload(run)),
+        *(
+            run.id,
+            run.tenant,
+            scope_indexes[run.scope],
+            run.workflow,
+            run.mode,
+            run.status,
+            run.author,
+        ),
+        *(run.started_at, run.ended_at, run.parent, run.replay_of, int(run.snapshot_kept)),
+        *(to_json(dict(run.variables)), _event_payload(run)),
     )
 
 
-def _layer(run: Run, place: int, layer: Scope | SnapshotLayer, places: Mapping[Scope, int]) -> Row:
+def _layer_to_row(
+    run: Run, position: int, layer: Scope | SnapshotLayer, scope_indexes: Mapping[Scope, int]
+) -> Row:
     revision = layer.revision if isinstance(layer, SnapshotLayer) else None
-    return run.id, place, places[_scope(layer)], revision
+    return run.id, position, scope_indexes[_scope(layer)], revision
 
 
-def _frozen(layers: Sequence[Scope | SnapshotLayer], now: Mapping[Scope, int]) -> Snapshot:
+def _snapshot(
+    layers: Sequence[Scope | SnapshotLayer], current_revisions: Mapping[Scope, int]
+) -> Snapshot:
     return tuple(
-        layer if isinstance(layer, SnapshotLayer) else SnapshotLayer(layer, now[layer])
+        layer
+        if isinstance(layer, SnapshotLayer)
+        else SnapshotLayer(layer, current_revisions[layer])
         for layer in layers
     )
 
 
-def _payload(run: Run) -> str:
+def _event_payload(run: Run) -> str:
     return to_json({"runId": run.id, "workflowId": run.workflow, "status": run.status})
 
 
-def _run(row: Row) -> Run:
+def _run_from_row(row: Row) -> Run:
     layers = from_json(row[15]) if row[15] else ()
     return Run(
         id=row[0],
         tenant=row[1],
-        scope=scope_of(*row[2:5]),
+        scope=scope_from_row(*row[2:5]),
         workflow=row[5],
         mode=Audience(row[6]),
         status=RunStatus(row[7]),
-        by=row[8],
-        started=row[9],
-        ended=row[10],
+        author=row[8],
+        started_at=row[9],
+        ended_at=row[10],
         parent=row[11],
         replay_of=row[12],
         snapshot_kept=bool(row[13]),
-        snapshot=tuple(SnapshotLayer(scope_of(*name), revision) for *name, revision in layers),
+        snapshot=tuple(
+            SnapshotLayer(scope_from_row(*name), revision) for *name, revision in layers
+        ),
         variables=from_json(row[14]),
     )

@@ -1,4 +1,4 @@
-"""Sessions in PostgreSQL, and the full text of what was said in them."""
+"""Sessions in PostgreSQL, with a full-text index of their entries."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 from carrel.adapters.postgres.database import Database, searchable_text
-from carrel.adapters.postgres.rows import Row, columns
+from carrel.adapters.postgres.rows import Row, transpose
 from carrel.core.identifiers import TimestampMs
 from carrel.core.runs import Audience
-from carrel.core.search.full_text import distinct
+from carrel.core.search.full_text import distinct_terms
 from carrel.core.sessions import (
-    HEAVIEST,
+    MAX_READ_BYTES,
     Session,
     SessionAppend,
     SpeakerRole,
@@ -20,13 +20,13 @@ from carrel.core.sessions import (
     TranscriptHit,
 )
 
-_LONG: Final = 64 * 1024
-"""Characters from which on words are looked for in a thread."""
-_AFTER_ALL: Final = (2**62, "")
-_HEAVY: Final = 100
-"""Utterances that are indexed at a time, each of which may be long."""
-Place = tuple[str, str, int]
-Ask = Callable[..., Awaitable[Sequence[Row]]]
+_THREAD_THRESHOLD_CHARACTERS: Final = 64 * 1024
+"""From this size on entries are tokenized in a thread."""
+_AFTER_ALL_SESSIONS: Final = (2**62, "")
+_MAX_INDEX_BATCH: Final = 100
+"""Entries indexed at a time; each may be long."""
+EntryPosition = tuple[str, str, int]
+RunStatement = Callable[..., Awaitable[Sequence[Row]]]
 
 
 class PostgresSessions:
@@ -35,40 +35,59 @@ class PostgresSessions:
 
     async def start(self, sessions: Sequence[Session]) -> tuple[Session, ...]:
         rows = [
-            (new.tenant, new.id, new.agent, new.mode, new.plugin, new.started, new.ended)
-            for new in sessions
+            (
+                session.tenant,
+                session.id,
+                session.agent,
+                session.mode,
+                session.plugin,
+                session.started_at,
+                session.ended_at,
+            )
+            for session in sessions
         ]
-        await self._database.rows("start_sessions", *columns(rows, 7))
-        found = await self._found([(new.tenant, new.id) for new in sessions])
-        return tuple(found[new.tenant, new.id] for new in sessions)
+        await self._database.rows("start_sessions", *transpose(rows, 7))
+        by_key = await self._read_sessions([(session.tenant, session.id) for session in sessions])
+        return tuple(by_key[session.tenant, session.id] for session in sessions)
 
     async def append(self, additions: Sequence[SessionAppend]) -> tuple[Session | None, ...]:
-        long = sum(len(said.content) for one in additions for said in one.utterances) > _LONG
-        rows = await asyncio.to_thread(_rows, additions) if long else _rows(additions)
-        asks = [
+        is_long = (
+            sum(len(entry.content) for addition in additions for entry in addition.entries)
+            > _THREAD_THRESHOLD_CHARACTERS
+        )
+        rows = (
+            await asyncio.to_thread(_entry_rows, additions) if is_long else _entry_rows(additions)
+        )
+        addition_rows = [
             (
-                *(one.tenant, one.session, one.agent, len(one.utterances)),
-                *((one.receipt.endpoint, one.receipt.key) if one.receipt else (None, None)),
+                *(addition.tenant, addition.session, addition.agent, len(addition.entries)),
+                *(
+                    (addition.idempotency_key.endpoint, addition.idempotency_key.key)
+                    if addition.idempotency_key
+                    else (None, None)
+                ),
             )
-            for one in additions
+            for addition in additions
         ]
-        ask = (*columns(asks, 6), *columns(rows, 7))
-        became = {
-            place: _session(row)
-            for place, *row in await self._database.rows("append_utterances", *ask)
+        parameters = (*transpose(addition_rows, 6), *transpose(rows, 7))
+        by_position = {
+            position: _session_from_row(row)
+            for position, *row in await self._database.rows("append_utterances", *parameters)
         }
-        return tuple(became.get(place) for place in range(1, len(additions) + 1))
+        return tuple(by_position.get(position) for position in range(1, len(additions) + 1))
 
     async def close(
         self, tenant: str, agent: str, ids: Sequence[str], at: TimestampMs
     ) -> tuple[Session | None, ...]:
         await self._database.rows("close_sessions", tenant, agent, list(ids), at)
-        found = await self.get(tenant, ids)
-        return tuple(one if one and one.agent == agent else None for one in found)
+        sessions = await self.get(tenant, ids)
+        return tuple(
+            session if session and session.agent == agent else None for session in sessions
+        )
 
     async def get(self, tenant: str, ids: Sequence[str]) -> tuple[Session | None, ...]:
-        found = await self._found([(tenant, id) for id in ids])
-        return tuple(found.get((tenant, id)) for id in ids)
+        by_key = await self._read_sessions([(tenant, id) for id in ids])
+        return tuple(by_key.get((tenant, id)) for id in ids)
 
     async def count(self, tenant: str, agents: Sequence[str]) -> tuple[int, ...]:
         rows = await self._database.rows("sessions_counted", list(agents), tenant)
@@ -83,108 +102,121 @@ class PostgresSessions:
         before: tuple[TimestampMs, str] | None = None,
         limit: int = 100,
     ) -> tuple[Session, ...]:
-        ask = (tenant, agent, *(before or _AFTER_ALL), mode, limit)
-        return tuple(map(_session, await self._database.rows("sessions_listed", *ask)))
+        parameters = (tenant, agent, *(before or _AFTER_ALL_SESSIONS), mode, limit)
+        return tuple(
+            map(_session_from_row, await self._database.rows("sessions_listed", *parameters))
+        )
 
     async def read(
         self, tenant: str, id: str, *, after: int = 0, limit: int = 100
     ) -> tuple[TranscriptEntry, ...]:
-        ask = (tenant, searchable_text(id), after, limit, HEAVIEST)
-        return tuple(map(_utterance, await self._database.rows("utterances", *ask)))
+        parameters = (tenant, searchable_text(id), after, limit, MAX_READ_BYTES)
+        return tuple(map(_entry_from_row, await self._database.rows("utterances", *parameters)))
 
     async def search(
         self,
         tenant: str,
         agent: str,
-        words: Sequence[str],
+        terms: Sequence[str],
         *,
-        every: bool = True,
+        match_all: bool = True,
         mode: Audience | None = None,
         limit: int = 100,
     ) -> tuple[TranscriptHit, ...]:
-        if not words:
+        if not terms:
             return ()
-        query = _query(_owner(tenant, agent), words, every=every)
-        ask = (query, tenant, agent, mode, limit, HEAVIEST)
-        rows = await self._database.rows("utterances_found", *ask)
-        return tuple(TranscriptHit(row[0], _utterance(row[1:])) for row in rows)
+        query = _tsquery(_owner_term(tenant, agent), terms, every=match_all)
+        parameters = (query, tenant, agent, mode, limit, MAX_READ_BYTES)
+        rows = await self._database.rows("utterances_found", *parameters)
+        return tuple(TranscriptHit(row[0], _entry_from_row(row[1:])) for row in rows)
 
-    async def touched(
+    async def list_updated(
         self, since: TimestampMs, *, after: Session | None = None, limit: int = 500
     ) -> tuple[Session, ...]:
         place = (after.last_entry_at, after.tenant, after.id) if after else (-1, "", "")
         rows = await self._database.rows("sessions_touched", since, *place, limit)
-        return tuple(map(_session, rows))
+        return tuple(map(_session_from_row, rows))
 
-    async def drop(self, sessions: Sequence[Session]) -> int:
-        rows = [(one.tenant, one.id, one.entries) for one in sessions]
-        return int(await self._database.value("drop_sessions", *columns(rows, 3)))
+    async def delete(self, sessions: Sequence[Session]) -> int:
+        rows = [(one.tenant, one.id, one.entry_count) for one in sessions]
+        return int(await self._database.value("drop_sessions", *transpose(rows, 3)))
 
-    async def unindex(self) -> int:
+    async def clear_index(self) -> int:
         await self._database.rows("drop_all_words")
         return int(await self._database.value("utterances_counted"))
 
-    async def index(
-        self, after: Place | None = None, *, limit: int = 500
-    ) -> tuple[Place | None, int]:
-        return await index_some(self._database.rows, after, limit)
+    async def index_batch(
+        self, after: EntryPosition | None = None, *, limit: int = 500
+    ) -> tuple[EntryPosition | None, int]:
+        return await index_batch(self._database.rows, after, limit)
 
-    async def _found(self, keys: Sequence[tuple[str, str]]) -> dict[tuple[str, str], Session]:
-        wanted = [(tenant, searchable_text(id)) for tenant, id in keys]
-        rows = await self._database.rows("sessions", *columns(wanted, 2))
-        return {(row[0], row[1]): _session(row) for row in rows}
+    async def _read_sessions(
+        self, keys: Sequence[tuple[str, str]]
+    ) -> dict[tuple[str, str], Session]:
+        requested = [(tenant, searchable_text(id)) for tenant, id in keys]
+        rows = await self._database.rows("sessions", *transpose(requested, 2))
+        return {(row[0], row[1]): _session_from_row(row) for row in rows}
 
 
-async def index_some(ask: Ask, after: Place | None, limit: int) -> tuple[Place | None, int]:
-    """Index what lies past a place; where that ends, and how many were looked at."""
-    rows = await ask("utterances_unindexed", *(after or ("", "", 0)), min(limit, _HEAVY))
-    new = [row for row in rows if not row[5]]
-    words = await asyncio.to_thread(_vectors, new)
-    if new:
-        places = [tuple(row[:3]) for row in new]
-        await ask("add_words", *columns(places, 3), words)
+async def index_batch(
+    run: RunStatement, after: EntryPosition | None, limit: int
+) -> tuple[EntryPosition | None, int]:
+    """Index entries after a position; return the new position and the number read."""
+    rows = await run("utterances_unindexed", *(after or ("", "", 0)), min(limit, _MAX_INDEX_BATCH))
+    unindexed = [row for row in rows if not row[5]]
+    vectors = await asyncio.to_thread(_tsvectors, unindexed)
+    if unindexed:
+        positions = [tuple(row[:3]) for row in unindexed]
+        await run("add_words", *transpose(positions, 3), vectors)
     return (tuple(rows[-1][:3]) if rows else None), len(rows)
 
 
-def _vectors(rows: Sequence[Row]) -> list[str]:
-    return [_vector(_owner(row[0], row[3]), distinct(row[4].decode())) for row in rows]
+def _tsvectors(rows: Sequence[Row]) -> list[str]:
+    return [_tsvector(_owner_term(row[0], row[3]), distinct_terms(row[4].decode())) for row in rows]
 
 
-def _rows(additions: Sequence[SessionAppend]) -> list[Row]:
+def _entry_rows(additions: Sequence[SessionAppend]) -> list[Row]:
     return [
         (
-            *(said.at, said.role, said.content.encode(), said.message, said.plugin, said.sender),
-            _vector(_owner(one.tenant, one.agent), distinct(said.content)),
+            *(
+                entry.at,
+                entry.role,
+                entry.content.encode(),
+                entry.message,
+                entry.plugin,
+                entry.sender,
+            ),
+            _tsvector(_owner_term(addition.tenant, addition.agent), distinct_terms(entry.content)),
         )
-        for one in additions
-        for said in one.utterances
+        for addition in additions
+        for entry in addition.entries
     ]
 
 
-def _owner(tenant: str, agent: str) -> str:
-    """One word that stands for both, and that no text has."""
+def _owner_term(tenant: str, agent: str) -> str:
+    """Return one search term for tenant and agent, which no text contains."""
     return f"@{tenant}/{agent}"
 
 
-def _vector(owner: str, words: Sequence[str]) -> str:
-    return " ".join(map(_quoted, (owner, *words)))
+def _tsvector(owner: str, words: Sequence[str]) -> str:
+    return " ".join(map(_quote, (owner, *words)))
 
 
-def _query(owner: str, words: Sequence[str], *, every: bool) -> str:
-    begun = (" & " if every else " | ").join(f"{_quoted(word)}:*" for word in words)
-    return f"{_quoted(owner)} & ({begun})"
+def _tsquery(owner: str, words: Sequence[str], *, every: bool) -> str:
+    prefixes = (" & " if every else " | ").join(f"{_quote(word)}:*" for word in words)
+    return f"{_quote(owner)} & ({prefixes})"
 
 
-def _quoted(word: str) -> str:
-    doubled = word.replace("\\", "\\\\").replace("'", "''")
-    return f"'{doubled}'"
+def _quote(word: str) -> str:
+    escaped = word.replace("\\", "\\\\").replace("'", "''")
+    return f"'{escaped}'"
 
 
-def _session(row: Row) -> Session:
-    tenant, id, agent, mode, *rest = row
-    return Session(tenant, id, agent, Audience(mode), *rest)
+def _session_from_row(row: Row) -> Session:
+    tenant, id, agent, mode, *columns = row
+    return Session(tenant, id, agent, Audience(mode), *columns)
 
 
-def _utterance(row: Row) -> TranscriptEntry:
+def _entry_from_row(row: Row) -> TranscriptEntry:
     number, at, role, content, message, plugin, sender = row
     return TranscriptEntry(number, at, SpeakerRole(role), content.decode(), message, plugin, sender)

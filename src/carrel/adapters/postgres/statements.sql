@@ -1,5 +1,5 @@
--- Every statement by its name. Where a key is put together from two tables, OFFSET 0 keeps the
--- planner from looking up only a part of it and going through all the rest.
+-- Named statements. If a key is joined from two tables, OFFSET 0 keeps the planner from using only
+-- a part of it and scanning the rest.
 
 -- name: encoding
 SELECT pg_encoding_to_char(encoding) FROM pg_database WHERE datname = current_database();

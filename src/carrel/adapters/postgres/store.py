@@ -1,4 +1,4 @@
-"""The store as a whole: opened, its parts by name, closed."""
+"""The PostgreSQL store as a whole."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from carrel.adapters.postgres.blobs import PostgresBlobs
-from carrel.adapters.postgres.database import connected, prepare
+from carrel.adapters.postgres.database import open_database, prepare
 from carrel.adapters.postgres.deliveries import PostgresDeliveries
 from carrel.adapters.postgres.event_notifier import EventNotifier
 from carrel.adapters.postgres.events import PostgresEvents
@@ -32,7 +32,7 @@ class PostgresStore:
     deliveries: PostgresDeliveries
     sessions: PostgresSessions
     recalls: PostgresRecalls
-    upkeep: PostgresMaintenance
+    maintenance: PostgresMaintenance
 
     @property
     def counts(self) -> CommitCounters:
@@ -47,28 +47,28 @@ class PostgresStore:
 async def open_store(
     url: str, *, objects: LargeBlobStore | None = None, inline: int = 65536, pool: int = 10
 ) -> AsyncIterator[PostgresStore]:
-    """Open the database, bringing it up to date; finish what was asked at the end.
+    """Open and migrate the database; finish all requests on exit.
 
-    ``pool`` is the most connections it keeps for short questions. One more listens for events of
-    others once somebody waits for them, and upkeep makes its own.
+    ``pool`` limits the connections for short queries. Another connection listens for events once a
+    reader waits, and maintenance opens its own.
     """
     await prepare(url)
-    async with connected(url, pool) as database:
-        bell = EventNotifier(database)
+    async with open_database(url, pool) as database:
+        notifier = EventNotifier(database)
         store = PostgresStore(
-            trees=PostgresTrees(database, bell),
+            trees=PostgresTrees(database, notifier),
             blobs=PostgresBlobs(database, objects, inline),
             records=PostgresRecords(database),
-            runs=PostgresRuns(database, bell),
-            events=PostgresEvents(database, bell),
+            runs=PostgresRuns(database, notifier),
+            events=PostgresEvents(database, notifier),
             idempotency=PostgresIdempotencyStore(database),
             deliveries=PostgresDeliveries(database),
             sessions=PostgresSessions(database),
             recalls=PostgresRecalls(database),
-            upkeep=PostgresMaintenance(database),
+            maintenance=PostgresMaintenance(database),
         )
         try:
             yield store
         finally:
-            for part in (store.trees, store.blobs, store.records, bell):
+            for part in (store.trees, store.blobs, store.records, notifier):
                 await part.close()

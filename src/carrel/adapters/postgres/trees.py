@@ -1,4 +1,4 @@
-"""Trees in PostgreSQL."""
+"""Trees in PostgreSQL. Concurrent reads and commits are sent in batches."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ import asyncpg
 from carrel.adapters.postgres.commit_columns import CommitColumns
 from carrel.adapters.postgres.database import Database
 from carrel.adapters.postgres.event_notifier import EventNotifier
-from carrel.adapters.postgres.read_batching import ReadBatcher
-from carrel.adapters.postgres.rows import Row, columns, head_of, version_of
+from carrel.adapters.postgres.read_batching import RequestBatcher
+from carrel.adapters.postgres.rows import Row, head_from_row, transpose, version_from_row
 from carrel.core.identifiers import Path, Scope
 from carrel.core.runs import SnapshotLayer
 from carrel.core.store.tree import Applied, Commit, Head, Outcome, Tree, Version
 from carrel.ports import CorruptContent
 
-_MOST_COMMITS: Final = 64
-_MOST_BYTES: Final = 8 * 2**20
-_MOST_HEADS: Final = 256
-_TRIES: Final = 5
-_BREATH: Final = 1000
-"""Rows of a long answer after which others get a turn."""
+_MAX_BATCH_COMMITS: Final = 64
+_MAX_BATCH_BYTES: Final = 8 * 2**20
+_MAX_BATCH_HEADS: Final = 256
+_MAX_ATTEMPTS: Final = 5
+_YIELD_ROWS: Final = 1000
+"""Rows of a long result after which the event loop may run other tasks."""
 
-_Asked = tuple[Sequence[Scope | SnapshotLayer], Sequence[Path]]
+_ReadRequest = tuple[Sequence[Scope | SnapshotLayer], Sequence[Path]]
 
 
 @dataclass(slots=True)
 class CommitCounters:
-    """What has been committed since the start; read by whoever shows it."""
+    """Counters since start, exposed as metrics."""
 
     transactions: int = 0
     commits: int = 0
@@ -39,15 +39,15 @@ class CommitCounters:
 
 
 class PostgresTrees:
-    def __init__(self, database: Database, bell: EventNotifier) -> None:
-        self._database, self._bell = database, bell
-        self._reads = ReadBatcher(self._read_together, _heads_weight)
-        self._commits = ReadBatcher(self._commit_together, _commits_weight)
+    def __init__(self, database: Database, notifier: EventNotifier) -> None:
+        self._database, self._notifier = database, notifier
+        self._reads = RequestBatcher(self._read_batch, _heads_weight)
+        self._commits = RequestBatcher(self._commit_batch, _commits_weight)
         self.counts = CommitCounters()
 
     @property
     def waiting(self) -> int:
-        """Calls of commit that have not been sent yet."""
+        """Number of commit calls that are not sent yet."""
         return len(self._commits)
 
     async def close(self) -> None:
@@ -65,97 +65,111 @@ class PostgresTrees:
             return ()
         if paths is None:
             return await self._read_all(layers, prefix)
-        return await self._reads.ask((layers, tuple(paths)))
+        return await self._reads.submit((layers, tuple(paths)))
 
     async def revisions(self, scopes: Sequence[Scope]) -> tuple[int, ...]:
-        rows = await self._database.rows("revisions", *_names(scopes))
+        rows = await self._database.rows("revisions", *_scope_columns(scopes))
         return tuple(row[0] for row in rows)
 
-    async def versions(self, asks: Sequence[tuple[Scope, Path, int]]) -> tuple[Version | None, ...]:
-        wanted = [(s.tenant, s.kind, s.name, p.text, n) for s, p, n in asks]
-        rows = await self._database.rows("versions", *columns(wanted, 5))
-        found = {row[0]: version_of(asks[row[0] - 1][1], row, 1) for row in rows}
-        return tuple(found.get(n + 1) for n in range(len(asks)))
+    async def versions(
+        self, requests: Sequence[tuple[Scope, Path, int]]
+    ) -> tuple[Version | None, ...]:
+        requested = [(s.tenant, s.kind, s.name, p.text, n) for s, p, n in requests]
+        rows = await self._database.rows("versions", *transpose(requested, 5))
+        by_position = {row[0]: version_from_row(requests[row[0] - 1][1], row, 1) for row in rows}
+        return tuple(by_position.get(n + 1) for n in range(len(requests)))
 
     async def history(
         self, scope: Scope, path: Path, *, before: int | None = None, limit: int = 100
     ) -> tuple[Version, ...]:
-        below = 2**62 if before is None else before
-        ask = (scope.tenant, scope.kind, scope.name, path.text, below, limit)
-        return tuple(version_of(path, row, 0) for row in await self._database.rows("history", *ask))
+        before_version = 2**62 if before is None else before
+        parameters = (scope.tenant, scope.kind, scope.name, path.text, before_version, limit)
+        return tuple(
+            version_from_row(path, row, 0)
+            for row in await self._database.rows("history", *parameters)
+        )
 
     async def log(
         self, scope: Scope, *, after: tuple[int, str, int] = (0, "", 0), limit: int = 1000
     ) -> tuple[Version, ...]:
-        ask = (scope.tenant, scope.kind, scope.name, *after, limit)
-        rows = await self._database.rows("log", *ask)
-        return tuple(version_of(Path(row[0]), row, 1) for row in rows)
+        parameters = (scope.tenant, scope.kind, scope.name, *after, limit)
+        rows = await self._database.rows("log", *parameters)
+        return tuple(version_from_row(Path(row[0]), row, 1) for row in rows)
 
     async def complete_since(self, scope: Scope) -> int:
-        ask = (scope.tenant, scope.kind, scope.name)
-        return int(await self._database.value("unbroken", *ask))
+        parameters = (scope.tenant, scope.kind, scope.name)
+        return int(await self._database.value("unbroken", *parameters))
 
     async def commit(self, commits: Sequence[Commit]) -> tuple[Outcome, ...]:
         if not commits:
             return ()
-        return await self._commits.ask(tuple(commits))
+        return await self._commits.submit(tuple(commits))
 
     async def _read_all(
         self, layers: Sequence[Scope | SnapshotLayer], prefix: str
     ) -> tuple[Tree, ...]:
         rows = await self._database.rows(
-            "trees", *_names(layers), [_revision(layer) for layer in layers], prefix, _past(prefix)
+            "trees",
+            *_scope_columns(layers),
+            [_revision(layer) for layer in layers],
+            prefix,
+            _prefix_end(prefix),
         )
         revisions: dict[int, int] = {}
         heads: list[dict[Path, Head]] = [{} for _ in layers]
-        for n, row in enumerate(rows):
-            place, revision, text = row[0], row[1], row[2]
-            revisions[place] = revision
+        for index, row in enumerate(rows):
+            position, revision, text = row[0], row[1], row[2]
+            revisions[position] = revision
             if text is not None:
                 path = Path(text)
-                heads[place - 1][path] = head_of(path, row, 3)
-            if n % _BREATH == _BREATH - 1:
+                heads[position - 1][path] = head_from_row(path, row, 3)
+            if index % _YIELD_ROWS == _YIELD_ROWS - 1:
                 await asyncio.sleep(0)
         return tuple(
-            Tree(_scope(layer), revisions[n + 1], heads[n]) for n, layer in enumerate(layers)
+            Tree(_scope(layer), revisions[index + 1], heads[index])
+            for index, layer in enumerate(layers)
         )
 
-    async def _read_together(self, asks: Sequence[_Asked]) -> Sequence[tuple[Tree, ...]]:
-        """One statement, so every ask sees one moment; a row for each path of each layer of each
-        ask, and one without a path where none was asked for."""
-        wanted = [
-            (*_name(layer), path and path.text, _revision(layer))
-            for layers, paths in asks
+    async def _read_batch(self, requests: Sequence[_ReadRequest]) -> Sequence[tuple[Tree, ...]]:
+        """Read many requests in one statement, so that each sees one snapshot.
+
+        Returns one row per path of each layer, or one without a path if none was requested.
+        """
+        rows_requested = [
+            (*_scope_names(layer), path and path.text, _revision(layer))
+            for layers, paths in requests
             for layer in layers
             for path in paths or (None,)
         ]
-        *arrays, revisions = columns(wanted, 5)
+        *arrays, revisions = transpose(rows_requested, 5)
         if any(revision is not None for revision in revisions):
             rows = iter(await self._database.rows("heads_then", *arrays, revisions))
         else:
             rows = iter(await self._database.rows("heads", *arrays))
-        return [tuple(_tree(layer, paths, rows) for layer in layers) for layers, paths in asks]
+        return [tuple(_tree(layer, paths, rows) for layer in layers) for layers, paths in requests]
 
-    async def _commit_together(
+    async def _commit_batch(
         self, calls: Sequence[tuple[Commit, ...]]
     ) -> Sequence[tuple[Outcome, ...]]:
-        parcel = CommitColumns([commit for call in calls for commit in call])
-        outcomes = iter(parcel.outcomes(await self._sent(parcel)))
-        answers = [tuple(next(outcomes) for _ in call) for call in calls]
-        applied = sum(isinstance(outcome, Applied) for answer in answers for outcome in answer)
+        commit_columns = CommitColumns([commit for call in calls for commit in call])
+        outcomes = iter(commit_columns.outcomes(await self._send_commits(commit_columns)))
+        responses = [tuple(next(outcomes) for _ in call) for call in calls]
+        applied = sum(
+            isinstance(outcome, Applied) for response in responses for outcome in response
+        )
         self.counts.transactions += 1
         self.counts.commits += applied
-        self.counts.conflicts += sum(map(len, answers)) - applied
+        self.counts.conflicts += sum(map(len, responses)) - applied
         if applied:
-            self._bell.ring()
-        return answers
+            self._notifier.notify()
+        return responses
 
-    async def _sent(self, parcel: CommitColumns) -> Row:
-        for tries in range(_TRIES):
+    async def _send_commits(self, commit_columns: CommitColumns) -> Row:
+        for attempt in range(_MAX_ATTEMPTS):
             try:
-                answer = await self._database.row("apply_commits", *parcel.arguments())
+                answer = await self._database.row("apply_commits", *commit_columns.arguments())
             except (asyncpg.SerializationError, asyncpg.DeadlockDetectedError):
-                if tries == _TRIES - 1:
+                if attempt == _MAX_ATTEMPTS - 1:
                     raise
             except asyncpg.PostgresError as error:
                 if error.sqlstate == "CA003":
@@ -166,25 +180,25 @@ class PostgresTrees:
         raise AssertionError
 
 
-def _heads_weight(asked: _Asked) -> float:
-    layers, paths = asked
-    return len(layers) * (len(paths) or 1) / _MOST_HEADS
+def _heads_weight(request: _ReadRequest) -> float:
+    layers, paths = request
+    return len(layers) * (len(paths) or 1) / _MAX_BATCH_HEADS
 
 
 def _commits_weight(call: tuple[Commit, ...]) -> float:
-    size = sum(w.entry.blob.size for commit in call for w in commit.writes if w.entry)
-    return max(len(call) / _MOST_COMMITS, size / _MOST_BYTES)
+    size = sum(write.entry.blob.size for commit in call for write in commit.writes if write.entry)
+    return max(len(call) / _MAX_BATCH_COMMITS, size / _MAX_BATCH_BYTES)
 
 
 def _tree(layer: Scope | SnapshotLayer, paths: Sequence[Path], rows: Iterator[Row]) -> Tree:
-    """The tree of a layer from its rows, which come next."""
+    """Build a layer's tree from its next rows."""
     heads: dict[Path, Head] = {}
     revision = 0
     for path in paths or (None,):
         row = next(rows)
         revision = row[0]
         if path is not None and row[1] is not None:
-            heads[path] = head_of(path, row, 1)
+            heads[path] = head_from_row(path, row, 1)
     return Tree(_scope(layer), revision, heads)
 
 
@@ -196,19 +210,19 @@ def _revision(layer: Scope | SnapshotLayer) -> int | None:
     return layer.revision if isinstance(layer, SnapshotLayer) else None
 
 
-def _name(layer: Scope | SnapshotLayer) -> tuple[str, str, str]:
+def _scope_names(layer: Scope | SnapshotLayer) -> tuple[str, str, str]:
     scope = _scope(layer)
     return scope.tenant, scope.kind, scope.name
 
 
-def _names(layers: Sequence[Scope | SnapshotLayer]) -> list[Row]:
-    return columns([_name(layer) for layer in layers], 3)
+def _scope_columns(layers: Sequence[Scope | SnapshotLayer]) -> list[Row]:
+    return transpose([_scope_names(layer) for layer in layers], 3)
 
 
-def _past(prefix: str) -> str | None:
-    """The first text past all that start with a prefix, or None if there is no such text."""
+def _prefix_end(prefix: str) -> str | None:
+    """Return the first text after all that start with `prefix`, or None."""
     stem = prefix.rstrip("\U0010ffff")
     if not stem:
         return None
-    point = ord(stem[-1]) + 1
-    return stem[:-1] + chr(0xE000 if point == 0xD800 else point)
+    code_point = ord(stem[-1]) + 1
+    return stem[:-1] + chr(0xE000 if code_point == 0xD800 else code_point)

@@ -1,1 +1,1 @@
-"""Sandbox."""
+"""Sandbox providers: local isolation, Docker, Kubernetes, Lambda, E2B, Daytona."""

@@ -1,7 +1,6 @@
-"""Commands in a function of AWS Lambda, which runs `lambda_function.py` of this package.
+"""Sandbox provider over AWS Lambda; the function runs `lambda_function.py`.
 
-One invocation is one command: its files go there and its changes come back in the invocation, so
-there is room for little more than four megabytes each way.
+One invocation runs one command and carries its files and changes, so about 4 MB fit each way.
 """
 
 from __future__ import annotations
@@ -25,24 +24,28 @@ from msgspec import Meta, Struct
 
 from carrel.adapters.sandbox.remote.bounded_output import BoundedOutput
 from carrel.adapters.sandbox.remote.manifest import (
-    ManifestUnreadable,
+    InvalidManifest,
     RemoteChanges,
-    differences,
-    listed,
+    find_changes,
+    parse_manifest,
 )
-from carrel.adapters.sandbox.remote.options import no_options, refuse_persistent, too_much_memory
+from carrel.adapters.sandbox.remote.options import (
+    memory_limit_reason,
+    refuse_options,
+    refuse_persistent,
+)
 from carrel.adapters.sandbox.remote.remote_run import (
-    LOST,
+    EXIT_MACHINE_LOST,
     CommandEnd,
     RemoteReport,
-    check_order,
-    expected_of,
-    nothing,
+    check_spec,
+    discard_changes,
+    expected_files,
     result_of,
 )
 from carrel.adapters.sandbox.remote.tar_transfer import (
     TransferDamaged,
-    most_bytes,
+    max_archive_bytes,
     pack_tar,
     unpack_tar,
 )
@@ -50,35 +53,35 @@ from carrel.core.identifiers import Path
 from carrel.ports.sandbox import (
     CommandResult,
     CommandSpec,
-    Fetch,
+    FetchContents,
     ResourceLimits,
     SandboxUnavailable,
 )
 
-_MOST_SENT: Final = 6 * 2**20
-"""What an invocation that is waited for may carry, each way."""
-_LONGEST: Final = 840
-_GRACE: Final = 30
-_AT_ONCE: Final = 64
-_GZIP: Final = 31
+_MAX_PAYLOAD_BYTES: Final = 6 * 2**20
+"""Limit of a synchronous invocation, each way."""
+_MAX_SECONDS: Final = 840
+_GRACE_SECONDS: Final = 30
+_MAX_CONCURRENT: Final = 64
+_GZIP_WBITS: Final = 31
 
 
 class LambdaFunctions(Struct, frozen=True):
-    """Which functions there are, and how they are reached."""
+    """Lambda functions and how to reach them."""
 
     without_network: str = ""
-    """One in a network that has no way out."""
+    """Function in a network without egress."""
     with_network: str = ""
     memory_mb: int = 1024
     region: str = ""
     endpoint: str = ""
     access_key: str = ""
     secret_key: str = ""
-    """What the SDK finds itself, where there are no keys here."""
+    """If no keys are set, the SDK's own configuration is used."""
 
 
 class LambdaResponse(Struct, rename="camel"):
-    """What the function tells."""
+    """Response of the function."""
 
     refused: str | None = None
     exit_code: Annotated[int, Meta(ge=0, le=255)] | None = None
@@ -93,7 +96,7 @@ class LambdaResponse(Struct, rename="camel"):
 
 
 class LambdaSandbox:
-    """Time, output, processes and disk are bounded by the function, its memory by AWS."""
+    """The function limits time, output, processes and disk; AWS limits memory."""
 
     tier = "lambda"
 
@@ -101,159 +104,175 @@ class LambdaSandbox:
         self._functions = functions
         self._limiter: CapacityLimiter | None = None
 
-    def unsupported_reason(self, bounds: ResourceLimits, *, persistent: bool = False) -> str | None:
-        if not self._function(bounds):
-            with_or_without = "with" if bounds.network else "without"
-            return f"lambda has no function {with_or_without} a network here"
-        if bounds.seconds > _LONGEST:
-            return f"lambda runs no command for longer than {_LONGEST} seconds"
-        return too_much_memory("lambda", self._functions.memory_mb, bounds) or refuse_persistent(
-            "lambda", persistent
-        )
+    def unsupported_reason(self, limits: ResourceLimits, *, persistent: bool = False) -> str | None:
+        if not self._function(limits):
+            with_or_without = "with" if limits.network else "without"
+            return f"no lambda function {with_or_without} network access is configured"
+        if limits.seconds > _MAX_SECONDS:
+            return f"lambda commands are limited to {_MAX_SECONDS} seconds"
+        return memory_limit_reason(
+            "lambda", self._functions.memory_mb, limits
+        ) or refuse_persistent("lambda", persistent)
 
-    def _function(self, bounds: ResourceLimits) -> str:
-        here = self._functions
-        return here.with_network if bounds.network else here.without_network
+    def _function(self, limits: ResourceLimits) -> str:
+        functions = self._functions
+        return functions.with_network if limits.network else functions.without_network
 
-    def run(self, order: CommandSpec, fetch: Fetch) -> AbstractAsyncContextManager[CommandResult]:
-        return self._run(order, fetch)
+    def run(
+        self, spec: CommandSpec, fetch: FetchContents
+    ) -> AbstractAsyncContextManager[CommandResult]:
+        return self._run(spec, fetch)
 
     @asynccontextmanager
-    async def _run(self, order: CommandSpec, fetch: Fetch) -> AsyncIterator[CommandResult]:
-        check_order(order)
-        no_options(order.options)
-        if reason := self.unsupported_reason(order.bounds):
+    async def _run(self, spec: CommandSpec, fetch: FetchContents) -> AsyncIterator[CommandResult]:
+        check_spec(spec)
+        refuse_options(spec.options)
+        if reason := self.unsupported_reason(spec.limits):
             raise SandboxUnavailable(reason)
-        files = order.files or {}
-        contents = await fetch({placed.blob for placed in files.values()})
-        payload = _payload(order, await asyncio.to_thread(pack_tar, files, contents, {}))
-        answer = await self._invoked(order, payload)
-        with tempfile.SpooledTemporaryFile(max_size=_MOST_SENT) as spool:
-            yield result_of(await asyncio.to_thread(_told, answer, order, spool), spool)
+        files = spec.files or {}
+        contents = await fetch({file.blob for file in files.values()})
+        payload = _encode_request(spec, await asyncio.to_thread(pack_tar, files, contents, {}))
+        response = await self._invoke_in_thread(spec, payload)
+        with tempfile.SpooledTemporaryFile(max_size=_MAX_PAYLOAD_BYTES) as spool:
+            yield result_of(
+                await asyncio.to_thread(_report_from_response, response, spec, spool), spool
+            )
 
     @cached_property
     def _client(self) -> Any:
-        here = self._functions
+        functions = self._functions
         return boto3.session.Session(
-            aws_access_key_id=here.access_key or None,
-            aws_secret_access_key=here.secret_key or None,
-            region_name=here.region or None,
+            aws_access_key_id=functions.access_key or None,
+            aws_secret_access_key=functions.secret_key or None,
+            region_name=functions.region or None,
         ).client(
             "lambda",
-            endpoint_url=here.endpoint or None,
+            endpoint_url=functions.endpoint or None,
             config=Config(
                 connect_timeout=10,
-                read_timeout=_LONGEST + _GRACE,
-                # A command is never run twice.
+                read_timeout=_MAX_SECONDS + _GRACE_SECONDS,
+                # A command must never run twice.
                 retries={"total_max_attempts": 1},
-                max_pool_connections=_AT_ONCE,
+                max_pool_connections=_MAX_CONCURRENT,
             ),
         )
 
-    async def _invoked(self, order: CommandSpec, payload: bytes) -> LambdaResponse | None:
-        """What the function told, or None where it was ended by AWS. Raises Refused."""
+    async def _invoke_in_thread(self, spec: CommandSpec, payload: bytes) -> LambdaResponse | None:
+        """Return the response; None if AWS ended the function. Raises SandboxUnavailable."""
         if self._limiter is None:
-            self._limiter = CapacityLimiter(_AT_ONCE)
+            self._limiter = CapacityLimiter(_MAX_CONCURRENT)
         try:
             failed, body = await to_thread.run_sync(
                 self._invoke,
-                self._function(order.bounds),
+                self._function(spec.limits),
                 payload,
                 abandon_on_cancel=True,
                 limiter=self._limiter,
             )
         except (BotoCoreError, ClientError) as problem:
             raise SandboxUnavailable(
-                f"lambda did not run it: {type(problem).__name__}"
+                f"lambda invocation failed: {type(problem).__name__}"
             ) from problem
-        return None if failed else _answer(body)
+        return None if failed else _decode_response(body)
 
     def _invoke(self, function: str, payload: bytes) -> tuple[bool, bytes]:
-        said = self._client.invoke(FunctionName=function, Payload=payload)
-        return "FunctionError" in said, said["Payload"].read()
+        response = self._client.invoke(FunctionName=function, Payload=payload)
+        return "FunctionError" in response, response["Payload"].read()
 
 
-def _payload(order: CommandSpec, parcel: bytes) -> bytes:
-    bounds = order.bounds
-    files = base64.b64encode(gzip.compress(parcel, 6)).decode()
+def _encode_request(spec: CommandSpec, archive: bytes) -> bytes:
+    limits = spec.limits
+    files = base64.b64encode(gzip.compress(archive, 6)).decode()
     payload = msgspec.json.encode(
         {
-            "command": order.command,
+            "command": spec.command,
             "files": files,
-            "env": dict(order.env),
-            "look": order.files is not None,
-            "seconds": bounds.seconds,
-            "outputBytes": bounds.output_bytes,
-            "memoryMb": bounds.memory_mb,
-            "processes": bounds.processes,
-            "diskMb": bounds.disk_mb,
+            "env": dict(spec.env),
+            "look": spec.files is not None,
+            "seconds": limits.seconds,
+            "outputBytes": limits.output_bytes,
+            "memoryMb": limits.memory_mb,
+            "processes": limits.processes,
+            "diskMb": limits.disk_mb,
         }
     )
-    if len(payload) > _MOST_SENT:
+    if len(payload) > _MAX_PAYLOAD_BYTES:
         raise SandboxUnavailable(
-            f"the command and its files take {len(payload)} bytes, and lambda takes {_MOST_SENT}"
+            f"payload of {len(payload)} bytes exceeds lambda's limit of {_MAX_PAYLOAD_BYTES}"
         )
     return payload
 
 
-def _answer(body: bytes) -> LambdaResponse | None:
+def _decode_response(body: bytes) -> LambdaResponse | None:
     try:
-        answer = msgspec.json.decode(body, type=LambdaResponse)
+        response = msgspec.json.decode(body, type=LambdaResponse)
     except msgspec.DecodeError:
         return None
-    if answer.refused is not None:
-        raise SandboxUnavailable(answer.refused[:200])
-    return answer
+    if response.refused is not None:
+        raise SandboxUnavailable(response.refused[:200])
+    return response
 
 
-def _told(answer: LambdaResponse | None, order: CommandSpec, spool: IO[bytes]) -> RemoteReport:
-    if answer is None:
-        left = nothing("the function was ended, for its memory or its time")
-        return RemoteReport(CommandEnd(LOST, timed_out=False, milliseconds=0), b"", b"", left, {})
-    left, offsets = _left(answer, order, spool)
-    end = CommandEnd(answer.exit_code, answer.timed_out, answer.milliseconds)
+def _report_from_response(
+    response: LambdaResponse | None, spec: CommandSpec, spool: IO[bytes]
+) -> RemoteReport:
+    if response is None:
+        changes = discard_changes("the function exceeded its memory or time limit")
+        return RemoteReport(
+            CommandEnd(EXIT_MACHINE_LOST, timed_out=False, milliseconds=0), b"", b"", changes, {}
+        )
+    changes, offsets = _changes_from_response(response, spec, spool)
+    end = CommandEnd(response.exit_code, response.timed_out, response.milliseconds)
     return RemoteReport(
-        end, _said(answer.stdout, order), _said(answer.stderr, order), left, offsets
+        end,
+        _bounded_output(response.stdout, spec),
+        _bounded_output(response.stderr, spec),
+        changes,
+        offsets,
     )
 
 
-def _said(text: str, order: CommandSpec) -> bytes:
-    kept = BoundedOutput(order.bounds.output_bytes)
-    kept(_bytes(text))
-    return kept.marked
+def _bounded_output(text: str, spec: CommandSpec) -> bytes:
+    output = BoundedOutput(spec.limits.output_bytes)
+    output(_decode_base64(text))
+    return output.marked_content
 
 
-def _bytes(text: str) -> bytes:
+def _decode_base64(text: str) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except ValueError:
         return b""
 
 
-def _left(
-    answer: LambdaResponse, order: CommandSpec, spool: IO[bytes]
+def _changes_from_response(
+    response: LambdaResponse, spec: CommandSpec, spool: IO[bytes]
 ) -> tuple[RemoteChanges, Mapping[Path, int]]:
-    if order.files is None:
+    if spec.files is None:
         return RemoteChanges(), {}
-    if answer.too_large is not None or answer.listing is None:
-        reason = f"its {answer.too_large} bytes are more than lambda gives back"
-        return nothing(f"{reason} ({answer.most_answered})"), {}
+    if response.too_large is not None or response.listing is None:
+        reason = f"its {response.too_large} bytes exceed lambda's response limit"
+        return discard_changes(f"{reason} ({response.most_answered})"), {}
     try:
-        now = listed(_bytes(answer.listing))
-        left = differences(now, order.files, order.bounds)
-        return left, _unpacked(answer, left, spool)
-    except (ManifestUnreadable, TransferDamaged) as problem:
-        return nothing(str(problem)), {}
+        manifest = parse_manifest(_decode_base64(response.listing))
+        changes = find_changes(manifest, spec.files, spec.limits)
+        return changes, _unpack_changes(response, changes, spool)
+    except (InvalidManifest, TransferDamaged) as problem:
+        return discard_changes(str(problem)), {}
 
 
-def _unpacked(answer: LambdaResponse, left: RemoteChanges, spool: IO[bytes]) -> Mapping[Path, int]:
-    expected = expected_of(left.changed)
+def _unpack_changes(
+    response: LambdaResponse, changes: RemoteChanges, spool: IO[bytes]
+) -> Mapping[Path, int]:
+    expected = expected_files(changes.changed)
     if not expected:
         return {}
-    most = most_bytes(expected.values())
+    max_bytes = max_archive_bytes(expected.values())
     try:
-        # No more than was announced, however much it would become.
-        spool.write(zlib.decompressobj(_GZIP).decompress(_bytes(answer.changes), most))
+        # Bounds decompression by the announced sizes.
+        spool.write(
+            zlib.decompressobj(_GZIP_WBITS).decompress(_decode_base64(response.changes), max_bytes)
+        )
     except zlib.error:
-        raise TransferDamaged("what came back is no archive") from None
+        raise TransferDamaged("the response is not a tar archive") from None
     return unpack_tar(spool, expected)

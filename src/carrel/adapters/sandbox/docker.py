@@ -1,7 +1,7 @@
-"""Commands in containers of a Docker engine: one for each, gone when it has ended.
+"""Sandbox provider over a Docker engine: one container per command.
 
-The root is read-only. The command's directory is a volume in memory, of a bounded size, because an
-engine unpacks archives into volumes but neither into a read-only root nor into a `tmpfs` mount.
+The root file system is read-only. The command's directory is a size-limited tmpfs volume, because
+the engine unpacks archives into volumes but not into a read-only root or a `tmpfs` mount.
 """
 
 from __future__ import annotations
@@ -22,45 +22,45 @@ from requests.exceptions import RequestException
 from urllib3.exceptions import HTTPError
 
 from carrel.adapters.sandbox.remote import (
+    OutputSink,
     Owner,
     ProviderUnreachable,
     RemoteMachine,
     RemotePaths,
-    Take,
     run_remotely,
 )
 from carrel.adapters.sandbox.remote.cleanup import dispose, shield_cleanup
-from carrel.adapters.sandbox.remote.options import choose_option, named, refuse_persistent
-from carrel.ports.sandbox import CommandResult, CommandSpec, Fetch, ResourceLimits
+from carrel.adapters.sandbox.remote.options import choose_option, refuse_persistent, resource_name
+from carrel.ports.sandbox import CommandResult, CommandSpec, FetchContents, ResourceLimits
 
 _ROOT: Final = "/carrel"
-"""Where a container has its volume."""
+"""Mount point of the volume in the container."""
 _NOBODY: Final = 65534
-_AT_ONCE: Final = 64
-_SPARE_SECONDS: Final = 300
-"""How long a container outlives its command where the server is gone."""
-_ANSWER_SECONDS: Final = 60
-_CHUNK: Final = 64 * 1024
-_PATIENCE: Final = 40
-_FRAME: Final = struct.Struct(">BxxxL")
+_MAX_CONCURRENT: Final = 64
+_ORPHAN_SECONDS: Final = 300
+"""How long a container outlives its command if the server dies."""
+_API_TIMEOUT_SECONDS: Final = 60
+_CHUNK_BYTES: Final = 64 * 1024
+_EXIT_CODE_POLLS: Final = 40
+_FRAME_HEADER: Final = struct.Struct(">BxxxL")
 _STDERR: Final = 2
 Result = TypeVar("Result")
 
 
 class DockerHost(Struct, frozen=True):
-    """Where the engine is, and what may run there."""
+    """Docker engine and the images that commands may use."""
 
     url: str
     images: tuple[str, ...]
-    """Which a record may choose from; the first is meant where it chooses none."""
+    """Images that a sandbox may choose; the first is the default."""
     certificates: str = ""
-    """Directory with `ca.pem`, `cert.pem` and `key.pem`, for an engine behind TLS."""
+    """Directory with `ca.pem`, `cert.pem` and `key.pem` for an engine with TLS."""
     runtime: str = ""
-    """Such as `runsc`; the engine's own default if empty."""
+    """For example `runsc`; the engine's default if empty."""
 
 
 class DockerSandbox:
-    """Bounds of memory, processes and disk are kept by the engine, time by a script within."""
+    """The engine limits memory, processes and disk; a script inside limits time."""
 
     tier = "docker"
 
@@ -68,67 +68,73 @@ class DockerSandbox:
         self._host = host
         self._limiter: CapacityLimiter | None = None
 
-    def unsupported_reason(self, bounds: ResourceLimits, *, persistent: bool = False) -> str | None:
-        if bounds.memory_mb < _LEAST_MEMORY:
-            return f"docker needs at least {_LEAST_MEMORY} MB of memory for a command"
+    def unsupported_reason(self, limits: ResourceLimits, *, persistent: bool = False) -> str | None:
+        if limits.memory_mb < _MIN_MEMORY_MB:
+            return f"docker needs at least {_MIN_MEMORY_MB} MB of memory for a command"
         return refuse_persistent("docker", persistent)
 
-    def run(self, order: CommandSpec, fetch: Fetch) -> AbstractAsyncContextManager[CommandResult]:
-        return run_remotely(order, fetch, self._opened)
+    def run(
+        self, spec: CommandSpec, fetch: FetchContents
+    ) -> AbstractAsyncContextManager[CommandResult]:
+        return run_remotely(spec, fetch, self._open_container)
 
     @asynccontextmanager
-    async def _opened(self, order: CommandSpec) -> AsyncIterator[RemoteMachine]:
-        image = choose_option(order, "image", self._host.images)
+    async def _open_container(self, spec: CommandSpec) -> AsyncIterator[RemoteMachine]:
+        image = choose_option(spec, "image", self._host.images)
         if self._limiter is None:
-            self._limiter = CapacityLimiter(_AT_ONCE)
+            self._limiter = CapacityLimiter(_MAX_CONCURRENT)
         engine = DockerEngine(self._limiter)
-        asked = _asked(self._host, order, image)
+        container_config = _container_config(self._host, spec, image)
         try:
-            await shield_cleanup(engine.do(lambda: engine.connect(self._host)))
-            id = await shield_cleanup(engine.do(lambda: engine.start(asked)))
-            yield Container(engine, id, _place(order))
+            await shield_cleanup(engine.run_in_thread(lambda: engine.connect(self._host)))
+            id = await shield_cleanup(engine.run_in_thread(lambda: engine.start(container_config)))
+            yield DockerContainer(engine, id, _remote_paths(spec))
         finally:
-            await dispose(lambda: engine.do(lambda: engine.remove(named(order))))
+            await dispose(lambda: engine.run_in_thread(lambda: engine.remove(resource_name(spec))))
 
 
-_LEAST_MEMORY: Final = 6
-"""The least that an engine takes."""
+_MIN_MEMORY_MB: Final = 6
+"""The smallest limit that an engine accepts."""
 
 
-def _place(order: CommandSpec) -> RemotePaths:
+def _remote_paths(spec: CommandSpec) -> RemotePaths:
     return RemotePaths(
-        root=_ROOT, temporary="/tmp", keeper=" ".join(_keeper(order)), counted=True, confined=True
+        root=_ROOT,
+        temporary="/tmp",
+        init_command=" ".join(_init_command(spec)),
+        provider_limits_processes=True,
+        provider_blocks_setuid=True,
     )
 
 
-def _keeper(order: CommandSpec) -> list[str]:
-    return ["sleep", str(order.bounds.seconds + _SPARE_SECONDS)]
+def _init_command(spec: CommandSpec) -> list[str]:
+    return ["sleep", str(spec.limits.seconds + _ORPHAN_SECONDS)]
 
 
-def _asked(host: DockerHost, order: CommandSpec, image: str) -> dict[str, Any]:
-    """What the engine is asked for."""
-    bounds = order.bounds
-    in_memory = f"size={bounds.disk_mb}m,uid={_NOBODY},gid={_NOBODY},mode=0755,nosuid,nodev"
-    volume = DriverConfig("local", {"type": "tmpfs", "device": "tmpfs", "o": in_memory})
+def _container_config(host: DockerHost, spec: CommandSpec, image: str) -> dict[str, Any]:
+    """Arguments for creating the container."""
+    limits = spec.limits
+    mount_options = f"size={limits.disk_mb}m,uid={_NOBODY},gid={_NOBODY},mode=0755,nosuid,nodev"
+    volume = DriverConfig("local", {"type": "tmpfs", "device": "tmpfs", "o": mount_options})
     return {
         "image": image,
-        # In the place of whatever the image would start.
-        "entrypoint": _keeper(order),
+        # Replaces the image's own entrypoint.
+        "entrypoint": _init_command(spec),
         "healthcheck": {"test": ["NONE"]},
         "user": f"{_NOBODY}:{_NOBODY}",
         "working_dir": _ROOT,
-        "name": named(order),
-        "labels": {"carrel.order": order.id},
+        "name": resource_name(spec),
+        "labels": {"carrel.order": spec.id},
         "host_config": {
             "auto_remove": True,
-            "network_mode": "bridge" if bounds.network else "none",
-            "mem_limit": f"{bounds.memory_mb}m",
-            "memswap_limit": f"{bounds.memory_mb}m",
-            "pids_limit": bounds.processes + _OURS,
+            "network_mode": "bridge" if limits.network else "none",
+            "mem_limit": f"{limits.memory_mb}m",
+            "memswap_limit": f"{limits.memory_mb}m",
+            "pids_limit": limits.processes + _SCRIPT_PROCESSES,
             "cap_drop": ["ALL"],
             "security_opt": ["no-new-privileges:true"],
             "read_only": True,
-            "tmpfs": {"/tmp": f"rw,exec,nosuid,nodev,size={bounds.disk_mb}m,mode=1777"},
+            "tmpfs": {"/tmp": f"rw,exec,nosuid,nodev,size={limits.disk_mb}m,mode=1777"},
             "mounts": [Mount(_ROOT, None, "volume", no_copy=True, driver_config=volume)],
             "ipc_mode": "private",
             "log_config": {"Type": "none"},
@@ -137,61 +143,63 @@ def _asked(host: DockerHost, order: CommandSpec, image: str) -> dict[str, Any]:
     }
 
 
-_OURS: Final = 12
-"""Processes of the scripts around a command."""
+_SCRIPT_PROCESSES: Final = 12
+"""Processes of the scripts around the command."""
 
 
 class DockerEngine:
-    """The engine's client, which blocks: all of it is done in threads."""
+    """Docker's blocking client; every call runs in a thread."""
 
     def __init__(self, limiter: CapacityLimiter) -> None:
         self._limiter = limiter
         self._client: Any = None
 
-    async def do(self, work: Callable[[], Result]) -> Result:
-        with _told_apart():
-            return await to_thread.run_sync(work, abandon_on_cancel=True, limiter=self._limiter)
+    async def run_in_thread(self, function: Callable[[], Result]) -> Result:
+        with _as_unreachable():
+            return await to_thread.run_sync(function, abandon_on_cancel=True, limiter=self._limiter)
 
     def connect(self, host: DockerHost) -> None:
         tls = _tls(host.certificates) if host.certificates else False
-        self._client = docker.APIClient(base_url=host.url, tls=tls, timeout=_ANSWER_SECONDS)
+        self._client = docker.APIClient(base_url=host.url, tls=tls, timeout=_API_TIMEOUT_SECONDS)
 
-    def start(self, asked: dict[str, Any]) -> str:
-        config = self._client.create_host_config(**asked.pop("host_config"))
-        made = self._client.create_container(host_config=config, **asked)
-        self._client.start(made["Id"])
-        return str(made["Id"])
+    def start(self, container_config: dict[str, Any]) -> str:
+        config = self._client.create_host_config(**container_config.pop("host_config"))
+        container = self._client.create_container(host_config=config, **container_config)
+        self._client.start(container["Id"])
+        return str(container["Id"])
 
     def remove(self, name: str) -> None:
-        """By its name, which is known even where the answer that told its id was lost."""
+        """Remove by name, which is known even if the response with the id was lost."""
         if self._client is None:
             return
         with suppress(docker.errors.NotFound):
             self._client.remove_container(name, v=True, force=True)
         self._client.close()
 
-    def put(self, id: str, parcel: bytes) -> None:
-        self._client.put_archive(id, _ROOT, parcel)
+    def put(self, id: str, archive: bytes) -> None:
+        self._client.put_archive(id, _ROOT, archive)
 
-    def execute(self, id: str, words: Sequence[str], out: Take, err: Take) -> int:
-        made = self._client.exec_create(id, list(words), user=f"{_NOBODY}:{_NOBODY}")
-        # Not `exec_start`: it reads past what the answer's head has buffered already.
-        url = f"{self._client.base_url}/v{self._client.api_version}/exec/{made['Id']}/start"
-        asked = {"Detach": False, "Tty": False}
+    def execute(self, id: str, arguments: Sequence[str], out: OutputSink, err: OutputSink) -> int:
+        exec_instance = self._client.exec_create(id, list(arguments), user=f"{_NOBODY}:{_NOBODY}")
+        # Not `exec_start`: it skips bytes that were buffered with the response headers.
+        url = (
+            f"{self._client.base_url}/v{self._client.api_version}/exec/{exec_instance['Id']}/start"
+        )
+        body = {"Detach": False, "Tty": False}
         with self._client.post(
-            url, json=asked, stream=True, timeout=(_ANSWER_SECONDS, None)
-        ) as answer:
-            answer.raise_for_status()
-            for stream, part in _frames(answer.raw):
+            url, json=body, stream=True, timeout=(_API_TIMEOUT_SECONDS, None)
+        ) as response:
+            response.raise_for_status()
+            for stream, part in _read_frames(response.raw):
                 (err if stream == _STDERR else out)(part)
-        return self._code(made["Id"])
+        return self._wait_for_exit_code(exec_instance["Id"])
 
-    def _code(self, id: str) -> int:
-        """It may be known only a moment after the last that was said. Raises Unreachable."""
-        for _ in range(_PATIENCE):
-            found = self._client.exec_inspect(id)
-            if not found["Running"] and found["ExitCode"] is not None:
-                return int(found["ExitCode"])
+    def _wait_for_exit_code(self, id: str) -> int:
+        """Poll for the exit code after the output ended. Raises ProviderUnreachable."""
+        for _ in range(_EXIT_CODE_POLLS):
+            status = self._client.exec_inspect(id)
+            if not status["Running"] and status["ExitCode"] is not None:
+                return int(status["ExitCode"])
             time.sleep(0.05)
         raise ProviderUnreachable("the container was lost")
 
@@ -204,39 +212,37 @@ def _tls(directory: str) -> TLSConfig:
     )
 
 
-def _frames(raw: BinaryIO) -> Iterator[tuple[int, bytes]]:
-    """Each with the number of its stream, in pieces, however long it says that it is."""
-    while len(head := raw.read(_FRAME.size)) == _FRAME.size:
-        stream, left = _FRAME.unpack(head)
-        while left and (part := raw.read(min(left, _CHUNK))):
-            left -= len(part)
+def _read_frames(raw: BinaryIO) -> Iterator[tuple[int, bytes]]:
+    """Yield stream number and chunk of the multiplexed output, in bounded chunks."""
+    while len(header := raw.read(_FRAME_HEADER.size)) == _FRAME_HEADER.size:
+        stream, remaining = _FRAME_HEADER.unpack(header)
+        while remaining and (part := raw.read(min(remaining, _CHUNK_BYTES))):
+            remaining -= len(part)
             yield stream, part
 
 
 @contextmanager
-def _told_apart() -> Iterator[None]:
+def _as_unreachable() -> Iterator[None]:
     try:
         yield
     except ImageNotFound:
-        raise ProviderUnreachable(
-            "the Docker host does not have the image: pull it there"
-        ) from None
+        raise ProviderUnreachable("image not found on the Docker host; pull it there") from None
     except (DockerException, RequestException, HTTPError, OSError) as problem:
-        raise ProviderUnreachable(
-            f"the Docker engine did not do it: {type(problem).__name__}"
-        ) from problem
+        raise ProviderUnreachable(f"Docker request failed: {type(problem).__name__}") from problem
 
 
-class Container:
-    """One container, in which a command runs as nobody."""
+class DockerContainer:
+    """RemoteMachine in a container; the command runs as user nobody."""
 
     owner = Owner(_NOBODY, _NOBODY)
 
-    def __init__(self, engine: DockerEngine, id: str, place: RemotePaths) -> None:
-        self._engine, self._id, self.place = engine, id, place
+    def __init__(self, engine: DockerEngine, id: str, paths: RemotePaths) -> None:
+        self._engine, self._id, self.paths = engine, id, paths
 
-    async def put(self, parcel: bytes) -> None:
-        await self._engine.do(lambda: self._engine.put(self._id, parcel))
+    async def put(self, archive: bytes) -> None:
+        await self._engine.run_in_thread(lambda: self._engine.put(self._id, archive))
 
-    async def execute(self, words: Sequence[str], out: Take, err: Take) -> int:
-        return await self._engine.do(lambda: self._engine.execute(self._id, words, out, err))
+    async def execute(self, arguments: Sequence[str], out: OutputSink, err: OutputSink) -> int:
+        return await self._engine.run_in_thread(
+            lambda: self._engine.execute(self._id, arguments, out, err)
+        )

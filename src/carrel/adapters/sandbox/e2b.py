@@ -1,4 +1,4 @@
-"""Commands in sandboxes of E2B: a virtual machine for each, killed when it has ended."""
+"""Sandbox provider over E2B: one virtual machine per command."""
 
 from __future__ import annotations
 
@@ -22,31 +22,35 @@ from carrel.adapters.sandbox.remote import (
     RemotePaths,
     run_remotely,
 )
-from carrel.adapters.sandbox.remote.cleanup import cancelled, dispose, shield_cleanup
-from carrel.adapters.sandbox.remote.options import choose_option, refuse_persistent, too_much_memory
+from carrel.adapters.sandbox.remote.cleanup import cancel_promptly, dispose, shield_cleanup
+from carrel.adapters.sandbox.remote.options import (
+    choose_option,
+    memory_limit_reason,
+    refuse_persistent,
+)
 from carrel.adapters.sandbox.remote.shell_machine import ShellMachine
 from carrel.ports.sandbox import (
     CommandResult,
     CommandSpec,
-    Fetch,
+    FetchContents,
     ResourceLimits,
     SandboxUnavailable,
 )
 
-_PLACE: Final = RemotePaths(root="/tmp/carrel")
-_SPARE_SECONDS: Final = 300
-"""How long a machine outlives its command where the server is gone."""
-_GRACE: Final = 60
+_PATHS: Final = RemotePaths(root="/tmp/carrel")
+_ORPHAN_SECONDS: Final = 300
+"""How long a machine outlives its command if the server dies."""
+_GRACE_SECONDS: Final = 60
 
 
 class E2BAccount(Struct, frozen=True):
-    """Whose machines, and of what."""
+    """E2B credentials and the templates that commands may use."""
 
     api_key: str
     templates: tuple[str, ...] = ("base",)
-    """Which a record may choose from; the first is meant where it chooses none."""
+    """Templates that a sandbox may choose; the first is the default."""
     memory_mb: int = 512
-    """What the machines of these templates have."""
+    """Memory of machines of these templates."""
     domain: str = ""
     api_url: str = ""
     sandbox_url: str = ""
@@ -54,64 +58,66 @@ class E2BAccount(Struct, frozen=True):
 
 
 class E2BSandbox:
-    """Time, processes and output are bounded by a script within, memory by the template."""
+    """A script inside limits time, processes and output; the template limits memory."""
 
     tier = "e2b"
 
     def __init__(self, account: E2BAccount) -> None:
         self._account = account
 
-    def unsupported_reason(self, bounds: ResourceLimits, *, persistent: bool = False) -> str | None:
-        return too_much_memory("e2b", self._account.memory_mb, bounds) or refuse_persistent(
+    def unsupported_reason(self, limits: ResourceLimits, *, persistent: bool = False) -> str | None:
+        return memory_limit_reason("e2b", self._account.memory_mb, limits) or refuse_persistent(
             "e2b", persistent
         )
 
-    def run(self, order: CommandSpec, fetch: Fetch) -> AbstractAsyncContextManager[CommandResult]:
-        return run_remotely(order, fetch, self._opened)
+    def run(
+        self, spec: CommandSpec, fetch: FetchContents
+    ) -> AbstractAsyncContextManager[CommandResult]:
+        return run_remotely(spec, fetch, self._open_machine)
 
     @asynccontextmanager
-    async def _opened(self, order: CommandSpec) -> AsyncIterator[RemoteMachine]:
-        template = choose_option(order, "template", self._account.templates)
-        if reason := self.unsupported_reason(order.bounds):
+    async def _open_machine(self, spec: CommandSpec) -> AsyncIterator[RemoteMachine]:
+        template = choose_option(spec, "template", self._account.templates)
+        if reason := self.unsupported_reason(spec.limits):
             raise SandboxUnavailable(reason)
-        made: list[AsyncSandbox] = []
+        created: list[AsyncSandbox] = []
         try:
-            await shield_cleanup(self._make(order, template, made))
-            with _told_apart():
-                has = (await cancelled(made[0].get_info())).memory_mb
-            if reason := too_much_memory("e2b", has, order.bounds):
+            await shield_cleanup(self._create(spec, template, created))
+            with _as_unreachable():
+                machine_mb = (await cancel_promptly(created[0].get_info())).memory_mb
+            if reason := memory_limit_reason("e2b", machine_mb, spec.limits):
                 raise SandboxUnavailable(reason)
-            yield ShellMachine(VirtualMachine(made[0], order.bounds.seconds), _PLACE)
+            yield ShellMachine(E2BTransport(created[0], spec.limits.seconds), _PATHS)
         finally:
-            for sandbox in made:
-                await dispose(lambda one=sandbox: _kill(one))  # type: ignore[misc]  # no cell
+            for sandbox in created:
+                await dispose(lambda item=sandbox: _kill(item))  # type: ignore[misc]  # bind now
 
-    async def _make(self, order: CommandSpec, template: str, made: list[AsyncSandbox]) -> None:
-        """Into a list, so that it is known even where nobody waits for it any more."""
-        with _told_apart():
-            made.append(
+    async def _create(self, spec: CommandSpec, template: str, created: list[AsyncSandbox]) -> None:
+        """Create the machine and append it to a list, which survives cancellation."""
+        with _as_unreachable():
+            created.append(
                 await AsyncSandbox.create(
                     template,
-                    timeout=order.bounds.seconds + _SPARE_SECONDS,
-                    metadata={"carrel-order": order.id},
-                    allow_internet_access=order.bounds.network,
+                    timeout=spec.limits.seconds + _ORPHAN_SECONDS,
+                    metadata={"carrel-order": spec.id},
+                    allow_internet_access=spec.limits.network,
                     **self._connection(),
                 )
             )
 
     def _connection(self) -> dict[str, Any]:
         account = self._account
-        given = {
+        urls = {
             "domain": account.domain,
             "api_url": account.api_url,
             "sandbox_url": account.sandbox_url,
         }
-        named = {name: value for name, value in given.items() if value}
-        return {"api_key": account.api_key, "http_version": account.http_version, **named}
+        configured = {name: value for name, value in urls.items() if value}
+        return {"api_key": account.api_key, "http_version": account.http_version, **configured}
 
 
 @contextmanager
-def _told_apart() -> Iterator[None]:
+def _as_unreachable() -> Iterator[None]:
     try:
         yield
     except (
@@ -121,38 +127,38 @@ def _told_apart() -> Iterator[None]:
         httpx.HTTPError,
         OSError,
     ) as problem:
-        raise ProviderUnreachable(f"E2B did not do it: {type(problem).__name__}") from problem
+        raise ProviderUnreachable(f"E2B request failed: {type(problem).__name__}") from problem
 
 
 async def _kill(sandbox: AsyncSandbox) -> None:
-    with _told_apart():
+    with _as_unreachable():
         await sandbox.kill()
 
 
-async def _next_of(parts: AsyncIterator[bytes]) -> bytes | None:
+async def _next_part(parts: AsyncIterator[bytes]) -> bytes | None:
     return await anext(parts, None)
 
 
-class VirtualMachine:
-    """One machine, by what it takes, runs and gives."""
+class E2BTransport:
+    """ShellTransport over one E2B machine."""
 
     def __init__(self, sandbox: AsyncSandbox, seconds: int) -> None:
         self._sandbox, self._seconds = sandbox, seconds
 
     async def write(self, path: str, content: bytes) -> None:
-        with _told_apart():
-            await cancelled(self._sandbox.files.write(path, content))
+        with _as_unreachable():
+            await cancel_promptly(self._sandbox.files.write(path, content))
 
     async def read(self, path: str) -> AsyncIterator[bytes]:
-        with _told_apart():
+        with _as_unreachable():
             try:
-                parts = await cancelled(self._sandbox.files.read(path, format="stream"))
-                while (part := await cancelled(_next_of(parts))) is not None:
+                parts = await cancel_promptly(self._sandbox.files.read(path, format="stream"))
+                while (part := await cancel_promptly(_next_part(parts))) is not None:
                     yield part
             except NotFoundException:
                 return
 
     async def call(self, line: str) -> str:
-        with _told_apart():
-            run = self._sandbox.commands.run(line, timeout=self._seconds + _GRACE)
-            return (await cancelled(run)).stdout
+        with _as_unreachable():
+            run = self._sandbox.commands.run(line, timeout=self._seconds + _GRACE_SECONDS)
+            return (await cancel_promptly(run)).stdout

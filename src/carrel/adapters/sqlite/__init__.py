@@ -1,4 +1,4 @@
-"""The whole store in one SQLite file: readers on the event loop, one writer that groups commits."""
+"""Store in one SQLite file: reads on the event loop, one writer groups commits."""
 
 from __future__ import annotations
 

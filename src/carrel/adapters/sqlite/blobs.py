@@ -1,4 +1,4 @@
-"""Bytes in SQLite: in rows where they are small, else in a store of objects beside it."""
+"""Blobs in SQLite rows, or in a large blob store beside it."""
 
 from __future__ import annotations
 
@@ -6,70 +6,78 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
-from carrel.adapters.sqlite.database import SQL
+from carrel.adapters.sqlite.database import STATEMENTS
 from carrel.adapters.sqlite.reader import Reader
 from carrel.core.identifiers import Digest, digest
 from carrel.core.store.tree import Blob
 from carrel.ports import CorruptContent, LargeBlobStore
 
-_ENDLESS: Final = 2**62
+_UNLIMITED_BYTES: Final = 2**62
 
 
 class SqliteBlobs:
-    """``Blob.ref`` is a row's id; before a commit, the bytes to put in one, or None if outside."""
+    """``Blob.storage_ref`` is a row id.
+
+    Before the commit it holds the content, or None if that is in the large blob store.
+    """
 
     def __init__(self, reader: Reader, objects: LargeBlobStore | None, inline: int) -> None:
         self._reader, self._objects, self._inline = reader, objects, inline
 
     @property
-    def inline(self) -> int:
-        return self._inline if self._objects else _ENDLESS
+    def inline_max_bytes(self) -> int:
+        return self._inline if self._objects else _UNLIMITED_BYTES
 
     async def put(self, contents: Sequence[bytes]) -> tuple[Blob, ...]:
         blobs = []
         for content in contents:
-            name = digest(content)
-            ref: bytes | None = content
+            content_digest = digest(content)
+            storage_ref: bytes | None = content
             if self._objects is not None and len(content) > self._inline:
-                await self._objects.put(name, content)
-                ref = None
-            blobs.append(Blob(name, len(content), ref))
+                await self._objects.put(content_digest, content)
+                storage_ref = None
+            blobs.append(Blob(content_digest, len(content), storage_ref))
         return tuple(blobs)
 
     async def get(self, blobs: Collection[Blob]) -> Mapping[Digest, bytes]:
-        found = {
+        contents = {
             blob.digest: blob.storage_ref for blob in blobs if isinstance(blob.storage_ref, bytes)
         }
         rows = {blob.storage_ref: blob for blob in blobs if isinstance(blob.storage_ref, int)}
-        outside = {blob.digest for blob in blobs if blob.storage_ref is None}
-        for id, body in self._bodies(tuple(rows)):
+        external = {blob.digest for blob in blobs if blob.storage_ref is None}
+        for id, body in self._read_bodies(tuple(rows)):
             blob = rows.pop(id)
             if body is None:
-                outside.add(blob.digest)
+                external.add(blob.digest)
             else:
-                found[blob.digest] = body
+                contents[blob.digest] = body
         if rows:
-            raise CorruptContent(
-                f"the bytes of {min(blob.digest for blob in rows.values())} are gone"
-            )
-        for name in outside - found.keys():
-            found[name] = await self._from_outside(name)
-        return {name: _checked(name, content) for name, content in found.items()}
+            raise CorruptContent(f"content {min(blob.digest for blob in rows.values())} is missing")
+        for content_digest in external - contents.keys():
+            contents[content_digest] = await self._read_object(content_digest)
+        return {
+            content_digest: _verify_digest(content_digest, content)
+            for content_digest, content in contents.items()
+        }
 
-    def _bodies(self, ids: tuple[int, ...]) -> Sequence[tuple[int, bytes | None]]:
+    def _read_bodies(self, ids: tuple[int, ...]) -> Sequence[tuple[int, bytes | None]]:
         if len(ids) == 1:
-            found = self._reader.body(ids[0])
-            return () if found is None else (found,)
-        return self._reader.db.execute(SQL["bodies"], (json.dumps(ids),)).fetchall() if ids else ()
+            row = self._reader.read_body(ids[0])
+            return () if row is None else (row,)
+        return (
+            self._reader.db.execute(STATEMENTS["bodies"], (json.dumps(ids),)).fetchall()
+            if ids
+            else ()
+        )
 
-    async def _from_outside(self, name: Digest) -> bytes:
-        content = await self._objects.get(name) if self._objects else None
+    async def _read_object(self, content_digest: Digest) -> bytes:
+        content = await self._objects.get(content_digest) if self._objects else None
         if content is None:
-            raise CorruptContent(f"the bytes of {name} are gone")
+            raise CorruptContent(f"content {content_digest} is missing")
         return content
 
 
-def _checked(name: Digest, content: bytes) -> bytes:
-    if digest(content) != name:
-        raise CorruptContent(f"the bytes of {name} are not what was stored")
+def _verify_digest(expected: Digest, content: bytes) -> bytes:
+    if digest(content) != expected:
+        raise CorruptContent(f"content {expected} does not match its digest")
     return content

@@ -1,4 +1,4 @@
-"""Many commits in one transaction: each is checked whole, then its rows are kept for one flush."""
+"""Applies many commits in one transaction: checks each, then flushes all rows."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from json.encoder import encode_basestring_ascii as quoted
 from typing import Final
 
-from carrel.adapters.sqlite.database import SQL
+from carrel.adapters.sqlite.database import STATEMENTS
 from carrel.adapters.sqlite.record_changes import RecordChanges
-from carrel.adapters.sqlite.rows import Key, Row, digest_bytes, head_of, names
+from carrel.adapters.sqlite.rows import HeadKey, Row, digest_bytes, head_from_row, scopes_to_json
 from carrel.adapters.sqlite.writer_cache import ScopeState, WriterCache
 from carrel.core.identifiers import Path, Scope, TimestampMs
-from carrel.core.store.event import UPDATED
+from carrel.core.store.event import WORKSPACE_UPDATED
 from carrel.core.store.tree import (
     Applied,
     Blob,
@@ -30,26 +30,26 @@ from carrel.core.store.tree import (
     event_drafts,
 )
 
-_NOTHING: Final[Row] = (None, None, None, None, None)
+_TOMBSTONE_COLUMNS: Final[Row] = (None, None, None, None, None)
 """content, digest, size, base and type of a tombstone."""
 
 
 class CommitBatch:
-    """One transaction being built. Nothing it has accepted is visible before ``flush``."""
+    """One transaction being built. Nothing is visible before ``flush``."""
 
     def __init__(
-        self, db: sqlite3.Connection, known: WriterCache, heads: Mapping[Key, Head | None]
+        self, db: sqlite3.Connection, cache: WriterCache, heads: Mapping[HeadKey, Head | None]
     ) -> None:
-        """``heads`` is what the reader remembers and what cannot have changed meanwhile."""
+        """``heads`` are cached heads of the reader that are known to be current."""
         self._db = db
-        self._known = known
-        self._remembered = heads
-        self._heads: dict[Key, Head | None] = {}
-        self.records = RecordChanges(db, known.shelves)
-        self.written: dict[Key, Head] = {}
-        self._within: dict[Key, list[Path]] = {}
-        """What came or went beneath each directory."""
-        self.moved: dict[Scope, ScopeState] = {}
+        self._cache = cache
+        self._reader_heads = heads
+        self._heads: dict[HeadKey, Head | None] = {}
+        self.records = RecordChanges(db, cache.collection_revisions)
+        self.written_heads: dict[HeadKey, Head] = {}
+        self._changed_below: dict[HeadKey, list[Path]] = {}
+        """Paths created or deleted below each directory in this transaction."""
+        self.changed_scopes: dict[Scope, ScopeState] = {}
         self._scopes: list[Row] = []
         self._contents: list[Row] = []
         self._versions: list[Row] = []
@@ -58,69 +58,81 @@ class CommitBatch:
         self._prunes: list[Row] = []
 
     def apply(self, commit: Commit) -> Outcome:
-        """Check everything before keeping anything, so that a refusal leaves no trace."""
-        if refused := self._conflict(commit) or self._path_occupied(commit.path_checks):
-            return refused
-        asked = commit.writes
-        writes: Sequence[Write] = asked
-        if len(asked) != 1 or asked[0].entry is None:
-            writes = [w for w in asked if w.entry is not None or self._lives(w.scope, w.path)]
-        if full := self._quota_exceeded(commit.quotas, writes):
-            return full
+        """Apply one commit. Checks everything first, so that a refusal has no effect."""
+        if refusal := self._conflict(commit) or self._path_occupied(commit.path_checks):
+            return refusal
+        requested = commit.writes
+        writes: Sequence[Write] = requested
+        if len(requested) != 1 or requested[0].entry is None:
+            writes = [
+                write
+                for write in requested
+                if write.entry is not None or self._is_live(write.scope, write.path)
+            ]
+        if exceeded := self._quota_exceeded(commit.quotas, writes):
+            return exceeded
         if commit.changes or commit.audit_subjects:
             self.records.apply(commit)
-        heads = self._written(writes, commit)
-        if len(writes) < len(asked):
-            written = {id(w): head for w, head in zip(writes, heads, strict=True)}
-            heads = [written.get(id(w)) or self._untouched(w, commit) for w in asked]
+        heads = self._write_all(writes, commit)
+        if len(writes) < len(requested):
+            written = {id(write): head for write, head in zip(writes, heads, strict=True)}
+            heads = [
+                written.get(id(write)) or self._current_head(write, commit) for write in requested
+            ]
         if commit.events or commit.changes:
-            self._tell_of(commit)
+            self._add_commit_events(commit)
         if commit.idempotency_key:
-            self._mark(commit, heads)
+            self._commit_idempotency_key(commit, heads)
         return Applied(tuple(heads))
 
-    def _written(self, writes: Sequence[Write], commit: Commit) -> list[Head]:
+    def _write_all(self, writes: Sequence[Write], commit: Commit) -> list[Head]:
         if len(writes) == 1:
-            return [self._write(writes[0], self._advance(writes[0].scope), commit)]
-        places = {scope: self._advance(scope) for scope in {w.scope for w in writes}}
-        return [self._write(w, places[w.scope], commit) for w in writes]
+            return [self._write(writes[0], self._advance_revision(writes[0].scope), commit)]
+        states = {
+            scope: self._advance_revision(scope) for scope in {write.scope for write in writes}
+        }
+        return [self._write(write, states[write.scope], commit) for write in writes]
 
-    def look_ahead(self, commits: Sequence[Commit]) -> None:
-        """Read at once all that these are about, which one by one would be a query each."""
-        spoken = {(e.scope, e.path) for commit in commits for e in commit.expects}
-        spoken |= {(w.scope, w.path) for commit in commits for w in commit.writes}
-        self._places({scope for scope, _ in spoken} - self._known.places.keys())
-        places = self._known.places
-        keys = [k for k in spoken if k not in self._heads and k not in self._remembered]
+    def preload(self, commits: Sequence[Commit]) -> None:
+        """Read all heads and scopes that the commits use, in two queries."""
+        used_keys = {(expect.scope, expect.path) for commit in commits for expect in commit.expects}
+        used_keys |= {(write.scope, write.path) for commit in commits for write in commit.writes}
+        self._load_scope_states({scope for scope, _ in used_keys} - self._cache.scope_states.keys())
+        states = self._cache.scope_states
+        keys = [
+            key for key in used_keys if key not in self._heads and key not in self._reader_heads
+        ]
         if not keys:
             return
         self._heads.update(dict.fromkeys(keys))
-        asks = json.dumps([(places[scope].id, path.text) for scope, path in keys])
-        for place, *row in self._db.execute(SQL["heads"], (asks,)).fetchall():
-            self._heads[keys[place]] = head_of(row)
+        keys_json = json.dumps([(states[scope].id, path.text) for scope, path in keys])
+        for index, *row in self._db.execute(STATEMENTS["heads"], (keys_json,)).fetchall():
+            self._heads[keys[index]] = head_from_row(row)
 
-    def _places(self, scopes: Iterable[Scope]) -> None:
-        asked = tuple(scopes)
-        self._known.places.update((scope, ScopeState(0, 0, 0, 0)) for scope in asked)
-        for place, *found in self._db.execute(SQL["scopes"], (names(asked),)).fetchall():
-            self._known.places[asked[place]] = ScopeState(*found)
+    def _load_scope_states(self, scopes: Iterable[Scope]) -> None:
+        requested = tuple(scopes)
+        self._cache.scope_states.update((scope, ScopeState(0, 0, 0, 0)) for scope in requested)
+        for index, *row in self._db.execute(
+            STATEMENTS["scopes"], (scopes_to_json(requested),)
+        ).fetchall():
+            self._cache.scope_states[requested[index]] = ScopeState(*row)
 
     def scope_state(self, scope: Scope) -> ScopeState:
-        place = self._known.places.get(scope)
-        if place is None:
-            ask = (scope.tenant, scope.kind, scope.name)
-            found = self._db.execute(SQL["scope"], ask).fetchone()
-            place = self._known.places[scope] = ScopeState(*(found or (0, 0, 0, 0)))
-        return place
+        state = self._cache.scope_states.get(scope)
+        if state is None:
+            parameters = (scope.tenant, scope.kind, scope.name)
+            row = self._db.execute(STATEMENTS["scope"], parameters).fetchone()
+            state = self._cache.scope_states[scope] = ScopeState(*(row or (0, 0, 0, 0)))
+        return state
 
-    def settled(self, scope: Scope) -> ScopeState:
-        """The scope with a row of its own."""
-        place = self.scope_state(scope)
-        if not place.id:
-            self._known.scope += 1
-            place.id = self._known.scope
-            self._scopes.append((place.id, scope.tenant, scope.kind, scope.name))
-        return place
+    def ensure_scope(self, scope: Scope) -> ScopeState:
+        """Return the scope's state, with a new row if it has none."""
+        state = self.scope_state(scope)
+        if not state.id:
+            self._cache.last_scope_id += 1
+            state.id = self._cache.last_scope_id
+            self._scopes.append((state.id, scope.tenant, scope.kind, scope.name))
+        return state
 
     def add_event(
         self,
@@ -128,26 +140,29 @@ class CommitBatch:
         scope: int | None,
         run: str | None,
         sequence: int | None,
-        told: tuple[str, str, TimestampMs],
+        event: tuple[str, str, TimestampMs],
     ) -> None:
-        """Log an event, told as its type, its payload in JSON and its moment."""
-        self._known.event += 1
-        self._events.append((self._known.event, tenant, scope, run, sequence, *told))
+        """Log an event given as (type, JSON payload, timestamp)."""
+        self._cache.last_event_id += 1
+        self._events.append((self._cache.last_event_id, tenant, scope, run, sequence, *event))
 
-    def _tell_of(self, commit: Commit) -> None:
-        """Log what a commit wants told."""
+    def _add_commit_events(self, commit: Commit) -> None:
+        """Log the events of the commit itself."""
         run = commit.run
         for event in event_drafts(commit):
-            sequence = self.next_in_run(run, event.tenant) if run else None
-            told = (event.type, json.dumps(event.payload, ensure_ascii=False), commit.at)
-            self.add_event(event.tenant, None, run, sequence, told)
+            sequence = self.next_run_sequence(run, event.tenant) if run else None
+            columns = (event.type, json.dumps(event.payload, ensure_ascii=False), commit.at)
+            self.add_event(event.tenant, None, run, sequence, columns)
 
-    def next_in_run(self, run: str, tenant: str) -> int | None:
-        found = self._db.execute(SQL["next_in_run"], (run, tenant)).fetchone()
-        return found[0] if found else None
+    def next_run_sequence(self, run: str, tenant: str) -> int | None:
+        row = self._db.execute(STATEMENTS["next_in_run"], (run, tenant)).fetchone()
+        return row[0] if row else None
 
     def flush(self) -> None:
-        moved = [(p.revision, p.files, p.size, p.id) for p in self.moved.values()]
+        scope_rows = [
+            (state.revision, state.files, state.size, state.id)
+            for state in self.changed_scopes.values()
+        ]
         for statement, rows in (
             ("add_scope", self._scopes),
             ("add_content", self._contents),
@@ -155,30 +170,30 @@ class CommitBatch:
             ("set_entry", self._entries.values()),
             ("add_event", self._events),
             ("prune_version", self._prunes),
-            ("move_scope", moved),
+            ("move_scope", scope_rows),
         ):
             if rows:
-                self._db.executemany(SQL[statement], rows)
+                self._db.executemany(STATEMENTS[statement], rows)
         self.records.flush()
 
     def _conflict(self, commit: Commit) -> ExpectationFailed | None:
         for expect in commit.expects:
-            found = self._head(expect.scope, expect.path)
-            if not expect.holds(found):
-                return ExpectationFailed(expect, found)
+            head = self._head(expect.scope, expect.path)
+            if not expect.holds(head):
+                return ExpectationFailed(expect, head)
         return self.records.conflict(commit)
 
     def _head(self, scope: Scope, path: Path) -> Head | None:
         key = (scope, path)
-        head = self._heads.get(key) or self._remembered.get(key)
-        if head is not None or key in self._heads or key in self._remembered:
+        head = self._heads.get(key) or self._reader_heads.get(key)
+        if head is not None or key in self._heads or key in self._reader_heads:
             return head
         id = self.scope_state(scope).id
-        row = id and self._db.execute(SQL["head"], (id, path.text)).fetchone()
-        head = self._heads[key] = head_of(row) if row else None
+        row = id and self._db.execute(STATEMENTS["head"], (id, path.text)).fetchone()
+        head = self._heads[key] = head_from_row(row) if row else None
         return head
 
-    def _lives(self, scope: Scope, path: Path) -> bool:
+    def _is_live(self, scope: Scope, path: Path) -> bool:
         head = self._head(scope, path)
         return head is not None and head.entry is not None
 
@@ -189,90 +204,102 @@ class CommitBatch:
                 return False
         return True
 
-    def _path_occupied(self, rooms: Sequence[PathFree]) -> PathOccupied | None:
-        for room in rooms:
-            if author := self._in_the_way(room):
-                return PathOccupied(room, author)
+    def _path_occupied(self, path_checks: Sequence[PathFree]) -> PathOccupied | None:
+        for path_check in path_checks:
+            if occupant := self._find_occupant(path_check):
+                return PathOccupied(path_check, occupant)
         return None
 
-    def _in_the_way(self, room: PathFree) -> Path | None:
-        path, scopes = room.path, room.scopes
-        if self._lives(scopes[0], path):
+    def _find_occupant(self, path_check: PathFree) -> Path | None:
+        path, scopes = path_check.path, path_check.scopes
+        if self._is_live(scopes[0], path):
             return None
         for scope in scopes:
             for parent in path.parents:
-                if self._lives(scope, parent):
+                if self._is_live(scope, parent):
                     return parent
-            if author := self._beneath(scope, path):
-                return author
+            if occupant := self._first_live_below(scope, path):
+                return occupant
         return None
 
-    def _beneath(self, scope: Scope, directory: Path) -> Path | None:
-        """The first that lives in a directory, as this transaction has it so far."""
-        changed = self._within.get((scope, directory), ())
-        first = min((path for path in changed if self._lives(scope, path)), default=None)
+    def _first_live_below(self, scope: Scope, directory: Path) -> Path | None:
+        """Return the first live path in a directory, including this transaction's changes."""
+        changed = self._changed_below.get((scope, directory), ())
+        first_changed = min((path for path in changed if self._is_live(scope, path)), default=None)
         id, text = self.scope_state(scope).id, directory.text
-        for [found] in self._db.execute(SQL["beneath"], (id, f"{text}/", f"{text}0")):
-            path = Path(found)
-            if (scope, path) not in self.written or self._lives(scope, path):
-                return path if first is None else min(first, path)
-        return first
+        for [text_below] in self._db.execute(STATEMENTS["beneath"], (id, f"{text}/", f"{text}0")):
+            path = Path(text_below)
+            if (scope, path) not in self.written_heads or self._is_live(scope, path):
+                return path if first_changed is None else min(first_changed, path)
+        return first_changed
 
-    def _add_within(self, scope: Scope, path: Path) -> None:
+    def _record_below(self, scope: Scope, path: Path) -> None:
         for parent in path.parents:
-            self._within.setdefault((scope, parent), []).append(path)
+            self._changed_below.setdefault((scope, parent), []).append(path)
 
     def _quota_exceeded(
         self, quotas: Iterable[Quota], writes: Sequence[Write]
     ) -> QuotaExceeded | None:
         for quota in quotas:
-            if quota.size is None and self._all_live(writes):
-                continue  # nothing is added, so nothing can be too many
-            final = {w.path: w.entry for w in writes if w.scope == quota.scope}
+            if quota.max_bytes is None and self._all_live(writes):
+                continue  # no file is added
+            final = {write.path: write.entry for write in writes if write.scope == quota.scope}
             before = {path: self._head(quota.scope, path) for path in final}
-            files = sum(_count(final[p]) - _count(_said(h)) for p, h in before.items())
-            size = sum(_size(final[p]) - _size(_said(h)) for p, h in before.items())
-            place = self.scope_state(quota.scope)
-            crowded = files > 0 and place.files + files > quota.files
-            heavy = quota.size is not None and size > 0 and place.size + size > quota.size
-            if crowded or heavy:
-                return QuotaExceeded(quota, place.files + files, place.size + size)
+            files = sum(
+                _count(final[file_path]) - _count(_entry_of(head))
+                for file_path, head in before.items()
+            )
+            size = sum(
+                _size(final[file_path]) - _size(_entry_of(head))
+                for file_path, head in before.items()
+            )
+            state = self.scope_state(quota.scope)
+            has_too_many_files = files > 0 and state.files + files > quota.max_files
+            is_too_large = (
+                quota.max_bytes is not None and size > 0 and state.size + size > quota.max_bytes
+            )
+            if has_too_many_files or is_too_large:
+                return QuotaExceeded(quota, state.files + files, state.size + size)
         return None
 
-    def _advance(self, scope: Scope) -> ScopeState:
-        place = self.moved[scope] = self.settled(scope)
-        place.revision += 1
-        return place
+    def _advance_revision(self, scope: Scope) -> ScopeState:
+        state = self.changed_scopes[scope] = self.ensure_scope(scope)
+        state.revision += 1
+        return state
 
-    def _write(self, write: Write, place: ScopeState, commit: Commit) -> Head:
+    def _write(self, write: Write, state: ScopeState, commit: Commit) -> Head:
         scope, path, at, run = write.scope, write.path, commit.at, commit.run
-        id, revision, text = place.id, place.revision, path.text
-        was = self._head(scope, path)
-        version, before = (was.version + 1, was.entry) if was else (1, None)
-        entry, columns = (None, _NOTHING) if write.entry is None else self._stored(write.entry, at)
+        id, revision, text = state.id, state.revision, path.text
+        previous = self._head(scope, path)
+        version, before = (previous.version + 1, previous.entry) if previous else (1, None)
+        entry, columns = (
+            (None, _TOMBSTONE_COLUMNS)
+            if write.entry is None
+            else self._store_entry(write.entry, at)
+        )
         if entry is None or before is None:
-            place.files += _count(entry) - _count(before)
-            self._add_within(scope, path)
-        place.size += _size(entry) - _size(before)
+            state.files += _count(entry) - _count(before)
+            self._record_below(scope, path)
+        state.size += _size(entry) - _size(before)
         head = Head(path, version, revision, at, entry)
         key = (scope, path)
-        self._heads[key] = self.written[key] = head
+        self._heads[key] = self.written_heads[key] = head
         row = (id, text, version, revision, at, *columns)
         self._entries[id, text] = row
         self._versions.append((*row, commit.author, commit.reason, run))
         if version > commit.max_versions:
             self._prunes.append((id, text, version - commit.max_versions))
         payload = f'{{"path":{quoted(text)},"version":{version}}}'
-        sequence = self.next_in_run(run, scope.tenant) if run else None
-        self.add_event(scope.tenant, id, run, sequence, (UPDATED, payload, at))
+        sequence = self.next_run_sequence(run, scope.tenant) if run else None
+        self.add_event(scope.tenant, id, run, sequence, (WORKSPACE_UPDATED, payload, at))
         return head
 
-    def _stored(self, entry: Entry, at: TimestampMs) -> tuple[Entry, Row]:
-        """The entry with rows for its bytes; and what it is in columns, as _NOTHING names them."""
-        given, base = entry.blob, entry.base
-        blob, digest = self._kept(given, at)
+    def _store_entry(self, entry: Entry, at: TimestampMs) -> tuple[Entry, Row]:
+        """Return the entry with stored blobs, and its columns as in _TOMBSTONE_COLUMNS."""
+        content_blob, base = entry.blob, entry.base
+        blob, digest = self._store_blob(content_blob, at)
         if base is not None:
-            base = blob if base is given else self._kept(base, at)[0]
+            base = blob if base is content_blob else self._store_blob(base, at)[0]
         stored = Entry(blob, base, entry.type)
         return stored, (
             blob.storage_ref,
@@ -282,28 +309,28 @@ class CommitBatch:
             entry.type,
         )
 
-    def _kept(self, blob: Blob, at: TimestampMs) -> tuple[Blob, bytes]:
-        """The blob with a row, its own or else a new one; and its digest in bytes."""
+    def _store_blob(self, blob: Blob, at: TimestampMs) -> tuple[Blob, bytes]:
+        """Return the blob with its row id, new if needed, and its digest in bytes."""
         digest = digest_bytes(blob.digest)
         if isinstance(blob.storage_ref, int):
             return blob, digest
-        self._known.content += 1
-        id = self._known.content
+        self._cache.last_content_id += 1
+        id = self._cache.last_content_id
         self._contents.append((id, digest, blob.size, at, blob.storage_ref))
         return Blob(blob.digest, blob.size, id), digest
 
-    def _untouched(self, write: Write, commit: Commit) -> Head:
+    def _current_head(self, write: Write, commit: Commit) -> Head:
         absent = Head(write.path, 0, self.scope_state(write.scope).revision, commit.at, None)
         return self._head(write.scope, write.path) or absent
 
-    def _mark(self, commit: Commit, heads: Sequence[Head]) -> None:
+    def _commit_idempotency_key(self, commit: Commit, heads: Sequence[Head]) -> None:
         key = commit.idempotency_key
         assert key
         versions = json.dumps([head.version for head in heads])
-        self._db.execute(SQL["mark_receipt"], (versions, key.tenant, key.endpoint, key.key))
+        self._db.execute(STATEMENTS["mark_receipt"], (versions, key.tenant, key.endpoint, key.key))
 
 
-def _said(head: Head | None) -> Entry | None:
+def _entry_of(head: Head | None) -> Entry | None:
     return head.entry if head else None
 
 

@@ -1,4 +1,4 @@
-"""Opening the file: connections, their settings, and bringing an older file up to date."""
+"""Opens the SQLite file: connections, pragmas and migrations."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from types import NoneType
 from carrel.adapters.sqlite.write_lock import WriteLock
 from carrel.core import sql_statements
 
-HERE = files("carrel.adapters.sqlite")
-SQL = sql_statements.parse((HERE / "statements.sql").read_text("utf-8"))
+PACKAGE_FILES = files("carrel.adapters.sqlite")
+STATEMENTS = sql_statements.parse_statements((PACKAGE_FILES / "statements.sql").read_text("utf-8"))
 MIGRATIONS = tuple(
-    sorted(f.name for f in (HERE / "migrations").iterdir() if f.name.endswith("sql"))
+    sorted(f.name for f in (PACKAGE_FILES / "migrations").iterdir() if f.name.endswith("sql"))
 )
 
-# Whatever has no adapter is asked whether it adapts itself, by way of an exception that is made and
-# dropped: for these two, of which a write has nine, that takes longer than all the rest of binding.
+# Without an adapter sqlite3 raises and drops an exception per value. A write binds nine values of
+# these two types, and that would take longer than all other binding.
 sqlite3.register_adapter(bytes, bytes)
-sqlite3.register_adapter(NoneType, lambda nothing: nothing)
+sqlite3.register_adapter(NoneType, lambda value: value)
 
 
-class Incompatible(Exception):
-    """The file was written by another version of Carrel than this one can serve."""
+class SqliteSchemaMismatch(Exception):
+    """The file was written by another version of Carrel that this one cannot serve."""
 
 
 def connect(file: File) -> sqlite3.Connection:
@@ -55,8 +55,8 @@ def transaction(db: sqlite3.Connection, kind: str = "IMMEDIATE") -> Iterator[sql
 
 
 def prepare(file: File) -> None:
-    """Create the file or bring it up to date; whoever comes first does it, the others wait."""
-    with closing(WriteLock(file)) as lock, lock.held(), closing(connect(file)) as db:
+    """Create or migrate the file. Processes that start at the same time wait."""
+    with closing(WriteLock(file)) as lock, lock.locked(), closing(connect(file)) as db:
         db.execute("PRAGMA journal_mode = WAL")
         with transaction(db, "EXCLUSIVE"):
             _migrate(db)
@@ -67,22 +67,26 @@ def _migrate(db: sqlite3.Connection) -> None:
         "CREATE TABLE IF NOT EXISTS migration"
         " (name TEXT PRIMARY KEY, checksum TEXT NOT NULL, at INTEGER NOT NULL) WITHOUT ROWID"
     )
-    done = dict(db.execute("SELECT name, checksum FROM migration").fetchall())
-    if unknown := sorted(done.keys() - set(MIGRATIONS)):
-        raise Incompatible(f"the store has {unknown[-1]}, which this version does not know")
+    applied = dict(db.execute("SELECT name, checksum FROM migration").fetchall())
+    if unknown := sorted(applied.keys() - set(MIGRATIONS)):
+        raise SqliteSchemaMismatch(
+            f"the store has unknown migration {unknown[-1]}; use a newer version of Carrel"
+        )
     for name in MIGRATIONS:
-        text = (HERE / "migrations" / name).read_text("utf-8")
+        text = (PACKAGE_FILES / "migrations" / name).read_text("utf-8")
         checksum = hashlib.sha256(text.encode()).hexdigest()
-        if done.get(name, checksum) != checksum:
-            raise Incompatible(f"{name} was applied to the store with another text")
-        if name not in done:
-            _run(db, text)
+        if applied.get(name, checksum) != checksum:
+            raise SqliteSchemaMismatch(
+                f"migration {name} was applied to the store with different content"
+            )
+        if name not in applied:
+            _run_script(db, text)
             now = int(time.time() * 1000)
             db.execute("INSERT INTO migration VALUES (?, ?, ?)", (name, checksum, now))
 
 
-def _run(db: sqlite3.Connection, script: str) -> None:
-    """Run each statement of a script; executescript would end the transaction."""
+def _run_script(db: sqlite3.Connection, script: str) -> None:
+    """Run each statement of a script; executescript would commit the transaction."""
     statement = ""
     for line in script.splitlines(keepends=True):
         statement += line

@@ -1,4 +1,4 @@
-"""The log of events in SQLite: one writer at a time, so ids rise in the order they are seen."""
+"""Event log in SQLite. One writer at a time, so ids follow the commit order."""
 
 from __future__ import annotations
 
@@ -6,104 +6,104 @@ import asyncio
 import json
 from collections.abc import Sequence
 
-from carrel.adapters.sqlite.database import SQL
+from carrel.adapters.sqlite.database import STATEMENTS
 from carrel.adapters.sqlite.reader import Reader
-from carrel.adapters.sqlite.rows import Row, names, scope_of
+from carrel.adapters.sqlite.rows import Row, scope_from_row, scopes_to_json
 from carrel.core.errors import ValidationError
 from carrel.core.store.event import Event, EventFilter
 
-_LOOK = 0.05
-"""Seconds between looks for what other processes wrote; a look costs a microsecond or two."""
+_POLL_SECONDS = 0.05
+"""Interval for polling writes of other processes; a poll takes about 2 µs."""
 
 
-_MANY = 2_000
+_SCAN_THRESHOLD = 2_000
 
 
 class SqliteEvents:
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
-        self._bells: set[asyncio.Event] = set()
-        self._seen = b""
+        self._waiters: set[asyncio.Event] = set()
+        self._version = b""
 
-    async def after(
+    async def read_after(
         self, cursor: str | None, filter: EventFilter | None = None, *, limit: int = 500
     ) -> tuple[Event, ...]:
-        past = _position(cursor)
+        past = _parse_cursor(cursor)
         rows: Sequence[Row]
         if filter is None:
-            rows = self._reader.db.execute(SQL["events_after"], (past, limit)).fetchall()
+            rows = self._reader.db.execute(STATEMENTS["events_after"], (past, limit)).fetchall()
         elif filter.run is not None:
-            ask = (*_asked(filter, past, limit), filter.run)
-            rows = self._reader.db.execute(SQL["run_events_after"], ask).fetchall()
+            ask = (*_filter_parameters(filter, past, limit), filter.run)
+            rows = self._reader.db.execute(STATEMENTS["run_events_after"], ask).fetchall()
         else:
-            rows = await self._of_tenant(_asked(filter, past, limit), past)
-        return tuple(map(_event, rows))
+            rows = await self._read_tenant_events(_filter_parameters(filter, past, limit), past)
+        return tuple(map(_event_from_row, rows))
 
-    async def _of_tenant(self, ask: Row, past: int) -> Sequence[Row]:
-        """Those of others are passed over one by one, which in a thread disturbs nobody."""
-        if int(await self.latest()) - past > _MANY:
+    async def _read_tenant_events(self, parameters: Row, position: int) -> Sequence[Row]:
+        """Read a tenant's events; a long scan runs in a thread."""
+        if int(await self.latest_cursor()) - position > _SCAN_THRESHOLD:
             return await self._reader.scan(
-                lambda db: db.execute(SQL["tenant_events_after"], ask).fetchall()
+                lambda db: db.execute(STATEMENTS["tenant_events_after"], parameters).fetchall()
             )
-        return self._reader.db.execute(SQL["tenant_events_after"], ask).fetchall()
+        return self._reader.db.execute(STATEMENTS["tenant_events_after"], parameters).fetchall()
 
-    async def latest(self) -> str:
-        [latest] = self._reader.db.execute(SQL["latest_event"]).fetchone()
+    async def latest_cursor(self) -> str:
+        [latest] = self._reader.db.execute(STATEMENTS["latest_event"]).fetchone()
         return str(latest)
 
     async def wait_for_new(self, seconds: float) -> bool:
-        if self._changed():
+        if self._check_for_changes():
             return True
-        bell = asyncio.Event()
-        self._bells.add(bell)
+        waiter = asyncio.Event()
+        self._waiters.add(waiter)
         try:
-            return await self._listen(bell, seconds)
+            return await self._wait(waiter, seconds)
         finally:
-            self._bells.discard(bell)
+            self._waiters.discard(waiter)
 
-    async def _listen(self, bell: asyncio.Event, seconds: float) -> bool:
-        ends = asyncio.get_running_loop().time() + seconds
-        while (left := ends - asyncio.get_running_loop().time()) > 0:
+    async def _wait(self, waiter: asyncio.Event, seconds: float) -> bool:
+        deadline = asyncio.get_running_loop().time() + seconds
+        while (remaining := deadline - asyncio.get_running_loop().time()) > 0:
             try:
-                async with asyncio.timeout(min(left, _LOOK)):
-                    await bell.wait()
+                async with asyncio.timeout(min(remaining, _POLL_SECONDS)):
+                    await waiter.wait()
             except TimeoutError:
-                if self._changed():
+                if self._check_for_changes():
                     return True
             else:
-                self._changed()
+                self._check_for_changes()
                 return True
         return False
 
-    def _changed(self) -> bool:
-        """Whether anything was written since somebody last asked; all who wait hear of it."""
+    def _check_for_changes(self) -> bool:
+        """Whether anything was committed since the last call; wakes all waiters if so."""
         version = self._reader.index.version()
-        changed, self._seen = version != self._seen, version
-        if changed:
+        has_changed, self._version = version != self._version, version
+        if has_changed:
             self.notify()
-        return changed
+        return has_changed
 
     def notify(self) -> None:
-        """Called by the writer once something is durable."""
-        for bell in self._bells:
-            bell.set()
+        """Wake all waiters. The writer calls this after each commit."""
+        for waiter in self._waiters:
+            waiter.set()
 
 
-def _asked(filter: EventFilter, past: int, limit: int) -> Row:
+def _filter_parameters(filter: EventFilter, position: int, limit: int) -> Row:
     types = json.dumps(sorted(filter.types)) if filter.types else None
-    scopes = names(sorted(filter.scopes)) if filter.scopes else None
-    return (filter.tenant, past, limit, types, scopes)
+    scopes = scopes_to_json(sorted(filter.scopes)) if filter.scopes else None
+    return (filter.tenant, position, limit, types, scopes)
 
 
-def _position(cursor: str | None) -> int:
+def _parse_cursor(cursor: str | None) -> int:
     if cursor is None:
         return 0
     if not (cursor.isascii() and cursor.isdigit() and len(cursor) <= 18):
-        raise ValidationError("that is not an event cursor")
+        raise ValidationError("invalid event cursor")
     return int(cursor)
 
 
-def _event(row: Row) -> Event:
+def _event_from_row(row: Row) -> Event:
     id, tenant, kind, name, run, sequence, type, payload, at = row
-    scope = None if kind is None else scope_of(tenant, kind, name)
+    scope = None if kind is None else scope_from_row(tenant, kind, name)
     return Event(str(id), f"ev_{id}", type, tenant, at, json.loads(payload), scope, run, sequence)

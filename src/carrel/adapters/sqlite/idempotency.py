@@ -1,11 +1,11 @@
-"""Receipts in SQLite."""
+"""Idempotency records in SQLite."""
 
 from __future__ import annotations
 
 import json
 from sqlite3 import Connection
 
-from carrel.adapters.sqlite.database import SQL
+from carrel.adapters.sqlite.database import STATEMENTS
 from carrel.adapters.sqlite.writer import Writer
 from carrel.core.identifiers import TimestampMs
 from carrel.core.store.idempotency import (
@@ -25,36 +25,46 @@ class SqliteIdempotencyStore:
         self._writer = writer
 
     async def claim(
-        self, key: IdempotencyKey, fingerprint: str, now: TimestampMs, stale: TimestampMs
+        self, key: IdempotencyKey, fingerprint: str, now: TimestampMs, stale_before: TimestampMs
     ) -> Claim:
-        return await self._writer.submit(lambda db, _: _claim(db, key, fingerprint, now, stale))
+        return await self._writer.submit(
+            lambda db, _: _claim(db, key, fingerprint, now, stale_before)
+        )
 
-    async def complete(self, key: IdempotencyKey, receipt: StoredResponse) -> None:
-        ask = (receipt.status, receipt.sealed, *_columns(key))
-        await self._writer.submit(lambda db, _: db.execute(SQL["settle_receipt"], ask) and None)
+    async def complete(self, key: IdempotencyKey, response: StoredResponse) -> None:
+        parameters = (response.status, response.sealed, *_key_columns(key))
+        await self._writer.submit(
+            lambda db, _: db.execute(STATEMENTS["settle_receipt"], parameters) and None
+        )
 
     async def release(self, key: IdempotencyKey) -> None:
-        ask = _columns(key)
-        await self._writer.submit(lambda db, _: db.execute(SQL["drop_receipt"], ask) and None)
+        parameters = _key_columns(key)
+        await self._writer.submit(
+            lambda db, _: db.execute(STATEMENTS["drop_receipt"], parameters) and None
+        )
 
 
-def _columns(key: IdempotencyKey) -> tuple[str, str, str]:
+def _key_columns(key: IdempotencyKey) -> tuple[str, str, str]:
     return (key.tenant, key.endpoint, key.key)
 
 
 def _claim(
-    db: Connection, key: IdempotencyKey, fingerprint: str, now: TimestampMs, stale: TimestampMs
+    db: Connection,
+    key: IdempotencyKey,
+    fingerprint: str,
+    now: TimestampMs,
+    stale_before: TimestampMs,
 ) -> Claim:
-    found = db.execute(SQL["receipt"], _columns(key)).fetchone()
-    if found:
-        used, claimed, versions, status, sealed = found
-        if used != fingerprint:
+    row = db.execute(STATEMENTS["receipt"], _key_columns(key)).fetchone()
+    if row:
+        stored_fingerprint, claimed_at, versions, status, sealed = row
+        if stored_fingerprint != fingerprint:
             return KeyMismatch()
         if status is not None:
             return Completed(StoredResponse(status, sealed))
         if versions is not None:
             return Committed(tuple(json.loads(versions)))
-        if claimed >= stale:
+        if claimed_at >= stale_before:
             return InProgress()
-    db.execute(SQL["set_receipt"], (*_columns(key), fingerprint, now))
+    db.execute(STATEMENTS["set_receipt"], (*_key_columns(key), fingerprint, now))
     return Claimed()

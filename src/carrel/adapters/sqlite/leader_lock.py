@@ -1,4 +1,4 @@
-"""Taking turns by a lock file beside the database; the system unlocks it for one who dies."""
+"""Leader lock over a lock file beside the database; released when the holder dies."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class FileLeaderLock:
         if self._lock is not None:
             return True
         lock = WriteLock(self._file)
-        if lock.take_if_free():
+        if lock.acquire_nowait():
             self._lock = lock
             return True
         lock.close()

@@ -1,4 +1,4 @@
-"""Reading on the event loop: a query takes some ten microseconds, a hop to a thread a hundred."""
+"""Reads on the event loop: a query takes about 10 µs, a thread hop about 100 µs."""
 
 from __future__ import annotations
 
@@ -9,133 +9,133 @@ from collections.abc import Callable, Mapping
 from pathlib import Path as File
 from typing import Any, Final, TypeVar
 
-from carrel.adapters.sqlite.database import SQL, connect, transaction
-from carrel.adapters.sqlite.rows import RECORDS, Key, head_of
+from carrel.adapters.sqlite.database import STATEMENTS, connect, transaction
+from carrel.adapters.sqlite.rows import RECORDS_REVISION_KEY, HeadKey, head_from_row
 from carrel.adapters.sqlite.wal_index import WalIndex
 from carrel.core.identifiers import Path, Scope
 from carrel.core.store.tree import Head, Tree
 
-Found = TypeVar("Found")
-_MOST: Final = 20_000
-_BODIES: Final = 32
+Result = TypeVar("Result")
+_MAX_CACHED: Final = 20_000
+_MAX_CACHED_BODIES: Final = 32
 
 
 class Reader:
-    """One connection for short reads, others in threads for long ones."""
+    """One connection for short reads, and one per thread for long ones."""
 
     def __init__(self, file: File) -> None:
         self.db = connect(file)
         self.db.execute("PRAGMA query_only = ON")
         self._file = file
         self._local = threading.local()
-        self._opened: list[sqlite3.Connection] = []
-        self._memo: dict[Any, Any] = {}
-        self._heads: dict[Key, Head | None] = {}
+        self._thread_connections: list[sqlite3.Connection] = []
+        self._results: dict[Any, Any] = {}
+        self._heads: dict[HeadKey, Head | None] = {}
         self._bodies: dict[int, bytes | None] = {}
-        """What looks have brought along: whoever looks at a file mostly wants its bytes next."""
+        """Contents read together with heads, since callers mostly read them next."""
         self._revisions: dict[Scope, int] = {}
-        self.places: dict[Scope, tuple[int, int, int] | None] = {}
-        """Id, revision and number of files of scopes, None where there is none."""
-        self._seen = b""
+        self.scope_rows: dict[Scope, tuple[int, int, int] | None] = {}
+        """Id, revision and number of files by scope; None if it has no row."""
+        self._version = b""
         self.index = WalIndex(file, self.db)
         self.hits = 0
         self.misses = 0
 
-    def cached(self, key: Any, find: Callable[..., Found], *about: Any) -> Found:
-        """What ``find`` gives, asked once for as long as nobody commits anything."""
+    def cached(self, key: Any, find: Callable[..., Result], *arguments: Any) -> Result:
+        """Return the result of ``find``, cached until the next commit of any process."""
         self._refresh()
-        found: Found | None = self._memo.get(key)
-        if found is None:
+        result: Result | None = self._results.get(key)
+        if result is None:
             self.misses += 1
-            found = self._memo[key] = find(self.db, *about)
+            result = self._results[key] = find(self.db, *arguments)
         else:
             self.hits += 1
-        return found
+        return result
 
-    def look(self, scope: Scope, path: Path) -> Tree:
-        """What one scope says of one path, known for as long as we see all that is committed."""
+    def read_path(self, scope: Scope, path: Path) -> Tree:
+        """Return a tree with one path, cached until another process commits."""
         self._refresh()
         key = (scope, path)
         revision = self._revisions.get(scope)
         if revision is None or key not in self._heads:
             self.misses += 1
-            revision, head = self._looked_up(scope, path)
+            revision, head = self._query_path(scope, path)
             self._revisions[scope], self._heads[key] = revision, head
         else:
             self.hits += 1
             head = self._heads[key]
         return Tree(scope, revision, {path: head} if head else {})
 
-    def body(self, id: int) -> tuple[int, bytes | None] | None:
-        """The bytes of one row, with its id: those that came with a look, or asked for now."""
+    def read_body(self, id: int) -> tuple[int, bytes | None] | None:
+        """Return id and content of one row, cached or read now."""
         self._refresh()
         if id in self._bodies:
             return id, self._bodies.pop(id)
-        found: tuple[int, bytes | None] | None = self.db.execute(SQL["body"], (id,)).fetchone()
-        return found
+        row: tuple[int, bytes | None] | None = self.db.execute(STATEMENTS["body"], (id,)).fetchone()
+        return row
 
-    def _looked_up(self, scope: Scope, path: Path) -> tuple[int, Head | None]:
-        """The scope's revision, 0 for one that is not there, and what it says of the path."""
-        ask = (path.text, scope.tenant, scope.kind, scope.name)
-        row = self.db.execute(SQL["one"], ask).fetchone()
+    def _query_path(self, scope: Scope, path: Path) -> tuple[int, Head | None]:
+        """Return the scope's revision (0 if unknown) and the path's head."""
+        parameters = (path.text, scope.tenant, scope.kind, scope.name)
+        row = self.db.execute(STATEMENTS["one"], parameters).fetchone()
         if row is None:
             return 0, None
         if row[1] is None:
             return row[0], None
-        if len(self._bodies) >= _BODIES:
+        if len(self._bodies) >= _MAX_CACHED_BODIES:
             self._bodies.clear()
         self._bodies[row[5]] = row[12]
-        return row[0], head_of(row[1:12])
+        return row[0], head_from_row(row[1:12])
 
-    def known_heads(self) -> Mapping[Key, Head | None]:
-        """Heads that are sure to be current: for a writer, whom nobody can overtake."""
-        return self._heads if self.index.version() == self._seen else {}
+    def current_heads(self) -> Mapping[HeadKey, Head | None]:
+        """Return cached heads if they are current; valid while the caller holds the lock."""
+        return self._heads if self.index.version() == self._version else {}
 
     def apply_commit(
         self,
         before: bytes,
         after: bytes,
-        heads: Mapping[Key, Head],
+        heads: Mapping[HeadKey, Head],
         revisions: Mapping[Scope, int],
         *,
         records_changed: bool,
     ) -> None:
-        """Go on from what a commit of ours has made true, unless another has come since."""
-        if self._seen == before:
-            records = None if records_changed else self._memo.get(RECORDS)
-            self._memo.clear()
-            self.places.clear()
+        """Update the caches with our own commit, unless another process committed since."""
+        if self._version == before:
+            records = None if records_changed else self._results.get(RECORDS_REVISION_KEY)
+            self._results.clear()
+            self.scope_rows.clear()
             if records is not None:
-                self._memo[RECORDS] = records
-            self._seen = after
-        if self._seen == after:
+                self._results[RECORDS_REVISION_KEY] = records
+            self._version = after
+        if self._version == after:
             self._heads.update(heads)
             self._revisions.update(revisions)
 
     def _refresh(self) -> None:
         version = self.index.version()
-        if version != self._seen or len(self._memo) + len(self._heads) > _MOST:
-            self._memo.clear()
-            self.places.clear()
+        if version != self._version or len(self._results) + len(self._heads) > _MAX_CACHED:
+            self._results.clear()
+            self.scope_rows.clear()
             self._heads.clear()
             self._revisions.clear()
             self._bodies.clear()
-            self._seen = version
+            self._version = version
 
-    async def scan(self, find: Callable[[sqlite3.Connection], Found]) -> Found:
-        """Run a long read in a thread, on one consistent view."""
+    async def scan(self, find: Callable[[sqlite3.Connection], Result]) -> Result:
+        """Run a long read in a thread, on one consistent snapshot."""
         return await asyncio.to_thread(self._scan, find)
 
-    def _scan(self, find: Callable[[sqlite3.Connection], Found]) -> Found:
+    def _scan(self, find: Callable[[sqlite3.Connection], Result]) -> Result:
         db = getattr(self._local, "db", None)
         if db is None:
             db = self._local.db = connect(self._file)
             db.execute("PRAGMA query_only = ON")
-            self._opened.append(db)
+            self._thread_connections.append(db)
         with transaction(db, "DEFERRED"):
             return find(db)
 
     def close(self) -> None:
-        for db in (self.db, *self._opened):
+        for db in (self.db, *self._thread_connections):
             db.close()
         self.index.close()

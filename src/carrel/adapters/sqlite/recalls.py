@@ -1,17 +1,17 @@
-"""Recalls in SQLite."""
+"""Recall log in SQLite."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
-from carrel.adapters.sqlite.database import SQL
+from carrel.adapters.sqlite.database import STATEMENTS
 from carrel.adapters.sqlite.reader import Reader
 from carrel.adapters.sqlite.writer import Writer
 from carrel.core.identifiers import TimestampMs
 from carrel.core.memory.recall import Recall, RecallStats
 
-_NEVER: Final = 2**62
+_MAX_TIMESTAMP: Final = 2**62
 
 
 class SqliteRecalls:
@@ -20,26 +20,29 @@ class SqliteRecalls:
 
     async def record(self, tenant: str, recalls: Sequence[Recall]) -> None:
         rows = [
-            (tenant, one.agent, one.memory, one.id, one.query, one.score, one.at) for one in recalls
+            (tenant, recall.agent, recall.memory, recall.id, recall.query, recall.score, recall.at)
+            for recall in recalls
         ]
         if rows:
             await self._writer.submit(
-                lambda db, _: db.executemany(SQL["add_recall"], rows) and None
+                lambda db, _: db.executemany(STATEMENTS["add_recall"], rows) and None
             )
 
-    async def tallies(
+    async def stats_by_memory(
         self, tenant: str, agent: str, *, limit: int = 10_000
     ) -> tuple[RecallStats, ...]:
         ask = (tenant, agent, limit)
-        rows = await self._reader.scan(lambda db: db.execute(SQL["tallies"], ask).fetchall())
+        rows = await self._reader.scan(lambda db: db.execute(STATEMENTS["tallies"], ask).fetchall())
         return tuple(RecallStats(*row) for row in rows)
 
-    async def since(self, tenant: str, agent: str, moment: TimestampMs) -> Mapping[str, int]:
-        ask = (tenant, agent, moment)
-        rows = await self._reader.scan(lambda db: db.execute(SQL["recalls_since"], ask).fetchall())
+    async def count_since(self, tenant: str, agent: str, start: TimestampMs) -> Mapping[str, int]:
+        ask = (tenant, agent, start)
+        rows = await self._reader.scan(
+            lambda db: db.execute(STATEMENTS["recalls_since"], ask).fetchall()
+        )
         return dict(rows)
 
-    async def drop(
+    async def delete(
         self,
         tenant: str,
         agent: str,
@@ -47,14 +50,14 @@ class SqliteRecalls:
         *,
         before: TimestampMs | None = None,
     ) -> int:
-        upto = _NEVER if before is None else before
+        upto = _MAX_TIMESTAMP if before is None else before
         rows = [(tenant, agent, memory, upto) for memory in memories]
         return await self._writer.submit(
-            lambda db, _: db.executemany(SQL["drop_recalls"], rows).rowcount if rows else 0
+            lambda db, _: db.executemany(STATEMENTS["drop_recalls"], rows).rowcount if rows else 0
         )
 
     async def prune(self, tenant: str, agent: str, before: TimestampMs) -> int:
-        ask = (tenant, agent, before)
+        parameters = (tenant, agent, before)
         return await self._writer.submit(
-            lambda db, _: db.execute(SQL["prune_recalls"], ask).rowcount, long=True
+            lambda db, _: db.execute(STATEMENTS["prune_recalls"], parameters).rowcount, is_long=True
         )

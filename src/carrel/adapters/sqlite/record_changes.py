@@ -1,120 +1,133 @@
-"""Changing records inside a batch, together with files."""
+"""Applies record changes inside a commit batch."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
 
-from carrel.adapters.sqlite.database import SQL
-from carrel.adapters.sqlite.rows import Row, record_of
+from carrel.adapters.sqlite.database import STATEMENTS
+from carrel.adapters.sqlite.rows import Row, record_from_row
 from carrel.core.identifiers import TimestampMs
-from carrel.core.search.full_text import SEARCHED, index_terms
-from carrel.core.store.record import QUIET, CollectionRevision, Record, RecordChange, RecordType
+from carrel.core.search.full_text import SEARCHED_TYPES, index_terms
+from carrel.core.store.record import (
+    UNAUDITED_TYPES,
+    CollectionRevision,
+    Record,
+    RecordChange,
+    RecordType,
+)
 from carrel.core.store.tree import Commit, ExpectationFailed, audit_subjects
 
-_Key = tuple[str, RecordType, str]
+_RecordKey = tuple[str, RecordType, str]
 
 
 class RecordChanges:
-    """The records' part of one transaction. Changes are rare, so they are written at once."""
+    """Record part of one transaction. Changes are rare, so they are written at once."""
 
     def __init__(
         self, db: sqlite3.Connection, collection_revisions: dict[tuple[str, RecordType], int]
     ) -> None:
         self._db = db
-        self._shelves = collection_revisions
-        self.changed = False
-        self._deeds: list[Row] = []
+        self._collection_revisions = collection_revisions
+        self.has_changed = False
+        self._audit_rows: list[Row] = []
 
     def conflict(self, commit: Commit) -> ExpectationFailed | None:
         for collection_revision in commit.collection_revisions:
-            if self._shelf(collection_revision) != collection_revision.revision:
+            if self._collection_revision(collection_revision) != collection_revision.revision:
                 return ExpectationFailed(collection_revision)
         if not commit.changes:
             return None
-        taken: dict[str, _Key] = {}
+        owners: dict[str, _RecordKey] = {}
         for change in commit.changes:
-            found = self._find(change)
-            if change.expected is not None and change.expected != (found.revision if found else 0):
+            record = self._find(change)
+            if change.expected is not None and change.expected != (
+                record.revision if record else 0
+            ):
                 return ExpectationFailed(change)
             for name in change.unique_keys if change.body is not None else ():
-                owner = taken.setdefault(name, _key(change))
-                if owner != _key(change) or self._owner(name, commit) not in {None, owner}:
-                    return ExpectationFailed(change, handle=name)
+                owner = owners.setdefault(name, _record_key(change))
+                if owner != _record_key(change) or self._owner(name, commit) not in {None, owner}:
+                    return ExpectationFailed(change, unique_key=name)
         return None
 
     def apply(self, commit: Commit) -> None:
-        """Make its changes, and note them for the audit with what else it is about."""
+        """Apply the changes and collect audit entries."""
         changed = [change for change in commit.changes if self._change(change, commit.at)]
         for tenant, record_type in {(change.tenant, change.type) for change in changed}:
-            self._db.execute(SQL["raise_shelf"], (tenant, record_type))
-            self._shelves.pop((tenant, record_type), None)
-            self.changed = self.changed or record_type not in QUIET
+            self._db.execute(STATEMENTS["raise_shelf"], (tenant, record_type))
+            self._collection_revisions.pop((tenant, record_type), None)
+            self.has_changed = self.has_changed or record_type not in UNAUDITED_TYPES
         for tenant, subjects in sorted(audit_subjects(commit).items()):
-            self._deeds.append(
+            self._audit_rows.append(
                 (tenant, commit.at, commit.author, commit.reason, json.dumps(subjects))
             )
 
     def flush(self) -> None:
-        if self._deeds:
-            self._db.executemany(SQL["add_audit"], self._deeds)
-        if self.changed:
-            found = self._db.execute(SQL["records_revision"]).fetchone()
-            self._db.execute(SQL["set_counter"], ("records", (found[0] if found else 0) + 1))
+        if self._audit_rows:
+            self._db.executemany(STATEMENTS["add_audit"], self._audit_rows)
+        if self.has_changed:
+            row = self._db.execute(STATEMENTS["records_revision"]).fetchone()
+            self._db.execute(STATEMENTS["set_counter"], ("records", (row[0] if row else 0) + 1))
 
-    def _shelf(self, collection_revision: CollectionRevision) -> int:
-        key = (collection_revision.tenant, collection_revision.type)
-        known = self._shelves.get(key)
-        if known is None:
-            found = self._db.execute(SQL["shelf"], key).fetchone()
-            known = self._shelves[key] = found[0] if found else 0
-        return known
+    def _collection_revision(self, collection: CollectionRevision) -> int:
+        key = (collection.tenant, collection.type)
+        revision = self._collection_revisions.get(key)
+        if revision is None:
+            row = self._db.execute(STATEMENTS["shelf"], key).fetchone()
+            revision = self._collection_revisions[key] = row[0] if row else 0
+        return revision
 
     def _find(self, change: RecordChange) -> Record | None:
-        row = self._db.execute(SQL["record"], (change.tenant, change.type, change.id)).fetchone()
-        return record_of(row) if row else None
+        row = self._db.execute(
+            STATEMENTS["record"], (change.tenant, change.type, change.id)
+        ).fetchone()
+        return record_from_row(row) if row else None
 
-    def _owner(self, name: str, commit: Commit) -> _Key | None:
-        """Who has a handle, unless this very commit takes it away from them."""
-        row = self._db.execute(SQL["handle"], (name,)).fetchone()
+    def _owner(self, name: str, commit: Commit) -> _RecordKey | None:
+        """Return the record that owns a unique key, unless this commit releases it."""
+        row = self._db.execute(STATEMENTS["handle"], (name,)).fetchone()
         if row is None:
             return None
         owner = (row[0], RecordType(row[1]), row[2])
-        freed = any(_key(c) == owner and name not in c.unique_keys for c in commit.changes)
-        return None if freed else owner
+        is_freed = any(
+            _record_key(change) == owner and name not in change.unique_keys
+            for change in commit.changes
+        )
+        return None if is_freed else owner
 
     def _change(self, change: RecordChange, at: TimestampMs) -> bool:
-        """Make it so; False where there was nothing to delete."""
-        found, key = self._find(change), _key(change)
-        self._db.execute(SQL["drop_handles"], key)
-        self._db.execute(SQL["drop_links"], key)
-        if change.type in SEARCHED:
-            self._db.execute(SQL["drop_words"], key)
+        """Write or delete one record; return False if there was nothing to delete."""
+        existing, key = self._find(change), _record_key(change)
+        self._db.execute(STATEMENTS["drop_handles"], key)
+        self._db.execute(STATEMENTS["drop_links"], key)
+        if change.type in SEARCHED_TYPES:
+            self._db.execute(STATEMENTS["drop_words"], key)
         if change.body is None:
-            self._db.execute(SQL["drop_record"], key)
-            return found is not None
-        revision, created = (found.revision + 1, found.created_at) if found else (1, at)
+            self._db.execute(STATEMENTS["drop_record"], key)
+            return existing is not None
+        revision, created_at = (existing.revision + 1, existing.created_at) if existing else (1, at)
         body = json.dumps(change.body, ensure_ascii=False, separators=(",", ":"))
-        self._db.execute(SQL["set_record"], (*key, revision, body, created, at))
+        self._db.execute(STATEMENTS["set_record"], (*key, revision, body, created_at, at))
         for name in change.unique_keys:
-            self._db.execute(SQL["free_handle"], (name,))
-            self._db.execute(SQL["add_handle"], (name, *key))
+            self._db.execute(STATEMENTS["free_handle"], (name,))
+            self._db.execute(STATEMENTS["add_handle"], (name, *key))
         for name in change.index_keys:
-            self._db.execute(SQL["add_link"], (change.tenant, change.type, name, change.id))
-        if change.type in SEARCHED:
-            self._db.executemany(SQL["add_word"], _words(change))
+            self._db.execute(STATEMENTS["add_link"], (change.tenant, change.type, name, change.id))
+        if change.type in SEARCHED_TYPES:
+            self._db.executemany(STATEMENTS["add_word"], _search_term_rows(change))
         return True
 
 
-def _words(change: RecordChange) -> list[Row]:
+def _search_term_rows(change: RecordChange) -> list[Row]:
     assert change.body is not None
-    words = index_terms(change.type, change.body)
+    terms = index_terms(change.type, change.body)
     return [
-        (change.tenant, change.type, link, word, change.id)
-        for link in change.index_keys
-        for word in words
+        (change.tenant, change.type, index_key, term, change.id)
+        for index_key in change.index_keys
+        for term in terms
     ]
 
 
-def _key(change: RecordChange) -> _Key:
+def _record_key(change: RecordChange) -> _RecordKey:
     return (change.tenant, change.type, change.id)

@@ -1,4 +1,4 @@
-"""Rows of SQLite as values of the core, and back."""
+"""Conversions between SQLite rows and core values."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from carrel.core.store.record import Record, RecordType
 from carrel.core.store.tree import MARKDOWN, Blob, Entry, Head, Version
 
 Row = Sequence[Any]
-_NOUNS: Final = {noun.value: noun for noun in RecordType}
-AFTER_ANY = "\U0010ffff" * 257
-"""Sorts after the rest of any path: no path has room for as many of these."""
+_RECORD_TYPES: Final = {noun.value: noun for noun in RecordType}
+AFTER_ANY_PATH = "\U0010ffff" * 257
+"""Sorts after any path suffix, since it is longer than a path may be."""
 
 
-RECORDS: Final = "records"
-"""Under which the reader remembers the revision of all records."""
+RECORDS_REVISION_KEY: Final = "records"
+"""Reader cache key of the revision of all records."""
 
 
-Key = tuple[Scope, Path]
-"""Under which is remembered what one scope says of one path."""
+HeadKey = tuple[Scope, Path]
+"""Cache key of a head."""
 
 
-def blob_of(id: int, digest: bytes, size: int) -> Blob:
+def blob_from_row(id: int, digest: bytes, size: int) -> Blob:
     return Blob(Digest("sha256:" + digest.hex()), size, id)
 
 
@@ -34,28 +34,32 @@ def digest_bytes(digest: Digest) -> bytes:
     return bytes.fromhex(digest[7:])
 
 
-def head_of(row: Row) -> Head:
-    """From path, version, revision, at, content, digest, size, type, base, its digest and size."""
-    path, version, revision, at, content, digest, size, kind, base, base_digest, base_size = row
+def head_from_row(row: Row) -> Head:
+    """From path, version, revision, at, content, digest, size, type and base columns."""
+    path, version, revision, at, content, digest, size, media_type, base, base_digest, base_size = (
+        row
+    )
     entry = None
     if content is not None:
-        beneath = None if base is None else blob_of(base, base_digest, base_size)
-        entry = Entry(blob_of(content, digest, size), beneath, kind or MARKDOWN)
+        base_blob = None if base is None else blob_from_row(base, base_digest, base_size)
+        entry = Entry(blob_from_row(content, digest, size), base_blob, media_type or MARKDOWN)
     return Head(Path(path), version, revision, at, entry)
 
 
-def version_of(row: Row) -> Version:
-    return Version(head_of(row[:11]), row[11], row[12], row[13])
+def version_from_row(row: Row) -> Version:
+    return Version(head_from_row(row[:11]), row[11], row[12], row[13])
 
 
-def record_of(row: Row) -> Record:
-    tenant, record_type, id, revision, body, created, changed = row
-    return Record(tenant, _NOUNS[record_type], id, revision, decode(body), created, changed)
+def record_from_row(row: Row) -> Record:
+    tenant, record_type, id, revision, body, created_at, updated_at = row
+    return Record(
+        tenant, _RECORD_TYPES[record_type], id, revision, decode(body), created_at, updated_at
+    )
 
 
-def scope_of(tenant: str, kind: str, name: str) -> Scope:
+def scope_from_row(tenant: str, kind: str, name: str) -> Scope:
     return Scope(tenant, ScopeKind(kind), name)
 
 
-def names(scopes: Iterable[Scope]) -> str:
+def scopes_to_json(scopes: Iterable[Scope]) -> str:
     return json.dumps([[scope.tenant, scope.kind, scope.name] for scope in scopes])

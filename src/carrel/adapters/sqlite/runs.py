@@ -1,4 +1,4 @@
-"""Runs in SQLite."""
+"""Runs and their snapshots in SQLite."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from sqlite3 import Connection
 from msgspec.structs import replace
 
 from carrel.adapters.sqlite.commit_batch import CommitBatch
-from carrel.adapters.sqlite.database import SQL, transaction
+from carrel.adapters.sqlite.database import STATEMENTS, transaction
 from carrel.adapters.sqlite.reader import Reader
-from carrel.adapters.sqlite.rows import Row, names, scope_of
+from carrel.adapters.sqlite.rows import Row, scope_from_row, scopes_to_json
 from carrel.adapters.sqlite.writer import Writer
 from carrel.core.identifiers import Scope
 from carrel.core.runs import Audience, Run, RunStatus, SnapshotLayer
-from carrel.core.store.event import RUN_ENDED, RUN_STARTED
+from carrel.core.store.event import RUN_ENDED_BY_STATUS, RUN_STARTED
 
 
 class SqliteRuns:
@@ -27,69 +27,73 @@ class SqliteRuns:
         self, runs: Sequence[tuple[Run, Sequence[Scope | SnapshotLayer]]]
     ) -> tuple[Run, ...]:
         return await self._writer.submit(
-            lambda db, batch: tuple(_start(db, batch, *r) for r in runs)
+            lambda db, batch: tuple(_start_run(db, batch, *r) for r in runs)
         )
 
     async def get(self, tenant: str, ids: Sequence[str]) -> tuple[Run | None, ...]:
-        if len(ids) == 1:  # Every read of a run's file asks for the run.
-            return self._reader.cached(("run", tenant, ids[0]), lambda _: self._get(tenant, ids))
-        return self._get(tenant, ids)
+        if len(ids) == 1:  # every read of a file in a run reads the run
+            return self._reader.cached(
+                ("run", tenant, ids[0]), lambda _: self._read_by_id(tenant, ids)
+            )
+        return self._read_by_id(tenant, ids)
 
-    def _get(self, tenant: str, ids: Sequence[str]) -> tuple[Run | None, ...]:
-        ask = (json.dumps(list(dict.fromkeys(ids))), tenant)
-        found = {run.id: run for run in self._runs("runs", ask)}
-        return tuple(found.get(id) for id in ids)
+    def _read_by_id(self, tenant: str, ids: Sequence[str]) -> tuple[Run | None, ...]:
+        parameters = (json.dumps(list(dict.fromkeys(ids))), tenant)
+        by_id = {run.id: run for run in self._read_runs("runs", parameters)}
+        return tuple(by_id.get(id) for id in ids)
 
     async def list(
         self, tenant: str, *, scope: Scope | None = None, before: str = "", limit: int = 100
     ) -> tuple[Run, ...]:
-        within = (scope.kind, scope.name) if scope else (None, None)
-        ask = (tenant, before or "~", limit, *within)
-        return self._runs("runs_listed", ask)
+        scope_filter = (scope.kind, scope.name) if scope else (None, None)
+        parameters = (tenant, before or "~", limit, *scope_filter)
+        return self._read_runs("runs_listed", parameters)
 
-    async def newest(self, tenant: str, scopes: Sequence[Scope]) -> tuple[Run | None, ...]:
-        ask = (names(dict.fromkeys(scopes)), tenant)
-        found = {run.scope: run for run in self._runs("newest_runs", ask)}
+    async def newest_by_scope(self, tenant: str, scopes: Sequence[Scope]) -> tuple[Run | None, ...]:
+        ask = (scopes_to_json(dict.fromkeys(scopes)), tenant)
+        found = {run.scope: run for run in self._read_runs("newest_runs", ask)}
         return tuple(found.get(scope) for scope in scopes)
 
-    async def change(self, run: Run, was: Run) -> bool:
-        return await self._writer.submit(lambda db, batch: _change(db, batch, run, was))
+    async def update(self, run: Run, expected: Run) -> bool:
+        return await self._writer.submit(lambda db, batch: _change_run(db, batch, run, expected))
 
-    def _runs(self, statement: str, ask: Row) -> tuple[Run, ...]:
-        """Runs with their layers, both as of one moment."""
+    def _read_runs(self, statement: str, parameters: Row) -> tuple[Run, ...]:
+        """Return runs with their layers, read in one transaction."""
         layers: dict[str, list[SnapshotLayer]] = {}
         with transaction(self._reader.db, "DEFERRED") as db:
-            rows = db.execute(SQL[statement], ask).fetchall()
+            rows = db.execute(STATEMENTS[statement], parameters).fetchall()
             ids = json.dumps([row[0] for row in rows])
-            for id, tenant, kind, name, revision in db.execute(SQL["layers"], (ids,)).fetchall():
+            for id, tenant, kind, name, revision in db.execute(
+                STATEMENTS["layers"], (ids,)
+            ).fetchall():
                 layers.setdefault(id, []).append(
-                    SnapshotLayer(scope_of(tenant, kind, name), revision)
+                    SnapshotLayer(scope_from_row(tenant, kind, name), revision)
                 )
-        return tuple(_run(row, tuple(layers.get(row[0], ()))) for row in rows)
+        return tuple(_run_from_row(row, tuple(layers.get(row[0], ()))) for row in rows)
 
 
-def _run(row: Row, layers: tuple[SnapshotLayer, ...]) -> Run:
+def _run_from_row(row: Row, layers: tuple[SnapshotLayer, ...]) -> Run:
     id, tenant, kind, name, workflow, mode, status, author, started, ended = row[:10]
-    parent, replay_of, kept, variables = row[10:]
+    parent, replay_of, snapshot_kept, variables = row[10:]
     return Run(
         id=id,
         tenant=tenant,
-        scope=scope_of(tenant, kind, name),
+        scope=scope_from_row(tenant, kind, name),
         workflow=workflow,
         mode=Audience(mode),
         status=RunStatus(status),
-        by=author,
-        started=started,
-        ended=ended,
+        author=author,
+        started_at=started,
+        ended_at=ended,
         parent=parent,
         replay_of=replay_of,
-        snapshot_kept=bool(kept),
+        snapshot_kept=bool(snapshot_kept),
         snapshot=layers,
         variables=json.loads(variables),
     )
 
 
-def _start(
+def _start_run(
     db: Connection, batch: CommitBatch, run: Run, layers: Sequence[Scope | SnapshotLayer]
 ) -> Run:
     frozen = tuple(
@@ -98,46 +102,52 @@ def _start(
         else SnapshotLayer(layer, batch.scope_state(layer).revision)
         for layer in layers
     )
-    own = batch.settled(run.scope).id
+    scope_id = batch.ensure_scope(run.scope).id
     db.execute(
-        SQL["add_run"],
+        STATEMENTS["add_run"],
         (
-            *(run.id, run.tenant, own, run.workflow, run.mode, run.status, run.by),
-            *(run.started, run.ended, run.parent, run.replay_of, _variables(run)),
+            *(run.id, run.tenant, scope_id, run.workflow, run.mode, run.status, run.author),
+            *(run.started_at, run.ended_at, run.parent, run.replay_of, _variables_to_json(run)),
         ),
     )
-    for place, layer in enumerate(frozen):
-        row = (run.id, place, batch.settled(layer.scope).id, layer.revision)
-        db.execute(SQL["add_layer"], row)
-    batch.add_event(run.tenant, own, run.id, 1, (RUN_STARTED, _payload(run), run.started))
+    for position, layer in enumerate(frozen):
+        row = (run.id, position, batch.ensure_scope(layer.scope).id, layer.revision)
+        db.execute(STATEMENTS["add_layer"], row)
+    batch.add_event(
+        run.tenant, scope_id, run.id, 1, (RUN_STARTED, _event_payload(run), run.started_at)
+    )
     return replace(run, snapshot=frozen)
 
 
-def _change(db: Connection, batch: CommitBatch, run: Run, was: Run) -> bool:
-    ask = (
+def _change_run(db: Connection, batch: CommitBatch, run: Run, expected: Run) -> bool:
+    parameters = (
         run.status,
-        run.ended,
+        run.ended_at,
         run.snapshot_kept,
         run.id,
         run.tenant,
-        was.status,
-        was.snapshot_kept,
+        expected.status,
+        expected.snapshot_kept,
     )
-    if not db.execute(SQL["change_run"], ask).rowcount:
+    if not db.execute(STATEMENTS["change_run"], parameters).rowcount:
         return False
     if not run.snapshot_kept:
-        db.execute(SQL["drop_layers"], (run.id,))
-    if run.status is not was.status:
-        sequence = batch.next_in_run(run.id, run.tenant)
-        told = (RUN_ENDED[run.status], _payload(run), run.ended or run.started)
-        batch.add_event(run.tenant, batch.settled(run.scope).id, run.id, sequence, told)
+        db.execute(STATEMENTS["drop_layers"], (run.id,))
+    if run.status is not expected.status:
+        sequence = batch.next_run_sequence(run.id, run.tenant)
+        event = (
+            RUN_ENDED_BY_STATUS[run.status],
+            _event_payload(run),
+            run.ended_at or run.started_at,
+        )
+        batch.add_event(run.tenant, batch.ensure_scope(run.scope).id, run.id, sequence, event)
     return True
 
 
-def _variables(run: Run) -> str:
+def _variables_to_json(run: Run) -> str:
     return json.dumps(dict(run.variables)) if run.variables else "{}"
 
 
-def _payload(run: Run) -> str:
-    named = f'"runId":{quoted(run.id)},"workflowId":{quoted(run.workflow)}'
-    return f'{{{named},"status":"{run.status}"}}'
+def _event_payload(run: Run) -> str:
+    fields = f'"runId":{quoted(run.id)},"workflowId":{quoted(run.workflow)}'
+    return f'{{{fields},"status":"{run.status}"}}'

@@ -1,14 +1,13 @@
--- The truth about what is stored. Migrations must arrive exactly here.
+-- Authoritative schema. Migrations must produce exactly this.
 
--- Numbers that are given out once. 'records' rises with any change of any record. 'content' and
--- 'event' say how far ids had come when rows were last removed: the next one is above both this and
--- all that are there.
+-- Counters. 'records' increases with any change of an audited record. 'content' and 'event' hold
+-- the greatest id when rows were last deleted: the next id is above this and above all rows.
 CREATE TABLE counter (
     name  TEXT    PRIMARY KEY,
     value INTEGER NOT NULL
 ) WITHOUT ROWID;
 
--- One row per scope. `revision` rises with every commit; `files` and `size` count what is live.
+-- Scopes. `revision` increases with every commit; `files` and `size` count live files and bytes.
 CREATE TABLE scope (
     id       INTEGER PRIMARY KEY,
     tenant   TEXT    NOT NULL,
@@ -20,7 +19,7 @@ CREATE TABLE scope (
     UNIQUE (tenant, kind, name)
 );
 
--- Bytes, only ever appended. `body` is NULL where they are kept outside, by digest.
+-- File contents, append-only. `body` is NULL if the content is in the large blob store.
 CREATE TABLE content (
     id     INTEGER PRIMARY KEY,
     digest BLOB    NOT NULL,
@@ -29,7 +28,7 @@ CREATE TABLE content (
     body   BLOB
 );
 
--- What a scope says of a path now. `content` NULL is a tombstone: it keeps the number going.
+-- Current head of each path. `content` NULL is a tombstone, which continues the version numbers.
 CREATE TABLE entry (
     scope    INTEGER NOT NULL REFERENCES scope,
     path     TEXT    NOT NULL,
@@ -44,7 +43,7 @@ CREATE TABLE entry (
     PRIMARY KEY (scope, path)
 ) WITHOUT ROWID;
 
--- Everything that was said, by whom, why and in which run, until it is pruned.
+-- History of each path with author, reason and run, until it is pruned.
 CREATE TABLE version (
     scope    INTEGER NOT NULL REFERENCES scope,
     path     TEXT    NOT NULL,
@@ -62,7 +61,7 @@ CREATE TABLE version (
     PRIMARY KEY (scope, path, version)
 ) WITHOUT ROWID;
 
--- Runs, and the revisions at which they hold their layers. A run that is let go has no layers.
+-- Runs and the revisions of their layers. A run whose snapshot was released has no layers.
 CREATE TABLE run (
     tenant    TEXT    NOT NULL,
     id        TEXT    NOT NULL,
@@ -92,7 +91,7 @@ CREATE TABLE run_layer (
 ) WITHOUT ROWID;
 CREATE INDEX run_layer_by_scope ON run_layer (scope, revision);
 
--- What happened, in the transaction that made it happen. `sequence` is its place in its run's log.
+-- Event log, written in the transaction of the change. `sequence` is the position in the run's log.
 CREATE TABLE event (
     id       INTEGER PRIMARY KEY,
     tenant   TEXT    NOT NULL,
@@ -105,7 +104,7 @@ CREATE TABLE event (
 );
 CREATE INDEX event_by_run ON event (run, id) WHERE run IS NOT NULL;
 
--- The facts beside the files, as JSON; the names only one may have, and those to list them by.
+-- Records as JSON documents, with their unique keys and index keys.
 CREATE TABLE record (
     tenant   TEXT    NOT NULL,
     noun     TEXT    NOT NULL,
@@ -141,7 +140,7 @@ CREATE TABLE shelf (
     PRIMARY KEY (tenant, noun)
 ) WITHOUT ROWID;
 
--- Who did what to which records. Only ever appended to.
+-- Audit log of record changes. Append-only.
 CREATE TABLE audit (
     id       INTEGER PRIMARY KEY AUTOINCREMENT,
     tenant   TEXT    NOT NULL,
@@ -157,7 +156,7 @@ CREATE TABLE usage (
     at INTEGER NOT NULL
 ) WITHOUT ROWID;
 
--- Answers to requests that must not be done twice. `versions` is set by the commit itself.
+-- Idempotency keys with their responses. `versions` is set by the commit itself.
 CREATE TABLE receipt (
     tenant      TEXT    NOT NULL,
     endpoint    TEXT    NOT NULL,
@@ -170,7 +169,7 @@ CREATE TABLE receipt (
     PRIMARY KEY (tenant, endpoint, key)
 ) WITHOUT ROWID;
 
--- What is to be posted to webhooks, what became of it, and how far events have been turned into it.
+-- Webhook deliveries, their attempts, and the cursor up to which events were enqueued.
 CREATE TABLE delivery (
     id      TEXT    PRIMARY KEY,
     tenant  TEXT    NOT NULL,
@@ -200,8 +199,8 @@ CREATE TABLE mark (
     cursor TEXT NOT NULL
 ) WITHOUT ROWID;
 
--- What was said in agents' sessions, only ever appended to. `last` is when anything was, and `entries`
--- how much; `number` counts from 1 in each session.
+-- Sessions and their entries, append-only. `last` is the time of the last entry, `entries` their
+-- number; `number` counts from 1 in each session.
 CREATE TABLE session (
     tenant  TEXT    NOT NULL,
     id      TEXT    NOT NULL,
@@ -231,14 +230,13 @@ CREATE TABLE utterance (
     UNIQUE (tenant, session, number)
 );
 
--- Its words, by the id of an utterance: made from what is above, and made again by `carrel reindex`.
--- `owner` stands for tenant and agent, so that nobody's search goes through the words of others.
+-- Full-text index of session entries by row id, rebuilt by `carrel reindex`. `owner` identifies
+-- tenant and agent, so that a search never scans the terms of others.
 CREATE VIRTUAL TABLE utterance_text USING fts5 (
     owner, words, content = '', detail = column, tokenize = 'ascii'
 );
 
--- The words that records are found by, under each of their links. Made from the records, and can be
--- made from them again.
+-- Search terms of records, for each of their index keys. Derived from the records.
 CREATE TABLE word (
     tenant TEXT NOT NULL,
     noun   TEXT NOT NULL,
@@ -249,7 +247,7 @@ CREATE TABLE word (
 ) WITHOUT ROWID;
 CREATE INDEX word_of ON word (tenant, noun, id);
 
--- Which memory came up for which question of an agent, and how far up.
+-- Recall log: which memory matched which query of an agent, with its score.
 CREATE TABLE recall (
     tenant TEXT NOT NULL,
     agent  TEXT NOT NULL,

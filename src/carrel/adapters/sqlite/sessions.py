@@ -1,7 +1,7 @@
-"""Sessions in SQLite, and the full text of what was said in them.
+"""Sessions in SQLite, with a full-text index of their entries.
 
-A row of the index lets go of its words only if it is told them again; they are made from the same
-text in the same way.
+The contentless index deletes a row only if given its terms again, so they are recomputed from the
+text.
 """
 
 from __future__ import annotations
@@ -15,26 +15,26 @@ from sqlite3 import Connection, Cursor
 from typing import Final
 
 from carrel.adapters.sqlite.commit_batch import CommitBatch
-from carrel.adapters.sqlite.database import SQL
+from carrel.adapters.sqlite.database import STATEMENTS
 from carrel.adapters.sqlite.reader import Reader
 from carrel.adapters.sqlite.rows import Row
 from carrel.adapters.sqlite.writer import Writer
 from carrel.core.identifiers import TimestampMs
 from carrel.core.runs import Audience
-from carrel.core.search.full_text import distinct
+from carrel.core.search.full_text import distinct_terms
 from carrel.core.sessions import (
     Session,
     SessionAppend,
     SpeakerRole,
     TranscriptEntry,
     TranscriptHit,
-    light,
+    limit_by_size,
 )
 
-_LONG: Final = 64 * 1024
-"""Characters from which on words are looked for, and written, in a thread."""
-_AFTER_ALL: Final = (2**62, "")
-Place = tuple[str, str, int]
+_THREAD_THRESHOLD_CHARACTERS: Final = 64 * 1024
+"""From this size on entries are tokenized and written in a thread."""
+_AFTER_ALL_SESSIONS: Final = (2**62, "")
+EntryPosition = tuple[str, str, int]
 
 
 class SqliteSessions:
@@ -42,32 +42,44 @@ class SqliteSessions:
         self._reader, self._writer = reader, writer
 
     async def start(self, sessions: Sequence[Session]) -> tuple[Session, ...]:
-        return await self._writer.submit(lambda db, _: tuple(_start(db, one) for one in sessions))
+        return await self._writer.submit(
+            lambda db, _: tuple(_start_session(db, session) for session in sessions)
+        )
 
     async def append(self, additions: Sequence[SessionAppend]) -> tuple[Session | None, ...]:
-        long = sum(len(said.content) for one in additions for said in one.utterances) > _LONG
-        told = [[said.content for said in one.utterances] for one in additions]
-        words = await asyncio.to_thread(_words, told) if long else _words(told)
-        pairs = tuple(zip(additions, words, strict=True))
+        is_long = (
+            sum(len(entry.content) for addition in additions for entry in addition.entries)
+            > _THREAD_THRESHOLD_CHARACTERS
+        )
+        texts = [[entry.content for entry in addition.entries] for addition in additions]
+        terms_by_addition = (
+            await asyncio.to_thread(_search_terms, texts) if is_long else _search_terms(texts)
+        )
+        pairs = tuple(zip(additions, terms_by_addition, strict=True))
         return await self._writer.submit(
-            lambda db, _: tuple(_append(db, one, some) for one, some in pairs), long=long
+            lambda db, _: tuple(_append_entries(db, addition, terms) for addition, terms in pairs),
+            is_long=is_long,
         )
 
     async def close(
         self, tenant: str, agent: str, ids: Sequence[str], at: TimestampMs
     ) -> tuple[Session | None, ...]:
-        asks = [(at, tenant, id, agent) for id in ids]
-        await self._writer.submit(lambda db, _: db.executemany(SQL["close_session"], asks) and None)
-        found = await self.get(tenant, ids)
-        return tuple(one if one and one.agent == agent else None for one in found)
+        rows = [(at, tenant, id, agent) for id in ids]
+        await self._writer.submit(
+            lambda db, _: db.executemany(STATEMENTS["close_session"], rows) and None
+        )
+        sessions = await self.get(tenant, ids)
+        return tuple(
+            session if session and session.agent == agent else None for session in sessions
+        )
 
     async def get(self, tenant: str, ids: Sequence[str]) -> tuple[Session | None, ...]:
-        found = _sessions(self._reader.db, [(tenant, id) for id in ids])
-        return tuple(found.get((tenant, id)) for id in ids)
+        by_key = _read_sessions(self._reader.db, [(tenant, id) for id in ids])
+        return tuple(by_key.get((tenant, id)) for id in ids)
 
     async def count(self, tenant: str, agents: Sequence[str]) -> tuple[int, ...]:
-        ask = (json.dumps(list(agents)), tenant)
-        rows = self._reader.db.execute(SQL["sessions_counted"], ask).fetchall()
+        parameters = (json.dumps(list(agents)), tenant)
+        rows = self._reader.db.execute(STATEMENTS["sessions_counted"], parameters).fetchall()
         return tuple(count for _, count in rows)
 
     async def list(
@@ -79,151 +91,181 @@ class SqliteSessions:
         before: tuple[TimestampMs, str] | None = None,
         limit: int = 100,
     ) -> tuple[Session, ...]:
-        ask = (tenant, agent, *(before or _AFTER_ALL), mode, limit)
-        rows = self._reader.db.execute(SQL["sessions_listed"], ask).fetchall()
-        return tuple(map(_session, rows))
+        parameters = (tenant, agent, *(before or _AFTER_ALL_SESSIONS), mode, limit)
+        rows = self._reader.db.execute(STATEMENTS["sessions_listed"], parameters).fetchall()
+        return tuple(map(_session_from_row, rows))
 
     async def read(
         self, tenant: str, id: str, *, after: int = 0, limit: int = 100
     ) -> tuple[TranscriptEntry, ...]:
-        ask = (tenant, id, after, limit)
-        rows = await self._reader.scan(lambda db: _light(db.execute(SQL["utterances"], ask), 3))
-        return tuple(map(_utterance, rows))
+        parameters = (tenant, id, after, limit)
+        rows = await self._reader.scan(
+            lambda db: _limit_bytes(db.execute(STATEMENTS["utterances"], parameters), 3)
+        )
+        return tuple(map(_entry_from_row, rows))
 
     async def search(
         self,
         tenant: str,
         agent: str,
-        words: Sequence[str],
+        terms: Sequence[str],
         *,
-        every: bool = True,
+        match_all: bool = True,
         mode: Audience | None = None,
         limit: int = 100,
     ) -> tuple[TranscriptHit, ...]:
-        if not words:
+        if not terms:
             return ()
-        ask = (_match(_owner(tenant, agent), words, every=every), tenant, agent, mode, limit)
-        rows = await self._reader.scan(lambda db: _found(db, ask))
-        return tuple(TranscriptHit(row[0], _utterance(row[1:])) for row in rows)
+        parameters = (
+            _match_expression(_owner_term(tenant, agent), terms, every=match_all),
+            tenant,
+            agent,
+            mode,
+            limit,
+        )
+        rows = await self._reader.scan(lambda db: _search_rows(db, parameters))
+        return tuple(TranscriptHit(row[0], _entry_from_row(row[1:])) for row in rows)
 
-    async def touched(
+    async def list_updated(
         self, since: TimestampMs, *, after: Session | None = None, limit: int = 500
     ) -> tuple[Session, ...]:
         place = (after.last_entry_at, after.tenant, after.id) if after else (-1, "", "")
         rows = await self._reader.scan(
-            lambda db: db.execute(SQL["sessions_touched"], (since, *place, limit)).fetchall()
+            lambda db: db.execute(STATEMENTS["sessions_touched"], (since, *place, limit)).fetchall()
         )
-        return tuple(map(_session, rows))
+        return tuple(map(_session_from_row, rows))
 
-    async def drop(self, sessions: Sequence[Session]) -> int:
-        gone = [await self._writer.submit(partial(_drop, one), long=True) for one in sessions]
+    async def delete(self, sessions: Sequence[Session]) -> int:
+        gone = [
+            await self._writer.submit(partial(_delete_session, one), is_long=True)
+            for one in sessions
+        ]
         return sum(gone)
 
-    async def unindex(self) -> int:
-        return await self._writer.submit(_unindex, long=True)
+    async def clear_index(self) -> int:
+        return await self._writer.submit(_unindex, is_long=True)
 
-    async def index(
-        self, after: Place | None = None, *, limit: int = 500
-    ) -> tuple[Place | None, int]:
-        return await self._writer.submit(lambda db, _: index_some(db, after, limit), long=True)
+    async def index_batch(
+        self, after: EntryPosition | None = None, *, limit: int = 500
+    ) -> tuple[EntryPosition | None, int]:
+        return await self._writer.submit(lambda db, _: index_batch(db, after, limit), is_long=True)
 
 
-def index_some(db: Connection, after: Place | None, limit: int) -> tuple[Place | None, int]:
-    """Index what lies past a place; where that ends, and how many were looked at."""
-    rows = _light(db.execute(SQL["utterances_unindexed"], (*(after or ("", "", 0)), limit)), 5)
-    for tenant, _, _, id, agent, content, done in rows:
-        if not done:
-            _add_words(db, id, _owner(tenant, agent), distinct(content.decode()))
+def index_batch(
+    db: Connection, after: EntryPosition | None, limit: int
+) -> tuple[EntryPosition | None, int]:
+    """Index entries after a position; return the new position and the number read."""
+    rows = _limit_bytes(
+        db.execute(STATEMENTS["utterances_unindexed"], (*(after or ("", "", 0)), limit)), 5
+    )
+    for tenant, _, _, id, agent, content, is_indexed in rows:
+        if not is_indexed:
+            _add_words(db, id, _owner_term(tenant, agent), distinct_terms(content.decode()))
     return (tuple(rows[-1][:3]) if rows else None), len(rows)
 
 
-def _start(db: Connection, new: Session) -> Session:
-    row = (*(new.tenant, new.id, new.agent, new.mode, new.plugin), new.started, new.ended)
-    db.execute(SQL["start_session"], (*row, new.started))
-    return _sessions(db, [(new.tenant, new.id)])[new.tenant, new.id]
+def _start_session(db: Connection, session: Session) -> Session:
+    row = (
+        *(session.tenant, session.id, session.agent, session.mode, session.plugin),
+        session.started_at,
+        session.ended_at,
+    )
+    db.execute(STATEMENTS["start_session"], (*row, session.started_at))
+    return _read_sessions(db, [(session.tenant, session.id)])[session.tenant, session.id]
 
 
-def _append(
-    db: Connection, addition: SessionAppend, words: Sequence[Sequence[str]]
+def _append_entries(
+    db: Connection, addition: SessionAppend, terms_by_entry: Sequence[Sequence[str]]
 ) -> Session | None:
-    said = addition.utterances
-    last = max([0, *[one.at for one in said]])
-    ask = (len(said), last, addition.tenant, addition.session, addition.agent)
-    row = db.execute(SQL["extend_session"], ask).fetchone()
+    entries = addition.entries
+    last = max([0, *[entry.at for entry in entries]])
+    parameters = (len(entries), last, addition.tenant, addition.session, addition.agent)
+    row = db.execute(STATEMENTS["extend_session"], parameters).fetchone()
     if row is None:
         return None
-    became = _session(row)
-    first = became.entries - len(said) + 1
-    [id] = db.execute(SQL["last_utterance"]).fetchone()
-    owner = _owner(addition.tenant, addition.agent)
-    for place, (one, its) in enumerate(zip(said, words, strict=True)):
-        head = (id + 1 + place, addition.tenant, addition.session, first + place)
-        told = (one.at, one.role, one.content.encode(), one.message, one.plugin, one.sender)
-        db.execute(SQL["add_utterance"], (*head, *told))
-        _add_words(db, head[0], owner, its)
-    if key := addition.receipt:
-        numbers = json.dumps(list(range(first, became.entries + 1)))
-        db.execute(SQL["mark_receipt"], (numbers, key.tenant, key.endpoint, key.key))
-    return became
+    session = _session_from_row(row)
+    first = session.entry_count - len(entries) + 1
+    [id] = db.execute(STATEMENTS["last_utterance"]).fetchone()
+    owner = _owner_term(addition.tenant, addition.agent)
+    for offset, (entry, terms) in enumerate(zip(entries, terms_by_entry, strict=True)):
+        key_columns = (id + 1 + offset, addition.tenant, addition.session, first + offset)
+        content_columns = (
+            entry.at,
+            entry.role,
+            entry.content.encode(),
+            entry.message,
+            entry.plugin,
+            entry.sender,
+        )
+        db.execute(STATEMENTS["add_utterance"], (*key_columns, *content_columns))
+        _add_words(db, key_columns[0], owner, terms)
+    if key := addition.idempotency_key:
+        numbers = json.dumps(list(range(first, session.entry_count + 1)))
+        db.execute(STATEMENTS["mark_receipt"], (numbers, key.tenant, key.endpoint, key.key))
+    return session
 
 
-def _drop(session: Session, db: Connection, _: CommitBatch) -> int:
+def _delete_session(session: Session, db: Connection, _: CommitBatch) -> int:
     key = (session.tenant, session.id)
-    if not db.execute(SQL["drop_session"], (*key, session.entries)).rowcount:
+    if not db.execute(STATEMENTS["drop_session"], (*key, session.entry_count)).rowcount:
         return 0
-    owner = _owner(session.tenant, session.agent)
-    for id, content in db.execute(SQL["words_of_session"], key).fetchall():
-        db.execute(SQL["drop_said_words"], (id, owner, " ".join(distinct(content.decode()))))
-    db.execute(SQL["drop_utterances"], key)
+    owner = _owner_term(session.tenant, session.agent)
+    for id, content in db.execute(STATEMENTS["words_of_session"], key).fetchall():
+        db.execute(
+            STATEMENTS["drop_said_words"], (id, owner, " ".join(distinct_terms(content.decode())))
+        )
+    db.execute(STATEMENTS["drop_utterances"], key)
     return 1
 
 
 def _unindex(db: Connection, _: CommitBatch) -> int:
-    db.execute(SQL["drop_all_words"])
-    return int(db.execute(SQL["utterances_counted"]).fetchone()[0])
+    db.execute(STATEMENTS["drop_all_words"])
+    return int(db.execute(STATEMENTS["utterances_counted"]).fetchone()[0])
 
 
 def _add_words(db: Connection, id: int, owner: str, words: Sequence[str]) -> None:
-    db.execute(SQL["add_words"], (id, owner, " ".join(words)))
+    db.execute(STATEMENTS["add_words"], (id, owner, " ".join(words)))
 
 
-def _words(told: Sequence[Sequence[str]]) -> list[list[tuple[str, ...]]]:
-    return [[distinct(content) for content in contents] for contents in told]
+def _search_terms(texts: Sequence[Sequence[str]]) -> list[list[tuple[str, ...]]]:
+    return [[distinct_terms(content) for content in contents] for contents in texts]
 
 
-def _owner(tenant: str, agent: str) -> str:
-    """One word that stands for both."""
+def _owner_term(tenant: str, agent: str) -> str:
+    """Return one search term that identifies tenant and agent."""
     return hashlib.blake2b(f"{tenant}/{agent}".encode(), digest_size=12).hexdigest()
 
 
-def _match(owner: str, words: Sequence[str], *, every: bool) -> str:
-    """As FTS5 asks for it; words are letters and digits, so quoting them is enough."""
-    begun = (" AND " if every else " OR ").join(f'"{word}" *' for word in words)
-    return f'{{owner}} : "{owner}" AND {{words}} : ({begun})'
+def _match_expression(owner: str, words: Sequence[str], *, every: bool) -> str:
+    """Return an FTS5 query. Terms are letters and digits, so quoting is enough."""
+    prefixes = (" AND " if every else " OR ").join(f'"{word}" *' for word in words)
+    return f'{{owner}} : "{owner}" AND {{words}} : ({prefixes})'
 
 
-def _sessions(db: Connection, keys: Sequence[tuple[str, str]]) -> dict[tuple[str, str], Session]:
-    rows = db.execute(SQL["sessions"], (json.dumps(keys),)).fetchall()
-    return {(row[0], row[1]): _session(row) for row in rows}
+def _read_sessions(
+    db: Connection, keys: Sequence[tuple[str, str]]
+) -> dict[tuple[str, str], Session]:
+    rows = db.execute(STATEMENTS["sessions"], (json.dumps(keys),)).fetchall()
+    return {(row[0], row[1]): _session_from_row(row) for row in rows}
 
 
-def _session(row: Row) -> Session:
-    tenant, id, agent, mode, *rest = row
-    return Session(tenant, id, agent, Audience(mode), *rest)
+def _session_from_row(row: Row) -> Session:
+    tenant, id, agent, mode, *columns = row
+    return Session(tenant, id, agent, Audience(mode), *columns)
 
 
-def _utterance(row: Row) -> TranscriptEntry:
+def _entry_from_row(row: Row) -> TranscriptEntry:
     number, at, role, content, message, plugin, sender = row
     return TranscriptEntry(number, at, SpeakerRole(role), content.decode(), message, plugin, sender)
 
 
-def _found(db: Connection, ask: Row) -> list[Row]:
-    """By their ids first: what is sorted is short then, whatever was said."""
-    ids = [row[0] for row in db.execute(SQL["utterances_found"], ask).fetchall()]
-    return _light(db.execute(SQL["utterances_by_id"], (json.dumps(ids),)), 4)
+def _search_rows(db: Connection, parameters: Row) -> list[Row]:
+    """Find ids first, so that only short rows are sorted."""
+    ids = [row[0] for row in db.execute(STATEMENTS["utterances_found"], parameters).fetchall()]
+    return _limit_bytes(db.execute(STATEMENTS["utterances_by_id"], (json.dumps(ids),)), 4)
 
 
-def _light(rows: Cursor, content: int) -> list[Row]:
-    """As many rows as one answer carries, by the column that is long."""
-    some: Iterator[Row] = light(rows, lambda row: len(row[content]))
-    return list(some)
+def _limit_bytes(rows: Cursor, content: int) -> list[Row]:
+    """Return rows up to the size limit of a response, by the content column."""
+    limited: Iterator[Row] = limit_by_size(rows, lambda row: len(row[content]))
+    return list(limited)

@@ -1,4 +1,4 @@
-"""The store as a whole: opened, its parts by name, closed."""
+"""The SQLite store as a whole."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class SqliteStore:
     deliveries: SqliteDeliveries
     sessions: SqliteSessions
     recalls: SqliteRecalls
-    upkeep: SqliteMaintenance
+    maintenance: SqliteMaintenance
     reader: Reader
     writer: Writer
 
@@ -52,9 +52,9 @@ class SqliteStore:
 async def open_store(
     file: File, *, objects: LargeBlobStore | None = None, inline: int = 65536
 ) -> AsyncIterator[SqliteStore]:
-    """Open the file, creating it or bringing it up to date; drain the writer at the end."""
+    """Open the file, created or migrated first; drain the writer on exit."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    await asyncio.to_thread(prepare, file)  # others on this loop may have to write first
+    await asyncio.to_thread(prepare, file)  # a writer on this loop may hold the lock
     reader = Reader(file)
     events = SqliteEvents(reader)
     writer = Writer(file, reader, events.notify)
@@ -69,7 +69,7 @@ async def open_store(
             deliveries=SqliteDeliveries(reader, writer),
             sessions=SqliteSessions(reader, writer),
             recalls=SqliteRecalls(reader, writer),
-            upkeep=SqliteMaintenance(file, reader, writer),
+            maintenance=SqliteMaintenance(file, reader, writer),
             reader=reader,
             writer=writer,
         )

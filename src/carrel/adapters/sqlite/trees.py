@@ -1,4 +1,4 @@
-"""Trees in SQLite."""
+"""Trees in SQLite, with a cache of whole trees."""
 
 from __future__ import annotations
 
@@ -9,28 +9,34 @@ from functools import partial
 from typing import Final
 
 from carrel.adapters.sqlite.commit_batch import CommitBatch
-from carrel.adapters.sqlite.database import SQL, transaction
+from carrel.adapters.sqlite.database import STATEMENTS, transaction
 from carrel.adapters.sqlite.reader import Reader
-from carrel.adapters.sqlite.rows import AFTER_ANY, Row, head_of, names, version_of
+from carrel.adapters.sqlite.rows import (
+    AFTER_ANY_PATH,
+    Row,
+    head_from_row,
+    scopes_to_json,
+    version_from_row,
+)
 from carrel.adapters.sqlite.writer import Writer
 from carrel.core.identifiers import Path, Scope
 from carrel.core.runs import SnapshotLayer
 from carrel.core.store.tree import Applied, Commit, Head, Outcome, Tree, Version
 
-_MANY: Final = 32
-"""Writes in one call from which on they are done in a thread."""
-_KEPT: Final = 50_000
-"""Files whose heads are kept with their trees."""
-_LONG: Final = 500
-"""Files, or layers, from which on they are read in a thread."""
+_MAX_LOOP_WRITES: Final = 32
+"""Calls with more writes run in a thread."""
+_MAX_CACHED_HEADS: Final = 50_000
+"""Limit of heads in cached trees."""
+_MAX_LOOP_FILES: Final = 500
+"""Reads of more files or layers run in a thread."""
 
 
 class SqliteTrees:
     def __init__(self, reader: Reader, writer: Writer) -> None:
         self._reader, self._writer = reader, writer
-        self._trees: dict[Scope, Tree] = {}
-        """Whole trees of up to some hundred files, each good for as long as its revision is."""
-        self._kept = 0
+        self._cached_trees: dict[Scope, Tree] = {}
+        """Whole trees of up to 500 files, valid while the scope's revision is unchanged."""
+        self._cached_heads = 0
 
     async def read(
         self,
@@ -43,42 +49,50 @@ class SqliteTrees:
         if paths is not None and len(layers) == len(paths) == 1:
             [scope], [path] = layers, paths
             if isinstance(scope, Scope):
-                return (self._reader.look(scope, path),)
-        wanted = None if paths is None else tuple(paths)
-        if len(layers) > _LONG or (wanted is None and self._is_long(layers)):
-            return await self._reader.scan(lambda db: _read(db, layers, wanted, prefix))
-        key = (layers, wanted, prefix)
-        if wanted is None and not prefix and (known := self._known(layers)):
-            return known
-        return self._reader.cached(key, lambda db: self._whole(db, layers, wanted, prefix))
+                return (self._reader.read_path(scope, path),)
+        requested = None if paths is None else tuple(paths)
+        if len(layers) > _MAX_LOOP_FILES or (requested is None and self._needs_thread(layers)):
+            return await self._reader.scan(lambda db: _read(db, layers, requested, prefix))
+        key = (layers, requested, prefix)
+        if requested is None and not prefix and (cached := self._find_cached(layers)):
+            return cached
+        return self._reader.cached(
+            key, lambda db: self._read_and_cache(db, layers, requested, prefix)
+        )
 
     async def revisions(self, scopes: Sequence[Scope]) -> tuple[int, ...]:
-        wanted = tuple(scopes)
-        return self._reader.cached(wanted, lambda _: self._revisions(wanted))
+        requested = tuple(scopes)
+        return self._reader.cached(requested, lambda _: self._revisions(requested))
 
-    async def versions(self, asks: Sequence[tuple[Scope, Path, int]]) -> tuple[Version | None, ...]:
-        wanted = json.dumps([[s.tenant, s.kind, s.name, p.text, n] for s, p, n in asks])
-        rows = self._reader.db.execute(SQL["versions"], (wanted,)).fetchall()
-        found = {row[0]: version_of(row[1:]) for row in rows}
-        return tuple(found.get(place) for place in range(len(asks)))
+    async def versions(
+        self, requests: Sequence[tuple[Scope, Path, int]]
+    ) -> tuple[Version | None, ...]:
+        requested = json.dumps([[s.tenant, s.kind, s.name, p.text, n] for s, p, n in requests])
+        rows = self._reader.db.execute(STATEMENTS["versions"], (requested,)).fetchall()
+        versions_by_index = {row[0]: version_from_row(row[1:]) for row in rows}
+        return tuple(versions_by_index.get(index) for index in range(len(requests)))
 
     async def history(
         self, scope: Scope, path: Path, *, before: int | None = None, limit: int = 100
     ) -> tuple[Version, ...]:
-        below = 2**62 if before is None else before
-        ask = (path.text, below, scope.tenant, scope.kind, scope.name, limit)
-        return self._reader.cached(("history", *ask), _history, ask)
+        before_version = 2**62 if before is None else before
+        parameters = (path.text, before_version, scope.tenant, scope.kind, scope.name, limit)
+        return self._reader.cached(("history", *parameters), _query_history, parameters)
 
     async def log(
         self, scope: Scope, *, after: tuple[int, str, int] = (0, "", 0), limit: int = 1000
     ) -> tuple[Version, ...]:
-        ask = (scope.tenant, scope.kind, scope.name, *after, limit)
-        rows = await self._reader.scan(lambda db: db.execute(SQL["log"], ask).fetchall())
-        return tuple(map(version_of, rows))
+        parameters = (scope.tenant, scope.kind, scope.name, *after, limit)
+        rows = await self._reader.scan(
+            lambda db: db.execute(STATEMENTS["log"], parameters).fetchall()
+        )
+        return tuple(map(version_from_row, rows))
 
     async def complete_since(self, scope: Scope) -> int:
-        ask = (scope.tenant, scope.kind, scope.name)
-        [row] = await self._reader.scan(lambda db: db.execute(SQL["unbroken"], ask).fetchall())
+        parameters = (scope.tenant, scope.kind, scope.name)
+        [row] = await self._reader.scan(
+            lambda db: db.execute(STATEMENTS["unbroken"], parameters).fetchall()
+        )
         return int(row[0])
 
     async def commit(self, commits: Sequence[Commit]) -> tuple[Outcome, ...]:
@@ -88,13 +102,13 @@ class SqliteTrees:
         for commit in commits:
             writes += len(commit.writes) + len(commit.changes)
         work = partial(self._apply, commits)
-        return await self._writer.submit(work, long=writes > _MANY, commits=commits)
+        return await self._writer.submit(work, is_long=writes > _MAX_LOOP_WRITES, commits=commits)
 
     def _apply(
         self, commits: Sequence[Commit], _: sqlite3.Connection, batch: CommitBatch
     ) -> tuple[Outcome, ...]:
         if len(commits) > 1:
-            batch.look_ahead(commits)
+            batch.preload(commits)
         outcomes, counts = [], self._writer.counts
         for commit in commits:
             outcome = batch.apply(commit)
@@ -106,77 +120,81 @@ class SqliteTrees:
         return tuple(outcomes)
 
     def _revisions(self, scopes: tuple[Scope, ...]) -> tuple[int, ...]:
-        places = self._places(scopes)
-        return tuple(places[n][1] if n in places else 0 for n in range(len(scopes)))
+        rows = self._scope_rows(scopes)
+        return tuple(rows[index][1] if index in rows else 0 for index in range(len(scopes)))
 
-    def _places(self, scopes: tuple[Scope, ...]) -> Mapping[int, tuple[int, int, int]]:
-        """The same as `_places`, of which most are known where a template has many followers."""
-        return self._reader.cached(("places", scopes), lambda db: self._found(db, scopes))
+    def _scope_rows(self, scopes: tuple[Scope, ...]) -> Mapping[int, tuple[int, int, int]]:
+        """Return (id, revision, files) by index, cached; scopes without a row are absent."""
+        return self._reader.cached(("places", scopes), lambda db: self._load_scope_rows(db, scopes))
 
-    def _found(
+    def _load_scope_rows(
         self, db: sqlite3.Connection, scopes: tuple[Scope, ...]
     ) -> Mapping[int, tuple[int, int, int]]:
-        known = self._reader.places
-        unknown = [scope for scope in scopes if scope not in known]
-        if len(unknown) == 1:
-            [scope] = unknown
-            row = db.execute(SQL["scope"], (scope.tenant, scope.kind, scope.name)).fetchone()
-            known[scope] = row and row[:3]
-        elif unknown:
-            found = _places(db, unknown)
-            known.update((scope, found.get(n)) for n, scope in enumerate(unknown))
-        return {n: place for n, scope in enumerate(scopes) if (place := known[scope])}
+        cached = self._reader.scope_rows
+        missing = [scope for scope in scopes if scope not in cached]
+        if len(missing) == 1:
+            [scope] = missing
+            row = db.execute(STATEMENTS["scope"], (scope.tenant, scope.kind, scope.name)).fetchone()
+            cached[scope] = row and row[:3]
+        elif missing:
+            loaded = _query_scopes(db, missing)
+            cached.update((scope, loaded.get(index)) for index, scope in enumerate(missing))
+        return {
+            index: scope_row for index, scope in enumerate(scopes) if (scope_row := cached[scope])
+        }
 
-    def _known(self, layers: tuple[Scope | SnapshotLayer, ...]) -> tuple[Tree, ...] | None:
-        """Trees that were read before and have not changed since, if all of these are."""
+    def _find_cached(self, layers: tuple[Scope | SnapshotLayer, ...]) -> tuple[Tree, ...] | None:
+        """Return cached trees if all of them are current, else None."""
         scopes = tuple(layer for layer in layers if isinstance(layer, Scope))
         if len(scopes) < len(layers):
             return None
-        places = self._places(scopes)
-        found = []
-        for n, scope in enumerate(scopes):
-            revision = places[n][1] if n in places else 0
-            tree = Tree(scope, 0, {}) if not revision else self._trees.get(scope)
+        rows = self._scope_rows(scopes)
+        trees = []
+        for index, scope in enumerate(scopes):
+            revision = rows[index][1] if index in rows else 0
+            tree = Tree(scope, 0, {}) if not revision else self._cached_trees.get(scope)
             if tree is None or tree.revision != revision:
                 return None
-            found.append(tree)
-        return tuple(found)
+            trees.append(tree)
+        return tuple(trees)
 
-    def _whole(
+    def _read_and_cache(
         self,
         db: sqlite3.Connection,
         layers: tuple[Scope | SnapshotLayer, ...],
         paths: tuple[Path, ...] | None,
         prefix: str,
     ) -> tuple[Tree, ...]:
-        trees = _at_once(db, layers, paths, prefix)
+        trees = _read_in_transaction(db, layers, paths, prefix)
         if paths is None and not prefix:
-            now = [tree for tree, layer in zip(trees, layers, strict=True) if tree.scope == layer]
-            self._keep([tree for tree in now if tree.revision])
+            current = [
+                tree for tree, layer in zip(trees, layers, strict=True) if tree.scope == layer
+            ]
+            self._cache_trees([tree for tree in current if tree.revision])
         return trees
 
-    def _keep(self, trees: Sequence[Tree]) -> None:
-        self._kept += sum(len(tree.heads) + 1 for tree in trees)
-        if self._kept > _KEPT:
-            self._trees.clear()
-            self._kept = 0
-        self._trees.update((tree.scope, tree) for tree in trees)
+    def _cache_trees(self, trees: Sequence[Tree]) -> None:
+        self._cached_heads += sum(len(tree.heads) + 1 for tree in trees)
+        if self._cached_heads > _MAX_CACHED_HEADS:
+            self._cached_trees.clear()
+            self._cached_heads = 0
+        self._cached_trees.update((tree.scope, tree) for tree in trees)
 
-    def _is_long(self, layers: tuple[Scope | SnapshotLayer, ...]) -> bool:
+    def _needs_thread(self, layers: tuple[Scope | SnapshotLayer, ...]) -> bool:
         scopes = tuple(_scope(layer) for layer in layers)
-        places = self._places(scopes)
-        return sum(files for _, _, files in places.values()) > _LONG
+        scope_rows = self._scope_rows(scopes)
+        return sum(files for _, _, files in scope_rows.values()) > _MAX_LOOP_FILES
 
 
-def _history(db: sqlite3.Connection, ask: Row) -> tuple[Version, ...]:
-    return tuple(map(version_of, db.execute(SQL["history"], ask).fetchall()))
+def _query_history(db: sqlite3.Connection, parameters: Row) -> tuple[Version, ...]:
+    return tuple(map(version_from_row, db.execute(STATEMENTS["history"], parameters).fetchall()))
 
 
 def _scope(layer: Scope | SnapshotLayer) -> Scope:
     return layer.scope if isinstance(layer, SnapshotLayer) else layer
 
 
-def _at_once(
+def _read_in_transaction(
     db: sqlite3.Connection,
     layers: Sequence[Scope | SnapshotLayer],
     paths: Sequence[Path] | None,
@@ -186,10 +204,12 @@ def _at_once(
         return _read(db, layers, paths, prefix)
 
 
-def _places(db: sqlite3.Connection, scopes: Sequence[Scope]) -> Mapping[int, tuple[int, int, int]]:
-    """By place in the question: id, revision and number of files of each scope there is."""
-    rows = db.execute(SQL["scopes"], (names(scopes),)).fetchall()
-    return {place: (id, revision, files) for place, id, revision, files, _ in rows}
+def _query_scopes(
+    db: sqlite3.Connection, scopes: Sequence[Scope]
+) -> Mapping[int, tuple[int, int, int]]:
+    """Return (id, revision, files) by index in `scopes`, for scopes with a row."""
+    rows = db.execute(STATEMENTS["scopes"], (scopes_to_json(scopes),)).fetchall()
+    return {index: (id, revision, files) for index, id, revision, files, _ in rows}
 
 
 def _read(
@@ -199,41 +219,49 @@ def _read(
     prefix: str,
 ) -> tuple[Tree, ...]:
     scopes = [_scope(layer) for layer in layers]
-    places = _places(db, scopes)
-    current = {places[n][0] for n, x in enumerate(layers) if n in places and isinstance(x, Scope)}
-    heads = _now(db, current, paths, prefix) if current else {}
+    scope_rows = _query_scopes(db, scopes)
+    current = {
+        scope_rows[index][0]
+        for index, layer_at in enumerate(layers)
+        if index in scope_rows and isinstance(layer_at, Scope)
+    }
+    heads = _current_heads(db, current, paths, prefix) if current else {}
     trees = []
-    for n, layer in enumerate(layers):
-        id, revision, _ = places.get(n, (0, 0, 0))
+    for index, layer in enumerate(layers):
+        id, revision, _ = scope_rows.get(index, (0, 0, 0))
         if isinstance(layer, SnapshotLayer):
-            then = _then(db, id, layer.revision, paths, prefix) if id else {}
-            trees.append(Tree(layer.scope, layer.revision, then))
+            heads_then = _heads_at_revision(db, id, layer.revision, paths, prefix) if id else {}
+            trees.append(Tree(layer.scope, layer.revision, heads_then))
         else:
             trees.append(Tree(layer, revision, heads.get(id, {})))
     return tuple(trees)
 
 
-def _now(
+def _current_heads(
     db: sqlite3.Connection, ids: Collection[int], paths: Sequence[Path] | None, prefix: str
 ) -> dict[int, dict[Path, Head]]:
-    wanted = json.dumps(sorted(ids))
+    scope_ids = json.dumps(sorted(ids))
     if paths is None:
-        rows = db.execute(SQL["all"], (wanted, prefix, prefix + AFTER_ANY))
+        rows = db.execute(STATEMENTS["all"], (scope_ids, prefix, prefix + AFTER_ANY_PATH))
     else:
-        rows = db.execute(SQL["some"], (wanted, json.dumps([path.text for path in paths])))
+        rows = db.execute(
+            STATEMENTS["some"], (scope_ids, json.dumps([path.text for path in paths]))
+        )
     heads: dict[int, dict[Path, Head]] = {}
     for row in rows.fetchall():
-        head = head_of(row[1:])
+        head = head_from_row(row[1:])
         heads.setdefault(row[0], {})[head.path] = head
     return heads
 
 
-def _then(
+def _heads_at_revision(
     db: sqlite3.Connection, id: int, revision: int, paths: Sequence[Path] | None, prefix: str
 ) -> dict[Path, Head]:
     if paths is None:
-        rows = db.execute(SQL["all_at"], (id, revision, prefix, prefix + AFTER_ANY))
+        rows = db.execute(STATEMENTS["all_at"], (id, revision, prefix, prefix + AFTER_ANY_PATH))
     else:
-        rows = db.execute(SQL["some_at"], (id, revision, json.dumps([p.text for p in paths])))
-    heads = map(head_of, rows.fetchall())
+        rows = db.execute(
+            STATEMENTS["some_at"], (id, revision, json.dumps([p.text for p in paths]))
+        )
+    heads = map(head_from_row, rows.fetchall())
     return {head.path: head for head in heads}

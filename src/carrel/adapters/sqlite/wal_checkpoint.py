@@ -1,4 +1,4 @@
-"""Moving the log into the file and keeping room in it, in a thread, so that no request has to."""
+"""Checkpoints SQLite's WAL in a thread, so that no request waits for it."""
 
 from __future__ import annotations
 
@@ -15,85 +15,89 @@ from carrel.adapters.sqlite.wal_file import WalFile
 from carrel.adapters.sqlite.wal_index import WalIndex
 from carrel.adapters.sqlite.write_lock import WriteLock
 
-_PAGES: Final = 2_000
-"""8 MB of them, after which the log is moved: a little at a time holds nobody up for long."""
-_YIELDING: Final = 5
-"""How nice the thread is to others, who are being waited for; not so much that it starves on a busy
-machine, since in its last pass writers wait for it."""
+_CHECKPOINT_PAGES: Final = 2_000
+"""WAL pages (8 MB) after which a checkpoint starts."""
+_NICENESS: Final = 5
+"""Lowers the thread's priority, but not so far that it starves.
+
+In its last pass writers wait for it.
+"""
 
 
-class Counted(Protocol):
+class CheckpointCounter(Protocol):
     checkpoints: int
 
 
 class WalCheckpointer:
-    def __init__(self, file: File, counts: Counted) -> None:
+    def __init__(self, file: File, counts: CheckpointCounter) -> None:
         self._file, self._counts = file, counts
         self._db = connect(file)
         self._index = WalIndex(file, self._db)
-        self._log = WalFile(file, 2 * _PAGES)
-        self._noted = 0
-        self._short = False
-        """Whether the log's file is to be made longer."""
-        self._full = False
-        """Whether there is enough to be moved."""
-        self.running = False
-        self._due = threading.Event()
+        self._log = WalFile(file, 2 * _CHECKPOINT_PAGES)
+        self._checkpointed_frames = 0
+        self._needs_preallocation = False
+        """Whether the WAL file needs preallocation."""
+        self._needs_checkpoint = False
+        """Whether a checkpoint is due."""
+        self.is_running = False
+        self._wake = threading.Event()
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name="carrel-checkpoint", daemon=True)
         self._thread.start()
 
     def after_commit(self) -> None:
-        """Called after every commit: see whether it is time."""
+        """Check whether a checkpoint is due. Called after every commit."""
         frames = self._index.frames()
-        if frames < self._noted:
-            self._noted = 0
+        if frames < self._checkpointed_frames:
+            self._checkpointed_frames = 0
             self._log.reset()
         if self._log.should_preallocate(frames):
-            self._short = True
-            self._due.set()
-        if frames > self._noted + _PAGES:
-            self._noted = frames
-            self._full = self.running = True
-            self._due.set()
+            self._needs_preallocation = True
+            self._wake.set()
+        if frames > self._checkpointed_frames + _CHECKPOINT_PAGES:
+            self._checkpointed_frames = frames
+            self._needs_checkpoint = self.is_running = True
+            self._wake.set()
 
     def close(self) -> None:
         self._stopping = True
-        self._due.set()
+        self._wake.set()
         self._thread.join()
         self._db.close()
 
     def release(self) -> None:
-        """Let go of the index, once every connection of this store's writer is closed."""
+        """Close the index. Call after all connections of the writer are closed."""
         self._index.close()
 
     def _run(self) -> None:
-        if sys.platform == "linux":  # elsewhere threads have no priority of their own
+        if sys.platform == "linux":  # other systems have no per-thread priority
             with suppress(OSError):
-                ours = os.getpriority(os.PRIO_PROCESS, 0)
-                os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), ours + _YIELDING)
+                own_priority = os.getpriority(os.PRIO_PROCESS, 0)
+                os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), own_priority + _NICENESS)
         lock = WriteLock(self._file)
         with closing(lock):
-            while self._due.wait() and not self._stopping:
-                self._due.clear()
-                if self._short:
-                    self._short = False
-                    with suppress(OSError):  # a full disk, say, is for who has something to write
+            while self._wake.wait() and not self._stopping:
+                self._wake.clear()
+                if self._needs_preallocation:
+                    self._needs_preallocation = False
+                    with suppress(OSError):  # a full disk is reported to the next writer
                         self._log.preallocate()
-                if self._full:
-                    self._full = False
-                    self._move(lock)
-                self.running = self._full
+                if self._needs_checkpoint:
+                    self._needs_checkpoint = False
+                    self._checkpoint(lock)
+                self.is_running = self._needs_checkpoint
 
-    def _move(self, lock: WriteLock) -> None:
-        """Two passes run beside the writer. The third makes it wait for the little that came
-        meanwhile, since the log starts over only when all of it has been moved."""
+    def _checkpoint(self, lock: WriteLock) -> None:
+        """Two passes run beside the writer; the third blocks it for the remaining pages.
+
+        The WAL restarts only if all of it was checkpointed.
+        """
         with suppress(sqlite3.OperationalError):
-            self._pass()
-            self._pass()
-            with lock.held():
-                self._pass()
+            self._checkpoint_passive()
+            self._checkpoint_passive()
+            with lock.locked():
+                self._checkpoint_passive()
             self._counts.checkpoints += 1
 
-    def _pass(self) -> None:
+    def _checkpoint_passive(self) -> None:
         self._db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()

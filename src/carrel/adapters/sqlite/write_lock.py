@@ -1,4 +1,7 @@
-"""Writers of several processes queue on a lock file, instead of polling for SQLite's own lock."""
+"""Lock file on which writers of several processes queue.
+
+SQLite's own lock would have to be polled.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +13,15 @@ from pathlib import Path as File
 
 
 class WriteLock:
-    """One handle on the lock file; two threads with one handle would not exclude each other."""
+    """One descriptor of the lock file. Threads sharing it do not exclude each other."""
 
     def __init__(self, file: File) -> None:
         self._handle = os.open(f"{file}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
-    def try_acquire(self) -> None:
+    def acquire(self) -> None:
         fcntl.flock(self._handle, fcntl.LOCK_EX)
 
-    def take_if_free(self) -> bool:
+    def acquire_nowait(self) -> bool:
         try:
             fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -29,8 +32,8 @@ class WriteLock:
         fcntl.flock(self._handle, fcntl.LOCK_UN)
 
     @contextmanager
-    def held(self) -> Iterator[None]:
-        self.try_acquire()
+    def locked(self) -> Iterator[None]:
+        self.acquire()
         try:
             yield
         finally:

@@ -1,9 +1,9 @@
-"""The one writer: it groups what is waiting into one transaction and one fsync.
+"""Single writer that groups waiting jobs into one transaction and one fsync.
 
-The statements of a group run on the event loop, where they take microseconds; only the commit,
-which waits for the disk, runs in a thread where the disk is slow, while the loop goes on reading
-and gathers the next group. In a thread of their own each statement would have to win the
-interpreter back from the loop, which under load takes far longer than the statement.
+Statements of a group run on the event loop, where they take microseconds. Only the commit, which
+waits for the disk, runs in a thread if the disk is slow; meanwhile the loop reads and collects the
+next group. In a thread each statement would wait for the interpreter lock, which under load takes
+longer than the statement.
 """
 
 from __future__ import annotations
@@ -23,37 +23,37 @@ from typing import Any, Final, TypeVar
 from carrel.adapters.sqlite.commit_batch import CommitBatch
 from carrel.adapters.sqlite.database import connect
 from carrel.adapters.sqlite.reader import Reader
-from carrel.adapters.sqlite.rows import Key
+from carrel.adapters.sqlite.rows import HeadKey
 from carrel.adapters.sqlite.wal_checkpoint import WalCheckpointer
 from carrel.adapters.sqlite.write_lock import WriteLock
 from carrel.adapters.sqlite.writer_cache import WriterCache
 from carrel.core.store.tree import Commit, Head
 
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 Work = Callable[[sqlite3.Connection, CommitBatch], Any]
 
-_MOST: Final = 64
-"""Jobs a group, so that the loop is never held for long."""
+_MAX_GROUP_JOBS: Final = 64
+"""Jobs per group, so that the event loop is never blocked for long."""
 
-_QUICK: Final = 0.002
-_STREAK: Final = 16
-"""A commit runs on the loop, which saves two hops between threads, for as long as the disk is that
-quick: this many commits in a row within so many seconds. The first slow one is the last."""
+_FAST_COMMIT_SECONDS: Final = 0.002
+_FAST_COMMITS_REQUIRED: Final = 16
+"""After this many consecutive commits below the time limit, commits run on the event loop, which
+saves two thread hops. One slow commit ends this."""
 
 
 @dataclass(slots=True)
 class WriteJob:
     work: Work
     future: asyncio.Future[Any]
-    long: bool
+    is_long: bool
     commits: Sequence[Commit]
-    answer: Any = None
+    result: Any = None
     problem: BaseException | None = None
 
 
 @dataclass(slots=True)
 class WriterCounters:
-    """What the writer has done since it started; read by whoever shows it."""
+    """Counters since start, exposed as metrics."""
 
     transactions: int = 0
     jobs: int = 0
@@ -64,7 +64,7 @@ class WriterCounters:
 
 @dataclass
 class Writer:
-    """Belongs to the event loop in which it was made; what it has answered is durable."""
+    """Belongs to the event loop that created it. Results are durable when returned."""
 
     file: File
     reader: Reader
@@ -79,19 +79,19 @@ class Writer:
         self._idle = asyncio.Event()
         self._idle.set()
         self._closed = False
-        self._known: WriterCache | None = None
-        self._before = b""
-        """The index as the transaction under way found it."""
-        self._left = b""
-        """And as our last one left it."""
-        self._streak = 0
-        """How many commits in a row were quick."""
-        self._gathered = 0
-        self._sociable = False
-        """Whether the last group was of several."""
-        self._alone = 0
-        """How many jobs are still to be tried one by one, after a group of them has failed."""
-        self._errands: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._cache: WriterCache | None = None
+        self._version_before = b""
+        """WAL index version when the current transaction began."""
+        self._version_after = b""
+        """WAL index version after our last commit."""
+        self._fast_commits = 0
+        """Consecutive fast commits."""
+        self._gathered_jobs = 0
+        self._expects_more = False
+        """Whether the last group had several jobs, so that more may follow."""
+        self._single_jobs = 0
+        """Jobs still to run one by one, after their group failed."""
+        self._thread_tasks: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="carrel-writer", daemon=True)
         self._thread.start()
         self._checkpoints = WalCheckpointer(self.file, self.counts)
@@ -102,151 +102,158 @@ class Writer:
 
     async def submit(
         self,
-        work: Callable[[sqlite3.Connection, CommitBatch], Answer],
+        work: Callable[[sqlite3.Connection, CommitBatch], Result],
         *,
-        long: bool = False,
+        is_long: bool = False,
         commits: Sequence[Commit] = (),
-    ) -> Answer:
-        """Run work inside a transaction shared with others, and return once it is durable.
+    ) -> Result:
+        """Run work in a shared transaction and return once it is durable.
 
-        Long work runs in the thread. What it will have to look at, if it applies ``commits``, is
-        read together with what the others need. A caller that is cancelled stops waiting; its
-        work may still be done.
+        Long work runs in the thread. Heads that ``commits`` need are read together with those of
+        other jobs. Cancelling stops waiting; the work may still be done.
         """
         if self._closed:
             raise RuntimeError("the store is closed")
-        future: asyncio.Future[Answer] = self._loop.create_future()
-        self._waiting.append(WriteJob(work, future, long, commits))
+        future: asyncio.Future[Result] = self._loop.create_future()
+        self._waiting.append(WriteJob(work, future, is_long, commits))
         if self._idle.is_set():
             self._idle.clear()
             self._loop.call_soon(self._begin)
         return await future
 
     async def close(self) -> None:
-        """Finish everything that was given, then stop."""
+        """Finish all submitted jobs, then stop."""
         self._closed = True
         await self._idle.wait()
-        self._errands.put(None)
+        self._thread_tasks.put(None)
         await asyncio.to_thread(self._thread.join)
         await asyncio.to_thread(self._checkpoints.close)
-        self._empty_the_log()
+        self._truncate_wal()
         self._db.close()
         self._checkpoints.release()
         self._lock.close()
 
-    def _empty_the_log(self) -> None:
-        """Unless somebody else is writing, or reads from it: all would wait for them."""
-        if self._lock.take_if_free():
+    def _truncate_wal(self) -> None:
+        """Truncate the WAL unless another process uses it."""
+        if self._lock.acquire_nowait():
             with suppress(sqlite3.Error):
                 self._db.execute("PRAGMA busy_timeout = 0")
                 self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             self._lock.release()
 
     def _run(self) -> None:
-        while errand := self._errands.get():
-            errand()
+        while task := self._thread_tasks.get():
+            task()
 
     def _begin(self) -> None:
-        """Start on a group, unless nothing waits; go on once no other process is writing."""
+        """Start the next group, or wait in the thread for the lock."""
         if not self._waiting:
             self._idle.set()
         elif self._should_wait_for_more():
             self._loop.call_soon(self._begin)
-        elif self._waiting[0].long:
+        elif self._waiting[0].is_long:
             job = self._waiting.popleft()
-            self._errands.put(lambda: self._work_aside([job]))
-        elif self._lock.take_if_free():
-            self._work(self._group())
+            self._thread_tasks.put(lambda: self._run_group_in_thread([job]))
+        elif self._lock.acquire_nowait():
+            self._run_group(self._take_group())
         else:
-            self._errands.put(self._queue)
+            self._thread_tasks.put(self._wait_for_lock)
 
     def _should_wait_for_more(self) -> bool:
-        """Where many write, a group is gathered until a turn of the loop has added nobody."""
-        before, self._gathered = self._gathered, len(self._waiting)
-        return self._sociable and before < self._gathered < _MOST
+        """Whether the group may still grow: jobs came in the last loop iteration."""
+        before, self._gathered_jobs = self._gathered_jobs, len(self._waiting)
+        return self._expects_more and before < self._gathered_jobs < _MAX_GROUP_JOBS
 
-    def _queue(self) -> None:
-        """In the thread: wait for our turn among the processes."""
-        self._lock.try_acquire()
-        self._loop.call_soon_threadsafe(lambda: self._work(self._group()))
+    def _wait_for_lock(self) -> None:
+        """Wait for the write lock. Runs in the thread."""
+        self._lock.acquire()
+        self._loop.call_soon_threadsafe(lambda: self._run_group(self._take_group()))
 
-    def _group(self) -> Sequence[WriteJob]:
-        """Those who wait, up to the first with long work."""
-        most = 1 if self._alone else _MOST
+    def _take_group(self) -> Sequence[WriteJob]:
+        """Return waiting jobs up to the first long one."""
+        limit = 1 if self._single_jobs else _MAX_GROUP_JOBS
         jobs: list[WriteJob] = []
-        while self._waiting and len(jobs) < most and not self._waiting[0].long:
+        while self._waiting and len(jobs) < limit and not self._waiting[0].is_long:
             jobs.append(self._waiting.popleft())
-        self._alone = max(0, self._alone - len(jobs))
-        self._gathered = 0
-        self._sociable = len(jobs) > 1
+        self._single_jobs = max(0, self._single_jobs - len(jobs))
+        self._gathered_jobs = 0
+        self._expects_more = len(jobs) > 1
         return jobs
 
-    def _work(self, jobs: Sequence[WriteJob]) -> None:
-        """On the loop: everything but the wait for the disk."""
-        done = self._transact(jobs, self.reader.known_heads())
-        if isinstance(done, CommitBatch):
-            if self._streak >= _STREAK and not self._checkpoints.running:
-                self._finish(jobs, *self._committed(done))
+    def _run_group(self, jobs: Sequence[WriteJob]) -> None:
+        """Run a group on the loop, except for a slow commit."""
+        outcome = self._run_jobs(jobs, self.reader.current_heads())
+        if isinstance(outcome, CommitBatch):
+            if self._fast_commits >= _FAST_COMMITS_REQUIRED and not self._checkpoints.is_running:
+                self._finish(jobs, *self._commit_transaction(outcome))
             else:
-                self._errands.put(lambda: self._commit(jobs, done))
+                self._thread_tasks.put(lambda: self._commit_in_thread(jobs, outcome))
         else:
             self._lock.release()
-            self._finish(jobs, done)
+            self._finish(jobs, outcome)
 
-    def _work_aside(self, jobs: Sequence[WriteJob]) -> None:
-        """In the thread: all of it, where there is much to do."""
-        self._lock.try_acquire()
-        done = self._transact(jobs, {})
-        if isinstance(done, CommitBatch):
-            self._commit(jobs, done)
+    def _run_group_in_thread(self, jobs: Sequence[WriteJob]) -> None:
+        """Run a group entirely in the thread."""
+        self._lock.acquire()
+        outcome = self._run_jobs(jobs, {})
+        if isinstance(outcome, CommitBatch):
+            self._commit_in_thread(jobs, outcome)
         else:
             self._lock.release()
-            self._loop.call_soon_threadsafe(self._finish, jobs, done)
+            self._loop.call_soon_threadsafe(self._finish, jobs, outcome)
 
-    def _transact(
-        self, jobs: Sequence[WriteJob], heads: Mapping[Key, Head | None]
+    def _run_jobs(
+        self, jobs: Sequence[WriteJob], heads: Mapping[HeadKey, Head | None]
     ) -> CommitBatch | BaseException:
-        """Run the jobs up to their commit; or what went wrong, with nothing done."""
+        """Run the jobs up to the commit. Returns the exception if one fails."""
         try:
             self._db.execute("BEGIN IMMEDIATE")
-            self._before = self.reader.index.version()
-            batch = CommitBatch(self._db, self._cache_is_current(), heads)
+            self._version_before = self.reader.index.version()
+            batch = CommitBatch(self._db, self._current_cache(), heads)
             if len(jobs) > 1 and not heads:
-                batch.look_ahead([commit for job in jobs for commit in job.commits])
+                batch.preload([commit for job in jobs for commit in job.commits])
             for job in jobs:
-                job.answer = job.work(self._db, batch)
+                job.result = job.work(self._db, batch)
             batch.flush()
-        except BaseException as problem:  # whatever it is, it is its sender's answer
-            self._undo()
+        except BaseException as problem:  # passed on to the submitter
+            self._roll_back()
             return problem
         return batch
 
-    def _cache_is_current(self) -> WriterCache:
-        """What we know, if nobody has committed since we did; asked while nobody can."""
-        if self._known is None or self._before != self._left or self._known.is_full:
-            self._known = WriterCache(self._db)
-        return self._known
+    def _current_cache(self) -> WriterCache:
+        """Return the cache, new if another process committed since our last commit."""
+        if (
+            self._cache is None
+            or self._version_before != self._version_after
+            or self._cache.is_full
+        ):
+            self._cache = WriterCache(self._db)
+        return self._cache
 
-    def _undo(self) -> None:
-        self._known = None
+    def _roll_back(self) -> None:
+        self._cache = None
         with suppress(sqlite3.Error):
             self._db.execute("ROLLBACK")
 
-    def _commit(self, jobs: Sequence[WriteJob], batch: CommitBatch) -> None:
-        """In the thread."""
-        self._loop.call_soon_threadsafe(self._finish, jobs, *self._committed(batch))
+    def _commit_in_thread(self, jobs: Sequence[WriteJob], batch: CommitBatch) -> None:
+        """Commit in the thread and finish on the loop."""
+        self._loop.call_soon_threadsafe(self._finish, jobs, *self._commit_transaction(batch))
 
-    def _committed(self, batch: CommitBatch) -> tuple[BaseException | None, CommitBatch, bytes]:
-        """Make it durable."""
-        problem, began = None, perf_counter()
+    def _commit_transaction(
+        self, batch: CommitBatch
+    ) -> tuple[BaseException | None, CommitBatch, bytes]:
+        """Commit durably; return the error if any, the batch and the new version."""
+        problem, started = None, perf_counter()
         try:
             self._db.execute("COMMIT")
-        except BaseException as failed:  # a full disk, say: nothing of the group was done
-            problem = failed
-            self._undo()
-        after = self._left = self.reader.index.version()
+        except BaseException as error:  # e.g. a full disk: nothing of the group was applied
+            problem = error
+            self._roll_back()
+        after = self._version_after = self.reader.index.version()
         self._lock.release()
-        self._streak = self._streak + 1 if perf_counter() - began < _QUICK else 0
+        self._fast_commits = (
+            self._fast_commits + 1 if perf_counter() - started < _FAST_COMMIT_SECONDS else 0
+        )
         return problem, batch, after
 
     def _finish(
@@ -256,12 +263,16 @@ class Writer:
         batch: CommitBatch | None = None,
         after: bytes = b"",
     ) -> None:
-        """On the loop: answer everybody, or, where one of many is to blame, try one by one."""
+        """Resolve all futures; after a failed group retry its jobs one by one."""
         if problem is None and batch is not None:
-            revisions = {scope: place.revision for scope, place in batch.moved.items()}
-            changed = batch.records.changed
+            revisions = {scope: state.revision for scope, state in batch.changed_scopes.items()}
+            records_changed = batch.records.has_changed
             self.reader.apply_commit(
-                self._before, after, batch.written, revisions, records_changed=changed
+                self._version_before,
+                after,
+                batch.written_heads,
+                revisions,
+                records_changed=records_changed,
             )
             self.counts.transactions += 1
             self.counts.jobs += len(jobs)
@@ -269,13 +280,13 @@ class Writer:
             self._checkpoints.after_commit()
         elif len(jobs) > 1:
             self._waiting.extendleft(reversed(jobs))
-            self._alone = len(jobs)
+            self._single_jobs = len(jobs)
             self._begin()
             return
         for job in jobs:
             if not job.future.done():
                 if problem is None:
-                    job.future.set_result(job.answer)
+                    job.future.set_result(job.result)
                 else:
                     job.future.set_exception(problem)
         if self._waiting:

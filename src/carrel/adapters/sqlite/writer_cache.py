@@ -1,19 +1,19 @@
-"""What the writer knows of the store without asking, for as long as nobody else commits."""
+"""State cached by the writer while no other process commits."""
 
 from __future__ import annotations
 
 import sqlite3
 from typing import Final
 
-from carrel.adapters.sqlite.database import SQL
+from carrel.adapters.sqlite.database import STATEMENTS
 from carrel.core.identifiers import Scope
 from carrel.core.store.record import RecordType
 
-_MOST: Final = 10_000
+_MAX_ENTRIES: Final = 10_000
 
 
 class ScopeState:
-    """A scope as the transaction under way has it so far; ``id`` 0 means that it has no row yet."""
+    """A scope within the current transaction; ``id`` 0 if it has no row yet."""
 
     __slots__ = ("files", "id", "revision", "size")
 
@@ -22,18 +22,24 @@ class ScopeState:
 
 
 class WriterCache:
-    """Counters, scopes and shelves. A batch moves them on; if it fails, all of it is forgotten."""
+    """Counters, scopes and collection revisions. Dropped if a batch fails."""
 
-    __slots__ = ("content", "event", "places", "scope", "shelves")
+    __slots__ = (
+        "collection_revisions",
+        "last_content_id",
+        "last_event_id",
+        "last_scope_id",
+        "scope_states",
+    )
 
     def __init__(self, db: sqlite3.Connection) -> None:
-        counters = dict(db.execute(SQL["counters"]).fetchall())
-        self.content: int = counters.get("content", 0)
-        self.event: int = counters.get("event", 0)
-        self.scope: int = counters.get("scope", 0)
-        self.places: dict[Scope, ScopeState] = {}
-        self.shelves: dict[tuple[str, RecordType], int] = {}
+        counters = dict(db.execute(STATEMENTS["counters"]).fetchall())
+        self.last_content_id: int = counters.get("content", 0)
+        self.last_event_id: int = counters.get("event", 0)
+        self.last_scope_id: int = counters.get("scope", 0)
+        self.scope_states: dict[Scope, ScopeState] = {}
+        self.collection_revisions: dict[tuple[str, RecordType], int] = {}
 
     @property
     def is_full(self) -> bool:
-        return len(self.places) + len(self.shelves) > _MOST
+        return len(self.scope_states) + len(self.collection_revisions) > _MAX_ENTRIES

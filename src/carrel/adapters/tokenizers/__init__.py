@@ -1,1 +1,1 @@
-"""Tokenizers."""
+"""Token counters."""

@@ -1,4 +1,4 @@
-"""Real token counts by splintr, whose vocabularies lie in its package: nothing is fetched."""
+"""Exact token counts with splintr, whose vocabularies ship with its package."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from hashlib import blake2b
 from importlib.util import find_spec
 from typing import Any, Final
 
-DEFAULT: Final = "o200k_base"
-_MOST: Final = 16_384
-"""Counts that are remembered: a text never changes, so neither does its count."""
+DEFAULT_ENCODING: Final = "o200k_base"
+_MAX_CACHED_COUNTS: Final = 16_384
+"""Number of cached token counts."""
 
 
 def is_installed() -> bool:
@@ -20,14 +20,14 @@ def is_installed() -> bool:
 
 
 class SplintrTokens:
-    def __init__(self, name: str = DEFAULT) -> None:
+    def __init__(self, name: str = DEFAULT_ENCODING) -> None:
         self.name = name
         self._tokenizer: Any = None
         self._lock = threading.Lock()
-        self._known: OrderedDict[bytes, int] = OrderedDict()
+        self._counts: OrderedDict[bytes, int] = OrderedDict()
 
     def load(self) -> None:
-        """At once, rather than when something is first counted. Raises ValueError by its name."""
+        """Load the vocabulary now instead of on first use. Raises ValueError if unknown."""
         with self._lock:
             if self._tokenizer is None:
                 import splintr  # noqa: PLC0415 - an extra, and large
@@ -36,18 +36,18 @@ class SplintrTokens:
 
     async def count(self, texts: Sequence[str]) -> tuple[int, ...]:
         keys = [blake2b(text.encode(), digest_size=16).digest() for text in texts]
-        found = {key: self._known[key] for key in keys if key in self._known}
-        unknown = {key: text for key, text in zip(keys, texts, strict=True) if key not in found}
-        if unknown:
-            found |= await asyncio.to_thread(self._counted, unknown)
-            self._remember(found)
-        return tuple(found[key] for key in keys)
+        counts = {key: self._counts[key] for key in keys if key in self._counts}
+        missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in counts}
+        if missing:
+            counts |= await asyncio.to_thread(self._count_texts, missing)
+            self._cache_counts(counts)
+        return tuple(counts[key] for key in keys)
 
-    def _counted(self, texts: dict[bytes, str]) -> dict[bytes, int]:
+    def _count_texts(self, texts: dict[bytes, str]) -> dict[bytes, int]:
         self.load()
         return {key: len(self._tokenizer.encode_ordinary(text)) for key, text in texts.items()}
 
-    def _remember(self, counts: dict[bytes, int]) -> None:
-        self._known.update(counts)
-        while len(self._known) > _MOST:
-            self._known.popitem(last=False)
+    def _cache_counts(self, counts: dict[bytes, int]) -> None:
+        self._counts.update(counts)
+        while len(self._counts) > _MAX_CACHED_COUNTS:
+            self._counts.popitem(last=False)

@@ -12,9 +12,9 @@ import msgspec
 from msgspec import Struct
 
 from carrel.cli.apply.yaml_reader import FileError, LocatedValue, parsed
-from carrel.core.agents.config import AgentConfig, checked
+from carrel.core.agents.config import AgentConfig, parse_config
 from carrel.core.errors import ValidationError
-from carrel.core.text_validation import free_slug
+from carrel.core.text_validation import parse_unreserved_slug
 from carrel.core.text_validation import single_line as one_line
 
 _OF_THE_AGENT: Final = ("id", "name", "template", "workspace")
@@ -66,7 +66,7 @@ def _agent(said: LocatedValue, directory: str | os.PathLike[str]) -> DesiredAgen
 
 def _slug(said: LocatedValue) -> str:
     try:
-        return free_slug(said.text("id"))
+        return parse_unreserved_slug(said.text("id"))
     except ValidationError as problem:
         raise FileError(said.line, f"id: {problem}") from None
 
@@ -103,7 +103,7 @@ def _setting(known: msgspec.structs.FieldInfo, said: LocatedValue) -> Any:
         return None
     value = _renamed(known.type, said, known.name)
     try:
-        checked({known.encode_name: value})
+        parse_config({known.encode_name: value})
     except ValidationError as problem:
         raise FileError(said.line, str(problem)) from None
     return value

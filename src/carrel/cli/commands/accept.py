@@ -49,10 +49,10 @@ def accept(
 
 def _digest(text: str) -> str:
     from carrel.core.errors import ValidationError  # noqa: PLC0415 - so that --help stays quick
-    from carrel.core.identifiers import digest_named  # noqa: PLC0415 - as above
+    from carrel.core.identifiers import parse_digest  # noqa: PLC0415 - as above
 
     try:
-        return digest_named(text).removeprefix("sha256:")
+        return parse_digest(text).removeprefix("sha256:")
     except ValidationError as problem:
         raise click.UsageError(str(problem)) from None
 

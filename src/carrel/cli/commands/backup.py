@@ -41,17 +41,17 @@ def backup(file: File, as_json: bool, **given: Any) -> None:
 
 async def _take(file: File, given: dict[str, Any]) -> BackupResult:
     from carrel.actions.accounts import vault_check  # noqa: PLC0415 - so that --help stays quick
-    from carrel.actions.maintenance.backup import take  # noqa: PLC0415 - as above
+    from carrel.actions.maintenance.backup import create_backup  # noqa: PLC0415 - as above
     from carrel.wiring.open_store import open_store  # noqa: PLC0415 - as above
 
     async with open_store(given) as store:
-        key = await vault_check.known(store.ports) or store.ports.vault.fingerprint()
+        key = await vault_check.load_fingerprint(store.ports) or store.ports.vault.fingerprint()
         with progress_bars() as watch:
-            return await take(
-                store.upkeep,
+            return await create_backup(
+                store.maintenance,
                 store.objects,
                 file,
                 now=store.ports.clock.now(),
                 vault_key=key,
-                watch=watch,
+                on_progress=watch,
             )

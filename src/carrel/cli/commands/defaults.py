@@ -72,9 +72,11 @@ async def _look(given: dict[str, Any], tenant: str | None) -> dict[str, Defaults
     from carrel.wiring.open_store import open_store  # noqa: PLC0415 - as above
 
     async with open_store(given) as store:
-        chosen = await default_files.tenants(store.ports, tenant)
-        actors = {slug: Actor(id, default_files.CARREL) for slug, id in chosen.items()}
-        return {slug: await default_files.status(store.ports, who) for slug, who in actors.items()}
+        chosen = await default_files.list_tenant_ids(store.ports, tenant)
+        actors = {slug: Actor(id, default_files.SERVER_AUTHOR) for slug, id in chosen.items()}
+        return {
+            slug: await default_files.load_status(store.ports, who) for slug, who in actors.items()
+        }
 
 
 async def _update(
@@ -88,12 +90,12 @@ async def _update(
 
     after: dict[str, DefaultsStatus | str] = {}
     async with open_store(given) as store:
-        for slug, id in (await default_files.tenants(store.ports, tenant)).items():
-            actor = Actor(id, default_files.CARREL)
+        for slug, id in (await default_files.list_tenant_ids(store.ports, tenant)).items():
+            actor = Actor(id, default_files.SERVER_AUTHOR)
             try:
                 chosen = tuple(map(Path, take)), tuple(map(Path, keep))
                 await default_files.update(store.ports, actor, *chosen)
-                after[slug] = await default_files.status(store.ports, actor)
+                after[slug] = await default_files.load_status(store.ports, actor)
             except Refusal as problem:
                 after[slug] = str(problem)
     return after

@@ -43,14 +43,16 @@ def doctor(as_json: bool, backup: File | None, strict: bool, **given: Any) -> No
 
 
 async def _examine(given: dict[str, Any]) -> tuple[FindingList, Walls]:
-    from carrel.actions.maintenance.integrity import check_secrets, examine  # noqa: PLC0415 - keeps --help quick
+    from carrel.actions.maintenance.integrity import check_secrets, check_store  # noqa: PLC0415 - keeps --help quick
     from carrel.wiring.lazy_local_sandbox import isolation_report  # noqa: PLC0415 - as above
     from carrel.wiring.open_store import open_store  # noqa: PLC0415 - as above
 
     async with open_store(given) as store:
         now, grace = store.ports.clock.now(), store.settings.gc_grace_minutes * 60_000
         with progress_bars() as watch:
-            findings = await examine(store.upkeep, store.objects, now=now, grace=grace, watch=watch)
+            findings = await check_store(
+                store.maintenance, store.objects, now=now, grace=grace, on_progress=watch
+            )
         await check_secrets(store.ports, findings)
         return findings, await isolation_report(store.ports)
 
@@ -59,7 +61,7 @@ async def _examine_backup(file: File) -> tuple[FindingList, Walls]:
     from carrel.actions.maintenance.backup import examine_backup  # noqa: PLC0415 - keeps --help quick
 
     with progress_bars() as watch:
-        return await examine_backup(file, watch=watch), {}
+        return await examine_backup(file, on_progress=watch), {}
 
 
 def _say_walls(walls: Walls) -> None:
@@ -72,11 +74,11 @@ def _say_walls(walls: Walls) -> None:
 
 def _told(findings: FindingList) -> dict[str, Any]:
     return {
-        "ok": findings.clean,
+        "ok": findings.is_clean,
         "errors": findings.errors,
         "warnings": findings.warnings,
         "findings": [
-            {"level": each.level, "subject": each.subject, "text": each.text}
+            {"level": each.severity, "subject": each.subject, "text": each.text}
             for each in findings.items
         ],
     }
@@ -84,10 +86,10 @@ def _told(findings: FindingList) -> dict[str, Any]:
 
 def _say(findings: FindingList) -> None:
     for each in findings.items:
-        level = click.style(each.level, fg="red" if each.level == "error" else "yellow")
+        level = click.style(each.severity, fg="red" if each.severity == "error" else "yellow")
         click.echo(f"{level}: {each.subject}: {each.text}")
-    if findings.untold:
-        click.echo(f"… and {findings.untold} more")
+    if findings.omitted_count:
+        click.echo(f"… and {findings.omitted_count} more")
     if findings.errors:
         click.echo(f"{findings.errors} errors, {findings.warnings} warnings")
     else:

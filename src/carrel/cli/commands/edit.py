@@ -135,6 +135,6 @@ def _say_kept(kept: _UnsavedEdit, draft: Local, *, as_json: bool) -> None:
 
 
 def _diff(before: bytes, after: bytes, name: str) -> str:
-    from carrel.core.files.diff import unified  # noqa: PLC0415 - so that --help stays quick
+    from carrel.core.files.diff import unified_diff  # noqa: PLC0415 - so that --help stays quick
 
-    return unified(before, after, name)
+    return unified_diff(before, after, name)

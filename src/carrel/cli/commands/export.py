@@ -53,7 +53,7 @@ def _told(done: ExportResult) -> dict[str, Any]:
         "written": done.written,
         "unchanged": done.unchanged,
         "deleted": done.deleted,
-        "failures": [{"key": each.key, "problem": each.why} for each in done.failures],
+        "failures": [{"key": each.key, "problem": each.reason} for each in done.failures],
         "leftOut": done.left_out,
     }
 
@@ -64,4 +64,4 @@ def _say(place: str, done: ExportResult) -> None:
     for name in done.left_out:
         click.echo(f"left out: {name}: its name means something else in this layout", err=True)
     for each in done.failures:
-        click.echo(f"error: {each.key}: {each.why}", err=True)
+        click.echo(f"error: {each.key}: {each.reason}", err=True)

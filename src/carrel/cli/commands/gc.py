@@ -62,15 +62,15 @@ async def _collect(given: dict[str, Any]) -> Mapping[str, int]:
     from carrel.actions.maintenance.integrity import collect  # noqa: PLC0415 - so that --help stays quick
     from carrel.wiring.open_store import open_store  # noqa: PLC0415 - as above
     from carrel.wiring.retention import expire_approvals_and_jobs  # noqa: PLC0415 - as above
-    from carrel.wiring.transcripts import retire_sessions  # noqa: PLC0415 - as above
+    from carrel.wiring.transcripts import expire_sessions  # noqa: PLC0415 - as above
 
     async with open_store(given) as store:
         counts = await collect(
-            store.upkeep,
+            store.maintenance,
             store.objects,
             now=store.ports.clock.now(),
             grace=store.settings.gc_grace_minutes * 60_000,
-            events_kept=store.settings.events_days * 86_400_000,
+            event_retention_ms=store.settings.events_days * 86_400_000,
         )
-        sessions = await retire_sessions(store)
+        sessions = await expire_sessions(store)
         return {**counts, "sessions": sessions, **await expire_approvals_and_jobs(store)}

@@ -40,9 +40,11 @@ def rebuild(agent: str, as_json: bool, tenant: str | None, **given: Any) -> None
     """
     done = run(lambda: _rebuild(given, tenant, agent), as_json=as_json)
     if as_json:
-        print_json({"ok": True, "commits": done.made, "revision": done.revision, "oid": done.tip})
+        print_json(
+            {"ok": True, "commits": done.commits_added, "revision": done.revision, "oid": done.tip}
+        )
     else:
-        click.echo(f"{agent}: {done.made} commits, {done.tip or 'nothing written yet'}")
+        click.echo(f"{agent}: {done.commits_added} commits, {done.tip or 'nothing written yet'}")
 
 
 @git.command()
@@ -69,7 +71,7 @@ async def _rebuild(given: dict[str, Any], tenant: str | None, agent: str) -> Pro
     async with open_store(given) as store:
         actor = await _operator(store.ports, tenant)
         with progress_bars() as watch:
-            return await history.refresh(store.ports, actor, agent, anew=True, watch=watch)
+            return await history.refresh(store.ports, actor, agent, rebuild=True, on_progress=watch)
 
 
 async def _log(
@@ -80,7 +82,7 @@ async def _log(
 
     async with open_store(given) as store:
         actor = await _operator(store.ports, tenant)
-        return await history.history(
+        return await history.load_history(
             store.ports, actor, agent, limit=limit, include_diff=include_diff
         )
 
@@ -90,8 +92,10 @@ async def _operator(ports: Any, tenant: str | None) -> Any:
     from carrel.actions.overlay import default_files  # noqa: PLC0415 - so that --help stays quick
     from carrel.core.access import Actor  # noqa: PLC0415 - as above
 
-    slug = tenant or tenants.FIRST
-    return Actor((await default_files.tenants(ports, slug))[slug], default_files.CARREL)
+    slug = tenant or tenants.DEFAULT_TENANT_SLUG
+    return Actor(
+        (await default_files.list_tenant_ids(ports, slug))[slug], default_files.SERVER_AUTHOR
+    )
 
 
 def _told(found: GitHistory) -> dict[str, Any]:

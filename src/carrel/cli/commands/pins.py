@@ -77,10 +77,10 @@ def show_offer(pin: Pin) -> None:
 
 
 def offer(pin: Pin) -> str:
-    from carrel.core.files.diff import unified  # noqa: PLC0415 - so that --help stays quick
+    from carrel.core.files.diff import unified_diff  # noqa: PLC0415 - so that --help stays quick
 
     before, after = (None if text is None else text.encode() for text in (pin.pinned, pin.latest))
-    return unified(before, after, pin.path)
+    return unified_diff(before, after, pin.path)
 
 
 def pin_told(pin: Pin) -> dict[str, Any]:

@@ -33,4 +33,4 @@ async def _reindex(given: dict[str, Any]) -> dict[str, int]:
     async with open_store(given) as store:
         with progress_bars() as watch:
             entries = await sessions.reindex(store.ports, watch)
-            return {"entries": entries, "words": await store.upkeep.reindex()}
+            return {"entries": entries, "words": await store.maintenance.reindex()}

@@ -32,11 +32,11 @@ def restore(file: File, as_json: bool, **given: Any) -> None:
         told = [f"{each.subject}: {each.text}" for each in findings.items]
         keys = {"vaultKey": key, "vaultKeyOfBackup": manifest.vault_key}
         counts = {"rows": rows, "objects": manifest.objects}
-        print_json({"ok": findings.clean, **counts, "findings": told, **keys})
+        print_json({"ok": findings.is_clean, **counts, "findings": told, **keys})
     else:
         click.echo(f"restored {rows} rows and {manifest.objects} objects")
         for each in findings.items:
-            click.echo(f"{each.level}: {each.subject}: {each.text}")
+            click.echo(f"{each.severity}: {each.subject}: {each.text}")
     if other:
         click.echo(
             f"It was sealed under the vault key {manifest.vault_key}, and cannot be served with"
@@ -51,9 +51,13 @@ async def _restore(file: File, given: dict[str, Any]) -> tuple[Manifest, Finding
     from carrel.actions.maintenance import backup  # noqa: PLC0415 - so that --help stays quick
     from carrel.wiring.open_store import open_store  # noqa: PLC0415 - as above
 
-    async with open_store(given, new=True) as store:
+    async with open_store(given, create=True) as store:
         with progress_bars() as watch:
             manifest, findings = await backup.restore(
-                file, store.upkeep, store.objects, now=store.ports.clock.now(), watch=watch
+                file,
+                store.maintenance,
+                store.objects,
+                now=store.ports.clock.now(),
+                on_progress=watch,
             )
         return manifest, findings, store.ports.vault.fingerprint()

@@ -12,7 +12,7 @@ from hashlib import sha256
 from typing import Final
 
 from carrel.core.errors import ValidationError
-from carrel.core.files.directory_sync import is_passed_over
+from carrel.core.files.directory_sync import is_ignored
 from carrel.core.identifiers import Path
 
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -74,14 +74,14 @@ def _names(found: LocalFiles) -> Iterator[tuple[str, int]]:
         above = os.path.relpath(at, found.root)
         above = "" if above == "." else f"{above}/"
         for name in sorted(below):
-            if is_passed_over(name):
+            if is_ignored(name):
                 below.remove(name)
                 found.passed_over.append(f"{above}{_shown(name)}/")
             elif stat.S_ISLNK(os.stat(name, dir_fd=room, follow_symlinks=False).st_mode):
                 below.remove(name)
                 found.problems[_shown(above + name)] = _LINK
         for name in sorted(files):
-            if is_passed_over(name):
+            if is_ignored(name):
                 found.passed_over.append(above + _shown(name))
             else:
                 yield above + name, room

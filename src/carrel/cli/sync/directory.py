@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterator
 from hashlib import sha256
 from typing import Final
 
-from carrel.core.files.directory_sync import copy_names
+from carrel.core.files.directory_sync import conflict_copy_names
 from carrel_client.atomic_rename import swap_names
 from carrel_client.errors import DirectoryLocked, UnusableWorkspace
 
@@ -111,7 +111,7 @@ class SyncedDirectory:
 
     def copy(self, name: str, content: bytes) -> str:
         """Put a text beside a name; if it stands there already, that is where."""
-        for beside in copy_names(name, digest_of(content)):
+        for beside in conflict_copy_names(name, digest_of(content)):
             if self.digest(beside) == digest_of(content) or self.put(beside, content, None):
                 return beside
         raise FileExistsError(errno.EEXIST, "no name is free for a copy beside", name)

@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 
 from carrel.cli.sync.directory import LARGEST, SyncedDirectory, digest_of
 from carrel.core.errors import ValidationError
-from carrel.core.files.directory_sync import is_passed_over
+from carrel.core.files.directory_sync import is_ignored
 from carrel.core.identifiers import Path
 
 Mark: TypeAlias = tuple[int, int, int, int, int]
@@ -114,13 +114,13 @@ class DirectoryScanner:
         for at, below, files, room in os.fwalk(".", dir_fd=self._folder.fd, onerror=_failed):
             above = "" if at == "." else at.removeprefix("./") + "/"
             for name in [*below]:
-                if is_passed_over(name):
+                if is_ignored(name):
                     below.remove(name)
                 elif problem := _directory_problem(room, name):
                     below.remove(name)
                     yield above + name, room, name, problem
             for name in sorted(files):
-                if not is_passed_over(name):
+                if not is_ignored(name):
                     yield above + name, room, name, ""
 
     def _look_at(self, found: ScanResult, path: str, name: str, room: int, last: str) -> None:

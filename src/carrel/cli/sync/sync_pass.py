@@ -14,9 +14,9 @@ from carrel.core.files.directory_sync import (
     LastSynced,
     RemoteFile,
     SyncAction,
-    clashing,
-    decide,
-    is_passed_over,
+    colliding_paths,
+    decide_action,
+    is_ignored,
 )
 from carrel_client.drivers import AsyncDriver
 from carrel_client.errors import (
@@ -36,8 +36,8 @@ Watch: TypeAlias = Callable[[str, int, int], None]
 
 _ENDS_ALL: Final = (ServerUnreachable, ServerError, Unauthenticated, UnusableWorkspace)
 _SAVE_EVERY: Final = 50
-_QUIET: Final = frozenset({SyncAction.NOTHING, SyncAction.DISPUTED})
-_TAKEN: Final = _QUIET | {SyncAction.UP, SyncAction.AGREE, SyncAction.FORGET}
+_QUIET: Final = frozenset({SyncAction.NOTHING, SyncAction.AWAIT_RESOLUTION})
+_TAKEN: Final = _QUIET | {SyncAction.UPLOAD, SyncAction.RECORD_SYNCED, SyncAction.DROP_RECORD}
 
 
 @dataclass(slots=True)
@@ -135,7 +135,7 @@ async def planned(sides: SyncPair, *, is_new: bool) -> PassResult:
     look = sides.eyes.look(())
     work = _SyncPass(sides, rows, look, PassResult(problems=look.problems))
     for path, step in work.decided().items():
-        if step is SyncAction.UP:
+        if step is SyncAction.UPLOAD:
             work.outcome.up.append(path)
         work.left_alone(path, step)
     return work.outcome
@@ -153,22 +153,25 @@ class _SyncPass:
         for path, sent in self.sides.note.sending.items():
             there = self._there(path)
             if there is not None and there.digest == sent:
-                self.sides.note.files[path] = LastSynced(sent, sent, there.own)
+                self.sides.note.files[path] = LastSynced(sent, sent, there.is_own)
 
     def announce(self, steps: dict[str, SyncAction]) -> None:
         note, files = self.sides.note, self.look.files
-        before, ups = note.sending, (path for path, step in steps.items() if step is SyncAction.UP)
+        before, ups = (
+            note.sending,
+            (path for path, step in steps.items() if step is SyncAction.UPLOAD),
+        )
         note.sending = {path: files[path].digest for path in ups}
         if note.sending or before:
             self.sides.save()
 
     def decided(self) -> dict[str, SyncAction]:
         known, files = self.sides.note.files, self.look.files
-        own = {path for path, row in self.rows.items() if _there(row).own}
-        for path in filter(is_passed_over, own):
+        own = {path for path, row in self.rows.items() if _there(row).is_own}
+        for path in filter(is_ignored, own):
             self.outcome.problems[path] = "files of such a name are not synced"
-        paths = {path for path in known.keys() | files.keys() | own if not is_passed_over(path)}
-        clashes = clashing(paths, known)
+        paths = {path for path in known.keys() | files.keys() | own if not is_ignored(path)}
+        clashes = colliding_paths(paths, known)
         for path, other in clashes.items():
             self.outcome.problems[path] = f"some disks take it for the same file as {other}"
         chosen = [path for path in paths - clashes.keys() if self.look.tells_of(path)]
@@ -178,8 +181,8 @@ class _SyncPass:
         known, found = self.sides.note.files.get(path), self.look.files.get(path)
         copy = known.copy if known else None
         here = found.digest if found else None
-        step = decide(known, here, self._there(path), copy_there=copy in self.look.copies)
-        if step is SyncAction.DISPUTED and copy:
+        step = decide_action(known, here, self._there(path), copy_exists=copy in self.look.copies)
+        if step is SyncAction.AWAIT_RESOLUTION and copy:
             self.outcome.conflicts[path] = copy
         return step
 
@@ -189,7 +192,7 @@ class _SyncPass:
 
     async def do(self, path: str, step: SyncAction, taking: bool) -> None:
         if taking and (
-            step not in _TAKEN or (step is SyncAction.UP and path in self.sides.note.files)
+            step not in _TAKEN or (step is SyncAction.UPLOAD and path in self.sides.note.files)
         ):
             self.left_alone(path, step)
             return
@@ -205,9 +208,9 @@ class _SyncPass:
 
     def left_alone(self, path: str, step: SyncAction) -> None:
         row = self.rows.get(path)
-        if step is SyncAction.ASIDE and row is not None:
+        if step is SyncAction.MOVE_LOCAL_ASIDE and row is not None:
             self.outcome.problems[path] = f"it is {row.file_class}: it was not taken"
-        elif step is SyncAction.DISPUTE:
+        elif step is SyncAction.START_CONFLICT:
             told = "the server has another text, which stays; carrel sync lets you choose"
             self.outcome.problems[path] = told
 
@@ -231,20 +234,20 @@ class _SyncPass:
         """What is known of the path afterwards."""
         there = self._there(path)
         match step:
-            case SyncAction.UP if found:
+            case SyncAction.UPLOAD if found:
                 return await self._up(path, found)
-            case SyncAction.DOWN if there:
+            case SyncAction.DOWNLOAD if there:
                 return await self._down(path, found)
-            case SyncAction.REMOVE_HERE if found:
+            case SyncAction.DELETE_LOCAL if found:
                 self._remove(path, found)
-            case SyncAction.REMOVE_THERE:
+            case SyncAction.DELETE_REMOTE:
                 await self._remove_there(path)
-            case SyncAction.ASIDE if found:
+            case SyncAction.MOVE_LOCAL_ASIDE if found:
                 return await self._aside(path, found, there)
-            case SyncAction.DISPUTE if found:
+            case SyncAction.START_CONFLICT if found:
                 return await self._dispute(path, found)
-            case SyncAction.AGREE if found and there:
-                return LastSynced(found.digest, there.digest, there.own)
+            case SyncAction.RECORD_SYNCED if found and there:
+                return LastSynced(found.digest, there.digest, there.is_own)
         return None
 
     async def _up(self, path: str, found: ScannedFile) -> LastSynced:
@@ -259,7 +262,7 @@ class _SyncPass:
         self.outcome.up.append(path)
         if file.sha256 != found.digest:
             self.outcome.redacted.append(path)
-        return LastSynced(found.digest, file.sha256, _there(file).own)
+        return LastSynced(found.digest, file.sha256, _there(file).is_own)
 
     async def _down(self, path: str, found: ScannedFile | None) -> LastSynced:
         file = await self._fetched(path)
@@ -267,7 +270,7 @@ class _SyncPass:
         if not self.sides.folder.put(name, file.content.encode(), was):
             raise _ChangedSinceScan
         self.outcome.down.append(path)
-        return LastSynced(file.sha256, file.sha256, _there(file).own)
+        return LastSynced(file.sha256, file.sha256, _there(file).is_own)
 
     async def _fetched(self, path: str) -> File:
         """The file that was decided about, to the byte."""
@@ -301,7 +304,7 @@ class _SyncPass:
             raise _ChangedSinceScan
         copy = self.sides.folder.copy(found.name, content)
         self.outcome.kept[path] = copy
-        if there is not None and there.own:
+        if there is not None and there.is_own:
             return await self._down(path, found)
         self._remove(path, found)
         return None
@@ -315,7 +318,7 @@ class _SyncPass:
     def _clear_copy(self, before: LastSynced | None, after: LastSynced | None) -> None:
         """A copy that nobody waits for goes, if nobody has worked in it."""
         copy = before.copy if before else None
-        if before and copy and copy != (after.copy if after else None) and is_passed_over(copy):
+        if before and copy and copy != (after.copy if after else None) and is_ignored(copy):
             self.sides.folder.remove(copy, before.there)
 
 
@@ -325,4 +328,6 @@ class _ChangedSinceScan(Exception):
 
 def _there(row: FileRow) -> RemoteFile:
     held = row.file_class != "live"
-    return RemoteFile(row.sha256, own=held or row.source.startswith("agent-override"), held=held)
+    return RemoteFile(
+        row.sha256, is_own=held or row.source.startswith("agent-override"), read_only=held
+    )

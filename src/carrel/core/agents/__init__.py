@@ -1,1 +1,1 @@
-"""Agents."""
+"""Agent records, configuration, identity and file map."""

@@ -1,4 +1,4 @@
-"""How an agent is set up: what is understood of the `config` in its record."""
+"""Agent configuration: the known fields of `config` in an agent's record."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from carrel.core.errors import ValidationError
 
 Text = Annotated[str, Meta(max_length=500)]
 Pattern = Annotated[str, Meta(min_length=1, max_length=200)]
-_LEADS_OUT: Final = re.compile(r"(?:^|[/\\])\.\.(?:$|[/\\])|[\x00-\x1f\x7f]")
-_ATTACHED: Final = "[A-Za-z0-9._-]+"
-_NAME: Final = re.compile(_ATTACHED)
+_UNSAFE_PATH: Final = re.compile(r"(?:^|[/\\])\.\.(?:$|[/\\])|[\x00-\x1f\x7f]")
+_NAME_PATTERN: Final = "[A-Za-z0-9._-]+"
+_NAME_REGEX: Final = re.compile(_NAME_PATTERN)
 Reference = Annotated[str, Meta(min_length=1, max_length=100)]
-"""The id of a record that need not be there until it is used."""
-Share = Annotated[float, Meta(ge=0, le=1)]
+"""Id of a record that need not exist until it is used."""
+Fraction = Annotated[float, Meta(ge=0, le=1)]
 
 
 class GitConfig(Struct, frozen=True, rename="camel"):
@@ -29,51 +29,51 @@ class GitConfig(Struct, frozen=True, rename="camel"):
 
 
 class DreamWeights(Struct, frozen=True, rename="camel"):
-    """How much each signal counts for a memory."""
+    """Weights of the signals in a memory's score."""
 
-    frequency: Share = 0.24
-    relevance: Share = 0.30
-    recency: Share = 0.15
-    diversity: Share = 0.15
-    consolidation: Share = 0.10
+    frequency: Fraction = 0.24
+    relevance: Fraction = 0.30
+    recency: Fraction = 0.15
+    diversity: Fraction = 0.15
+    consolidation: Fraction = 0.10
 
 
 class DreamConfig(Struct, frozen=True, rename="camel"):
     enabled: bool = False
     interval_secs: Annotated[int, Meta(ge=60, le=366 * 86_400)] = 86_400
-    min_score: Share = 0.35
+    min_score: Fraction = 0.35
     min_recall_count: Annotated[int, Meta(ge=1)] = 3
     min_unique_queries: Annotated[int, Meta(ge=0)] = 2
     min_unique_days: Annotated[int, Meta(ge=0)] = 1
     max_promotions_per_sweep: Annotated[int, Meta(ge=0, le=1000)] = 20
     half_life_days: Annotated[float, Meta(gt=0)] = 90
     max_chars: Annotated[int, Meta(ge=500)] = 12_000
-    """What MEMORY.md may grow to by dreaming."""
+    """Maximum length of MEMORY.md after a promotion."""
     review: bool = False
-    """Whether a person looks at it before it lands."""
+    """Whether a person reviews promotions before they are written."""
     weights: DreamWeights = DreamWeights()
 
 
 class WorkspaceAttachment(Struct, frozen=True, rename="camel"):
-    """A shared workspace under the name by which the agent knows it."""
+    """A shared workspace and the name under which the agent addresses it."""
 
-    name: Annotated[str, Meta(min_length=1, max_length=100, pattern=rf"\A{_ATTACHED}\Z")]
+    name: Annotated[str, Meta(min_length=1, max_length=100, pattern=rf"\A{_NAME_PATTERN}\Z")]
     workspace_id: Reference
     sandbox: Reference | UnsetType | None = UNSET
-    """Its own; None for none at all; where nothing is said, the agent's."""
+    """Sandbox of this workspace; None for none; unset for the agent's."""
 
 
 class AgentConfig(Struct, frozen=True, rename="camel"):
-    """What is not here is kept as it was given, and means nothing to us."""
+    """Known configuration fields. Unknown fields are stored but ignored."""
 
     model: Text | None = None
     timezone: Text | None = None
-    """The days of its notes are those of this place; UTC where none is named."""
+    """Time zone of the agent's daily notes; UTC if unset."""
     allowed_tools: tuple[Pattern, ...] = ()
-    """Names, or beginnings of names with a star; none allows all."""
+    """Tool names or prefixes followed by `*`; empty allows all."""
     allowed_delegates: tuple[Pattern, ...] = ()
     extra_docs: tuple[Text, ...] = ()
-    """Paths of files that the prompt ends with."""
+    """Paths of files appended to the prompt."""
     prompt_chars: Annotated[int, Meta(ge=1000)] = 60_000
     file_chars: Annotated[int, Meta(ge=100)] = 12_000
     transcripts_dir: Text | None = None
@@ -83,67 +83,67 @@ class AgentConfig(Struct, frozen=True, rename="camel"):
     workspaces: Annotated[tuple[WorkspaceAttachment, ...], Meta(max_length=32)] = ()
 
 
-BLANK: Final = AgentConfig()
+DEFAULT_CONFIG: Final = AgentConfig()
 
 
-def checked(given: Mapping[str, Any]) -> AgentConfig:
-    """What it means, if all that we know of it is as it should be. Raises Malformed."""
-    _check_references(given)
+def parse_config(raw: Mapping[str, Any]) -> AgentConfig:
+    """Validate a config. Raises ValidationError."""
+    _check_references(raw)
     try:
-        config = msgspec.convert(given, AgentConfig)
-    except msgspec.ValidationError as wrong:
-        raise ValidationError(f"config: {wrong}") from None
-    if _LEADS_OUT.search(config.transcripts_dir or ""):
-        raise ValidationError("config: transcriptsDir has no .. in it, and no control character")
+        config = msgspec.convert(raw, AgentConfig)
+    except msgspec.ValidationError as error:
+        raise ValidationError(f"config: {error}") from None
+    if _UNSAFE_PATH.search(config.transcripts_dir or ""):
+        raise ValidationError("config: transcriptsDir must not contain .. or control characters")
     return config
 
 
-def _check_references(given: Mapping[str, Any]) -> None:
-    """That what it refers to could be there, in the words that clients of accounts know."""
-    if given.get("sandbox") is not None:
-        field_validation.text("config.sandbox", given["sandbox"])
-    attached = given.get("workspaces", [])
-    if not isinstance(attached, list | tuple):
+def _check_references(raw: Mapping[str, Any]) -> None:
+    """Validate references, with the documented messages of the accounts API."""
+    if raw.get("sandbox") is not None:
+        field_validation.require_text("config.sandbox", raw["sandbox"])
+    attachments = raw.get("workspaces", [])
+    if not isinstance(attachments, list | tuple):
         raise ValidationError("config.workspaces must be an array")
-    seen: set[str] = set()
-    for at, one in enumerate(attached):
-        what = f"config.workspaces[{at}]"
-        said = field_validation.mapping(what, one)
-        name = field_validation.text(f"{what}.name", said.get("name"))
-        if not _NAME.fullmatch(str(said["name"])):
-            raise ValidationError(f"{what}.name must have only letters, digits, . _ and -")
-        if name in seen:
-            raise ValidationError(f"{what}.name must be unique within the agent")
-        seen.add(name)
-        field_validation.text(f"{what}.workspaceId", said.get("workspaceId"))
-        sandbox = said.get("sandbox")
+    names: set[str] = set()
+    for index, item in enumerate(attachments):
+        field_name = f"config.workspaces[{index}]"
+        attachment = field_validation.require_mapping(field_name, item)
+        name = field_validation.require_text(f"{field_name}.name", attachment.get("name"))
+        if not _NAME_REGEX.fullmatch(str(attachment["name"])):
+            raise ValidationError(f"{field_name}.name must have only letters, digits, . _ and -")
+        if name in names:
+            raise ValidationError(f"{field_name}.name must be unique within the agent")
+        names.add(name)
+        field_validation.require_text(f"{field_name}.workspaceId", attachment.get("workspaceId"))
+        sandbox = attachment.get("sandbox")
         if sandbox is not None and not (isinstance(sandbox, str) and sandbox.strip()):
-            raise ValidationError(f"{what}.sandbox must be a non-empty string or null")
+            raise ValidationError(f"{field_name}.sandbox must be a non-empty string or null")
 
 
-def config_of(given: Mapping[str, Any]) -> AgentConfig:
-    """What it means; what was stored before it was checked says nothing where it does not fit."""
+def config_from_stored(raw: Mapping[str, Any]) -> AgentConfig:
+    """Read a stored config; fields that are invalid are ignored."""
     try:
-        return msgspec.convert(given, AgentConfig)
+        return msgspec.convert(raw, AgentConfig)
     except msgspec.ValidationError:
-        return _parts(given)
+        return _convert_valid_fields(raw)
 
 
-def _parts(given: Mapping[str, Any]) -> AgentConfig:
-    fitting: dict[str, Any] = {}
-    for name, value in given.items():
+def _convert_valid_fields(raw: Mapping[str, Any]) -> AgentConfig:
+    valid: dict[str, Any] = {}
+    for name, value in raw.items():
         try:
             msgspec.convert({name: value}, AgentConfig)
         except msgspec.ValidationError:
             continue
-        fitting[name] = value
-    return msgspec.convert(fitting, AgentConfig)
+        valid[name] = value
+    return msgspec.convert(valid, AgentConfig)
 
 
-def allows(patterns: Sequence[str], name: str) -> bool:
-    """Whether these let a tool or a peer of this name be used; where there are none, all are."""
-    return not patterns or any(_fits(pattern, name) for pattern in patterns)
+def is_allowed(patterns: Sequence[str], name: str) -> bool:
+    """Whether a tool or peer name is allowed; no patterns allow all."""
+    return not patterns or any(_matches(pattern, name) for pattern in patterns)
 
 
-def _fits(pattern: str, name: str) -> bool:
+def _matches(pattern: str, name: str) -> bool:
     return name.startswith(pattern[:-1]) if pattern.endswith("*") else name == pattern

@@ -1,7 +1,7 @@
-"""The map in an agent's AGENTS.md: one marked block that tells its files and its peers.
+"""The file map in AGENTS.md: a marked block that lists an agent's files and peers.
 
-Everything outside of the block belongs to whoever wrote it, and stays to the byte. What stands in
-the block was taken from files that others wrote, so that each line of it is only ever text.
+Everything outside the block stays byte-identical. Lines of the block come from other files, so they
+are escaped.
 """
 
 from __future__ import annotations
@@ -14,40 +14,45 @@ from typing import Final
 from msgspec import Struct
 
 from carrel.core.identifiers import Path
-from carrel.core.markdown.fences import BULLET, MARK, line_end, outside_fences
+from carrel.core.markdown.fences import (
+    BULLET_PATTERN,
+    BYTE_ORDER_MARK,
+    detect_line_end,
+    lines_outside_fences,
+)
 from carrel.core.markdown.labelled_lines import ValueSpan
-from carrel.core.overlay.placeholders import TOKENS, sanitised
+from carrel.core.overlay.placeholders import TOKENS, sanitize_value
 
-AGENTS: Final = Path("AGENTS.md")
-OPENING: Final = "<!-- carrel:map -->"
-CLOSING: Final = "<!-- /carrel:map -->"
-TITLE: Final = "# Agents\n"
-"""What the file begins with where there was none."""
+AGENTS_PATH: Final = Path("AGENTS.md")
+BLOCK_START: Final = "<!-- carrel:map -->"
+BLOCK_END: Final = "<!-- /carrel:map -->"
+NEW_FILE_TITLE: Final = "# Agents\n"
+"""Start of a new file."""
 
-MOST_FILES: Final = 500
-MOST_PEERS: Final = 200
-_DEEPEST: Final = 6
-"""Folders that are told apart; what lies deeper stands on one line with the rest of its path."""
-_LONGEST: Final = 120
-_LOOKED_AT: Final = 16 * 1024
-"""Characters of a file among which to find what it is about."""
+MAX_FILES: Final = 500
+MAX_PEERS: Final = 200
+_MAX_DEPTH: Final = 6
+"""Folder levels listed separately; deeper paths are shown on one line."""
+_MAX_SUMMARY_LENGTH: Final = 120
+_SUMMARY_SCAN_LENGTH: Final = 16 * 1024
+"""Characters of a file that are scanned for its summary."""
 
 _HEADING: Final = re.compile(r" {0,3}#{1,6}[ \t]+(?P<text>.*?)(?:[ \t]+#+)?[ \t]*\Z")
-_ITEM: Final = re.compile(rf" {{0,3}}{BULLET}[ \t]+")
+_ITEM: Final = re.compile(rf" {{0,3}}{BULLET_PATTERN}[ \t]+")
 _SENTENCE: Final = re.compile(r".*?[.!?](?=[ \t]|\Z)")
 _TOKEN: Final = re.compile(r"\{\{(" + "|".join(TOKENS) + r")\}\}")
-_RULE: Final = re.compile(r"[\s=*_#-]*")
+_DECORATION: Final = re.compile(r"[\s=*_#-]*")
 
 
-_PRIVATE: Final = ("notes/", "memory/")
+_PRIVATE_PREFIXES: Final = ("notes/", "memory/")
 _PRIVATE_FILES: Final = frozenset({"user.md", "memory.md", "dreams.md", "memory-index.json"})
 
 
 class MapEntry(Struct, frozen=True):
-    """One file, and what it is about."""
+    """One file and its summary."""
 
     path: Path
-    about: str = ""
+    summary: str = ""
 
 
 class PeerAgent(Struct, frozen=True):
@@ -58,142 +63,154 @@ class PeerAgent(Struct, frozen=True):
 
 
 def summarize(text: bytes) -> str:
-    """The first heading of a file, or its first sentence, whichever comes first; else nothing."""
+    """First heading or first sentence of a file, whichever comes first; may be empty."""
     try:
-        file = _without_comments(text.decode()[:_LOOKED_AT])
+        file = _strip_comments(text.decode()[:_SUMMARY_SCAN_LENGTH])
     except UnicodeDecodeError:
         return ""
-    for line in _said(file):
+    for line in _text_lines(file):
         heading = _HEADING.match(line)
         plain = heading["text"] if heading else _ITEM.sub("", line, count=1).strip()
         sentence = None if heading else _SENTENCE.match(plain)
-        if plain := _readable(sentence[0] if sentence else plain):
+        if plain := _readable_summary(sentence[0] if sentence else plain):
             return plain
     return ""
 
 
-def private(path: Path) -> bool:
-    """Whether what an agent keeps there is for itself alone: its map is told in shared sessions."""
+def is_private(path: Path) -> bool:
+    """Whether a path is omitted from the map, which is also shown in shared sessions."""
     text = path.text.casefold()
-    return text in _PRIVATE_FILES or text.startswith(_PRIVATE)
+    return text in _PRIVATE_FILES or text.startswith(_PRIVATE_PREFIXES)
 
 
-def _said(file: str) -> Iterator[str]:
-    """The lines that say something, without what some files carry before their text."""
-    texts = [line.text for line in outside_fences(file.removeprefix(MARK).lstrip("\r\n"))]
+def _text_lines(file: str) -> Iterator[str]:
+    """Lines with text, without front matter."""
+    texts = [
+        line.text
+        for line in lines_outside_fences(file.removeprefix(BYTE_ORDER_MARK).lstrip("\r\n"))
+    ]
     if texts and texts[0].rstrip() == "---":
         header = len(list(takewhile(lambda text: text.rstrip() != "---", texts[1:])))
         texts = texts[header + 2 :] if header + 1 < len(texts) else texts
-    return (text[: 4 * _LONGEST] for text in texts if not _RULE.fullmatch(text))
+    return (text[: 4 * _MAX_SUMMARY_LENGTH] for text in texts if not _DECORATION.fullmatch(text))
 
 
-def _without_comments(text: str) -> str:
-    kept, at = [], 0
-    while (start := text.find("<!--", at)) >= 0 and (end := text.find("-->", start + 4)) >= 0:
-        kept.append(text[at:start])
-        at = end + 3
-    return "".join((*kept, text[at:]))
+def _strip_comments(text: str) -> str:
+    parts, position = [], 0
+    while (start := text.find("<!--", position)) >= 0 and (end := text.find("-->", start + 4)) >= 0:
+        parts.append(text[position:start])
+        position = end + 3
+    return "".join((*parts, text[position:]))
 
 
-def _readable(text: str) -> str:
-    """A placeholder is told by its words: a map is not for names of people."""
-    plain = _TOKEN.sub(lambda token: token[1].lower().replace("_", " "), text).strip()
-    return plain if len(plain) <= _LONGEST else plain[: _LONGEST - 1].rstrip() + "…"
+def _readable_summary(text: str) -> str:
+    """Summary with placeholders as plain words.
 
-
-def allows(patterns: Sequence[object], slug: str) -> bool:
-    """Whether an agent may delegate to another: by its slug, with ``*`` for any letters.
-
-    No pattern at all lets it delegate to everybody.
+    The map must not contain personal data.
     """
-    words = [pattern for pattern in patterns if isinstance(pattern, str)]
-    return not patterns or any(_fits(pattern, slug) for pattern in words)
+    plain = _TOKEN.sub(lambda token: token[1].lower().replace("_", " "), text).strip()
+    return (
+        plain
+        if len(plain) <= _MAX_SUMMARY_LENGTH
+        else plain[: _MAX_SUMMARY_LENGTH - 1].rstrip() + "…"
+    )
 
 
-def _fits(pattern: str, slug: str) -> bool:
-    """Piece by piece from the left, so that no pattern takes long."""
-    first, *rest = pattern.split("*")
-    if not rest:
+def can_delegate_to(patterns: Sequence[object], slug: str) -> bool:
+    """Whether an agent may delegate to a peer.
+
+    `*` matches any characters, no patterns allow all.
+    """
+    text_patterns = [pattern for pattern in patterns if isinstance(pattern, str)]
+    return not patterns or any(_matches_glob(pattern, slug) for pattern in text_patterns)
+
+
+def _matches_glob(pattern: str, slug: str) -> bool:
+    """Matches part by part from the left, so the time is linear."""
+    first, *parts = pattern.split("*")
+    if not parts:
         return slug == pattern
-    last = rest.pop()
+    last = parts.pop()
     if not slug.startswith(first) or not slug.endswith(last):
         return False
-    at, end = len(first), len(slug) - len(last)
-    for piece in rest:
-        found = slug.find(piece, at, end)
-        if found < 0:
+    position, end = len(first), len(slug) - len(last)
+    for part in parts:
+        index = slug.find(part, position, end)
+        if index < 0:
             return False
-        at = found + len(piece)
-    return at <= end
+        position = index + len(part)
+    return position <= end
 
 
-def render_map(places: Sequence[MapEntry], peers: Sequence[PeerAgent]) -> str:
-    """The block itself, from marker to marker, with no line end after it."""
-    lines = [OPENING, "", "## Files", "", *_tree(places[:MOST_FILES])]
-    lines += _more(len(places) - MOST_FILES, "files")
+def render_map(entries: Sequence[MapEntry], peers: Sequence[PeerAgent]) -> str:
+    """The block from marker to marker, without a trailing line end."""
+    lines = [BLOCK_START, "", "## Files", "", *_tree_lines(entries[:MAX_FILES])]
+    lines += _overflow_line(len(entries) - MAX_FILES, "files")
     if peers:
-        told = [f"- {sanitised(peer.slug)}: {sanitised(peer.name)}" for peer in peers[:MOST_PEERS]]
-        lines += ["", "## Peers", "", *told, *_more(len(peers) - MOST_PEERS, "peers")]
-    return "\n".join([*lines, "", CLOSING])
+        peer_lines = [
+            f"- {sanitize_value(peer.slug)}: {sanitize_value(peer.name)}"
+            for peer in peers[:MAX_PEERS]
+        ]
+        lines += ["", "## Peers", "", *peer_lines, *_overflow_line(len(peers) - MAX_PEERS, "peers")]
+    return "\n".join([*lines, "", BLOCK_END])
 
 
-def _more(count: int, what: str) -> list[str]:
-    return [f"- … and {count} more {what}"] if count > 0 else []
+def _overflow_line(count: int, label: str) -> list[str]:
+    return [f"- … and {count} more {label}"] if count > 0 else []
 
 
-def _tree(places: Iterable[MapEntry]) -> Iterator[str]:
-    """A line for every folder as it is entered, and one for every file."""
-    inside: list[str] = []
-    for place in places:
-        parts = place.path.text.split("/")
-        folders = parts[:-1][:_DEEPEST]
-        for depth in range(_alike(inside, folders), len(folders)):
-            yield f"{'  ' * depth}- {sanitised(folders[depth])}/"
-        inside = folders
-        name = sanitised("/".join(parts[len(folders) :]))
-        told = f": {sanitised(place.about)}" if place.about else ""
-        yield f"{'  ' * len(folders)}- {name}{told}"
+def _tree_lines(entries: Iterable[MapEntry]) -> Iterator[str]:
+    """One line for each folder when entered and one for each file."""
+    current_folders: list[str] = []
+    for entry in entries:
+        parts = entry.path.text.split("/")
+        folders = parts[:-1][:_MAX_DEPTH]
+        for depth in range(_common_prefix_length(current_folders, folders), len(folders)):
+            yield f"{'  ' * depth}- {sanitize_value(folders[depth])}/"
+        current_folders = folders
+        name = sanitize_value("/".join(parts[len(folders) :]))
+        suffix = f": {sanitize_value(entry.summary)}" if entry.summary else ""
+        yield f"{'  ' * len(folders)}- {name}{suffix}"
 
 
-def _alike(some: Sequence[str], others: Sequence[str]) -> int:
-    """How many of the first are the same."""
-    pairs = zip(some, others, strict=False)
+def _common_prefix_length(first: Sequence[str], second: Sequence[str]) -> int:
+    pairs = zip(first, second, strict=False)
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 def replace_map(file: str, block: str) -> str:
-    """The file with this block in place of the one it has, else after all that it says.
+    """Replace the block, or append it.
 
-    In a fence that is never closed the block would be code, so that it then comes first.
+    After an unclosed code fence the block would be code, so it is then inserted at the top.
     """
-    block = block.replace("\n", line_end(file))
-    found = _block(file)
-    if found is not None:
-        return file[: found.start] + block + file[found.end :]
-    end = line_end(file)
-    gap = "" if not file or file == MARK else end if file.endswith(end) else end * 2
+    block = block.replace("\n", detect_line_end(file))
+    span = _find_block(file)
+    if span is not None:
+        return file[: span.start] + block + file[span.end :]
+    end = detect_line_end(file)
+    gap = "" if not file or file == BYTE_ORDER_MARK else end if file.endswith(end) else end * 2
     after = f"{file}{gap}{block}{end}"
-    if _block(after) is not None:
+    if _find_block(after) is not None:
         return after
-    mark = MARK if file.startswith(MARK) else ""
-    return f"{mark}{block}{end}{end}{file.removeprefix(MARK)}"
+    byte_order_mark = BYTE_ORDER_MARK if file.startswith(BYTE_ORDER_MARK) else ""
+    return f"{byte_order_mark}{block}{end}{end}{file.removeprefix(BYTE_ORDER_MARK)}"
 
 
-def outside(file: str) -> str:
+def without_map(file: str) -> str:
     """The file without its block."""
-    found = _block(file)
-    return file if found is None else file[: found.start] + file[found.end :]
+    span = _find_block(file)
+    return file if span is None else file[: span.start] + file[span.end :]
 
 
-def _block(file: str) -> ValueSpan | None:
-    """From the first closing marker back to the opening that is nearest to it."""
-    if OPENING not in file or CLOSING not in file:
+def _find_block(file: str) -> ValueSpan | None:
+    """Span from the first closing marker back to the nearest opening marker."""
+    if BLOCK_START not in file or BLOCK_END not in file:
         return None
-    opened: int | None = None
-    for line in outside_fences(file):
-        marker = "" if line.depth else line.text.rstrip(" \t")
-        if marker == OPENING:
-            opened = line.start
-        elif marker == CLOSING and opened is not None:
-            return ValueSpan(opened, line.end)
+    start: int | None = None
+    for line in lines_outside_fences(file):
+        marker = "" if line.quote_depth else line.text.rstrip(" \t")
+        if marker == BLOCK_START:
+            start = line.start
+        elif marker == BLOCK_END and start is not None:
+            return ValueSpan(start, line.end)
     return None

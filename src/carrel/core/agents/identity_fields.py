@@ -1,4 +1,4 @@
-"""What IDENTITY.md says of an agent beside its name, and how one such line is changed alone."""
+"""Editing of single fields in IDENTITY.md, except the name."""
 
 from __future__ import annotations
 
@@ -6,43 +6,47 @@ import unicodedata
 from typing import Final
 
 from carrel.core.markdown import labelled_lines
-from carrel.core.overlay.placeholders import sanitised
+from carrel.core.overlay.placeholders import sanitize_value
 
-FIELDS: Final = ("creature", "vibe", "emoji", "avatar")
-"""What may be changed one by one. The name is none of them: it follows a rename."""
+EDITABLE_FIELDS: Final = ("creature", "vibe", "emoji", "avatar")
+"""Fields that can be edited singly. The name changes only by renaming the agent."""
 
-_SYMBOLS: Final = frozenset({"So", "Sk"})
+_SYMBOL_CATEGORIES: Final = frozenset({"So", "Sk"})
 _JOINER, _SELECTOR = "\u200d", "\ufe0f"
-_MOST: Final = 16
-"""Code points of an emoji."""
+_MAX_EMOJI_LENGTH: Final = 16
+"""Code points."""
 
 
-def with_field(text: bytes, field: str, value: str) -> bytes | None:
-    """The file with another value of one of FIELDS; None where it has no line for that.
+def replace_field(text: bytes, field: str, value: str) -> bytes | None:
+    """Replace the value of one of EDITABLE_FIELDS; None if the file has no such line.
 
-    The value is shown and nothing else: it is no placeholder, no markdown and no second line.
+    The value is escaped: no placeholder, no markdown, one line.
     """
     try:
         file = text.decode()
     except UnicodeDecodeError:
         return None
-    found = labelled_lines.find(file, field)
-    return None if found is None else labelled_lines.replaced(file, found, shown(value)).encode()
+    span = labelled_lines.find_value(file, field)
+    return (
+        None
+        if span is None
+        else labelled_lines.replace_value(file, span, format_value(value)).encode()
+    )
 
 
-def shown(value: str) -> str:
-    """The value as it is written into the file."""
+def format_value(value: str) -> str:
+    """Value as written into the file."""
     text = value.strip()
-    return text if _is_emoji(text) else sanitised(value)
+    return text if _is_emoji(text) else sanitize_value(value)
 
 
 def _is_emoji(text: str) -> bool:
-    """Whether it is one of those that some characters which cannot be seen hold together."""
-    seen = text.replace(_JOINER, "").replace(_SELECTOR, "")
+    """Whether the text is an emoji, possibly with invisible joiners."""
+    visible = text.replace(_JOINER, "").replace(_SELECTOR, "")
     return (
-        0 < len(text) <= _MOST
-        and text[0] in seen
+        0 < len(text) <= _MAX_EMOJI_LENGTH
+        and text[0] in visible
         and text[-1] != _JOINER
-        and all(unicodedata.category(character) in _SYMBOLS for character in seen)
-        and sanitised(seen) == seen
+        and all(unicodedata.category(character) in _SYMBOL_CATEGORIES for character in visible)
+        and sanitize_value(visible) == visible
     )

@@ -1,7 +1,6 @@
-"""The line of IDENTITY.md that says what an agent is called, and how a rename changes it alone.
+"""The Name line of IDENTITY.md and its change when an agent is renamed.
 
-The file belongs to whoever wrote it: all but that name is kept to the byte. A line in a code fence
-is an example of a name and none.
+Everything else in the file stays byte-identical. Lines in code fences are ignored.
 """
 
 from __future__ import annotations
@@ -12,81 +11,94 @@ from typing import Final
 from carrel.core.agents import persona
 from carrel.core.identifiers import Path
 from carrel.core.markdown import labelled_lines
-from carrel.core.markdown.fences import BULLET, END, MARK, MarkdownLine, line_end, outside_fences
-from carrel.core.overlay.placeholders import sanitised
+from carrel.core.markdown.fences import (
+    BULLET_PATTERN,
+    BYTE_ORDER_MARK,
+    LINE_END,
+    MarkdownLine,
+    detect_line_end,
+    lines_outside_fences,
+)
+from carrel.core.overlay.placeholders import sanitize_value
 
-IDENTITY: Final = Path("IDENTITY.md")
+IDENTITY_PATH: Final = Path("IDENTITY.md")
 _NAME: Final = "name"
 _HEADING: Final = re.compile(r" {0,3}#{1,6}(?:[ \t]|\Z)")
 _UNDERLINE: Final = re.compile(r" {0,3}(?:=++|-++)[ \t]*+\Z")
-_BEGINS_ANEW: Final = re.compile(rf" {{0,3}}(?:{BULLET}[ \t]|#{{1,6}}[ \t]|>|`{{3}}|~{{3}}|\Z)")
+_BLOCK_START: Final = re.compile(
+    rf" {{0,3}}(?:{BULLET_PATTERN}[ \t]|#{{1,6}}[ \t]|>|`{{3}}|~{{3}}|\Z)"
+)
 
 
-def renamed(text: bytes, name: str) -> bytes:
-    """The file with this name in its Name line, which is added if there is none.
+def rename_identity(text: bytes, name: str) -> bytes:
+    """Set the name in the Name line, which is added if absent.
 
-    What is not UTF-8 is left as it is.
+    Files that are not UTF-8 are unchanged.
     """
-    file = _decoded(text)
+    file = _decode(text)
     if file is None:
         return text
-    found, shown = labelled_lines.find(file, _NAME), sanitised(name)
-    if found is None:
-        return _with_a_name_line(file, shown).encode()
-    return labelled_lines.replaced(file, found, shown).encode()
+    span, value = labelled_lines.find_value(file, _NAME), sanitize_value(name)
+    if span is None:
+        return _insert_name_line(file, value).encode()
+    return labelled_lines.replace_value(file, span, value).encode()
 
 
-def name_in(text: bytes) -> str | None:
-    """What the Name line says, as it is written there; None where there is no such line."""
-    file = _decoded(text)
-    found = None if file is None else labelled_lines.find(file, _NAME)
-    return file[found.start : found.end] if file is not None and found else None
+def parse_name(text: bytes) -> str | None:
+    """Value of the Name line; None if there is none."""
+    file = _decode(text)
+    span = None if file is None else labelled_lines.find_value(file, _NAME)
+    return file[span.start : span.end] if file is not None and span else None
 
 
-def names_in(text: bytes) -> tuple[str, ...]:
-    """What all Name lines say: whoever may not change the name may not add another either.
+def parse_names(text: bytes) -> tuple[str, ...]:
+    """Values of all Name lines.
 
-    Those that a prompt takes for one are of them, though a rename would not.
+    A caller who may not rename must not add another one either.
+
+    Includes lines that only the prompt's persona parser recognizes.
     """
-    file = _decoded(text)
+    file = _decode(text)
     if file is None:
         return ()
-    written = tuple(file[at.start : at.end] for at in labelled_lines.every(file, _NAME))
-    return (*written, *persona.values(file, _NAME))
+    labelled = tuple(
+        file[span.start : span.end] for span in labelled_lines.find_values(file, _NAME)
+    )
+    return (*labelled, *persona.field_values(file, _NAME))
 
 
-def follows_its_agent(text: bytes) -> bool:
-    """Whether the Name line shows whatever the agent is called, so that a rename needs no edit."""
-    return "{{AGENT_NAME}}" in (name_in(text) or "")
+def uses_agent_name(text: bytes) -> bool:
+    """Whether the Name line has the placeholder, so that a rename needs no edit."""
+    return "{{AGENT_NAME}}" in (parse_name(text) or "")
 
 
-def _decoded(text: bytes) -> str | None:
+def _decode(text: bytes) -> str | None:
     try:
         return text.decode()
     except UnicodeDecodeError:
         return None
 
 
-def _with_a_name_line(file: str, shown: str) -> str:
-    """The file with a Name line after its first heading, or else at its top."""
-    at = _after_the_heading(file)
-    before, after = file[:at], file[at:]
-    end = line_end(file)
-    line = f"- **Name:** {shown}{end}"
-    if at > len(MARK) and not before.endswith(("\r", "\n")):
+def _insert_name_line(file: str, value: str) -> str:
+    """Insert a Name line after the first heading, or at the top."""
+    position = _heading_end(file)
+    before, after = file[:position], file[position:]
+    end = detect_line_end(file)
+    line = f"- **Name:** {value}{end}"
+    if position > len(BYTE_ORDER_MARK) and not before.endswith(("\r", "\n")):
         line = end + line.removesuffix(end)
-    following = END.split(after, maxsplit=1)[0]
-    gap = "" if _BEGINS_ANEW.match(following) else end
+    next_line = LINE_END.split(after, maxsplit=1)[0]
+    gap = "" if _BLOCK_START.match(next_line) else end
     return f"{before}{line}{gap}{after}"
 
 
-def _after_the_heading(file: str) -> int:
-    former: MarkdownLine | None = None
-    for line in outside_fences(file):
-        underlined = former and former.text.strip() and former.next == line.start
-        if not line.depth and (
+def _heading_end(file: str) -> int:
+    previous: MarkdownLine | None = None
+    for line in lines_outside_fences(file):
+        underlined = previous and previous.text.strip() and previous.next_start == line.start
+        if not line.quote_depth and (
             _HEADING.match(line.text) or (underlined and _UNDERLINE.match(line.text))
         ):
-            return line.next
-        former = line
-    return len(MARK) if file.startswith(MARK) else 0
+            return line.next_start
+        previous = line
+    return len(BYTE_ORDER_MARK) if file.startswith(BYTE_ORDER_MARK) else 0

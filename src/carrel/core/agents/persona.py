@@ -1,7 +1,7 @@
-"""Who an agent is, as its IDENTITY.md says: five fields of a bullet list, and one line of them.
+"""Persona of an agent: five fields of a bullet list in IDENTITY.md.
 
-What is still in parentheses is for somebody to fill in, and counts as nothing. Whoever writes a
-value writes into a prompt: it stays on its line, and says of no other field what that is.
+Values in parentheses are hints to be filled in and count as empty. Values end up in prompts, so
+each stays on one line and cannot set another field.
 """
 
 from __future__ import annotations
@@ -13,26 +13,27 @@ from typing import Final
 
 from msgspec import Struct
 
-from carrel.core.markdown.fences import outside_fences
+from carrel.core.markdown.fences import lines_outside_fences
 from carrel.core.markdown.labelled_lines import value_between
 
-FIELDS: Final = ("name", "creature", "vibe", "emoji", "avatar")
-_SHOWN: Final = ("name", "emoji", "vibe", "creature")
-"""In the order of the line. An avatar is for eyes."""
+PERSONA_FIELDS: Final = ("name", "creature", "vibe", "emoji", "avatar")
+_LINE_FIELDS: Final = ("name", "emoji", "vibe", "creature")
+"""Order of the fields in the line. The avatar is not part of it."""
 
 _BULLET: Final = re.compile(r"[ \t]*+[-*+]")
 _FIELD: Final = re.compile(
-    rf"[ \t]*+\**+[ \t]*+(?P<field>{'|'.join(FIELDS)})[ \t]*+\**+[ \t]*+:\**+", re.IGNORECASE
+    rf"[ \t]*+\**+[ \t]*+(?P<field>{'|'.join(PERSONA_FIELDS)})[ \t]*+\**+[ \t]*+:\**+",
+    re.IGNORECASE,
 )
-_OPENS: Final = frozenset("(\uff08")
+_OPENING_PARENTHESES: Final = frozenset("(\uff08")
 _PARENTHESIS: Final = re.compile("[()\uff08\uff09]")
-_MARKS: Final = "*_`~"
-_EMPHASIS: Final = frozenset(_MARKS)
-_AROUND: Final = _MARKS + " \t\"'\u201c\u201d\u2018\u2019"
+_EMPHASIS_MARKS: Final = "*_`~"
+_EMPHASIS_CHARACTERS: Final = frozenset(_EMPHASIS_MARKS)
+_SURROUNDING_CHARACTERS: Final = _EMPHASIS_MARKS + " \t\"'\u201c\u201d\u2018\u2019"
 
 
 class Persona(Struct, frozen=True):
-    """What is known of an agent; None where nothing is."""
+    """Fields of the persona; None if not set."""
 
     name: str | None = None
     creature: str | None = None
@@ -42,101 +43,103 @@ class Persona(Struct, frozen=True):
 
     @property
     def line(self) -> str:
-        """`name=…, emoji=…, vibe=…, creature=…`, without what is not known; may be empty."""
-        known = ((field, getattr(self, field)) for field in _SHOWN)
-        return ", ".join(f"{field}={_contained(value)}" for field, value in known if value)
+        """`name=…, emoji=…, vibe=…, creature=…` without unset fields; may be empty."""
+        fields = ((field, getattr(self, field)) for field in _LINE_FIELDS)
+        return ", ".join(f"{field}={_neutralize_fields(value)}" for field, value in fields if value)
 
 
-def persona_of(file: str) -> Persona:
-    """Of several values for one field the last one holds; nothing said takes nothing back."""
-    return Persona(**dict(_said(file)))
+def parse_persona(file: str) -> Persona:
+    """Parse IDENTITY.md. The last non-empty value of a field wins."""
+    return Persona(**dict(_parse_fields(file)))
 
 
-def values(file: str, field: str) -> tuple[str, ...]:
-    """Everything that is said of one of FIELDS, in order."""
-    return tuple(value for said, value in _said(file) if said == field)
+def field_values(file: str, field: str) -> tuple[str, ...]:
+    """All values of one of PERSONA_FIELDS, in order."""
+    return tuple(value for name, value in _parse_fields(file) if name == field)
 
 
-def _said(file: str) -> Iterator[tuple[str, str]]:
-    for line in outside_fences(file):
-        bullet = None if line.depth else _BULLET.match(line.text)
-        found = _FIELD.match(line.text, bullet.end()) if bullet else None
-        if found:
-            start = line.end - len(line.text) + found.end()
-            at = value_between(file, start, line.end)
-            if value := _value(file[at.start : at.end]):
-                yield found["field"].lower(), value
+def _parse_fields(file: str) -> Iterator[tuple[str, str]]:
+    for line in lines_outside_fences(file):
+        bullet = None if line.quote_depth else _BULLET.match(line.text)
+        match = _FIELD.match(line.text, bullet.end()) if bullet else None
+        if match:
+            start = line.end - len(line.text) + match.end()
+            span = value_between(file, start, line.end)
+            if value := _clean_value(file[span.start : span.end]):
+                yield match["field"].lower(), value
 
 
-def _value(text: str) -> str:
-    """What is meant, without what waits to be filled in and without marks of emphasis left open."""
-    told = _closed(_without_hints(_visible(text)).strip())
-    return "" if _is_hint(told) else told
+def _clean_value(text: str) -> str:
+    """Value without hints and unbalanced emphasis; empty if only a hint."""
+    value = _strip_trailing_asterisks(_remove_hints(_visible_text(text)).strip())
+    return "" if _is_hint(value) else value
 
 
-def _closed(text: str) -> str:
-    """Without asterisks at the end that close what was opened before the value."""
-    bare = text.rstrip("*")
-    return text if text.startswith("*") else bare.rstrip()
+def _strip_trailing_asterisks(text: str) -> str:
+    """Strip trailing asterisks that close emphasis opened before the value."""
+    stripped = text.rstrip("*")
+    return text if text.startswith("*") else stripped.rstrip()
 
 
-def _without_hints(text: str) -> str:
-    """Without `_(…)_`, `*(…)*` and the like, which are a template's words, wherever they stand."""
-    ends, kept, at = _groups(text), [], 0
+def _remove_hints(text: str) -> str:
+    """Remove `_(…)_`, `*(…)*` and similar hints of a template."""
+    ends, parts, position = _parenthesis_spans(text), [], 0
     for start, end in ends.items():
-        if start < at or text[start - 1 : start] not in _EMPHASIS:
+        if start < position or text[start - 1 : start] not in _EMPHASIS_CHARACTERS:
             continue
-        if text[end : end + 1] in _EMPHASIS:
-            kept.append(text[at:start].rstrip(_MARKS))
-            at = _past(text, end, _MARKS)
-    return "".join(kept) + text[at:]
+        if text[end : end + 1] in _EMPHASIS_CHARACTERS:
+            parts.append(text[position:start].rstrip(_EMPHASIS_MARKS))
+            position = _skip_characters(text, end, _EMPHASIS_MARKS)
+    return "".join(parts) + text[position:]
 
 
 def _is_hint(text: str) -> bool:
-    """Whether all of it stands in parentheses, or in one that is never closed."""
-    ends, at = _groups(text), _past(text, 0, _AROUND)
-    while at < len(text) and text[at] in _OPENS:
-        at = _past(text, ends.get(at, len(text)), _AROUND)
-    return at == len(text)
+    """Whether the whole text is in parentheses, closed or not."""
+    ends, position = _parenthesis_spans(text), _skip_characters(text, 0, _SURROUNDING_CHARACTERS)
+    while position < len(text) and text[position] in _OPENING_PARENTHESES:
+        position = _skip_characters(text, ends.get(position, len(text)), _SURROUNDING_CHARACTERS)
+    return position == len(text)
 
 
-def _groups(text: str) -> dict[int, int]:
-    """Where each parenthesis opens, and past where it closes; in order, closed ones alone."""
+def _parenthesis_spans(text: str) -> dict[int, int]:
+    """Start and end of each closed pair of parentheses, in order."""
     open_at: list[int] = []
     ends: dict[int, int] = {}
-    for found in _PARENTHESIS.finditer(text):
-        if found[0] in _OPENS:
-            open_at.append(found.start())
+    for match in _PARENTHESIS.finditer(text):
+        if match[0] in _OPENING_PARENTHESES:
+            open_at.append(match.start())
         elif open_at:
-            ends[open_at.pop()] = found.end()
+            ends[open_at.pop()] = match.end()
     return dict(sorted(ends.items()))
 
 
-def _past(text: str, at: int, characters: str) -> int:
-    while at < len(text) and text[at] in characters:
-        at += 1
-    return at
+def _skip_characters(text: str, position: int, characters: str) -> int:
+    while position < len(text) and text[position] in characters:
+        position += 1
+    return position
 
 
-_UNSEEN: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+_INVISIBLE_CATEGORIES: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 _JOINER: Final = "\u200d"
 _BREAKS: Final = re.compile("[\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029]+")
-_IN_A_WORD: Final = re.compile(r"(?<=[^\W\d_])[\u200d\ufe00-\ufe0f]+")
-_OF_A_FIELD: Final = re.compile(rf"({'|'.join(FIELDS)})[ \t]*+=[ \t]*+", re.IGNORECASE)
+_JOINER_IN_WORD: Final = re.compile(r"(?<=[^\W\d_])[\u200d\ufe00-\ufe0f]+")
+_FIELD_ASSIGNMENT: Final = re.compile(
+    rf"({'|'.join(PERSONA_FIELDS)})[ \t]*+=[ \t]*+", re.IGNORECASE
+)
 
 
-def _visible(text: str) -> str:
-    """One line of what can be seen; what holds an emoji together stays."""
+def _visible_text(text: str) -> str:
+    """One line of visible text; joiners within emoji are kept."""
     if text.isascii() and text.isprintable():
         return text
-    seen = (
-        each
-        for each in _BREAKS.sub(" ", text)
-        if each == _JOINER or unicodedata.category(each) not in _UNSEEN
+    visible = (
+        character
+        for character in _BREAKS.sub(" ", text)
+        if character == _JOINER or unicodedata.category(character) not in _INVISIBLE_CATEGORIES
     )
-    return _IN_A_WORD.sub("", "".join(seen))
+    return _JOINER_IN_WORD.sub("", "".join(visible))
 
 
-def _contained(value: str) -> str:
-    """A value that begins no further field: `, name=X` in it becomes `, name: X`."""
-    return _OF_A_FIELD.sub(r"\1: ", value).rstrip()
+def _neutralize_fields(value: str) -> str:
+    """Prevent a value from starting another field: `, name=X` becomes `, name: X`."""
+    return _FIELD_ASSIGNMENT.sub(r"\1: ", value).rstrip()

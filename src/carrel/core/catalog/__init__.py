@@ -1,1 +1,1 @@
-"""Catalog."""
+"""Layout of the catalog that is exported to an object store."""

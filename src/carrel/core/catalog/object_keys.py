@@ -1,4 +1,4 @@
-"""Keys of objects in a place outside: slashed like paths, longer, and with no way out either."""
+"""Validation of object store keys: slash-separated, without `.` or `..` segments."""
 
 from __future__ import annotations
 
@@ -8,30 +8,37 @@ from collections.abc import Iterable
 from carrel.core.errors import ValidationError
 
 
-def segments(key: str) -> tuple[str, ...]:
-    """What stands between a key's slashes. Raises Malformed for one that could lead elsewhere."""
+def parse_segments(key: str) -> tuple[str, ...]:
+    """Split a key at its slashes.
+
+    Raises ValidationError if a segment could leave the prefix.
+    """
     parts = tuple(key.split("/"))
-    if any(part in {"", ".", ".."} or not _plain(part) for part in parts):
-        raise ValidationError(f"{key!a} is no key of an object")
+    if any(part in {"", ".", ".."} or not _is_plain_segment(part) for part in parts):
+        raise ValidationError(f"{key!a} is not a valid object key")
     return parts
 
 
-def _plain(part: str) -> bool:
+def _is_plain_segment(part: str) -> bool:
     try:
         part.encode()
     except UnicodeEncodeError:
         return False
-    return "\\" not in part and not any(unicodedata.category(sign) == "Cc" for sign in part)
+    return "\\" not in part and not any(
+        unicodedata.category(character) == "Cc" for character in part
+    )
 
 
-def beneath_others(keys: Iterable[str]) -> frozenset[str]:
-    """Those keys that would lie in a directory where another key already is a file."""
-    known = frozenset(keys)
-    return frozenset(key for key in known if any(above in known for above in _above(key)))
+def nested_keys(keys: Iterable[str]) -> frozenset[str]:
+    """Keys below another key, which a directory-backed store cannot hold."""
+    all_keys = frozenset(keys)
+    return frozenset(
+        key for key in all_keys if any(parent in all_keys for parent in _parent_keys(key))
+    )
 
 
-def _above(key: str) -> Iterable[str]:
-    at = key.find("/")
-    while at >= 0:
-        yield key[:at]
-        at = key.find("/", at + 1)
+def _parent_keys(key: str) -> Iterable[str]:
+    slash = key.find("/")
+    while slash >= 0:
+        yield key[:slash]
+        slash = key.find("/", slash + 1)

@@ -1,1 +1,1 @@
-"""Files."""
+"""File diffs, file kinds and directory synchronization."""

@@ -1,9 +1,8 @@
-"""A directory and an agent's own files: what has to be done at a path so that both say the same.
+"""Two-way sync of a directory with an agent's own files: decision per path.
 
-Three things decide: what was known when both were last the same, what is in the directory, and what
-is on the server. No text is lost by it. A text in the directory is replaced or removed only if the
-server has had it, a text on the server only by somebody who had it in front of them; where both
-have changed, both stay until a person has chosen.
+Compares the state at the last sync, the local file and the remote file. No text is lost: a local
+text is replaced only if the server has it, a remote one only if it is unchanged since the last
+sync. If both changed, both stay until a person resolves the conflict.
 """
 
 from __future__ import annotations
@@ -19,128 +18,144 @@ from msgspec import Struct
 
 
 class RemoteFile(Struct, frozen=True):
-    """What the server shows at a path."""
+    """A file as shown by the server."""
 
     digest: str
-    own: bool = True
-    """The agent's, and not merely inherited."""
-    held: bool = False
-    """Pinned or managed: it comes down, and nothing goes up."""
+    is_own: bool = True
+    """The agent's own file, not an inherited one."""
+    read_only: bool = False
+    """Pinned or managed: downloaded, never uploaded."""
 
 
 class LastSynced(Struct, frozen=True, omit_defaults=True):
-    """What was on both sides when they were last dealt with."""
+    """State of a path at the last sync."""
 
     here: str | None
-    """None where a person has yet to choose."""
+    """Local digest; None if a conflict is unresolved."""
     there: str
-    """Another than here where the server took secrets out."""
+    """Remote digest; differs from `here` if the server redacted secrets."""
     own: bool = True
     copy: str | None = None
-    """The file in which the server's text waits for a person who chooses."""
+    """File that holds the remote text during a conflict."""
 
 
 class SyncAction(Enum):
-    """What is to be done at a path."""
+    """Action for one path."""
 
     NOTHING = "nothing"
-    AGREE = "note that both are the same"
-    FORGET = "note that there is nothing any more"
-    UP = "put what is here on the server, if that is still as it was seen"
-    DOWN = "put what is on the server here, if that is still as it was seen"
-    REMOVE_HERE = "remove what is here"
-    REMOVE_THERE = "remove what is on the server"
-    ASIDE = "keep what is here under another name, and then do as the server does"
-    DISPUTE = "leave both, and put the server's beside what is here"
-    DISPUTED = "go on waiting for a person to choose"
+    RECORD_SYNCED = "record that both sides are equal"
+    DROP_RECORD = "drop the record of a path that is gone"
+    UPLOAD = "upload the local file if the remote one is unchanged"
+    DOWNLOAD = "download the remote file if the local one is unchanged"
+    DELETE_LOCAL = "delete the local file"
+    DELETE_REMOTE = "delete the remote file"
+    MOVE_LOCAL_ASIDE = "rename the local file, then follow the server"
+    START_CONFLICT = "keep both, with the remote text in a copy"
+    AWAIT_RESOLUTION = "wait for a person to resolve the conflict"
 
 
-def decide(
-    known: LastSynced | None,
-    here: str | None,
-    there: RemoteFile | None,
+def decide_action(
+    last: LastSynced | None,
+    local: str | None,
+    remote: RemoteFile | None,
     *,
-    copy_there: bool = False,
+    copy_exists: bool = False,
 ) -> SyncAction:
-    """What has to be done. ``copy_there``: the copy that is known of has not been taken away."""
-    if here is None and (there is None or not there.own):
-        return SyncAction.FORGET if known else SyncAction.NOTHING
-    if there is not None and here == there.digest:
-        same = LastSynced(here, there.digest, there.own)
-        return SyncAction.NOTHING if known == same else SyncAction.AGREE
-    if there is not None and there.held:
-        return _held(known, here)
-    if known is not None and known.copy is not None and copy_there:
-        return _disputed(known, here, there)
-    if here is None:
-        return _gone_here(known, there)
-    return _both(known, here, there)
+    """Decide the action for a path.
+
+    `copy_exists`: the recorded conflict copy is still there.
+    """
+    if local is None and (remote is None or not remote.is_own):
+        return SyncAction.DROP_RECORD if last else SyncAction.NOTHING
+    if remote is not None and local == remote.digest:
+        synced = LastSynced(local, remote.digest, remote.is_own)
+        return SyncAction.NOTHING if last == synced else SyncAction.RECORD_SYNCED
+    if remote is not None and remote.read_only:
+        return _decide_read_only(last, local)
+    if last is not None and last.copy is not None and copy_exists:
+        return _decide_conflict(last, local, remote)
+    if local is None:
+        return _decide_local_deletion(last, remote)
+    return _decide_both_present(last, local, remote)
 
 
-def _held(known: LastSynced | None, here: str | None) -> SyncAction:
-    seen = known is not None and here == known.here == known.there
-    return SyncAction.DOWN if here is None or seen else SyncAction.ASIDE
+def _decide_read_only(last: LastSynced | None, local: str | None) -> SyncAction:
+    unchanged = last is not None and local == last.here == last.there
+    return SyncAction.DOWNLOAD if local is None or unchanged else SyncAction.MOVE_LOCAL_ASIDE
 
 
-def _disputed(known: LastSynced, here: str | None, there: RemoteFile | None) -> SyncAction:
-    if there is None or not there.own:
-        return SyncAction.UP
-    if here is None:
-        return SyncAction.DOWN
-    return SyncAction.DISPUTED if there.digest == known.there else SyncAction.DISPUTE
+def _decide_conflict(last: LastSynced, local: str | None, remote: RemoteFile | None) -> SyncAction:
+    if remote is None or not remote.is_own:
+        return SyncAction.UPLOAD
+    if local is None:
+        return SyncAction.DOWNLOAD
+    return SyncAction.AWAIT_RESOLUTION if remote.digest == last.there else SyncAction.START_CONFLICT
 
 
-def _gone_here(known: LastSynced | None, there: RemoteFile | None) -> SyncAction:
-    """Taken away here; but a change beats a removal."""
-    unchanged = known is not None and known.own and there == RemoteFile(known.there)
-    return SyncAction.REMOVE_THERE if unchanged else SyncAction.DOWN
+def _decide_local_deletion(last: LastSynced | None, remote: RemoteFile | None) -> SyncAction:
+    """Deleted locally; but a remote change beats the deletion."""
+    unchanged = last is not None and last.own and remote == RemoteFile(last.there)
+    return SyncAction.DELETE_REMOTE if unchanged else SyncAction.DOWNLOAD
 
 
-def _both(known: LastSynced | None, here: str, there: RemoteFile | None) -> SyncAction:
-    if known is None:
-        return SyncAction.DISPUTE if there and there.own else SyncAction.UP
-    if there is None or (known.own and not there.own):
-        return _gone_there(known, here)
-    if there.digest == known.there:
-        return SyncAction.NOTHING if here == known.here else SyncAction.UP
-    return SyncAction.DOWN if here == known.here == known.there else SyncAction.DISPUTE
+def _decide_both_present(
+    last: LastSynced | None, local: str, remote: RemoteFile | None
+) -> SyncAction:
+    if last is None:
+        return SyncAction.START_CONFLICT if remote and remote.is_own else SyncAction.UPLOAD
+    if remote is None or (last.own and not remote.is_own):
+        return _decide_remote_deletion(last, local)
+    if remote.digest == last.there:
+        return SyncAction.NOTHING if local == last.here else SyncAction.UPLOAD
+    return SyncAction.DOWNLOAD if local == last.here == last.there else SyncAction.START_CONFLICT
 
 
-def _gone_there(known: LastSynced, here: str) -> SyncAction:
-    if here != known.here:
-        return SyncAction.UP
-    return SyncAction.REMOVE_HERE if here == known.there else SyncAction.ASIDE
+def _decide_remote_deletion(last: LastSynced, local: str) -> SyncAction:
+    if local != last.here:
+        return SyncAction.UPLOAD
+    return SyncAction.DELETE_LOCAL if local == last.there else SyncAction.MOVE_LOCAL_ASIDE
 
 
-_COPY: Final = re.compile(r"\.conflict-[0-9a-f]{8,64}(\.[^./]*)?$")
-_ENDINGS: Final = ("~", ".swp", ".swo", ".swx", ".tmp", ".part", ".crdownload")
-_ENDINGS_OF_EDITORS: Final = ("___jb_tmp___", "___jb_old___")
-_PROBE: Final = "4913"
-"""What vim makes to see whether it can."""
+_CONFLICT_COPY: Final = re.compile(r"\.conflict-[0-9a-f]{8,64}(\.[^./]*)?$")
+_TEMPORARY_SUFFIXES: Final = ("~", ".swp", ".swo", ".swx", ".tmp", ".part", ".crdownload")
+_EDITOR_SUFFIXES: Final = ("___jb_tmp___", "___jb_old___")
+_VIM_PROBE: Final = "4913"
+"""File that vim creates to test whether the directory is writable."""
 
 
-def is_passed_over(path: str) -> bool:
-    """Whether a path is of no concern: hidden, in the making, or a copy of ours."""
-    return any(map(_is_passing, path.split("/"))) or _COPY.search(path) is not None
+def is_ignored(path: str) -> bool:
+    """Whether a path is not synced: hidden, temporary, or a conflict copy."""
+    return any(map(_is_ignored_name, path.split("/"))) or _CONFLICT_COPY.search(path) is not None
 
 
-def _is_passing(name: str) -> bool:
-    starts = name.startswith((".", "~$")) or (name.startswith("#") and name.endswith("#"))
-    return starts or name == _PROBE or name.endswith(_ENDINGS + _ENDINGS_OF_EDITORS)
+def _is_ignored_name(name: str) -> bool:
+    has_ignored_prefix = name.startswith((".", "~$")) or (
+        name.startswith("#") and name.endswith("#")
+    )
+    return (
+        has_ignored_prefix
+        or name == _VIM_PROBE
+        or name.endswith(_TEMPORARY_SUFFIXES + _EDITOR_SUFFIXES)
+    )
 
 
-def copy_names(path: str, digest: str) -> Iterable[str]:
-    """Where the text of this digest may stand beside a path: the first that is free."""
+def conflict_copy_names(path: str, digest: str) -> Iterable[str]:
+    """Candidate names of a conflict copy; the first free one is used."""
     folder, slash, name = path.rpartition("/")
-    stem, dot, ending = name.rpartition(".")
+    stem, dot, extension = name.rpartition(".")
     if not stem:
-        stem, dot, ending = name, "", ""
-    return [f"{folder}{slash}{stem}.conflict-{digest[:size]}{dot}{ending}" for size in (8, 16, 64)]
+        stem, dot, extension = name, "", ""
+    return [
+        f"{folder}{slash}{stem}.conflict-{digest[:size]}{dot}{extension}" for size in (8, 16, 64)
+    ]
 
 
-def clashing(paths: Iterable[str], known: Collection[str]) -> dict[str, str]:
-    """Paths that some disks take for one with another, each with that other, which goes first."""
-    alike: dict[str, list[str]] = defaultdict(list)
-    for path in sorted(paths, key=lambda each: (each not in known, each)):
-        alike[unicodedata.normalize("NFKC", path).casefold()].append(path)
-    return {other: first for first, *others in alike.values() for other in others}
+def colliding_paths(paths: Iterable[str], tracked: Collection[str]) -> dict[str, str]:
+    """Paths that collide on case-insensitive file systems, with the path they hit.
+
+    Tracked paths take precedence.
+    """
+    groups: dict[str, list[str]] = defaultdict(list)
+    for path in sorted(paths, key=lambda item: (item not in tracked, item)):
+        groups[unicodedata.normalize("NFKC", path).casefold()].append(path)
+    return {duplicate: first for first, *duplicates in groups.values() for duplicate in duplicates}

@@ -1,7 +1,7 @@
-"""What a path is on a disk, as the media type of its entry tells it.
+"""File kinds, encoded in the media type of an entry.
 
-So no table has to know of it: a link is an entry of a type of its own whose content is where it
-points to, and a file that can be run says so at the end of its type.
+A symbolic link has its own type and its target as content; an executable file has a suffix in its
+type.
 """
 
 from __future__ import annotations
@@ -16,44 +16,46 @@ EXECUTABLE: Final = "executable"
 LINK: Final = "link"
 
 LINK_TYPE: Final = "inode/symlink"
-PLAIN: Final = "text/plain"
-BYTES: Final = "application/octet-stream"
-LOOKED_AT: Final = 8192
-"""How much of a content tells whether it is text."""
+PLAIN_TEXT_TYPE: Final = "text/plain"
+BINARY_TYPE: Final = "application/octet-stream"
+BINARY_CHECK_BYTES: Final = 8192
+"""Bytes that are scanned for NUL."""
 
-_MARK: Final = "; executable"
-_GUESSED: Final = frozenset({MARKDOWN, PLAIN, BYTES, LINK_TYPE})
+_EXECUTABLE_SUFFIX: Final = "; executable"
+_DETECTED_TYPES: Final = frozenset({MARKDOWN, PLAIN_TEXT_TYPE, BINARY_TYPE, LINK_TYPE})
 
 
-def form_of(type: str) -> str:
+def file_kind(type: str) -> str:
     if type == LINK_TYPE:
         return LINK
-    return EXECUTABLE if type.endswith(_MARK) else FILE
+    return EXECUTABLE if type.endswith(_EXECUTABLE_SUFFIX) else FILE
 
 
-def bare(type: str) -> str:
-    """The type of the content alone."""
-    return type.removesuffix(_MARK)
+def content_type(type: str) -> str:
+    """Media type without the executable suffix."""
+    return type.removesuffix(_EXECUTABLE_SUFFIX)
 
 
-def type_for(form: str, path: Path, content: bytes, was: str | None = None) -> str:
-    """The type of an entry of this form; what somebody said of its content before is kept."""
-    if form == LINK:
+def entry_type(kind: str, path: Path, content: bytes, current_type: str | None = None) -> str:
+    """Media type of an entry of this kind; a declared type is kept."""
+    if kind == LINK:
         return LINK_TYPE
-    said = None if was is None else bare(was)
-    told = _guess(path, content) if said is None or said in _GUESSED else said
-    return told + _MARK if form == EXECUTABLE else told
+    declared = None if current_type is None else content_type(current_type)
+    result = (
+        _detect_type(path, content) if declared is None or declared in _DETECTED_TYPES else declared
+    )
+    return result + _EXECUTABLE_SUFFIX if kind == EXECUTABLE else result
 
 
 def is_binary(content: bytes) -> bool:
-    return b"\0" in content[:LOOKED_AT]
+    return b"\0" in content[:BINARY_CHECK_BYTES]
 
 
-def _guess(path: Path, content: bytes) -> str:
+def _detect_type(path: Path, content: bytes) -> str:
     if is_binary(content):
-        return BYTES
+        return BINARY_TYPE
     try:
         content.decode()
     except UnicodeDecodeError:
-        return BYTES
-    return MARKDOWN if path.name.lower().endswith(".md") else PLAIN
+        return BINARY_TYPE
+    return MARKDOWN if path.name.lower().endswith(".md") else PLAIN_TEXT_TYPE

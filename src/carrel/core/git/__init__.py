@@ -1,1 +1,1 @@
-"""Git."""
+"""Conversion of a scope's history to git commits."""

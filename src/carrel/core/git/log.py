@@ -1,7 +1,7 @@
-"""Which git commits and tags the revisions of a scope become.
+"""Git commits and tags for the revisions of a scope.
 
-A commit is a function of the store's log: the author is an id, not a name or address that people
-change, and times are whole seconds in UTC. So its id is the same wherever it is made.
+A commit is a function of the store's log: the author is an id, not a name or address, and times are
+whole seconds in UTC. So its id is the same wherever it is built.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from msgspec import Struct
 from carrel.core.identifiers import Path, TimestampMs
 from carrel.core.store.tree import Version
 
-REVISION: Final = "Carrel-Revision"
-RUN: Final = "Carrel-Run"
-PRUNED: Final = "What was before this has been pruned."
+REVISION_TRAILER: Final = "Carrel-Revision"
+RUN_TRAILER: Final = "Carrel-Run"
+PRUNED_NOTE: Final = "Earlier history has been pruned."
 COMMITTER: Final = "Carrel <carrel@carrel.invalid>"
 _CONTROL: Final = re.compile(r"[^\n\t\x20-\x7e\x80-\U0010ffff]|[\x80-\x9f]")
 _NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9._+@-]+")
@@ -42,7 +42,7 @@ class Checkpoint(Struct, frozen=True):
 
     revision: int
     at: TimestampMs
-    by: str
+    author: str
     note: str
 
     @property
@@ -93,7 +93,7 @@ class GitCommit(Struct, frozen=True):
         return self.message.partition("\n")[2].strip("\n")
 
 
-def revisions(versions: Iterable[Version]) -> Iterator[StoreCommit]:
+def group_by_revision(versions: Iterable[Version]) -> Iterator[StoreCommit]:
     """Group versions, which are in order of revision, by their commit."""
     for _, group in groupby(versions, key=lambda version: version.head.revision):
         yield StoreCommit(tuple(group))
@@ -104,20 +104,22 @@ def draft_commit(
 ) -> CommitDraft:
     """Return the git commit of one revision; ``pruned`` notes that older versions are gone."""
     first = commit.versions[0]
-    message = _message(commit, redact(first.why), pruned=pruned)
-    return CommitDraft(git_author(first.by), first.head.at, message)
+    message = _commit_message(commit, redact(first.reason), pruned=pruned)
+    return CommitDraft(git_author(first.author), first.head.at, message)
 
 
 def draft_tag(checkpoint: Checkpoint, redact: Callable[[str], str]) -> TagDraft:
     text = _printable(redact(checkpoint.subject)).strip() + "\n"
     message = text.encode("utf-8", "replace")
-    return TagDraft(checkpoint.name, git_author(checkpoint.by), checkpoint.at, message)
+    return TagDraft(checkpoint.name, git_author(checkpoint.author), checkpoint.at, message)
 
 
 def parse_revision(message: str) -> int | None:
     """Return the revision that the last line of a commit message names."""
     name, _, number = message.rstrip("\n").rpartition("\n")[2].partition(": ")
-    return int(number) if name == REVISION and number.isascii() and number.isdigit() else None
+    return (
+        int(number) if name == REVISION_TRAILER and number.isascii() and number.isdigit() else None
+    )
 
 
 def git_author(id: str) -> str:
@@ -129,8 +131,8 @@ def git_author(id: str) -> str:
 def can_hold(path: Path) -> bool:
     """Whether a repository may contain a path: not if git itself would act on it.
 
-    Also refused is what some file system takes for such a path: in other letter case, with
-    invisible characters, with dots or blanks at the end, or as a short name.
+    Also rejects names that some file system treats as such a path: other letter case, invisible
+    characters, trailing dots or blanks, or a DOS short name.
     """
     return not any(_is_git_file(segment) for segment in path.text.split("/"))
 
@@ -141,12 +143,12 @@ def _is_git_file(segment: str) -> bool:
     return name in _GIT_FILES or _SHORT_NAME.fullmatch(name) is not None
 
 
-def _message(commit: StoreCommit, reason: str, *, pruned: bool) -> bytes:
+def _commit_message(commit: StoreCommit, reason: str, *, pruned: bool) -> bytes:
     subject, _, body = _printable(reason).strip().partition("\n")
-    parts = [subject.rstrip() or "change files", body.strip(), PRUNED if pruned else ""]
+    parts = [subject.rstrip() or "change files", body.strip(), PRUNED_NOTE if pruned else ""]
     run = commit.versions[0].run
-    trailers = [f"{RUN}: {_printable(run)}"] if run else []
-    trailers.append(f"{REVISION}: {commit.revision}")
+    trailers = [f"{RUN_TRAILER}: {_printable(run)}"] if run else []
+    trailers.append(f"{REVISION_TRAILER}: {commit.revision}")
     text = "\n\n".join([part for part in parts if part] + ["\n".join(trailers)])
     return (text + "\n").encode("utf-8", "replace")
 

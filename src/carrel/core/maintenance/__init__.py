@@ -1,1 +1,1 @@
-"""Maintenance."""
+"""Consistency checks of a store and the tables of a backup."""

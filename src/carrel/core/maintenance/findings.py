@@ -1,4 +1,4 @@
-"""What an examination found: said by name, never by content."""
+"""Findings of a consistency check: names and ids, never content."""
 
 from __future__ import annotations
 
@@ -6,39 +6,39 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
-MOST: Final = 1000
-"""Findings that are told one by one; beyond, they are only counted."""
+MAX_FINDINGS: Final = 1000
+"""Findings listed individually; further ones are only counted."""
 
 
 class Severity(StrEnum):
     ERROR = "error"
-    """Something is lost, or is not what it should be."""
+    """Data is lost or wrong."""
     WARNING = "warning"
-    """Nothing is lost, but something should be looked after."""
+    """No data is lost, but an operator should act."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    level: Severity
+    severity: Severity
     subject: str
     text: str
 
 
 @dataclass(slots=True)
 class FindingList:
-    """A list of findings that stays short however much is broken."""
+    """Bounded list of findings with total counts."""
 
     items: list[Finding] = field(default_factory=list)
     errors: int = 0
     warnings: int = 0
 
     @property
-    def clean(self) -> bool:
+    def is_clean(self) -> bool:
         return not self.errors
 
     @property
-    def untold(self) -> int:
-        """How many more there are than are told one by one."""
+    def omitted_count(self) -> int:
+        """Findings that are counted but not listed."""
         return self.errors + self.warnings - len(self.items)
 
     def error(self, subject: str, text: str) -> None:
@@ -50,5 +50,5 @@ class FindingList:
         self._add(Finding(Severity.WARNING, subject, text))
 
     def _add(self, finding: Finding) -> None:
-        if len(self.items) < MOST:
+        if len(self.items) < MAX_FINDINGS:
             self.items.append(finding)

@@ -1,33 +1,36 @@
-"""A number for each of very many ids, in little more than eight bytes each."""
+"""Compact map from integer ids to 64-bit numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Final
 
-_BITS: Final = 8
-_SIZE: Final = 1 << _BITS
+_PAGE_BITS: Final = 8
+_PAGE_SIZE: Final = 1 << _PAGE_BITS
 
 
 class IdCounts:
-    """Numbers of 64 bits by id, 0 where none was noted; ids that lie together share a page."""
+    """64-bit numbers by id, 0 by default.
+
+    Neighbouring ids share a page, about 8 bytes per id.
+    """
 
     def __init__(self) -> None:
         self._pages: dict[int, memoryview] = {}
 
     def __getitem__(self, id: int) -> int:
-        page = self._pages.get(id >> _BITS)
-        return 0 if page is None else page[id & _SIZE - 1]
+        page = self._pages.get(id >> _PAGE_BITS)
+        return 0 if page is None else page[id & _PAGE_SIZE - 1]
 
     def __setitem__(self, id: int, number: int) -> None:
-        page = self._pages.get(id >> _BITS)
+        page = self._pages.get(id >> _PAGE_BITS)
         if page is None:
-            page = self._pages[id >> _BITS] = memoryview(bytearray(8 * _SIZE)).cast("Q")
-        page[id & _SIZE - 1] = number
+            page = self._pages[id >> _PAGE_BITS] = memoryview(bytearray(8 * _PAGE_SIZE)).cast("Q")
+        page[id & _PAGE_SIZE - 1] = number
 
-    def each(self) -> Iterator[tuple[int, int]]:
-        """Every id for which a number was noted, in order."""
-        for place in sorted(self._pages):
-            for offset, number in enumerate(self._pages[place]):
+    def items(self) -> Iterator[tuple[int, int]]:
+        """Ids with a nonzero number, in order."""
+        for page_number in sorted(self._pages):
+            for offset, number in enumerate(self._pages[page_number]):
                 if number:
-                    yield (place << _BITS) + offset, number
+                    yield (page_number << _PAGE_BITS) + offset, number

@@ -1,7 +1,7 @@
-"""The store as tables of plain rows: what a backup holds and what the doctor examines.
+"""Tables and columns of a store, as archived in a backup and checked by doctor.
 
-Every store gives and takes these rows alike, whatever its own types are: truth is 0 or 1, JSON is
-text, and a mark is the number of the last event that was turned into deliveries.
+Every store reads and writes these rows alike: booleans are 0 or 1, JSON is text, and the delivery
+cursor is the id of the last event that was turned into deliveries.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-_SAID: Final[Mapping[str, Any]] = {
+_ENTRY_COLUMNS: Final[Mapping[str, Any]] = {
     "scope": int,
     "path": str,
     "version": int,
@@ -29,8 +29,8 @@ COLUMNS: Final[Mapping[str, Mapping[str, Any]]] = {
         **{"revision": int, "files": int, "size": int},
     },
     "content": {"id": int, "digest": bytes, "size": int, "at": int, "body": bytes | None},
-    "entry": _SAID,
-    "version": {**_SAID, "by": str, "why": str, "run": str | None},
+    "entry": _ENTRY_COLUMNS,
+    "version": {**_ENTRY_COLUMNS, "by": str, "why": str, "run": str | None},
     "run": {
         **{"id": str, "tenant": str, "scope": int, "workflow": str, "mode": str, "status": str},
         **{"by": str, "started": int, "ended": int | None, "parent": str | None},
@@ -76,26 +76,26 @@ COLUMNS: Final[Mapping[str, Mapping[str, Any]]] = {
         **{"query": str, "score": float, "at": int},
     },
 }
-"""Table → its columns with their types, in an order in which what is referred to comes first."""
+"""Columns with their types by table; referenced tables come first."""
 
-LATER: Final = frozenset({"session", "utterance", "recall"})
-"""Tables that came with later versions: a backup from before has none of them."""
+OPTIONAL_TABLES: Final = frozenset({"session", "utterance", "recall"})
+"""Tables added in later versions; older backups lack them."""
 
 TABLES: Final[Mapping[str, tuple[str, ...]]] = {
     table: tuple(columns) for table, columns in COLUMNS.items()
 }
 
-DERIVED: Final = frozenset({"word"})
-"""Tables that are made from the others, and again once those have been filled."""
+DERIVED_TABLES: Final = frozenset({"word"})
+"""Tables rebuilt from the others after a restore."""
 
-KEYS: Final[Mapping[str, int]] = {
+KEY_LENGTHS: Final[Mapping[str, int]] = {
     **dict.fromkeys(TABLES, 1),
     **{"entry": 2, "version": 3, "run_layer": 2, "record": 3, "link": 4, "shelf": 2},
     **{"receipt": 3, "attempt": 2, "session": 2, "utterance": 3, "recall": 4},
 }
-"""How many of a table's first columns are its key: what its rows are ordered by, and unique in."""
+"""Number of leading columns that form the unique, ordered key of a table."""
 
 
-def key_of(table: str) -> str:
-    """A table's key as SQL says it."""
-    return ", ".join(TABLES[table][: KEYS[table]])
+def key_columns(table: str) -> str:
+    """Key of a table as an SQL column list."""
+    return ", ".join(TABLES[table][: KEY_LENGTHS[table]])

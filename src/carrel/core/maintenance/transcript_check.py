@@ -1,4 +1,4 @@
-"""Examining transcripts: whether each session holds all that was said in it, and nothing else."""
+"""Consistency check of sessions and their transcript entries."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final
 from carrel.core.errors import ValidationError
 from carrel.core.maintenance.findings import FindingList
 from carrel.core.runs import Audience
-from carrel.core.sessions import SpeakerRole, session_id
+from carrel.core.sessions import SpeakerRole, parse_session_id
 
 Row = Sequence[Any]
 _MODES: Final = frozenset(Audience)
@@ -16,62 +16,62 @@ _ROLES: Final = frozenset(SpeakerRole)
 
 
 class TranscriptCheck:
-    """Takes every session, then everything that was said, both in the order of their keys."""
+    """Receives every session, then every entry, both ordered by key."""
 
     def __init__(self, findings: FindingList) -> None:
         self._findings = findings
-        self._missing: dict[int, int] = {}
-        """How much of each session has not been seen yet, by a fingerprint of its key."""
-        self._at: tuple[str, str, int] = ("", "", 0)
-        self.looks: Mapping[str, Callable[[Row], None]] = {
-            "session": self._session,
-            "utterance": self._utterance,
+        self._remaining: dict[int, int] = {}
+        """Entries of each session not yet read, by fingerprint of its key."""
+        self._last_entry: tuple[str, str, int] = ("", "", 0)
+        self.checks: Mapping[str, Callable[[Row], None]] = {
+            "session": self._check_session,
+            "utterance": self._check_entry,
         }
 
     def finish(self) -> None:
-        if lacking := sum(count > 0 for count in self._missing.values()):
-            text = f"{lacking} of them say that more was said than there is"
+        if incomplete := sum(count > 0 for count in self._remaining.values()):
+            text = f"{incomplete} sessions have fewer entries than they state"
             self._findings.error("sessions", text)
 
-    def _session(self, row: Row) -> None:
+    def _check_session(self, row: Row) -> None:
         tenant, id, _, mode, _, started, ended, entries, last = row
         subject = f"session {id} of {tenant}"
-        self._missing[hash((tenant, id))] = entries
-        if not _spelt(id):
-            self._findings.error(subject, "its id is not a UUID in its canonical spelling")
+        self._remaining[hash((tenant, id))] = entries
+        if not _is_canonical_uuid(id):
+            self._findings.error(subject, "its id is not a canonical UUID")
         if mode not in _MODES:
-            self._findings.error(subject, "its mode is none that is known")
+            self._findings.error(subject, "its mode is unknown")
         if entries < 0 or last < started or (ended is not None and ended < 0):
-            self._findings.error(subject, "its numbers cannot be")
+            self._findings.error(subject, "its entry count or timestamps are invalid")
 
-    def _utterance(self, row: Row) -> None:
-        tenant, session, number, _, role, content = row[:6]
-        subject = f"entry {number} of session {session} of {tenant}"
+    def _check_entry(self, row: Row) -> None:
+        tenant, session, sequence, _, role, content = row[:6]
+        subject = f"entry {sequence} of session {session} of {tenant}"
         key = hash((tenant, session))
-        if key not in self._missing:
+        if key not in self._remaining:
             self._findings.error(subject, "the session is missing")
             return
-        before = self._at[2] if self._at[:2] == (tenant, session) else 0
-        self._at = (tenant, session, number)
-        self._missing[key] -= 1
-        if number != before + 1:
-            self._findings.error(subject, f"comes after entry {before}")
-        elif self._missing[key] < 0:
-            self._findings.error(subject, "the session says that less was said")
+        previous = self._last_entry[2] if self._last_entry[:2] == (tenant, session) else 0
+        self._last_entry = (tenant, session, sequence)
+        self._remaining[key] -= 1
+        if sequence != previous + 1:
+            self._findings.error(subject, f"follows entry {previous}")
+        elif self._remaining[key] < 0:
+            self._findings.error(subject, "exceeds the session's entry count")
         if role not in _ROLES:
-            self._findings.error(subject, "nobody of that role can speak")
-        if not _text(content):
-            self._findings.error(subject, "what was said is not text")
+            self._findings.error(subject, "its role is unknown")
+        if not _is_text(content):
+            self._findings.error(subject, "its content is not text")
 
 
-def _spelt(id: str) -> bool:
+def _is_canonical_uuid(id: str) -> bool:
     try:
-        return session_id(id) == id
+        return parse_session_id(id) == id
     except ValidationError:
         return False
 
 
-def _text(content: bytes) -> bool:
+def _is_text(content: bytes) -> bool:
     try:
         content.decode()
     except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""Examining trees: what scopes say now, against everything they said, against the bytes kept."""
+"""Consistency check of trees: entries against their versions and contents."""
 
 from __future__ import annotations
 
@@ -15,80 +15,80 @@ from carrel.core.policy import Policy
 
 Row = Sequence[Any]
 
-SLACK: Final[TimestampMs] = 300_000
-"""How far the clocks of two server processes may disagree."""
-_USED: Final = 1
+CLOCK_SKEW_MS: Final[TimestampMs] = 300_000
+"""Maximum clock difference between two server processes."""
+_USED_BIT: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
 class RetentionPolicy:
-    """A tenant's policy, and when it last changed: before, others may have held."""
+    """A tenant's policy and when it last changed; an earlier one may have pruned more."""
 
     policy: Policy = field(default_factory=Policy)
-    since: TimestampMs | None = None
+    changed_at: TimestampMs | None = None
 
 
 class ContentUsage:
-    """Which bytes there are, by the id of their row, and which of them something refers to."""
+    """Contents by row id, and which of them are referenced."""
 
     def __init__(self) -> None:
         self._rows = IdCounts()
 
     def add(self, id: int, digest: bytes, size: int, *, used: bool) -> None:
-        self._rows[id] = _print(digest, size) | used
+        self._rows[id] = _fingerprint(digest, size) | used
 
-    def use(self, id: int) -> bool:
-        """Note that something refers to these; False where there are none."""
-        found = self._rows[id]
-        if found:
-            self._rows[id] = found | _USED
-        return bool(found)
+    def mark_used(self, id: int) -> bool:
+        """Mark a content as referenced; False if it does not exist."""
+        fingerprint = self._rows[id]
+        if fingerprint:
+            self._rows[id] = fingerprint | _USED_BIT
+        return bool(fingerprint)
 
-    def agree(self, id: int, digest: bytes | None, size: int | None) -> bool:
-        return self._rows[id] & ~_USED == _print(digest, size)
+    def matches(self, id: int, digest: bytes | None, size: int | None) -> bool:
+        return self._rows[id] & ~_USED_BIT == _fingerprint(digest, size)
 
     def unused(self) -> int:
-        return sum(not number & _USED for _, number in self._rows.each())
+        return sum(not number & _USED_BIT for _, number in self._rows.items())
 
 
-def _print(digest: bytes | None, size: int | None) -> int:
-    """Tells contents apart for as long as this process lives; never 0, the lowest bit free."""
+def _fingerprint(digest: bytes | None, size: int | None) -> int:
+    """Fingerprint valid within this process; never 0, and the lowest bit is free."""
     return (hash((digest, size)) & (1 << 61) - 1) << 2 | 2
 
 
 class TreeCheck:
-    """Fed in one order of keys: a scope, then its entries, each followed by its versions."""
+    """Receives rows in key order: scope, entries, each followed by its versions."""
 
     def __init__(
         self,
         findings: FindingList,
         contents: ContentUsage,
-        keepings: Mapping[str, RetentionPolicy],
-        held: Mapping[int, Iterable[int]],
+        retention: Mapping[str, RetentionPolicy],
+        run_revisions: Mapping[int, Iterable[int]],
     ) -> None:
         self._findings, self._contents = findings, contents
-        self._keepings, self._held = keepings, held
+        self._retention, self._run_revisions = retention, run_revisions
         self._scope: Row | None = None
-        self._last = self._keep = 0
-        self._since: TimestampMs | None = None
-        self._runs: Sequence[int] = ()
+        self._scope_revision = self._max_versions = 0
+        self._policy_changed_at: TimestampMs | None = None
+        self._snapshot_revisions: Sequence[int] = ()
         self._files = self._size = 0
         self._path: str | None = None
         self._entry: Row | None = None
         self._version = self._revision = 0
 
-    def scope(self, row: Row) -> None:
+    def check_scope(self, row: Row) -> None:
         self._end_scope()
         self._begin_scope(row)
 
-    def entry(self, row: Row) -> None:
-        if not self._known(row):
-            self._findings.error(f"entry {row[1]} of scope {row[0]}", "the scope is not known")
+    def check_entry(self, row: Row) -> None:
+        if not self._is_in_current_scope(row):
+            self._findings.error(f"entry {row[1]} of scope {row[0]}", "the scope is missing")
             return
         self._begin_path(row[1], row)
         content, digest, size = row[5:8]
-        if not _whole(content, digest, size):
-            self._error("the entry is half a tombstone")
+        if not _is_consistent(content, digest, size):
+            self._error("the entry has only some of content, digest and size")
         if content is not None:
             self._files += 1
             self._size += size or 0
@@ -97,40 +97,44 @@ class TreeCheck:
         except ValidationError:
             parsed = None
         if parsed != row[1]:
-            self._error("is not a path as Carrel would store it")
+            self._error("is not a normalized path")
 
-    def version(self, row: Row) -> None:
+    def check_version(self, row: Row) -> None:
         _, path, version, revision = row[:4]
-        if not self._known(row):
-            self._findings.error(f"version {version} of {path} of scope {row[0]}", "no such scope")
+        if not self._is_in_current_scope(row):
+            self._findings.error(
+                f"version {version} of {path} of scope {row[0]}", "the scope is missing"
+            )
             return
         if path != self._path:
             self._begin_path(path, None)
-            self._error("has a history, but nothing says what it is now")
+            self._error("has versions but no entry")
         if version > self._version + 1:
-            self._gap(row)
+            self._check_gap(row)
         if revision < self._revision:
-            self._error(f"version {version} has a lower revision than the one before it")
-        if revision > self._last:
-            self._error(f"version {version} is of a revision that the scope has not reached")
-        self._refers(row)
-        self._compare(row)
+            self._error(f"version {version} has a lower revision than its predecessor")
+        if revision > self._scope_revision:
+            self._error(f"version {version} has a revision that the scope has not reached")
+        self._check_content(row)
+        self._compare_with_entry(row)
         self._version, self._revision = version, revision
 
     def finish(self) -> None:
         self._end_scope()
 
-    def _known(self, row: Row) -> bool:
+    def _is_in_current_scope(self, row: Row) -> bool:
         return self._scope is not None and row[0] == self._scope[0]
 
     def _begin_scope(self, row: Row) -> None:
         self._scope, self._path, self._entry = row, None, None
         self._files = self._size = self._version = self._revision = 0
-        id, tenant, kind, name, self._last = row[:5]
-        keeping = self._keepings.get(tenant, RetentionPolicy())
-        self._keep = keeping.policy.limits_of(Scope(tenant, ScopeKind(kind), name)).max_versions
-        self._since = keeping.since
-        self._runs = sorted(self._held.get(id, ()))
+        id, tenant, kind, name, self._scope_revision = row[:5]
+        retention = self._retention.get(tenant, RetentionPolicy())
+        self._max_versions = retention.policy.limits_of(
+            Scope(tenant, ScopeKind(kind), name)
+        ).max_versions
+        self._policy_changed_at = retention.changed_at
+        self._snapshot_revisions = sorted(self._run_revisions.get(id, ()))
 
     def _end_scope(self) -> None:
         self._end_path()
@@ -138,8 +142,8 @@ class TreeCheck:
             return
         files, size = self._scope[5:7]
         if (files, size) != (self._files, self._size):
-            text = f"says {files} files of {size} bytes; there are {self._files} of {self._size}"
-            self._findings.error(_name(self._scope), text)
+            text = f"states {files} files of {size} bytes; found {self._files} of {self._size}"
+            self._findings.error(_scope_name(self._scope), text)
 
     def _begin_path(self, path: str, entry: Row | None) -> None:
         self._end_path()
@@ -148,62 +152,67 @@ class TreeCheck:
 
     def _end_path(self) -> None:
         if self._entry is not None and self._version < self._entry[2]:
-            self._error(f"is at version {self._entry[2]}, of which the history knows nothing")
+            self._error(f"is at version {self._entry[2]}, which is missing from its history")
 
-    def _compare(self, row: Row) -> None:
+    def _compare_with_entry(self, row: Row) -> None:
         if self._entry is None:
             return
         if row[2] > self._entry[2]:
-            self._error(f"is at version {self._entry[2]}, though there is a version {row[2]}")
+            self._error(f"is at version {self._entry[2]}, but has a version {row[2]}")
         elif row[2] == self._entry[2] and tuple(row[:10]) != tuple(self._entry[:10]):
-            self._error("is not what its newest version says")
+            self._error("differs from its newest version")
 
-    def _refers(self, row: Row) -> None:
+    def _check_content(self, row: Row) -> None:
         version, content, digest, size, base = row[2], *row[5:9]
-        if not _whole(content, digest, size):
-            self._error(f"version {version} is half a tombstone")
-        elif content is not None and not self._contents.use(content):
-            self._error(f"the bytes of version {version} are gone")
-        elif content is not None and not self._contents.agree(content, digest, size):
-            self._error(f"the bytes of version {version} are others than it says")
-        if base is not None and not self._contents.use(base):
-            self._error(f"the bytes that version {version} was based on are gone")
+        if not _is_consistent(content, digest, size):
+            self._error(f"version {version} has only some of content, digest and size")
+        elif content is not None and not self._contents.mark_used(content):
+            self._error(f"the content of version {version} is missing")
+        elif content is not None and not self._contents.matches(content, digest, size):
+            self._error(f"the content of version {version} does not match its digest or size")
+        if base is not None and not self._contents.mark_used(base):
+            self._error(f"the base content of version {version} is missing")
 
-    def _gap(self, row: Row) -> None:
-        """Versions are missing before this one: may they be?
+    def _check_gap(self, row: Row) -> None:
+        """Check whether the versions missing before this one may have been pruned.
 
-        Among the newest none may be, unless they went while an earlier policy held. Further back
-        only those may be that no kept run sees. A missing one has lost its revision with it, but
-        each took one of its own: where there is no room for all of them after the revision that a
-        run stands at, the run saw one.
+        None of the newest may be missing, unless an earlier policy pruned them. Older ones may be
+        missing unless a kept run can see them. The revisions of missing versions are unknown, but
+        each has its own: if fewer revisions than missing versions follow a snapshot, the snapshot
+        saw one of them.
         """
-        _, _, version, revision, at = row[:5]
+        _, _, version, revision, timestamp = row[:5]
         newest = self._entry[2] if self._entry else version
-        young = self._since is None or at > self._since + SLACK
-        first = max(self._version, newest - self._keep) + 1
-        if first < version and young:
-            self._error(f"of its versions, {_span(first, version - 1)} missing")
+        policy_applies = (
+            self._policy_changed_at is None or timestamp > self._policy_changed_at + CLOCK_SKEW_MS
+        )
+        first_missing = max(self._version, newest - self._max_versions) + 1
+        if first_missing < version and policy_applies:
+            self._error(f"{_format_span(first_missing, version - 1)} missing")
             return
-        place = bisect_left(self._runs, revision)
-        seen = self._runs[place - 1] if place else -1
-        if seen >= self._revision and revision - 1 - seen < version - 1 - self._version:
-            span = _span(self._version + 1, version - 1)
-            self._error(f"of its versions, {span} missing, and a kept run stands among them")
+        index = bisect_left(self._snapshot_revisions, revision)
+        snapshot_revision = self._snapshot_revisions[index - 1] if index else -1
+        if (
+            snapshot_revision >= self._revision
+            and revision - 1 - snapshot_revision < version - 1 - self._version
+        ):
+            span = _format_span(self._version + 1, version - 1)
+            self._error(f"{span} missing, although a kept run can see one")
 
     def _error(self, text: str) -> None:
         assert self._scope is not None
-        self._findings.error(f"{_name(self._scope)} {self._path}", text)
+        self._findings.error(f"{_scope_name(self._scope)} {self._path}", text)
 
 
-def _whole(content: object, digest: object, size: object) -> bool:
-    """Whether it is either all there or, for a tombstone, all absent."""
+def _is_consistent(content: object, digest: object, size: object) -> bool:
+    """Whether all three are present or, for a tombstone, all absent."""
     return len({content is None, digest is None, size is None}) == 1
 
 
-def _name(scope: Row) -> str:
+def _scope_name(scope: Row) -> str:
     _, tenant, kind, name = scope[:4]
     return f"{kind} {name} of {tenant}"
 
 
-def _span(first: int, last: int) -> str:
-    return f"{first} is" if first == last else f"{first} to {last} are"
+def _format_span(first: int, last: int) -> str:
+    return f"version {first} is" if first == last else f"versions {first} to {last} are"

@@ -1,1 +1,1 @@
-"""Markdown."""
+"""Markdown lines, code fences and labelled values."""

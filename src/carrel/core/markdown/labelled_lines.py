@@ -1,4 +1,4 @@
-"""Lines such as `- **Name:** Marco`, in all the ways people write them: a label, then its value."""
+"""Labelled lines such as `- **Name:** Marco`, in all common spellings."""
 
 from __future__ import annotations
 
@@ -7,66 +7,70 @@ from collections.abc import Iterator
 from functools import cache
 from typing import NamedTuple
 
-from carrel.core.markdown.fences import BULLET, outside_fences
+from carrel.core.markdown.fences import BULLET_PATTERN, lines_outside_fences
 
 
 class ValueSpan(NamedTuple):
-    """Where a value stands: between what introduces it and what comes after it in its line."""
+    """Position of a value in the file."""
 
     start: int
     end: int
 
 
-def find(file: str, label: str) -> ValueSpan | None:
-    """The value of the first line outside code fences that has this label."""
-    return next(every(file, label), None)
+def find_value(file: str, label: str) -> ValueSpan | None:
+    """Value of the first line with this label outside code fences."""
+    return next(find_values(file, label), None)
 
 
-def every(file: str, label: str) -> Iterator[ValueSpan]:
-    """The values of all such lines."""
-    introduces = _introduces(label)
-    for line in outside_fences(file):
-        if introduced := introduces.match(line.text):
-            start = line.end - len(line.text) + introduced.end()
+def find_values(file: str, label: str) -> Iterator[ValueSpan]:
+    """Values of all lines with this label outside code fences."""
+    pattern = _label_pattern(label)
+    for line in lines_outside_fences(file):
+        if match := pattern.match(line.text):
+            start = line.end - len(line.text) + match.end()
             yield value_between(file, start, line.end)
 
 
-def replaced(file: str, found: ValueSpan, shown: str) -> str:
-    """The text with this in place of the value, and all else as it was."""
-    before, after = file[: found.start], file[found.end :]
+def replace_value(file: str, span: ValueSpan, value: str) -> str:
+    """Replace the value at `span` and keep everything else."""
+    before, after = file[: span.start], file[span.end :]
     before += "" if before.endswith((" ", "\t")) else " "
-    after = f" {after}" if found.start == found.end and after.startswith("<!--") else after
-    return f"{before}{shown}{after}"
+    after = f" {after}" if span.start == span.end and after.startswith("<!--") else after
+    return f"{before}{value}{after}"
 
 
 @cache
-def _introduces(label: str) -> re.Pattern[str]:
+def _label_pattern(label: str) -> re.Pattern[str]:
     return re.compile(
-        rf" {{0,3}}(?:{BULLET}(?:\t| {{1,4}}))?"
+        rf" {{0,3}}(?:{BULLET_PATTERN}(?:\t| {{1,4}}))?"
         rf"(?P<mark>\*\*|__|\*|_|){label}(?:(?P=mark)[ \t]*+:|[ \t]*+:(?P=mark))",
         re.IGNORECASE,
     )
 
 
 def value_between(file: str, start: int, end: int) -> ValueSpan:
-    """The value in the rest of its line: without blanks around it and comments at its end.
+    """Value in the rest of a line, without surrounding blanks and trailing comments.
 
-    Some editors show U+2028 and U+2029 as line ends, so that what comes after them is not of it.
+    U+2028 and U+2029 end the value, since some editors show them as line ends.
     """
-    rest = re.split("[\u2028\u2029]", file[start:end], maxsplit=1)[0]
-    value = _without_comments(rest).rstrip(" \t")
+    remainder = re.split("[\u2028\u2029]", file[start:end], maxsplit=1)[0]
+    value = _strip_trailing_comments(remainder).rstrip(" \t")
     blanks = (
-        len(rest) - len(rest.lstrip(" \t")) if value else min(len(rest), 1) * rest[:1].isspace()
+        len(remainder) - len(remainder.lstrip(" \t"))
+        if value
+        else min(len(remainder), 1) * remainder[:1].isspace()
     )
     return ValueSpan(start + blanks, start + max(len(value), blanks))
 
 
-def _without_comments(rest: str) -> str:
-    """From the end backwards, so that a long line of comments is read once."""
-    while (closed := rest.rstrip(" \t")).endswith("-->"):
-        former = closed.rfind("-->", 0, len(closed) - 3)
-        opened = closed.find("<!--", former + 3 if former >= 0 else 0, len(closed) - 3)
-        if opened < 0:
+def _strip_trailing_comments(text: str) -> str:
+    """Scans backwards, so a long line of comments is read once."""
+    while (stripped := text.rstrip(" \t")).endswith("-->"):
+        previous = stripped.rfind("-->", 0, len(stripped) - 3)
+        comment_start = stripped.find(
+            "<!--", previous + 3 if previous >= 0 else 0, len(stripped) - 3
+        )
+        if comment_start < 0:
             break
-        rest = closed[:opened]
-    return rest
+        text = stripped[:comment_start]
+    return text

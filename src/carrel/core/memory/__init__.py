@@ -1,1 +1,1 @@
-"""Memory."""
+"""Memories, recalls and their promotion into MEMORY.md."""

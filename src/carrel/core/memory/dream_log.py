@@ -1,6 +1,6 @@
-"""DREAMS.md, where every dream is noted, and MEMORY-INDEX.json, which tells what MEMORY.md holds.
+"""DREAMS.md, the log of dreams, and MEMORY-INDEX.json, the index of MEMORY.md.
 
-RFC 0059 names the index and leaves its form open; RFC 0062's manifest gives it its first fields.
+RFC 0059 names the index without defining its format; the first fields follow RFC 0062's manifest.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from hashlib import sha256
 from typing import Any, Final
 
 from carrel.core.identifiers import Path, TimestampMs
-from carrel.core.markdown.fences import END, outside_fences
-from carrel.core.memory.promoted_lines import MEMORY, PromotedLine, Promotion, stamp
+from carrel.core.markdown.fences import LINE_END, lines_outside_fences
+from carrel.core.memory.promoted_lines import MEMORY_PATH, PromotedLine, Promotion, format_timestamp
 
-DREAMS: Final = Path("DREAMS.md")
-INDEX: Final = Path("MEMORY-INDEX.json")
+DREAMS_PATH: Final = Path("DREAMS.md")
+INDEX_PATH: Final = Path("MEMORY-INDEX.json")
 INDEX_TYPE: Final = "application/json"
-LONGEST: Final = 40_000
-"""Characters of the diary; the oldest nights make room for new ones."""
+MAX_LOG_LENGTH: Final = 40_000
+"""Characters of the log; the oldest dreams are dropped."""
 
 _TITLE: Final = "# DREAMS.md — Dream Diary\n"
-_NIGHT: Final = re.compile(
+_DREAM_HEADING: Final = re.compile(
     r"(?m)^\n?## Deep Sleep [0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2} UTC$"
 )
 _HEADING: Final = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*\Z")
@@ -33,79 +33,82 @@ _BULLET: Final = re.compile(r" {0,3}[-*+][ \t]+(.*\S)")
 def append_dream(
     text: str | None, at: TimestampMs, counts: tuple[int, int], promoted: Sequence[Promotion]
 ) -> str:
-    """The diary with one more night; ``counts`` are candidates and those promoted before."""
+    """Append a dream to the log; `counts` are candidates and memories promoted before."""
     candidates, skipped = counts
     lines = [
-        *("", f"## Deep Sleep {stamp(at)}", ""),
+        *("", f"## Deep Sleep {format_timestamp(at)}", ""),
         f"- candidates: {candidates}",
         f"- promoted: {len(promoted)}",
         f"- skipped (already promoted): {skipped}",
     ]
     if promoted:
-        lines += ["", "### Promoted", "", *map(diary_line, promoted)]
+        lines += ["", "### Promoted", "", *map(log_line, promoted)]
     before = _TITLE if text is None else text if text.endswith("\n") or not text else text + "\n"
-    return _shortened(before + "".join(f"{line}\n" for line in lines))
+    return _drop_oldest(before + "".join(f"{line}\n" for line in lines))
 
 
-def diary_line(promotion: Promotion) -> str:
-    said = promotion.line.removeprefix("- ").rpartition(" _(score=")[0]
-    return f"- {said} — score {promotion.score:.2f}, hits {promotion.hits}"
+def log_line(promotion: Promotion) -> str:
+    content = promotion.line.removeprefix("- ").rpartition(" _(score=")[0]
+    return f"- {content} — score {promotion.score:.2f}, hits {promotion.hits}"
 
 
-def _shortened(text: str) -> str:
-    if len(text) <= LONGEST:
+def _drop_oldest(text: str) -> str:
+    if len(text) <= MAX_LOG_LENGTH:
         return text
-    nights = [found.start() for found in _NIGHT.finditer(text)]
-    for later in nights[1:]:
-        if len(text) - (later - nights[0]) <= LONGEST:
-            return text[: nights[0]] + text[later:]
-    return text[: nights[0]] + text[nights[-1] :] if nights else text
+    starts = [match.start() for match in _DREAM_HEADING.finditer(text)]
+    for start in starts[1:]:
+        if len(text) - (start - starts[0]) <= MAX_LOG_LENGTH:
+            return text[: starts[0]] + text[start:]
+    return text[: starts[0]] + text[starts[-1] :] if starts else text
 
 
-def without_line(text: str, line: str) -> str:
-    """The diary without one of its lines."""
+def remove_line(text: str, line: str) -> str:
+    """Remove one line from the log."""
     return re.sub(rf"(?m)^{re.escape(line)}\n", "", text, count=1)
 
 
-def index_of(text: str, standing: Sequence[PromotedLine], at: TimestampMs) -> str:
-    """The index of a MEMORY.md: its sections, and of each point its digest and where it is from."""
-    dreamed = {(one.heading, one.line): one.memory for one in standing}
+def build_index(text: str, promoted: Sequence[PromotedLine], at: TimestampMs) -> str:
+    """Index of MEMORY.md: sections, and digest and source memory of each bullet."""
+    memory_ids = {
+        (promoted_line.heading, promoted_line.line): promoted_line.memory
+        for promoted_line in promoted
+    }
     sections: list[dict[str, Any]] = []
-    number, at_line = 1, 0
-    for line in outside_fences(text):
-        number += len(END.findall(text, at_line, line.start))
-        at_line = line.start
-        if found := _HEADING.match(line.text):
-            section = {"title": found[2] or "", "level": len(found[1]), "line": number}
+    line_number, position = 1, 0
+    for line in lines_outside_fences(text):
+        line_number += len(LINE_END.findall(text, position, line.start))
+        position = line.start
+        if match := _HEADING.match(line.text):
+            section = {"title": match[2] or "", "level": len(match[1]), "line": line_number}
             sections.append({**section, "heading": line.text, "entries": []})
         elif bullet := _BULLET.match(line.text):
             if not sections:
                 sections.append({"title": "", "level": 0, "line": 1, "heading": "", "entries": []})
-            memory = dreamed.get((sections[-1]["heading"], line.text))
+            memory = memory_ids.get((sections[-1]["heading"], line.text))
             digest = sha256(bullet[1].encode()).hexdigest()
-            entry = {"line": number, "sha256": digest}
+            entry = {"line": line_number, "sha256": digest}
             sections[-1]["entries"].append({**entry, "memoryId": memory} if memory else entry)
     for section in sections:
         del section["heading"]
-    return _document(text, sections, at)
+    return _encode_index(text, sections, at)
 
 
-def _document(text: str, sections: Sequence[Mapping[str, Any]], at: TimestampMs) -> str:
-    told = {
+def _encode_index(text: str, sections: Sequence[Mapping[str, Any]], at: TimestampMs) -> str:
+    document = {
         "version": 1,
-        "file": MEMORY.text,
+        "file": MEMORY_PATH.text,
         "archiveChecksum": f"sha256:{sha256(text.encode()).hexdigest()}",
         "entryCount": sum(len(section["entries"]) for section in sections),
         "updatedAt": datetime.fromtimestamp(at / 1000, UTC).isoformat(timespec="seconds"),
         "sections": sections,
     }
-    return json.dumps(told, ensure_ascii=False, indent=1) + "\n"
+    return json.dumps(document, ensure_ascii=False, indent=1) + "\n"
 
 
-def same_index(one: str | None, other: str) -> bool:
-    """Whether two differ in nothing but when they were made."""
-    return one is not None and _timeless(one) == _timeless(other)
+def same_index(first: str | None, second: str) -> bool:
+    """Whether two indexes differ only in their timestamp."""
+    return first is not None and _without_timestamp(first) == _without_timestamp(second)
 
 
-def _timeless(index: str) -> str:
+def _without_timestamp(index: str) -> str:
     return re.sub(r'(?m)^ "updatedAt": .*$', "", index)

@@ -1,4 +1,4 @@
-"""What a text is about, in a few words: no model, the same text always gives the same."""
+"""Deterministic keyword extraction, without a model."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import unicodedata
 from collections.abc import Iterator
 from typing import Final
 
-MOST: Final = 8
-LONGEST: Final = 32
-"""Bytes of a tag, in UTF-8."""
+MAX_TAGS: Final = 8
+MAX_TAG_BYTES: Final = 32
+"""Size of a tag in UTF-8."""
 
 GLOSSARY: Final = (
     *("backups", "backup", "embeddings", "embedding", "failover", "gateway", "glacier", "gpt"),
@@ -17,10 +17,10 @@ GLOSSARY: Final = (
     *("respaldo", "enrutador", "sauvegarde", "passerelle", "netzwerk", "sicherung"),
     *("备份", "网关", "路由器", "バックアップ", "백업"),
 )
-"""Terms that are worth a tag wherever they stand, whole or within a longer word."""
+"""Terms that are always tagged, also within longer words."""
 
-_USUAL: Final = (
-    # what is said of everything that is remembered, and so tells nothing apart
+_STOP_WORD_TEXT: Final = (
+    # words too common in memories to be distinctive
     "memory memories session sessions note notes file files agent agents build builds deploy main "
     "today tomorrow yesterday work works task tasks user users thing things stuff system project "
     "code data item items list text line lines word words name names time times day days week "
@@ -35,51 +35,51 @@ _USUAL: Final = (
     # Spanish
     "los las una uno unos unas del por para con sin que como pero más sus este esta estos estas "
     "ese esa eso fue han hay muy sobre entre cuando donde "
-    # what files are called
+    # file extensions
     "txt json yaml yml toml html css png jpg jpeg pdf csv log tmp bak lock exe"
 )
-_STOP: Final = frozenset(_USUAL.split())
+_STOP_WORDS: Final = frozenset(_STOP_WORD_TEXT.split())
 
 _COMPOUND: Final = re.compile(r"[^\W_]+(?:[._/-][^\W_]+)+")
 _PART: Final = re.compile(r"[^\W_]+(?:['\u2019.][^\W_]+)*")
 _DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}.*")
-_HAN: Final = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7a3]+")
+_HAN_OR_HANGUL: Final = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7a3]+")
 
 
-def concepts(text: str, most: int = MOST) -> tuple[str, ...]:
-    """At most so many tags: known terms first, then compounds, then words, as they come."""
+def extract_tags(text: str, limit: int = MAX_TAGS) -> tuple[str, ...]:
+    """At most `limit` tags: glossary terms, then compounds, then words."""
     folded = unicodedata.normalize("NFKC", text).lower()
-    found: dict[str, None] = {}
+    tags: dict[str, None] = {}
     for candidate in _candidates(folded):
-        if len(found) >= most:
+        if len(tags) >= limit:
             break
-        tag = _normal(candidate)
-        if _tells(tag):
-            found[tag] = None
-    return tuple(found)
+        tag = _normalize_tag(candidate)
+        if _is_informative(tag):
+            tags[tag] = None
+    return tuple(tags)
 
 
 def _candidates(text: str) -> Iterator[str]:
-    taken = ""
+    matched_terms = ""
     for term in GLOSSARY:
-        if term in text and term not in taken:  # backups are not backup once more
-            taken += f" {term}"
+        if term in text and term not in matched_terms:  # "backups" must not also yield "backup"
+            matched_terms += f" {term}"
             yield term
     yield from _COMPOUND.findall(text)
     yield from _PART.findall(text)
 
 
-def _normal(candidate: str) -> str:
-    kept = candidate.strip("".join({c for c in candidate if not c.isalnum()}))
-    return kept.replace("_", "-")
+def _normalize_tag(candidate: str) -> str:
+    stripped = candidate.strip("".join({c for c in candidate if not c.isalnum()}))
+    return stripped.replace("_", "-")
 
 
-def _tells(tag: str) -> bool:
-    """Whether it says anything of what a text is about."""
-    if not tag or len(tag.encode()) > LONGEST or tag in _STOP:
+def _is_informative(tag: str) -> bool:
+    """Whether a candidate is distinctive enough to be a tag."""
+    if not tag or len(tag.encode()) > MAX_TAG_BYTES or tag in _STOP_WORDS:
         return False
     if tag in GLOSSARY:
         return True
-    if tag.isdigit() or _DATE.fullmatch(tag) or not any(one.isalpha() for one in tag):
+    if tag.isdigit() or _DATE.fullmatch(tag) or not any(character.isalpha() for character in tag):
         return False
-    return len(tag) >= (2 if _HAN.fullmatch(tag) else 3)
+    return len(tag) >= (2 if _HAN_OR_HANGUL.fullmatch(tag) else 3)

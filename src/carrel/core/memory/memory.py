@@ -1,4 +1,4 @@
-"""Memories: what an agent was told to remember, one line each, by its words to be found again."""
+"""Memories: single-line texts of an agent with tags, found by full-text search."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from msgspec import Struct
 
 from carrel.core.errors import ValidationError
 from carrel.core.identifiers import TimestampMs
-from carrel.core.memory.keywords import concepts
-from carrel.core.overlay.placeholders import cleaned
+from carrel.core.memory.keywords import extract_tags
+from carrel.core.overlay.placeholders import clean_text
 from carrel.core.runs import Audience
 from carrel.core.store.record import Record, RecordChange, RecordType, unique_key
 
-LONGEST: Final = 2000
+MAX_CONTENT_LENGTH: Final = 2000
 """Characters of a memory."""
-LONGEST_QUERY: Final = 500
-"""Characters of a question; of longer ones the rest is not looked at."""
-MOST_TAGS: Final = 20
-LONGEST_TAG: Final = 64
-KINDS: Final = ("user", "feedback", "project", "reference")
+MAX_QUERY_LENGTH: Final = 500
+"""Characters of a query; the rest is ignored."""
+MAX_TAGS: Final = 20
+MAX_TAG_LENGTH: Final = 64
+MEMORY_KINDS: Final = ("user", "feedback", "project", "reference")
 
 
 class Memory(Struct, frozen=True):
@@ -29,44 +29,47 @@ class Memory(Struct, frozen=True):
     agent: str
     content: str
     mode: Audience
-    """Who was listening when it was told."""
-    created: TimestampMs
+    """Audience of the session in which it was created."""
+    created_at: TimestampMs
     tags: tuple[str, ...] = ()
     concepts: tuple[str, ...] = ()
     kind: str | None = None
-    promoted: TimestampMs | None = None
-    """Since when it stands in MEMORY.md, if it ever did."""
+    promoted_at: TimestampMs | None = None
+    """Time of its promotion into MEMORY.md, if any."""
 
 
-def of_agent(id: str) -> str:
-    """The link under which what belongs to an agent is listed."""
+def agent_index_key(id: str) -> str:
+    """Index key of the records that belong to an agent."""
     return f"agent:{id}"
 
 
 def flatten_line(text: str) -> str:
-    """A text as it is remembered: one line of what can be seen. Raises Malformed."""
-    if len(text) > LONGEST:
-        raise ValidationError(f"a memory has at most {LONGEST} characters", maxCharacters=LONGEST)
-    line = " ".join(cleaned(text).split())
+    """Reduce a text to one visible line. Raises ValidationError."""
+    if len(text) > MAX_CONTENT_LENGTH:
+        raise ValidationError(
+            f"a memory must have at most {MAX_CONTENT_LENGTH} characters",
+            maxCharacters=MAX_CONTENT_LENGTH,
+        )
+    line = " ".join(clean_text(text).split())
     if not line:
-        raise ValidationError("there is nothing to remember")
+        raise ValidationError("a memory must not be empty")
     return line
 
 
-def tidy_tags(tags: Sequence[str]) -> tuple[str, ...]:
-    """Tags as they are kept: each once, on one line. Raises Malformed."""
-    kept = tuple(dict.fromkeys(" ".join(cleaned(tag).split()) for tag in tags))
-    if len(kept) > MOST_TAGS or any(not 1 <= len(tag) <= LONGEST_TAG for tag in kept):
-        raise ValidationError(f"at most {MOST_TAGS} tags of 1 to {LONGEST_TAG} characters")
-    return kept
+def normalize_tags(tags: Sequence[str]) -> tuple[str, ...]:
+    """Single-line tags without duplicates. Raises ValidationError."""
+    result = tuple(dict.fromkeys(" ".join(clean_text(tag).split()) for tag in tags))
+    if len(result) > MAX_TAGS or any(not 1 <= len(tag) <= MAX_TAG_LENGTH for tag in result):
+        raise ValidationError(f"at most {MAX_TAGS} tags of 1 to {MAX_TAG_LENGTH} characters")
+    return result
 
 
 def normalize_question(query: str) -> str:
-    """A question as it is noted with what it brought up."""
-    return " ".join(cleaned(query[:LONGEST_QUERY]).split())
+    """Query as stored with a recall."""
+    return " ".join(clean_text(query[:MAX_QUERY_LENGTH]).split())
 
 
-def memory_of(record: Record) -> Memory:
+def memory_from_record(record: Record) -> Memory:
     body = record.body
     return Memory(
         record.id,
@@ -81,50 +84,53 @@ def memory_of(record: Record) -> Memory:
     )
 
 
-def body_of(memory: Memory) -> dict[str, Any]:
-    said = {
+def memory_to_body(memory: Memory) -> dict[str, Any]:
+    fields = {
         "agentId": memory.agent,
         "content": memory.content,
         "mode": memory.mode.value,
         "tags": list(memory.tags),
         "conceptTags": list(memory.concepts),
         "kind": memory.kind,
-        "promotedAt": memory.promoted,
+        "promotedAt": memory.promoted_at,
     }
-    return {name: value for name, value in said.items() if value not in (None, [])}
+    return {name: value for name, value in fields.items() if value not in (None, [])}
 
 
 def memory_change(tenant: str, memory: Memory, expected: int) -> RecordChange:
-    """A memory as it should become. An agent has no text twice in the same scope."""
+    """Record change for a memory.
+
+    An agent cannot have the same text twice for one audience.
+    """
     return RecordChange(
         tenant,
         RecordType.MEMORY,
         memory.id,
-        body_of(memory),
+        memory_to_body(memory),
         expected,
-        unique_keys=(text_handle(tenant, memory.agent, memory.mode, memory.content),),
-        index_keys=(of_agent(memory.agent),),
+        unique_keys=(content_unique_key(tenant, memory.agent, memory.mode, memory.content),),
+        index_keys=(agent_index_key(memory.agent),),
     )
 
 
-def text_handle(tenant: str, agent: str, mode: Audience, content: str) -> str:
-    said = sha256(content.encode()).hexdigest()
-    return unique_key(tenant, RecordType.MEMORY, "text", f"{agent}/{mode}/{said}")
+def content_unique_key(tenant: str, agent: str, mode: Audience, content: str) -> str:
+    content_digest = sha256(content.encode()).hexdigest()
+    return unique_key(tenant, RecordType.MEMORY, "text", f"{agent}/{mode}/{content_digest}")
 
 
 def new_memory(
-    id: str, agent: str, content: str, mode: Audience, at: TimestampMs, **more: Any
+    id: str, agent: str, content: str, mode: Audience, at: TimestampMs, **options: Any
 ) -> Memory:
-    """A new memory, with what it is about."""
-    return Memory(id, agent, content, mode, at, concepts=concepts(content), **more)
+    """Create a memory with extracted tags."""
+    return Memory(id, agent, content, mode, at, concepts=extract_tags(content), **options)
 
 
-def kind_of(text: str | None) -> str | None:
-    if text is not None and text not in KINDS:
-        raise ValidationError(f"a memory's kind is one of {', '.join(KINDS)}")
+def parse_kind(text: str | None) -> str | None:
+    if text is not None and text not in MEMORY_KINDS:
+        raise ValidationError(f"a memory's kind must be one of: {', '.join(MEMORY_KINDS)}")
     return text
 
 
-def by_id(records: Sequence[Record | None]) -> Mapping[str, Memory]:
-    """Those that are there."""
-    return {record.id: memory_of(record) for record in records if record}
+def index_memories(records: Sequence[Record | None]) -> Mapping[str, Memory]:
+    """Memories of the records that exist, by id."""
+    return {record.id: memory_from_record(record) for record in records if record}

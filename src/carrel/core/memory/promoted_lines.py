@@ -1,8 +1,8 @@
-"""What dreams write into MEMORY.md, and how it goes again: never a byte of what a person wrote.
+"""Lines that dreams add to MEMORY.md, and their removal.
 
-A dream appends one block: a blank line, a heading, a blank line and one line for each memory. What
-of a text was dreamed is told by the ledger alone, which has every heading and line as it was
-written: a line that somebody has edited, moved elsewhere or written themselves is theirs.
+A dream appends one block: a blank line, a heading, a blank line and one line per memory. Promotion
+records hold every heading and line as written; only exact matches are ever removed, so edited or
+moved lines and all other text stay byte-identical.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ from unicodedata import category
 from msgspec import Struct
 
 from carrel.core.identifiers import Path, TimestampMs
-from carrel.core.memory.promotion_score import Ranking, RejectedCandidate, RejectionReason
-from carrel.core.overlay.placeholders import sanitised
+from carrel.core.memory.promotion_score import RankedCandidate, RejectedCandidate, RejectionReason
+from carrel.core.overlay.placeholders import sanitize_value
 from carrel.core.search.full_text import tokenize
 
-MEMORY: Final = Path("MEMORY.md")
-TITLE: Final = "# MEMORY.md\n"
+MEMORY_PATH: Final = Path("MEMORY.md")
+NEW_FILE_TITLE: Final = "# MEMORY.md\n"
 
 _HEADING: Final = re.compile(r"#{1,2}(?:\s|\Z)")
 _LINE: Final = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")
-_ENOUGH: Final = "others that score higher are as many as one sweep promotes"
+_SWEEP_LIMIT_MESSAGE: Final = "the limit of promotions per sweep is reached"
 _BULLET: Final = re.compile(r"\A\s*(?:[-*+>]|#+)\s+")
 _ESCAPE: Final = re.compile(r"\\(?=[^\w\s])")
-_MARK: Final = re.compile(r"[^\w\s|~]")
-_SIGNS: Final = frozenset({"Sm", "Sc", "So"})
-"""Of mathematics, of money and all other: what is told by them alone is told."""
+_PUNCTUATION: Final = re.compile(r"[^\w\s|~]")
+_SYMBOL_CATEGORIES: Final = frozenset({"Sm", "Sc", "So"})
+"""Mathematical, currency and other symbols, which distinguish contents."""
 _NEGATIVE: Final = re.compile(r"(?<![^\W_])-(?=[0-9])")
-_NUMBERS: Final = re.compile(r"\s*_\(score=[0-9.]+, hits=[0-9]+, days=[0-9]+\)_\s*\Z")
+_SCORE_SUFFIX: Final = re.compile(r"\s*_\(score=[0-9.]+, hits=[0-9]+, days=[0-9]+\)_\s*\Z")
 
 
 class PromotedLine(Struct, frozen=True):
-    """One line that a dream wrote and that nobody has taken away, as the ledger has it."""
+    """One line in MEMORY.md that was written by a dream."""
 
     memory: str
     heading: str
@@ -46,7 +46,7 @@ class PromotedLine(Struct, frozen=True):
 
 
 class Promotion(Struct, frozen=True):
-    """A memory on its way into MEMORY.md."""
+    """A memory to be promoted."""
 
     memory: str
     score: float
@@ -56,7 +56,7 @@ class Promotion(Struct, frozen=True):
 
 
 class MemoryFileUpdate(Struct, frozen=True):
-    """MEMORY.md as it is to become, and why of it some will not be there."""
+    """New text of MEMORY.md, with promoted, rejected and evicted memories."""
 
     text: str
     promoted: tuple[Promotion, ...]
@@ -64,72 +64,77 @@ class MemoryFileUpdate(Struct, frozen=True):
     evicted: tuple[PromotedLine, ...]
 
 
-def stamp(at: TimestampMs) -> str:
+def format_timestamp(at: TimestampMs) -> str:
     return datetime.fromtimestamp(at / 1000, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
-def heading_of(at: TimestampMs) -> str:
-    return f"## Dreamed {stamp(at)}"
+def block_heading(at: TimestampMs) -> str:
+    return f"## Dreamed {format_timestamp(at)}"
 
 
-def promotion_of(one: Ranking, admitted: Callable[[str], str] = str) -> Promotion:
-    """One flat line, in which nothing of the memory acts as markdown."""
-    tally = one.candidate.tally
-    numbers = f"_(score={one.score:.2f}, hits={tally.hits}, days={tally.days})_"
-    line = f"- {sanitised(admitted(one.candidate.content))} {numbers}"
-    return Promotion(one.candidate.memory, one.score, tally.hits, tally.days, line)
+def build_promotion(ranking: RankedCandidate, redact: Callable[[str], str] = str) -> Promotion:
+    """Format a memory as one escaped line."""
+    stats = ranking.candidate.stats
+    numbers = f"_(score={ranking.score:.2f}, hits={stats.hits}, days={stats.days})_"
+    line = f"- {sanitize_value(redact(ranking.candidate.content))} {numbers}"
+    return Promotion(ranking.candidate.memory, ranking.score, stats.hits, stats.days, line)
 
 
-def written(
+def write_promotions(
     text: str | None,
-    standing: Sequence[PromotedLine],
-    good: Sequence[Ranking],
+    existing: Sequence[PromotedLine],
+    rankings: Sequence[RankedCandidate],
     at: TimestampMs,
     limits: tuple[int, int],
-    admitted: Callable[[str], str] = str,
+    redact: Callable[[str], str] = str,
 ) -> MemoryFileUpdate:
-    """Append what is new of the good ones, best first; the oldest blocks make room for it.
+    """Append new memories, best first; evict the oldest blocks if needed.
 
-    ``limits`` are how many may be promoted at once, and how many characters the text may have;
-    ``admitted`` is what may be written of a memory.
+    `limits` are the maximum number of promotions and the maximum length of the text; `redact`
+    removes secrets from a memory.
     """
-    most, max_chars = limits
-    before = _ended(TITLE if text is None else text)
-    bare = without(before, standing)
-    room = max_chars - len(bare) - len(_block(heading_of(at), ()))
-    said = _said(before)
+    max_promotions, max_chars = limits
+    before = _with_final_line_end(NEW_FILE_TITLE if text is None else text)
+    unpromoted = remove_lines(before, existing)
+    remaining = max_chars - len(unpromoted) - len(_block(block_heading(at), ()))
+    present = _content_keys(before)
     promoted: list[Promotion] = []
     rejected: list[RejectedCandidate] = []
-    for one in good:
-        if len(promoted) >= most:
+    for item in rankings:
+        if len(promoted) >= max_promotions:
             rejected.append(
-                RejectedCandidate(one.candidate.memory, one.score, RejectionReason.LIMIT, _ENOUGH)
+                RejectedCandidate(
+                    item.candidate.memory,
+                    item.score,
+                    RejectionReason.SWEEP_LIMIT,
+                    _SWEEP_LIMIT_MESSAGE,
+                )
             )
             continue
-        promotion = promotion_of(one, admitted)
-        meant = _meaning(promotion.line)
-        if failed := _unfit(promotion, meant in said, room, max_chars):
-            rejected.append(RejectedCandidate(promotion.memory, promotion.score, *failed))
+        promotion = build_promotion(item, redact)
+        content_key = _content_key(promotion.line)
+        if rejection := _rejection(promotion, content_key in present, remaining, max_chars):
+            rejected.append(RejectedCandidate(promotion.memory, promotion.score, *rejection))
             continue
-        said.add(meant)
-        room -= len(promotion.line) + 1
+        present.add(content_key)
+        remaining -= len(promotion.line) + 1
         promoted.append(promotion)
     if not promoted:
         return MemoryFileUpdate(text or "", (), tuple(rejected), ())
-    block = _block(heading_of(at), [one.line for one in promoted])
-    kept, evicted = _evict(before, standing, max_chars - len(block))
-    return MemoryFileUpdate(kept + block, tuple(promoted), tuple(rejected), tuple(evicted))
+    block = _block(block_heading(at), [item.line for item in promoted])
+    base, evicted = _evict_oldest(before, existing, max_chars - len(block))
+    return MemoryFileUpdate(base + block, tuple(promoted), tuple(rejected), tuple(evicted))
 
 
-def _unfit(
-    promotion: Promotion, said: bool, room: int, max_chars: int
+def _rejection(
+    promotion: Promotion, is_present: bool, remaining: int, max_chars: int
 ) -> tuple[RejectionReason, str] | None:
-    if said:
-        return RejectionReason.SAID, "MEMORY.md says it already"
-    if len(promotion.line) + 1 > room:
+    if is_present:
+        return RejectionReason.ALREADY_PRESENT, "MEMORY.md already contains it"
+    if len(promotion.line) + 1 > remaining:
         return (
-            RejectionReason.ROOM,
-            f"MEMORY.md may grow to {max_chars} characters, and has no room for it",
+            RejectionReason.FILE_FULL,
+            f"MEMORY.md may grow to {max_chars} characters and is full",
         )
     return None
 
@@ -138,70 +143,78 @@ def _block(heading: str, lines: Sequence[str]) -> str:
     return "".join(f"{line}\n" for line in ("", heading, "", *lines))
 
 
-def _ended(text: str) -> str:
+def _with_final_line_end(text: str) -> str:
     return text if not text or text.endswith("\n") else text + "\n"
 
 
-def _meaning(line: str) -> tuple[str, ...]:
-    """What a line says, whatever it looks like: what two lines have in common that say the same."""
-    said = unescape(_ESCAPE.sub("", _NUMBERS.sub("", _BULLET.sub("", line))))
-    signs = [one for one in _MARK.findall(said) if category(one) in _SIGNS or one in "#%"]
-    return (*tokenize(said), *signs, *_NEGATIVE.findall(said)) or (said.strip(),)
+def _content_key(line: str) -> tuple[str, ...]:
+    """Normalized content of a line, independent of formatting."""
+    text = unescape(_ESCAPE.sub("", _SCORE_SUFFIX.sub("", _BULLET.sub("", line))))
+    signs = [
+        character
+        for character in _PUNCTUATION.findall(text)
+        if category(character) in _SYMBOL_CATEGORIES or character in "#%"
+    ]
+    return (*tokenize(text), *signs, *_NEGATIVE.findall(text)) or (text.strip(),)
 
 
-def _said(text: str) -> set[tuple[str, ...]]:
-    return {_meaning(line) for line in text.splitlines()}
+def _content_keys(text: str) -> set[tuple[str, ...]]:
+    return {_content_key(line) for line in text.splitlines()}
 
 
-def _evict(
-    text: str, standing: Sequence[PromotedLine], most: int
+def _evict_oldest(
+    text: str, existing: Sequence[PromotedLine], max_chars: int
 ) -> tuple[str, list[PromotedLine]]:
-    """Take the oldest blocks away until so many characters are left, or no block is."""
+    """Remove the oldest blocks until the text has at most `max_chars` characters."""
     evicted: list[PromotedLine] = []
-    for heading in _oldest_first(standing):
-        if len(text) <= most:
+    for heading in _headings_oldest_first(existing):
+        if len(text) <= max_chars:
             break
-        gone = [one for one in standing if one.heading == heading]
-        text = without(text, gone)
-        evicted += gone
+        removed = [item for item in existing if item.heading == heading]
+        text = remove_lines(text, removed)
+        evicted += removed
     return text, evicted
 
 
-def _oldest_first(standing: Sequence[PromotedLine]) -> list[str]:
-    ordered = sorted(standing, key=lambda one: (one.at, one.heading))
-    return list(dict.fromkeys(one.heading for one in ordered))
+def _headings_oldest_first(existing: Sequence[PromotedLine]) -> list[str]:
+    ordered = sorted(existing, key=lambda item: (item.at, item.heading))
+    return list(dict.fromkeys(item.heading for item in ordered))
 
 
-def without(text: str, gone: Sequence[PromotedLine]) -> str:
-    """The text without these lines, each taken away once and only where it was dreamed.
+def remove_lines(text: str, removed: Sequence[PromotedLine]) -> str:
+    """Remove these lines, each once and only below its own heading.
 
-    A block with nothing left goes whole, with its heading and the blank lines that it came with.
+    A block without remaining text is removed with its heading and blank lines.
     """
-    kept: list[str] = []
-    for section in _sections(_lines(text)):
-        wanted = [one.line for one in gone if one.heading == _bare(section[0])] if section else []
-        kept += _section_without(section, wanted, kept)
-    return "".join(kept)
+    result: list[str] = []
+    for section in _split_sections(_split_lines(text)):
+        lines = (
+            [item.line for item in removed if item.heading == _strip_line_end(section[0])]
+            if section
+            else []
+        )
+        result += _remove_from_section(section, lines, result)
+    return "".join(result)
 
 
-def missing(text: str, standing: Sequence[PromotedLine]) -> list[PromotedLine]:
-    """Those that the ledger has and the text has no more: a person has taken or changed them."""
-    lines = {_bare(line) for line in _lines(text)}
-    return [one for one in standing if one.line not in lines or one.heading not in lines]
+def find_missing(text: str, existing: Sequence[PromotedLine]) -> list[PromotedLine]:
+    """Recorded lines that the text lacks: a person removed or edited them."""
+    lines = {_strip_line_end(line) for line in _split_lines(text)}
+    return [item for item in existing if item.line not in lines or item.heading not in lines]
 
 
-def _lines(text: str) -> list[str]:
-    """Lines as markdown knows them, with their ends."""
-    found: list[str] = _LINE.findall(text)
-    return found
+def _split_lines(text: str) -> list[str]:
+    """Lines with their line ends, as in markdown."""
+    result: list[str] = _LINE.findall(text)
+    return result
 
 
-def _bare(line: str) -> str:
+def _strip_line_end(line: str) -> str:
     return line.rstrip("\r\n")
 
 
-def _sections(lines: Sequence[str]) -> list[list[str]]:
-    """Cut before every heading of the first two levels."""
+def _split_sections(lines: Sequence[str]) -> list[list[str]]:
+    """Split before every heading of level 1 or 2."""
     sections: list[list[str]] = [[]]
     for line in lines:
         if _HEADING.match(line):
@@ -210,23 +223,23 @@ def _sections(lines: Sequence[str]) -> list[list[str]]:
     return sections
 
 
-def _section_without(section: list[str], wanted: list[str], before: list[str]) -> list[str]:
-    if not wanted:
+def _remove_from_section(section: list[str], lines: list[str], before: list[str]) -> list[str]:
+    if not lines:
         return section
-    heading, *rest = section
-    left: list[str] = []
-    for line in rest:
-        if _bare(line) in wanted:
-            wanted.remove(_bare(line))
+    heading, *body = section
+    remaining: list[str] = []
+    for line in body:
+        if _strip_line_end(line) in lines:
+            lines.remove(_strip_line_end(line))
         else:
-            left.append(line)
-    if len(left) == len(rest) or any(_bare(line).strip() for line in left):
-        return [heading, *left]
-    if before and not _bare(before[-1]):
+            remaining.append(line)
+    if len(remaining) == len(body) or any(_strip_line_end(line).strip() for line in remaining):
+        return [heading, *remaining]
+    if before and not _strip_line_end(before[-1]):
         before.pop()
-    return left[1:]
+    return remaining[1:]
 
 
-def dreamed_by_line(standing: Sequence[PromotedLine]) -> Mapping[tuple[str, str], str]:
-    """Which memory stands under a heading in a line."""
-    return {(one.heading, one.line): one.memory for one in standing}
+def memory_ids_by_line(existing: Sequence[PromotedLine]) -> Mapping[tuple[str, str], str]:
+    """Memory ids by (heading, line)."""
+    return {(item.heading, item.line): item.memory for item in existing}

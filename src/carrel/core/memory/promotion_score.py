@@ -1,7 +1,7 @@
-"""Dreaming: which of an agent's memories have come up so often that they belong into MEMORY.md.
+"""Scores memories and decides which are promoted into MEMORY.md.
 
-A pure decision: what was recalled gives signals, the signals a score, the gates say yes or no, and
-whatever is not promoted has its reason. The same recalls at the same moment decide the same.
+Deterministic: recall statistics give signals, signals a score, and thresholds decide. Every
+rejected memory has a reason.
 """
 
 from __future__ import annotations
@@ -19,39 +19,39 @@ from carrel.core.identifiers import TimestampMs
 from carrel.core.memory.recall import RecallStats
 from carrel.core.runs import Audience
 
-DAY: Final = 86_400_000
-MOST_CONSIDERED: Final = 10_000
-"""Memories that one sweep looks at: those that came up most."""
-ENOUGH: Final = 5
-"""Different questions, or days, beyond which more add nothing."""
-_DIGITS: Final = 9
-"""Of a score: stores may sum up in another order, and the last digits of a float with it."""
+DAY_MS: Final = 86_400_000
+MAX_CANDIDATES: Final = 10_000
+"""Memories considered per sweep: those recalled most."""
+SATURATION_COUNT: Final = 5
+"""Distinct queries or days beyond which more do not raise the score."""
+_SCORE_DIGITS: Final = 9
+"""Scores are rounded, since stores may sum floats in a different order."""
 
 
 class RejectionReason(StrEnum):
     """Why a memory is not promoted."""
 
-    SHARED = "shared"
-    HITS = "hits"
-    QUERIES = "queries"
-    DAYS = "days"
-    SCORE = "score"
-    SAID = "said"
-    LIMIT = "limit"
-    ROOM = "room"
+    SHARED_AUDIENCE = "shared"
+    TOO_FEW_RECALLS = "hits"
+    TOO_FEW_QUERIES = "queries"
+    TOO_FEW_DAYS = "days"
+    LOW_SCORE = "score"
+    ALREADY_PRESENT = "said"
+    SWEEP_LIMIT = "limit"
+    FILE_FULL = "room"
 
 
 class PromotionCandidate(Struct, frozen=True):
-    """A memory that came up, and how often."""
+    """A recalled memory with its statistics."""
 
     memory: str
     content: str
     mode: Audience
-    tally: RecallStats
+    stats: RecallStats
 
 
 class Signals(Struct, frozen=True):
-    """Each from 0 to 1."""
+    """Signals from 0 to 1."""
 
     frequency: float
     relevance: float
@@ -60,18 +60,18 @@ class Signals(Struct, frozen=True):
     consolidation: float
 
     def score(self, weights: DreamWeights) -> float:
-        """At most the sum of the weights, which by default is 0.94."""
-        sum = (
+        """Weighted sum of the signals; at most the sum of the weights, by default 0.94."""
+        total = (
             weights.frequency * self.frequency
             + weights.relevance * self.relevance
             + weights.recency * self.recency
             + weights.diversity * self.diversity
             + weights.consolidation * self.consolidation
         )
-        return round(sum, _DIGITS)
+        return round(total, _SCORE_DIGITS)
 
 
-class Ranking(Struct, frozen=True):
+class RankedCandidate(Struct, frozen=True):
     candidate: PromotionCandidate
     score: float
 
@@ -81,76 +81,78 @@ class RejectedCandidate(Struct, frozen=True):
     score: float
     reason: RejectionReason
     why: str
-    """The same in words, with the numbers."""
+    """Explanation with numbers."""
 
 
-def signals(tally: RecallStats, now: TimestampMs, half_life_days: float) -> Signals:
-    age = max(0.0, (now - tally.latest) / DAY)
+def compute_signals(stats: RecallStats, now: TimestampMs, half_life_days: float) -> Signals:
+    age = max(0.0, (now - stats.latest) / DAY_MS)
     return Signals(
-        frequency=min(1.0, math.log(1 + tally.hits) / math.log(7)),
-        relevance=min(1.0, max(0.0, tally.relevance)),
+        frequency=min(1.0, math.log(1 + stats.hits) / math.log(7)),
+        relevance=min(1.0, max(0.0, stats.relevance)),
         recency=2.0 ** (-age / half_life_days) if half_life_days > 0 else 0.0,
-        diversity=min(1.0, max(tally.queries, tally.days) / ENOUGH),
-        consolidation=min(1.0, tally.days / ENOUGH),
+        diversity=min(1.0, max(stats.queries, stats.days) / SATURATION_COUNT),
+        consolidation=min(1.0, stats.days / SATURATION_COUNT),
     )
 
 
-def weighed(
+def rank_candidates(
     candidates: Sequence[PromotionCandidate], settings: DreamConfig, now: TimestampMs
-) -> tuple[list[Ranking], list[RejectedCandidate]]:
-    """Those that pass every gate, best first, and all others with the first that they failed."""
-    good: list[Ranking] = []
+) -> tuple[list[RankedCandidate], list[RejectedCandidate]]:
+    """Candidates that pass all thresholds, best first, and the rejected ones."""
+    ranked: list[RankedCandidate] = []
     rejected: list[RejectedCandidate] = []
-    for one in candidates:
-        score = signals(one.tally, now, settings.half_life_days).score(settings.weights)
-        if failed := _failed(one, score, settings):
-            rejected.append(RejectedCandidate(one.memory, score, *failed))
+    for candidate in candidates:
+        score = compute_signals(candidate.stats, now, settings.half_life_days).score(
+            settings.weights
+        )
+        if rejection := _rejection(candidate, score, settings):
+            rejected.append(RejectedCandidate(candidate.memory, score, *rejection))
         else:
-            good.append(Ranking(one, score))
-    good.sort(key=_order)
-    return good, rejected
+            ranked.append(RankedCandidate(candidate, score))
+    ranked.sort(key=_sort_key)
+    return ranked, rejected
 
 
-def _order(one: Ranking) -> tuple[float, int, str]:
-    return (-one.score, -one.candidate.tally.hits, one.candidate.memory)
+def _sort_key(ranked: RankedCandidate) -> tuple[float, int, str]:
+    return (-ranked.score, -ranked.candidate.stats.hits, ranked.candidate.memory)
 
 
-def _failed(
-    one: PromotionCandidate, score: float, settings: DreamConfig
+def _rejection(
+    candidate: PromotionCandidate, score: float, settings: DreamConfig
 ) -> tuple[RejectionReason, str] | None:
-    tally = one.tally
-    if one.mode is not Audience.MAIN:
-        return RejectionReason.SHARED, "it was remembered in a shared session"
-    if tally.hits < settings.min_recall_count:
-        return RejectionReason.HITS, _short(
-            "recalled", tally.hits, settings.min_recall_count, "times"
+    stats = candidate.stats
+    if candidate.mode is not Audience.MAIN:
+        return RejectionReason.SHARED_AUDIENCE, "remembered in a shared session"
+    if stats.hits < settings.min_recall_count:
+        return RejectionReason.TOO_FEW_RECALLS, _shortfall(
+            "recalled", stats.hits, settings.min_recall_count, "times"
         )
-    if tally.queries < settings.min_unique_queries:
+    if stats.queries < settings.min_unique_queries:
         needed = settings.min_unique_queries
-        return RejectionReason.QUERIES, _short(
-            "asked for by", tally.queries, needed, "different questions"
+        return RejectionReason.TOO_FEW_QUERIES, _shortfall(
+            "recalled by", stats.queries, needed, "distinct queries"
         )
-    if tally.days < settings.min_unique_days:
-        return RejectionReason.DAYS, _short(
-            "recalled on", tally.days, settings.min_unique_days, "days"
+    if stats.days < settings.min_unique_days:
+        return RejectionReason.TOO_FEW_DAYS, _shortfall(
+            "recalled on", stats.days, settings.min_unique_days, "days"
         )
     if score < settings.min_score:
         return (
-            RejectionReason.SCORE,
-            f"its score is {score:.4f}, and {settings.min_score:.4f} is needed",
+            RejectionReason.LOW_SCORE,
+            f"score {score:.4f}; {settings.min_score:.4f} is required",
         )
     return None
 
 
-def _short(what: str, found: int, needed: int, of: str) -> str:
-    return f"{what} {found} {of}, and {needed} are needed"
+def _shortfall(verb: str, actual: int, needed: int, unit: str) -> str:
+    return f"{verb} {actual} {unit}; {needed} required"
 
 
-def counted(rejected: Sequence[RejectedCandidate]) -> Mapping[str, int]:
-    """How many for each reason."""
-    found = Counter(one.reason.value for one in rejected)
-    return {reason: found[reason] for reason in sorted(found)}
+def count_reasons(rejected: Sequence[RejectedCandidate]) -> Mapping[str, int]:
+    """Number of rejections by reason."""
+    counts = Counter(candidate.reason.value for candidate in rejected)
+    return {reason: counts[reason] for reason in sorted(counts)}
 
 
 def best_first(rejected: Sequence[RejectedCandidate]) -> list[RejectedCandidate]:
-    return sorted(rejected, key=lambda one: (-one.score, one.memory))
+    return sorted(rejected, key=lambda item: (-item.score, item.memory))

@@ -1,4 +1,4 @@
-"""Recalls: that a memory came up for a question, and what many of them come to."""
+"""Recalls: search hits of memories, and their statistics."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ class Recall(Struct, frozen=True):
     agent: str
     memory: str
     query: str
-    """What was asked, as far as it may be kept."""
+    """The query, redacted."""
     score: float
-    """1 for what came first, 1/2 for what came second, and so on."""
+    """Reciprocal rank: 1 for the first hit, 1/2 for the second."""
     at: TimestampMs
 
 
 class RecallStats(Struct, frozen=True):
-    """All recalls of one memory."""
+    """Statistics of all recalls of one memory."""
 
     memory: str
     hits: int
     relevance: float
-    """The mean of their scores."""
+    """Mean score."""
     queries: int
-    """How many different questions."""
+    """Number of distinct queries."""
     days: int
-    """On how many different days, in UTC."""
+    """Number of distinct days in UTC."""
     latest: TimestampMs

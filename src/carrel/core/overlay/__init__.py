@@ -1,1 +1,1 @@
-"""Overlay."""
+"""Layered workspaces: composition, file classes, pins and placeholders."""

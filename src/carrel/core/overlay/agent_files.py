@@ -1,8 +1,8 @@
-"""An agent's files over its template's over the defaults: what is shown, and how it may change.
+"""Resolution and changes of an agent's files over its template and the defaults.
 
-An entry says it all: a pin is one whose blob equals its base, an override one whose blob differs,
-and an update is offered where the base differs from what lies beneath now. The pins that an agent
-was made with may stand in a layer right beneath its own, shared with others (core/pinset.py).
+A pin is an entry whose blob equals its base, an override one whose blob differs. An update is
+available if the base differs from the layers below. Initial pins may be in a shared layer directly
+below the agent's own (core/overlay/pin_sets.py).
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from carrel.core.store.tree import (
     expect_unchanged,
 )
 
-_RULE: Final = "class:"
+_RULE_PREFIX: Final = "class:"
 
 
 class FileSource(StrEnum):
-    """Where what is shown comes from."""
+    """Source label of a resolved file."""
 
     OVERRIDE = "agent-override"
     PINNED_OVERRIDE = "agent-override-pinned"
@@ -45,273 +45,299 @@ class FileSource(StrEnum):
 
 
 class RenderContext(Struct, frozen=True):
-    """With whose eyes an agent's workspace is seen: its tenant's classes, its own variables."""
+    """File-class rules and placeholder values for rendering an agent's layers."""
 
     classes: FileClassRules = FileClassRules()
     variables: PlaceholderValues = PlaceholderValues()
 
     @property
     def key(self) -> str:
-        """Changes when anything does that is seen differently through it."""
+        """Cache key of everything rendered with this context."""
         return f"{self.variables.key}\n{self.classes.key}"
 
     def to_run_variables(self) -> Mapping[str, str]:
-        """All of it as a run keeps it."""
-        said = {name: value for name, value in asdict(self.variables).items() if value is not None}
+        """Serialize the context into a run's variables."""
+        result = {
+            name: value for name, value in asdict(self.variables).items() if value is not None
+        }
         rules = enumerate(self.classes.rules)
-        said |= {f"{_RULE}{at:03}": f"{rule.file_class} {rule.pattern}" for at, rule in rules}
-        return said
+        result |= {
+            f"{_RULE_PREFIX}{index:03}": f"{rule.file_class} {rule.pattern}"
+            for index, rule in rules
+        }
+        return result
 
     @staticmethod
     def is_reserved(name: str) -> bool:
-        """Whether a word of this name is the eye's own, and so for nobody else to say."""
-        return name in PlaceholderValues.__struct_fields__ or name.startswith(_RULE)
+        """Whether a run variable name is used by the context."""
+        return name in PlaceholderValues.__struct_fields__ or name.startswith(_RULE_PREFIX)
 
     @classmethod
-    def from_run_variables(cls, words: Mapping[str, str]) -> RenderContext:
-        """The same again, from what a run has kept."""
-        known = PlaceholderValues.__struct_fields__
-        rules = [words[name].partition(" ") for name in sorted(words) if name.startswith(_RULE)]
+    def from_run_variables(cls, run_variables: Mapping[str, str]) -> RenderContext:
+        """Restore the context from a run's variables."""
+        field_names = PlaceholderValues.__struct_fields__
+        rules = [
+            run_variables[name].partition(" ")
+            for name in sorted(run_variables)
+            if name.startswith(_RULE_PREFIX)
+        ]
         classes = tuple(ClassRule(pattern, FileClass(kind)) for kind, _, pattern in rules)
-        said = {name: words[name] for name in known if name in words}
-        return cls(FileClassRules(classes), PlaceholderValues(**said))
+        values = {name: run_variables[name] for name in field_names if name in run_variables}
+        return cls(FileClassRules(classes), PlaceholderValues(**values))
 
     def resolve(self, path: Path, layers: Layers) -> File | None:
-        """What an agent has at a path. A pinned file that was never reviewed is not there."""
-        file = _unrendered(self.classes, path, layers)
-        return None if file is None else self._rendered(file, self.variables.key)
+        """File of the agent at a path.
+
+        None also for a pinned file that was never reviewed.
+        """
+        file = _resolve_unrendered(self.classes, path, layers)
+        return None if file is None else self._render_file(file, self.variables.key)
 
     def compose(self, layers: Layers) -> Workspace:
-        """Everything that an agent has, in order of path."""
-        plain = self.inherited_files(layers) or _all_unrendered(self.classes, layers)
+        """All files of the agent, in order of path."""
+        unrendered = self.inherited_files(layers) or _compose_unrendered(self.classes, layers)
         key = self.variables.key
-        return Workspace({path: self._rendered(file, key) for path, file in plain.items()})
+        return Workspace({path: self._render_file(file, key) for path, file in unrendered.items()})
 
     def inherited_files(self, layers: Layers) -> Mapping[Path, File] | None:
-        """What all have, but for their names, who have nothing of their own over the very same
-        trees: the very same for all of them. None for an agent that has, or has much."""
-        return None if layers[0].heads else _inherited(self.classes, layers)
+        """Unrendered files shared by all agents without own files over the same trees.
 
-    def _rendered(self, file: File, key: str) -> File:
+        None if the agent has own files or the trees are too large to cache.
+        """
+        return None if layers[0].heads else _inherited_files(self.classes, layers)
+
+    def _render_file(self, file: File, key: str) -> File:
         if is_verbatim(file):
             return file
         etag = rendered_etag(file, key)
         return File(
-            *(file.head, file.entry, file.source, file.depth, etag, file.upstream),
-            *(file.file_class, file.origin, self.variables),
+            *(file.head, file.entry, file.source, file.depth, etag, file.available_update),
+            *(file.file_class, file.source_label, self.variables),
         )
 
 
-_VERBATIM: Final = frozenset({FileSource.PIN, FileSource.PINNED_OVERRIDE})
+_VERBATIM_SOURCES: Final = frozenset({FileSource.PIN, FileSource.PINNED_OVERRIDE})
 
 
 def is_verbatim(file: File) -> bool:
-    """Whether nothing is filled in: pinned files and managed ones of an agent's own stay as is."""
-    managed = file.origin is FileSource.OVERRIDE and file.file_class is FileClass.MANAGED
-    return managed or file.origin in _VERBATIM
+    """Whether placeholders stay: in pinned files and in own managed files."""
+    managed = file.source_label is FileSource.OVERRIDE and file.file_class is FileClass.MANAGED
+    return managed or file.source_label in _VERBATIM_SOURCES
 
 
 def rendered_etag(file: File, key: str) -> str:
-    """The tag of a file in which placeholders are filled in by the variables of this key."""
+    """ETag of a file rendered with the values of this key."""
     return f'{file.etag[:-1]}.{key}"'
 
 
-def _unrendered(classes: FileClassRules, path: Path, layers: Layers) -> File | None:
-    """What an agent has at a path, whoever it is."""
+def _resolve_unrendered(classes: FileClassRules, path: Path, layers: Layers) -> File | None:
+    """File of an agent before placeholders are filled."""
     file_class = classes.class_of(path)
     if file_class is FileClass.PINNED:
-        return _pinned(path, layers)
+        return _resolve_pinned(path, layers)
     file = resolve(path, layers_without_pins(layers))
     if file and file.depth == 0 and _is_ignored_override(file, file_class):
-        file = resolve(path, (replace(layers[0], heads={}), *upstream(layers)))
+        file = resolve(path, (replace(layers[0], heads={}), *upstream_layers(layers)))
     if file is None:
         return None
-    own = file.source.kind is ScopeKind.AGENT
-    origin = FileSource.OVERRIDE if own else FileSource(file.source.kind)
-    return replace(file, file_class=file_class, origin=origin)
+    is_own = file.source.kind is ScopeKind.AGENT
+    label = FileSource.OVERRIDE if is_own else FileSource(file.source.kind)
+    return replace(file, file_class=file_class, source_label=label)
 
 
-def _is_ignored_override(own: File, file_class: FileClass) -> bool:
-    """Whether what an agent has of its own says nothing here.
+def _is_ignored_override(override: File, file_class: FileClass) -> bool:
+    """Whether the agent's own entry is ignored.
 
-    So it is with a pin of what is live, and with a managed file whose source has been replaced
-    beneath: until it is written again, what is there now is filled in as it is read.
+    This applies to a pin of a path that is live now, and to a managed file whose source changed
+    below: until it is written again, the new source is rendered on read.
     """
     if file_class is FileClass.MANAGED:
-        return own.upstream is not None
-    return is_pin(own.entry)
+        return override.available_update is not None
+    return is_pin(override.entry)
 
 
-def _all_unrendered(classes: FileClassRules, layers: Layers) -> Mapping[Path, File]:
+def _compose_unrendered(classes: FileClassRules, layers: Layers) -> Mapping[Path, File]:
     paths = sorted({path for tree in layers for path in tree.heads})
-    return {path: file for path in paths if (file := _unrendered(classes, path, layers))}
+    return {path: file for path in paths if (file := _resolve_unrendered(classes, path, layers))}
 
 
-_SHARED: Final[dict[Any, tuple[Layers, Mapping[Path, File]]]] = {}
-_MOST_SHARED: Final = 64
-_FEW: Final = 500
-"""Files up to which it is worth its memory."""
+_INHERITED_CACHE: Final[dict[Any, tuple[Layers, Mapping[Path, File]]]] = {}
+_MAX_CACHE_ENTRIES: Final = 64
+_MAX_CACHED_FILES: Final = 500
+"""Larger trees are not cached."""
 
 
-def _inherited(classes: FileClassRules, layers: Layers) -> Mapping[Path, File] | None:
-    """Known by the trees themselves, which are held for as long as their names in here are."""
-    beneath = tuple(layers[1:])
-    if sum([len(tree.heads) for tree in beneath]) > _FEW:
+def _inherited_files(classes: FileClassRules, layers: Layers) -> Mapping[Path, File] | None:
+    """Cached by identity of the trees; the cache holds references, so ids stay valid."""
+    lower_layers = tuple(layers[1:])
+    if sum([len(tree.heads) for tree in lower_layers]) > _MAX_CACHED_FILES:
         return None
-    key = (classes.rules, *map(id, beneath))
-    known = _SHARED.get(key)
-    if known is None:
-        if len(_SHARED) >= _MOST_SHARED:
-            _SHARED.clear()
-        known = _SHARED[key] = (beneath, _all_unrendered(classes, layers))
-    return known[1]
+    key = (classes.rules, *map(id, lower_layers))
+    cached = _INHERITED_CACHE.get(key)
+    if cached is None:
+        if len(_INHERITED_CACHE) >= _MAX_CACHE_ENTRIES:
+            _INHERITED_CACHE.clear()
+        cached = _INHERITED_CACHE[key] = (lower_layers, _compose_unrendered(classes, layers))
+    return cached[1]
 
 
-def upstream(layers: Layers) -> Layers:
-    """The layers that an agent inherits from: not its own, and not its pins."""
+def upstream_layers(layers: Layers) -> Layers:
+    """Layers that an agent inherits from: without its own and its pins."""
     return layers[2:] if len(layers) > 1 and layers[1].scope.kind is ScopeKind.PINS else layers[1:]
 
 
 def layers_without_pins(layers: Layers) -> Layers:
-    """The layers that decide of a file that is not pinned."""
-    return (*layers[:1], *upstream(layers))
+    """Layers that decide a file that is not pinned."""
+    return (*layers[:1], *upstream_layers(layers))
 
 
-def own_entry(path: Path, layers: Layers) -> Entry | None:
-    """What an agent says itself of a live file. A pin from when it was pinned says nothing more."""
+def agent_entry(path: Path, layers: Layers) -> Entry | None:
+    """The agent's own entry of a live file; None for a pin left from an earlier class."""
     entry = layers[0].entry(path)
     return None if entry is None or is_pin(entry) else entry
 
 
-def overridden(classes: FileClassRules, layers: Layers) -> Sequence[Path]:
-    """Where an agent has a text of its own in place of another.
+def overridden_paths(classes: FileClassRules, layers: Layers) -> Sequence[Path]:
+    """Paths that the agent overrides.
 
-    A file of which nothing lies beneath overrides none, and a managed one is not of its own making.
+    Excludes files that no layer below has, and managed files.
     """
-    return [path for path in layers[0].heads if _overrides(classes.class_of(path), path, layers)]
+    return [path for path in layers[0].heads if _is_override(classes.class_of(path), path, layers)]
 
 
-def _overrides(file_class: FileClass, path: Path, layers: Layers) -> bool:
-    entry = own_entry(path, layers)
+def _is_override(file_class: FileClass, path: Path, layers: Layers) -> bool:
+    entry = agent_entry(path, layers)
     if entry is None or file_class is FileClass.MANAGED:
         return False
-    reviewed = file_class is FileClass.PINNED and entry.base is not None
-    return reviewed or upstream_blob(path, upstream(layers)) is not None
+    has_review = file_class is FileClass.PINNED and entry.base is not None
+    return has_review or upstream_blob(path, upstream_layers(layers)) is not None
 
 
 def is_pin(entry: Entry) -> bool:
     return entry.blob == entry.base
 
 
-def held_head(path: Path, layers: Layers) -> tuple[Tree, Head | None]:
-    """What an agent holds of a pinned file, and in which layer: its own goes before its pins."""
-    own = layers[0]
-    if own.entry(path) is None and len(layers) > 1 and layers[1].scope.kind is ScopeKind.PINS:
+def pinned_head(path: Path, layers: Layers) -> tuple[Tree, Head | None]:
+    """Head of a pinned file and its layer.
+
+    The agent's own takes precedence over its pin set.
+    """
+    agent_tree = layers[0]
+    if (
+        agent_tree.entry(path) is None
+        and len(layers) > 1
+        and layers[1].scope.kind is ScopeKind.PINS
+    ):
         return layers[1], layers[1].heads.get(path)
-    return own, own.heads.get(path)
+    return agent_tree, agent_tree.heads.get(path)
 
 
-def held_entry(path: Path, layers: Layers) -> Entry | None:
-    _, head = held_head(path, layers)
+def pinned_entry(path: Path, layers: Layers) -> Entry | None:
+    _, head = pinned_head(path, layers)
     return head.entry if head else None
 
 
-def _pinned(path: Path, layers: Layers) -> File | None:
-    tree, head = held_head(path, layers)
+def _resolve_pinned(path: Path, layers: Layers) -> File | None:
+    tree, head = pinned_head(path, layers)
     if head is None or head.entry is None:
         return None
     entry = head.entry
-    latest = upstream_blob(path, upstream(layers))
-    newer = latest if latest is not None and latest != entry.base else None
-    tag = file_etag(head.version, tree.scope, alone=len(layers) == 1, newer=newer)
-    origin = FileSource.PIN if is_pin(entry) else FileSource.PINNED_OVERRIDE
-    return File(head, entry, tree.scope, 0, tag, newer, FileClass.PINNED, origin)
+    latest = upstream_blob(path, upstream_layers(layers))
+    update = latest if latest is not None and latest != entry.base else None
+    tag = file_etag(head.version, tree.scope, single_layer=len(layers) == 1, update=update)
+    label = FileSource.PIN if is_pin(entry) else FileSource.PINNED_OVERRIDE
+    return File(head, entry, tree.scope, 0, tag, update, FileClass.PINNED, label)
 
 
-def explain_resolution(path: Path, layers: Layers, shown: File | None) -> str:
-    """Why an agent is shown what it is of a file that does not simply follow."""
-    if shown is None:
-        waits = upstream_blob(path, upstream(layers)) is not None
-        return "it is pinned, and waits for its first review" if waits else "no layer has it"
-    match shown.origin:
+def explain_resolution(path: Path, layers: Layers, file: File | None) -> str:
+    """Explain the source of a pinned or managed file."""
+    if file is None:
+        awaits_review = upstream_blob(path, upstream_layers(layers)) is not None
+        return "pinned; awaits its first review" if awaits_review else "no layer has it"
+    match file.source_label:
         case FileSource.PIN:
-            told = "it is pinned: this is what was reviewed"
+            explanation = "pinned: the reviewed version"
         case FileSource.PINNED_OVERRIDE:
-            told = "it is pinned, and overridden for this agent alone"
+            explanation = "pinned; overridden for this agent"
         case FileSource.OVERRIDE:
-            return "it is managed: written from the profile of the paired human"
+            return "managed: written from the profile of the paired human"
         case _:
             if layers[0].entry(path):
-                return f"it is managed, and {shown.origin} is newer than what was written from it"
-            return f"it is managed; until there is a human, {shown.origin} decides"
-    return told if shown.upstream is None else f"{told}; something newer waits for a review"
+                return (
+                    f"it is managed, and {file.source_label} is newer than what was written from it"
+                )
+            return f"managed; without a paired human, {file.source_label} applies"
+    return (
+        explanation if file.available_update is None else f"{explanation}; an update awaits review"
+    )
 
 
 class NewContent(Struct, frozen=True):
-    """What somebody wants to write."""
+    """Content to write."""
 
     blob: Blob
     type: str = MARKDOWN
-    accepted: bool = False
-    """They know that the file is pinned."""
+    accept_template_update: bool = False
+    """The caller confirmed writing a pinned file."""
 
 
-def put(
+def plan_agent_put(
     layers: Layers,
     path: Path,
-    wanted: NewContent,
+    content: NewContent,
     render_context: RenderContext,
     condition: WriteCondition,
 ) -> PlannedWrite | None:
-    """Write an agent's own file; None where that is what it has already, inherited.
+    """Plan a write of an agent's file; None if it already inherits this content.
 
-    Raises Stale, or Forbidden for a managed file and, unless accepted, for a pinned one.
+    Raises WorkspaceConflict; Forbidden for a managed file, and for a pinned one without
+    `accept_template_update`.
     """
     file_class = render_context.classes.check_path(path)
     condition.check(path, render_context.resolve(path, layers))
     if file_class is FileClass.MANAGED:
         raise Forbidden(f"{path} is managed: it is written from the profile of the paired human")
     if file_class is FileClass.PINNED:
-        if not wanted.accepted:
+        if not content.accept_template_update:
             raise Forbidden(f"{path} is pinned: changing it here needs acceptTemplateUpdate: true")
-        known = held_entry(path, layers)
-        base = known.base if known else None
-        return plan_write(layers, path, Entry(wanted.blob, base, wanted.type))
-    beneath = upstream_blob(path, upstream(layers))
-    if wanted.blob == beneath:
-        own = layers[0].entry(path)
-        return None if own is None else plan_write(layers, path, None)
-    return plan_write(layers, path, Entry(wanted.blob, beneath, wanted.type))
+        current = pinned_entry(path, layers)
+        base = current.base if current else None
+        return plan_write(layers, path, Entry(content.blob, base, content.type))
+    inherited = upstream_blob(path, upstream_layers(layers))
+    if content.blob == inherited:
+        override = layers[0].entry(path)
+        return None if override is None else plan_write(layers, path, None)
+    return plan_write(layers, path, Entry(content.blob, inherited, content.type))
 
 
-def delete(
+def plan_agent_delete(
     layers: Layers, path: Path, render_context: RenderContext, condition: WriteCondition
 ) -> PlannedWrite:
-    """Go back to what is inherited; for a pinned file, to what was reviewed last.
+    """Plan a return to the inherited file; for a pinned file, to the reviewed content.
 
-    Raises Stale, Missing where there is nothing of the agent's own, Forbidden for a managed file.
+    Raises WorkspaceConflict, NotFound if there is no override, Forbidden for a managed file.
     """
     file_class = render_context.classes.check_path(path)
     condition.check(path, render_context.resolve(path, layers))
     if file_class is FileClass.MANAGED:
         raise Forbidden(f"{path} is managed: it is written from the profile of the paired human")
     pinned = file_class is FileClass.PINNED
-    entry = held_entry(path, layers) if pinned else own_entry(path, layers)
+    entry = pinned_entry(path, layers) if pinned else agent_entry(path, layers)
     if entry is None:
-        raise NotFound(f"there is no {path} here to delete")
+        raise NotFound(f"no override of {path} to delete")
     if not pinned or entry.base is None:
         return plan_write(layers, path, None)
     if entry.blob == entry.base:
-        raise NotFound(f"{path} is as it was reviewed: there is nothing to take back")
+        raise NotFound(f"{path} is not overridden")
     return plan_write(layers, path, Entry(entry.base, entry.base, entry.type))
 
 
 def plan_write(layers: Layers, path: Path, entry: Entry | None) -> PlannedWrite:
-    """Everything that was read becomes an expectation.
+    """Build the write with an expectation for every layer that was read.
 
-    What the agent has already of its own, or as a pin, has its place.
+    Only new paths are checked to be free.
     """
-    seen = tuple(expect_unchanged(tree, path) for tree in layers)
-    is_new = entry is not None and held_entry(path, layers) is None
-    room = (PathFree(path, tuple(tree.scope for tree in layers)),) if is_new else ()
-    return PlannedWrite(seen, Write(layers[0].scope, path, entry), room)
+    expects = tuple(expect_unchanged(tree, path) for tree in layers)
+    is_new = entry is not None and pinned_entry(path, layers) is None
+    path_checks = (PathFree(path, tuple(tree.scope for tree in layers)),) if is_new else ()
+    return PlannedWrite(expects, Write(layers[0].scope, path, entry), path_checks)

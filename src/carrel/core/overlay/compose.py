@@ -1,4 +1,4 @@
-"""Layers in, workspace out."""
+"""Composition of layered trees into a workspace."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from carrel.core.overlay.placeholders import PlaceholderValues
 from carrel.core.store.tree import Blob, Entry, Head, Tree
 
 Layers = Sequence[Tree]
-"""Trees from nearest to farthest: agent, template, defaults; or a single one."""
+"""Trees, nearest first: agent, template, defaults; or a single one."""
 
 
-_OFFERED: Final = "+"
+_UPDATE_MARK: Final = "+"
 
 
 class File(Struct, frozen=True, gc=False):
-    """What a workspace shows at one path."""
+    """Resolved file of a workspace."""
 
     head: Head
     entry: Entry
     source: Scope
     depth: int
     etag: str
-    """Changes with every write, with the layer that the file comes from, and as an update comes."""
-    upstream: Blob | None = None
-    """What the layers beneath now offer, where the nearest layer was based on something else."""
+    """Changes with every write, the source layer, and an available update."""
+    available_update: Blob | None = None
+    """Content of the layers below, if it differs from the base of the nearest layer."""
     file_class: FileClass = FileClass.LIVE
-    origin: str = ""
-    """What its source is called, where that says more than the kind of scope."""
+    source_label: str = ""
+    """Label of the source if it says more than the scope kind."""
     variables: PlaceholderValues | None = None
-    """What its placeholders are filled with; None where it is served as it is stored."""
+    """Values of its placeholders; None if the file is served verbatim."""
 
     @property
     def path(self) -> Path:
@@ -50,20 +50,20 @@ class File(Struct, frozen=True, gc=False):
 
 class Workspace(Struct, frozen=True, gc=False):
     files: Mapping[Path, File]
-    """In order of path."""
+    """Ordered by path."""
 
 
 def compose(layers: Layers, classes: FileClassRules | None = None) -> Workspace:
-    """Lay the trees over one another; the nearest to speak of a path decides it.
+    """Compose the trees; the nearest that has a path decides it.
 
-    By these rules, where there are any, the files are told apart.
+    With `classes`, each file gets its class.
     """
     paths = sorted({path for tree in layers for path in tree.heads})
-    found = {path: file for path in paths if (file := resolve(path, layers))}
+    files = {path: file for path in paths if (file := resolve(path, layers))}
     if classes is None:
-        return Workspace(found)
+        return Workspace(files)
     return Workspace(
-        {path: replace(file, file_class=classes.class_of(path)) for path, file in found.items()}
+        {path: replace(file, file_class=classes.class_of(path)) for path, file in files.items()}
     )
 
 
@@ -74,52 +74,49 @@ def resolve(path: Path, layers: Layers) -> File | None:
         head = tree.heads.get(path)
         if head is None or head.entry is None:
             continue
-        beneath = None if depth else upstream_blob(path, layers[1:])
-        upstream = None if depth or beneath == head.entry.base else beneath
-        tag = file_etag(head.version, tree.scope, alone=False, newer=upstream)
-        return File(head, head.entry, tree.scope, depth, tag, upstream)
+        inherited = None if depth else upstream_blob(path, layers[1:])
+        update = None if depth or inherited == head.entry.base else inherited
+        tag = file_etag(head.version, tree.scope, single_layer=False, update=update)
+        return File(head, head.entry, tree.scope, depth, tag, update)
     return None
 
 
 def _resolve_single(path: Path, tree: Tree) -> File | None:
-    """What there is where nothing lies beneath."""
+    """Resolve a path in a stack of one layer."""
     head = tree.heads.get(path)
     if head is None or (entry := head.entry) is None:
         return None
-    return File(head, entry, tree.scope, 0, file_etag(head.version, tree.scope, alone=True))
+    return File(head, entry, tree.scope, 0, file_etag(head.version, tree.scope, single_layer=True))
 
 
 def upstream_blob(path: Path, layers: Layers) -> Blob | None:
-    """The content that these layers offer for a path, if any."""
+    """Content of a path in these layers, if any."""
     for tree in layers:
         if entry := tree.entry(path):
             return entry.blob
     return None
 
 
-def file_etag(version: int, scope: Scope, *, alone: bool, newer: Blob | None = None) -> str:
-    """The entity tag with its quotes: the version, and which layer it is a version of.
-
-    Whether those beneath offer something newer is told with the file, and so by its tag.
-    """
-    if alone:
+def file_etag(version: int, scope: Scope, *, single_layer: bool, update: Blob | None = None) -> str:
+    """Quoted ETag of a file: version and layer, marked if an update is available."""
+    if single_layer:
         return f'"v{version}"'
-    return f'"v{version}.{scope.tag}{_OFFERED if newer else ""}"'
+    return f'"v{version}.{scope.tag}{_UPDATE_MARK if update else ""}"'
 
 
-def etag_without_offer(tag: str) -> str:
-    """What a tag says of the file itself, which is the same whatever is offered instead."""
-    return tag.replace(_OFFERED, "")
+def etag_without_update(tag: str) -> str:
+    """ETag without the mark of an available update."""
+    return tag.replace(_UPDATE_MARK, "")
 
 
-def etag_of(layers: Layers) -> str:
-    """Derived from the revisions alone: it can be compared before anything else is read."""
+def layers_etag(layers: Layers) -> str:
+    """ETag of a workspace, computed from revisions only, so no file needs to be read."""
     scopes, revisions = [tree.scope for tree in layers], [tree.revision for tree in layers]
     return revisions_etag(tuple(scopes), tuple(revisions))
 
 
 @lru_cache(maxsize=4096)
-def revisions_etag(scopes: Stack, revisions: tuple[int, ...], *more: str) -> str:
+def revisions_etag(scopes: Stack, revisions: tuple[int, ...], *extra: str) -> str:
     layers = zip(scopes, revisions, strict=True)
     facts = [f"{scope.kind}/{scope.name}@{revision}" for scope, revision in layers]
-    return f'"{hashlib.sha256(chr(0).join([*facts, *more]).encode()).hexdigest()[:32]}"'
+    return f'"{hashlib.sha256(chr(0).join([*facts, *extra]).encode()).hexdigest()[:32]}"'

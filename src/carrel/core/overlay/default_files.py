@@ -1,7 +1,7 @@
-"""How packaged files are merged into a tenant's defaults: three ways, and never over an edit.
+"""Three-way merge of packaged files into a tenant's defaults.
 
-Compared are what we package, what we last wrote, and what stands there now. A file that is still
-what we wrote follows; everything else belongs to the operator, who is only told of what is new.
+Compares the packaged content, the content last written by Carrel and the stored content. A file
+that is still as written is updated; an edited file stays and the new version is only offered.
 """
 
 from __future__ import annotations
@@ -14,30 +14,32 @@ from msgspec import Struct
 from carrel.core.identifiers import Digest, Path
 
 
-class PackagedFile(Struct, frozen=True):
+class PackagedFiles(Struct, frozen=True):
     version: int
-    """From 1, rising whenever a file changes, so that an older program undoes nothing."""
+    """Starts at 1 and increases with every change, so an older release undoes nothing."""
     files: Mapping[Path, Digest]
 
 
 class SeedState(Struct, frozen=True):
-    """What a tenant's defaults have had from us; as it is made, nothing yet."""
+    """What Carrel last wrote into a tenant's defaults."""
 
     version: int = 0
     files: Mapping[Path, Digest | None] = {}
-    """What we last wrote at a path, or the operator has reviewed since; None where a file of the
-    operator's own was there before ours."""
+    """Digest last written by Carrel or reviewed by the operator.
+
+    None if the operator's file came first.
+    """
 
 
 class UpdateFile(Struct, frozen=True):
-    """To be written: it is new, or still exactly what we wrote before."""
+    """To be written: the file is new or unchanged since Carrel wrote it."""
 
     path: Path
     digest: Digest
 
 
 class KeptByOperator(Struct, frozen=True):
-    """The operator's own text stays; ``offered`` is ours, if it has moved on since."""
+    """The operator's text stays; `offered` is the packaged one if it changed since."""
 
     path: Path
     offered: Digest | None
@@ -48,97 +50,109 @@ class CurrentFile(Struct, frozen=True):
 
 
 class DeletedByOperator(Struct, frozen=True):
-    """Deleted by the operator, and stays so; ``offered`` can be had, None if packaged no more."""
+    """Deleted by the operator and stays deleted.
+
+    `offered` is None if no longer packaged.
+    """
 
     path: Path
     offered: Digest | None
 
 
 class RetiredFile(Struct, frozen=True):
-    """Packaged no more: removed if it is still what we wrote, else the operator's own from now."""
+    """No longer packaged: removed if unchanged, else kept as the operator's file."""
 
     path: Path
     removed: bool
 
 
-Outcome = UpdateFile | KeptByOperator | CurrentFile | DeletedByOperator | RetiredFile
+DefaultFileOutcome = UpdateFile | KeptByOperator | CurrentFile | DeletedByOperator | RetiredFile
 
 
 class DefaultFileState(StrEnum):
-    """How a file stands to the one that is packaged."""
+    """State of a file relative to its packaged version."""
 
     CURRENT = "current"
     NEW = "new"
-    BEHIND = "behind"
+    OUTDATED = "behind"
     EDITED = "edited"
     DELETED = "deleted"
     RETIRED = "retired"
 
 
 class DefaultsPlan(Struct, frozen=True):
-    outcomes: tuple[Outcome, ...]
-    """One for each path that is packaged or was, sorted by path."""
-    seeded: SeedState
-    """What is to be remembered, in the same commit."""
-    absent: frozenset[Path] = frozenset()
+    outcomes: tuple[DefaultFileOutcome, ...]
+    """One per path that is or was packaged, sorted by path."""
+    seed_state: SeedState
+    """State to store in the same commit."""
+    absent_paths: frozenset[Path] = frozenset()
 
     @property
     def states(self) -> Mapping[Path, DefaultFileState]:
-        return {outcome.path: _state(outcome, self.absent) for outcome in self.outcomes}
+        return {outcome.path: _file_state(outcome, self.absent_paths) for outcome in self.outcomes}
 
     @property
     def writes(self) -> Mapping[Path, Digest | None]:
-        """What is to change: the content of a path, or None to remove it."""
+        """Content to write by path; None removes the file."""
         return dict(_changes(self.outcomes))
 
     @property
     def offers(self) -> Mapping[Path, Digest]:
-        """What the operator may take, and gets only by asking for it."""
+        """Packaged versions that the operator may accept."""
         return dict(_offers(self.outcomes))
 
 
-def plan(
-    packaged: PackagedFile, seeded: SeedState, held: Mapping[Path, Digest | None]
+def plan_defaults(
+    packaged: PackagedFiles, seeded: SeedState, stored: Mapping[Path, Digest | None]
 ) -> DefaultsPlan:
-    """What becomes of each path; one that ``held`` says nothing of, or None, is not there."""
+    """Decide the outcome of each path.
+
+    Paths that `stored` lacks or maps to None are absent.
+    """
     if packaged.version < seeded.version:
         return DefaultsPlan((), seeded)
-    known = sorted({*packaged.files, *seeded.files})
-    outcomes = tuple(_outcome(path, packaged, seeded, held.get(path)) for path in known)
-    after = {path: digest for one in outcomes for path, digest in _memory(one, packaged, seeded)}
-    absent = frozenset(path for path in known if held.get(path) is None)
-    return DefaultsPlan(outcomes, SeedState(packaged.version, after), absent)
+    paths = sorted({*packaged.files, *seeded.files})
+    outcomes = tuple(_decide_outcome(path, packaged, seeded, stored.get(path)) for path in paths)
+    recorded = {
+        path: digest
+        for outcome in outcomes
+        for path, digest in _recorded_digests(outcome, packaged, seeded)
+    }
+    absent = frozenset(path for path in paths if stored.get(path) is None)
+    return DefaultsPlan(outcomes, SeedState(packaged.version, recorded), absent)
 
 
-def reviewed(seeded: SeedState, path: Path, digest: Digest) -> SeedState:
-    """The operator has seen what was offered and keeps her own: quiet until there is a newer."""
+def mark_reviewed(seeded: SeedState, path: Path, digest: Digest) -> SeedState:
+    """Record that the operator saw this version and keeps the own one."""
     return SeedState(seeded.version, {**seeded.files, path: digest})
 
 
-def _outcome(path: Path, packaged: PackagedFile, seeded: SeedState, held: Digest | None) -> Outcome:
-    ours = packaged.files.get(path)
-    before = seeded.files.get(path)
-    if held is None:
+def _decide_outcome(
+    path: Path, packaged: PackagedFiles, seeded: SeedState, stored: Digest | None
+) -> DefaultFileOutcome:
+    packaged_digest = packaged.files.get(path)
+    last_written = seeded.files.get(path)
+    if stored is None:
         return (
-            DeletedByOperator(path, ours)
-            if path in seeded.files or ours is None
-            else UpdateFile(path, ours)
+            DeletedByOperator(path, packaged_digest)
+            if path in seeded.files or packaged_digest is None
+            else UpdateFile(path, packaged_digest)
         )
-    if ours is None:
-        return RetiredFile(path, removed=held == before)
-    if held == ours:
+    if packaged_digest is None:
+        return RetiredFile(path, removed=stored == last_written)
+    if stored == packaged_digest:
         return CurrentFile(path)
     return (
-        UpdateFile(path, ours)
-        if held == before
-        else KeptByOperator(path, ours if ours != before else None)
+        UpdateFile(path, packaged_digest)
+        if stored == last_written
+        else KeptByOperator(path, packaged_digest if packaged_digest != last_written else None)
     )
 
 
-def _state(outcome: Outcome, absent: frozenset[Path]) -> DefaultFileState:
+def _file_state(outcome: DefaultFileOutcome, absent: frozenset[Path]) -> DefaultFileState:
     match outcome:
         case UpdateFile(path):
-            return DefaultFileState.NEW if path in absent else DefaultFileState.BEHIND
+            return DefaultFileState.NEW if path in absent else DefaultFileState.OUTDATED
         case KeptByOperator():
             return DefaultFileState.EDITED
         case CurrentFile():
@@ -149,10 +163,10 @@ def _state(outcome: Outcome, absent: frozenset[Path]) -> DefaultFileState:
             return DefaultFileState.RETIRED
 
 
-def _memory(
-    outcome: Outcome, packaged: PackagedFile, seeded: SeedState
+def _recorded_digests(
+    outcome: DefaultFileOutcome, packaged: PackagedFiles, seeded: SeedState
 ) -> Iterator[tuple[Path, Digest | None]]:
-    """What is remembered of a path: our own bytes once they stand there, else what it was."""
+    """Digest to record for a path: the packaged one once written, else the old."""
     match outcome:
         case UpdateFile(path) | CurrentFile(path):
             yield path, packaged.files[path]
@@ -162,7 +176,7 @@ def _memory(
             return
 
 
-def _changes(outcomes: tuple[Outcome, ...]) -> Iterator[tuple[Path, Digest | None]]:
+def _changes(outcomes: tuple[DefaultFileOutcome, ...]) -> Iterator[tuple[Path, Digest | None]]:
     for outcome in outcomes:
         match outcome:
             case UpdateFile(path, digest):
@@ -173,7 +187,7 @@ def _changes(outcomes: tuple[Outcome, ...]) -> Iterator[tuple[Path, Digest | Non
                 pass
 
 
-def _offers(outcomes: tuple[Outcome, ...]) -> Iterator[tuple[Path, Digest]]:
+def _offers(outcomes: tuple[DefaultFileOutcome, ...]) -> Iterator[tuple[Path, Digest]]:
     for outcome in outcomes:
         match outcome:
             case KeptByOperator(path, offered) | DeletedByOperator(path, offered):

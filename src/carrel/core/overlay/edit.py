@@ -1,4 +1,4 @@
-"""Deciding a write: from what the caller saw and asks, to what the commit must expect and write."""
+"""Plans writes: preconditions and expectations of a put or delete."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from msgspec import Struct
 
 from carrel.core.errors import Conflict, NotFound, ValidationError, WorkspaceConflict
 from carrel.core.identifiers import Path, Scope, ScopeKind, Stack
-from carrel.core.overlay.compose import File, Layers, etag_without_offer, resolve, upstream_blob
+from carrel.core.overlay.compose import File, Layers, etag_without_update, resolve, upstream_blob
 from carrel.core.store.tree import MARKDOWN, Blob, Entry, Expect, PathFree, PathOccupied, Write
 
-_ALONE: Final = re.compile(r'"v([1-9][0-9]{0,17})"')
-"""The tag of a file in a stack of one: see compose.file_etag."""
+_SINGLE_LAYER_ETAG: Final = re.compile(r'"v([1-9][0-9]{0,17})"')
+"""ETag of a file in a stack of one layer: see compose.file_etag."""
 
 
 class WriteCondition(Struct, frozen=True, gc=False):
-    """What must be true of the file as the caller last saw it, composed, for the write to go on."""
+    """Precondition on the composed file that a write requires."""
 
     etags: frozenset[str] | None = None
-    """One of these must be current; with ``*`` among them, any that exists will do.
+    """One of these must match; `*` matches any existing file.
 
-    Current is the file itself: an update that has come since is no reason to refuse.
+    An available update does not make an ETag stale.
     """
     absent: bool = False
 
@@ -34,17 +34,17 @@ class WriteCondition(Struct, frozen=True, gc=False):
             return
         if current is None:
             raise WorkspaceConflict(f"{path} does not exist", version)
-        if not {"*", etag_without_offer(current.etag)} & set(map(etag_without_offer, self.etags)):
-            raise WorkspaceConflict(f"{path} is not as it was read", version)
+        if not {"*", etag_without_update(current.etag)} & set(map(etag_without_update, self.etags)):
+            raise WorkspaceConflict(f"{path} changed since it was read", version)
 
     def as_single_layer_expect(self, scope: Scope, path: Path) -> tuple[Expect, ...] | None:
-        """What it comes to where a file has no other layers; None if only reading can tell."""
+        """The condition as expectations on one layer; None if the file must be read first."""
         if self.etags is None:
             return (Expect(scope, path, live=False),) if self.absent else ()
         if self.absent or len(self.etags) != 1:
             return None
         [tag] = self.etags
-        version = _ALONE.fullmatch(tag)
+        version = _SINGLE_LAYER_ETAG.fullmatch(tag)
         return (Expect(scope, path, int(version[1]), live=True),) if version else None
 
 
@@ -52,59 +52,64 @@ UNCONDITIONAL = WriteCondition()
 
 
 def parse_condition(if_match: str | None, if_none_match: str | None) -> WriteCondition:
-    """A Condition from HTTP's two headers, as they stand on a write."""
+    """Parse the If-Match and If-None-Match headers of a write."""
     if if_none_match is not None and if_none_match.strip() != "*":
         raise ValidationError("on a write, If-None-Match may only be *")
-    etags = None if if_match is None else entity_tags(if_match)
+    etags = None if if_match is None else parse_entity_tags(if_match)
     return WriteCondition(etags, absent=if_none_match is not None)
 
 
-def entity_tags(header: str) -> frozenset[str]:
-    """The tags of an If-Match or If-None-Match list, quotes kept; none of ours holds a comma."""
+def parse_entity_tags(header: str) -> frozenset[str]:
+    """Tags of an If-Match or If-None-Match list, with quotes.
+
+    Our tags contain no comma.
+    """
     return frozenset([tag.strip() for tag in header.split(",") if tag.strip()])
 
 
 class PlannedWrite(Struct, frozen=True, gc=False):
-    """A decision: everything it read becomes an expectation, so a retry is the only race left."""
+    """A write with expectations for everything the decision read."""
 
     expects: tuple[Expect, ...]
     write: Write
-    rooms: tuple[PathFree, ...] = ()
-    """Where the path may be new: that it is neither a directory nor within a file."""
+    path_checks: tuple[PathFree, ...] = ()
+    """Checks that a possibly new path is free."""
 
 
-def path_occupied_error(blocked: PathOccupied) -> Conflict:
-    """What whoever wanted to write there is told."""
-    path, author = blocked.room.path, blocked.by
-    if author in path.parents:
-        return Conflict(
-            f"{path} cannot be a file: {author} is a file, and no directory", path=author.text
-        )
-    return Conflict(f"{path} cannot be a file: it is the directory of {author}", path=author.text)
+def path_occupied_error(occupied: PathOccupied) -> Conflict:
+    """Refusal for a path that is not free."""
+    path, occupant = occupied.check.path, occupied.occupant
+    if occupant in path.parents:
+        return Conflict(f"{path} cannot be a file: {occupant} is a file", path=occupant.text)
+    return Conflict(
+        f"{path} cannot be a file: it is a directory that contains {occupant}", path=occupant.text
+    )
 
 
-def put(
+def plan_put(
     layers: Layers,
     path: Path,
     blob: Blob,
     condition: WriteCondition = UNCONDITIONAL,
     type: str | None = None,
 ) -> PlannedWrite:
-    """Write content at the nearest layer, leaving those beneath untouched."""
+    """Write content at the nearest layer; layers below are unchanged."""
     current = resolve(path, layers)
     condition.check(path, current)
-    kept = current.entry.type if current else MARKDOWN
-    entry = Entry(blob, upstream_blob(path, layers[1:]), type or kept)
-    rooms = _path_checks(path, tuple(tree.scope for tree in layers))
-    return PlannedWrite(_seen(layers, path, condition), Write(layers[0].scope, path, entry), rooms)
+    current_type = current.entry.type if current else MARKDOWN
+    entry = Entry(blob, upstream_blob(path, layers[1:]), type or current_type)
+    path_checks = _path_checks(path, tuple(tree.scope for tree in layers))
+    return PlannedWrite(
+        _expectations(layers, path, condition), Write(layers[0].scope, path, entry), path_checks
+    )
 
 
-def put_without_read(
+def plan_put_without_read(
     scope: Scope, path: Path, blob: Blob, condition: WriteCondition, type: str = MARKDOWN
 ) -> PlannedWrite | None:
-    """The same where there is one layer, without looking at it first: the commit does.
+    """Plan a single-layer put without reading: the commit checks the condition.
 
-    None where the condition cannot be told by a version alone.
+    None if the condition cannot be expressed as an expected version.
     """
     expect = condition.as_single_layer_expect(scope, path)
     if expect is None:
@@ -114,29 +119,34 @@ def put_without_read(
 
 
 def _path_checks(path: Path, scopes: Stack) -> tuple[PathFree, ...]:
-    """A workspace is RFC 0059's, in which a path is a name with slashes and nothing is nested.
+    """RFC 0059 workspaces are flat: a path is a name and needs no check.
 
-    One that agents share is put on a disk for commands, and so has directories.
+    Shared workspaces are materialized on disk for commands, so their paths must not nest in files.
     """
-    own = scopes[0]
-    flat = own.kind is ScopeKind.WORKSPACE and not own.name.startswith("ws_")
-    return () if flat else (PathFree(path, scopes),)
+    scope = scopes[0]
+    is_flat = scope.kind is ScopeKind.WORKSPACE and not scope.name.startswith("ws_")
+    return () if is_flat else (PathFree(path, scopes),)
 
 
-def delete(layers: Layers, path: Path, condition: WriteCondition = UNCONDITIONAL) -> PlannedWrite:
-    """Forget what the nearest layer says, so that the file is gone, or inherited again."""
+def plan_delete(
+    layers: Layers, path: Path, condition: WriteCondition = UNCONDITIONAL
+) -> PlannedWrite:
+    """Delete at the nearest layer: the file is gone or inherited again."""
     current = resolve(path, layers)
     if current is None and condition == UNCONDITIONAL:
-        raise NotFound(f"there is no {path}")
+        raise NotFound(f"no such file: {path}")
     condition.check(path, current)
     if current is None or current.depth > 0:
-        raise NotFound(f"there is no {path} here to delete")
-    seen = _seen(layers, path, condition) or (Expect(layers[0].scope, path, live=True),)
-    return PlannedWrite(seen, Write(layers[0].scope, path, None))
+        raise NotFound(f"no such file in this layer: {path}")
+    expects = _expectations(layers, path, condition) or (Expect(layers[0].scope, path, live=True),)
+    return PlannedWrite(expects, Write(layers[0].scope, path, None))
 
 
-def _seen(layers: Layers, path: Path, condition: WriteCondition) -> tuple[Expect, ...]:
-    """What must still hold: on one layer only what was asked for, on several all that was read."""
+def _expectations(layers: Layers, path: Path, condition: WriteCondition) -> tuple[Expect, ...]:
+    """For one layer only the requested condition.
+
+    For several, everything that was read.
+    """
     if len(layers) > 1:
         return tuple(Expect(tree.scope, path, tree.version(path)) for tree in layers)
     if condition.absent:

@@ -1,4 +1,4 @@
-"""Which files are live, which are pinned until somebody has reviewed them, which are managed."""
+"""File classes: live, pinned until reviewed, or managed by the server."""
 
 from __future__ import annotations
 
@@ -14,112 +14,128 @@ from msgspec import Struct
 from carrel.core.errors import ValidationError
 from carrel.core.identifiers import Path
 
-LONGEST_PATTERN: Final = 256
-MOST_RULES: Final = 100
+MAX_PATTERN_LENGTH: Final = 256
+MAX_RULES: Final = 100
 
 
 class FileClass(StrEnum):
     LIVE = "live"
-    """Follows its template and the defaults with every read."""
+    """Follows the template and the defaults."""
     PINNED = "pinned"
-    """Stays as it was reviewed, whatever its template says, until the next review."""
+    """Stays as reviewed until the next review."""
     MANAGED = "managed"
-    """Written by Carrel alone."""
+    """Written only by the server."""
 
 
 class ClassRule(Struct, frozen=True):
-    """Paths that fit a pattern are of a class. ``*`` stops at a slash, ``**`` does not."""
+    """Assigns a class to paths that match a pattern.
+
+    `*` stops at a slash, `**` does not.
+    """
 
     pattern: str
     file_class: FileClass
 
 
-FLOOR: Final = (
+BUILT_IN_RULES: Final = (
     ClassRule("GUARDRAILS.md", FileClass.PINNED),
     ClassRule("PLATFORM.md", FileClass.PINNED),
     ClassRule("CAPABILITIES.md", FileClass.PINNED),
     ClassRule("USER.md", FileClass.MANAGED),
 )
-"""What no tenant can take away."""
+"""Rules that a tenant cannot override."""
 
-_SELECTORS: Final = frozenset(map(chr, (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))))
-_PIECE: Final = re.compile(r"\*\*/|\*\*|\*|\?")
-_MEANS: Final = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+_VARIATION_SELECTORS: Final = frozenset(
+    map(chr, (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)))
+)
+_WILDCARD: Final = re.compile(r"\*\*/|\*\*|\*|\?")
+_WILDCARD_REGEX: Final = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
 
 
-def checked_pattern(text: str) -> str:
-    """A pattern that some path could fit. Raises Malformed."""
-    plain = _PIECE.sub("x", text)
-    if len(text) > LONGEST_PATTERN or text.count("*") > 8:
-        raise ValidationError(f"a pattern has at most {LONGEST_PATTERN} characters and 8 stars")
+def parse_pattern(text: str) -> str:
+    """Validate a path pattern. Raises ValidationError."""
+    plain = _WILDCARD.sub("x", text)
+    if len(text) > MAX_PATTERN_LENGTH or text.count("*") > 8:
+        raise ValidationError(
+            f"a pattern must have at most {MAX_PATTERN_LENGTH} characters and 8 stars"
+        )
     Path(plain if not plain.endswith("/") else plain + "x")
     return text
 
 
 @lru_cache(maxsize=1024)
-def _compiled(pattern: str) -> re.Pattern[str]:
+def _compile_pattern(pattern: str) -> re.Pattern[str]:
     parts: list[str] = []
-    at = 0
-    for piece in _PIECE.finditer(pattern):
-        parts += (re.escape(pattern[at : piece.start()]), _MEANS[piece[0]])
-        at = piece.end()
-    return re.compile("".join((*parts, re.escape(pattern[at:]))), re.DOTALL)
+    position = 0
+    for wildcard in _WILDCARD.finditer(pattern):
+        parts += (re.escape(pattern[position : wildcard.start()]), _WILDCARD_REGEX[wildcard[0]])
+        position = wildcard.end()
+    return re.compile("".join((*parts, re.escape(pattern[position:]))), re.DOTALL)
 
 
-def _folded(text: str) -> str:
-    """A path as the least exact of disks knows it."""
-    seen = "".join(c for c in unicodedata.normalize("NFKC", text) if not _is_ignored(c))
-    return "/".join(segment.rstrip(" .") for segment in seen.casefold().split("/"))
+def _fold_path(text: str) -> str:
+    """Path as compared by case-insensitive and normalizing file systems."""
+    visible = "".join(c for c in unicodedata.normalize("NFKC", text) if not _is_ignored(c))
+    return "/".join(segment.rstrip(" .") for segment in visible.casefold().split("/"))
 
 
 def _is_ignored(character: str) -> bool:
-    return unicodedata.category(character) == "Cf" or character in _SELECTORS
+    return unicodedata.category(character) == "Cf" or character in _VARIATION_SELECTORS
 
 
 def matches_any(path: Path, patterns: Iterable[str]) -> bool:
-    return any(_compiled(pattern).fullmatch(path.text) for pattern in patterns)
+    return any(_compile_pattern(pattern).fullmatch(path.text) for pattern in patterns)
 
 
 @lru_cache(maxsize=8192)
-def _class_of(rules: tuple[ClassRule, ...], text: str) -> FileClass:
-    fitting = (rule for rule in (*FLOOR, *rules) if _compiled(rule.pattern).fullmatch(text))
-    return next((rule.file_class for rule in fitting), FileClass.LIVE)
+def _match_class(rules: tuple[ClassRule, ...], text: str) -> FileClass:
+    matching = (
+        rule for rule in (*BUILT_IN_RULES, *rules) if _compile_pattern(rule.pattern).fullmatch(text)
+    )
+    return next((rule.file_class for rule in matching), FileClass.LIVE)
 
 
 class FileClassRules(Struct, frozen=True):
-    """A tenant's rules over the floor: the first that fits decides, and none makes it live."""
+    """A tenant's rules after the built-in ones.
+
+    The first match decides, the default is live.
+    """
 
     rules: tuple[ClassRule, ...] = ()
 
     @property
     def key(self) -> str:
-        """Changes when any of the rules does."""
+        """Cache key of the rules."""
         return "\n".join(f"{rule.file_class}:{rule.pattern}" for rule in self.rules)
 
     def class_of(self, path: Path) -> FileClass:
-        return _class_of(self.rules, path.text)
+        return _match_class(self.rules, path.text)
 
     def check_path(self, path: Path) -> FileClass:
-        """The class of a path to be written.
+        """Return the class of a path to be written.
 
-        Raises Malformed for one that differs from a pinned or managed path only in letter case, or
-        in what some disks leave out of a name: there it would be the same file.
+        Raises ValidationError if the path differs from a pinned or managed one only in letter case
+        or in characters that some file systems ignore.
         """
-        own = self.class_of(path)
-        folded = _folded(path.text)
-        for rule in (*FLOOR, *self.rules):
-            if rule.file_class is own or rule.file_class is FileClass.LIVE:
+        file_class = self.class_of(path)
+        folded = _fold_path(path.text)
+        for rule in (*BUILT_IN_RULES, *self.rules):
+            if rule.file_class is file_class or rule.file_class is FileClass.LIVE:
                 continue
-            if _compiled(rule.pattern.casefold()).fullmatch(folded) and not self._apart(path, rule):
-                problem = "would be the same file on some disks as one that is"
+            if _compile_pattern(rule.pattern.casefold()).fullmatch(
+                folded
+            ) and not self._matches_exactly(path, rule):
+                problem = "collides on some file systems with a path that is"
                 raise ValidationError(f"{path} {problem} {rule.file_class}")
-        return own
+        return file_class
 
-    def _apart(self, path: Path, rule: ClassRule) -> bool:
-        """Whether it fits as it is written, so that an earlier rule has made it what it is."""
-        return _compiled(rule.pattern).fullmatch(path.text) is not None
+    def _matches_exactly(self, path: Path, rule: ClassRule) -> bool:
+        """Whether the path itself matches, so that an earlier rule decided its class."""
+        return _compile_pattern(rule.pattern).fullmatch(path.text) is not None
 
-    def tightened(self, then: FileClassRules, paths: Iterable[Path]) -> Sequence[Path]:
-        """The paths that these rules leave free and those would pin."""
+    def newly_pinned(self, new_rules: FileClassRules, paths: Iterable[Path]) -> Sequence[Path]:
+        """Paths that `new_rules` would pin and these rules do not."""
         pinned = FileClass.PINNED
-        return [p for p in paths if then.class_of(p) is pinned and self.class_of(p) is not pinned]
+        return [
+            p for p in paths if new_rules.class_of(p) is pinned and self.class_of(p) is not pinned
+        ]

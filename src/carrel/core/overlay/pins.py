@@ -1,4 +1,4 @@
-"""A pinned file: where an agent stands with it, and what a review does to that."""
+"""Pinned files: status of an agent's pin and the changes made by a review."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from msgspec import Struct
 from carrel.core.errors import NotFound, WorkspaceConflict
 from carrel.core.identifiers import Digest, Path, Scope, ScopeKind
 from carrel.core.overlay.agent_files import (
-    held_entry,
-    held_head,
+    agent_entry,
     is_pin,
-    own_entry,
+    pinned_entry,
+    pinned_head,
     plan_write,
-    upstream,
+    upstream_layers,
 )
 from carrel.core.overlay.compose import Layers, upstream_blob
 from carrel.core.overlay.edit import PlannedWrite
@@ -22,29 +22,29 @@ from carrel.core.store.tree import MARKDOWN, Blob, Entry, Head
 
 
 class PinStatus(Struct, frozen=True):
-    """Where an agent stands with one pinned file."""
+    """Status of one pinned file of an agent."""
 
     path: Path
     pinned: Blob | None
-    """What was reviewed; None where nothing was yet."""
+    """Reviewed content; None if never reviewed."""
     latest: Blob | None
-    """What the layers beneath offer now."""
+    """Content that the layers below offer."""
     overridden: bool
     version: int
     latest_from: Scope | None = None
-    """The layer that offers it."""
+    """Layer that offers the latest content."""
     latest_head: Head | None = None
-    """And what that says of it."""
+    """Head of the latest content."""
 
     @property
     def update_available(self) -> bool:
         return self.latest is not None and self.latest != self.pinned
 
 
-def pin_of(path: Path, layers: Layers) -> PinStatus:
-    _, head = held_head(path, layers)
+def pin_status(path: Path, layers: Layers) -> PinStatus:
+    _, head = pinned_head(path, layers)
     entry = head.entry if head else None
-    offering = next((tree for tree in upstream(layers) if tree.entry(path)), None)
+    offering = next((tree for tree in upstream_layers(layers) if tree.entry(path)), None)
     latest = offering.entry(path) if offering else None
     return PinStatus(
         path,
@@ -57,62 +57,72 @@ def pin_of(path: Path, layers: Layers) -> PinStatus:
     )
 
 
-def accept(layers: Layers, path: Path, reviewed: Digest) -> PlannedWrite | None:
-    """Take what lies beneath as reviewed, and drop what the agent had instead.
+def plan_accept(layers: Layers, path: Path, reviewed: Digest) -> PlannedWrite | None:
+    """Accept the upstream content as reviewed and drop an override.
 
-    None where that is so already. Raises Missing where there is nothing to take, and Stale where it
-    is no longer what was reviewed.
+    None if nothing changes. Raises NotFound if there is no upstream file, WorkspaceConflict if it
+    changed since the review.
     """
-    latest = upstream_blob(path, upstream(layers))
+    latest = upstream_blob(path, upstream_layers(layers))
     if latest is None:
-        raise NotFound(f"there is no {path} to accept")
+        raise NotFound(f"no upstream version of {path} to accept")
     if latest.digest != reviewed:
         version = layers[0].version(path)
-        raise WorkspaceConflict(
-            f"{path} has changed since it was reviewed: review it again", version
-        )
-    entry = held_entry(path, layers)
+        raise WorkspaceConflict(f"{path} changed since it was reviewed; review it again", version)
+    entry = pinned_entry(path, layers)
     if entry is not None and entry.blob == entry.base == latest:
         return None
-    return plan_write(layers, path, Entry(latest, latest, _type_beneath(layers, path)))
+    return plan_write(layers, path, Entry(latest, latest, _upstream_type(layers, path)))
 
 
-def pin(layers: Layers, path: Path) -> PlannedWrite | None:
-    """Hold an agent at what it has now, as its file becomes pinned; None if there is nothing."""
-    latest = upstream_blob(path, upstream(layers))
-    entry = own_entry(path, layers)
+def plan_pin(layers: Layers, path: Path) -> PlannedWrite | None:
+    """Keep the current content when a file becomes pinned.
+
+    None if nothing is to be written.
+    """
+    latest = upstream_blob(path, upstream_layers(layers))
+    entry = agent_entry(path, layers)
     if entry is not None:
-        return None if entry.base == latest else plan_write(layers, path, _rebased(entry, latest))
-    stale = layers[0].entry(path)
+        return None if entry.base == latest else plan_write(layers, path, _with_base(entry, latest))
+    previous_pin = layers[0].entry(path)
     if latest is None:
-        return plan_write(layers, path, None) if stale else None
-    if stale is not None and stale.blob == latest:
+        return plan_write(layers, path, None) if previous_pin else None
+    if previous_pin is not None and previous_pin.blob == latest:
         return None
-    return plan_write(layers, path, Entry(latest, latest, _type_beneath(layers, path)))
+    return plan_write(layers, path, Entry(latest, latest, _upstream_type(layers, path)))
 
 
-def unpin(layers: Layers, path: Path) -> PlannedWrite | None:
-    """Leave an agent what it has as its file becomes live, where there is nothing to follow."""
-    entry = held_entry(path, layers)
-    if entry is None or not is_pin(entry) or upstream_blob(path, upstream(layers)) is not None:
+def plan_unpin(layers: Layers, path: Path) -> PlannedWrite | None:
+    """Keep the content when a file becomes live and no layer below has it; else None."""
+    entry = pinned_entry(path, layers)
+    if (
+        entry is None
+        or not is_pin(entry)
+        or upstream_blob(path, upstream_layers(layers)) is not None
+    ):
         return None
     return plan_write(layers, path, Entry(entry.blob, None, entry.type))
 
 
 def resurfacing_pins(layers: Layers, paths: Iterable[Path]) -> Sequence[Path]:
-    """Paths of which an agent has nothing now, and would have an old pin if they were pinned."""
-    own, pins = layers[0], layers[1] if len(layers) > 1 else None
+    """Paths that are absent now and would show an old pin if they became pinned."""
+    agent_tree, pins = layers[0], layers[1] if len(layers) > 1 else None
     if pins is None or pins.scope.kind is not ScopeKind.PINS:
         return ()
-    beneath = upstream(layers)
+    lower_layers = upstream_layers(layers)
     absent = [
-        path for path in paths if own.entry(path) is None and not upstream_blob(path, beneath)
+        path
+        for path in paths
+        if agent_tree.entry(path) is None and not upstream_blob(path, lower_layers)
     ]
     return [path for path in absent if pins.entry(path)]
 
 
-def roll_back(layers: Layers, path: Path, earlier: Head) -> PlannedWrite:
-    """Go back to what an earlier version of the agent's entry was reviewed to be."""
+def plan_roll_back(layers: Layers, path: Path, earlier: Head) -> PlannedWrite:
+    """Return to the reviewed content of an earlier version.
+
+    Raises NotFound if it has none.
+    """
     base = earlier.entry.base if earlier.entry else None
     if base is None:
         raise NotFound(f"version {earlier.version} of {path} was never reviewed")
@@ -120,10 +130,10 @@ def roll_back(layers: Layers, path: Path, earlier: Head) -> PlannedWrite:
     return plan_write(layers, path, Entry(base, base, earlier.entry.type))
 
 
-def _rebased(entry: Entry, base: Blob | None) -> Entry:
+def _with_base(entry: Entry, base: Blob | None) -> Entry:
     return Entry(entry.blob, base, entry.type)
 
 
-def _type_beneath(layers: Layers, path: Path) -> str:
-    entries = (tree.entry(path) for tree in upstream(layers))
+def _upstream_type(layers: Layers, path: Path) -> str:
+    entries = (tree.entry(path) for tree in upstream_layers(layers))
     return next((entry.type for entry in entries if entry), MARKDOWN)

@@ -1,8 +1,8 @@
-r"""Placeholders such as `{{AGENT_NAME}}`, and what a person may be called without doing harm.
+"""Placeholders such as `{{AGENT_NAME}}` and the escaping of their values.
 
-Whoever names an agent or fills in a profile writes into the prompts of agents. So a value is shown
-and nothing else: it is one line, holds nothing that cannot be seen, and no character of it acts as
-markdown or as a placeholder (docs/decisions/0015-placeholder-values-are-escaped.md).
+Values come from people and end up in prompts, so each is reduced to one line of visible text in
+which no character acts as markdown or as a placeholder
+(docs/decisions/0015-placeholder-values-are-escaped.md).
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ TOKENS: Final = (
     "HUMAN_TIMEZONE",
     "HUMAN_PRONOUNS",
 )
-_OFTEN: Final = 32 * 2**10
-"""Bytes up to which a content is remembered in pieces."""
+_MAX_CACHED_BYTES: Final = 32 * 2**10
+"""Larger contents are split without caching."""
 
-LONGEST: Final = 500
-"""Code points of a value that are shown, before any is escaped."""
+MAX_VALUE_LENGTH: Final = 500
+"""Code points of a value that are rendered, before escaping."""
 
-NOTHING: Final = "—"
+EMPTY_VALUE: Final = "—"
 
-_RULES: Final = b"1"
-"""Part of every key: to be raised when the same value comes to be written in another way."""
+_ESCAPING_VERSION: Final = b"1"
+"""Part of every key; increase it when the same value is escaped differently."""
 
 _TOKEN: Final = re.compile(r"\{\{(" + "|".join(TOKENS) + r")\}\}(?=([.)](?:\s|\Z))?)")
 
 
 class PlaceholderValues(Struct, frozen=True, gc=False, cache_hash=True):
-    """What the placeholders stand for, as people wrote it."""
+    """Unescaped values of the placeholders."""
 
     agent_name: str | None = None
     tenant_name: str | None = None
@@ -51,179 +51,190 @@ class PlaceholderValues(Struct, frozen=True, gc=False, cache_hash=True):
     human_pronouns: str | None = None
 
     @property
-    def shown(self) -> Mapping[str, str]:
-        """What is written in place of each of TOKENS."""
-        return _prepared(self)[0]
+    def rendered(self) -> Mapping[str, str]:
+        """Escaped value of each of TOKENS."""
+        return _render_values(self)[0]
 
     @property
     def key(self) -> str:
-        """Changes whenever any text that is rendered with these could."""
-        return _prepared(self)[1]
+        """Hash of the escaped values, for cache keys and ETags."""
+        return _render_values(self)[1]
 
 
 @lru_cache(maxsize=4096)
-def _prepared(variables: PlaceholderValues) -> tuple[Mapping[str, str], str]:
-    """Sanitised once for all the files of a workspace, and named by what came of it."""
-    shown = {token: sanitised(getattr(variables, token.lower())) for token in TOKENS}
-    written = b"\n".join((_RULES, *(value.encode() for value in shown.values())))
-    return shown, sha256(written).hexdigest()[:32]
+def _render_values(variables: PlaceholderValues) -> tuple[Mapping[str, str], str]:
+    """Escaped values and their hash, computed once per set of values."""
+    rendered = {token: sanitize_value(getattr(variables, token.lower())) for token in TOKENS}
+    encoded = b"\n".join((_ESCAPING_VERSION, *(value.encode() for value in rendered.values())))
+    return rendered, sha256(encoded).hexdigest()[:32]
 
 
 def render(text: str, variables: PlaceholderValues) -> str:
-    """The text with its placeholders filled in, in one pass: values are never looked at again."""
-    return joined(_split(text), variables)
+    """Fill the placeholders of a text in one pass; values are not scanned again."""
+    return join_parts(_split_text(text), variables)
 
 
 def render_bytes(content: bytes, variables: PlaceholderValues) -> bytes:
-    """The same for content as it is stored; what is not UTF-8 is no text and stays as it is."""
-    pieces = split(content)
-    return content if len(pieces) < 2 else joined(pieces, variables).encode()
+    """Fill the placeholders of stored content; content that is not UTF-8 is unchanged."""
+    parts = split_template(content)
+    return content if len(parts) < 2 else join_parts(parts, variables).encode()
 
 
-def split(content: bytes) -> tuple[TemplatePart, ...]:
-    """Content at its placeholders: two pieces or more, where there is anything to fill in."""
-    return _split_once(content) if len(content) <= _OFTEN else _split_bytes(content)
+def split_template(content: bytes) -> tuple[TemplatePart, ...]:
+    """Split content at its placeholders; fewer than two parts if there are none."""
+    return _split_cached(content) if len(content) <= _MAX_CACHED_BYTES else _split_bytes(content)
 
 
 class TemplatePart(Struct, frozen=True, gc=False):
-    """Some text, and the token after it; the last piece has none."""
+    """A literal text and the token after it; the last part has no token."""
 
     text: str
     token: str
-    counts: bool
-    """Whether a number there, by the full stop that the text has after it, would begin a list."""
+    begins_list: bool
+    """Whether a number at the token would start a numbered list."""
 
 
-def joined(pieces: Iterable[TemplatePart], variables: PlaceholderValues) -> str:
-    shown, parts = variables.shown, []
-    for piece in pieces:
-        parts.append(piece.text)
-        if piece.token:
-            value = shown[piece.token]
+def join_parts(template_parts: Iterable[TemplatePart], variables: PlaceholderValues) -> str:
+    values, parts = variables.rendered, []
+    for part in template_parts:
+        parts.append(part.text)
+        if part.token:
+            value = values[part.token]
             parts.append(value)
-            if piece.counts and value.isascii() and value.isdigit():
+            if part.begins_list and value.isascii() and value.isdigit():
                 parts.append("\\")
     return "".join(parts)
 
 
-def _split(text: str) -> tuple[TemplatePart, ...]:
-    pieces, at = [], 0
+def _split_text(text: str) -> tuple[TemplatePart, ...]:
+    parts, position = [], 0
     for token in _TOKEN.finditer(text):
-        counts = bool(token[2]) and _begins_a_line(token)
-        pieces.append(TemplatePart(text[at : token.start()], token[1], counts))
-        at = token.end()
-    return (*pieces, TemplatePart(text[at:], "", False))
+        begins_list = bool(token[2]) and _is_line_start(token)
+        parts.append(TemplatePart(text[position : token.start()], token[1], begins_list))
+        position = token.end()
+    return (*parts, TemplatePart(text[position:], "", False))
 
 
 def _split_bytes(content: bytes) -> tuple[TemplatePart, ...]:
-    """Nothing of what is no text, or has nothing to fill in."""
+    """Empty for content that is not text or has no placeholders."""
     if b"{{" not in content:
         return ()
     try:
-        return _split(content.decode())
+        return _split_text(content.decode())
     except UnicodeDecodeError:
         return ()
 
 
-_PLAIN: Final = re.compile(r"[A-Za-z0-9]+(?: [A-Za-z0-9]+)*")
-"""Names like most: there is nothing to clean, to cut or to escape."""
+_PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9]+(?: [A-Za-z0-9]+)*")
+"""Values that need no cleaning and no escaping."""
 
-_split_once: Final = lru_cache(maxsize=512)(_split_bytes)
-"""A template's text is the same for all its followers."""
+_split_cached: Final = lru_cache(maxsize=512)(_split_bytes)
+"""Template texts are shared by many agents."""
 
 
 @lru_cache(maxsize=4096)
-def sanitised(value: str | None) -> str:
-    """The value as it may stand anywhere in markdown: one line that is only ever text."""
-    if value and len(value) <= LONGEST and _PLAIN.fullmatch(value):
+def sanitize_value(value: str | None) -> str:
+    """Escape a value so that it is plain text on one line anywhere in markdown."""
+    if value and len(value) <= MAX_VALUE_LENGTH and _PLAIN_NAME.fullmatch(value):
         return value
-    text = cleaned(value or "")
-    if len(text) > LONGEST:
-        text = text[: LONGEST - 1].rstrip() + "…"
-    return _STRUCTURAL.sub(_escaped, text) or NOTHING
+    text = clean_text(value or "")
+    if len(text) > MAX_VALUE_LENGTH:
+        text = text[: MAX_VALUE_LENGTH - 1].rstrip() + "…"
+    return _STRUCTURAL.sub(_escape, text) or EMPTY_VALUE
 
 
-def _between(*ranges: tuple[int, int]) -> str:
+def _character_class(*ranges: tuple[int, int]) -> str:
     return "".join(f"{re.escape(chr(first))}-{re.escape(chr(last))}" for first, last in ranges)
 
 
 _BREAKS: Final = re.compile("[\t\n\v\f\r\x85\u2028\u2029]")
 
-_CONTROLS: Final = _between((0x00, 0x09), (0x0B, 0x1F), (0x7F, 0x9F), (0xD800, 0xDFFF))
+_CONTROLS: Final = _character_class((0x00, 0x09), (0x0B, 0x1F), (0x7F, 0x9F), (0xD800, 0xDFFF))
 _IGNORABLE: Final = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u3164\ufeff\uffa0"
-    + _between((0x180B, 0x180F), (0x200B, 0x200F), (0x202A, 0x202E), (0x2060, 0x206F))
-    + _between((0xFE00, 0xFE0F), (0xFFF0, 0xFFFB), (0x13430, 0x13438), (0x1BCA0, 0x1BCA3))
-    + _between((0x1D173, 0x1D17A), (0xE0000, 0xE0FFF))
+    + _character_class((0x180B, 0x180F), (0x200B, 0x200F), (0x202A, 0x202E), (0x2060, 0x206F))
+    + _character_class((0xFE00, 0xFE0F), (0xFFF0, 0xFFFB), (0x13430, 0x13438), (0x1BCA0, 0x1BCA3))
+    + _character_class((0x1D173, 0x1D17A), (0xE0000, 0xE0FFF))
 )
-"""Zero-width, bidi, tag and variation characters, fillers, and all else Unicode lets be ignored."""
+"""Zero-width, bidi, tag and variation characters and other default-ignorables."""
 
 _BLANKS: Final = "\u2800\U0001d159"
-_NO_CHARACTERS: Final = _between(
+_NONCHARACTERS: Final = _character_class(
     (0xFDD0, 0xFDEF), *((plane + 0xFFFE, plane + 0xFFFF) for plane in range(0, 0x110000, 0x10000))
 )
-_BRACES: Final = "\ufe37\ufe38\ufe5b\ufe5c\uff5b\uff5d\u2774\u2775\u2983\u2984\U0001d114" + (
-    _between((0x23A7, 0x23AD), (0x23B0, 0x23B1), (0x23DE, 0x23DF))
+_BRACE_LOOKALIKES: Final = (
+    "\ufe37\ufe38\ufe5b\ufe5c\uff5b\uff5d\u2774\u2775\u2983\u2984\U0001d114"
+    + (_character_class((0x23A7, 0x23AD), (0x23B0, 0x23B1), (0x23DE, 0x23DF)))
 )
-"""What looks like a curly bracket or a part of one, and is none."""
+"""Characters that look like curly brackets or parts of them."""
 
-_UNSEEN: Final = re.compile(f"[{_CONTROLS}{_IGNORABLE}{_BLANKS}{_NO_CHARACTERS}{_BRACES}]")
+_INVISIBLE: Final = re.compile(
+    f"[{_CONTROLS}{_IGNORABLE}{_BLANKS}{_NONCHARACTERS}{_BRACE_LOOKALIKES}]"
+)
 
-_ENOUGH: Final = 4 * LONGEST + 4
-"""So many code points make more than LONGEST in NFC, which takes quadratic time for some texts."""
+_MAX_NORMALIZED_LENGTH: Final = 4 * MAX_VALUE_LENGTH + 4
+"""Yields more than MAX_VALUE_LENGTH in NFC.
+
+Bounds normalization, which can be quadratic.
+"""
 
 _ANSI: Final = re.compile("(?:\x1b\\[|\x9b)[0-?]*+[ -/]*+[@-~]")
 _ANSI_STRING: Final = re.compile("\x1b[]NOPX^_]"), re.compile("\x1b\\\\|\x07")
 _COMMENT: Final = re.compile("<!--"), re.compile("-->")
 
 
-def cleaned(value: str) -> str:
-    """One line of what can be seen, in NFC, which comes last: what is left may have met anew."""
-    text = _without(_ANSI.sub("", value), *_ANSI_STRING)
-    text = _without(_UNSEEN.sub("", _BREAKS.sub("\n", text)), *_COMMENT)
+def clean_text(value: str) -> str:
+    """One line of visible text in NFC.
+
+    Normalizes last, since removals can join characters.
+    """
+    text = _remove_enclosed(_ANSI.sub("", value), *_ANSI_STRING)
+    text = _remove_enclosed(_INVISIBLE.sub("", _BREAKS.sub("\n", text)), *_COMMENT)
     lines = (line.strip() for line in text.split("\n"))
-    return unicodedata.normalize("NFC", " ".join(line for line in lines if line)[:_ENOUGH])
+    return unicodedata.normalize(
+        "NFC", " ".join(line for line in lines if line)[:_MAX_NORMALIZED_LENGTH]
+    )
 
 
-def _without(text: str, opening: re.Pattern[str], closing: re.Pattern[str]) -> str:
-    """The text without what is opened and closed; what is never closed stays."""
-    kept, at = [], 0
-    while (start := opening.search(text, at)) and (end := closing.search(text, start.end())):
-        kept.append(text[at : start.start()])
-        at = end.end()
-    return "".join(kept) + text[at:]
+def _remove_enclosed(text: str, opening: re.Pattern[str], closing: re.Pattern[str]) -> str:
+    """Remove everything between opening and closing; unclosed openings stay."""
+    parts, position = [], 0
+    while (start := opening.search(text, position)) and (end := closing.search(text, start.end())):
+        parts.append(text[position : start.start()])
+        position = end.end()
+    return "".join(parts) + text[position:]
 
 
 _STRUCTURAL: Final = re.compile(
     r"[\\`*_{}\[\]()#+\-!|><~]"
-    r"|\A[=:]"  # underlines a heading; begins a definition or a container
-    r"|\A[0-9]*+\.(?=\s|\Z)"  # counts a list, as `1.` does
-    r"|(?<=www)\.|(?<=/)/"  # what is linked where it only stands: www.… and …://…
-    r"|&(?=[A-Z][A-Z0-9]*+;|[A-Z][A-Z0-9]++\Z|\Z)|\A[A-Z0-9]*+;",  # names a character
+    r"|\A[=:]"  # heading underline; definition or container
+    r"|\A[0-9]*+\.(?=\s|\Z)"  # numbered list, such as `1.`
+    r"|(?<=www)\.|(?<=/)/"  # autolinks: www.… and …://…
+    r"|&(?=[A-Z][A-Z0-9]*+;|[A-Z][A-Z0-9]++\Z|\Z)|\A[A-Z0-9]*+;",  # character reference
     re.IGNORECASE,
 )
-_WITHIN_A_WORD: Final = "_-+"
+_WORD_JOINERS: Final = "_-+"
 
 
-def _escaped(found: re.Match[str]) -> str:
-    r"""A backslash before it, where it could mean anything; or its number, where that fails.
+def _escape(match: re.Match[str]) -> str:
+    """Escape with a backslash, or with a character reference where a backslash fails.
 
-    A backslash keeps no backtick from ending a code span and no pipe from making a table of the
-    line above `---`, and at the end of a value it would take the pipe after it out of its table.
+    A backslash does not stop a backtick from ending a code span or a pipe from forming a table, and
+    at the end of a value it would escape the character after it.
     """
-    character, text, at = found[0][-1], found.string, found.end() - 1
-    before, after = text[max(at - 1, 0) : at], text[at + 1 : at + 2]
-    if character in _WITHIN_A_WORD and before.isalnum() and after.isalnum():
+    character, text, position = match[0][-1], match.string, match.end() - 1
+    before, after = text[max(position - 1, 0) : position], text[position + 1 : position + 2]
+    if character in _WORD_JOINERS and before.isalnum() and after.isalnum():
         return character
     if character in "`|" or (character == "\\" and not after):
         return f"&#{ord(character)};"
-    return f"{found[0][:-1]}\\{character}"
+    return f"{match[0][:-1]}\\{character}"
 
 
-_BEGINS_A_LINE: Final = re.compile(r"[\s>*+\-.)0-9A-Z_{}]*")
+_LINE_START: Final = re.compile(r"[\s>*+\-.)0-9A-Z_{}]*")
 
 
-def _begins_a_line(token: re.Match[str]) -> bool:
+def _is_line_start(token: re.Match[str]) -> bool:
     before = token.string[max(token.start() - 64, 0) : token.start()]
     line = re.split(r"[\r\n]", before)[-1]
-    return bool(_BEGINS_A_LINE.fullmatch(line))
+    return bool(_LINE_START.fullmatch(line))

@@ -1,1 +1,1 @@
-"""Prompt."""
+"""Assembly and lint of an agent's system prompt."""

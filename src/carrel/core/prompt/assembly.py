@@ -1,8 +1,8 @@
-"""The system prompt of an agent: which of its files, in which order, and how much of each.
+"""Assembly of an agent's system prompt: order, selection and truncation.
 
-Pure: the same files and the same wish give the same bytes. What seldom changes comes first and what
-changes daily last, so that a provider's cache of the beginning holds. A file's text is taken as it
-is: a line `# MEMORY` within it is its author's, and is not told apart from a heading of ours.
+Deterministic: equal files and inputs give equal bytes. Stable blocks come first and daily ones
+last, so that a provider's prefix cache stays valid. File texts are inserted unchanged: a line `#
+MEMORY` in a file is not distinguished from a heading.
 """
 
 from __future__ import annotations
@@ -14,42 +14,42 @@ from typing import Final
 
 from msgspec import Struct
 
-from carrel.core.agents.persona import persona_of
+from carrel.core.agents.persona import parse_persona
 from carrel.core.errors import Conflict, ValidationError
 from carrel.core.identifiers import Path
-from carrel.core.markdown.fences import MARK
+from carrel.core.markdown.fences import BYTE_ORDER_MARK
 from carrel.core.prompt.inputs import PromptInputs
 from carrel.core.runs import Audience
 
-POLICY: Final = tuple(map(Path, ("PLATFORM.md", "GUARDRAILS.md", "CAPABILITIES.md")))
-"""Never cut, and never left out where they are there."""
+POLICY_PATHS: Final = tuple(map(Path, ("PLATFORM.md", "GUARDRAILS.md", "CAPABILITIES.md")))
+"""Never truncated, and never omitted if present."""
 _IDENTITY, _SOUL, _USER, _AGENTS, MEMORY = map(
     Path, ("IDENTITY.md", "SOUL.md", "USER.md", "AGENTS.md", "MEMORY.md")
 )
-SHARED: Final = frozenset({*POLICY, _IDENTITY, _SOUL, _AGENTS})
-"""All that may be told where several are listening."""
+SHARED_PATHS: Final = frozenset({*POLICY_PATHS, _IDENTITY, _SOUL, _AGENTS})
+"""Files that may be part of a prompt for a shared audience."""
 
-NOTES: Final = "notes/"
-_RECENT: Final = "RECENT NOTES"
-WORKSPACES: Final = "WORKSPACES"
-_TAG: Final = "<workspace>"
-TRUNCATED: Final = "\n\n[truncated]"
-_GAP: Final = "\n\n"
+NOTES_PREFIX: Final = "notes/"
+_RECENT_NOTES: Final = "RECENT NOTES"
+WORKSPACES_BLOCK: Final = "WORKSPACES"
+_WORKSPACES_LABEL: Final = "<workspace>"
+TRUNCATION_MARKER: Final = "\n\n[truncated]"
+_SEPARATOR: Final = "\n\n"
 
-ABSENT: Final = "there is no such file"
-EMPTY: Final = "it is empty"
-NOT_TEXT: Final = "it is not text"
-UNSAID: Final = "it says nothing of name, emoji, vibe or creature"
-PRIVATE: Final = "it is private, and others are listening"
-ABOVE: Final = "it stands above already"
-TWICE: Final = "it is named twice"
+REASON_ABSENT: Final = "no such file"
+REASON_EMPTY: Final = "empty"
+REASON_NOT_TEXT: Final = "not text"
+REASON_NO_PERSONA: Final = "no name, emoji, vibe or creature"
+REASON_PRIVATE: Final = "private, and the audience is shared"
+REASON_ALREADY_INCLUDED: Final = "already included above"
+REASON_DUPLICATE: Final = "listed twice"
 
 
 class PromptDocument(Struct, frozen=True):
-    """A file that is there."""
+    """An existing file."""
 
     content: bytes | None
-    """None where it could not be had."""
+    """None if it could not be loaded."""
     source: str
     version: int
     problem: str = ""
@@ -58,26 +58,26 @@ class PromptDocument(Struct, frozen=True):
 NO_MEMORIES: Final[Mapping[str, PromptDocument]] = {}
 
 
-class BlockFate(StrEnum):
-    KEPT = "kept"
-    CUT = "cut"
-    LEFT_OUT = "left out"
+class BlockStatus(StrEnum):
+    INCLUDED = "kept"
+    CUT_SHORT = "cut"
+    OMITTED = "left out"
 
 
 class PromptBlock(Struct, frozen=True):
-    """What became of one file that could have stood in the prompt."""
+    """Result for one file that could be part of the prompt."""
 
     name: str
     path: str
-    kept: BlockFate
+    status: BlockStatus
     text: str = ""
-    """What stands in the prompt for it, with its heading."""
+    """Text in the prompt, with its heading."""
     source: str | None = None
     version: int | None = None
     reason: str = ""
-    """Why it was cut or left out."""
-    lasts: bool = True
-    """Whether it will be so again: what could not be had may come back."""
+    """Why it was truncated or omitted."""
+    is_cacheable: bool = True
+    """False if the file could not be loaded and may be available later."""
 
 
 class Prompt(Struct, frozen=True):
@@ -85,220 +85,239 @@ class Prompt(Struct, frozen=True):
     blocks: tuple[PromptBlock, ...]
 
     @property
-    def lasts(self) -> bool:
-        return all(block.lasts for block in self.blocks)
+    def is_cacheable(self) -> bool:
+        return all(block.is_cacheable for block in self.blocks)
 
 
 class _PromptSlot(Struct, frozen=True):
-    """A place in the order, and the file that goes there."""
+    """A position in the prompt and its file."""
 
     name: str
     path: Path | None
     heading: str
-    shown: str
-    """How the path was given."""
+    display_path: str
+    """Path as configured."""
     reason: str = ""
-    """Why nothing goes there, whatever is in the file."""
+    """Why the slot stays empty, independent of the file."""
     workspace: str = ""
-    """The id of the attached workspace whose file it is, where it is not the agent's."""
+    """Id of the attached workspace that has the file; empty for the agent's."""
     text: str = ""
-    """What goes there, where it is no file."""
+    """Generated text, if the slot is not a file."""
 
 
-def wanted(inputs: PromptInputs) -> tuple[Path, ...]:
-    """The files that a prompt is made of: no others need be read."""
-    slots = _slots(inputs)
+def prompt_paths(inputs: PromptInputs) -> tuple[Path, ...]:
+    """Files that the prompt is made of; no others need to be read."""
+    slots = _prompt_slots(inputs)
     return tuple(slot.path for slot in slots if slot.path and not (slot.reason or slot.workspace))
 
 
-def remembering(inputs: PromptInputs) -> tuple[str, ...]:
-    """The ids of the attached workspaces of which MEMORY.md is part of the prompt."""
-    return inputs.harness.workspaces if inputs.mode is Audience.MAIN else ()
+def memory_workspace_ids(inputs: PromptInputs) -> tuple[str, ...]:
+    """Ids of the attached workspaces whose MEMORY.md is part of the prompt."""
+    return inputs.workspace_notes.workspace_ids if inputs.mode is Audience.MAIN else ()
 
 
-def days(inputs: PromptInputs) -> tuple[date, ...]:
-    """Of which the notes are recent, newest first."""
+def note_days(inputs: PromptInputs) -> tuple[date, ...]:
+    """Days of the recent notes, newest first."""
     return (inputs.day, inputs.day - timedelta(days=1)) if inputs.day > date.min else (inputs.day,)
 
 
-def note_of(day: date) -> Path:
-    return Path(f"{NOTES}{day.isoformat()}.md")
+def note_path(day: date) -> Path:
+    return Path(f"{NOTES_PREFIX}{day.isoformat()}.md")
 
 
-def assembled(
+def build_prompt(
     files: Mapping[Path, PromptDocument],
     inputs: PromptInputs,
     memories: Mapping[str, PromptDocument] = NO_MEMORIES,
 ) -> Prompt:
-    """Of an agent's files, and of MEMORY.md of attached workspaces, by their ids.
+    """Assemble the prompt from an agent's files.
 
-    Raises Taken where a policy file does not fit or could not be had.
+    `memories` are MEMORY.md of attached workspaces by id.
+
+    Raises Conflict if a policy file does not fit or could not be loaded.
     """
-    desk = _PromptBuilder(inputs, memories)
-    blocks = tuple([desk.block(slot, files) for slot in _slots(inputs)])
-    return Prompt(_GAP.join(block.text for block in blocks if block.text), blocks)
+    builder = _PromptBuilder(inputs, memories)
+    blocks = tuple([builder.build_block(slot, files) for slot in _prompt_slots(inputs)])
+    return Prompt(_SEPARATOR.join(block.text for block in blocks if block.text), blocks)
 
 
-def _slots(inputs: PromptInputs) -> Sequence[_PromptSlot]:
-    fixed = [_slot(path) for path in (*POLICY, _IDENTITY, _SOUL, _USER, _AGENTS)]
-    slots = [*fixed, *_notes(inputs), _slot(MEMORY), *_attached(inputs)]
+def _prompt_slots(inputs: PromptInputs) -> Sequence[_PromptSlot]:
+    fixed = [_file_slot(path) for path in (*POLICY_PATHS, _IDENTITY, _SOUL, _USER, _AGENTS)]
+    slots = [*fixed, *_note_slots(inputs), _file_slot(MEMORY), *_workspace_slots(inputs)]
     if inputs.mode is Audience.MAIN:
-        return [*slots, *_extras(inputs, {slot.path for slot in slots})]
-    slots = [slot if slot.path in SHARED or slot.text else _private(slot) for slot in slots]
+        return [*slots, *_extra_slots(inputs, {slot.path for slot in slots})]
+    slots = [
+        slot if slot.path in SHARED_PATHS or slot.text else _private_slot(slot) for slot in slots
+    ]
     extras = (doc.strip() for doc in inputs.extra_docs)
-    return [*slots, *(_private(_PromptSlot(_rules(doc), None, "", doc)) for doc in extras if doc)]
+    return [
+        *slots,
+        *(_private_slot(_PromptSlot(_extra_name(doc), None, "", doc)) for doc in extras if doc),
+    ]
 
 
-def _slot(path: Path) -> _PromptSlot:
+def _file_slot(path: Path) -> _PromptSlot:
     name = path.text.removesuffix(".md")
     return _PromptSlot(name, path, f"# {name}\n", path.text)
 
 
-def _private(slot: _PromptSlot) -> _PromptSlot:
-    """Neither read nor told of, so that nothing of it can be told."""
-    return _PromptSlot(slot.name, None, "", slot.shown, PRIVATE)
+def _private_slot(slot: _PromptSlot) -> _PromptSlot:
+    """Empty slot: the file is not read."""
+    return _PromptSlot(slot.name, None, "", slot.display_path, REASON_PRIVATE)
 
 
-def _notes(inputs: PromptInputs) -> Iterator[_PromptSlot]:
-    """Where others are listening, not even which day it is makes a difference."""
+def _note_slots(inputs: PromptInputs) -> Iterator[_PromptSlot]:
+    """A prompt for a shared audience must not depend on the date."""
     if inputs.mode is not Audience.MAIN:
-        yield _PromptSlot(_RECENT, None, "", NOTES)
+        yield _PromptSlot(_RECENT_NOTES, None, "", NOTES_PREFIX)
         return
-    for day in days(inputs):
-        yield _PromptSlot(_RECENT, note_of(day), f"## {day.isoformat()}\n", note_of(day).text)
+    for day in note_days(inputs):
+        yield _PromptSlot(
+            _RECENT_NOTES, note_path(day), f"## {day.isoformat()}\n", note_path(day).text
+        )
 
 
-def _attached(inputs: PromptInputs) -> Iterator[_PromptSlot]:
-    """What those who share a workspace remember, and how it is to be used."""
-    seen: set[str] = set()
-    for one in inputs.harness.attached:
-        if one.workspace not in seen:
-            name = f"{MEMORY.text.removesuffix('.md')} — {one.name}"
-            shown = f"{one.workspace}/{MEMORY}"
-            yield _PromptSlot(name, MEMORY, f"# {name}\n", shown, workspace=one.workspace)
-        seen.add(one.workspace)
-    if text := inputs.harness.block(inputs.mode):
-        yield _PromptSlot(WORKSPACES, None, "", _TAG, text=text)
+def _workspace_slots(inputs: PromptInputs) -> Iterator[_PromptSlot]:
+    """MEMORY.md of each attached workspace, then the workspace notes."""
+    workspace_ids: set[str] = set()
+    for note in inputs.workspace_notes.attached:
+        if note.workspace not in workspace_ids:
+            name = f"{MEMORY.text.removesuffix('.md')} — {note.name}"
+            display_path = f"{note.workspace}/{MEMORY}"
+            yield _PromptSlot(name, MEMORY, f"# {name}\n", display_path, workspace=note.workspace)
+        workspace_ids.add(note.workspace)
+    if text := inputs.workspace_notes.render(inputs.mode):
+        yield _PromptSlot(WORKSPACES_BLOCK, None, "", _WORKSPACES_LABEL, text=text)
 
 
-def _rules(doc: str) -> str:
+def _extra_name(doc: str) -> str:
     return f"RULES — {doc}"
 
 
-def _extras(inputs: PromptInputs, loaded: set[Path | None]) -> Iterator[_PromptSlot]:
-    named: set[Path | None] = set()
+def _extra_slots(inputs: PromptInputs, earlier_paths: set[Path | None]) -> Iterator[_PromptSlot]:
+    extra_paths: set[Path | None] = set()
     for doc in inputs.extra_docs:
         if not (text := doc.strip()):
             continue
-        name = _rules(text)
+        name = _extra_name(text)
         try:
             path = Path(text)
         except ValidationError as problem:
             yield _PromptSlot(name, None, "", text, str(problem))
             continue
-        reason = ABOVE if path in loaded else ""
-        reason = TWICE if path in named else reason
-        named.add(path)
-        yield _PromptSlot(name, path, f"# {_rules(path.text)}\n", path.text, reason)
+        reason = REASON_ALREADY_INCLUDED if path in earlier_paths else ""
+        reason = REASON_DUPLICATE if path in extra_paths else reason
+        extra_paths.add(path)
+        yield _PromptSlot(name, path, f"# {_extra_name(path.text)}\n", path.text, reason)
 
 
 class _PromptBuilder:
-    """Lays blocks one after another until there is no more room."""
+    """Adds blocks until the character limit is reached."""
 
     def __init__(self, inputs: PromptInputs, memories: Mapping[str, PromptDocument]) -> None:
-        self._wish = inputs
+        self._inputs = inputs
         self._memories = memories
-        self._room = inputs.prompt_chars
-        self._begun: set[str] = set()
-        """The headings over several blocks that are there."""
+        self._remaining_chars = inputs.prompt_chars
+        self._headings: set[str] = set()
+        """Names of the blocks written so far."""
 
-    def block(self, slot: _PromptSlot, files: Mapping[Path, PromptDocument]) -> PromptBlock:
+    def build_block(self, slot: _PromptSlot, files: Mapping[Path, PromptDocument]) -> PromptBlock:
         if slot.text:
-            return self._told(slot)
+            return self._text_block(slot)
         if slot.reason or slot.path is None:
-            return PromptBlock(slot.name, slot.shown, BlockFate.LEFT_OUT, reason=slot.reason)
-        found = self._memories.get(slot.workspace) if slot.workspace else files.get(slot.path)
-        if found is None:
-            reason = ABSENT
-            return PromptBlock(slot.name, slot.shown, BlockFate.LEFT_OUT, reason=reason)
-        body, reason = _body(slot.path, found)
-        kept, text = BlockFate.LEFT_OUT, ""
-        if not reason:
-            kept, text, reason = self._laid(slot, body)
-        return PromptBlock(
-            *(slot.name, slot.shown, kept, text, found.source, found.version, reason),
-            lasts=found.content is not None,
-        )
-
-    def _told(self, slot: _PromptSlot) -> PromptBlock:
-        """What is no file is there as a whole, or not at all."""
-        room = self._left(slot.text)
-        if room < 0:
-            reason = self._why(len(slot.text), room + len(slot.text))
-            return PromptBlock(slot.name, slot.shown, BlockFate.LEFT_OUT, reason=reason)
-        self._room = room
-        return PromptBlock(slot.name, slot.shown, BlockFate.KEPT, slot.text)
-
-    def _left(self, text: str) -> int:
-        """The room after this."""
-        begun = self._room < self._wish.prompt_chars
-        return self._room - len(text) - begun * len(_GAP)
-
-    def _laid(self, slot: _PromptSlot, body: str) -> tuple[BlockFate, str, str]:
-        heading = slot.heading
-        if slot.name == _RECENT and _RECENT not in self._begun:
-            heading = f"# {_RECENT}\n{heading}"
-        room = self._left(heading)
-        most = min(self._wish.file_chars, room)
-        kept, reason = BlockFate.KEPT, ""
-        if len(body) > most:
-            if slot.path in POLICY:
-                raise _too_large(slot, body, most)
-            kept, reason = BlockFate.CUT, self._why(len(body), room)
-            body = _cut(body, most)
-            if not body:
-                return BlockFate.LEFT_OUT, "", reason
-        self._begun.add(slot.name)
-        self._room = room - len(body)
-        return kept, heading + body, reason
-
-    def _why(self, chars: int, room: int) -> str:
-        if room < self._wish.file_chars:
-            left = max(room, 0)
-            return (
-                f"{chars} characters, and of the {self._wish.prompt_chars} of all {left} are left"
+            return PromptBlock(
+                slot.name, slot.display_path, BlockStatus.OMITTED, reason=slot.reason
             )
-        return f"{chars} characters, and a file may have {self._wish.file_chars}"
-
-
-def _body(path: Path, found: PromptDocument) -> tuple[str, str]:
-    """A file's text as it would stand in the prompt, or why it has none there."""
-    text, reason = "", found.problem or "it could not be had"
-    if found.content is not None:
-        try:
-            text, reason = found.content.decode().removeprefix(MARK).strip(), EMPTY
-        except UnicodeDecodeError:
-            reason = NOT_TEXT
-    if not text and path in POLICY and reason != EMPTY:
-        raise Conflict(
-            f"{path} cannot be had, and there is no prompt without it: {reason}", path=path.text
+        document = self._memories.get(slot.workspace) if slot.workspace else files.get(slot.path)
+        if document is None:
+            reason = REASON_ABSENT
+            return PromptBlock(slot.name, slot.display_path, BlockStatus.OMITTED, reason=reason)
+        body, reason = _document_text(slot.path, document)
+        status, text = BlockStatus.OMITTED, ""
+        if not reason:
+            status, text, reason = self._fit_block(slot, body)
+        return PromptBlock(
+            *(
+                slot.name,
+                slot.display_path,
+                status,
+                text,
+                document.source,
+                document.version,
+                reason,
+            ),
+            is_cacheable=document.content is not None,
         )
+
+    def _text_block(self, slot: _PromptSlot) -> PromptBlock:
+        """Generated text is included completely or not at all."""
+        remaining = self._remaining_after(slot.text)
+        if remaining < 0:
+            reason = self._limit_reason(len(slot.text), remaining + len(slot.text))
+            return PromptBlock(slot.name, slot.display_path, BlockStatus.OMITTED, reason=reason)
+        self._remaining_chars = remaining
+        return PromptBlock(slot.name, slot.display_path, BlockStatus.INCLUDED, slot.text)
+
+    def _remaining_after(self, text: str) -> int:
+        """Characters that remain after this text."""
+        has_blocks = self._remaining_chars < self._inputs.prompt_chars
+        return self._remaining_chars - len(text) - has_blocks * len(_SEPARATOR)
+
+    def _fit_block(self, slot: _PromptSlot, body: str) -> tuple[BlockStatus, str, str]:
+        heading = slot.heading
+        if slot.name == _RECENT_NOTES and _RECENT_NOTES not in self._headings:
+            heading = f"# {_RECENT_NOTES}\n{heading}"
+        remaining = self._remaining_after(heading)
+        limit = min(self._inputs.file_chars, remaining)
+        status, reason = BlockStatus.INCLUDED, ""
+        if len(body) > limit:
+            if slot.path in POLICY_PATHS:
+                raise _too_large_error(slot, body, limit)
+            status, reason = BlockStatus.CUT_SHORT, self._limit_reason(len(body), remaining)
+            body = _truncate(body, limit)
+            if not body:
+                return BlockStatus.OMITTED, "", reason
+        self._headings.add(slot.name)
+        self._remaining_chars = remaining - len(body)
+        return status, heading + body, reason
+
+    def _limit_reason(self, chars: int, remaining: int) -> str:
+        if remaining < self._inputs.file_chars:
+            available = max(remaining, 0)
+            total = self._inputs.prompt_chars
+            return f"{chars} characters; of the {total} in total {available} remain"
+        return f"{chars} characters; the limit per file is {self._inputs.file_chars}"
+
+
+def _document_text(path: Path, document: PromptDocument) -> tuple[str, str]:
+    """Text of a file as inserted into the prompt, or the reason why there is none."""
+    text, reason = "", document.problem or "it could not be loaded"
+    if document.content is not None:
+        try:
+            text, reason = (
+                document.content.decode().removeprefix(BYTE_ORDER_MARK).strip(),
+                REASON_EMPTY,
+            )
+        except UnicodeDecodeError:
+            reason = REASON_NOT_TEXT
+    if not text and path in POLICY_PATHS and reason != REASON_EMPTY:
+        raise Conflict(f"{path} is required and could not be loaded: {reason}", path=path.text)
     if text and path == _IDENTITY:
-        text, reason = persona_of(text).line, UNSAID
+        text, reason = parse_persona(text).line, REASON_NO_PERSONA
     return text, "" if text else reason
 
 
-def _cut(body: str, most: int) -> str:
-    """The beginning, and that it is only that; nothing where there is no room for both."""
-    begins = body[: max(most - len(TRUNCATED), 0)].rstrip()
-    return begins + TRUNCATED if begins else ""
+def _truncate(body: str, limit: int) -> str:
+    """Beginning of the text with a marker; empty if the limit is too small for both."""
+    prefix = body[: max(limit - len(TRUNCATION_MARKER), 0)].rstrip()
+    return prefix + TRUNCATION_MARKER if prefix else ""
 
 
-def _too_large(slot: _PromptSlot, body: str, most: int) -> Conflict:
+def _too_large_error(slot: _PromptSlot, body: str, limit: int) -> Conflict:
     return Conflict(
-        f"{slot.shown} has {len(body)} characters and there is room for {max(most, 0)}; policy is"
-        " never cut, so there is no prompt until it is shorter or the limit higher",
-        path=slot.shown,
+        f"{slot.display_path} has {len(body)} characters; {max(limit, 0)} remain. Policy"
+        " files are never truncated: shorten the file or raise the limit",
+        path=slot.display_path,
         chars=len(body),
-        limit=max(most, 0),
+        limit=max(limit, 0),
     )

@@ -1,4 +1,4 @@
-"""What a prompt depends on beside the files, and how a run keeps it."""
+"""Inputs of a prompt beside the files, and their storage in a run."""
 
 from __future__ import annotations
 
@@ -11,41 +11,55 @@ from msgspec import Struct
 from carrel.core.prompt.workspace_notes import WorkspaceNotes
 from carrel.core.runs import Audience
 
-_OURS: Final = "prompt:"
-_DAY, _LIMITS, _DOC = f"{_OURS}day", f"{_OURS}limits", f"{_OURS}doc:"
-"""Under which names a run keeps what its prompt depends on."""
+_PREFIX: Final = "prompt:"
+_DAY, _LIMITS, _DOC = f"{_PREFIX}day", f"{_PREFIX}limits", f"{_PREFIX}doc:"
+"""Names of run variables that store prompt inputs."""
 
 
 class PromptInputs(Struct, frozen=True):
-    """What a prompt depends on beside the files."""
+    """Inputs of a prompt beside the files."""
 
     mode: Audience
     day: date
-    """Today, where the agent lives."""
+    """Current date in the agent's time zone."""
     extra_docs: tuple[str, ...] = ()
     prompt_chars: int = 60_000
     file_chars: int = 12_000
-    harness: WorkspaceNotes = WorkspaceNotes()
+    workspace_notes: WorkspaceNotes = WorkspaceNotes()
 
-    def words(self) -> Mapping[str, str]:
-        """All of it but the mode, as a run keeps it."""
-        docs = {f"{_DOC}{at:03}": doc for at, doc in enumerate(self.extra_docs)}
+    def to_run_variables(self) -> Mapping[str, str]:
+        """Serialize everything except the audience into a run's variables."""
+        docs = {f"{_DOC}{index:03}": doc for index, doc in enumerate(self.extra_docs)}
         limits = {_LIMITS: f"{self.prompt_chars} {self.file_chars}"}
-        return {_DAY: self.day.isoformat(), **limits, **docs, **self.harness.words()}
+        return {
+            _DAY: self.day.isoformat(),
+            **limits,
+            **docs,
+            **self.workspace_notes.to_run_variables(),
+        }
 
     @staticmethod
-    def claims(name: str) -> bool:
-        """Whether a word of this name is a wish's own, and so for nobody else to say."""
-        return name.startswith(_OURS)
+    def is_reserved(name: str) -> bool:
+        """Whether a run variable name is used by prompt inputs."""
+        return name.startswith(_PREFIX)
 
     @classmethod
-    def of(cls, words: Mapping[str, str], mode: Audience, day: date) -> PromptInputs:
-        """The same again; of a run that has kept none, as on that day and by the usual limits."""
-        if _DAY not in words:
+    def from_run_variables(
+        cls, run_variables: Mapping[str, str], mode: Audience, day: date
+    ) -> PromptInputs:
+        """Restore the inputs from a run; `day` and default limits if the run has none."""
+        if _DAY not in run_variables:
             return cls(mode, day)
-        names = [name for name in words if name.startswith(_DOC)]
+        names = [name for name in run_variables if name.startswith(_DOC)]
         names.sort(key=lambda name: int(name.removeprefix(_DOC)))
-        docs = tuple(words[name] for name in names)
-        most, a_file = map(int, words[_LIMITS].split())
-        day = date.fromisoformat(words[_DAY])
-        return cls(mode, day, docs, most, a_file, WorkspaceNotes.of(words))
+        docs = tuple(run_variables[name] for name in names)
+        prompt_chars, file_chars = map(int, run_variables[_LIMITS].split())
+        day = date.fromisoformat(run_variables[_DAY])
+        return cls(
+            mode,
+            day,
+            docs,
+            prompt_chars,
+            file_chars,
+            WorkspaceNotes.from_run_variables(run_variables),
+        )

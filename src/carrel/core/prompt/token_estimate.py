@@ -1,13 +1,13 @@
-"""How long a text is for a model, where no tokenizer is at hand to tell."""
+"""Token count estimate for when no tokenizer is available."""
 
 from __future__ import annotations
 
 from typing import Final
 
 ESTIMATE: Final = "estimate"
-_BYTES: Final = 4
-"""Of UTF-8 to a token, as a rule."""
+_BYTES_PER_TOKEN: Final = 4
+"""UTF-8 bytes per token on average."""
 
 
-def estimated(text: str) -> int:
-    return -(-len(text.encode()) // _BYTES)
+def estimate_tokens(text: str) -> int:
+    return -(-len(text.encode()) // _BYTES_PER_TOKEN)

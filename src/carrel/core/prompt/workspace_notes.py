@@ -1,6 +1,6 @@
-"""What a prompt says of the workspaces that are attached to an agent, and what is kept of that.
+"""Prompt section about the workspaces attached to an agent.
 
-All of it is frozen with a run, so that its prompt stays the same whatever becomes of the records.
+It is frozen with a run, so the run's prompt does not change when records do.
 """
 
 from __future__ import annotations
@@ -12,117 +12,132 @@ import msgspec
 from msgspec import Struct
 
 from carrel.core.runs import Audience
-from carrel.core.sandbox.tool_access import READING, RUNNING, SEARCHING, WRITING, ToolAccess
+from carrel.core.sandbox.tool_access import (
+    COMMAND_TOOLS,
+    READ_TOOLS,
+    SEARCH_TOOLS,
+    WRITE_TOOLS,
+    ToolAccess,
+)
 
-_ATTACHED: Final = "prompt:attached:"
-_TOOLS: Final = "prompt:tools"
-_LONGEST: Final = 200
-_CHANGING: Final = (*WRITING, *SEARCHING, *RUNNING)
+_NOTE_PREFIX: Final = "prompt:attached:"
+_TOOLS_KEY: Final = "prompt:tools"
+_MAX_DESCRIPTION_LENGTH: Final = 200
+_MODIFYING_TOOLS: Final = (*WRITE_TOOLS, *SEARCH_TOOLS, *COMMAND_TOOLS)
 
 
 class WorkspaceNote(Struct, frozen=True, array_like=True):
-    """One workspace as a prompt knows it."""
+    """One attached workspace as described in the prompt."""
 
     name: str
     workspace: str
     namespace: str
     description: str
     writable: bool
-    harness: bool
+    notes_enabled: bool
 
 
 class WorkspaceNotes(Struct, frozen=True):
     attached: tuple[WorkspaceNote, ...] = ()
     tools: tuple[str, ...] = ()
-    """Those that the agent has, of the ones that work there."""
+    """Workspace tools that the agent has."""
 
     @property
-    def workspaces(self) -> tuple[str, ...]:
-        """Their ids, each once."""
-        return tuple(dict.fromkeys(one.workspace for one in self.attached))
+    def workspace_ids(self) -> tuple[str, ...]:
+        """Ids without duplicates."""
+        return tuple(dict.fromkeys(note.workspace for note in self.attached))
 
-    def words(self) -> Mapping[str, str]:
-        """All of it as a run keeps it."""
+    def to_run_variables(self) -> Mapping[str, str]:
+        """Serialize the notes into a run's variables."""
         if not self.attached:
             return {}
-        said = {
-            f"{_ATTACHED}{at:03}": msgspec.json.encode(one).decode()
-            for at, one in enumerate(self.attached)
+        variables = {
+            f"{_NOTE_PREFIX}{index:03}": msgspec.json.encode(note).decode()
+            for index, note in enumerate(self.attached)
         }
-        return {**said, _TOOLS: " ".join(self.tools)}
+        return {**variables, _TOOLS_KEY: " ".join(self.tools)}
 
     @classmethod
-    def of(cls, words: Mapping[str, str]) -> WorkspaceNotes:
-        """The same again, from what a run has kept."""
-        names = sorted(name for name in words if name.startswith(_ATTACHED))
-        attached = tuple(msgspec.json.decode(words[name], type=WorkspaceNote) for name in names)
-        return cls(attached, tuple(words.get(_TOOLS, "").split()))
+    def from_run_variables(cls, run_variables: Mapping[str, str]) -> WorkspaceNotes:
+        """Restore the notes from a run's variables."""
+        names = sorted(name for name in run_variables if name.startswith(_NOTE_PREFIX))
+        attached = tuple(
+            msgspec.json.decode(run_variables[name], type=WorkspaceNote) for name in names
+        )
+        return cls(attached, tuple(run_variables.get(_TOOLS_KEY, "").split()))
 
     @property
     def key(self) -> str:
-        """Changes when anything does that the prompt says of them."""
+        """Cache key of the section."""
         return msgspec.json.encode(self).decode()
 
-    def block(self, mode: Audience) -> str:
-        """What stands in the prompt; nothing where no workspace wants it said."""
-        if not self.tools or not any(one.harness for one in self.attached):
+    def render(self, mode: Audience) -> str:
+        """Text of the section; empty if no workspace has notes enabled."""
+        if not self.tools or not any(note.notes_enabled for note in self.attached):
             return ""
-        told = [*self._list(), *self._guidance(mode)]
-        return "\n".join(["<workspace>", *told, "</workspace>"])
+        lines = [*self._workspace_lines(), *self._guidance_lines(mode)]
+        return "\n".join(["<workspace>", *lines, "</workspace>"])
 
-    def _list(self) -> Iterator[str]:
+    def _workspace_lines(self) -> Iterator[str]:
         yield "Files that you share with others are in these workspaces:"
-        for at, one in enumerate(self.attached):
-            tags = [tag for tag, holds in self._tags(at, one) if holds]
-            about = f": {_line(one.description)}" if one.description else ""
-            yield " ".join([f"- {one.name}", *tags, f"[{one.namespace}]"]) + about
+        for index, note in enumerate(self.attached):
+            tags = [tag for tag, applies in self._tags(index, note) if applies]
+            suffix = f": {_single_line(note.description)}" if note.description else ""
+            yield " ".join([f"- {note.name}", *tags, f"[{note.namespace}]"]) + suffix
 
     @staticmethod
-    def _tags(at: int, one: WorkspaceNote) -> Sequence[tuple[str, bool]]:
-        return ("(default)", at == 0), ("(read-only)", not one.writable)
+    def _tags(index: int, note: WorkspaceNote) -> Sequence[tuple[str, bool]]:
+        return ("(default)", index == 0), ("(read-only)", not note.writable)
 
-    def _guidance(self, mode: Audience) -> Iterator[str]:
-        looking = [tool for tool in READING if tool in self.tools]
-        changing = [tool for tool in _CHANGING if tool in self.tools]
-        writable = any(one.writable for one in self.attached)
-        if looking:
-            yield f"In each of them you can use {_joined(looking)}; paths begin at its own top."
-        if writable and changing:
-            only = (
-                "" if all(one.writable for one in self.attached) else ", but not in a read-only one"
+    def _guidance_lines(self, mode: Audience) -> Iterator[str]:
+        read_tools = [tool for tool in READ_TOOLS if tool in self.tools]
+        modifying_tools = [tool for tool in _MODIFYING_TOOLS if tool in self.tools]
+        writable = any(note.writable for note in self.attached)
+        if read_tools:
+            tools = _join_names(read_tools)
+            yield f"In each of them you can use {tools}; paths begin at its own top."
+        if writable and modifying_tools:
+            exception = (
+                ""
+                if all(note.writable for note in self.attached)
+                else ", but not in a read-only one"
             )
-            yield f"You can also use {_joined(changing)} there{only}."
+            yield f"You can also use {_join_names(modifying_tools)} there{exception}."
         if len(self.attached) > 1:
             yield "Say which one you mean by `workspace`; if you do not, it is the default one."
-        if writable and "write" in changing:
-            yield _KEEPING + (_LOADED if mode is Audience.MAIN else "")
+        if writable and "write" in modifying_tools:
+            yield _MEMORY_HINT + (_MEMORY_LOADED_HINT if mode is Audience.MAIN else "")
 
 
-_KEEPING: Final = (
+_MEMORY_HINT: Final = (
     "What should still be known later goes into MEMORY.md at the top of a workspace, and plans into"
     " TASKS.md beside it: both are files like any other."
 )
-_LOADED: Final = " You are shown MEMORY.md whenever you begin."
+_MEMORY_LOADED_HINT: Final = " You are shown MEMORY.md whenever you begin."
 
 
-def workspace_notes(hands: ToolAccess, tools: Collection[str]) -> WorkspaceNotes:
-    """Of what an agent can reach, and with which of its tools."""
+def workspace_notes(access: ToolAccess, tools: Collection[str]) -> WorkspaceNotes:
+    """Build the notes from an agent's tool access."""
     attached = tuple(
         WorkspaceNote(
-            *(reach.name, reach.workspace, reach.namespace, reach.description),
-            writable=reach.sandbox is not None,
-            harness=reach.harness,
+            *(workspace.name, workspace.workspace, workspace.namespace, workspace.description),
+            writable=workspace.sandbox is not None,
+            notes_enabled=workspace.notes_enabled,
         )
-        for reach in hands.workspaces
+        for workspace in access.workspaces
     )
     return WorkspaceNotes(attached, tuple(sorted(tools)))
 
 
-def _line(text: str) -> str:
-    """On one line of no great length, in which nothing can end the block."""
+def _single_line(text: str) -> str:
+    """One bounded line that cannot close the block."""
     flat = " ".join(text.split()).replace("<", "&lt;")
-    return flat if len(flat) <= _LONGEST else flat[: _LONGEST - 1].rstrip() + "…"
+    return (
+        flat
+        if len(flat) <= _MAX_DESCRIPTION_LENGTH
+        else flat[: _MAX_DESCRIPTION_LENGTH - 1].rstrip() + "…"
+    )
 
 
-def _joined(names: Sequence[str]) -> str:
+def _join_names(names: Sequence[str]) -> str:
     return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))

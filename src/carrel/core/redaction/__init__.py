@@ -1,1 +1,1 @@
-"""Redaction."""
+"""Detection and replacement of secrets in content."""

@@ -1,1 +1,1 @@
-"""Sandbox."""
+"""Sandbox configuration, tool access and the merge of command results."""

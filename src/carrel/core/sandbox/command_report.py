@@ -1,34 +1,38 @@
-"""What a model is told of a command that has ended."""
+"""Report of a finished command for the model."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Final
 
-_KILLED: Final = 128 + 9
+_EXIT_KILLED: Final = 128 + 9
 
 
-def was_cut_short(exit_code: int | None, *, timed_out: bool) -> bool:
-    """Whether what it left is what it wanted to leave is not known."""
-    return timed_out or exit_code is None or exit_code < 0 or exit_code == _KILLED
+def was_interrupted(exit_code: int | None, *, timed_out: bool) -> bool:
+    """Whether the command was stopped before it could finish its writes."""
+    return timed_out or exit_code is None or exit_code < 0 or exit_code == _EXIT_KILLED
 
 
-def reported(
-    stdout: bytes, stderr: bytes, exit_code: int | None, late: int | None, notes: Sequence[str]
+def format_report(
+    stdout: bytes,
+    stderr: bytes,
+    exit_code: int | None,
+    timeout_seconds: int | None,
+    notes: Sequence[str],
 ) -> str:
-    """Its output, its errors, how it ended if that was not well, and what else there is to know.
+    """Output, errors, exit status if not 0, and notes.
 
-    ``late`` are the seconds that it had, where they were over.
+    `timeout_seconds` is the limit that was exceeded, None if none was.
     """
-    said = (stdout + stderr).decode(errors="replace")
-    if late is not None:
-        ended = [f"[timed out after {late}s]"]
+    output = (stdout + stderr).decode(errors="replace")
+    if timeout_seconds is not None:
+        status_lines = [f"[timed out after {timeout_seconds}s]"]
     elif exit_code is None:
-        ended = ["[killed]"]
+        status_lines = ["[killed]"]
     else:
-        ended = [f"[exit code {exit_code}]"] if exit_code else []
-    lines = [*ended, *notes]
+        status_lines = [f"[exit code {exit_code}]"] if exit_code else []
+    lines = [*status_lines, *notes]
     if not lines:
-        return said
-    gap = "\n" if said and not said.endswith("\n") else ""
-    return said + gap + "\n".join(lines)
+        return output
+    gap = "\n" if output and not output.endswith("\n") else ""
+    return output + gap + "\n".join(lines)

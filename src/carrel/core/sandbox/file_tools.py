@@ -1,4 +1,4 @@
-"""What the file tools do with paths, lines and bytes once they have them."""
+"""Path, line and byte operations of the file tools."""
 
 from __future__ import annotations
 
@@ -7,122 +7,127 @@ from functools import lru_cache
 from typing import Final
 
 from carrel.core.errors import NotFound, ValidationError
-from carrel.core.identifiers import LONGEST_PATH, Path
+from carrel.core.identifiers import MAX_PATH_BYTES, Path
 from carrel.core.search.linear_regex import InvalidRegex, LinearRegex, compile_regex, escape_regex
 
-LONGEST_OUTPUT: Final = 65_536
-"""Bytes of an answer, where a sandbox does not say otherwise."""
-CUT: Final = b"\n[output truncated]"
-LONGEST_ANSWER: Final = 262_144
-"""Bytes of an answer, whatever a sandbox says."""
-USUAL_LINES: Final = 2000
-_STRIDE: Final = 65_536
-_OUTSIDE: Final = "Invalid path: directory traversal not allowed"
+DEFAULT_RESULT_BYTES: Final = 65_536
+"""Size of a tool result if the sandbox sets no limit."""
+TRUNCATION_MARKER: Final = b"\n[output truncated]"
+MAX_RESULT_BYTES: Final = 262_144
+"""Size of a tool result, whatever limit the sandbox sets."""
+DEFAULT_LINE_COUNT: Final = 2000
+_SCAN_BYTES: Final = 65_536
+_TRAVERSAL_MESSAGE: Final = "Invalid path: directory traversal not allowed"
 
 
-def relative(given: str) -> str:
-    """A path from the root of a workspace, empty for the root itself. Raises Malformed.
+def normalize_path(raw: str) -> str:
+    """Return a path relative to the workspace root; empty for the root.
 
-    A slash at its beginning means that root and not the machine's.
+    Raises ValidationError. A leading slash means the workspace root.
     """
-    parts = [part for part in given.strip().split("/") if part not in {"", "."}]
+    parts = [part for part in raw.strip().split("/") if part not in {"", "."}]
     if ".." in parts:
-        raise ValidationError(_OUTSIDE)
+        raise ValidationError(_TRAVERSAL_MESSAGE)
     return "/".join(parts)
 
 
-def file_path(given: str) -> Path:
-    """The file that a call names. Raises Malformed."""
-    text = relative(given)
+def parse_file_path(raw: str) -> Path:
+    """Path of the file that a call names. Raises ValidationError."""
+    text = normalize_path(raw)
     if not text:
         raise ValidationError("file_path must reference a file")
     return Path(text)
 
 
-def truncated(content: bytes, limit: int) -> str:
-    """As text of at most so many bytes, cut between characters, the mark of the cut included."""
-    # What is no UTF-8 never becomes shorter by being said in UTF-8.
-    said = content[: limit + 1].decode(errors="replace").encode()
-    if len(said) <= limit:
-        return said.decode()
-    kept = max(0, limit - len(CUT))
-    return said[:kept].decode(errors="ignore") + CUT[: limit - kept].decode()
+def truncate_output(content: bytes, limit: int) -> str:
+    """Decode content and cut it to `limit` bytes, marker included, between characters."""
+    # Replacing invalid UTF-8 never makes the text shorter.
+    encoded = content[: limit + 1].decode(errors="replace").encode()
+    if len(encoded) <= limit:
+        return encoded.decode()
+    prefix_length = max(0, limit - len(TRUNCATION_MARKER))
+    return (
+        encoded[:prefix_length].decode(errors="ignore")
+        + TRUNCATION_MARKER[: limit - prefix_length].decode()
+    )
 
 
-def numbered(content: bytes, offset: int, limit: int, enough: int = LONGEST_ANSWER) -> bytes:
-    """Lines with their numbers, from a first one on; only a line feed ends a line.
+def number_lines(
+    content: bytes, offset: int, limit: int, max_bytes: int = MAX_RESULT_BYTES
+) -> bytes:
+    """Lines from `offset` with their numbers. Only a line feed ends a line.
 
-    More than is enough is not looked for, however many lines are wanted.
+    Stops after `max_bytes`, even if `limit` asks for more lines.
     """
     first = offset if offset > 0 else 1
-    most = limit if limit > 0 else USUAL_LINES
-    most = min(most, enough // len(b"     1\t\n") + 1)
-    lines = content[_start_of(content, first) :].split(b"\n", most)
-    if len(lines) > most or not lines[-1]:
+    max_lines = limit if limit > 0 else DEFAULT_LINE_COUNT
+    max_lines = min(max_lines, max_bytes // len(b"     1\t\n") + 1)
+    lines = content[_line_start(content, first) :].split(b"\n", max_lines)
+    if len(lines) > max_lines or not lines[-1]:
         lines.pop()
     return b"".join(b"%6d\t%b\n" % (number, line) for number, line in enumerate(lines, first))
 
 
-def _start_of(content: bytes, number: int) -> int:
-    """Where a line begins; where there is none, the end."""
-    at, left = 0, number - 1
-    while left and at < len(content):
-        passed = content.count(b"\n", at, at + _STRIDE)
-        if passed < left:
-            at, left = at + _STRIDE, left - passed
+def _line_start(content: bytes, number: int) -> int:
+    """Position of a line; the end of the content if there is no such line."""
+    position, remaining = 0, number - 1
+    while remaining and position < len(content):
+        newlines = content.count(b"\n", position, position + _SCAN_BYTES)
+        if newlines < remaining:
+            position, remaining = position + _SCAN_BYTES, remaining - newlines
             continue
-        for _ in range(left):
-            at = content.index(b"\n", at) + 1
-        left = 0
-    return at
+        for _ in range(remaining):
+            position = content.index(b"\n", position) + 1
+        remaining = 0
+    return position
 
 
-def replaced(
+def replace_text(
     content: bytes,
     old: bytes,
     new: bytes,
     *,
-    every: bool,
+    replace_all: bool,
     name: str,
-    admit: Callable[[int], None] = lambda size: None,
+    check_size: Callable[[int], None] = lambda size: None,
 ) -> tuple[bytes, int]:
-    """With a text put literally in another's place, and how often. Raises Missing or Malformed.
+    """Replace `old` by `new` literally and return the count.
 
-    It is done on bytes, so that what is not to be replaced stays as it is, whatever it is. How
-    large it will be is admitted first: a few bytes can come to more than a machine has.
+    Raises NotFound or ValidationError. Works on bytes, so all other content is unchanged.
+    `check_size` receives the resulting size before it is allocated.
     """
     count = content.count(old)
     if not count:
         raise NotFound(f"old_string not found in {name}")
-    if count > 1 and not every:
+    if count > 1 and not replace_all:
         raise ValidationError(
             f"old_string is not unique ({count} matches); add context or set replace_all"
         )
-    admit(len(content) + count * (len(new) - len(old)))
+    check_size(len(content) + count * (len(new) - len(old)))
     return content.replace(old, new), count
 
 
 @lru_cache(maxsize=256)
-def matcher(pattern: str) -> LinearRegex:
-    """What tells whether paths fit a glob, in time that grows with the path alone: as bytes.
+def compile_glob(pattern: str) -> LinearRegex:
+    """Compile a glob to a linear-time regular expression over bytes.
 
-    ``*`` and ``?`` stay within one segment, ``**`` is any number of segments, and all else stands
-    for itself. Raises Malformed.
+    Raises ValidationError. `*` and `?` match within one segment, `**` matches any number of
+    segments, everything else is literal.
     """
-    if len(pattern) > LONGEST_PATH:
-        raise ValidationError(f"a glob has at most {LONGEST_PATH} characters")
+    if len(pattern) > MAX_PATH_BYTES:
+        raise ValidationError(f"a glob must have at most {MAX_PATH_BYTES} characters")
     parts = [part for part in pattern.split("/") if part not in {"", "."}]
-    said = []
-    for place, part in enumerate(parts, 1):
-        last = place == len(parts)
+    expressions = []
+    for index, part in enumerate(parts, 1):
+        last = index == len(parts)
         if part == "**":
-            said.append("(?:[^/]+/)*[^/]+" if last else "(?:[^/]+/)*")
+            expressions.append("(?:[^/]+/)*[^/]+" if last else "(?:[^/]+/)*")
         else:
-            said.append("".join(map(_glob_character, part)) + ("" if last else "/"))
+            expressions.append("".join(map(_glob_character, part)) + ("" if last else "/"))
     try:
-        return compile_regex("(?s)" + "".join(said))
+        return compile_regex("(?s)" + "".join(expressions))
     except InvalidRegex:
-        raise ValidationError("the glob is too large") from None
+        raise ValidationError("the glob is too complex") from None
 
 
 def _glob_character(character: str) -> str:
@@ -131,8 +136,8 @@ def _glob_character(character: str) -> str:
     return "[^/]" if character == "?" else escape_regex(character)
 
 
-def beneath(root: str, path: Path) -> str | None:
-    """A path as it is called from a directory; None where it is not within."""
+def relative_to(root: str, path: Path) -> str | None:
+    """Path relative to a directory; None if it is not below it."""
     if not root:
         return path.text
     return path.text[len(root) + 1 :] if path.text.startswith(root + "/") else None

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from carrel.core.errors import ValidationError
 from carrel.core.identifiers import Path
-from carrel.core.sandbox.file_tools import matcher
+from carrel.core.sandbox.file_tools import compile_glob
 from carrel.core.search.linear_regex import InvalidRegex, LinearRegex, compile_regex
 
 MAX_PATTERN_CHARS: Final = 1000
@@ -47,21 +47,21 @@ class GrepQuery(Struct, frozen=True):
     glob: str = ""
     ignore_case: bool = False
     mode: GrepOutput = GrepOutput.FILES
-    numbers: bool = False
+    line_numbers: bool = False
     """Whether lines are printed with their numbers."""
 
     def max_lines(self, max_bytes: int) -> int:
         """Return how many lines of a file fill an output of that many bytes."""
         return {GrepOutput.FILES: 1, GrepOutput.CONTENT: max_bytes + 1}.get(self.mode, _MAX_COUNT)
 
-    def searches(self, path: Path) -> bool:
+    def includes(self, path: Path) -> bool:
         """Whether the glob selects a file: by its path if the glob has a slash, else by name."""
         if ".git" in path.text.split("/"):
             return False
         if not self.glob:
             return True
         text = (path.text if "/" in self.glob else path.name).encode()
-        return any(matcher(glob).fullmatch(text) for glob in expand_braces(self.glob))
+        return any(compile_glob(glob).fullmatch(text) for glob in expand_braces(self.glob))
 
 
 @lru_cache(maxsize=256)
@@ -74,11 +74,11 @@ def expand_braces(glob: str) -> tuple[str, ...]:
     closing = glob.find("}", opening)
     if opening < 0 or closing < 0 or glob.count("{") > 2:
         return (glob,)
-    middles = glob[opening + 1 : closing].split(",")
+    options = glob[opening + 1 : closing].split(",")
     ends = expand_braces(glob[closing + 1 :])
-    if len(middles) * len(ends) > _MAX_GLOBS:
+    if len(options) * len(ends) > _MAX_GLOBS:
         return (glob,)
-    return tuple(glob[:opening] + middle + end for middle in middles for end in ends)
+    return tuple(glob[:opening] + option + end for option in options for end in ends)
 
 
 @lru_cache(maxsize=64)
@@ -103,7 +103,7 @@ def matching_lines(regex: LinearRegex, content: bytes, limit: int) -> list[int]:
     """Return the numbers of the lines that match, from 1, at most ``limit`` of them."""
     numbers: list[int] = []
     number, counted, position = 1, 0, 0
-    # After the last line feed there is no line.
+    # No line follows the last line feed.
     end = len(content) - (not content or content.endswith(b"\n"))
     while len(numbers) < limit and (match := regex.search(content, position)):
         start = match.start()
@@ -128,7 +128,7 @@ def format_matches(query: GrepQuery, name: str, content: bytes, numbers: Sequenc
             return b"%b%d\n" % (prefix, len(numbers))
         case GrepOutput.CONTENT:
             lines = zip(numbers, _lines_at(content, numbers), strict=True)
-            if query.numbers:
+            if query.line_numbers:
                 return b"".join(b"%b%d:%b\n" % (prefix, number, line) for number, line in lines)
             return b"".join(b"%b%b\n" % (prefix, line) for _, line in lines)
 

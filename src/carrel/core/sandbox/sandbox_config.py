@@ -1,4 +1,4 @@
-"""A sandbox as an account describes it: what may be said, what is secret of it, what it means."""
+"""Validation of sandbox configurations and masking of their secrets."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from carrel.core.sandbox.tool_access import PermissionMode
 PROVIDERS: Final = ("local", "docker", "lambda", "e2b", "daytona", "kubernetes")
 RUNTIMES: Final = ("bash", "python", "node")
 MASK: Final = "********"
-"""What is shown in place of a secret; given back, it means what is there already."""
+"""Shown instead of a secret; when sent back, it keeps the stored value."""
 
-DEFAULT_TIMEOUT: Final = 30
-DEFAULT_OUTPUT: Final = 65_536
-_MOST_SECONDS: Final = {"lambda": 300}
-_MOST_MEMORY: Final = {"lambda": 1024}
-LONGEST_RUN: Final = 600
-LARGEST_MEMORY: Final = 1_048_576
-LARGEST_OUTPUT: Final = 262_144
-LONGEST: Final = {"idleTimeoutSeconds": 604_800, "maxLifetimeSeconds": 2_592_000}
-_LARGEST_DISK: Final = 200
+DEFAULT_TIMEOUT_SECONDS: Final = 30
+DEFAULT_OUTPUT_BYTES: Final = 65_536
+_MAX_TIMEOUT_BY_PROVIDER: Final = {"lambda": 300}
+_MAX_MEMORY_MB_BY_PROVIDER: Final = {"lambda": 1024}
+MAX_TIMEOUT_SECONDS: Final = 600
+MAX_MEMORY_MB: Final = 1_048_576
+MAX_OUTPUT_BYTES: Final = 262_144
+MAX_LIFECYCLE_SECONDS: Final = {"idleTimeoutSeconds": 604_800, "maxLifetimeSeconds": 2_592_000}
+_MAX_DISK_GB: Final = 200
 
-_MODES: Final = ("allow-all", "deny-all", "restricted")
-_NOT_FOR_TENANTS: Final[Mapping[str, frozenset[str]]] = {
+_NETWORK_MODES: Final = ("allow-all", "deny-all", "restricted")
+_FORBIDDEN_OPTIONS: Final[Mapping[str, frozenset[str]]] = {
     "docker": frozenset({"host", "privileged", "volumes", "binds", "mounts", "devices"}),
     "lambda": frozenset({"functionNames"}),
     "kubernetes": frozenset(
@@ -34,51 +34,55 @@ _NOT_FOR_TENANTS: Final[Mapping[str, frozenset[str]]] = {
         | {"serviceAccountName", "imagePullSecrets"}
     ),
 }
-_DISK: Final = ("persistentDiskGb", "persistentHome", "storageClass")
-_SECRET: Final = re.compile(
+_DISK_OPTIONS: Final = ("persistentDiskGb", "persistentHome", "storageClass")
+_SECRET_NAME: Final = re.compile(
     r"secret|token|private_?key|credential|kubeconfig|certificate|access_?key|\Aapi_?key\Z",
     re.IGNORECASE,
 )
-VARIABLE: Final = "[A-Za-z_][A-Za-z0-9_]*"
-_VARIABLE: Final = re.compile(VARIABLE)
+VARIABLE_PATTERN: Final = "[A-Za-z_][A-Za-z0-9_]*"
+_VARIABLE_REGEX: Final = re.compile(VARIABLE_PATTERN)
 
-Place = tuple[str | int, ...]
-"""Where in a config something stands."""
-Become = Callable[[Place, str], str]
+ConfigPath = tuple[str | int, ...]
+"""Path of a value in a config."""
+SecretTransform = Callable[[ConfigPath, str], str]
 
 
-def checked(given: Mapping[str, Any]) -> dict[str, Any]:
-    """All that is known of it, with what is not said where that is always kept. Raises Malformed.
+def parse_sandbox_config(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """Validate a config and add defaults that are always stored.
 
-    What nobody knows is dropped.
+    Raises ValidationError. Unknown fields are dropped.
     """
-    provider = field_validation.one_of("config.provider", given.get("provider", "local"), PROVIDERS)
-    mode = given.get("permissionMode", PermissionMode.ASK)
-    modes = [str(each) for each in PermissionMode]
-    found: dict[str, Any] = {
+    provider = field_validation.require_choice(
+        "config.provider", raw.get("provider", "local"), PROVIDERS
+    )
+    mode = raw.get("permissionMode", PermissionMode.ASK)
+    modes = [str(item) for item in PermissionMode]
+    config: dict[str, Any] = {
         "provider": provider,
-        "permissionMode": field_validation.one_of("config.permissionMode", mode, modes),
+        "permissionMode": field_validation.require_choice("config.permissionMode", mode, modes),
     }
     for name, check in _CHECKS.items():
-        if name in given:
-            found[name] = check(given[name], provider)
-    _check_network(found)
-    _check_persistence(found)
-    _check_options(found)
-    return found
+        if name in raw:
+            config[name] = check(raw[name], provider)
+    _check_network(config)
+    _check_persistence(config)
+    _check_options(config)
+    return config
 
 
-def _internet(value: object, provider: str) -> bool:
-    return field_validation.boolean("config.internet", value)
+def _parse_internet(value: object, provider: str) -> bool:
+    return field_validation.require_boolean("config.internet", value)
 
 
-def _network(value: object, provider: str) -> dict[str, Any]:
-    said = field_validation.mapping("config.network", value)
-    mode = field_validation.one_of("config.network.mode", said.get("mode", "deny-all"), _MODES)
+def _parse_network(value: object, provider: str) -> dict[str, Any]:
+    network = field_validation.require_mapping("config.network", value)
+    mode = field_validation.require_choice(
+        "config.network.mode", network.get("mode", "deny-all"), _NETWORK_MODES
+    )
     lists = {
-        name: field_validation.texts(f"config.network.{name}", said[name])
+        name: field_validation.require_strings(f"config.network.{name}", network[name])
         for name in ("allowDomains", "allowCidrs")
-        if name in said
+        if name in network
     }
     if lists and mode != "restricted":
         raise ValidationError(f"config.network.{min(lists)} needs config.network.mode restricted")
@@ -89,154 +93,172 @@ def _network(value: object, provider: str) -> dict[str, Any]:
     return {"mode": mode}
 
 
-def _runtimes(value: object, provider: str) -> list[str]:
-    fits = isinstance(value, list) and value and all(each in RUNTIMES for each in value)
-    if not fits or not isinstance(value, list):
+def _parse_runtimes(value: object, provider: str) -> list[str]:
+    is_valid = isinstance(value, list) and value and all(runtime in RUNTIMES for runtime in value)
+    if not is_valid or not isinstance(value, list):
         choices = ", ".join(RUNTIMES)
         raise ValidationError(f"config.runtimes must be a non-empty array of: {choices}")
     return list(dict.fromkeys(value))
 
 
-def _timeout(value: object, provider: str) -> int:
-    return field_validation.whole("config.timeout", value, _MOST_SECONDS.get(provider, LONGEST_RUN))
-
-
-def _memory(value: object, provider: str) -> int:
-    return field_validation.whole(
-        "config.memoryLimit", value, _MOST_MEMORY.get(provider, LARGEST_MEMORY)
+def _parse_timeout(value: object, provider: str) -> int:
+    return field_validation.require_positive_integer(
+        "config.timeout", value, _MAX_TIMEOUT_BY_PROVIDER.get(provider, MAX_TIMEOUT_SECONDS)
     )
 
 
-def _output(value: object, provider: str) -> int:
-    return field_validation.whole("config.outputLimitBytes", value, LARGEST_OUTPUT)
+def _parse_memory(value: object, provider: str) -> int:
+    return field_validation.require_positive_integer(
+        "config.memoryLimit", value, _MAX_MEMORY_MB_BY_PROVIDER.get(provider, MAX_MEMORY_MB)
+    )
 
 
-def _variables(value: object, provider: str) -> dict[str, str]:
-    fits = isinstance(value, Mapping) and all(isinstance(each, str) for each in value.values())
-    if not fits or not isinstance(value, Mapping):
+def _parse_output_limit(value: object, provider: str) -> int:
+    return field_validation.require_positive_integer(
+        "config.outputLimitBytes", value, MAX_OUTPUT_BYTES
+    )
+
+
+def _parse_variables(value: object, provider: str) -> dict[str, str]:
+    is_valid = isinstance(value, Mapping) and all(isinstance(item, str) for item in value.values())
+    if not is_valid or not isinstance(value, Mapping):
         raise ValidationError("config.envVars must be an object with string values")
-    if not all(_VARIABLE.fullmatch(name) for name in value):
+    if not all(_VARIABLE_REGEX.fullmatch(name) for name in value):
         raise ValidationError(
             "config.envVars must be named by letters, digits and _, no digit first"
         )
-    if any("\0" in each for each in value.values()):
+    if any("\0" in item for item in value.values()):
         raise ValidationError(
             "config.envVars must be an object with string values that hold no NUL"
         )
     return dict(value)
 
 
-def _options(value: object, provider: str) -> dict[str, Any]:
-    said = field_validation.mapping("config.options", value)
-    if refused := sorted(_NOT_FOR_TENANTS.get(provider, frozenset()) & set(said)):
-        raise ValidationError(f"config.options.{refused[0]} is not allowed for provider {provider}")
-    return dict(said)
+def _parse_options(value: object, provider: str) -> dict[str, Any]:
+    options = field_validation.require_mapping("config.options", value)
+    if forbidden := sorted(_FORBIDDEN_OPTIONS.get(provider, frozenset()) & set(options)):
+        raise ValidationError(
+            f"config.options.{forbidden[0]} is not allowed for provider {provider}"
+        )
+    return dict(options)
 
 
-def _persistent(value: object, provider: str) -> bool:
-    kept = field_validation.boolean("config.persistent", value)
-    if kept and provider == "lambda":
+def _parse_persistent(value: object, provider: str) -> bool:
+    persistent = field_validation.require_boolean("config.persistent", value)
+    if persistent and provider == "lambda":
         raise ValidationError("config.persistent is not supported by provider lambda")
-    return kept
+    return persistent
 
 
-def _lifecycle(value: object, provider: str) -> dict[str, int]:
-    said = field_validation.mapping("config.lifecycle", value)
+def _parse_lifecycle(value: object, provider: str) -> dict[str, int]:
+    lifecycle = field_validation.require_mapping("config.lifecycle", value)
     return {
-        name: field_validation.whole(f"config.lifecycle.{name}", said[name], most)
-        for name, most in LONGEST.items()
-        if name in said
+        name: field_validation.require_positive_integer(
+            f"config.lifecycle.{name}", lifecycle[name], maximum
+        )
+        for name, maximum in MAX_LIFECYCLE_SECONDS.items()
+        if name in lifecycle
     }
 
 
 _CHECKS: Final[Mapping[str, Callable[[object, str], Any]]] = {
-    "internet": _internet,
-    "network": _network,
-    "runtimes": _runtimes,
-    "timeout": _timeout,
-    "memoryLimit": _memory,
-    "outputLimitBytes": _output,
-    "envVars": _variables,
-    "options": _options,
-    "persistent": _persistent,
-    "lifecycle": _lifecycle,
+    "internet": _parse_internet,
+    "network": _parse_network,
+    "runtimes": _parse_runtimes,
+    "timeout": _parse_timeout,
+    "memoryLimit": _parse_memory,
+    "outputLimitBytes": _parse_output_limit,
+    "envVars": _parse_variables,
+    "options": _parse_options,
+    "persistent": _parse_persistent,
+    "lifecycle": _parse_lifecycle,
 }
 
 
-def _check_network(found: Mapping[str, Any]) -> None:
-    both = "internet" in found and "network" in found
-    if both and found["internet"] != (found["network"]["mode"] == "allow-all"):
+def _check_network(config: Mapping[str, Any]) -> None:
+    both = "internet" in config and "network" in config
+    if both and config["internet"] != (config["network"]["mode"] == "allow-all"):
         raise ValidationError("config.internet and config.network contradict each other")
 
 
-def _check_persistence(found: Mapping[str, Any]) -> None:
-    if "lifecycle" in found and not found.get("persistent"):
+def _check_persistence(config: Mapping[str, Any]) -> None:
+    if "lifecycle" in config and not config.get("persistent"):
         raise ValidationError("config.lifecycle needs config.persistent true")
 
 
-def _check_options(found: Mapping[str, Any]) -> None:
-    options = found.get("options", {})
-    named = [name for name in _DISK if name in options]
-    persistent = found["provider"] == "kubernetes" and found.get("persistent")
-    if named and not persistent:
-        raise ValidationError(f"config.options.{named[0]} needs a persistent kubernetes sandbox")
-    if "persistentDiskGb" in named:
+def _check_options(config: Mapping[str, Any]) -> None:
+    options = config.get("options", {})
+    disk_options = [name for name in _DISK_OPTIONS if name in options]
+    persistent = config["provider"] == "kubernetes" and config.get("persistent")
+    if disk_options and not persistent:
+        raise ValidationError(
+            f"config.options.{disk_options[0]} needs a persistent kubernetes sandbox"
+        )
+    if "persistentDiskGb" in disk_options:
         size = options["persistentDiskGb"]
-        field_validation.whole("config.options.persistentDiskGb", size, _LARGEST_DISK)
+        field_validation.require_positive_integer(
+            "config.options.persistentDiskGb", size, _MAX_DISK_GB
+        )
 
 
-def wants_network(config: Mapping[str, Any]) -> bool:
+def has_network_access(config: Mapping[str, Any]) -> bool:
     return config.get("internet") is True or config.get("network") == {"mode": "allow-all"}
 
 
-def rewritten(config: Mapping[str, Any], become: Become) -> dict[str, Any]:
-    """The same config with every secret in it turned into something else.
+def map_secrets(config: Mapping[str, Any], transform: SecretTransform) -> dict[str, Any]:
+    """Copy a config with every secret transformed.
 
-    Secret are the values of all variables, and of options whatever lies under a name that says so.
+    Secrets are all environment variables, and options below a name that matches _SECRET_NAME.
     """
     result = dict(config)
     for name, secret in (("envVars", True), ("options", False)):
         if name in result:
-            result[name] = _rewritten(result[name], (name,), secret, become)
+            result[name] = _map_value(result[name], (name,), secret, transform)
     return result
 
 
-def _rewritten(value: Any, place: Place, secret: bool, become: Become) -> Any:
+def _map_value(
+    value: Any, config_path: ConfigPath, secret: bool, transform: SecretTransform
+) -> Any:
     if isinstance(value, Mapping):
         return {
-            key: _rewritten(inner, (*place, key), secret or bool(_SECRET.search(key)), become)
+            key: _map_value(
+                inner, (*config_path, key), secret or bool(_SECRET_NAME.search(key)), transform
+            )
             for key, inner in value.items()
         }
     if isinstance(value, list):
-        return [_rewritten(each, (*place, n), secret, become) for n, each in enumerate(value)]
-    return become(place, value) if secret and isinstance(value, str) else value
+        return [
+            _map_value(item, (*config_path, n), secret, transform) for n, item in enumerate(value)
+        ]
+    return transform(config_path, value) if secret and isinstance(value, str) else value
 
 
-def masked(config: Mapping[str, Any]) -> dict[str, Any]:
-    """As it is shown."""
-    return rewritten(config, lambda place, value: MASK)
+def mask_secrets(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Copy a config with every secret replaced by MASK."""
+    return map_secrets(config, lambda config_path, value: MASK)
 
 
-def unmasked(config: Mapping[str, Any], stored: Mapping[str, Any]) -> dict[str, Any]:
-    """With the secrets in place that were kept, where a mask was given for them.
+def restore_secrets(config: Mapping[str, Any], stored: Mapping[str, Any]) -> dict[str, Any]:
+    """Replace masks by the stored secrets.
 
-    Raises Malformed where there is none to keep.
+    Raises ValidationError if nothing is stored there.
     """
 
-    def become(place: Place, value: str) -> str:
+    def restore(config_path: ConfigPath, value: str) -> str:
         if value != MASK:
             return value
-        kept = _found(stored, place)
-        if not isinstance(kept, str):
-            where = ".".join(map(str, place))
-            raise ValidationError(f"config.{where} has no stored value that {MASK} could stand for")
-        return kept
+        current = _lookup(stored, config_path)
+        if not isinstance(current, str):
+            field_name = ".".join(map(str, config_path))
+            raise ValidationError(f"config.{field_name} is {MASK}, but no value is stored")
+        return current
 
-    return rewritten(config, become)
+    return map_secrets(config, restore)
 
 
-def _found(config: Any, place: Place) -> Any:
-    for step in place:
+def _lookup(config: Any, config_path: ConfigPath) -> Any:
+    for step in config_path:
         try:
             config = config[step]
         except (KeyError, IndexError, TypeError):

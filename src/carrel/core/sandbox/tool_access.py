@@ -1,6 +1,6 @@
-"""What an agent can lay its hands on: which workspaces, through which sandboxes, with which tools.
+"""Workspaces, sandboxes and tools that an agent can use.
 
-A workspace without a sandbox is read-only: no setting of anything else lets a command reach it.
+A workspace without a sandbox is read-only: no other setting lets a command reach it.
 """
 
 from __future__ import annotations
@@ -15,16 +15,18 @@ from msgspec import UNSET, Struct
 from carrel.core.agents.config import AgentConfig
 from carrel.core.errors import Forbidden, NotFound, ValidationError
 
-READING: Final = ("read", "glob")
-WRITING: Final = ("write", "edit")
-SEARCHING: Final = ("grep",)
-RUNNING: Final = ("bash",)
-FOLLOWING: Final = ("async_status",)
-TOOLS: Final = frozenset((*READING, *WRITING, *SEARCHING, *RUNNING, *FOLLOWING))
-"""All that an agent has hands for, if any."""
+READ_TOOLS: Final = ("read", "glob")
+WRITE_TOOLS: Final = ("write", "edit")
+SEARCH_TOOLS: Final = ("grep",)
+COMMAND_TOOLS: Final = ("bash",)
+JOB_TOOLS: Final = ("async_status",)
+WORKSPACE_TOOL_NAMES: Final = frozenset(
+    (*READ_TOOLS, *WRITE_TOOLS, *SEARCH_TOOLS, *COMMAND_TOOLS, *JOB_TOOLS)
+)
+"""All tools that work on workspaces."""
 
-READ_ONLY: Final = "workspace is read-only"
-NO_SANDBOX: Final = "no sandbox available for this command"
+READ_ONLY_MESSAGE: Final = "workspace is read-only"
+NO_SANDBOX_MESSAGE: Final = "no sandbox available for this command"
 
 
 class PermissionMode(StrEnum):
@@ -34,14 +36,14 @@ class PermissionMode(StrEnum):
 
 
 class SandboxSpec(Struct, frozen=True):
-    """A sandbox as a call finds it."""
+    """A sandbox as seen by a tool call."""
 
     id: str
     revision: int
-    """Of its record."""
+    """Revision of the sandbox record."""
     mode: PermissionMode
     config: Mapping[str, Any]
-    """As it is stored, its secrets still sealed."""
+    """Stored config, secrets still sealed."""
     tenant: str = ""
 
     @property
@@ -50,134 +52,146 @@ class SandboxSpec(Struct, frozen=True):
 
 
 class AttachedWorkspace(Struct, frozen=True):
-    """One workspace that an agent can reach."""
+    """A workspace attached to an agent."""
 
     name: str
-    """What the agent calls it."""
+    """Name under which the agent addresses it."""
     workspace: str
     namespace: str
     sandbox: SandboxSpec | None
     """None: read-only."""
     description: str = ""
-    harness: bool = True
-    """Whether the prompt tells how to keep MEMORY.md and TASKS.md there."""
+    notes_enabled: bool = True
+    """Whether the prompt explains MEMORY.md and TASKS.md of this workspace."""
 
 
 class ToolAccess(Struct, frozen=True):
     sandbox: SandboxSpec | None = None
     workspaces: tuple[AttachedWorkspace, ...] = ()
-    """In the agent's own order: the first is meant where none is named."""
+    """In configured order; the first is the default."""
 
     def find_workspace(self, name: str | None) -> AttachedWorkspace:
-        """The workspace that a call means, never another in its place. Raises Malformed."""
+        """Return the named workspace, or the default. Raises ValidationError."""
         if not name and self.workspaces:
             return self.workspaces[0]
-        for reach in self.workspaces:
-            if reach.name == name:
-                return reach
-        raise ValidationError(f"unknown workspace {name}" if name else "there is no workspace")
+        for attached in self.workspaces:
+            if attached.name == name:
+                return attached
+        raise ValidationError(f"unknown workspace {name}" if name else "no workspace is attached")
 
     @property
     def has_persistent_sandbox(self) -> bool:
         """Whether some command can outlive the call that started it."""
-        return any(reach.sandbox and reach.sandbox.is_persistent for reach in self.workspaces)
+        return any(
+            attached.sandbox and attached.sandbox.is_persistent for attached in self.workspaces
+        )
 
 
-EMPTY: Final = ToolAccess()
+NO_ACCESS: Final = ToolAccess()
 
 
-def available_tool_names(config: AgentConfig, hands: ToolAccess | None = None) -> frozenset[str]:
-    """The names of the tools that an agent has hands for.
+def available_tool_names(config: AgentConfig, access: ToolAccess | None = None) -> frozenset[str]:
+    """Names of the workspace tools that an agent has.
 
-    Its config alone tells all but whether there are commands to follow: where what it refers to
-    cannot be found, ``hands`` is None and there are none.
+    `access` is None if the referenced records cannot be loaded; then there are no job tools.
     """
     if not config.workspaces:
-        return frozenset(RUNNING if config.sandbox else ())
+        return frozenset(COMMAND_TOOLS if config.sandbox else ())
     writable = any(
         config.sandbox if attached.sandbox is UNSET else attached.sandbox
         for attached in config.workspaces
     )
     if not writable:
-        return frozenset(READING)
-    following = FOLLOWING if hands is not None and hands.has_persistent_sandbox else ()
-    return frozenset((*READING, *WRITING, *SEARCHING, *RUNNING, *following))
+        return frozenset(READ_TOOLS)
+    job_tools = JOB_TOOLS if access is not None and access.has_persistent_sandbox else ()
+    return frozenset((*READ_TOOLS, *WRITE_TOOLS, *SEARCH_TOOLS, *COMMAND_TOOLS, *job_tools))
 
 
 def requires_approval(tool: str, mode: PermissionMode) -> bool:
-    """Whether a person is asked before this tool does its work in a sandbox of this mode."""
-    if tool in RUNNING:
+    """Whether the tool needs approval in a sandbox of this permission mode."""
+    if tool in COMMAND_TOOLS:
         return mode is not PermissionMode.BYPASS
-    return tool in WRITING and mode is PermissionMode.ASK
+    return tool in WRITE_TOOLS and mode is PermissionMode.ASK
 
 
 class CallTarget(Struct, frozen=True):
-    """Where one call works, and whether somebody is asked first."""
+    """Workspace and sandbox of one call, and whether it needs approval."""
 
-    asks: bool
-    reach: AttachedWorkspace | None
-    """None: a command in no workspace."""
+    requires_approval: bool
+    workspace: AttachedWorkspace | None
+    """None: a command without a workspace."""
     sandbox: SandboxSpec | None
-    """None: nothing is started and nothing is written."""
+    """None: read from storage; nothing is executed or written."""
 
 
-def resolve_call_target(tool: str, hands: ToolAccess, workspace: str | None = None) -> CallTarget:
-    """What a call of a tool means, its ``workspace`` as the model said it.
+def resolve_call_target(tool: str, access: ToolAccess, workspace: str | None = None) -> CallTarget:
+    """Resolve the `workspace` argument of a tool call.
 
-    Raises Malformed for a workspace that it does not know, Forbidden where the one that it means is
-    read-only, Missing where there is nothing to run a command in.
+    Raises ValidationError for an unknown workspace, Forbidden if it is read-only, NotFound if there
+    is no sandbox to run a command in.
     """
-    if tool in RUNNING and not hands.workspaces and not workspace:
-        if hands.sandbox is None:
-            raise NotFound(NO_SANDBOX)
-        return CallTarget(requires_approval(tool, hands.sandbox.mode), None, hands.sandbox)
-    reach = hands.find_workspace(workspace)
-    if reach.sandbox is not None:
-        return CallTarget(requires_approval(tool, reach.sandbox.mode), reach, reach.sandbox)
-    if tool not in READING:
-        raise Forbidden(READ_ONLY)
-    return CallTarget(False, reach, None)
+    if tool in COMMAND_TOOLS and not access.workspaces and not workspace:
+        if access.sandbox is None:
+            raise NotFound(NO_SANDBOX_MESSAGE)
+        return CallTarget(requires_approval(tool, access.sandbox.mode), None, access.sandbox)
+    attached = access.find_workspace(workspace)
+    if attached.sandbox is not None:
+        return CallTarget(
+            requires_approval(tool, attached.sandbox.mode), attached, attached.sandbox
+        )
+    if tool not in READ_TOOLS:
+        raise Forbidden(READ_ONLY_MESSAGE)
+    return CallTarget(False, attached, None)
 
 
-_WORKSPACE: Final = "Which workspace, by its name. Left out, it is {}."
-_BACKGROUND: Final = (
-    "Let it go on and answer at once with an id for async_status. Only in a workspace whose sandbox"
-    " is persistent."
+_WORKSPACE_DESCRIPTION: Final = "Name of the workspace. Default: {}."
+_BACKGROUND_DESCRIPTION: Final = (
+    "Run in the background and return an id for async_status. Requires a workspace with a"
+    " persistent"
+    " sandbox."
 )
 
 
-def with_workspace(schema: Mapping[str, Any], hands: ToolAccess) -> Mapping[str, Any]:
-    """A tool's schema with a ``workspace`` to choose, where there are two or more, else without."""
-    names = [reach.name for reach in hands.workspaces]
+def with_workspace(schema: Mapping[str, Any], access: ToolAccess) -> Mapping[str, Any]:
+    """Add a `workspace` property if there are several workspaces, else remove it."""
+    names = [attached.name for attached in access.workspaces]
     if len(names) < 2:
-        return _without(schema, "workspace")
-    about = _WORKSPACE.format(names[0])
-    return _with(schema, "workspace", {"type": "string", "enum": names, "description": about})
+        return _without_property(schema, "workspace")
+    description = _WORKSPACE_DESCRIPTION.format(names[0])
+    return _with_property(
+        schema, "workspace", {"type": "string", "enum": names, "description": description}
+    )
 
 
-def with_background(schema: Mapping[str, Any], hands: ToolAccess) -> Mapping[str, Any]:
-    """The same with a ``background``, where a command can go on, else without."""
-    if not hands.has_persistent_sandbox:
-        return _without(schema, "background")
-    return _with(schema, "background", {"type": "boolean", "description": _BACKGROUND})
+def with_background(schema: Mapping[str, Any], access: ToolAccess) -> Mapping[str, Any]:
+    """Add a `background` property if a sandbox is persistent, else remove it."""
+    if not access.has_persistent_sandbox:
+        return _without_property(schema, "background")
+    return _with_property(
+        schema, "background", {"type": "boolean", "description": _BACKGROUND_DESCRIPTION}
+    )
 
 
-def _with(schema: Mapping[str, Any], name: str, said: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {**schema, "properties": {**schema["properties"], name: said}}
+def _with_property(
+    schema: Mapping[str, Any], name: str, property_schema: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    return {**schema, "properties": {**schema["properties"], name: property_schema}}
 
 
-def _without(schema: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    kept = {each: said for each, said in schema["properties"].items() if each != name}
-    required = [each for each in schema.get("required", ()) if each != name]
-    return {**schema, "properties": kept, "required": required}
+def _without_property(schema: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    properties = {
+        key: property_schema for key, property_schema in schema["properties"].items() if key != name
+    }
+    required = [key for key in schema.get("required", ()) if key != name]
+    return {**schema, "properties": properties, "required": required}
 
 
-def reservation(namespace: str, sandbox: str) -> str:
-    """What the instance is known by that a persistent sandbox keeps for a workspace."""
+def derive_instance_key(namespace: str, sandbox: str) -> str:
+    """Key of the persistent instance of a sandbox for a workspace."""
     return f"{namespace}-{sandbox}"
 
 
-def namespace(account: str, workspace: str) -> str:
-    """What a workspace is called outside, whoever looks at it."""
-    named = f"filesystem-namespace\0{account}:{workspace}".encode()
-    return "fs-" + hashlib.sha256(named).hexdigest()[:40]
+def derive_namespace(account: str, workspace: str) -> str:
+    """Stable external name of a workspace."""
+    seed = f"filesystem-namespace\0{account}:{workspace}".encode()
+    return "fs-" + hashlib.sha256(seed).hexdigest()[:40]

@@ -1,4 +1,4 @@
-"""A shared workspace as an account describes it. Nothing in it is secret."""
+"""Validation of shared workspace configurations. They contain no secrets."""
 
 from __future__ import annotations
 
@@ -8,28 +8,30 @@ from typing import Any, Final
 from carrel.core import field_validation
 from carrel.core.errors import ValidationError
 
-STORAGES: Final = ("s3",)
-"""What the files are said to be kept in. They lie where all of Carrel's do, whatever that is."""
-_ELSEWHERE: Final = ("bucket", "region", "endpoint", "prefix", "auth")
+STORAGE_PROVIDERS: Final = ("s3",)
+"""Accepted for compatibility; files are always kept in Carrel's own store."""
+_UNSUPPORTED_STORAGE_FIELDS: Final = ("bucket", "region", "endpoint", "prefix", "auth")
 
 
-def checked(given: Mapping[str, Any]) -> dict[str, Any]:
-    """All that is known of it; what nobody knows is dropped. Raises Malformed."""
-    storage = field_validation.mapping("config.storage", given.get("storage", {}))
+def parse_workspace_config(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """Validate a config; unknown fields are dropped. Raises ValidationError."""
+    storage = field_validation.require_mapping("config.storage", raw.get("storage", {}))
     provider = storage.get("provider", "s3")
-    found: dict[str, Any] = {
+    config: dict[str, Any] = {
         "storage": {
-            "provider": field_validation.one_of("config.storage.provider", provider, STORAGES)
+            "provider": field_validation.require_choice(
+                "config.storage.provider", provider, STORAGE_PROVIDERS
+            )
         }
     }
-    if named := [name for name in _ELSEWHERE if name in storage]:
+    if unsupported := [name for name in _UNSUPPORTED_STORAGE_FIELDS if name in storage]:
         raise ValidationError(
-            f"config.storage.{named[0]} is not supported: files are kept with all others"
+            f"config.storage.{unsupported[0]} is not supported: custom storage is not available"
         )
-    if "harness" in given:
-        notes = field_validation.mapping("config.harness", given["harness"])
-        found["harness"] = {}
+    if "harness" in raw:
+        notes = field_validation.require_mapping("config.harness", raw["harness"])
+        config["harness"] = {}
         if "enabled" in notes:
-            enabled = field_validation.boolean("config.harness.enabled", notes["enabled"])
-            found["harness"]["enabled"] = enabled
-    return found
+            enabled = field_validation.require_boolean("config.harness.enabled", notes["enabled"])
+            config["harness"]["enabled"] = enabled
+    return config

@@ -1,8 +1,8 @@
-"""What the changes of a finished command become, where others have worked in the meantime.
+"""Merge of a command's file changes with concurrent writes.
 
-Different paths merge. On the same path the command's is head and the other stays in history, but a
-modification beats a deletion; where one has a file and the other a directory, both are kept. Only
-what is decided here is ever written, and it is decided again on every conflict.
+Changes of different paths merge. On the same path the command wins and the other version stays in
+history, but a modification beats a deletion. If one side has a file and the other a directory, both
+are kept. The plan is decided again after every conflict.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Final
 from msgspec import Struct
 
 from carrel.core.errors import ValidationError
-from carrel.core.identifiers import LONGEST_SEGMENT, Path
+from carrel.core.identifiers import MAX_SEGMENT_BYTES, Path
 from carrel.core.store.tree import (
     Entry,
     Expect,
@@ -28,192 +28,199 @@ from carrel.core.store.tree import (
     expect_unchanged,
 )
 
-MOST_CHANGED: Final = 5000
-MOST_NAMED: Final = 20
-"""Paths that one message names."""
+MAX_CHANGED_FILES: Final = 5000
+MAX_LISTED_PATHS: Final = 20
+"""Paths listed in one message."""
 
 
 class CommandChanges(Struct, frozen=True):
-    """What a command left behind, beside what it had found."""
+    """Changes that a command made to its files."""
 
     base: Mapping[Path, int]
-    """The version of each path that it was given."""
+    """Version of each path that the command started with."""
     changed: Mapping[Path, Entry]
     deleted: frozenset[Path]
 
 
 class ConflictOutcome(StrEnum):
-    OVER = "over"
-    """The command's is head, and theirs stays in history."""
-    SPARED = "spared"
-    """What the command deleted is kept, since somebody changed it."""
-    ASIDE = "aside"
-    """The command's is kept under another name."""
+    COMMAND_WINS = "over"
+    """The command's version is the head; the concurrent one stays in history."""
+    DELETION_SKIPPED = "spared"
+    """The command deleted the file, but a concurrent change keeps it."""
+    STORED_ASIDE = "aside"
+    """The command's version is stored under another name."""
 
 
 class PathConflict(Struct, frozen=True):
-    """Somebody else has been at a path that a command changed."""
+    """Concurrent change of a path that a command changed."""
 
     path: Path
-    fate: ConflictOutcome
-    other: Path
-    """The path of what they did."""
+    outcome: ConflictOutcome
+    other_path: Path
+    """Path of the concurrent change."""
     version: int | None = None
-    """What they made of it; None for the one that came before ours."""
-    place: Path | None = None
-    """Where ours is, if not at its path."""
+    """Version of the concurrent change; None: the version before the command's."""
+    stored_path: Path | None = None
+    """Path of the command's version, if not its own."""
 
 
 class MergePlan(Struct, frozen=True):
     writes: tuple[Write, ...]
-    later: tuple[Write, ...]
-    """What finds room only where these writes have taken something away."""
+    deferred_writes: tuple[Write, ...]
+    """Writes to paths that become free only after `writes` is committed."""
     expects: tuple[Expect, ...]
-    rooms: tuple[PathFree, ...]
-    later_rooms: tuple[PathFree, ...]
-    meetings: tuple[PathConflict, ...]
+    path_checks: tuple[PathFree, ...]
+    deferred_path_checks: tuple[PathFree, ...]
+    conflicts: tuple[PathConflict, ...]
 
 
 def short_id(id: str) -> str:
-    """A short name for what an id names, which is the same however often it is asked for."""
+    """Short stable hash of an id."""
     return hashlib.sha256(id.encode(errors="surrogatepass")).hexdigest()[:8]
 
 
-def decide(brought: CommandChanges, tree: Tree, mark: str) -> MergePlan:
-    """From a fresh listing of the workspace to what is to be written there."""
-    removed, spared = _deletions(brought, tree)
-    ground = _MergedTree(tree, removed)
-    meetings = list(spared)
+def plan_merge(changes: CommandChanges, tree: Tree, label: str) -> MergePlan:
+    """Plan the writes from a fresh listing of the workspace."""
+    removed, skipped = _plan_deletions(changes, tree)
+    merged = _MergedTree(tree, removed)
+    conflicts = list(skipped)
     puts: dict[Path, Entry] = {}
-    for path in sorted(brought.changed):
-        entry = brought.changed[path]
-        at = ground.in_the_way(path)
-        head = tree.heads.get(at or path)
-        if at is not None:
-            place = _aside(path, at, mark, len(meetings))
-            other = head or ground.within(at)
-            meetings.append(
-                PathConflict(path, ConflictOutcome.ASIDE, other.path, other.version, place)
+    for path in sorted(changes.changed):
+        entry = changes.changed[path]
+        blocker = merged.blocking_path(path)
+        head = tree.heads.get(blocker or path)
+        if blocker is not None:
+            target = _conflict_path(path, blocker, label, len(conflicts))
+            other_head = head or merged.file_below(blocker)
+            conflicts.append(
+                PathConflict(
+                    path, ConflictOutcome.STORED_ASIDE, other_head.path, other_head.version, target
+                )
             )
         else:
-            place = path
-            if _same(head, entry):
+            target = path
+            if _has_same_content(head, entry):
                 continue
-            if brought.base.get(path, 0) != tree.version(path):
-                meetings.append(PathConflict(path, ConflictOutcome.OVER, path))
-        if not _same(tree.heads.get(place), entry):
-            puts[place] = entry
-    return _decision(tree, removed, puts, meetings)
+            if changes.base.get(path, 0) != tree.version(path):
+                conflicts.append(PathConflict(path, ConflictOutcome.COMMAND_WINS, path))
+        if not _has_same_content(tree.heads.get(target), entry):
+            puts[target] = entry
+    return _build_plan(tree, removed, puts, conflicts)
 
 
-def _deletions(
-    brought: CommandChanges, tree: Tree
+def _plan_deletions(
+    changes: CommandChanges, tree: Tree
 ) -> tuple[frozenset[Path], Sequence[PathConflict]]:
-    """What goes, and what somebody has changed since and is spared."""
-    live = [path for path in sorted(brought.deleted) if path in tree.heads]
-    spared = [path for path in live if tree.version(path) != brought.base.get(path)]
-    told = [PathConflict(path, ConflictOutcome.SPARED, path, tree.version(path)) for path in spared]
-    return frozenset(live) - frozenset(spared), told
+    """Paths to delete, and conflicts of those that were changed concurrently."""
+    live = [path for path in sorted(changes.deleted) if path in tree.heads]
+    skipped = [path for path in live if tree.version(path) != changes.base.get(path)]
+    conflicts = [
+        PathConflict(path, ConflictOutcome.DELETION_SKIPPED, path, tree.version(path))
+        for path in skipped
+    ]
+    return frozenset(live) - frozenset(skipped), conflicts
 
 
 class _MergedTree:
-    """What stands in a workspace once a command's deletions are done."""
+    """The workspace after the command's deletions."""
 
     def __init__(self, tree: Tree, removed: frozenset[Path]) -> None:
         self._heads = {path: head for path, head in tree.heads.items() if path not in removed}
-        self._within: dict[Path, Head] = {}
+        self._files_below: dict[Path, Head] = {}
         for path in sorted(self._heads, reverse=True):
-            self._within.update(dict.fromkeys(path.parents, self._heads[path]))
+            self._files_below.update(dict.fromkeys(path.parents, self._heads[path]))
 
-    def in_the_way(self, path: Path) -> Path | None:
-        """The name that is a file for one and a directory for the other."""
-        if path in self._within:
+    def blocking_path(self, path: Path) -> Path | None:
+        """Path that is a file on one side and a directory on the other."""
+        if path in self._files_below:
             return path
         return next((parent for parent in path.parents if parent in self._heads), None)
 
-    def within(self, directory: Path) -> Head:
-        return self._within[directory]
+    def file_below(self, directory: Path) -> Head:
+        return self._files_below[directory]
 
 
-def _decision(
+def _build_plan(
     tree: Tree,
     removed: frozenset[Path],
     puts: Mapping[Path, Entry],
-    meetings: Sequence[PathConflict],
+    conflicts: Sequence[PathConflict],
 ) -> MergePlan:
     emptied = {parent for path in removed for parent in path.parents}
-    later = {
+    deferred = {
         path for path in puts if path in emptied or not removed.isdisjoint(path.parents)
     } - tree.heads.keys()
     scope = tree.scope
-    first = [Write(scope, path, None) for path in sorted(removed)]
-    first += [Write(scope, path, entry) for path, entry in puts.items() if path not in later]
-    new = [path for path in puts if path not in tree.heads]
-    rooms = {path: PathFree(path, (scope,)) for path in new}
+    immediate = [Write(scope, path, None) for path in sorted(removed)]
+    immediate += [Write(scope, path, entry) for path, entry in puts.items() if path not in deferred]
+    new_paths = [path for path in puts if path not in tree.heads]
+    path_checks = {path: PathFree(path, (scope,)) for path in new_paths}
     return MergePlan(
-        tuple(first),
-        tuple(Write(scope, path, puts[path]) for path in puts if path in later),
+        tuple(immediate),
+        tuple(Write(scope, path, puts[path]) for path in puts if path in deferred),
         tuple(
-            expect_unchanged(tree, path) for path in (*sorted(removed), *puts) if path not in later
+            expect_unchanged(tree, path)
+            for path in (*sorted(removed), *puts)
+            if path not in deferred
         ),
-        tuple(rooms[path] for path in new if path not in later),
-        tuple(rooms[path] for path in new if path in later),
-        tuple(meetings),
+        tuple(path_checks[path] for path in new_paths if path not in deferred),
+        tuple(path_checks[path] for path in new_paths if path in deferred),
+        tuple(conflicts),
     )
 
 
-def exceeds_quota(decision: MergePlan, tree: Tree, quota: Quota) -> QuotaExceeded | None:
-    """Whether the workspace would hold too much: for what no single commit can tell."""
+def check_quota(plan: MergePlan, tree: Tree, quota: Quota) -> QuotaExceeded | None:
+    """Check the quota for the whole plan, which spans two commits."""
     sizes = {path: head.entry.blob.size for path, head in tree.heads.items() if head.entry}
     files, size = len(sizes), sum(sizes.values())
-    for write in (*decision.writes, *decision.later):
+    for write in (*plan.writes, *plan.deferred_writes):
         sizes.pop(write.path, None)
         if write.entry:
             sizes[write.path] = write.entry.blob.size
-    crowded = len(sizes) > max(quota.files, files)
-    heavy = quota.size is not None and sum(sizes.values()) > max(quota.size, size)
-    return QuotaExceeded(quota, len(sizes), sum(sizes.values())) if crowded or heavy else None
+    too_many = len(sizes) > max(quota.max_files, files)
+    too_large = quota.max_bytes is not None and sum(sizes.values()) > max(quota.max_bytes, size)
+    return QuotaExceeded(quota, len(sizes), sum(sizes.values())) if too_many or too_large else None
 
 
-def _same(head: Head | None, entry: Entry) -> bool:
-    found = head.entry if head else None
-    return found is not None and (found.blob, found.type) == (entry.blob, entry.type)
+def _has_same_content(head: Head | None, entry: Entry) -> bool:
+    current = head.entry if head else None
+    return current is not None and (current.blob, current.type) == (entry.blob, entry.type)
 
 
-def _aside(path: Path, at: Path, mark: str, number: int) -> Path:
-    """Beside the name that is taken, with all that would have been beneath it."""
-    suffix = f".conflict-{mark}"
-    before, _, name = at.text.rpartition("/")
-    short = name.encode()[: LONGEST_SEGMENT - len(suffix)].decode(errors="ignore")
-    named = f"{before}/{short}{suffix}" if before else short + suffix
+def _conflict_path(path: Path, blocker: Path, label: str, number: int) -> Path:
+    """Path beside the blocking one, keeping the segments below it."""
+    suffix = f".conflict-{label}"
+    directory, _, name = blocker.text.rpartition("/")
+    stem = name.encode()[: MAX_SEGMENT_BYTES - len(suffix)].decode(errors="ignore")
+    candidate = f"{directory}/{stem}{suffix}" if directory else stem + suffix
     try:
-        return Path(named + path.text[len(at.text) :])
-    except ValidationError:  # It is too long by now.
-        return Path(f"conflict-{mark}/{number}")
+        return Path(candidate + path.text[len(blocker.text) :])
+    except ValidationError:  # too long with the suffix
+        return Path(f"conflict-{label}/{number}")
 
 
-def warnings(
-    meetings: Sequence[PathConflict], whose: Mapping[tuple[Path, int], str]
+def conflict_warnings(
+    conflicts: Sequence[PathConflict], authors: Mapping[tuple[Path, int], str]
 ) -> Iterator[str]:
-    """What the caller is told: of each meeting, who it was and what became of both."""
-    for one in meetings[:MOST_NAMED]:
-        assert one.version is not None
-        who = whose.get((one.other, one.version), "somebody")
-        theirs = "" if one.other == one.path else f" in {one.other}"
-        also = f"also changed by {who} at version {one.version}{theirs}"
-        match one.fate:
-            case ConflictOutcome.OVER:
-                yield f"[warning: {one.path} was {also}, which stays in its history]"
-            case ConflictOutcome.SPARED:
-                yield f"[warning: {one.path} was not deleted: {also}]"
-            case ConflictOutcome.ASIDE:
-                yield f"[warning: {one.path} is kept as {one.place}: {also}]"
-    if len(meetings) > MOST_NAMED:
-        yield f"[warning: so it was with {len(meetings) - MOST_NAMED} other paths]"
+    """Warnings for the caller: for each conflict, its author and outcome."""
+    for conflict in conflicts[:MAX_LISTED_PATHS]:
+        assert conflict.version is not None
+        author = authors.get((conflict.other_path, conflict.version), "another author")
+        location = "" if conflict.other_path == conflict.path else f" in {conflict.other_path}"
+        description = f"also changed by {author} at version {conflict.version}{location}"
+        match conflict.outcome:
+            case ConflictOutcome.COMMAND_WINS:
+                yield f"[warning: {conflict.path} was {description}, which stays in its history]"
+            case ConflictOutcome.DELETION_SKIPPED:
+                yield f"[warning: {conflict.path} was not deleted: {description}]"
+            case ConflictOutcome.STORED_ASIDE:
+                yield f"[warning: {conflict.path} is kept as {conflict.stored_path}: {description}]"
+    if len(conflicts) > MAX_LISTED_PATHS:
+        yield f"[warning: the same applies to {len(conflicts) - MAX_LISTED_PATHS} other paths]"
 
 
-def named(paths: Sequence[Path]) -> str:
-    """Some paths, for a message."""
-    more = len(paths) - MOST_NAMED
-    listed = ", ".join(path.text for path in paths[:MOST_NAMED])
-    return f"{listed} and {more} more" if more > 0 else listed
+def format_paths(paths: Sequence[Path]) -> str:
+    """Comma-separated paths, at most MAX_LISTED_PATHS."""
+    remaining = len(paths) - MAX_LISTED_PATHS
+    listed = ", ".join(path.text for path in paths[:MAX_LISTED_PATHS])
+    return f"{listed} and {remaining} more" if remaining > 0 else listed

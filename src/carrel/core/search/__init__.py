@@ -1,1 +1,1 @@
-"""Search."""
+"""Full-text tokens, ranking, snippets and regular expressions."""

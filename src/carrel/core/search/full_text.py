@@ -1,7 +1,7 @@
-"""Full text: what counts as a word, and which of the found texts come first.
+"""Full-text search: tokenization and ranking.
 
-Every store finds candidates in an index of its own, made from these words; which of them answer a
-query best is decided here, so that all stores answer alike.
+Every store finds candidates in its own index of these terms; ranking happens here, so all stores
+return the same order.
 """
 
 from __future__ import annotations
@@ -17,107 +17,113 @@ from carrel.core.store.record import RecordType
 
 Key = TypeVar("Key")
 
-SEARCHED: Final = frozenset({RecordType.MEMORY})
-"""The records that are found by their words."""
+SEARCHED_TYPES: Final = frozenset({RecordType.MEMORY})
+"""Record types with a full-text index."""
 
-LONGEST_WORD: Final = 64
-"""Characters of a word that are looked at; what follows them makes no difference."""
-MOST_ASKED: Final = 16
-"""Words of a question that are looked for."""
-MOST_BYTES: Final = 256 * 1024
-"""Of one text's different words, as much as an index takes."""
+MAX_WORD_LENGTH: Final = 64
+"""Characters of a word that are indexed; the rest is ignored."""
+MAX_QUERY_TERMS: Final = 16
+"""Terms of a query that are searched for."""
+MAX_INDEXED_BYTES: Final = 256 * 1024
+"""Total size of the distinct terms indexed per text."""
 
-_SINGLE: Final = (
+_SINGLE_CHARACTER_WORDS: Final = (
     "\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3038-\u303b\u3040-\u30ff\u31f0-\u31ff"
     "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U0001b000-\U0001b16f\U00020000-\U0003ffff"
 )
-"""Characters of scripts that put no spaces between words: each is a word."""
-_WORD: Final = re.compile(rf"[{_SINGLE}]|[^\W_{_SINGLE}]+")
+"""Characters of scripts without spaces between words: each is a word."""
+_WORD: Final = re.compile(rf"[{_SINGLE_CHARACTER_WORDS}]|[^\W_{_SINGLE_CHARACTER_WORDS}]+")
 
 
 def tokenize(text: str) -> tuple[str, ...]:
-    """The words of a text in order: without marks, in one letter case, of letters and digits."""
+    """Words of a text in order, without accents, in one letter case."""
     return tuple(
-        word[:LONGEST_WORD] for word in _WORD.findall(fold_case_and_accents(text)) if word.isalnum()
+        word[:MAX_WORD_LENGTH]
+        for word in _WORD.findall(fold_case_and_accents(text))
+        if word.isalnum()
     )
 
 
-def distinct(text: str) -> tuple[str, ...]:
-    """The different words of a text, as many as an index takes of one."""
-    taken: list[str] = []
+def distinct_terms(text: str) -> tuple[str, ...]:
+    """Distinct terms of a text, up to MAX_INDEXED_BYTES."""
+    terms: list[str] = []
     size = 0
     for word in dict.fromkeys(tokenize(text)):
         size += len(word.encode())
-        if size > MOST_BYTES:
+        if size > MAX_INDEXED_BYTES:
             break
-        taken.append(word)
-    return tuple(taken)
+        terms.append(word)
+    return tuple(terms)
 
 
 def fold_case_and_accents(text: str) -> str:
-    """A text without marks and in one letter case."""
+    """Remove accents and fold the letter case."""
     if text.isascii():
         return text.lower()
     text = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", text).casefold())
-    return "".join(one for one in text if not unicodedata.category(one).startswith("M"))
+    return "".join(
+        character for character in text if not unicodedata.category(character).startswith("M")
+    )
 
 
 def query_terms(query: str) -> tuple[str, ...]:
-    """The words to look for: each once, and not too many."""
-    return tuple(dict.fromkeys(tokenize(query)))[:MOST_ASKED]
+    """Distinct terms of a query, at most MAX_QUERY_TERMS."""
+    return tuple(dict.fromkeys(tokenize(query)))[:MAX_QUERY_TERMS]
 
 
 def index_terms(record_type: RecordType, body: Mapping[str, Any]) -> tuple[str, ...]:
-    """The words that a record is found by, each once; none for what is not searched."""
-    return distinct(searched_text(body)) if record_type in SEARCHED else ()
+    """Terms under which a record is indexed; empty for types that are not searched."""
+    return distinct_terms(searched_text(body)) if record_type in SEARCHED_TYPES else ()
 
 
 def searched_text(body: Mapping[str, Any]) -> str:
-    """What a memory says, and the tags that it was given."""
+    """Content and tags of a memory."""
     return "\n".join((body["content"], *body.get("tags", ())))
 
 
-def ranked(query: str, found: Sequence[tuple[Key, str, TimestampMs]]) -> list[Key]:
-    """The keys of those texts that have words of the query, or words that begin so, best first.
+def rank_texts(query: str, candidates: Sequence[tuple[Key, str, TimestampMs]]) -> list[Key]:
+    """Keys of the texts with a word that starts with a query term, best first.
 
-    More of its words beat fewer, whole words beat beginnings, words that stand together as in the
-    query beat scattered ones, and newer beats older.
+    More terms beat fewer, whole words beat prefixes, a phrase beats scattered words, newer beats
+    older.
     """
-    wanted = tokenize(query)[:MOST_ASKED]
-    if not wanted:
+    terms = tokenize(query)[:MAX_QUERY_TERMS]
+    if not terms:
         return []
-    scored = [(_score(wanted, tokenize(text)), at, key) for key, text, at in found]
-    hits = [(score, at, key) for score, at, key in scored if score[0]]
+    scored = [
+        (_score(terms, tokenize(text)), updated_at, key) for key, text, updated_at in candidates
+    ]
+    hits = [(score, updated_at, key) for score, updated_at, key in scored if score[0]]
     hits.sort(key=lambda hit: hit[:2], reverse=True)
     return [key for _, _, key in hits]
 
 
 def contains_phrase(query: str, text: str) -> bool:
-    """Whether the words of the query stand in the text one after another, each of them whole."""
-    wanted, there = tokenize(query)[:MOST_ASKED], tokenize(text)
-    width = len(wanted)
+    """Whether the text contains the query as consecutive whole words."""
+    terms, words = tokenize(query)[:MAX_QUERY_TERMS], tokenize(text)
+    width = len(terms)
     return width > 0 and any(
-        there[at : at + width] == wanted for at in range(len(there) - width + 1)
+        words[start : start + width] == terms for start in range(len(words) - width + 1)
     )
 
 
-def _score(wanted: Sequence[str], there: Sequence[str]) -> tuple[int, int, bool]:
-    order = sorted(set(there))
-    begun = whole = 0
-    for word in set(wanted):
-        at = bisect_left(order, word)
-        if at < len(order) and order[at].startswith(word):
-            begun += 1
-            whole += order[at] == word
-    together = begun == len(set(wanted)) and _stands(wanted, there)
-    return begun, whole, together
+def _score(terms: Sequence[str], words: Sequence[str]) -> tuple[int, int, bool]:
+    vocabulary = sorted(set(words))
+    prefix_matches = exact_matches = 0
+    for term in set(terms):
+        index = bisect_left(vocabulary, term)
+        if index < len(vocabulary) and vocabulary[index].startswith(term):
+            prefix_matches += 1
+            exact_matches += vocabulary[index] == term
+    is_phrase = prefix_matches == len(set(terms)) and _has_phrase(terms, words)
+    return prefix_matches, exact_matches, is_phrase
 
 
-def _stands(wanted: Sequence[str], there: Sequence[str]) -> bool:
-    """Whether the words stand there one after another, the last of them perhaps only begun."""
-    *before, last = wanted
+def _has_phrase(terms: Sequence[str], words: Sequence[str]) -> bool:
+    """Whether the terms occur consecutively; the last may be a prefix."""
+    *before, last = terms
     width = len(before)
     return any(
-        word.startswith(last) and list(there[max(at - width, 0) : at]) == before
-        for at, word in enumerate(there)
+        word.startswith(last) and list(words[max(index - width, 0) : index]) == before
+        for index, word in enumerate(words)
     )

@@ -1,4 +1,4 @@
-"""One order made of several: by words and by meaning, neither of which knows the other's scores."""
+"""Reciprocal rank fusion of full-text and semantic search results."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from typing import Final, TypeVar
 
 Key = TypeVar("Key")
 
-NEAR: Final = 0.35
-"""How alike two meanings must be, as a cosine, for the one to answer a question about the other."""
+MIN_SIMILARITY: Final = 0.35
+"""Cosine similarity from which a semantic match counts."""
 _DAMPING: Final = 60
-"""So that the first of one order does not outweigh what stands high in all of them."""
+"""Keeps the top of one ranking from outweighing keys that rank high in all."""
 
 
-def fused(orders: Sequence[Sequence[Key]], first: Sequence[Key] = ()) -> list[Key]:
-    """Every key once: those in ``first`` as they are, then by the sum of their reciprocal ranks.
+def fuse_rankings(rankings: Sequence[Sequence[Key]], preferred: Sequence[Key] = ()) -> list[Key]:
+    """Keys of `preferred` first, then all others by the sum of their reciprocal ranks.
 
-    Where that is the same, the earlier order goes before the later. No order names a key twice.
+    Ties keep the order of the rankings. No ranking may contain a key twice.
     """
-    leading = dict.fromkeys(first)
+    leading = dict.fromkeys(preferred)
     scores: dict[Key, float] = {}
-    for order in orders:
-        for place, key in enumerate(order, 1):
-            scores[key] = scores.get(key, 0.0) + 1 / (_DAMPING + place)
-    others = [key for key in scores if key not in leading]
-    return [*leading, *sorted(others, key=lambda key: -scores[key])]
+    for ranking in rankings:
+        for rank, key in enumerate(ranking, 1):
+            scores[key] = scores.get(key, 0.0) + 1 / (_DAMPING + rank)
+    remaining = [key for key in scores if key not in leading]
+    return [*leading, *sorted(remaining, key=lambda key: -scores[key])]

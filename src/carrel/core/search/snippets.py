@@ -1,4 +1,4 @@
-"""Whether a text has every word that is looked for, and the piece of it that shows so."""
+"""Snippets of texts that contain all search terms."""
 
 from __future__ import annotations
 
@@ -10,60 +10,62 @@ from typing import Final
 
 from carrel.core.search.full_text import fold_case_and_accents, tokenize
 
-LONGEST: Final = 160
-"""Characters of a snippet."""
-_LEAD: Final = 40
-"""Characters before the word that was found."""
-_ROOM: Final = 4096
-"""Characters of a line that are looked at around that word, so that what is cut off is short."""
+MAX_SNIPPET_LENGTH: Final = 160
+"""Characters."""
+_LEADING_LENGTH: Final = 40
+"""Characters before the first match."""
+_MAX_PASSAGE_LENGTH: Final = 4096
+"""Characters of a line kept around the match."""
 _WORD: Final = re.compile(r"[^\W_]+")
 
 
-def fits(wanted: Sequence[str], text: str) -> bool:
-    """Whether each of these words, as ``core.search`` asks for them, begins a word of the text."""
+def has_all_terms(terms: Sequence[str], text: str) -> bool:
+    """Whether each of `full_text.query_terms` is a prefix of a word in the text."""
     plain = fold_case_and_accents(text)
-    if not all(word in plain for word in wanted):
+    if not all(term in plain for term in terms):
         return False
-    there = sorted(set(tokenize(text)))
-    return all(_begins(word, there) for word in wanted)
+    words = sorted(set(tokenize(text)))
+    return all(_has_prefix(term, words) for term in terms)
 
 
-def _begins(word: str, there: Sequence[str]) -> bool:
-    at = bisect_left(there, word)
-    return at < len(there) and there[at].startswith(word)
+def _has_prefix(prefix: str, words: Sequence[str]) -> bool:
+    index = bisect_left(words, prefix)
+    return index < len(words) and words[index].startswith(prefix)
 
 
-def passage(wanted: Sequence[str], text: str) -> str:
-    """The line in which a wanted word is first found, or the first that says anything.
+def find_passage(terms: Sequence[str], text: str) -> str:
+    """First line with a term, or the first non-blank line.
 
-    Of a long one what is around the word.
+    Long lines are cut around the term.
     """
-    first = ""
+    first_line = ""
     for line in map(str.strip, text.splitlines()):
-        first = first or line
+        first_line = first_line or line
         if (
-            any(word in fold_case_and_accents(line) for word in wanted)
-            and (at := _place(wanted, line)) >= 0
+            any(word in fold_case_and_accents(line) for word in terms)
+            and (position := _term_position(terms, line)) >= 0
         ):
-            start = max(0, at - _ROOM // 2)
-            return unicodedata.normalize("NFC", line)[start : start + _ROOM]
-    return first[:_ROOM]
+            start = max(0, position - _MAX_PASSAGE_LENGTH // 2)
+            return unicodedata.normalize("NFC", line)[start : start + _MAX_PASSAGE_LENGTH]
+    return first_line[:_MAX_PASSAGE_LENGTH]
 
 
-def snippet(wanted: Sequence[str], line: str) -> str:
-    """As much of a line as is shown of it, with an ellipsis where something was left out."""
+def make_snippet(terms: Sequence[str], line: str) -> str:
+    """Cut a line to MAX_SNIPPET_LENGTH around the first term, with ellipses."""
     line = unicodedata.normalize("NFC", " ".join(line.split()))
-    if len(line) <= LONGEST:
+    if len(line) <= MAX_SNIPPET_LENGTH:
         return line
-    start = max(0, min(_place(wanted, line) - _LEAD, len(line) - LONGEST))
-    shown = line[start : start + LONGEST]
-    before, after = "…" if start else "", "…" if start + LONGEST < len(line) else ""
-    return before + shown.strip() + after
+    start = max(
+        0, min(_term_position(terms, line) - _LEADING_LENGTH, len(line) - MAX_SNIPPET_LENGTH)
+    )
+    excerpt = line[start : start + MAX_SNIPPET_LENGTH]
+    before, after = "…" if start else "", "…" if start + MAX_SNIPPET_LENGTH < len(line) else ""
+    return before + excerpt.strip() + after
 
 
-def _place(wanted: Sequence[str], line: str) -> int:
-    """Where the first wanted word begins in the line as it is written in NFC, else -1."""
-    for found in _WORD.finditer(unicodedata.normalize("NFC", line)):
-        if any(part.startswith(word) for part in tokenize(found[0]) for word in wanted):
-            return found.start()
+def _term_position(terms: Sequence[str], line: str) -> int:
+    """Position of the first term in the line in NFC, else -1."""
+    for match in _WORD.finditer(unicodedata.normalize("NFC", line)):
+        if any(part.startswith(term) for part in tokenize(match[0]) for term in terms):
+            return match.start()
     return -1

@@ -1,1 +1,1 @@
-"""Store."""
+"""Stored values: trees, commits, records, events and idempotency keys."""

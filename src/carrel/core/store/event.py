@@ -1,4 +1,4 @@
-"""What happened, told without content."""
+"""Events of the event log. They carry ids and paths, never content."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from msgspec import Struct
 
 from carrel.core.identifiers import Scope, TimestampMs
 
-UPDATED: Final = "workspace.updated"
+WORKSPACE_UPDATED: Final = "workspace.updated"
 RUN_STARTED: Final = "run.started"
-RUN_ENDED: Final = {
+RUN_ENDED_BY_STATUS: Final = {
     "completed": "run.completed",
     "failed": "run.failed",
     "cancelled": "run.cancelled",
@@ -21,11 +21,20 @@ APPROVAL_ANSWERED: Final = "approval.answered"
 APPROVAL_FINISHED: Final = "approval.finished"
 APPROVALS: Final = (APPROVAL_REQUESTED, APPROVAL_ANSWERED, APPROVAL_FINISHED)
 RECORD_CHANGED: Final = "record.changed"
-TYPES: Final = (UPDATED, RUN_STARTED, *RUN_ENDED.values(), *APPROVALS, RECORD_CHANGED)
+EVENT_TYPES: Final = (
+    WORKSPACE_UPDATED,
+    RUN_STARTED,
+    *RUN_ENDED_BY_STATUS.values(),
+    *APPROVALS,
+    RECORD_CHANGED,
+)
 
 
 class EventDraft(Struct, frozen=True, gc=False):
-    """An event that a commit wants told with it: of the tenant as a whole, free of content."""
+    """Event to be logged by a commit. Belongs to the tenant, not to a scope.
+
+    Carries no content.
+    """
 
     tenant: str
     type: str
@@ -34,7 +43,7 @@ class EventDraft(Struct, frozen=True, gc=False):
 
 class Event(Struct, frozen=True):
     cursor: str
-    """Where it stands in the log: opaque, ordered by the store that gave it."""
+    """Opaque position in the log, ordered by the store that issued it."""
     id: str
     type: str
     tenant: str
@@ -43,18 +52,18 @@ class Event(Struct, frozen=True):
     scope: Scope | None = None
     run: str | None = None
     sequence: int | None = None
-    """Its place in its run's log, from 1."""
+    """Position in the run's log, from 1."""
 
 
 class EventFilter(Struct, frozen=True):
-    """Which events a listener wants. An empty field is open; the tenant never is."""
+    """Event selection. Empty fields match everything; the tenant is always required."""
 
     tenant: str
     scopes: frozenset[Scope] = frozenset()
     run: str | None = None
     types: frozenset[str] = frozenset()
 
-    def admits(self, event: Event) -> bool:
+    def matches(self, event: Event) -> bool:
         return (
             event.tenant == self.tenant
             and (not self.scopes or event.scope in self.scopes)

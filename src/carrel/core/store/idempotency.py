@@ -1,4 +1,4 @@
-"""Receipts: what was answered to a request that must not be done twice."""
+"""Idempotency records: responses stored under an Idempotency-Key."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class StoredResponse:
-    """An answer as it was sent: the body sealed, since it may show a key that is shown once."""
+    """A sent response.
+
+    The body is sealed, since it may contain a key that is shown only once.
+    """
 
     status: int
     sealed: str
@@ -15,29 +18,32 @@ class StoredResponse:
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """The key is this request's: do the work, then settle."""
+    """The key is claimed for this request: process it, then complete the claim."""
 
 
 @dataclass(frozen=True, slots=True)
 class InProgress:
-    """Another request with the same key and fingerprint is being answered."""
+    """An identical request with this key is being processed."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeyMismatch:
-    """The key was used for another request."""
+    """The key was used for a different request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """The work was committed but its answer was lost: these versions were its outcome."""
+    """The change was committed but the response was not stored.
+
+    `versions` are its result.
+    """
 
     versions: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    receipt: StoredResponse
+    response: StoredResponse
 
 
 Claim = Claimed | InProgress | KeyMismatch | Committed | Completed

@@ -1,7 +1,6 @@
-"""Records: the facts beside the files (tenants, people, keys, secrets, webhooks, agents …).
+"""Records: JSON documents beside the files, such as tenants, keys and agents.
 
-A record is a small JSON document with an id. It changes inside a Commit, in the same transaction
-as files, so that a fact and the files that follow from it never disagree.
+A record changes inside a Commit, in the same transaction as files, so both stay consistent.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from carrel.core.identifiers import TimestampMs
 
 
 class RecordType(StrEnum):
-    """What a record is about."""
+    """Type of a record."""
 
     TENANT = "tenant"
     PERSON = "person"
@@ -27,37 +26,38 @@ class RecordType(StrEnum):
     TEMPLATE = "template"
     AGENT = "agent"
     DEFAULTS = "defaults"
-    """What a tenant's defaults have had from us."""
+    """State of the packaged files in a tenant's defaults."""
     CODE = "code"
     VAULT = "vault"
     MEMORY = "memory"
-    """One thing that an agent was told to remember."""
+    """One text that an agent remembers."""
     PROMOTION = "promotion"
-    """That a memory stands in MEMORY.md, under the memory's id."""
+    """Promotion of a memory into MEMORY.md; has the memory's id."""
     DREAM = "dream"
-    """One sweep over an agent's memories, and what came of it."""
+    """One consolidation of an agent's memories and its result."""
 
     SANDBOX = "sandbox"
-    """Where commands of agents run, and who is asked before they do."""
+    """Configuration of a sandbox, with its permission mode."""
     WORKSPACE = "workspace"
-    """Files that agents share, under ``ws_…``."""
+    """A workspace shared by agents, `ws_…`."""
     APPROVAL = "approval"
-    """A call that waits for somebody's yes, and what became of it."""
+    """A tool call that needs approval, and its result."""
     JOB = "job"
-    """A command that goes on after the call that started it."""
+    """A background command."""
     CHECKPOINT = "checkpoint"
-    """A revision of an agent's files that somebody wanted to find again."""
+    """A named revision of an agent's files."""
 
 
-QUIET: Final = frozenset(
+UNAUDITED_TYPES: Final = frozenset(
     {RecordType.MEMORY, RecordType.PROMOTION, RecordType.DREAM, RecordType.CHECKPOINT}
 )
-"""What agents write themselves, and often: nobody's rights or files rest on these.
+"""Types that agents write often and that no permission depends on.
 
-Hence a change of these raises no revision of all records, and stands in no audit."""
+Their changes do not increase the records revision and are not audited.
+"""
 
 
-TOLD: Final = frozenset(
+EVENTED_TYPES: Final = frozenset(
     {
         RecordType.TENANT,
         RecordType.PERSON,
@@ -71,7 +71,10 @@ TOLD: Final = frozenset(
         RecordType.MEMORY,
     }
 )
-"""Whose changes are events: what a member may look at, and whose ids say nothing by themselves."""
+"""Types whose changes are logged as events.
+
+Members may see them, and their ids are not sensitive.
+"""
 
 
 class Record(Struct, frozen=True):
@@ -79,19 +82,18 @@ class Record(Struct, frozen=True):
     type: RecordType
     id: str
     revision: int
-    """From 1, rising with every change of this record."""
+    """Starts at 1 and increases with every change of the record."""
     body: Mapping[str, Any]
     created_at: TimestampMs
     updated_at: TimestampMs
 
 
 class RecordChange(Struct, frozen=True):
-    """One record as it should become.
+    """Target state of one record.
 
-    ``expected`` is the revision that was seen: 0 creates, None takes whatever is there.
-    ``body`` None deletes. ``handles`` are names that only one record in the whole store may have;
-    ``links`` are names under which it can be listed within its tenant and noun. Both replace what
-    the record had.
+    `expected` is the revision that was read: 0 creates, None matches any. `body` None deletes.
+    `unique_keys` are unique in the whole store; `index_keys` list the record within its tenant and
+    type. Both replace the record's previous ones.
     """
 
     tenant: str
@@ -104,7 +106,7 @@ class RecordChange(Struct, frozen=True):
 
 
 class AuditEntry(Struct, frozen=True):
-    """One line of the audit: a commit that changed records, or named some. Only appended to."""
+    """One append-only audit entry: a commit that changed or named records."""
 
     id: int
     tenant: str
@@ -112,11 +114,14 @@ class AuditEntry(Struct, frozen=True):
     author: str
     reason: str
     subjects: tuple[str, ...]
-    """The records that it changed or was about, as ``noun/id``."""
+    """Records that the commit changed or named, as `type/id`."""
 
 
 class CollectionRevision(Struct, frozen=True, gc=False):
-    """All records of one noun in one tenant, at the revision that rises with any change there."""
+    """Revision of one record collection (tenant, type).
+
+    Increases with every change in it.
+    """
 
     tenant: str
     type: RecordType
@@ -124,10 +129,10 @@ class CollectionRevision(Struct, frozen=True, gc=False):
 
 
 def unique_key(tenant: str, record_type: RecordType, name: str, value: str) -> str:
-    """A name unique within one tenant and noun, such as a slug or an e-mail address."""
+    """Key that is unique within one tenant and record type, such as a slug."""
     return f"{tenant}/{record_type}/{name}:{value}"
 
 
 def global_unique_key(record_type: RecordType, name: str, value: str) -> str:
-    """A name unique in the whole store, such as the hash of a key."""
+    """Key that is unique in the whole store, such as the hash of an API key."""
     return f"*/{record_type}/{name}:{value}"

@@ -1,7 +1,7 @@
-"""What is stored, and the one way it changes.
+"""Trees and commits.
 
-A scope owns a tree: for each path it speaks of, an Entry. Trees change only by a Commit, which
-says what it saw (expects) and what it wants (writes, changes); a store applies all of it or none.
+A scope owns a tree of entries by path. Trees change only by a Commit, which states what was read
+(expects) and what to write (writes, changes); a store applies all of it or nothing.
 """
 
 from __future__ import annotations
@@ -14,13 +14,21 @@ from msgspec import Struct
 
 from carrel.core.identifiers import Digest, Path, Scope, TimestampMs
 from carrel.core.store.event import RECORD_CHANGED, EventDraft
-from carrel.core.store.record import QUIET, TOLD, CollectionRevision, RecordChange
+from carrel.core.store.record import (
+    EVENTED_TYPES,
+    UNAUDITED_TYPES,
+    CollectionRevision,
+    RecordChange,
+)
 
 MARKDOWN = "text/markdown"
 
 
 class Blob(Struct, frozen=True, eq=False, gc=False):
-    """Content by name. ``ref`` says where a store keeps it, and only that store reads it."""
+    """Content by digest.
+
+    `storage_ref` is its location, private to the store that set it.
+    """
 
     digest: Digest
     size: int
@@ -29,7 +37,7 @@ class Blob(Struct, frozen=True, eq=False, gc=False):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Blob) and (self.digest, self.size) == (other.digest, other.size)
 
-    def __ne__(self, other: object) -> bool:  # else the Struct's own, which knows only identity
+    def __ne__(self, other: object) -> bool:  # Struct's own compares identity
         return not self == other
 
     def __hash__(self) -> int:
@@ -40,10 +48,11 @@ class Blob(Struct, frozen=True, eq=False, gc=False):
 
 
 class Entry(Struct, frozen=True, gc=False):
-    """What one scope says about one path.
+    """State of one path in one scope.
 
-    ``base`` is what lay beneath when this was written or last reviewed. Hence a pin is simply an
-    entry whose blob equals its base, and an upstream change is any base that no longer holds.
+    `base` is the content of the layers below when this was written or last reviewed. A pin is an
+    entry whose blob equals its base; an update is available when the base differs from the layers
+    below.
     """
 
     blob: Blob
@@ -52,59 +61,59 @@ class Entry(Struct, frozen=True, gc=False):
 
 
 class Head(Struct, frozen=True, gc=False):
-    """The latest that a scope said about a path; ``entry`` None is a tombstone."""
+    """Latest version of a path in a scope; `entry` None is a tombstone."""
 
     path: Path
     version: int
-    """From 1, rising by 1 with every change, tombstones included, never reused."""
+    """Starts at 1; +1 with every change including tombstones; never reused."""
     revision: int
-    """The scope's revision at which this was said."""
+    """Revision of the scope at which this version was written."""
     at: TimestampMs
     entry: Entry | None
 
 
 class Version(Struct, frozen=True, gc=False):
-    """One line of a path's history: what was said, and by whom, why and in which run."""
+    """One version in a path's history, with its author, reason and run."""
 
     head: Head
-    by: str
-    why: str
+    author: str
+    reason: str
     run: str | None = None
 
 
 class Tree(Struct, frozen=True, gc=False):
     scope: Scope
     revision: int
-    """Rises with every commit to this scope, so equal revisions mean equal trees."""
+    """Increases with every commit to the scope: equal revisions mean equal trees."""
     heads: Mapping[Path, Head]
-    """What the reader asked for: live entries, and tombstones only of paths asked for by name."""
+    """Requested heads: live entries, and tombstones only of paths requested by name."""
 
     def entry(self, path: Path) -> Entry | None:
         head = self.heads.get(path)
         return head.entry if head else None
 
     def version(self, path: Path) -> int:
-        """The latest version of a path, 0 where nothing was ever said of it."""
+        """Latest version of a path, 0 if it never existed."""
         head = self.heads.get(path)
         return head.version if head else 0
 
 
 class Expect(Struct, frozen=True, gc=False):
-    """What a decision saw of one path: its version (0 = never was), or only whether it lives."""
+    """Expectation about one path: its version (0: never existed) or liveness."""
 
     scope: Scope
     path: Path
     version: int | None = None
     live: bool | None = None
 
-    def holds(self, found: Head | None) -> bool:
-        if self.version is not None and self.version != (found.version if found else 0):
+    def holds(self, head: Head | None) -> bool:
+        if self.version is not None and self.version != (head.version if head else 0):
             return False
-        return self.live is None or self.live == bool(found and found.entry)
+        return self.live is None or self.live == bool(head and head.entry)
 
 
 def expect_unchanged(tree: Tree, path: Path) -> Expect:
-    """That a path still is as a tree showed it; a listing shows nothing of one that was deleted."""
+    """Expectation that a path is as `tree` shows it. Listings contain no tombstones."""
     head = tree.heads.get(path)
     return Expect(tree.scope, path, head.version) if head else Expect(tree.scope, path, live=False)
 
@@ -113,30 +122,33 @@ class Write(Struct, frozen=True, gc=False):
     scope: Scope
     path: Path
     entry: Entry | None
-    """None leaves a tombstone, so that the path is absent here, or inherited again."""
+    """None writes a tombstone: the path is deleted here, or inherited again."""
 
 
 class Quota(Struct, frozen=True, gc=False):
-    """How much one scope may hold once a commit has been applied to it."""
+    """Limits that a scope must meet after a commit."""
 
     scope: Scope
-    files: int
-    """Refused only when the commit adds a path: what is over a lowered limit can still change."""
-    size: int | None = None
-    """Bytes of all live files together."""
+    max_files: int
+    """Checked only if a path is added, so files over a lowered limit can still change."""
+    max_bytes: int | None = None
+    """Total size of all live files."""
 
 
 class PathFree(Struct, frozen=True, gc=False):
-    """That a new path is neither a directory nor within a file, as on a disk it could not be."""
+    """Expectation that `path` is free: no parent is a file and nothing lies below it."""
 
     path: Path
     scopes: tuple[Scope, ...]
-    """Of all of these; but where the path lives in the first, nothing is new and all is well."""
+    """Scopes that are checked together.
+
+    Always satisfied if the path is live in the first.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class IdempotencyKey:
-    """Names one request that must not be done twice."""
+    """Identifies one request that must be processed at most once."""
 
     tenant: str
     endpoint: str
@@ -144,7 +156,7 @@ class IdempotencyKey:
 
 
 class Commit(Struct, frozen=True, gc=False):
-    """What was seen and what is wanted, applied whole or not at all in one transaction."""
+    """Expectations and writes that a store applies atomically."""
 
     writes: tuple[Write, ...]
     author: str
@@ -152,76 +164,76 @@ class Commit(Struct, frozen=True, gc=False):
     at: TimestampMs
     expects: tuple[Expect, ...] = ()
     collection_revisions: tuple[CollectionRevision, ...] = ()
-    """Records the decision rested on: it is refused if a shelf's revision has moved."""
+    """Collections the decision read; the commit is refused if one has changed."""
     changes: tuple[RecordChange, ...] = ()
     path_checks: tuple[PathFree, ...] = ()
-    """As things are before the commit."""
+    """Checked against the state before the commit."""
     quotas: tuple[Quota, ...] = ()
     max_versions: int = 100
-    """How many versions of a path stay; one that a kept run can see always stays."""
+    """Versions kept per path; versions visible to a kept run are always kept."""
     run: str | None = None
-    """The run that writes; the events stand in its log too."""
+    """Run that writes; the events are also added to its log."""
     audit_subjects: tuple[str, ...] = ()
-    """What the audit is to name beside the records that change, as ``noun/id``."""
+    """Records to name in the audit beside those that change, as `type/id`."""
     events: tuple[EventDraft, ...] = ()
-    """Events that are told with it, after those of its writes; in the log of its run too."""
+    """Events to log after those of the writes, also in the run's log."""
     idempotency_key: IdempotencyKey | None = None
-    """Marked with the outcome in the same transaction, so a repeated request finds it."""
+    """Marked with the resulting versions in the same transaction."""
 
 
 def audit_subjects(commit: Commit) -> Mapping[str, tuple[str, ...]]:
-    """What the audit of each tenant is to name: nobody reads of another's."""
-    found: dict[str, tuple[str, ...]] = {}
+    """Audit subjects of a commit by tenant."""
+    subjects: dict[str, tuple[str, ...]] = {}
     for change in commit.changes:
-        if change.type in QUIET:
+        if change.type in UNAUDITED_TYPES:
             continue
-        found[change.tenant] = (*found.get(change.tenant, ()), f"{change.type}/{change.id}")
+        subjects[change.tenant] = (*subjects.get(change.tenant, ()), f"{change.type}/{change.id}")
     if commit.audit_subjects:
         tenant = commit.writes[0].scope.tenant
-        found[tenant] = (*found.get(tenant, ()), *commit.audit_subjects)
-    return found
+        subjects[tenant] = (*subjects.get(tenant, ()), *commit.audit_subjects)
+    return subjects
 
 
 def event_drafts(commit: Commit) -> tuple[EventDraft, ...]:
-    """What is told beside its writes: of the records that it changes, and what it wants told."""
+    """Events of a commit beside those of its writes."""
     changed = tuple(
         EventDraft(change.tenant, RECORD_CHANGED, {"noun": change.type.value, "id": change.id})
         for change in commit.changes
-        if change.type in TOLD
+        if change.type in EVENTED_TYPES
     )
     return (*changed, *commit.events) if changed else commit.events
 
 
 class Applied(Struct, frozen=True, gc=False):
     heads: tuple[Head, ...]
-    """What each write became, in order."""
+    """Result of each write, in order."""
 
 
 class ExpectationFailed(Struct, frozen=True, gc=False):
-    """Not applied: this expectation no longer held."""
+    """Not applied: an expectation did not hold."""
 
     expected: Expect | CollectionRevision | RecordChange
-    found: Head | None = None
-    """For an Expect, what is there instead."""
-    handle: str | None = None
-    """For a Change, the name that another record already has."""
+    current: Head | None = None
+    """For an Expect: the current head."""
+    unique_key: str | None = None
+    """For a RecordChange: the unique key that another record has."""
 
 
 class PathOccupied(Struct, frozen=True, gc=False):
-    """Not applied: a new path found no room."""
+    """Not applied: a new path is not free."""
 
-    room: PathFree
-    by: Path
-    """What is there: a file that it would be within, or one within it."""
+    check: PathFree
+    occupant: Path
+    """Existing file that is a parent of the path or lies below it."""
 
 
 class QuotaExceeded(Struct, frozen=True, gc=False):
-    """Not applied: it would have taken a scope over its quota."""
+    """Not applied: the scope would exceed its quota."""
 
     quota: Quota
     files: int
     size: int
-    """What the scope would have held."""
+    """Bytes that the scope would have had."""
 
 
 Outcome = Applied | ExpectationFailed | PathOccupied | QuotaExceeded

@@ -6,11 +6,11 @@ from importlib import import_module
 from typing import Any, Final
 
 _LAZY: Final = {
-    "Documents": "document_cache",
-    "Asked": "execution",
+    "DocumentCache": "document_cache",
+    "GraphqlOperation": "execution",
     "execute": "execution",
     "LIMITS": "query_cost",
-    "Limits": "query_cost",
+    "QueryLimits": "query_cost",
     "SCHEMA": "schema",
     "SCHEMA_TEXT": "schema",
 }

@@ -1,4 +1,4 @@
-"""Agents and templates, and what leads from the one to the other."""
+"""Resolvers for agents and templates."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from ariadne import ObjectType, QueryType
 
 from carrel.actions.agents import agents, overview, templates
 from carrel.core.access import Permission
-from carrel.server.graphql.arguments import cursor_of
+from carrel.server.graphql.arguments import parse_cursor
 from carrel.server.graphql.context import Info
-from carrel.server.graphql.tenant import person_of
-from carrel.server.graphql.types import Agent, NamedRecord, Page, Person
+from carrel.server.graphql.tenant import load_person
+from carrel.server.graphql.types import AgentType, NamedRecordType, PageType, PersonType
 
 query: Final = QueryType()
 agent: Final = ObjectType("Agent")
@@ -20,83 +20,85 @@ TYPES: Final = (query, agent, template)
 
 
 @query.field("agents")
-async def some_agents(
+async def list_agents(
     _: Any,
     info: Info,
     first: int,
     after: str,
     starts_with: str,
     template_id: str | None = None,
-) -> Page[Agent]:
+) -> PageType[AgentType]:
     context = info.context
-    context.must(Permission.TENANT_READ)
-    found = await overview.agents(
+    context.require(Permission.TENANT_READ)
+    page = await overview.list_agents(
         context.ports,
         context.actor,
         template=template_id,
-        starts=starts_with,
-        cursor=cursor_of(after),
+        name_prefix=starts_with,
+        cursor=parse_cursor(after),
         limit=first,
     )
-    return Page([context.agent(one) for one in found.items], found.next)
+    return PageType([context.agent_from_record(record) for record in page.items], page.next)
 
 
 @query.field("agent")
-async def one_agent(_: Any, info: Info, id: str) -> Agent:
+async def get_agent(_: Any, info: Info, id: str) -> AgentType:
     context = info.context
-    context.must(Permission.TENANT_READ)
-    return context.agent(await agents.get(context.ports, context.actor, id))
+    context.require(Permission.TENANT_READ)
+    return context.agent_from_record(await agents.get(context.ports, context.actor, id))
 
 
 @agent.field("template")
-async def template_of(source: Agent, info: Info) -> NamedRecord | None:
+async def load_template(source: AgentType, info: Info) -> NamedRecordType | None:
     context = info.context
     if source.template_id is None:
         return None
-    context.must(Permission.TENANT_READ)
-    found = await context.templates.load(source.template_id)
-    return NamedRecord.of(found) if found else None
+    context.require(Permission.TENANT_READ)
+    record = await context.templates.load(source.template_id)
+    return NamedRecordType.from_record(record) if record else None
 
 
 @agent.field("humanPair")
-async def human_of(source: Agent, info: Info) -> Person | None:
-    return await person_of(info.context, source.human_pair_id)
+async def load_human_pair(source: AgentType, info: Info) -> PersonType | None:
+    return await load_person(info.context, source.human_pair_id)
 
 
 @agent.field("owner")
-async def owner_of(source: Agent, info: Info) -> Person | None:
-    return await person_of(info.context, source.owner_id)
+async def load_owner(source: AgentType, info: Info) -> PersonType | None:
+    return await load_person(info.context, source.owner_id)
 
 
 @query.field("templates")
-async def some_templates(_: Any, info: Info, first: int, after: str) -> Page[NamedRecord]:
+async def list_templates(_: Any, info: Info, first: int, after: str) -> PageType[NamedRecordType]:
     context = info.context
-    context.must(Permission.TENANT_READ)
-    cursor = cursor_of(after)
-    found = await templates.listing(context.ports, context.actor, cursor=cursor, limit=first)
-    return Page([NamedRecord.of(one) for one in found.items], found.next)
+    context.require(Permission.TENANT_READ)
+    cursor = parse_cursor(after)
+    page = await templates.list_templates(context.ports, context.actor, cursor=cursor, limit=first)
+    return PageType([NamedRecordType.from_record(record) for record in page.items], page.next)
 
 
 @query.field("template")
-async def one_template(_: Any, info: Info, id: str) -> NamedRecord:
+async def get_template(_: Any, info: Info, id: str) -> NamedRecordType:
     context = info.context
-    context.must(Permission.TENANT_READ)
-    return NamedRecord.of(await templates.get(context.ports, context.actor, id))
+    context.require(Permission.TENANT_READ)
+    return NamedRecordType.from_record(await templates.get(context.ports, context.actor, id))
 
 
 @template.field("followerCount")
-async def follower_count(source: NamedRecord, info: Info) -> int:
+async def follower_count(source: NamedRecordType, info: Info) -> int:
     context = info.context
-    context.must(Permission.TENANT_READ)
+    context.require(Permission.TENANT_READ)
     return await context.followers.load(source.id)
 
 
 @template.field("followers")
-async def followers(source: NamedRecord, info: Info, first: int, after: str) -> Page[Agent]:
+async def list_followers(
+    source: NamedRecordType, info: Info, first: int, after: str
+) -> PageType[AgentType]:
     context = info.context
-    context.must(Permission.TENANT_READ)
-    cursor = cursor_of(after)
-    found = await overview.agents(
+    context.require(Permission.TENANT_READ)
+    cursor = parse_cursor(after)
+    page = await overview.list_agents(
         context.ports, context.actor, template=source.id, cursor=cursor, limit=first
     )
-    return Page([context.agent(one) for one in found.items], found.next)
+    return PageType([context.agent_from_record(record) for record in page.items], page.next)

@@ -1,4 +1,4 @@
-"""What callers give, checked: cursors, digests, reasons and objects."""
+"""Parsing and validation of resolver arguments."""
 
 from __future__ import annotations
 
@@ -14,87 +14,90 @@ from carrel.core.identifiers import Digest
 _CURSOR: Final = re.compile(r"[A-Za-z0-9._-]{0,128}")
 _NUMBER: Final = re.compile(r"[0-9]{1,18}")
 _DIGEST: Final = re.compile(r"(?:sha256:)?([0-9a-f]{64})")
-_CAPITAL: Final = re.compile(r"([A-Z])")
-_WORD: Final = re.compile(r"_([a-z0-9])")
-_LONGEST_REASON: Final = 500
-_LONGEST_PREFIX: Final = 256
-_MOST_FIELDS: Final = 64
-_LARGEST_CONFIG: Final = 2**20
-_WIDEST: Final = 2**53
+_CAPITAL_LETTER: Final = re.compile(r"([A-Z])")
+_SNAKE_CASE_LETTER: Final = re.compile(r"_([a-z0-9])")
+_MAX_REASON_LENGTH: Final = 500
+_MAX_PREFIX_LENGTH: Final = 256
+_MAX_CONFIG_FIELDS: Final = 64
+_MAX_CONFIG_BYTES: Final = 2**20
+_MAX_NUMBER: Final = 2**53
 
-Given = Mapping[str, Any]
+ArgumentMap = Mapping[str, Any]
 
 
-def cursor_of(text: str) -> str:
+def parse_cursor(text: str) -> str:
     if not _CURSOR.fullmatch(text):
-        raise ValidationError("after must be the next of the page before")
+        raise ValidationError("invalid cursor")
     return text
 
 
-def number_of(text: str) -> int:
-    """A cursor that is a number, 0 where there is none."""
+def parse_number_cursor(text: str) -> int:
+    """Parse a numeric cursor; 0 if empty. Raises ValidationError."""
     if text and not _NUMBER.fullmatch(text):
-        raise ValidationError("after must be the next of the page before")
+        raise ValidationError("invalid cursor")
     return int(text or 0)
 
 
-def prefix_of(text: str) -> str:
-    if len(text) > _LONGEST_PREFIX or "\0" in text:
-        raise ValidationError(f"prefix is at most {_LONGEST_PREFIX} characters")
+def parse_prefix(text: str) -> str:
+    if len(text) > _MAX_PREFIX_LENGTH or "\0" in text:
+        raise ValidationError(f"prefix must have at most {_MAX_PREFIX_LENGTH} characters")
     return text
 
 
-def reason_of(text: str) -> str:
-    if len(text) > _LONGEST_REASON or not text.isprintable():
-        raise ValidationError(f"reason is one line of at most {_LONGEST_REASON} characters")
+def parse_reason(text: str) -> str:
+    if len(text) > _MAX_REASON_LENGTH or not text.isprintable():
+        raise ValidationError(f"reason must be one line of at most {_MAX_REASON_LENGTH} characters")
     return text
 
 
-def reviewed_of(text: str | None) -> Digest:
-    """The digest of what was reviewed: nobody accepts what they do not name."""
+def parse_reviewed_digest(text: str | None) -> Digest:
+    """Parse the digest of the reviewed content. Raises ValidationError if absent."""
     if text is None:
-        raise ValidationError("latestSha is missing: an accept names the digest that was reviewed")
-    found = _DIGEST.fullmatch(text)
-    if found is None:
-        raise ValidationError("latestSha is sha256: and 64 hex digits, or these alone")
-    return Digest(f"sha256:{found[1]}")
+        raise ValidationError("latestSha is required: the digest that was reviewed")
+    match = _DIGEST.fullmatch(text)
+    if match is None:
+        raise ValidationError("latestSha must be 64 hex digits, optionally prefixed by sha256:")
+    return Digest(f"sha256:{match[1]}")
 
 
-def inside(name: str, *_: Any) -> str:
-    """The name that a field of the schema has in code."""
-    return _CAPITAL.sub(r"_\1", name).lower()
+def to_snake_case(name: str, *_: Any) -> str:
+    """Python attribute name of a schema field."""
+    return _CAPITAL_LETTER.sub(r"_\1", name).lower()
 
 
-def outside(value: Any) -> Any:
-    """The same with the names of its fields as they stand in the schema."""
+def to_camel_case_keys(value: Any) -> Any:
+    """Copy of a value with its keys in the schema's camelCase."""
     if isinstance(value, dict):
-        return {_WORD.sub(lambda m: m[1].upper(), name): outside(v) for name, v in value.items()}
-    return [outside(one) for one in value] if isinstance(value, list) else value
+        return {
+            _SNAKE_CASE_LETTER.sub(lambda m: m[1].upper(), name): to_camel_case_keys(v)
+            for name, v in value.items()
+        }
+    return [to_camel_case_keys(item) for item in value] if isinstance(value, list) else value
 
 
-def require_arguments(given: Given, names: Collection[str]) -> Given:
-    """The same, where none of these is null. Raises Malformed."""
+def require_not_null(arguments: ArgumentMap, names: Collection[str]) -> ArgumentMap:
+    """Return the arguments if none of `names` is null. Raises ValidationError."""
     for name in names:
-        if name in given and given[name] is None:
-            raise ValidationError(f"{name} may be left out, but not null")
-    return given
+        if name in arguments and arguments[name] is None:
+            raise ValidationError(f"{name} must not be null")
+    return arguments
 
 
-def config_of(value: Any) -> dict[str, Any]:
-    """An object that can be stored and shown anywhere. Raises Malformed."""
-    if not isinstance(value, dict) or len(value) > _MOST_FIELDS:
-        raise ValidationError(f"config is an object of at most {_MOST_FIELDS} fields")
-    if not _plain(value, 16):
-        raise ValidationError("config holds a number that is too wide, or is nested too deeply")
-    if len(encode(value)) > _LARGEST_CONFIG:
-        raise ValidationError(f"config has at most {_LARGEST_CONFIG} bytes")
+def parse_config(value: Any) -> dict[str, Any]:
+    """Validate a config object. Raises ValidationError."""
+    if not isinstance(value, dict) or len(value) > _MAX_CONFIG_FIELDS:
+        raise ValidationError(f"config must be an object of at most {_MAX_CONFIG_FIELDS} fields")
+    if not _is_storable(value, 16):
+        raise ValidationError("config has a number that is too large, or is nested too deeply")
+    if len(encode(value)) > _MAX_CONFIG_BYTES:
+        raise ValidationError(f"config must have at most {_MAX_CONFIG_BYTES} bytes")
     return value
 
 
-def _plain(value: Any, levels: int) -> bool:
+def _is_storable(value: Any, levels: int) -> bool:
     if isinstance(value, dict | list):
-        inner = value.values() if isinstance(value, dict) else value
-        return levels > 0 and all(_plain(one, levels - 1) for one in inner)
+        children = value.values() if isinstance(value, dict) else value
+        return levels > 0 and all(_is_storable(item, levels - 1) for item in children)
     if isinstance(value, int | float):
-        return abs(value) <= _WIDEST
+        return abs(value) <= _MAX_NUMBER
     return value is None or isinstance(value, str)

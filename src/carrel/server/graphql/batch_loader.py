@@ -1,4 +1,4 @@
-"""Asking once for what many fields of one request want."""
+"""Data loader: batches the lookups of one request."""
 
 from __future__ import annotations
 
@@ -11,73 +11,76 @@ Value = TypeVar("Value")
 
 
 class DataLoader(Generic[Key, Value]):
-    """Gathers keys for as long as more of them come, then fetches all in one go.
+    """Collects keys until the event loop is idle, then fetches them in one call.
 
-    ``fetch`` gives one value for each key, in order, or the exception that its askers shall see.
+    `fetch` returns one value per key, in order, or the exception to raise for it.
     """
 
     def __init__(
         self, fetch: Callable[[Sequence[Key]], Awaitable[Sequence[Value | Exception]]]
     ) -> None:
         self._fetch = fetch
-        self._known: dict[Key, asyncio.Future[Value]] = {}
-        self._askers: dict[Key, list[asyncio.Future[Value]]] = {}
-        self._waiting: list[Key] = []
-        self._work: set[asyncio.Task[None]] = set()
+        self._futures: dict[Key, asyncio.Future[Value]] = {}
+        self._waiters: dict[Key, list[asyncio.Future[Value]]] = {}
+        self._pending: list[Key] = []
+        self._tasks: set[asyncio.Task[None]] = set()
 
     async def load(self, key: Key) -> Value:
-        """Everybody waits alone, since one who is given up must not take the others along."""
-        promised = self._promised(key)
-        if promised.done():
-            return promised.result()
-        own: asyncio.Future[Value] = asyncio.get_running_loop().create_future()
-        self._askers.setdefault(key, []).append(own)
-        return await own
+        """Load one value.
 
-    async def many(self, keys: Sequence[Key]) -> list[Value]:
+        Each caller awaits its own future, so that cancelling one does not affect others.
+        """
+        future = self._future_for(key)
+        if future.done():
+            return future.result()
+        waiter: asyncio.Future[Value] = asyncio.get_running_loop().create_future()
+        self._waiters.setdefault(key, []).append(waiter)
+        return await waiter
+
+    async def load_many(self, keys: Sequence[Key]) -> list[Value]:
         for key in keys:
-            self._promised(key)
+            self._future_for(key)
         return [await self.load(key) for key in keys]
 
     def prime(self, key: Key, value: Value) -> None:
-        """Take note of what is known anyway."""
-        if key not in self._known:
-            self._known[key] = asyncio.get_running_loop().create_future()
-            self._known[key].set_result(value)
+        """Store a value that is already loaded."""
+        if key not in self._futures:
+            self._futures[key] = asyncio.get_running_loop().create_future()
+            self._futures[key].set_result(value)
 
-    def _promised(self, key: Key) -> asyncio.Future[Value]:
-        if key not in self._known:
+    def _future_for(self, key: Key) -> asyncio.Future[Value]:
+        if key not in self._futures:
             loop = asyncio.get_running_loop()
-            self._known[key] = loop.create_future()
-            self._waiting.append(key)
-            if len(self._waiting) == 1:
-                loop.call_soon(self._soon, 0)
-        return self._known[key]
+            self._futures[key] = loop.create_future()
+            self._pending.append(key)
+            if len(self._pending) == 1:
+                loop.call_soon(self._fetch_when_idle, 0)
+        return self._futures[key]
 
-    def _soon(self, seen: int) -> None:
-        """Wait for a turn of the loop in which nobody wanted anything more."""
-        if len(self._waiting) > seen:
-            asyncio.get_running_loop().call_soon(self._soon, len(self._waiting))
+    def _fetch_when_idle(self, pending_count: int) -> None:
+        """Fetch the pending keys once a loop iteration added none."""
+        if len(self._pending) > pending_count:
+            asyncio.get_running_loop().call_soon(self._fetch_when_idle, len(self._pending))
             return
-        keys, self._waiting = self._waiting, []
-        task = asyncio.ensure_future(self._settle(keys))
-        self._work.add(task)
-        task.add_done_callback(self._work.discard)
+        keys, self._pending = self._pending, []
+        task = asyncio.ensure_future(self._fetch_batch(keys))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
-    async def _settle(self, keys: Sequence[Key]) -> None:
+    async def _fetch_batch(self, keys: Sequence[Key]) -> None:
         try:
             values = await self._fetch(keys)
         except Exception as error:
             values = [error] * len(keys)
         for key, value in zip(keys, values, strict=True):
-            for promised in (self._known[key], *self._askers.pop(key, ())):
-                if not promised.done():
-                    _keep(promised, value)
+            for future in (self._futures[key], *self._waiters.pop(key, ())):
+                if not future.done():
+                    _resolve(future, value)
 
 
-def _keep(promised: asyncio.Future[Value], value: Value | Exception) -> None:
+def _resolve(future: asyncio.Future[Value], value: Value | Exception) -> None:
     if isinstance(value, Exception):
-        promised.set_exception(value)
-        promised.exception()  # seen, even if whoever asked has gone
+        future.set_exception(value)
+        future.exception()  # mark as retrieved, even if no caller awaits it
     else:
-        promised.set_result(value)
+        future.set_result(value)

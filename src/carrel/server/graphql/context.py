@@ -1,4 +1,4 @@
-"""One request: who asks, what it may do, and what it has been told already."""
+"""Context of one GraphQL request: caller, permissions and data loaders."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from graphql import GraphQLResolveInfo
 
 from carrel.actions.agents import overview
 from carrel.actions.agents.overview import PinOffer
-from carrel.actions.blob_contents import contents_of, counts_of
+from carrel.actions.blob_contents import count_tokens, load_contents
 from carrel.actions.overlay import pins
 from carrel.actions.runs import runs
 from carrel.core.access import Actor, Permission
@@ -23,21 +23,21 @@ from carrel.core.store.tree import Blob, Version
 from carrel.ports import CorruptContent, Ports
 from carrel.server.graphql.batch_loader import DataLoader
 from carrel.server.graphql.errors import UnreadableFile
-from carrel.server.graphql.file_types import File
-from carrel.server.graphql.types import Agent
+from carrel.server.graphql.file_types import FileType
+from carrel.server.graphql.types import AgentType
 
 BlobKey: TypeAlias = tuple[Digest, int, object]
 
 
 class ResolverContext:
-    """The context of every resolver. Its loaders know only what this one request has asked."""
+    """Context of all resolvers of one request; its loaders cache within the request."""
 
-    def __init__(self, ports: Ports, actor: Actor, room: int) -> None:
+    def __init__(self, ports: Ports, actor: Actor, max_content_bytes: int) -> None:
         self.ports, self.actor = ports, actor
-        self._room = self._most = room
-        self._forget()
+        self._remaining_bytes = self._max_content_bytes = max_content_bytes
+        self._reset_loaders()
 
-    def _forget(self) -> None:
+    def _reset_loaders(self) -> None:
         self.agents = DataLoader(self._records(RecordType.AGENT))
         self.templates = DataLoader(self._records(RecordType.TEMPLATE))
         self.people = DataLoader(self._records(RecordType.PERSON))
@@ -48,52 +48,53 @@ class ResolverContext:
         self.offers = DataLoader(self._offers)
         self.followers = DataLoader(self._followers)
         self.versions = DataLoader(self._versions)
-        self._blobs = DataLoader(self._bytes)
-        self._tokens = DataLoader(self._counted)
-        self._frozen = DataLoader(self._frozen_bytes)
+        self._blobs = DataLoader(self._load_blobs)
+        self._tokens = DataLoader(self._load_token_counts)
+        self._run_contents = DataLoader(self._load_run_contents)
 
-    def must(self, permission: Permission) -> None:
+    def require(self, permission: Permission) -> None:
         self.actor.require(permission)
 
-    def begin(self, permission: Permission) -> None:
-        """The same before something is changed, after which nothing read before need be true."""
+    def begin_mutation(self, permission: Permission) -> None:
+        """Require the permission and drop everything cached before the mutation."""
         self.actor.require(permission)
-        self._forget()
+        self._reset_loaders()
 
-    def agent(self, record: Record) -> Agent:
-        """As it is shown; whoever asks for it again is not asked to wait."""
+    def agent_from_record(self, record: Record) -> AgentType:
+        """Agent type of a record; also primes the agent loader."""
         self.agents.prime(record.id, record)
-        return Agent.of(record)
+        return AgentType.from_record(record)
 
-    async def bytes_of(self, what: str, blob: Blob) -> bytes:
-        """Stored bytes. Raises Unreadable, by the name that is given, or TooLarge."""
-        self._take(what, blob)
+    async def read_bytes(self, name: str, blob: Blob) -> bytes:
+        """Stored bytes. Raises UnreadableFile with this name, or WorkspaceTooLarge."""
+        self._reserve_bytes(name, blob)
         try:
             return await self._blobs.load((blob.digest, blob.size, blob.storage_ref))
-        except CorruptContent as problem:
-            raise UnreadableFile(what, problem) from problem
+        except CorruptContent as error:
+            raise UnreadableFile(name, error) from error
 
-    async def tokens_of(self, what: str, blob: Blob) -> int:
-        """How long stored bytes are for a model. Raises as `bytes_of` does."""
+    async def count_tokens(self, name: str, blob: Blob) -> int:
+        """Token count of stored bytes. Raises like `read_bytes`."""
         try:
             return await self._tokens.load((blob.digest, blob.size, blob.storage_ref))
-        except CorruptContent as problem:
-            raise UnreadableFile(what, problem) from problem
+        except CorruptContent as error:
+            raise UnreadableFile(name, error) from error
 
-    async def frozen(self, file: File) -> bytes:
-        """The bytes of a file as its run reads it. Raises as `bytes_of` does."""
-        self._take(file.path, file.shown.blob)
+    async def read_run_file(self, file: FileType) -> bytes:
+        """Bytes of a file in its run's snapshot. Raises like `read_bytes`."""
+        self._reserve_bytes(file.path, file.composed.blob)
         try:
-            return await self._frozen.load(file)
-        except CorruptContent as problem:
-            raise UnreadableFile(file.path, problem) from problem
+            return await self._run_contents.load(file)
+        except CorruptContent as error:
+            raise UnreadableFile(file.path, error) from error
 
-    def _take(self, what: str, blob: Blob) -> None:
-        """Make sure, before they are read, that one answer does not carry more than it may."""
-        if blob.size > self._room:
-            said = f"{what} is left out: an answer carries {self._most} bytes of contents"
-            raise WorkspaceTooLarge(said, limit="bytes", max=self._most)
-        self._room -= blob.size
+    def _reserve_bytes(self, name: str, blob: Blob) -> None:
+        """Count a blob against the response limit. Raises WorkspaceTooLarge."""
+        if blob.size > self._remaining_bytes:
+            limit = self._max_content_bytes
+            message = f"{name} is omitted: a response has at most {limit} bytes of contents"
+            raise WorkspaceTooLarge(message, limit="bytes", max=self._max_content_bytes)
+        self._remaining_bytes -= blob.size
 
     def _records(
         self, record_type: RecordType
@@ -104,75 +105,77 @@ class ResolverContext:
         return fetch
 
     async def _workspaces(
-        self, asked: Sequence[tuple[Stack, str]]
+        self, keys: Sequence[tuple[Stack, str]]
     ) -> Sequence[Workspace | Exception]:
-        found: dict[tuple[Stack, str], Workspace | Exception] = {}
-        for prefix in dict.fromkeys(prefix for _, prefix in asked):
-            stacks = [stack for stack, wanted in asked if wanted == prefix]
-            shown = await overview.workspaces(self.ports, stacks, prefix)
-            for stack, workspace in zip(stacks, shown, strict=True):
-                found[stack, prefix] = workspace or NotFound("there is no such agent any more")
-        return [found[one] for one in asked]
+        by_key: dict[tuple[Stack, str], Workspace | Exception] = {}
+        for prefix in dict.fromkeys(prefix for _, prefix in keys):
+            stacks = [stack for stack, key_prefix in keys if key_prefix == prefix]
+            workspaces = await overview.load_workspaces(self.ports, stacks, prefix)
+            for stack, workspace in zip(stacks, workspaces, strict=True):
+                by_key[stack, prefix] = workspace or NotFound("the agent no longer exists")
+        return [by_key[key] for key in keys]
 
     async def _pins(self, ids: Sequence[str]) -> Sequence[tuple[PinStatus, ...] | Exception]:
-        known = {one.id: one for one in await self.agents.many(ids) if one}
-        standings = await pins.pin_statuses(self.ports, self.actor, list(known.values()))
-        found = dict(zip(known, standings, strict=True))
-        return [found[id] if id in found else NotFound("there is no such agent") for id in ids]
+        agents_by_id = {agent.id: agent for agent in await self.agents.load_many(ids) if agent}
+        statuses = await pins.load_pin_statuses(self.ports, self.actor, list(agents_by_id.values()))
+        by_id = dict(zip(agents_by_id, statuses, strict=True))
+        return [by_id[id] if id in by_id else NotFound("no such agent") for id in ids]
 
     async def _overrides(self, ids: Sequence[str]) -> Sequence[int | Exception]:
-        known = {one.id: one for one in await self.agents.many(ids) if one}
-        counts = await overview.overrides(self.ports, self.actor, list(known.values()))
-        found = dict(zip(known, counts, strict=True))
-        return [found[id] if id in found else NotFound("there is no such agent") for id in ids]
+        agents_by_id = {agent.id: agent for agent in await self.agents.load_many(ids) if agent}
+        counts = await overview.count_overrides(self.ports, self.actor, list(agents_by_id.values()))
+        by_id = dict(zip(agents_by_id, counts, strict=True))
+        return [by_id[id] if id in by_id else NotFound("no such agent") for id in ids]
 
     async def _newest_runs(self, ids: Sequence[str]) -> Sequence[Run | Exception | None]:
-        return await overview.newest_runs(self.ports, self.actor, ids)
+        return await overview.find_newest_runs(self.ports, self.actor, ids)
 
     async def _offers(self, ids: Sequence[str]) -> Sequence[tuple[PinOffer, ...] | Exception]:
-        return await overview.offers(self.ports, self.actor, ids)
+        return await overview.list_pin_offers(self.ports, self.actor, ids)
 
     async def _followers(self, ids: Sequence[str]) -> Sequence[int | Exception]:
-        return await overview.followers(self.ports, self.actor.tenant, ids)
+        return await overview.count_followers(self.ports, self.actor.tenant, ids)
 
-    async def _bytes(self, keys: Sequence[BlobKey]) -> Sequence[bytes | Exception]:
+    async def _load_blobs(self, keys: Sequence[BlobKey]) -> Sequence[bytes | Exception]:
         blobs = [Blob(digest, size, ref) for digest, size, ref in keys]
-        found = await contents_of(self.ports, blobs)
-        return [found[blob.digest] for blob in blobs]
+        contents = await load_contents(self.ports, blobs)
+        return [contents[blob.digest] for blob in blobs]
 
-    async def _counted(self, keys: Sequence[BlobKey]) -> Sequence[int | Exception]:
-        """Each content once; as with those that are shown, not more of them than one answer may."""
+    async def _load_token_counts(self, keys: Sequence[BlobKey]) -> Sequence[int | Exception]:
+        """Token counts; the contents count against the response limit."""
         blobs = [Blob(digest, size, ref) for digest, size, ref in keys]
         refused: dict[Digest, Exception] = {}
         for blob in blobs:
             try:
-                self._take("the count", blob)
-            except WorkspaceTooLarge as problem:
-                refused[blob.digest] = problem
-        counted = await counts_of(self.ports, [one for one in blobs if one.digest not in refused])
-        return [refused.get(one.digest) or counted[one.digest] for one in blobs]
+                self._reserve_bytes("the token count", blob)
+            except WorkspaceTooLarge as error:
+                refused[blob.digest] = error
+        counts = await count_tokens(
+            self.ports, [item for item in blobs if item.digest not in refused]
+        )
+        return [refused.get(item.digest) or counts[item.digest] for item in blobs]
 
     async def _versions(
-        self, asks: Sequence[tuple[Scope, Path, int]]
+        self, keys: Sequence[tuple[Scope, Path, int]]
     ) -> Sequence[Version | Exception | None]:
-        return await self.ports.trees.versions(asks)
+        return await self.ports.trees.versions(keys)
 
-    async def _frozen_bytes(self, asked: Sequence[File]) -> Sequence[bytes | Exception]:
-        found: dict[int, bytes | Exception] = {}
-        for run in {file.run.id: file.run for file in asked if file.run}.values():
-            some = [file for file in asked if file.run and file.run.id == run.id]
-            seen = Workspace({file.shown.path: file.shown for file in some})
+    async def _load_run_contents(self, files: Sequence[FileType]) -> Sequence[bytes | Exception]:
+        by_file: dict[int, bytes | Exception] = {}
+        for run in {file.run.id: file.run for file in files if file.run}.values():
+            run_files = [file for file in files if file.run and file.run.id == run.id]
+            workspace = Workspace({file.composed.path: file.composed for file in run_files})
             try:
-                contents = await runs.contents(self.ports, run, seen)
-            except NotFound as gone:
-                found |= {id(file): gone for file in some}
+                contents = await runs.read_contents(self.ports, run, workspace)
+            except NotFound as error:
+                by_file |= {id(file): error for file in run_files}
                 continue
-            for file in some:
-                path = file.shown.path
+            for file in run_files:
+                path = file.composed.path
                 failed = contents.failed.get(path)
-                found[id(file)] = CorruptContent(failed) if failed else contents.found[path]
-        return [found[id(file)] for file in asked]
+                by_file[id(file)] = CorruptContent(failed) if failed else contents.contents[path]
+        return [by_file[id(file)] for file in files]
 
 
 Info: TypeAlias = GraphQLResolveInfo[ResolverContext]
-"""What every resolver is told beside its source and arguments."""
+"""Resolver info with the ResolverContext."""

@@ -1,4 +1,4 @@
-"""Documents, parsed and validated once for as long as they are asked for again and again."""
+"""LRU cache of parsed and validated GraphQL documents."""
 
 from __future__ import annotations
 
@@ -19,83 +19,93 @@ from graphql import (
 )
 from graphql.validation.rules import overlapping_fields_can_be_merged as merging
 
-from carrel.server.graphql.query_cost import QueryLimits, exceeded
+from carrel.server.graphql.query_cost import QueryLimits, limit_exceeded
 
 merging.MAX_COMPLEXITY_BUDGET = 50_000
-"""Steps of comparing fields of one name with one another: a tenth of a second, not a whole one."""
+"""Comparison steps when validating fields of one name: about 0.1 s instead of 1 s."""
 
-_MOST_ERRORS: Final = 20
+_MAX_ERRORS: Final = 20
 _TOO_LONG: Final = re.compile(r"more than \d+ (tokens|comments)")
 _TOO_DEEP: Final = "nested too deeply"
-_ROOM: Final = 256 * 1024
-"""Characters of all documents that are kept; the tree of a dense one takes a few hundred times as
-much."""
+_MAX_CACHED_CHARACTERS: Final = 256 * 1024
+"""Total characters of cached documents; their trees take some 100 times as much."""
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedDocument:
-    """What a text turned out to be: something to be executed, or what is wrong with it."""
+    """A parsed document and its validation errors."""
 
     tree: DocumentNode
     errors: tuple[GraphQLError, ...] = ()
 
     @property
     def fragments(self) -> dict[str, FragmentDefinitionNode]:
-        found = self.tree.definitions
-        return {one.name.value: one for one in found if isinstance(one, FragmentDefinitionNode)}
+        definitions = self.tree.definitions
+        return {
+            node.name.value: node
+            for node in definitions
+            if isinstance(node, FragmentDefinitionNode)
+        }
 
     def operation(self, name: str | None) -> OperationDefinitionNode:
-        """The one that is meant. Raises GraphQLError."""
-        found = [one for one in self.tree.definitions if isinstance(one, OperationDefinitionNode)]
+        """The operation to execute. Raises GraphQLError."""
+        operations = [
+            node for node in self.tree.definitions if isinstance(node, OperationDefinitionNode)
+        ]
         if name is not None:
-            found = [one for one in found if one.name and one.name.value == name]
-        if not found:
-            raise GraphQLError("the document has no such operation")
-        if len(found) > 1:
-            raise GraphQLError("the document has several operations: operationName must tell which")
-        return found[0]
+            operations = [node for node in operations if node.name and node.name.value == name]
+        if not operations:
+            raise GraphQLError("no such operation in the document")
+        if len(operations) > 1:
+            raise GraphQLError("the document has several operations; operationName is required")
+        return operations[0]
 
 
 class DocumentCache:
-    """Those of one schema; the one that was asked for longest ago goes first."""
+    """Cached documents of one schema; evicts the least recently used."""
 
-    def __init__(self, schema: GraphQLSchema, limits: QueryLimits, room: int = _ROOM) -> None:
-        self._schema, self.limits, self._room = schema, limits, room
-        self._kept: OrderedDict[str, ParsedDocument] = OrderedDict()
+    def __init__(
+        self,
+        schema: GraphQLSchema,
+        limits: QueryLimits,
+        max_characters: int = _MAX_CACHED_CHARACTERS,
+    ) -> None:
+        self._schema, self.limits, self._max_characters = schema, limits, max_characters
+        self._documents: OrderedDict[str, ParsedDocument] = OrderedDict()
         self._size = 0
 
-    async def read(self, text: str) -> ParsedDocument:
-        """In a thread where it is new: what is wrong with some documents takes long to tell."""
+    async def get_or_parse(self, text: str) -> ParsedDocument:
+        """Cached document, or parse it in a thread: validation may take long."""
         if len(text) > self.limits.characters or len(text.encode()) > self.limits.characters:
-            return ParsedDocument(DocumentNode(), (exceeded("document", self.limits.characters),))
-        known = self._kept.get(text)
-        if known is not None:
-            self._kept.move_to_end(text)
-            return known
-        return self._keep(text, await asyncio.to_thread(self._read, text))
+            return ParsedDocument(
+                DocumentNode(), (limit_exceeded("document", self.limits.characters),)
+            )
+        cached = self._documents.get(text)
+        if cached is not None:
+            self._documents.move_to_end(text)
+            return cached
+        return self._store(text, await asyncio.to_thread(self._parse, text))
 
-    def _keep(self, text: str, document: ParsedDocument) -> ParsedDocument:
-        if text not in self._kept:
-            self._kept[text] = document
+    def _store(self, text: str, document: ParsedDocument) -> ParsedDocument:
+        if text not in self._documents:
+            self._documents[text] = document
             self._size += len(text)
-            while self._size > self._room:
-                self._size -= len(self._kept.popitem(last=False)[0])
+            while self._size > self._max_characters:
+                self._size -= len(self._documents.popitem(last=False)[0])
         return document
 
-    def _read(self, text: str) -> ParsedDocument:
-        most = self.limits.tokens
+    def _parse(self, text: str) -> ParsedDocument:
+        max_tokens = self.limits.tokens
         try:
-            tree = parse(text, max_lexical_tokens=most, max_comments=most)
-            return ParsedDocument(
-                tree, tuple(validate(self._schema, tree, max_errors=_MOST_ERRORS))
-            )
+            tree = parse(text, max_lexical_tokens=max_tokens, max_comments=max_tokens)
+            return ParsedDocument(tree, tuple(validate(self._schema, tree, max_errors=_MAX_ERRORS)))
         except GraphQLError as error:
-            return ParsedDocument(DocumentNode(), (self._named(error),))
+            return ParsedDocument(DocumentNode(), (self._limit_error(error),))
         except RecursionError:
-            return ParsedDocument(DocumentNode(), (exceeded("depth", self.limits.depth),))
+            return ParsedDocument(DocumentNode(), (limit_exceeded("depth", self.limits.depth),))
 
-    def _named(self, error: GraphQLError) -> GraphQLError:
-        """The limit that a text went beyond, where that is what is wrong with it."""
+    def _limit_error(self, error: GraphQLError) -> GraphQLError:
+        """Error that names the exceeded limit, if the text exceeded one."""
         if _TOO_LONG.search(error.message):
-            return exceeded("tokens", self.limits.tokens)
-        return exceeded("depth", self.limits.depth) if _TOO_DEEP in error.message else error
+            return limit_exceeded("tokens", self.limits.tokens)
+        return limit_exceeded("depth", self.limits.depth) if _TOO_DEEP in error.message else error

@@ -1,4 +1,4 @@
-"""Refusals and failures as GraphQL errors: one table, one shape."""
+"""Refusals and failures as GraphQL errors: one code table, one format."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from carrel.core.errors import (
 )
 from carrel.ports import CorruptContent
 
-Tell: TypeAlias = Callable[[BaseException], str]
-"""Writes down what nobody foresaw, and gives the id under which the operator finds it."""
+LogFailure: TypeAlias = Callable[[BaseException], str]
+"""Logs an unexpected exception and returns its correlation id."""
 
 BAD_USER_INPUT: Final = "BAD_USER_INPUT"
 NOT_FOUND: Final = "NOT_FOUND"
@@ -51,56 +51,61 @@ CODES: Final[dict[type[Refusal], str]] = {
     CapabilityNotProvided: BAD_USER_INPUT,
 }
 
-FAILED: Final = "something went wrong here; the operator can find it by its correlationId"
+INTERNAL_ERROR_MESSAGE: Final = "internal error; the operator can look up its correlationId"
 
 
 class UnreadableFile(Exception):
-    """Stored bytes cannot be had: said of one file, by its name."""
+    """Stored content of a named file could not be read."""
 
-    def __init__(self, what: str, problem: CorruptContent) -> None:
-        super().__init__(f"{what} cannot be read: {problem}")
+    def __init__(self, name: str, problem: CorruptContent) -> None:
+        super().__init__(f"{name} cannot be read: {problem}")
         self.problem = problem
 
 
 class ErrorFormatter:
-    """The errors of one answer. What nobody foresaw is told once, however many fields it hit."""
+    """Formats the errors of one response; logs each unexpected exception once."""
 
-    def __init__(self, tell: Tell) -> None:
-        self._tell = tell
-        self._told: list[tuple[BaseException, str]] = []
+    def __init__(self, log_failure: LogFailure) -> None:
+        self._log_failure = log_failure
+        self._logged: list[tuple[BaseException, str]] = []
 
     @staticmethod
-    def of_request(errors: Iterable[GraphQLError]) -> list[dict[str, Any]]:
-        """What is wrong with a document or its variables, whatever noticed it."""
+    def format_request_errors(errors: Iterable[GraphQLError]) -> list[dict[str, Any]]:
+        """Format errors of the document or its variables."""
         return [
             {**error.formatted, "extensions": {"code": BAD_USER_INPUT, **(error.extensions or {})}}
             for error in errors
         ]
 
-    def shown(self, errors: Iterable[GraphQLError]) -> list[dict[str, Any]]:
-        return [self._shown(error) for error in errors]
+    def format_errors(self, errors: Iterable[GraphQLError]) -> list[dict[str, Any]]:
+        return [self._format_error(error) for error in errors]
 
-    def _shown(self, error: GraphQLError) -> dict[str, Any]:
-        shape = dict[str, Any](error.formatted)
+    def _format_error(self, error: GraphQLError) -> dict[str, Any]:
+        formatted = dict[str, Any](error.formatted)
         cause = error.original_error
         while isinstance(cause, GraphQLError):
             cause = cause.original_error
         if cause is None:
-            shape["extensions"] = {"code": BAD_USER_INPUT, **(error.extensions or {})}
+            formatted["extensions"] = {"code": BAD_USER_INPUT, **(error.extensions or {})}
         elif isinstance(cause, Refusal):
-            shape["message"] = str(cause)
-            told = {"code": CODES[type(cause)], "reason": cause.code}
-            shape["extensions"] = {**told, "details": dict(cause.details)}
+            formatted["message"] = str(cause)
+            extensions = {"code": CODES[type(cause)], "reason": cause.code}
+            formatted["extensions"] = {**extensions, "details": dict(cause.details)}
         else:
-            shape["message"] = str(cause) if isinstance(cause, UnreadableFile) else FAILED
-            shape["extensions"] = {"code": INTERNAL, "correlationId": self._id_of(cause)}
-        return shape
+            formatted["message"] = (
+                str(cause) if isinstance(cause, UnreadableFile) else INTERNAL_ERROR_MESSAGE
+            )
+            formatted["extensions"] = {
+                "code": INTERNAL,
+                "correlationId": self._correlation_id(cause),
+            }
+        return formatted
 
-    def _id_of(self, error: BaseException) -> str:
+    def _correlation_id(self, error: BaseException) -> str:
         failure = error.problem if isinstance(error, UnreadableFile) else error
-        for known, id in self._told:
-            if known is failure:
+        for logged_error, id in self._logged:
+            if logged_error is failure:
                 return id
-        id = self._tell(failure)
-        self._told.append((failure, id))
+        id = self._log_failure(failure)
+        self._logged.append((failure, id))
         return id

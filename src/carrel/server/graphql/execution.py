@@ -1,4 +1,4 @@
-"""Answering one document: read, weighed, then executed."""
+"""Executes a GraphQL document: parse, check cost, execute."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from carrel.core.access import Actor
 from carrel.ports import Ports
 from carrel.server.graphql.context import ResolverContext
 from carrel.server.graphql.document_cache import DocumentCache, ParsedDocument
-from carrel.server.graphql.errors import ErrorFormatter, Tell
+from carrel.server.graphql.errors import ErrorFormatter, LogFailure
 from carrel.server.graphql.query_cost import LIMITS, CostCalculator, QueryLimits
 from carrel.server.graphql.schema import SCHEMA
 
 DOCUMENTS: Final = DocumentCache(SCHEMA, LIMITS)
-_MOST_ERRORS: Final = 20
+_MAX_ERRORS: Final = 20
 
 
 class GraphqlOperation(Struct, frozen=True):
-    """What came over the wire."""
+    """A GraphQL request: document, variables and operation name."""
 
     document: str
     variables: Mapping[str, Any]
@@ -37,46 +37,48 @@ class GraphqlOperation(Struct, frozen=True):
 async def execute(
     ports: Ports,
     actor: Actor,
-    asked: GraphqlOperation,
-    tell: Tell,
+    request: GraphqlOperation,
+    log_failure: LogFailure,
     documents: DocumentCache = DOCUMENTS,
 ) -> dict[str, Any]:
-    """The answer, as it goes over the wire: without ``data`` where nothing was executed."""
-    document = await documents.read(asked.document)
+    """Execute a request; the response has no `data` if nothing was executed."""
+    document = await documents.get_or_parse(request.document)
     if document.errors:
-        return {"errors": ErrorFormatter.of_request(document.errors)}
+        return {"errors": ErrorFormatter.format_request_errors(document.errors)}
     try:
-        operation = document.operation(asked.operation)
-        wrong = _weighed(document, operation, asked.variables, documents.limits)
+        operation = document.operation(request.operation)
+        errors = _check_cost(document, operation, request.variables, documents.limits)
     except GraphQLError as error:
-        wrong = [error]
-    if wrong:
-        return {"errors": ErrorFormatter.of_request(wrong)}
+        errors = [error]
+    if errors:
+        return {"errors": ErrorFormatter.format_request_errors(errors)}
     result = run(
         SCHEMA,
         document.tree,
         context_value=ResolverContext(ports, actor, documents.limits.bytes),
-        variable_values=dict(asked.variables),
-        operation_name=asked.operation,
+        variable_values=dict(request.variables),
+        operation_name=request.operation,
     )
-    found = await result if isawaitable(result) else result
-    answer: dict[str, Any] = {"data": found.data}
+    completed = await result if isawaitable(result) else result
+    response: dict[str, Any] = {"data": completed.data}
     return (
-        {**answer, "errors": ErrorFormatter(tell).shown(found.errors)} if found.errors else answer
+        {**response, "errors": ErrorFormatter(log_failure).format_errors(completed.errors)}
+        if completed.errors
+        else response
     )
 
 
-def _weighed(
+def _check_cost(
     document: ParsedDocument,
     operation: OperationDefinitionNode,
-    given: Mapping[str, Any],
+    variables: Mapping[str, Any],
     limits: QueryLimits,
 ) -> list[GraphQLError]:
-    """What is wrong with the variables. Raises GraphQLError where too much is asked for."""
-    found = get_variable_values(
-        SCHEMA, operation.variable_definitions or (), dict(given), max_errors=_MOST_ERRORS
+    """Errors of the variables. Raises GraphQLError if the operation exceeds a limit."""
+    coercion = get_variable_values(
+        SCHEMA, operation.variable_definitions or (), dict(variables), max_errors=_MAX_ERRORS
     )
-    if isinstance(found, list):
-        return found
-    CostCalculator(SCHEMA, document.fragments, found.coerced, limits).check(operation)
+    if isinstance(coercion, list):
+        return coercion
+    CostCalculator(SCHEMA, document.fragments, coercion.coerced, limits).check(operation)
     return []

@@ -1,4 +1,4 @@
-"""What the schema's types of files, versions and runs are made from."""
+"""Classes of the schema's file, version and run types."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from carrel.core.overlay import compose
 from carrel.core.overlay.file_classes import FileClass
 from carrel.core.runs import Audience, Run, RunStatus
 from carrel.core.store.tree import Version
-from carrel.server.graphql.types import hex_of
+from carrel.server.graphql.types import hex_digest
 
 
-class File(Struct, frozen=True, eq=False):
-    """A file as a place, or as a run, shows it."""
+class FileType(Struct, frozen=True, eq=False):
+    """A file of a stack or of a run's snapshot."""
 
-    shown: compose.File
+    composed: compose.File
     stack: Stack
     run: Run | None
     path: str
@@ -32,16 +32,16 @@ class File(Struct, frozen=True, eq=False):
     updated_at: TimestampMs
 
     @classmethod
-    def of(cls, file: compose.File, stack: Stack, run: Run | None = None) -> File:
+    def from_file(cls, file: compose.File, stack: Stack, run: Run | None = None) -> FileType:
         return cls(
-            shown=file,
+            composed=file,
             stack=stack,
             run=run,
             path=file.path.text,
-            source=file.origin or file.source.kind,
+            source=file.source_label or file.source.kind,
             file_class=file.file_class,
-            sha256=hex_of(file.blob),
-            update_available=file.upstream is not None,
+            sha256=hex_digest(file.blob),
+            update_available=file.available_update is not None,
             version=file.head.version,
             etag=file.etag,
             size=file.blob.size,
@@ -50,13 +50,13 @@ class File(Struct, frozen=True, eq=False):
         )
 
 
-class WriteResult(Struct, frozen=True):
-    file: File
+class WriteResultType(Struct, frozen=True):
+    file: FileType
     warnings: tuple[str, ...]
     redacted: tuple[str, ...]
 
 
-class VersionRow(Struct, frozen=True):
+class VersionType(Struct, frozen=True):
     version: int
     author: str
     reason: str
@@ -68,22 +68,22 @@ class VersionRow(Struct, frozen=True):
     content_type: str | None
 
     @classmethod
-    def of(cls, version: Version) -> VersionRow:
+    def from_version(cls, version: Version) -> VersionType:
         head, entry = version.head, version.head.entry
         return cls(
             version=head.version,
-            author=version.by,
-            reason=version.why,
+            author=version.author,
+            reason=version.reason,
             run_id=version.run,
             at=head.at,
             deleted=entry is None,
             size=entry.blob.size if entry else None,
-            sha256=hex_of(entry.blob) if entry else None,
+            sha256=hex_digest(entry.blob) if entry else None,
             content_type=entry.type if entry else None,
         )
 
 
-class LayerEntry(Struct, frozen=True):
+class LayerEntryType(Struct, frozen=True):
     kind: str
     name: str
     version: int | None
@@ -91,25 +91,25 @@ class LayerEntry(Struct, frozen=True):
     base_sha256: str | None
 
     @classmethod
-    def of(cls, said: history.LayerEntry) -> LayerEntry:
-        entry = said.head.entry if said.head else None
+    def from_layer(cls, layer: history.LayerEntry) -> LayerEntryType:
+        entry = layer.head.entry if layer.head else None
         return cls(
-            kind=said.scope.kind,
-            name=said.scope.name,
-            version=said.head.version if said.head else None,
-            sha256=hex_of(entry.blob) if entry else None,
-            base_sha256=hex_of(entry.base) if entry and entry.base else None,
+            kind=layer.scope.kind,
+            name=layer.scope.name,
+            version=layer.head.version if layer.head else None,
+            sha256=hex_digest(entry.blob) if entry else None,
+            base_sha256=hex_digest(entry.base) if entry and entry.base else None,
         )
 
 
-class Explanation(Struct, frozen=True):
+class ExplanationType(Struct, frozen=True):
     path: str
     source: str | None
     why: str
-    layers: list[LayerEntry]
+    layers: list[LayerEntryType]
 
 
-class RunRow(Struct, frozen=True):
+class RunType(Struct, frozen=True):
     run: Run
     id: str
     workflow_id: str
@@ -124,31 +124,31 @@ class RunRow(Struct, frozen=True):
     kept: bool
 
     @classmethod
-    def of(cls, run: Run) -> RunRow:
+    def from_run(cls, run: Run) -> RunType:
         return cls(
             run=run,
             id=run.id,
             workflow_id=run.workflow,
             status=run.status,
             scope=run.mode,
-            by=run.by,
+            by=run.author,
             agent_id=run.scope.name if run.scope.kind is ScopeKind.AGENT else None,
             parent_run_id=run.parent,
             replay_of=run.replay_of,
-            started_at=run.started,
-            ended_at=run.ended,
+            started_at=run.started_at,
+            ended_at=run.ended_at,
             kept=run.snapshot_kept,
         )
 
 
-class RunChange(Struct, frozen=True):
+class RunChangeType(Struct, frozen=True):
     path: str
     change: str
     before_version: int | None
     after_version: int | None
 
     @classmethod
-    def of(cls, difference: Difference) -> RunChange:
+    def from_difference(cls, difference: Difference) -> RunChangeType:
         before, after = difference.before, difference.after
         return cls(
             path=difference.path.text,

@@ -1,4 +1,4 @@
-"""Files of every place: listed, read, explained, with their history."""
+"""Resolvers for files: listing, content, history, diff and explanation."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from carrel.core.access import Permission
 from carrel.core.errors import Conflict, NotFound, ValidationError
 from carrel.core.identifiers import Path, Scope, ScopeKind, Stack, digest
 from carrel.core.overlay.compose import Workspace
-from carrel.core.overlay.layers import stack_of
-from carrel.server.graphql.arguments import Given, prefix_of
+from carrel.core.overlay.layers import build_stack
+from carrel.server.graphql.arguments import ArgumentMap, parse_prefix
 from carrel.server.graphql.context import Info, ResolverContext
-from carrel.server.graphql.file_types import Explanation, File, LayerEntry, VersionRow
-from carrel.server.graphql.types import Agent, NamedRecord, Page
+from carrel.server.graphql.file_types import ExplanationType, FileType, LayerEntryType, VersionType
+from carrel.server.graphql.types import AgentType, NamedRecordType, PageType
 
 query: Final = QueryType()
 agent: Final = ObjectType("Agent")
@@ -27,10 +27,10 @@ file_type.set_alias("class", "file_class")
 TYPES: Final = (query, agent, template, file_type)
 
 
-async def stack_at(context: ResolverContext, place: Given) -> Stack:
-    """Where something is asked for. Raises Missing, or Malformed where it is not one place."""
+async def load_stack(context: ResolverContext, target: ArgumentMap) -> Stack:
+    """Stack of a target. Raises NotFound, or ValidationError if the target is invalid."""
     ports, actor = context.ports, context.actor
-    match place:
+    match target:
         case {"agent_id": str(name)}:
             return await stacks.agent_stack(ports, actor, name)
         case {"template_id": str(name)}:
@@ -40,130 +40,143 @@ async def stack_at(context: ResolverContext, place: Given) -> Stack:
         case {"defaults": True}:
             return await stacks.defaults_stack(ports, actor)
         case _:
-            raise ValidationError("a place is agentId, templateId, workspaceId or defaults: true")
+            raise ValidationError("a target is agentId, templateId, workspaceId or defaults: true")
 
 
-def paged(workspace: Workspace, stack: Stack, first: int, after: str) -> Page[File]:
-    """Those of its files whose paths come after one."""
+def files_page(workspace: Workspace, stack: Stack, first: int, after: str) -> PageType[FileType]:
+    """Page of a workspace's files, ordered by path."""
     paths = [path for path in workspace.files if path.text > after]
-    items = [File.of(workspace.files[path], stack) for path in paths[:first]]
-    return Page(items, paths[first - 1].text if len(paths) > first else None)
+    items = [FileType.from_file(workspace.files[path], stack) for path in paths[:first]]
+    return PageType(items, paths[first - 1].text if len(paths) > first else None)
 
 
-async def _page(context: ResolverContext, stack: Stack, given: Given) -> Page[File]:
-    workspace = await context.workspaces.load((stack, prefix_of(given["prefix"])))
-    return paged(workspace, stack, given["first"], given["after"])
+async def _page(
+    context: ResolverContext, stack: Stack, arguments: ArgumentMap
+) -> PageType[FileType]:
+    workspace = await context.workspaces.load((stack, parse_prefix(arguments["prefix"])))
+    return files_page(workspace, stack, arguments["first"], arguments["after"])
 
 
-async def _one(context: ResolverContext, stack: Stack, path: str) -> File:
-    return File.of(await files.find_file(context.ports, stack, Path(path)), stack)
+async def _find_file(context: ResolverContext, stack: Stack, path: str) -> FileType:
+    return FileType.from_file(await files.get_file(context.ports, stack, Path(path)), stack)
 
 
 @query.field("files")
-async def files_of_place(_: Any, info: Info, place: Given, **given: Any) -> Page[File]:
+async def files_of_place(
+    _: Any, info: Info, place: ArgumentMap, **arguments: Any
+) -> PageType[FileType]:
     context = info.context
-    context.must(Permission.WORKSPACE_READ)
-    return await _page(context, await stack_at(context, place), given)
+    context.require(Permission.WORKSPACE_READ)
+    return await _page(context, await load_stack(context, place), arguments)
 
 
 @query.field("file")
-async def file_of_place(_: Any, info: Info, place: Given, path: str) -> File:
+async def file_of_place(_: Any, info: Info, place: ArgumentMap, path: str) -> FileType:
     context = info.context
-    context.must(Permission.WORKSPACE_READ)
-    return await _one(context, await stack_at(context, place), path)
+    context.require(Permission.WORKSPACE_READ)
+    return await _find_file(context, await load_stack(context, place), path)
 
 
-def _agents_own(context: ResolverContext, source: Agent) -> Stack:
-    context.must(Permission.WORKSPACE_READ)
+def _agent_stack(context: ResolverContext, source: AgentType) -> Stack:
+    context.require(Permission.WORKSPACE_READ)
     if not can_see_agent(context.actor, source.record):
-        raise NotFound(f"there is no agent {source.id}")
-    return stack_of(source.record)
+        raise NotFound(f"no such agent: {source.id}")
+    return build_stack(source.record)
 
 
-def _templates_own(context: ResolverContext, source: NamedRecord) -> Stack:
-    context.must(Permission.WORKSPACE_READ)
+def _template_stack(context: ResolverContext, source: NamedRecordType) -> Stack:
+    context.require(Permission.WORKSPACE_READ)
     if context.actor.is_confined:
-        raise NotFound(f"there is no template {source.id}")
+        raise NotFound(f"no such template: {source.id}")
     return (Scope(context.actor.tenant, ScopeKind.TEMPLATE, source.id),)
 
 
 @agent.field("files")
-async def files_of_agent(source: Agent, info: Info, **given: Any) -> Page[File]:
-    return await _page(info.context, _agents_own(info.context, source), given)
+async def files_of_agent(source: AgentType, info: Info, **arguments: Any) -> PageType[FileType]:
+    return await _page(info.context, _agent_stack(info.context, source), arguments)
 
 
 @agent.field("file")
-async def file_of_agent(source: Agent, info: Info, path: str) -> File:
-    return await _one(info.context, _agents_own(info.context, source), path)
+async def file_of_agent(source: AgentType, info: Info, path: str) -> FileType:
+    return await _find_file(info.context, _agent_stack(info.context, source), path)
 
 
 @template.field("files")
-async def files_of_template(source: NamedRecord, info: Info, **given: Any) -> Page[File]:
-    return await _page(info.context, _templates_own(info.context, source), given)
+async def files_of_template(
+    source: NamedRecordType, info: Info, **arguments: Any
+) -> PageType[FileType]:
+    return await _page(info.context, _template_stack(info.context, source), arguments)
 
 
 @template.field("file")
-async def file_of_template(source: NamedRecord, info: Info, path: str) -> File:
-    return await _one(info.context, _templates_own(info.context, source), path)
+async def file_of_template(source: NamedRecordType, info: Info, path: str) -> FileType:
+    return await _find_file(info.context, _template_stack(info.context, source), path)
 
 
 @file_type.field("renderedSha256")
-async def rendered_sha256(source: File, info: Info) -> str:
-    if source.shown.variables is None:
+async def rendered_sha256(source: FileType, info: Info) -> str:
+    if source.composed.variables is None:
         return source.sha256
-    stored = await info.context.bytes_of(source.path, source.shown.blob)
-    return digest(files.render_content(source.shown, stored)).removeprefix("sha256:")
+    stored = await info.context.read_bytes(source.path, source.composed.blob)
+    return digest(files.render_content(source.composed, stored)).removeprefix("sha256:")
 
 
-def text_of(path: str, content: bytes) -> str:
-    """The content as JSON can carry it. Raises Taken for one that is not text."""
+def decode_text(path: str, content: bytes) -> str:
+    """Content as text. Raises Conflict if it is not UTF-8."""
     try:
         return content.decode()
     except UnicodeDecodeError:
-        raise Conflict(f"{path} is not text, and this answer carries only text") from None
+        raise Conflict(f"{path} is not UTF-8 text") from None
 
 
 @file_type.field("content")
-async def content_of(source: File, info: Info, raw: bool) -> str:
-    stored = await info.context.bytes_of(source.path, source.shown.blob)
-    return text_of(source.path, stored if raw else files.render_content(source.shown, stored))
+async def content_of(source: FileType, info: Info, raw: bool) -> str:
+    stored = await info.context.read_bytes(source.path, source.composed.blob)
+    return decode_text(
+        source.path, stored if raw else files.render_content(source.composed, stored)
+    )
 
 
 @file_type.field("history")
 async def history_of(
-    source: File, info: Info, first: int, before: int | None = None
-) -> Page[VersionRow]:
+    source: FileType, info: Info, first: int, before: int | None = None
+) -> PageType[VersionType]:
     context = info.context
     try:
-        found = await history.page(
-            context.ports, source.stack, source.shown.path, before=before, limit=first
+        page = await history.list_versions(
+            context.ports, source.stack, source.composed.path, before=before, limit=first
         )
     except NotFound:
-        return Page([], None)
-    rows = [VersionRow.of(version) for version in found.items]
-    return Page(rows, int(found.next) if found.next else None)
+        return PageType([], None)
+    rows = [VersionType.from_version(version) for version in page.items]
+    return PageType(rows, int(page.next) if page.next else None)
 
 
 @file_type.field("diff")
-async def diff_of(source: File, info: Info, **given: int | None) -> str:
+async def diff_of(source: FileType, info: Info, **arguments: int | None) -> str:
     context = info.context
-    old, new = given.get("from"), given.get("to")
-    return await history.diff(context.ports, source.stack, source.shown.path, old, new)
+    old, new = arguments.get("from"), arguments.get("to")
+    return await history.diff(context.ports, source.stack, source.composed.path, old, new)
 
 
-async def _explained(context: ResolverContext, stack: Stack, path: Path) -> Explanation:
-    found = await history.explain(context.ports, stack, path)
-    source = cast(str, found.winner.source.kind) if found.winner else None
-    return Explanation(path.text, source, found.why, [LayerEntry.of(one) for one in found.layers])
+async def _explain(context: ResolverContext, stack: Stack, path: Path) -> ExplanationType:
+    result = await history.explain(context.ports, stack, path)
+    source = cast(str, result.winner.source.kind) if result.winner else None
+    return ExplanationType(
+        path.text,
+        source,
+        result.reason,
+        [LayerEntryType.from_layer(layer) for layer in result.layers],
+    )
 
 
 @file_type.field("explain")
-async def explain_file(source: File, info: Info) -> Explanation:
-    return await _explained(info.context, source.stack, source.shown.path)
+async def explain_file(source: FileType, info: Info) -> ExplanationType:
+    return await _explain(info.context, source.stack, source.composed.path)
 
 
 @query.field("explain")
-async def explain(_: Any, info: Info, place: Given, path: str) -> Explanation:
+async def explain(_: Any, info: Info, place: ArgumentMap, path: str) -> ExplanationType:
     context = info.context
-    context.must(Permission.WORKSPACE_READ)
-    return await _explained(context, await stack_at(context, place), Path(path))
+    context.require(Permission.WORKSPACE_READ)
+    return await _explain(context, await load_stack(context, place), Path(path))

@@ -1,4 +1,4 @@
-"""The GraphQL face, as endpoints of the server."""
+"""HTTP endpoints of the GraphQL API."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import msgspec
 from msgspec import Meta
 
-from carrel.server.http.conditional import matches
+from carrel.server.http.conditional import etag_matches
 from carrel.server.http.endpoint import (
     IF_NONE_MATCH,
     Endpoint,
@@ -24,94 +24,96 @@ from carrel.server.http.request_log import RequestLog
 from carrel.server.http.response import Response
 
 if TYPE_CHECKING:
-    from carrel.server.graphql import Documents
+    from carrel.server.graphql import DocumentCache
 
 _TAG: Final = "GraphQL"
-_MAX_BODY: Final = 6 * 4 * 2**20 + 2**17
-"""A file as a variable, each of its bytes escaped, and a document."""
-_FIELDS: Final = {"type": "array", "items": {"type": ["string", "integer"]}}
+_MAX_BODY_BYTES: Final = 6 * 4 * 2**20 + 2**17
+"""A file of the maximum size with every byte escaped, plus a document."""
+_PATH_SCHEMA: Final = {"type": "array", "items": {"type": ["string", "integer"]}}
 
 
-class GraphqlRequest(RequestModel, frozen=True):
-    """What a client asks for, as the convention for GraphQL over HTTP has it."""
+class GraphqlRequestBody(RequestModel, frozen=True):
+    """Request of the GraphQL over HTTP specification."""
 
-    query: Annotated[str, Meta(description="A document: the schema is at `/graphql/schema`.")]
+    query: Annotated[str, Meta(description="GraphQL document; the schema is at `/graphql/schema`.")]
     variables: dict[str, Any] | None = None
     operation_name: str | None = None
-    extensions: Annotated[dict[str, Any], Meta(description="Taken, and left aside.")] | None = None
+    extensions: Annotated[dict[str, Any], Meta(description="Ignored.")] | None = None
 
 
-class GraphqlError(ResponseModel, frozen=True):
+class GraphqlErrorModel(ResponseModel, frozen=True):
     message: str
-    extensions: Annotated[dict[str, Any], Meta(description="`code`, and what goes with it.")]
+    extensions: Annotated[dict[str, Any], Meta(description="`code` and further details.")]
     locations: list[dict[str, int]] | msgspec.UnsetType = msgspec.UNSET
-    path: Annotated[list[Any], Meta(extra_json_schema=_FIELDS)] | msgspec.UnsetType = msgspec.UNSET
+    path: Annotated[list[Any], Meta(extra_json_schema=_PATH_SCHEMA)] | msgspec.UnsetType = (
+        msgspec.UNSET
+    )
 
 
-class GraphqlAnswer(ResponseModel, frozen=True):
-    """Without `data` where nothing was executed, without `errors` where nothing went wrong."""
+class GraphqlResponseModel(ResponseModel, frozen=True):
+    """`data` is absent if nothing was executed, `errors` if nothing failed."""
 
     data: dict[str, Any] | msgspec.UnsetType | None = msgspec.UNSET
-    errors: list[GraphqlError] | msgspec.UnsetType = msgspec.UNSET
+    errors: list[GraphqlErrorModel] | msgspec.UnsetType = msgspec.UNSET
 
 
 def preload() -> None:
-    """Load the schema and what executes it."""
+    """Import the schema and the executor."""
 
 
 @cache
-def _documents(depth: int, cost: int) -> Documents:
-    """With the limits that the operator has chosen; loaded when it is first asked for."""
-    from carrel.server.graphql import LIMITS, SCHEMA, Documents  # noqa: PLC0415 - it takes a while
+def _documents(depth: int, cost: int) -> DocumentCache:
+    """Document cache with the configured limits, created on first use."""
+    from carrel.server.graphql import LIMITS, SCHEMA, DocumentCache  # noqa: PLC0415 - slow import
 
-    return Documents(SCHEMA, replace(LIMITS, depth=depth, cost=cost))
+    return DocumentCache(SCHEMA, replace(LIMITS, depth=depth, cost=cost))
 
 
 @cache
-def _schema() -> tuple[bytes, str]:
-    """The schema's text, and its tag."""
+def _load_schema_text() -> tuple[bytes, str]:
+    """Schema text and its ETag."""
     from carrel.server.graphql import SCHEMA_TEXT  # noqa: PLC0415 - as above
 
     text = SCHEMA_TEXT.encode()
     return text, f'"{hashlib.sha256(text).hexdigest()[:32]}"'
 
 
-def _asking(depth: int, cost: int) -> Endpoint:
+def _execute_endpoint(depth: int, cost: int) -> Endpoint:
     loaded = False
 
     @endpoint(
         "POST",
         "/graphql",
         id="graphql",
-        body=GraphqlRequest,
-        responses={200: GraphqlAnswer},
+        body=GraphqlRequestBody,
+        responses={200: GraphqlResponseModel},
         tag=_TAG,
-        max_body=_MAX_BODY,
+        max_body=_MAX_BODY_BYTES,
     )
-    async def ask(call: Request[GraphqlRequest]) -> Response:
+    async def execute_document(request: Request[GraphqlRequestBody]) -> Response:
         """Execute a GraphQL document.
 
-        Whatever is JSON of this shape is answered with 200; what went wrong is told in `errors`,
-        each with a code in `extensions.code`. The schema says what each field needs.
+        Every well-formed request returns 200; failures are in `errors`, each with a code in
+        `extensions.code`. The schema documents the permission of each field.
         """
 
         nonlocal loaded
         if not loaded:
             await asyncio.to_thread(_documents, depth, cost)
             loaded = True
-        from carrel.server.graphql import Asked, execute  # noqa: PLC0415 - as above
+        from carrel.server.graphql import GraphqlOperation, execute  # noqa: PLC0415 - as above
 
-        def tell(error: BaseException) -> str:
-            RequestLog().failure(call.request_id, error)
-            return call.request_id
+        def log_failure(error: BaseException) -> str:
+            RequestLog().failure(request.request_id, error)
+            return request.request_id
 
-        body = call.body
-        asked = Asked(body.query, body.variables or {}, body.operation_name)
+        body = request.body
+        operation = GraphqlOperation(body.query, body.variables or {}, body.operation_name)
         documents = _documents(depth, cost)
-        answer = await execute(call.ports, call.actor, asked, tell, documents)
-        return Response.json(answer, headers={"Cache-Control": "no-store"})
+        response = await execute(request.ports, request.actor, operation, log_failure, documents)
+        return Response.json(response, headers={"Cache-Control": "no-store"})
 
-    return ask
+    return execute_document
 
 
 @endpoint(
@@ -124,14 +126,14 @@ def _asking(depth: int, cost: int) -> Endpoint:
     response_headers=("ETag",),
     tag=_TAG,
 )
-async def schema(call: Request) -> Response:
-    """The GraphQL schema, with a description of every field."""
-    text, tag = await asyncio.to_thread(_schema)
-    headers = {"ETag": tag, "Cache-Control": "private, no-cache"}
-    if matches(call, tag):
+async def schema(request: Request) -> Response:
+    """Get the GraphQL schema with descriptions."""
+    text, etag = await asyncio.to_thread(_load_schema_text)
+    headers = {"ETag": etag, "Cache-Control": "private, no-cache"}
+    if etag_matches(request, etag):
         return Response.empty(304, headers)
     return Response.content(text, "text/plain; charset=utf-8", headers=headers)
 
 
 def endpoints(depth: int, cost: int) -> tuple[Endpoint, ...]:
-    return (_asking(depth, cost), schema)
+    return (_execute_endpoint(depth, cost), schema)

@@ -1,4 +1,4 @@
-"""Changing agents, templates, people and the policy."""
+"""Mutations of agents, templates, people and the policy."""
 
 from __future__ import annotations
 
@@ -18,136 +18,142 @@ from carrel.core.errors import ValidationError
 from carrel.core.store.record import Record
 from carrel.core.store.tree import IdempotencyKey
 from carrel.core.text_validation import single_line
-from carrel.server.graphql.arguments import Given, config_of, outside, reason_of, require_arguments
+from carrel.server.graphql.arguments import (
+    ArgumentMap,
+    parse_config,
+    parse_reason,
+    require_not_null,
+    to_camel_case_keys,
+)
 from carrel.server.graphql.context import Info
-from carrel.server.graphql.types import Agent, NamedRecord, Person
+from carrel.server.graphql.types import AgentType, NamedRecordType, PersonType
 
 mutation: Final = MutationType()
 TYPES: Final = (mutation,)
 
 
 @mutation.field("createAgentFromTemplate")
-async def create_agent(_: Any, info: Info, input: Given) -> Agent:
+async def create_agent(_: Any, info: Info, input: ArgumentMap) -> AgentType:
     context = info.context
-    context.begin(Permission.TENANT_ADMIN)
+    context.begin_mutation(Permission.TENANT_ADMIN)
     team = input.get("team_id")
     config = {} if team is None else {"teamId": single_line(team, "teamId")}
-    new = agents.NewAgent(
+    new_agent = agents.NewAgent(
         slug=input["slug"],
         name=input["name"],
         template=input["template_id"],
         config=config,
     )
-    given = {name: value for name, value in input.items() if name != "idempotency_key"}
-    asked = idempotency.IdempotentRequest(
-        "createAgentFromTemplate", given, input.get("idempotency_key")
+    arguments = {name: value for name, value in input.items() if name != "idempotency_key"}
+    request = idempotency.IdempotentRequest(
+        "createAgentFromTemplate", arguments, input.get("idempotency_key")
     )
 
-    async def act(receipt: IdempotencyKey | None) -> Record:
-        return await agents.create(context.ports, context.actor, new, receipt)
+    async def create(idempotency_key: IdempotencyKey | None) -> Record:
+        return await agents.create(context.ports, context.actor, new_agent, idempotency_key)
 
-    async def again() -> Record:
-        return await agents.get(context.ports, context.actor, new.slug)
+    async def reload() -> Record:
+        return await agents.get(context.ports, context.actor, new_agent.slug)
 
-    return context.agent(
-        await idempotency.run_once(context.ports, context.actor, asked, act, again)
+    return context.agent_from_record(
+        await idempotency.run_once(context.ports, context.actor, request, create, reload)
     )
 
 
 @mutation.field("updateAgent")
-async def update_agent(_: Any, info: Info, id: str, input: Given) -> Agent:
+async def update_agent(_: Any, info: Info, id: str, input: ArgumentMap) -> AgentType:
     context = info.context
-    context.begin(Permission.TENANT_ADMIN)
-    plain = {name: value for name, value in input.items() if name != "config"}
-    given: dict[str, Any] = outside(plain)
+    context.begin_mutation(Permission.TENANT_ADMIN)
+    fields = {name: value for name, value in input.items() if name != "config"}
+    changes: dict[str, Any] = to_camel_case_keys(fields)
     if "config" in input:
-        given["config"] = config_of(input["config"])
-    require_arguments(given, ("name", "slug", "isShared"))
-    changed = await agents.patch(context.ports, context.actor, id, given)
-    return context.agent(changed)
+        changes["config"] = parse_config(input["config"])
+    require_not_null(changes, ("name", "slug", "isShared"))
+    record = await agents.patch(context.ports, context.actor, id, changes)
+    return context.agent_from_record(record)
 
 
 @mutation.field("deleteAgent")
 async def delete_agent(_: Any, info: Info, id: str) -> bool:
     context = info.context
-    context.begin(Permission.TENANT_ADMIN)
+    context.begin_mutation(Permission.TENANT_ADMIN)
     await agents.delete(context.ports, context.actor, id)
     return True
 
 
-def _themselves(actor: Actor, id: str) -> bool:
+def _is_own_profile(actor: Actor, id: str) -> bool:
     return actor.kind is CredentialKind.PERSON and actor.person == id
 
 
 @mutation.field("updateUserProfile")
-async def update_profile(_: Any, info: Info, user_id: str, input: Given) -> Person:
+async def update_profile(_: Any, info: Info, user_id: str, input: ArgumentMap) -> PersonType:
     context = info.context
-    if _themselves(context.actor, user_id):
-        context.must(Permission.TENANT_READ)
-        context.begin(Permission.WORKSPACE_WRITE)
+    if _is_own_profile(context.actor, user_id):
+        context.require(Permission.TENANT_READ)
+        context.begin_mutation(Permission.WORKSPACE_WRITE)
     else:
-        context.begin(Permission.TENANT_ADMIN)
-    changed = await people.patch(context.ports, context.actor, user_id, input)
-    return Person.of(changed)
+        context.begin_mutation(Permission.TENANT_ADMIN)
+    record = await people.patch(context.ports, context.actor, user_id, input)
+    return PersonType.from_record(record)
 
 
 @mutation.field("createPerson")
-async def create_person(_: Any, info: Info, input: Given) -> Person:
+async def create_person(_: Any, info: Info, input: ArgumentMap) -> PersonType:
     context = info.context
-    context.begin(Permission.TENANT_ADMIN)
-    made = await people.create(context.ports, context.actor, Profile(**input))
-    return Person.of(made)
+    context.begin_mutation(Permission.TENANT_ADMIN)
+    record = await people.create(context.ports, context.actor, Profile(**input))
+    return PersonType.from_record(record)
 
 
 @mutation.field("updatePerson")
-async def update_person(_: Any, info: Info, id: str, input: Given) -> Person:
+async def update_person(_: Any, info: Info, id: str, input: ArgumentMap) -> PersonType:
     context = info.context
-    context.begin(Permission.TENANT_ADMIN)
-    given = require_arguments(input, ("name", "email", "role"))
-    changed = await people.patch(context.ports, context.actor, id, given)
-    return Person.of(changed)
+    context.begin_mutation(Permission.TENANT_ADMIN)
+    changes = require_not_null(input, ("name", "email", "role"))
+    record = await people.patch(context.ports, context.actor, id, changes)
+    return PersonType.from_record(record)
 
 
 @mutation.field("deletePerson")
 async def delete_person(_: Any, info: Info, id: str) -> bool:
     context = info.context
-    context.begin(Permission.TENANT_ADMIN)
+    context.begin_mutation(Permission.TENANT_ADMIN)
     await people.delete(context.ports, context.actor, id)
     return True
 
 
 @mutation.field("createTemplate")
-async def create_template(_: Any, info: Info, input: Given) -> NamedRecord:
+async def create_template(_: Any, info: Info, input: ArgumentMap) -> NamedRecordType:
     context = info.context
-    context.begin(Permission.TENANT_ADMIN)
-    made = await templates.create(context.ports, context.actor, input["slug"], input["name"])
-    return NamedRecord.of(made)
+    context.begin_mutation(Permission.TENANT_ADMIN)
+    record = await templates.create(context.ports, context.actor, input["slug"], input["name"])
+    return NamedRecordType.from_record(record)
 
 
 @mutation.field("updateTemplate")
-async def update_template(_: Any, info: Info, id: str, input: Given) -> NamedRecord:
+async def update_template(_: Any, info: Info, id: str, input: ArgumentMap) -> NamedRecordType:
     context = info.context
-    context.begin(Permission.TENANT_ADMIN)
-    given = require_arguments(input, ("name", "slug"))
-    changed = await templates.patch(context.ports, context.actor, id, given)
-    return NamedRecord.of(changed)
+    context.begin_mutation(Permission.TENANT_ADMIN)
+    changes = require_not_null(input, ("name", "slug"))
+    record = await templates.patch(context.ports, context.actor, id, changes)
+    return NamedRecordType.from_record(record)
 
 
 @mutation.field("deleteTemplate")
 async def delete_template(_: Any, info: Info, id: str) -> bool:
     context = info.context
-    context.begin(Permission.TENANT_ADMIN)
+    context.begin_mutation(Permission.TENANT_ADMIN)
     await templates.delete(context.ports, context.actor, id)
     return True
 
 
 @mutation.field("putPolicy")
-async def put_policy(_: Any, info: Info, policy: Given, reason: str) -> PolicyModel:
+async def put_policy(_: Any, info: Info, policy: ArgumentMap, reason: str) -> PolicyModel:
     context = info.context
-    context.begin(Permission.TENANT_ADMIN)
+    context.begin_mutation(Permission.TENANT_ADMIN)
     try:
-        form = msgspec.convert(outside(policy), PolicyModel)
-    except msgspec.ValidationError as wrong:
-        raise ValidationError(f"the policy does not fit: {wrong}") from None
-    put = await policies.put(context.ports, context.actor, form, reason_of(reason))
-    return put
+        model = msgspec.convert(to_camel_case_keys(policy), PolicyModel)
+    except msgspec.ValidationError as error:
+        raise ValidationError(f"invalid policy: {error}") from None
+    stored = await policies.put(context.ports, context.actor, model, parse_reason(reason))
+    return stored

@@ -1,4 +1,4 @@
-"""Where agents stand with their pinned files, and what templates offer for review."""
+"""Resolvers for pinned files and their updates."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from carrel.actions.overlay.pins import can_see_agent
 from carrel.core.access import Permission
 from carrel.core.errors import NotFound
 from carrel.core.identifiers import Path
-from carrel.core.overlay.file_classes import FLOOR, FileClass
+from carrel.core.overlay.file_classes import BUILT_IN_RULES, FileClass
 from carrel.core.overlay.pins import PinStatus as Pin
 from carrel.core.store.record import Record
 from carrel.core.store.tree import Blob, Version
 from carrel.server.graphql.context import Info, ResolverContext
-from carrel.server.graphql.types import Agent, NamedRecord, PinOffer, PinStatus
+from carrel.server.graphql.types import AgentType, NamedRecordType, PinOfferType, PinStatusType
 
 query: Final = QueryType()
 agent: Final = ObjectType("Agent")
@@ -25,111 +25,119 @@ pin_status: Final = ObjectType("PinStatusFile")
 offered_pin: Final = ObjectType("OfferedPin")
 TYPES: Final = (query, agent, template, pin_status, offered_pin)
 
-ALWAYS: Final = tuple(Path(rule.pattern) for rule in FLOOR if rule.file_class is FileClass.PINNED)
-"""The files that are pinned in every tenant, in the order in which they are shown."""
+ALWAYS_PINNED: Final = tuple(
+    Path(rule.pattern) for rule in BUILT_IN_RULES if rule.file_class is FileClass.PINNED
+)
+"""Files pinned in every tenant, in display order."""
 
 
 async def _pins(context: ResolverContext, record: Record) -> tuple[Pin, ...]:
-    context.must(Permission.WORKSPACE_READ)
+    context.require(Permission.WORKSPACE_READ)
     if not can_see_agent(context.actor, record):
-        raise NotFound(f"there is no agent {record.id}")
+        raise NotFound(f"no such agent: {record.id}")
     return await context.pins.load(record.id)
 
 
-async def _statuses(context: ResolverContext, record: Record) -> list[PinStatus]:
-    """The three that always are, whether there is such a file or not; then all others."""
-    known = {pin.path: pin for pin in await _pins(context, record)}
-    floor = [known.pop(path, Pin(path, None, None, overridden=False, version=0)) for path in ALWAYS]
-    return [PinStatus.of(pin) for pin in (*floor, *known.values())]
+async def _statuses(context: ResolverContext, record: Record) -> list[PinStatusType]:
+    """Statuses of the always pinned files, present or not, then of all others."""
+    by_path = {pin.path: pin for pin in await _pins(context, record)}
+    floor = [
+        by_path.pop(path, Pin(path, None, None, overridden=False, version=0))
+        for path in ALWAYS_PINNED
+    ]
+    return [PinStatusType.from_pin(pin) for pin in (*floor, *by_path.values())]
 
 
 @query.field("agentPinStatus")
 async def agent_pin_status(
     _: Any, info: Info, agent_id: str, include_nested: bool
-) -> list[PinStatus]:
+) -> list[PinStatusType]:
     context = info.context
-    context.must(Permission.WORKSPACE_READ)
-    found = await agents.get(context.ports, context.actor, agent_id)
-    if not can_see_agent(context.actor, found):
-        raise NotFound(f"there is no agent {agent_id}")
-    statuses = await _statuses(context, context.agent(found).record)
-    return [one for one in statuses if include_nested or one.folder_path is None]
+    context.require(Permission.WORKSPACE_READ)
+    record = await agents.get(context.ports, context.actor, agent_id)
+    if not can_see_agent(context.actor, record):
+        raise NotFound(f"no such agent: {agent_id}")
+    statuses = await _statuses(context, context.agent_from_record(record).record)
+    return [status for status in statuses if include_nested or status.folder_path is None]
 
 
 @agent.field("pins")
-async def pins_of(source: Agent, info: Info) -> list[PinStatus]:
+async def pins_of(source: AgentType, info: Info) -> list[PinStatusType]:
     return await _statuses(info.context, source.record)
 
 
 @agent.field("updatesAvailable")
-async def updates_available(source: Agent, info: Info) -> int:
-    known = await _pins(info.context, source.record)
-    return sum(pin.pinned is not None and pin.update_available for pin in known)
+async def updates_available(source: AgentType, info: Info) -> int:
+    pins = await _pins(info.context, source.record)
+    return sum(pin.pinned is not None and pin.update_available for pin in pins)
 
 
 @agent.field("overrideCount")
-async def override_count(source: Agent, info: Info) -> int:
+async def override_count(source: AgentType, info: Info) -> int:
     context = info.context
-    context.must(Permission.WORKSPACE_READ)
+    context.require(Permission.WORKSPACE_READ)
     if not can_see_agent(context.actor, source.record):
-        raise NotFound(f"there is no agent {source.id}")
+        raise NotFound(f"no such agent: {source.id}")
     return await context.overrides.load(source.id)
 
 
 async def _text(context: ResolverContext, path: str, blob: Blob | None) -> str | None:
-    """A review is of text; what is none is shown as well as it can be, and told by its digest."""
+    """Content as text, with undecodable bytes replaced."""
     if blob is None:
         return None
-    return (await context.bytes_of(path, blob)).decode("utf-8", "replace")
+    return (await context.read_bytes(path, blob)).decode("utf-8", "replace")
 
 
 @pin_status.field("pinnedContent")
-async def pinned_content(source: PinStatus, info: Info) -> str | None:
+async def pinned_content(source: PinStatusType, info: Info) -> str | None:
     return await _text(info.context, source.path, source.pin.pinned)
 
 
 @pin_status.field("latestContent")
-async def latest_content(source: PinStatus, info: Info) -> str | None:
+async def latest_content(source: PinStatusType, info: Info) -> str | None:
     return await _text(info.context, source.path, source.pin.latest)
 
 
 @pin_status.field("pinnedTokens")
-async def pinned_tokens(source: PinStatus, info: Info) -> int | None:
+async def pinned_tokens(source: PinStatusType, info: Info) -> int | None:
     pinned = source.pin.pinned
-    return await info.context.tokens_of(source.path, pinned) if pinned else None
+    return await info.context.count_tokens(source.path, pinned) if pinned else None
 
 
 @pin_status.field("latestTokens")
-async def latest_tokens(source: PinStatus, info: Info) -> int | None:
+async def latest_tokens(source: PinStatusType, info: Info) -> int | None:
     latest = source.pin.latest
-    return await info.context.tokens_of(source.path, latest) if latest else None
+    return await info.context.count_tokens(source.path, latest) if latest else None
 
 
-async def _told(context: ResolverContext, pin: Pin) -> Version | None:
-    where, head = pin.latest_from, pin.latest_head
-    return await context.versions.load((where, pin.path, head.version)) if where and head else None
+async def _load_latest_version(context: ResolverContext, pin: Pin) -> Version | None:
+    scope, head = pin.latest_from, pin.latest_head
+    return await context.versions.load((scope, pin.path, head.version)) if scope and head else None
 
 
 @pin_status.field("latestAuthor")
-async def latest_author(source: PinStatus, info: Info) -> str | None:
-    told = await _told(info.context, source.pin)
-    return told.by if told else None
+async def latest_author(source: PinStatusType, info: Info) -> str | None:
+    version = await _load_latest_version(info.context, source.pin)
+    return version.author if version else None
 
 
 @pin_status.field("latestReason")
-async def latest_reason(source: PinStatus, info: Info) -> str | None:
-    told = await _told(info.context, source.pin)
-    return told.why if told else None
+async def latest_reason(source: PinStatusType, info: Info) -> str | None:
+    version = await _load_latest_version(info.context, source.pin)
+    return version.reason if version else None
 
 
 @template.field("pins")
-async def offered_by(source: NamedRecord, info: Info) -> list[PinOffer]:
+async def pin_offers(source: NamedRecordType, info: Info) -> list[PinOfferType]:
     context = info.context
-    context.must(Permission.WORKSPACE_READ)
+    context.require(Permission.WORKSPACE_READ)
     offers = await context.offers.load(source.id)
-    return [PinOffer(one.blob, one.path.text, one.source, one.blob.digest) for one in offers]
+    return [
+        PinOfferType(offer.blob, offer.path.text, offer.source, offer.blob.digest)
+        for offer in offers
+    ]
 
 
 @offered_pin.field("latestContent")
-async def offered_content(source: PinOffer, info: Info) -> str | None:
+async def offered_content(source: PinOfferType, info: Info) -> str | None:
     return await _text(info.context, source.path, source.blob)

@@ -1,4 +1,4 @@
-"""How much one document may ask for, reckoned from its text before anything is done."""
+"""Cost limits of GraphQL documents, computed before execution."""
 
 from __future__ import annotations
 
@@ -27,43 +27,45 @@ from graphql import (
 from graphql.type import get_nullable_type
 
 FIRST: Final = "first"
-_SAMPLE: Final = 10
-"""What a list counts as that takes no `first`."""
-_PAGE: Final = "Page"
-_INTROSPECTION: Final = 20
-"""What each field of a question about the schema itself counts as."""
-_CHANGE: Final = 50
-"""What each change counts as."""
-_WORK: Final = {"changes": 100, "diff": 100, "explain": 10, "history": 10}
-"""What fields count as that are worked out one by one."""
-_NESTED: Final = 64
-"""Selections within one another, fragments included, however they are written."""
+_UNPAGED_LIST_ITEMS: Final = 10
+"""Assumed size of a list without `first`."""
+_PAGE_SUFFIX: Final = "Page"
+_INTROSPECTION_FIELD_COST: Final = 20
+"""Cost of an introspection field."""
+_MUTATION_COST: Final = 50
+"""Cost of a mutation."""
+_FIELD_COSTS: Final = {"changes": 100, "diff": 100, "explain": 10, "history": 10}
+"""Cost of fields that are resolved one by one."""
+_MAX_NESTING: Final = 64
+"""Maximum nesting of selections, fragments included."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueryLimits:
+    """Limits of one document."""
+
     depth: int = 12
-    """Fields within one another."""
+    """Nesting of fields."""
     cost: int = 10_000
-    """Fields, each as often as the lists around it may have items."""
+    """Fields, multiplied by the page sizes of the lists around them."""
     characters: int = 64 * 1024
-    """Bytes of the text."""
+    """Bytes of the document."""
     tokens: int = 4_000
-    """Words and signs of the text."""
+    """Lexical tokens of the document."""
     first: int = 500
-    """Items of a page."""
+    """Items per page."""
     bytes: int = 32 * 1024 * 1024
-    """Of all contents in one answer; those that are too many are refused, not the others."""
+    """Total content bytes in one response; only contents beyond it are refused."""
 
 
 LIMITS: Final = QueryLimits()
 
 
-def exceeded(limit: str, most: int, asked: int | None = None) -> GraphQLError:
-    """The error that names a limit."""
-    said = "" if asked is None else f", and this asks for {asked}"
-    told = {"limit": limit, "max": most}
-    return GraphQLError(f"the limit of {limit} is {most}{said}", extensions=told)
+def limit_exceeded(limit: str, maximum: int, requested: int | None = None) -> GraphQLError:
+    """Error that names an exceeded limit."""
+    suffix = "" if requested is None else f", requested {requested}"
+    extensions = {"limit": limit, "max": maximum}
+    return GraphQLError(f"{limit} limit exceeded: maximum {maximum}{suffix}", extensions=extensions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +75,7 @@ class QuerySize:
 
 
 class CostCalculator:
-    """Weighs one operation. A fragment is weighed once, however often it is spread."""
+    """Computes cost and depth of one operation; each fragment is computed once."""
 
     def __init__(
         self,
@@ -84,102 +86,113 @@ class CostCalculator:
     ) -> None:
         self._schema, self._fragments, self._variables = schema, fragments, variables
         self._limits = limits
-        self._weighed: dict[str, QuerySize] = {}
+        self._fragment_sizes: dict[str, QuerySize] = {}
 
     def check(self, operation: OperationDefinitionNode) -> None:
-        """Raises GraphQLError where the operation asks for more than it may."""
+        """Raise GraphQLError if the operation exceeds a limit."""
         root = self._schema.get_root_type(operation.operation)
-        assert root is not None, "validation knows every kind of operation that there is"
-        size = self._weigh(operation.selection_set, root, 0)
+        assert root is not None, "validation accepts only operations with a root type"
+        size = self._selection_size(operation.selection_set, root, 0)
         if size.depth > self._limits.depth:
-            raise exceeded("depth", self._limits.depth, size.depth)
+            raise limit_exceeded("depth", self._limits.depth, size.depth)
         if size.cost > self._limits.cost:
-            raise exceeded("cost", self._limits.cost, size.cost)
+            raise limit_exceeded("cost", self._limits.cost, size.cost)
 
-    def _weigh(self, chosen: SelectionSetNode, parent: GraphQLNamedType, within: int) -> QuerySize:
-        if within > _NESTED:
-            raise exceeded("depth", self._limits.depth)
-        sizes = list(self._sizes(chosen, parent, within + 1))
+    def _selection_size(
+        self, selection_set: SelectionSetNode, parent: GraphQLNamedType, nesting: int
+    ) -> QuerySize:
+        if nesting > _MAX_NESTING:
+            raise limit_exceeded("depth", self._limits.depth)
+        sizes = list(self._sizes(selection_set, parent, nesting + 1))
         cost = sum(size.cost for size in sizes)
         return QuerySize(cost, max((size.depth for size in sizes), default=0))
 
     def _sizes(
-        self, chosen: SelectionSetNode, parent: GraphQLNamedType, within: int
+        self, selection_set: SelectionSetNode, parent: GraphQLNamedType, nesting: int
     ) -> Iterator[QuerySize]:
-        for one in chosen.selections:
-            if isinstance(one, FieldNode):
-                yield self._field(one, parent, within)
-            elif isinstance(one, InlineFragmentNode):
-                named = one.type_condition and one.type_condition.name.value
-                kind = self._schema.get_type(named) if named else parent
-                yield self._weigh(one.selection_set, kind or parent, within)
-            elif isinstance(one, FragmentSpreadNode):
-                yield self._spread(one.name.value, within)
+        for node in selection_set.selections:
+            if isinstance(node, FieldNode):
+                yield self._field_size(node, parent, nesting)
+            elif isinstance(node, InlineFragmentNode):
+                type_name = node.type_condition and node.type_condition.name.value
+                node_type = self._schema.get_type(type_name) if type_name else parent
+                yield self._selection_size(node.selection_set, node_type or parent, nesting)
+            elif isinstance(node, FragmentSpreadNode):
+                yield self._fragment_size(node.name.value, nesting)
 
-    def _spread(self, name: str, within: int) -> QuerySize:
-        if name not in self._weighed:
+    def _fragment_size(self, name: str, nesting: int) -> QuerySize:
+        if name not in self._fragment_sizes:
             fragment = self._fragments[name]
-            kind = self._schema.get_type(fragment.type_condition.name.value)
-            assert kind is not None
-            self._weighed[name] = self._weigh(fragment.selection_set, kind, within)
-        return self._weighed[name]
+            fragment_type = self._schema.get_type(fragment.type_condition.name.value)
+            assert fragment_type is not None
+            self._fragment_sizes[name] = self._selection_size(
+                fragment.selection_set, fragment_type, nesting
+            )
+        return self._fragment_sizes[name]
 
-    def _field(self, node: FieldNode, parent: GraphQLNamedType, within: int) -> QuerySize:
+    def _field_size(self, node: FieldNode, parent: GraphQLNamedType, nesting: int) -> QuerySize:
         name = node.name.value
         if name == "__typename":
             return QuerySize(1, 1)
         if name.startswith("__"):
-            return QuerySize(_INTROSPECTION * self._count(node.selection_set, within), 1)
+            return QuerySize(
+                _INTROSPECTION_FIELD_COST * self._count_introspection(node.selection_set, nesting),
+                1,
+            )
         assert isinstance(parent, GraphQLObjectType)
         field = parent.fields[name]
-        times = self._times(node, field, parent)
-        own = _CHANGE if parent is self._schema.mutation_type else _WORK.get(name, 1)
+        multiplier = self._multiplier(node, field, parent)
+        field_cost = (
+            _MUTATION_COST if parent is self._schema.mutation_type else _FIELD_COSTS.get(name, 1)
+        )
         if node.selection_set is None:
-            return QuerySize(own, 1)
-        inner = self._weigh(node.selection_set, get_named_type(field.type), within)
-        return QuerySize(own + times * inner.cost, 1 + inner.depth)
+            return QuerySize(field_cost, 1)
+        inner = self._selection_size(node.selection_set, get_named_type(field.type), nesting)
+        return QuerySize(field_cost + multiplier * inner.cost, 1 + inner.depth)
 
-    def _times(self, node: FieldNode, field: GraphQLField, parent: GraphQLObjectType) -> int:
-        """How often what is within may come."""
+    def _multiplier(self, node: FieldNode, field: GraphQLField, parent: GraphQLObjectType) -> int:
+        """Number of items the nested fields may be resolved for."""
         if FIRST in field.args:
-            return self._first(node, field)
-        paged = parent.name.endswith(_PAGE)
-        return _SAMPLE if is_list_type(get_nullable_type(field.type)) and not paged else 1
+            return self._requested_items(node, field)
+        paged = parent.name.endswith(_PAGE_SUFFIX)
+        return (
+            _UNPAGED_LIST_ITEMS if is_list_type(get_nullable_type(field.type)) and not paged else 1
+        )
 
-    def _first(self, node: FieldNode, field: GraphQLField) -> int:
-        unsaid = field.args[FIRST].default
-        given: Any = _number(unsaid.literal if unsaid else None)
+    def _requested_items(self, node: FieldNode, field: GraphQLField) -> int:
+        default = field.args[FIRST].default
+        value: Any = _int_value(default.literal if default else None)
         for argument in node.arguments or ():
             if argument.name.value == FIRST:
                 if isinstance(argument.value, VariableNode):
-                    given = self._variables.get(argument.value.name.value, given)
+                    value = self._variables.get(argument.value.name.value, value)
                 else:
-                    given = _number(argument.value)
-        asked = given if isinstance(given, int) else self._limits.first
-        if not 1 <= asked <= self._limits.first:
-            raise exceeded(FIRST, self._limits.first, asked)
-        return asked
+                    value = _int_value(argument.value)
+        requested = value if isinstance(value, int) else self._limits.first
+        if not 1 <= requested <= self._limits.first:
+            raise limit_exceeded(FIRST, self._limits.first, requested)
+        return requested
 
-    def _count(self, chosen: SelectionSetNode | None, within: int) -> int:
-        """How many fields a question about the schema names: it reads nothing that is stored."""
-        if chosen is None:
+    def _count_introspection(self, selection_set: SelectionSetNode | None, nesting: int) -> int:
+        """Number of introspection fields; they read no stored data."""
+        if selection_set is None:
             return 1
-        if within > _NESTED:
-            raise exceeded("depth", self._limits.depth)
+        if nesting > _MAX_NESTING:
+            raise limit_exceeded("depth", self._limits.depth)
         total = 1
-        for one in chosen.selections:
-            if isinstance(one, FragmentSpreadNode):
-                total += self._counted(one.name.value, within + 1)
-            elif isinstance(one, FieldNode | InlineFragmentNode):
-                total += self._count(one.selection_set, within + 1)
+        for node in selection_set.selections:
+            if isinstance(node, FragmentSpreadNode):
+                total += self._count_fragment(node.name.value, nesting + 1)
+            elif isinstance(node, FieldNode | InlineFragmentNode):
+                total += self._count_introspection(node.selection_set, nesting + 1)
         return total
 
-    def _counted(self, name: str, within: int) -> int:
-        if name not in self._weighed:
-            cost = self._count(self._fragments[name].selection_set, within)
-            self._weighed[name] = QuerySize(cost, 1)
-        return self._weighed[name].cost
+    def _count_fragment(self, name: str, nesting: int) -> int:
+        if name not in self._fragment_sizes:
+            cost = self._count_introspection(self._fragments[name].selection_set, nesting)
+            self._fragment_sizes[name] = QuerySize(cost, 1)
+        return self._fragment_sizes[name].cost
 
 
-def _number(literal: ValueNode | None) -> int | None:
+def _int_value(literal: ValueNode | None) -> int | None:
     return int(literal.value) if isinstance(literal, IntValueNode) else None

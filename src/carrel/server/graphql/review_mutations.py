@@ -1,4 +1,4 @@
-"""Accepting what was reviewed, for one agent or for all, and going back."""
+"""Mutations that accept pinned updates and roll pins back."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from carrel.core.errors import NotFound
 from carrel.core.identifiers import Path
 from carrel.core.store.record import Record
 from carrel.core.store.tree import IdempotencyKey
-from carrel.server.graphql.arguments import reviewed_of
+from carrel.server.graphql.arguments import parse_reviewed_digest
 from carrel.server.graphql.context import Info
-from carrel.server.graphql.types import Agent, BulkAcceptOutcome, BulkAcceptResult
+from carrel.server.graphql.types import AgentType, BulkAcceptOutcomeType, BulkAcceptResultType
 
 mutation: Final = MutationType()
 TYPES: Final = (mutation,)
@@ -30,24 +30,24 @@ async def accept(
     filename: str,
     idempotency_key: str | None = None,
     latest_sha: str | None = None,
-) -> Agent:
+) -> AgentType:
     context = info.context
     ports, actor = context.ports, context.actor
-    context.begin(Permission.TENANT_ADMIN)
+    context.begin_mutation(Permission.TENANT_ADMIN)
     path = Path(filename)
-    reviewed = reviewed_of(latest_sha)
-    known = {"agentId": agent_id, "filename": path.text, "latestSha": reviewed}
-    asked = idempotency.IdempotentRequest("acceptTemplateUpdate", known, idempotency_key)
+    reviewed = parse_reviewed_digest(latest_sha)
+    arguments = {"agentId": agent_id, "filename": path.text, "latestSha": reviewed}
+    request = idempotency.IdempotentRequest("acceptTemplateUpdate", arguments, idempotency_key)
 
-    async def again() -> Record:
+    async def reload() -> Record:
         return await agents.get(ports, actor, agent_id)
 
-    async def act(receipt: IdempotencyKey | None) -> Record:
-        await pins.accept(ports, actor, agent_id, path, reviewed, receipt)
-        return await again()
+    async def accept_update(key: IdempotencyKey | None) -> Record:
+        await pins.accept(ports, actor, agent_id, path, reviewed, key)
+        return await reload()
 
-    accepted = await idempotency.run_once(ports, actor, asked, act, again)
-    return context.agent(accepted)
+    record = await idempotency.run_once(ports, actor, request, accept_update, reload)
+    return context.agent_from_record(record)
 
 
 @mutation.field("acceptTemplateUpdateBulk")
@@ -58,29 +58,33 @@ async def accept_for_all(
     filename: str,
     tenant_id: str,
     latest_sha: str | None = None,
-) -> BulkAcceptResult:
+) -> BulkAcceptResultType:
     context = info.context
     ports, actor = context.ports, context.actor
-    context.begin(Permission.TENANT_ADMIN)
+    context.begin_mutation(Permission.TENANT_ADMIN)
     if tenant_id != actor.tenant:
-        raise NotFound("there is no such tenant")
+        raise NotFound("no such tenant")
     path = Path(filename)
-    reviewed = reviewed_of(latest_sha)
-    found = await pins.accept_for_all(ports, actor, template_id, path, reviewed)
+    reviewed = parse_reviewed_digest(latest_sha)
+    outcomes = await pins.accept_for_all(ports, actor, template_id, path, reviewed)
     results = [
-        BulkAcceptOutcome(one.agent, one.problem is None, str(one.problem) if one.problem else None)
-        for one in found
+        BulkAcceptOutcomeType(
+            outcome.agent,
+            outcome.problem is None,
+            str(outcome.problem) if outcome.problem else None,
+        )
+        for outcome in outcomes
     ]
-    accepted = sum(one.success for one in results)
-    return BulkAcceptResult(accepted, len(results) - accepted, results)
+    accepted = sum(outcome.success for outcome in results)
+    return BulkAcceptResultType(accepted, len(results) - accepted, results)
 
 
 @mutation.field("rollBackPin")
 async def roll_back(
     _: Any, info: Info, agent_id: str, filename: str, version: int | None = None
-) -> Agent:
+) -> AgentType:
     context = info.context
     ports, actor = context.ports, context.actor
-    context.begin(Permission.TENANT_ADMIN)
+    context.begin_mutation(Permission.TENANT_ADMIN)
     await pins.roll_back(ports, actor, agent_id, Path(filename), version)
-    return context.agent(await agents.get(ports, actor, agent_id))
+    return context.agent_from_record(await agents.get(ports, actor, agent_id))

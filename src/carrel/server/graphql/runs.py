@@ -1,4 +1,4 @@
-"""Runs, the files that they see, and what has changed since."""
+"""Resolvers for runs, their snapshot files and later changes."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from carrel.core.access import Permission
 from carrel.core.errors import NotFound
 from carrel.core.identifiers import Path
 from carrel.core.overlay.compose import Workspace
-from carrel.server.graphql.arguments import cursor_of
+from carrel.server.graphql.arguments import parse_cursor
 from carrel.server.graphql.context import Info
-from carrel.server.graphql.file_types import File, RunChange, RunRow
-from carrel.server.graphql.files import paged, text_of
-from carrel.server.graphql.types import Agent, Page
+from carrel.server.graphql.file_types import FileType, RunChangeType, RunType
+from carrel.server.graphql.files import decode_text, files_page
+from carrel.server.graphql.types import AgentType, PageType
 
 query: Final = QueryType()
 agent: Final = ObjectType("Agent")
@@ -28,79 +28,82 @@ TYPES: Final = (query, agent, run_type, frozen_file)
 
 
 @query.field("runs")
-async def some_runs(
+async def list_runs(
     _: Any, info: Info, first: int, after: str, agent_id: str | None = None
-) -> Page[RunRow]:
+) -> PageType[RunType]:
     context = info.context
-    context.must(Permission.RUNS_READ)
-    found = await runs.page(
-        context.ports, context.actor, agent=agent_id, cursor=cursor_of(after), limit=first
+    context.require(Permission.RUNS_READ)
+    page = await runs.list_runs(
+        context.ports, context.actor, agent=agent_id, cursor=parse_cursor(after), limit=first
     )
-    return Page([RunRow.of(run) for run in found.items], found.next)
+    return PageType([RunType.from_run(run) for run in page.items], page.next)
 
 
 @query.field("run")
-async def one_run(_: Any, info: Info, id: str) -> RunRow:
+async def get_run(_: Any, info: Info, id: str) -> RunType:
     context = info.context
-    context.must(Permission.RUNS_READ)
-    return RunRow.of(await runs.get(context.ports, context.actor, id))
+    context.require(Permission.RUNS_READ)
+    return RunType.from_run(await runs.get(context.ports, context.actor, id))
 
 
 @agent.field("lastRun")
-async def last_run(source: Agent, info: Info) -> RunRow | None:
+async def last_run(source: AgentType, info: Info) -> RunType | None:
     context = info.context
-    context.must(Permission.RUNS_READ)
+    context.require(Permission.RUNS_READ)
     if not can_see_agent(context.actor, source.record):
-        raise NotFound(f"there is no agent {source.id}")
-    found = await context.newest_runs.load(source.id)
-    return RunRow.of(found) if found else None
+        raise NotFound(f"no such agent: {source.id}")
+    run = await context.newest_runs.load(source.id)
+    return RunType.from_run(run) if run else None
 
 
 @run_type.field("agent")
-async def agent_of(source: RunRow, info: Info) -> Agent | None:
+async def load_agent(source: RunType, info: Info) -> AgentType | None:
     context = info.context
     if source.agent_id is None:
         return None
-    context.must(Permission.TENANT_READ)
-    found = await context.agents.load(source.agent_id)
-    return context.agent(found) if found else None
+    context.require(Permission.TENANT_READ)
+    record = await context.agents.load(source.agent_id)
+    return context.agent_from_record(record) if record else None
 
 
 @run_type.field("files")
-async def frozen_files(source: RunRow, info: Info, first: int, after: str) -> Page[File]:
+async def list_run_files(source: RunType, info: Info, first: int, after: str) -> PageType[FileType]:
     context = info.context
-    context.must(Permission.WORKSPACE_READ)
-    page = paged(await runs.manifest(context.ports, source.run), (), first, after)
+    context.require(Permission.WORKSPACE_READ)
+    page = files_page(await runs.load_manifest(context.ports, source.run), (), first, after)
     return replace(page, items=[replace(file, run=source.run) for file in page.items])
 
 
 @run_type.field("file")
-async def one_frozen_file(source: RunRow, info: Info, path: str) -> File:
+async def get_run_file(source: RunType, info: Info, path: str) -> FileType:
     context = info.context
-    context.must(Permission.WORKSPACE_READ)
-    wanted = Path(path)
-    seen: Workspace = await runs.manifest(context.ports, source.run)
-    if wanted not in seen.files:
-        raise NotFound(f"run {source.id} sees no {path}")
-    return File.of(seen.files[wanted], (), source.run)
+    context.require(Permission.WORKSPACE_READ)
+    requested = Path(path)
+    snapshot: Workspace = await runs.load_manifest(context.ports, source.run)
+    if requested not in snapshot.files:
+        raise NotFound(f"run {source.id} has no file {path}")
+    return FileType.from_file(snapshot.files[requested], (), source.run)
 
 
 @frozen_file.field("content")
-async def frozen_content(source: File, info: Info) -> str:
+async def frozen_content(source: FileType, info: Info) -> str:
     context = info.context
-    return text_of(source.path, await context.frozen(source))
+    return decode_text(source.path, await context.read_run_file(source))
 
 
 @run_type.field("changes")
-async def changes_since(source: RunRow, info: Info) -> list[RunChange]:
+async def changes_since(source: RunType, info: Info) -> list[RunChangeType]:
     context = info.context
-    context.must(Permission.WORKSPACE_READ)
-    return [RunChange.of(one) for one in await diff.diff(context.ports, source.run)]
+    context.require(Permission.WORKSPACE_READ)
+    return [
+        RunChangeType.from_difference(difference)
+        for difference in await diff.diff(context.ports, source.run)
+    ]
 
 
 @run_type.field("diff")
-async def diff_since(source: RunRow, info: Info, path: str) -> str:
+async def diff_since(source: RunType, info: Info, path: str) -> str:
     context = info.context
-    context.must(Permission.WORKSPACE_READ)
-    _, text = await diff.difference(context.ports, source.run, Path(path))
+    context.require(Permission.WORKSPACE_READ)
+    _, text = await diff.diff_file(context.ports, source.run, Path(path))
     return text

@@ -1,4 +1,4 @@
-"""The scalars of the schema: moments, whole numbers and JSON."""
+"""Custom scalars: DateTime, Whole and JSON."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from typing import Any, Final
 from ariadne import ScalarType
 from graphql import GraphQLError
 
-_WIDEST: Final = 2**53
+_MAX_INTEGER: Final = 2**53
 
 date_time: Final = ScalarType("DateTime")
-whole: Final = ScalarType("Whole")
+whole_scalar: Final = ScalarType("Whole")
 json: Final = ScalarType("JSON")
-SCALARS: Final = (date_time, whole, json)
+SCALARS: Final = (date_time, whole_scalar, json)
 
 
 @date_time.serializer
-def moment(at: int) -> str:
-    """RFC 3339 in UTC, to the millisecond."""
+def serialize_date_time(at: int) -> str:
+    """Format milliseconds as RFC 3339 in UTC."""
     second = datetime.fromtimestamp(at // 1000, UTC).isoformat()[:-6]
     return f"{second}.{at % 1000:03}Z"
 
 
-@whole.value_parser
-def whole_number(value: Any) -> int:
-    """A number without a fraction, as JSON may write it."""
+@whole_scalar.value_parser
+def parse_whole(value: Any) -> int:
+    """Parse an integer; JSON may write it as a float."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
-    if not isinstance(value, int) or isinstance(value, bool) or abs(value) > _WIDEST:
-        raise GraphQLError("Whole is a number without a fraction, of up to 53 bits")
+    if not isinstance(value, int) or isinstance(value, bool) or abs(value) > _MAX_INTEGER:
+        raise GraphQLError("Whole must be an integer of up to 53 bits")
     return value

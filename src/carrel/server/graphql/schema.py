@@ -1,4 +1,4 @@
-"""The schema, bound to what answers it."""
+"""Executable schema: schema.graphql bound to the resolvers."""
 
 from __future__ import annotations
 
@@ -24,41 +24,52 @@ from carrel.server.graphql import (
     tenant,
 )
 from carrel.server.graphql import types as graphql_types
-from carrel.server.graphql.arguments import inside
+from carrel.server.graphql.arguments import to_snake_case
 
 SCHEMA_TEXT: Final = resources.files(__package__).joinpath("schema.graphql").read_text("utf-8")
 
-_ROOMS: Final = (tenant, agents, files, pins, runs, mutations, review_mutations, file_mutations)
+_RESOLVER_MODULES: Final = (
+    tenant,
+    agents,
+    files,
+    pins,
+    runs,
+    mutations,
+    review_mutations,
+    file_mutations,
+)
 
-MADE_FROM: Final[Mapping[str, type[Struct]]] = {
-    "Me": graphql_types.Viewer,
-    "Tenant": graphql_types.NamedRecord,
-    "Agent": graphql_types.Agent,
-    "Template": graphql_types.NamedRecord,
-    "OfferedPin": graphql_types.PinOffer,
-    "Person": graphql_types.Person,
+TYPE_CLASSES: Final[Mapping[str, type[Struct]]] = {
+    "Me": graphql_types.ViewerType,
+    "Tenant": graphql_types.NamedRecordType,
+    "Agent": graphql_types.AgentType,
+    "Template": graphql_types.NamedRecordType,
+    "OfferedPin": graphql_types.PinOfferType,
+    "Person": graphql_types.PersonType,
     "Policy": policies.PolicyModel,
     "Limits": policies.LimitsModel,
     "ClassRule": policies.ClassRuleModel,
-    "PinStatusFile": graphql_types.PinStatus,
-    "AcceptTemplateUpdateBulkResultEntry": graphql_types.BulkAcceptOutcome,
-    "AcceptTemplateUpdateBulkResult": graphql_types.BulkAcceptResult,
-    "File": file_types.File,
-    "Written": file_types.WriteResult,
-    "Version": file_types.VersionRow,
-    "Explanation": file_types.Explanation,
-    "LayerSays": file_types.LayerEntry,
-    "Run": file_types.RunRow,
-    "FrozenFile": file_types.File,
-    "RunChange": file_types.RunChange,
+    "PinStatusFile": graphql_types.PinStatusType,
+    "AcceptTemplateUpdateBulkResultEntry": graphql_types.BulkAcceptOutcomeType,
+    "AcceptTemplateUpdateBulkResult": graphql_types.BulkAcceptResultType,
+    "File": file_types.FileType,
+    "Written": file_types.WriteResultType,
+    "Version": file_types.VersionType,
+    "Explanation": file_types.ExplanationType,
+    "LayerSays": file_types.LayerEntryType,
+    "Run": file_types.RunType,
+    "FrozenFile": file_types.FileType,
+    "RunChange": file_types.RunChangeType,
     "AuditEntry": graphql_types.AuditEntryType,
 }
-"""The class behind each type; that of every page is views.Page."""
+"""Class of each GraphQL type; every page type uses PageType."""
 
 
-def bound() -> GraphQLSchema:
-    types = [each for room in _ROOMS for each in room.TYPES]
-    return make_executable_schema(SCHEMA_TEXT, *scalars.SCALARS, *types, convert_names_case=inside)
+def build_schema() -> GraphQLSchema:
+    types = [bindable for module in _RESOLVER_MODULES for bindable in module.TYPES]
+    return make_executable_schema(
+        SCHEMA_TEXT, *scalars.SCALARS, *types, convert_names_case=to_snake_case
+    )
 
 
-SCHEMA: Final = bound()
+SCHEMA: Final = build_schema()

@@ -1,4 +1,4 @@
-"""Who asks, and the facts of the tenant: people, policy, audit."""
+"""Resolvers for the caller, the tenant, people, policy and audit log."""
 
 from __future__ import annotations
 
@@ -11,9 +11,15 @@ from carrel.actions.accounts import people, tenants
 from carrel.actions.policy import policies
 from carrel.actions.policy.policies import PolicyModel
 from carrel.core.access import Permission
-from carrel.server.graphql.arguments import cursor_of, number_of
+from carrel.server.graphql.arguments import parse_cursor, parse_number_cursor
 from carrel.server.graphql.context import Info, ResolverContext
-from carrel.server.graphql.types import AuditEntryType, NamedRecord, Page, Person, Viewer
+from carrel.server.graphql.types import (
+    AuditEntryType,
+    NamedRecordType,
+    PageType,
+    PersonType,
+    ViewerType,
+)
 
 query: Final = QueryType()
 me: Final = ObjectType("Me")
@@ -22,59 +28,61 @@ class_rule.set_alias("class", "file_class")
 TYPES: Final = (query, me, class_rule)
 
 
-async def person_of(context: ResolverContext, id: str | None) -> Person | None:
-    """Somebody whom something else names, by their id."""
+async def load_person(context: ResolverContext, id: str | None) -> PersonType | None:
+    """Person type of an id, or None."""
     if id is None:
         return None
-    context.must(Permission.TENANT_READ)
-    found = await context.people.load(id)
-    return Person.of(found) if found else None
+    context.require(Permission.TENANT_READ)
+    record = await context.people.load(id)
+    return PersonType.from_record(record) if record else None
 
 
 @query.field("me")
-def viewer(_: Any, info: Info) -> Viewer:
-    return Viewer.of(info.context.actor)
+def viewer(_: Any, info: Info) -> ViewerType:
+    return ViewerType.from_actor(info.context.actor)
 
 
 @me.field("person")
-async def own_person(source: Viewer, info: Info) -> Person | None:
-    return await person_of(info.context, source.person_id)
+async def viewer_person(source: ViewerType, info: Info) -> PersonType | None:
+    return await load_person(info.context, source.person_id)
 
 
 @query.field("tenant")
-async def own_tenant(_: Any, info: Info) -> NamedRecord:
+async def viewer_tenant(_: Any, info: Info) -> NamedRecordType:
     context = info.context
-    context.must(Permission.TENANT_READ)
-    return NamedRecord.of(await tenants.me(context.ports, context.actor))
+    context.require(Permission.TENANT_READ)
+    return NamedRecordType.from_record(await tenants.get_current(context.ports, context.actor))
 
 
 @query.field("people")
-async def everybody(_: Any, info: Info, first: int, after: str) -> Page[Person]:
+async def list_people(_: Any, info: Info, first: int, after: str) -> PageType[PersonType]:
     context = info.context
-    context.must(Permission.TENANT_READ)
-    cursor = cursor_of(after)
-    found = await people.listing(context.ports, context.actor, cursor=cursor, limit=first)
-    return Page([Person.of(one) for one in found.items], found.next)
+    context.require(Permission.TENANT_READ)
+    cursor = parse_cursor(after)
+    page = await people.list_people(context.ports, context.actor, cursor=cursor, limit=first)
+    return PageType([PersonType.from_record(record) for record in page.items], page.next)
 
 
 @query.field("person")
-async def person(_: Any, info: Info, id: str) -> Person:
+async def person(_: Any, info: Info, id: str) -> PersonType:
     context = info.context
-    context.must(Permission.TENANT_READ)
-    return Person.of(await people.get(context.ports, context.actor, id))
+    context.require(Permission.TENANT_READ)
+    return PersonType.from_record(await people.get(context.ports, context.actor, id))
 
 
 @query.field("policy")
 async def policy(_: Any, info: Info) -> PolicyModel:
     context = info.context
-    context.must(Permission.TENANT_READ)
+    context.require(Permission.TENANT_READ)
     return await policies.get(context.ports, context.actor)
 
 
 @query.field("audit")
-async def audit(_: Any, info: Info, first: int, after: str) -> Page[AuditEntryType]:
+async def audit(_: Any, info: Info, first: int, after: str) -> PageType[AuditEntryType]:
     context = info.context
-    context.must(Permission.TENANT_ADMIN)
-    before = number_of(after)
-    found = await accounts_audit.listing(context.ports, context.actor, before=before, limit=first)
-    return Page([AuditEntryType.of(entry) for entry in found.items], found.next)
+    context.require(Permission.TENANT_ADMIN)
+    before_id = parse_number_cursor(after)
+    page = await accounts_audit.list_audit_entries(
+        context.ports, context.actor, before=before_id, limit=first
+    )
+    return PageType([AuditEntryType.from_entry(entry) for entry in page.items], page.next)

@@ -1,4 +1,4 @@
-"""What the types of the schema are made from: a class each, its fields as attributes."""
+"""Classes of the schema's types; fields are attributes in snake_case."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from carrel.core.store.tree import Blob
 Item = TypeVar("Item")
 
 
-class Page(Struct, Generic[Item], frozen=True):
+class PageType(Struct, Generic[Item], frozen=True):
     items: list[Item]
     next: str | int | None
 
 
-class Viewer(Struct, frozen=True):
+class ViewerType(Struct, frozen=True):
     name: str
     kind: CredentialKind
     role: Role | None
@@ -33,7 +33,7 @@ class Viewer(Struct, frozen=True):
     workspace_id: str | None
 
     @classmethod
-    def of(cls, actor: Actor) -> Viewer:
+    def from_actor(cls, actor: Actor) -> ViewerType:
         return cls(
             name=actor.name,
             kind=actor.kind,
@@ -46,8 +46,8 @@ class Viewer(Struct, frozen=True):
         )
 
 
-class NamedRecord(Struct, frozen=True):
-    """A tenant or a template."""
+class NamedRecordType(Struct, frozen=True):
+    """A tenant or template."""
 
     id: str
     slug: str
@@ -56,12 +56,12 @@ class NamedRecord(Struct, frozen=True):
     updated_at: TimestampMs
 
     @classmethod
-    def of(cls, record: Record) -> NamedRecord:
+    def from_record(cls, record: Record) -> NamedRecordType:
         body = record.body
         return cls(record.id, body["slug"], body["name"], record.created_at, record.updated_at)
 
 
-class Agent(Struct, frozen=True):
+class AgentType(Struct, frozen=True):
     record: Record
     id: str
     tenant_id: str
@@ -76,25 +76,25 @@ class Agent(Struct, frozen=True):
     updated_at: TimestampMs
 
     @classmethod
-    def of(cls, record: Record) -> Agent:
-        known = agent_fields(record)
+    def from_record(cls, record: Record) -> AgentType:
+        fields = agent_fields(record)
         return cls(
             record=record,
             id=record.id,
             tenant_id=record.tenant,
-            slug=known["slug"],
-            name=known["name"],
-            template_id=known["templateId"],
-            human_pair_id=known["humanPairId"],
-            is_shared=known["isShared"],
-            owner_id=known["ownerId"],
-            config=known["config"],
+            slug=fields["slug"],
+            name=fields["name"],
+            template_id=fields["templateId"],
+            human_pair_id=fields["humanPairId"],
+            is_shared=fields["isShared"],
+            owner_id=fields["ownerId"],
+            config=fields["config"],
             created_at=record.created_at,
             updated_at=record.updated_at,
         )
 
 
-class Person(Struct, frozen=True):
+class PersonType(Struct, frozen=True):
     id: str
     name: str
     email: str
@@ -106,7 +106,7 @@ class Person(Struct, frozen=True):
     updated_at: TimestampMs
 
     @classmethod
-    def of(cls, record: Record) -> Person:
+    def from_record(cls, record: Record) -> PersonType:
         body = record.body
         return cls(
             id=record.id,
@@ -121,7 +121,7 @@ class Person(Struct, frozen=True):
         )
 
 
-class PinStatus(Struct, frozen=True):
+class PinStatusType(Struct, frozen=True):
     pin: Pin
     filename: str
     path: str
@@ -137,7 +137,7 @@ class PinStatus(Struct, frozen=True):
     latest_at: TimestampMs | None
 
     @classmethod
-    def of(cls, pin: Pin) -> PinStatus:
+    def from_pin(cls, pin: Pin) -> PinStatusType:
         folder, _, name = pin.path.text.rpartition("/")
         pinned, latest = pin.pinned, pin.latest
         return cls(
@@ -157,8 +157,8 @@ class PinStatus(Struct, frozen=True):
         )
 
 
-class PinOffer(Struct, frozen=True):
-    """A pinned file as a template offers it."""
+class PinOfferType(Struct, frozen=True):
+    """Latest content of a pinned file, as a template provides it."""
 
     blob: Blob
     path: str
@@ -166,18 +166,18 @@ class PinOffer(Struct, frozen=True):
     latest_sha: str
 
 
-class BulkAcceptOutcome(Struct, frozen=True):
-    """What became of one agent in a bulk accept."""
+class BulkAcceptOutcomeType(Struct, frozen=True):
+    """Result of a bulk accept for one agent."""
 
     agent_id: str
     success: bool
     error: str | None
 
 
-class BulkAcceptResult(Struct, frozen=True):
+class BulkAcceptResultType(Struct, frozen=True):
     accepted: int
     failed: int
-    results: list[BulkAcceptOutcome]
+    results: list[BulkAcceptOutcomeType]
 
 
 class AuditEntryType(Struct, frozen=True):
@@ -188,9 +188,9 @@ class AuditEntryType(Struct, frozen=True):
     subjects: tuple[str, ...]
 
     @classmethod
-    def of(cls, deed: AuditEntry) -> AuditEntryType:
-        return cls(deed.id, deed.at, deed.author, deed.reason, deed.subjects)
+    def from_entry(cls, entry: AuditEntry) -> AuditEntryType:
+        return cls(entry.id, entry.at, entry.author, entry.reason, entry.subjects)
 
 
-def hex_of(blob: Blob) -> str:
+def hex_digest(blob: Blob) -> str:
     return blob.digest.removeprefix("sha256:")

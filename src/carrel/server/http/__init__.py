@@ -1,1 +1,1 @@
-"""Http."""
+"""HTTP framework: routing, parsing, responses, errors, metrics and OpenAPI."""

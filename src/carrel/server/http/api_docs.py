@@ -1,4 +1,4 @@
-"""The description of the API, for machines and for people."""
+"""Endpoints that serve the API description: OpenAPI documents and a docs page."""
 
 from __future__ import annotations
 
@@ -11,31 +11,37 @@ from importlib import resources
 from typing import Final
 
 from carrel.server.http.endpoint import IF_NONE_MATCH, Endpoint, Request, endpoint
-from carrel.server.http.openapi import document, unique_names
+from carrel.server.http.openapi import build_document, require_unique_ids
 from carrel.server.http.response import JSON_TYPE, Response, encode
 
 _TAG: Final = "Operations"
 
 
-def pages(endpoints: Sequence[Endpoint], title: str, version: str) -> list[Endpoint]:
-    """``/openapi.json``, ``/v1/openapi.json`` and ``/docs``: all endpoints, themselves included.
+def documentation_endpoints(
+    endpoints: Sequence[Endpoint], title: str, version: str
+) -> list[Endpoint]:
+    """Return the endpoints `/openapi.json`, `/v1/openapi.json` and `/docs`.
 
-    Raises ValueError where the endpoints cannot be told apart. The description is made when it is
-    first asked for: many a server is never asked, and none should start later for it.
+    They describe all endpoints, themselves included. The document is rendered on first request, so
+    that it does not delay the start. Raises ValueError if two endpoints share an id.
     """
-    others = tuple(endpoints)
+    api_endpoints = tuple(endpoints)
 
     @cache
-    def made() -> Response:
-        return _tagged(encode(document([*others, *told], title, version)))
+    def render_document() -> Response:
+        return _with_etag(encode(build_document([*api_endpoints, *doc_endpoints], title, version)))
 
-    async def description(call: Request[None]) -> Response:
-        """This description of the API, as OpenAPI 3.1."""
-        whole = made()
-        tag = (whole.header(b"etag") or b"").decode()
-        return Response.empty(304, {"ETag": tag}) if call.header(b"if-none-match") == tag else whole
+    async def get_openapi(request: Request[None]) -> Response:
+        """Get the OpenAPI 3.1 document."""
+        response = render_document()
+        etag = (response.header(b"etag") or b"").decode()
+        return (
+            Response.empty(304, {"ETag": etag})
+            if request.header(b"if-none-match") == etag
+            else response
+        )
 
-    told = [
+    doc_endpoints = [
         endpoint(
             "GET",
             path,
@@ -46,23 +52,26 @@ def pages(endpoints: Sequence[Endpoint], title: str, version: str) -> list[Endpo
             response_headers=("ETag",),
             responses={200: dict, 304: None},
             tag=_TAG,
-        )(description)
+        )(get_openapi)
         for path, id in (("/openapi.json", "openapi"), ("/v1/openapi.json", "openapi_v1"))
     ]
-    told.append(_docs())
-    unique_names([*others, *told])
-    return told
+    doc_endpoints.append(_docs_endpoint())
+    require_unique_ids([*api_endpoints, *doc_endpoints])
+    return doc_endpoints
 
 
-def _tagged(body: bytes) -> Response:
+def _with_etag(body: bytes) -> Response:
     tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
     return Response(200, body, [JSON_TYPE, (b"etag", tag.encode())])
 
 
-def _docs() -> Endpoint:
+def _docs_endpoint() -> Endpoint:
     page = resources.files(__package__).joinpath("docs.html").read_text("utf-8")
-    headers = {"Content-Security-Policy": _policy(page), "X-Content-Type-Options": "nosniff"}
-    whole = Response.content(page.encode(), "text/html; charset=utf-8", headers=headers)
+    headers = {
+        "Content-Security-Policy": _content_security_policy(page),
+        "X-Content-Type-Options": "nosniff",
+    }
+    response = Response.content(page.encode(), "text/html; charset=utf-8", headers=headers)
 
     @endpoint(
         "GET",
@@ -73,19 +82,19 @@ def _docs() -> Endpoint:
         responses={200: "text/html"},
         tag=_TAG,
     )
-    async def docs(call: Request[None]) -> Response:
-        """This description of the API, to be read in a browser."""
-        return whole
+    async def get_docs(request: Request[None]) -> Response:
+        """Show the API documentation page."""
+        return response
 
-    return docs
+    return get_docs
 
 
-def _policy(page: str) -> str:
-    """Nothing runs in the page but its own script and style, known by their hashes."""
+def _content_security_policy(page: str) -> str:
+    """Policy that allows only the page's inline script and style, by their hashes."""
     hashes = {}
     for tag in ("script", "style"):
-        found = re.search(f"<{tag}>(.*?)</{tag}>", page, re.DOTALL)
-        text = found[1] if found else ""
+        match = re.search(f"<{tag}>(.*?)</{tag}>", page, re.DOTALL)
+        text = match[1] if match else ""
         digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
         hashes[tag] = f"'sha256-{digest}'"
     return (

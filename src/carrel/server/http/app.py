@@ -1,4 +1,4 @@
-"""The pipeline that every HTTP request goes through, from its first header to our last byte."""
+"""ASGI application: routes, authenticates, runs and records every HTTP request."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from carrel.core.access import Actor
 from carrel.core.errors import NotFound, Refusal
 from carrel.core.version import VERSION
 from carrel.ports import CorruptContent, Ports
-from carrel.server.http.api_docs import pages
-from carrel.server.http.cookies import SAFE, SiteSettings
+from carrel.server.http.api_docs import documentation_endpoints
+from carrel.server.http.cookies import SAFE_METHODS, SiteSettings
 from carrel.server.http.endpoint import Endpoint, Headers, Request
-from carrel.server.http.idempotency import HEADER, once
+from carrel.server.http.idempotency import IDEMPOTENCY_HEADER, respond_once
 from carrel.server.http.metrics import Metrics
 from carrel.server.http.problems import (
-    TOO_SLOW,
-    WRONG_METHOD,
+    METHOD_NOT_ALLOWED,
+    REQUEST_TIMEOUT,
     corrupt_response,
     internal_error_response,
-    problem,
+    problem_response,
     refusal_response,
     unavailable_response,
 )
@@ -31,30 +31,30 @@ from carrel.server.http.read_timeouts import ReadTimeouts
 from carrel.server.http.request_context import CompiledEndpoint, RequestContext, basic_to_bearer
 from carrel.server.http.request_log import REQUEST_ID, RequestLog
 from carrel.server.http.request_parsing import BodyLimits, ClientDisconnected, ReadTimeout, Receive
-from carrel.server.http.response import EVENT_STREAM, Pairs, Response
+from carrel.server.http.response import EVENT_STREAM, HeaderPairs, Response
 from carrel.server.http.router import Router
 from carrel.server.http.sse import HEARTBEAT, Send, Streams
 
 Authenticate: TypeAlias = Callable[[Headers], Awaitable[Actor]]
-"""Raises Unauthenticated. What it returns alone says whose things are asked for."""
-App: TypeAlias = Callable[[Any, Any, Any], Awaitable[None]]
+"""Authenticates headers; raises Unauthenticated. Only its result names the tenant."""
+AsgiApp: TypeAlias = Callable[[Any, Any, Any], Awaitable[None]]
 
-_SANE_ID: Final = re.compile(rb"[A-Za-z0-9._:-]{1,128}")
-_GUARDED: Final = re.compile(rb"/(?:v1|accounts)(?:/|$)")
-"""Beneath it a stranger learns nothing, not even what is not there."""
-_BODILESS: Final = frozenset({204, 304})
-_PRIVATE: Final = (b"cache-control", b"private")
+_VALID_REQUEST_ID: Final = re.compile(rb"[A-Za-z0-9._:-]{1,128}")
+_AUTHENTICATED_PATH: Final = re.compile(rb"/(?:v1|accounts)(?:/|$)")
+"""Below these prefixes even a 404 requires a credential."""
+_NO_BODY_STATUSES: Final = frozenset({204, 304})
+_CACHE_PRIVATE: Final = (b"cache-control", b"private")
 
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """Another ASGI app that answers everything under a prefix, and looks at credentials itself."""
+    """An ASGI app that serves every path below a prefix and authenticates by itself."""
 
     prefix: str
-    app: App
+    app: AsgiApp
 
 
-def create_app(  # noqa: PLR0913 - what wiring decides, all but the first three by name
+def create_app(  # noqa: PLR0913 - options of the composition root, keyword-only
     ports: Ports,
     endpoints: Sequence[Endpoint],
     authenticate: Authenticate,
@@ -66,16 +66,16 @@ def create_app(  # noqa: PLR0913 - what wiring decides, all but the first three 
     limits: BodyLimits = BodyLimits(),
     closing: asyncio.Event | None = None,
 ) -> HttpApp:
-    """An ASGI app. When ``closing`` is set, streams end, so that the server can drain."""
-    told = [*endpoints, metrics.endpoint()]
-    told += pages(told, "Carrel", VERSION)
+    """Build the ASGI app. Setting `closing` ends all streams, to drain the server."""
+    all_endpoints = [*endpoints, metrics.endpoint()]
+    all_endpoints += documentation_endpoints(all_endpoints, "Carrel", VERSION)
     tracing = None
     if tracer is not None:
-        from carrel.server.http.tracing import Tracing  # noqa: PLC0415 - nothing of it when off
+        from carrel.server.http.tracing import Tracing  # noqa: PLC0415 - optional dependency
 
         tracing = Tracing(tracer)
     app = HttpApp(ports, authenticate, site, metrics, tracing, closing or asyncio.Event())
-    for endpoint in told:
+    for endpoint in all_endpoints:
         app.add(endpoint, limits)
     for mount in mounts:
         app.mount(mount)
@@ -83,6 +83,8 @@ def create_app(  # noqa: PLR0913 - what wiring decides, all but the first three 
 
 
 class HttpApp:
+    """ASGI application over a router of endpoints, with mounted apps for other paths."""
+
     def __init__(
         self,
         ports: Ports,
@@ -102,75 +104,77 @@ class HttpApp:
         self._routes: Router[CompiledEndpoint] = Router()
         self._mounts: list[Mount] = []
         self._streams = Streams(closing)
-        self._patience = ReadTimeouts()
-        self._unknown = metrics.meter("(unknown)", "*")
-        self._process = ports.clock.new_id("req")
-        self._count = 0
+        self._read_timeouts = ReadTimeouts()
+        self._unmatched_histogram = metrics.add_route("(unknown)", "*")
+        self._request_id_prefix = ports.clock.new_id("req")
+        self._request_count = 0
 
     def add(self, endpoint: Endpoint, limits: BodyLimits) -> None:
-        meter = self._metrics.meter(endpoint.path, endpoint.method)
+        histogram = self._metrics.add_route(endpoint.path, endpoint.method)
         self._routes.add(
             endpoint.method,
             endpoint.path,
-            CompiledEndpoint(endpoint, meter, limits, self._patience),
+            CompiledEndpoint(endpoint, histogram, limits, self._read_timeouts),
         )
 
     def mount(self, mount: Mount) -> None:
         self._mounts.append(mount)
-        self._mounts.sort(key=lambda known: len(known.prefix), reverse=True)
+        self._mounts.sort(key=lambda mounted: len(mounted.prefix), reverse=True)
 
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return await self._non_http(scope["type"], receive, send)
-        x = RequestContext(scope, receive, send)
-        x.request_id = self._request_id(x.headers.get(b"x-request-id"))
-        REQUEST_ID.set(x.request_id)
-        found = self._routes.match(x.raw)
-        if found is not None:
-            x.leaf, x.values = found
-            x.bound = x.leaf.methods.get(x.method)
+        ctx = RequestContext(scope, receive, send)
+        ctx.request_id = self._request_id(ctx.headers.get(b"x-request-id"))
+        REQUEST_ID.set(ctx.request_id)
+        match = self._routes.match(ctx.raw_path)
+        if match is not None:
+            ctx.route_entry, ctx.values = match
+            ctx.compiled = ctx.route_entry.methods.get(ctx.method)
         self._metrics.in_flight += 1
         try:
-            if found is None and (mount := self._find_mount(x.raw)):
-                await self._forward(mount, scope, x)
+            if match is None and (mount := self._find_mount(ctx.raw_path)):
+                await self._forward(mount, scope, ctx)
             elif self._tracing is None:
-                await self._respond(x)
+                await self._respond(ctx)
             else:
-                await self._trace(x)
+                await self._trace(ctx)
         finally:
-            self._metrics.finished()
-            self._record_request(x)
+            self._metrics.request_finished()
+            self._record_request(ctx)
 
-    def _request_id(self, given: bytes | None) -> str:
-        if given is not None and _SANE_ID.fullmatch(given):
-            return given.decode("ascii")
-        self._count += 1
-        return f"{self._process}-{self._count:x}"
+    def _request_id(self, header_value: bytes | None) -> str:
+        if header_value is not None and _VALID_REQUEST_ID.fullmatch(header_value):
+            return header_value.decode("ascii")
+        self._request_count += 1
+        return f"{self._request_id_prefix}-{self._request_count:x}"
 
-    async def _respond(self, x: RequestContext) -> None:
+    async def _respond(self, ctx: RequestContext) -> None:
         try:
-            answer = await self._dispatch(x)
+            response = await self._dispatch(ctx)
         except Exception as error:
-            said = self._error_response(x, error)
-            if said is None:
+            error_response = self._error_response(ctx, error)
+            if error_response is None:
                 return
-            answer = said
-        if (manner := x.manner) is not None:
-            answer = manner.apply(answer)
-        x.status = answer.status
-        if answer.source is not None:
-            await self._stream(x, answer)
+            response = error_response
+        if (dialect := ctx.error_dialect) is not None:
+            response = dialect.apply(response)
+        ctx.status = response.status
+        if response.source is not None:
+            await self._stream(ctx, response)
             return
-        body = b"" if x.method == "HEAD" else answer.body
-        headers = _headers(x, answer)
+        body = b"" if ctx.method == "HEAD" else response.body
+        headers = _response_headers(ctx, response)
         try:
-            await x.send({"type": "http.response.start", "status": x.status, "headers": headers})
-            await x.send({"type": "http.response.body", "body": body})
+            await ctx.send(
+                {"type": "http.response.start", "status": ctx.status, "headers": headers}
+            )
+            await ctx.send({"type": "http.response.body", "body": body})
         except OSError:
-            pass  # The client has left, and that is no error.
+            pass  # The client disconnected; this is not an error.
 
-    def _error_response(self, x: RequestContext, error: Exception) -> Response | None:
-        """What to answer to what was raised, if anybody is still there to be answered."""
+    def _error_response(self, ctx: RequestContext, error: Exception) -> Response | None:
+        """Response for a raised exception, or None if the client disconnected."""
         match error:
             case Refusal():
                 return refusal_response(error)
@@ -178,52 +182,59 @@ class HttpApp:
                 return None
             case ReadTimeout():
                 close = [(b"connection", b"close")]
-                return problem(TOO_SLOW, "the body took too long to arrive", headers=close)
+                return problem_response(
+                    REQUEST_TIMEOUT, "timed out reading the request body", headers=close
+                )
             case CorruptContent():
-                self._log.failure(x.request_id, error)
-                return corrupt_response(str(error), x.request_id)
+                self._log.failure(ctx.request_id, error)
+                return corrupt_response(str(error), ctx.request_id)
             case ConnectionError():
-                self._log.failure(x.request_id, error)
-                return unavailable_response(x.request_id)
+                self._log.failure(ctx.request_id, error)
+                return unavailable_response(ctx.request_id)
             case _:
-                self._log.failure(x.request_id, error)
-                return internal_error_response(x.request_id)
+                self._log.failure(ctx.request_id, error)
+                return internal_error_response(ctx.request_id)
 
-    async def _dispatch(self, x: RequestContext) -> Response:
-        bound = x.bound
-        if bound is None:
-            return await self._no_route(x)
-        if not bound.public:
-            x.actor = await self._authenticate(x)
-            bound.authorize(x.actor)
-        params = x.leaf.params(x.values) if x.values and x.leaf else {}
-        call: Request[Any, Any] = Request(self._ports, x.actor, x.headers, params, x.request_id)
-        call.https = x.https
-        call.query = bound.query.read(x.query)
-        endpoint = bound.endpoint
+    async def _dispatch(self, ctx: RequestContext) -> Response:
+        compiled = ctx.compiled
+        if compiled is None:
+            return await self._no_route(ctx)
+        if not compiled.public:
+            ctx.actor = await self._authenticate(ctx)
+            compiled.authorize(ctx.actor)
+        params = ctx.route_entry.params(ctx.values) if ctx.values and ctx.route_entry else {}
+        request: Request[Any, Any] = Request(
+            self._ports, ctx.actor, ctx.headers, params, ctx.request_id
+        )
+        request.https = ctx.https
+        request.query = compiled.query.read(ctx.query)
+        endpoint = compiled.endpoint
         if endpoint.body is not None:
-            await bound.read(call, x)
-        if endpoint.idempotent and (key := x.headers.get(HEADER)) is not None:
-            return await once(endpoint, call, key, x.query)
-        return await bound.run(call)
+            await compiled.read_body(request, ctx)
+        if endpoint.idempotent and (key := ctx.headers.get(IDEMPOTENCY_HEADER)) is not None:
+            return await respond_once(endpoint, request, key, ctx.query)
+        return await compiled.run(request)
 
-    def _authenticate(self, x: RequestContext) -> Awaitable[Actor]:
-        """Raises Unauthenticated, and Forbidden for a cookie that may not be used like this."""
-        shown = x.headers
-        if x.bound is not None and x.bound.basic:
-            shown = basic_to_bearer(shown)
-        if b"cookie" in shown:
-            shown = self._site.credential(shown, x.method, x.https)
-        return self._check_credential(shown)
+    def _authenticate(self, ctx: RequestContext) -> Awaitable[Actor]:
+        """Authenticate the request.
+
+        Raises Unauthenticated, or Forbidden if a session cookie fails the CSRF or origin check.
+        """
+        headers = ctx.headers
+        if ctx.compiled is not None and ctx.compiled.basic_auth:
+            headers = basic_to_bearer(headers)
+        if b"cookie" in headers:
+            headers = self._site.with_session_token(headers, ctx.method, ctx.https)
+        return self._check_credential(headers)
 
     async def _stream_while_authorized(
-        self, x: RequestContext, source: AsyncIterator[bytes]
+        self, ctx: RequestContext, source: AsyncIterator[bytes]
     ) -> AsyncGenerator[bytes, None]:
-        """What it gives, until the credential that it was asked for with opens nothing more."""
+        """Yield from `source`; authenticate before each chunk and stop when that fails."""
         try:
             async for chunk in source:
                 try:
-                    await self._authenticate(x)
+                    await self._authenticate(ctx)
                 except Refusal:
                     return
                 yield chunk
@@ -231,95 +242,104 @@ class HttpApp:
             if (close := getattr(source, "aclose", None)) is not None:
                 await close()
 
-    async def _no_route(self, x: RequestContext) -> Response:
-        """Nothing listens there, or not to that; a stranger is not told which."""
-        if x.leaf is not None and x.method == "OPTIONS":
-            return Response.empty(204, {"Allow": x.leaf.allow})
-        if _GUARDED.match(x.raw):
-            x.actor = await self._authenticate(x)
-        if x.leaf is None:
-            raise NotFound("there is nothing at this address")
-        allow = [(b"allow", x.leaf.allow.encode("ascii"))]
-        told = {"method": x.method, "allowedMethods": x.leaf.allow.split(", ")}
-        return problem(WRONG_METHOD, f"this address knows {x.leaf.allow}", told, allow)
+    async def _no_route(self, ctx: RequestContext) -> Response:
+        """Respond to an unknown path (404) or method (405)."""
+        if ctx.route_entry is not None and ctx.method == "OPTIONS":
+            return Response.empty(204, {"Allow": ctx.route_entry.allow})
+        if _AUTHENTICATED_PATH.match(ctx.raw_path):
+            ctx.actor = await self._authenticate(ctx)
+        if ctx.route_entry is None:
+            raise NotFound("no such endpoint")
+        allow = [(b"allow", ctx.route_entry.allow.encode("ascii"))]
+        details = {"method": ctx.method, "allowedMethods": ctx.route_entry.allow.split(", ")}
+        return problem_response(
+            METHOD_NOT_ALLOWED,
+            f"method not allowed; allowed: {ctx.route_entry.allow}",
+            details,
+            allow,
+        )
 
-    async def _stream(self, x: RequestContext, answer: Response) -> None:
-        """Streams are counted apart, and timed until they begin."""
-        assert answer.source is not None
-        x.seconds = x.elapsed()
-        headers = [*answer.headers, (b"x-request-id", x.request_id.encode("ascii"))]
-        await x.send({"type": "http.response.start", "status": x.status, "headers": headers})
-        if x.method == "HEAD":
-            await x.send({"type": "http.response.body", "body": b""})
+    async def _stream(self, ctx: RequestContext, response: Response) -> None:
+        """Send a streaming response. Its duration is measured until the first byte."""
+        assert response.source is not None
+        ctx.elapsed_seconds = ctx.elapsed()
+        headers = [*response.headers, (b"x-request-id", ctx.request_id.encode("ascii"))]
+        await ctx.send({"type": "http.response.start", "status": ctx.status, "headers": headers})
+        if ctx.method == "HEAD":
+            await ctx.send({"type": "http.response.body", "body": b""})
             return
-        kind = answer.header(b"content-type")
-        heartbeat = HEARTBEAT if kind == EVENT_STREAM.encode() else None
+        media_type = response.header(b"content-type")
+        heartbeat = HEARTBEAT if media_type == EVENT_STREAM.encode() else None
         self._metrics.in_flight -= 1
         self._metrics.open_streams += 1
         try:
             source = (
-                answer.source
-                if x.actor is None
-                else self._stream_while_authorized(x, answer.source)
+                response.source
+                if ctx.actor is None
+                else self._stream_while_authorized(ctx, response.source)
             )
-            await self._streams.pour(source, x.receive, x.send, heartbeat)
+            await self._streams.forward(source, ctx.receive, ctx.send, heartbeat)
         except Exception as error:
-            self._log.failure(x.request_id, error)
+            self._log.failure(ctx.request_id, error)
         finally:
             self._metrics.in_flight += 1
             self._metrics.open_streams -= 1
 
-    async def _trace(self, x: RequestContext) -> None:
-        with self._tracing.span(x.method, x.route, x.headers) as span:
-            await self._respond(x)
-            self._tracing.answered(span, x.status, x.actor.tenant if x.actor else None)
+    async def _trace(self, ctx: RequestContext) -> None:
+        with self._tracing.span(ctx.method, ctx.route, ctx.headers) as span:
+            await self._respond(ctx)
+            self._tracing.record_response(span, ctx.status, ctx.actor.tenant if ctx.actor else None)
 
-    def _record_request(self, x: RequestContext) -> None:
-        seconds = x.elapsed()
-        (x.bound.meter if x.bound else self._unknown).observe(x.status, seconds)
+    def _record_request(self, ctx: RequestContext) -> None:
+        seconds = ctx.elapsed()
+        (ctx.compiled.histogram if ctx.compiled else self._unmatched_histogram).observe(
+            ctx.status, seconds
+        )
         log = self._log
-        worth = x.method not in SAFE or x.status >= 400 or seconds > log.slow
-        if log.reads or (worth and log.writes):
+        is_notable = (
+            ctx.method not in SAFE_METHODS or ctx.status >= 400 or seconds > log.slow_seconds
+        )
+        if log.logs_reads or (is_notable and log.logs_writes):
             log.request(
-                logging.INFO if worth else logging.DEBUG,
-                x.request_id,
-                method=x.method,
-                route=x.route,
-                status=x.status,
+                logging.INFO if is_notable else logging.DEBUG,
+                ctx.request_id,
+                method=ctx.method,
+                route=ctx.route,
+                status=ctx.status,
                 ms=round(seconds * 1000, 2),
-                tenant=x.actor.tenant if x.actor else None,
+                tenant=ctx.actor.tenant if ctx.actor else None,
             )
 
-    def _find_mount(self, raw: bytes) -> Mount | None:
-        if _GUARDED.match(raw):
+    def _find_mount(self, raw_path: bytes) -> Mount | None:
+        if _AUTHENTICATED_PATH.match(raw_path):
             return None
-        whole = raw.decode("latin-1") + "/"
-        return next((m for m in self._mounts if whole.startswith(m.prefix.rstrip("/") + "/")), None)
+        path = raw_path.decode("latin-1") + "/"
+        return next((m for m in self._mounts if path.startswith(m.prefix.rstrip("/") + "/")), None)
 
-    async def _forward(self, mount: Mount, scope: Any, x: RequestContext) -> None:
+    async def _forward(self, mount: Mount, scope: Any, ctx: RequestContext) -> None:
         async def send(message: dict[str, Any]) -> None:
             if message["type"] == "http.response.start":
-                x.status = message["status"]
-                name = (b"x-request-id", x.request_id.encode("ascii"))
-                message = {**message, "headers": [*message.get("headers", ()), name]}
-            await x.send(message)
+                ctx.status = message["status"]
+                request_id_header = (b"x-request-id", ctx.request_id.encode("ascii"))
+                message = {**message, "headers": [*message.get("headers", ()), request_id_header]}
+            await ctx.send(message)
 
         root = scope.get("root_path", "") + mount.prefix.rstrip("/")
         try:
-            await mount.app({**scope, "root_path": root}, x.receive, send)
+            await mount.app({**scope, "root_path": root}, ctx.receive, send)
         except Exception as error:
-            self._log.failure(x.request_id, error)
-            if x.status == 0:
-                answer = internal_error_response(x.request_id)
-                start = {"type": "http.response.start", "status": answer.status}
-                await send({**start, "headers": answer.headers})
-                await send({"type": "http.response.body", "body": answer.body})
+            self._log.failure(ctx.request_id, error)
+            if ctx.status == 0:
+                response = internal_error_response(ctx.request_id)
+                start = {"type": "http.response.start", "status": response.status}
+                await send({**start, "headers": response.headers})
+                await send({"type": "http.response.body", "body": response.body})
 
-    async def _non_http(self, kind: str, receive: Receive, send: Send) -> None:
-        """A server's start and stop; and the only thing said to a websocket, which is goodbye."""
-        if kind == "websocket":
+    async def _non_http(self, scope_type: str, receive: Receive, send: Send) -> None:
+        """Handle ASGI lifespan events; close websockets, which are not supported."""
+        if scope_type == "websocket":
             await send({"type": "websocket.close", "code": 1000})
-        while kind == "lifespan":
+        while scope_type == "lifespan":
             message = await receive()
             if message["type"] == "lifespan.shutdown":
                 self.closing.set()
@@ -327,10 +347,12 @@ class HttpApp:
             await send({"type": "lifespan.startup.complete"})
 
 
-def _headers(x: RequestContext, answer: Response) -> Pairs:
-    headers = [*answer.headers, (b"x-request-id", x.request_id.encode("ascii"))]
-    if b"cookie" in x.headers and answer.header(b"cache-control") is None:
-        headers.append(_PRIVATE)  # What is shown to a session is for no cache between.
-    if answer.status not in _BODILESS:
-        headers.append((b"content-length", b"%d" % len(answer.body)))
+def _response_headers(ctx: RequestContext, response: Response) -> HeaderPairs:
+    headers = [*response.headers, (b"x-request-id", ctx.request_id.encode("ascii"))]
+    if b"cookie" in ctx.headers and response.header(b"cache-control") is None:
+        headers.append(
+            _CACHE_PRIVATE
+        )  # Shared caches must not store responses to a browser session.
+    if response.status not in _NO_BODY_STATUSES:
+        headers.append((b"content-length", b"%d" % len(response.body)))
     return headers

@@ -4,28 +4,28 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from carrel.core.overlay.edit import entity_tags
+from carrel.core.overlay.edit import parse_entity_tags
 from carrel.server.http.endpoint import Request
 from carrel.server.http.response import JSON_TYPE, Response
 
-Asked = Request[Any, Any]
+AnyRequest = Request[Any, Any]
 
 
-def file_answer(body: bytes, etag: str) -> Response:
-    return Response(200, body, [JSON_TYPE, (b"etag", etag.encode()), _PRIVATE])
+def json_with_etag(body: bytes, etag: str) -> Response:
+    return Response(200, body, [JSON_TYPE, (b"etag", etag.encode()), _NO_CACHE])
 
 
-_PRIVATE: Final = (b"cache-control", b"private, no-cache")
+_NO_CACHE: Final = (b"cache-control", b"private, no-cache")
 
 
-def matches(call: Asked, etag: str) -> bool:
-    """Whether the caller already has what this tag names."""
-    known = call.header(b"if-none-match")
-    if known is None:
+def etag_matches(request: AnyRequest, etag: str) -> bool:
+    """Whether If-None-Match contains this ETag, so that 304 is the response."""
+    header_value = request.header(b"if-none-match")
+    if header_value is None:
         return False
-    tags = {tag.removeprefix("W/") for tag in entity_tags(known)}
+    tags = {tag.removeprefix("W/") for tag in parse_entity_tags(header_value)}
     return etag in tags or "*" in tags
 
 
-def unchanged(etag: str) -> Response:
-    return Response(304, b"", [(b"etag", etag.encode()), _PRIVATE])
+def not_modified(etag: str) -> Response:
+    return Response(304, b"", [(b"etag", etag.encode()), _NO_CACHE])

@@ -1,10 +1,11 @@
-"""What an endpoint is: where it listens, what it takes, gives and refuses, and what it does.
+"""Endpoint declarations: route, models, permission, refusals and handler.
 
 For example::
 
-    @endpoint("PUT", "/v1/things/{id}", permission=Permission.WORKSPACE_WRITE, body=NewThing,
-              responses={200: Thing}, refusals=(Missing, Stale), headers=(IF_MATCH,), tag="Things")
-    async def put(call: Call[NewThing]) -> Answer:
+    @endpoint("PUT", "/v1/things/{id}", permission=Permission.WORKSPACE_WRITE, body=ThingBody,
+              responses={200: ThingModel}, refusals=(NotFound, WorkspaceConflict),
+              headers=(IF_MATCH,), tag="Things")
+    async def put(request: Request[ThingBody]) -> Response:
         ...
 """
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
     B = TypeVar("B", default=Any)
     Q = TypeVar("Q", default=Any)
-else:  # The default only spares readers a parameter, and the standard TypeVar has none yet.
+else:  # The standard TypeVar has no default before Python 3.13.
     from typing import TypeVar
 
     B, Q = TypeVar("B"), TypeVar("Q")
@@ -45,32 +46,32 @@ __all__ = [
 ]
 
 Headers: TypeAlias = Mapping[bytes, bytes]
-"""A request's headers by their lower-case names; what came on several lines is joined by commas."""
+"""Request headers by lower-case name; repeated headers are joined by commas."""
 
 
 class RequestModel(
     msgspec.Struct, rename="camel", frozen=True, kw_only=True, forbid_unknown_fields=True
 ):
-    """What bodies and queries are made from: camelCase outside, and nothing that we do not know."""
+    """Base of request bodies and queries: camelCase, unknown fields refused."""
 
 
 class ResponseModel(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
-    """What answers are made from."""
+    """Base of response bodies: camelCase on the wire."""
 
 
 class Request(Generic[B, Q]):
-    """One request, its credential, permission, path, query and body already checked."""
+    """A request whose credential, permission, path, query and body are validated."""
 
     __slots__ = (
         "_actor",
         "body",
         "headers",
         "https",
+        "idempotency_key",
         "params",
         "ports",
         "query",
-        "raw",
-        "receipt",
+        "raw_body",
         "request_id",
     )
 
@@ -85,98 +86,99 @@ class Request(Generic[B, Q]):
         self.ports = ports
         self.params = params
         self.request_id = request_id
-        self.raw = b""
-        self.receipt: IdempotencyKey | None = None
-        """For ``Commit.receipt``, where the request carried an Idempotency-Key."""
+        self.raw_body = b""
+        self.idempotency_key: IdempotencyKey | None = None
+        """Set if the request carries an Idempotency-Key; goes into the commit."""
         self.body: B
         self.query: Q
         self._actor = actor
         self.headers = headers
         self.https = False
-        """Whether it came over TLS, as far as is known here."""
+        """Whether the connection to this server uses TLS; a proxy may hide it."""
 
     @property
     def actor(self) -> Actor:
-        """Who asks. A public endpoint has nobody to look for."""
+        """The authenticated caller. Raises Unauthenticated on a public endpoint."""
         if self._actor is None:
-            raise Unauthenticated("a credential is needed")
+            raise Unauthenticated("a credential is required")
         return self._actor
 
     def header(self, name: bytes) -> str | None:
-        """What a header says; its name is in lower case."""
+        """Value of a header, or None; `name` is in lower case."""
         value = self.headers.get(name)
         return None if value is None else value.decode("latin-1")
 
 
-Run: TypeAlias = Callable[[Request[Any, Any]], Awaitable[Response]]
-Rebuild: TypeAlias = Callable[[Request[Any, Any], tuple[int, ...]], Awaitable[Response]]
+EndpointHandler: TypeAlias = Callable[[Request[Any, Any]], Awaitable[Response]]
+ResponseRebuilder: TypeAlias = Callable[[Request[Any, Any], tuple[int, ...]], Awaitable[Response]]
 
 
 @dataclass(frozen=True, slots=True)
 class RequestHeader:
-    """A request header that an endpoint heeds."""
+    """A request header that an endpoint reads, for the API description."""
 
     name: str
-    meaning: str
+    description: str
     choices: tuple[str, ...] = ()
-    """All it may say, where that is not open."""
+    """All valid values; empty if any value is valid."""
 
 
 IF_MATCH: Final = RequestHeader(
-    "If-Match", "Only if the current ETag is among these; `*`: if it exists."
+    "If-Match", "Apply only if the current ETag matches; `*`: only if the resource exists."
 )
-IF_NONE_MATCH: Final = RequestHeader(
-    "If-None-Match", "Only if the current ETag is not among these."
+IF_NONE_MATCH: Final = RequestHeader("If-None-Match", "Return 304 if the current ETag matches.")
+IF_ABSENT: Final = RequestHeader(
+    "If-None-Match", "Apply only if the resource does not exist.", ("*",)
 )
-IF_ABSENT: Final = RequestHeader("If-None-Match", "Only if it does not exist yet.", ("*",))
-LAST_EVENT_ID: Final = RequestHeader("Last-Event-ID", "Go on after this event.")
+LAST_EVENT_ID: Final = RequestHeader("Last-Event-ID", "Resume after this event.")
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
+    """One operation of the API: where it listens, what it accepts and returns."""
+
     method: str
     path: str
-    """A template: ``{name}`` is one segment, ``{name...}`` the rest, maybe up to a last literal."""
-    run: Run
+    """Template: `{name}` is one segment, `{name...}` the remaining ones."""
+    run: EndpointHandler
     id: str
     public: bool = False
-    """Answers without a credential."""
+    """Needs no credential."""
     permission: Permission | None = None
-    """What the credential must carry; None on one that any credential of a tenant may call."""
+    """Permission the credential needs; None: any credential of a tenant."""
     platform: bool | None = False
-    """Only for the credential that may create tenants, which may call nothing else; None: tells
-    for itself."""
+    """True: platform credential only; False: tenant credentials; None: either."""
     body: Any = None
-    """The Struct that its JSON body becomes, or ``bytes`` for one that is taken as it is."""
+    """Struct the JSON body is decoded to, or `bytes` for the raw body."""
     query: Any = None
     allow_unknown_query: bool = False
-    """Ignores query parameters it does not know, where others refuse them."""
+    """Ignore unknown query parameters instead of refusing them."""
     params: Mapping[str, Any] = field(default_factory=dict)
-    """The types of path parameters, for the documentation only; text where absent."""
+    """Types of path parameters, for the API description; string if absent."""
     responses: Mapping[int, Any] = field(default_factory=lambda: {200: None})
-    """What each status it may give carries: a type, a media type, or None for nothing."""
+    """Content per success status: a type, a media type, or None for no body."""
     refusals: tuple[type[Refusal], ...] = ()
     headers: tuple[RequestHeader, ...] = ()
     response_headers: tuple[str, ...] = ()
-    """Headers of its answers worth telling about."""
+    """Response headers, for the API description."""
     tag: str = ""
     summary: str = ""
     description: str = ""
     idempotent: bool = False
-    """Heeds an Idempotency-Key."""
-    rebuild: Rebuild | None = None
-    """Makes the answer anew from the versions it committed, where it was lost on the way."""
+    """Honours an Idempotency-Key."""
+    rebuild: ResponseRebuilder | None = None
+    """Builds a lost response again, from the committed versions."""
     max_body: int | None = None
     error_dialect: ErrorDialect | None = None
-    """Where it keeps somebody else's convention."""
+    """Headers and error format of a foreign API convention."""
 
     def __post_init__(self) -> None:
         if self.idempotent and self.public:
-            raise ValueError(f"{self.id}: an Idempotency-Key belongs to a tenant")
-        for kind in (self.body, self.query):
-            config = getattr(kind, "__struct_config__", None)
+            raise ValueError(f"{self.id}: an idempotent endpoint cannot be public")
+        for model in (self.body, self.query):
+            config = getattr(model, "__struct_config__", None)
             if config is not None and not config.forbid_unknown_fields:
-                raise ValueError(f"{self.id}: {kind.__name__} would let unknown fields pass")
+                raise ValueError(f"{self.id}: {model.__name__} must forbid unknown fields")
 
     @property
     def name(self) -> str:
@@ -184,7 +186,7 @@ class Endpoint:
 
 
 class EndpointOptions(TypedDict, total=False):
-    """What `endpoint` takes beside what it checks the function against: see Endpoint."""
+    """Keyword options of `endpoint`; see the fields of Endpoint."""
 
     id: str
     public: bool
@@ -198,7 +200,7 @@ class EndpointOptions(TypedDict, total=False):
     response_headers: tuple[str, ...]
     tag: str
     idempotent: bool
-    rebuild: Rebuild
+    rebuild: ResponseRebuilder
     max_body: int
     error_dialect: ErrorDialect
 
@@ -209,15 +211,15 @@ def endpoint(
     *,
     body: type[B] | None = None,
     query: type[Q] | None = None,
-    **facts: Unpack[EndpointOptions],
+    **options: Unpack[EndpointOptions],
 ) -> Callable[[Callable[[Request[B, Q]], Awaitable[Response]]], Endpoint]:
     """Turn a function into an Endpoint; its docstring becomes summary and description."""
 
-    def of(run: Callable[[Request[B, Q]], Awaitable[Response]]) -> Endpoint:
-        summary, _, rest = inspect.cleandoc(run.__doc__ or "").partition("\n")
-        room = run.__module__.rpartition(".")[2]
-        facts.setdefault("id", f"{room}_{getattr(run, '__name__', 'run')}")
-        facts.setdefault("tag", room)
+    def decorate(run: Callable[[Request[B, Q]], Awaitable[Response]]) -> Endpoint:
+        summary, _, description = inspect.cleandoc(run.__doc__ or "").partition("\n")
+        module_name = run.__module__.rpartition(".")[2]
+        options.setdefault("id", f"{module_name}_{getattr(run, '__name__', 'run')}")
+        options.setdefault("tag", module_name)
         return Endpoint(
             method.upper(),
             path,
@@ -225,8 +227,8 @@ def endpoint(
             body=body,
             query=query,
             summary=summary,
-            description=rest.strip(),
-            **facts,
+            description=description.strip(),
+            **options,
         )
 
-    return of
+    return decorate

@@ -1,4 +1,4 @@
-"""How an endpoint answers that keeps somebody else's convention: its headers, its way to say no."""
+"""Response headers and error format of a foreign API convention."""
 
 from __future__ import annotations
 
@@ -9,42 +9,46 @@ from typing import Any, Final
 import msgspec
 
 from carrel.server.http.problems import Problem
-from carrel.server.http.response import Pairs, Response, encode
+from carrel.server.http.response import HeaderPairs, Response, encode
 
-_problem: Final = msgspec.json.Decoder(Problem).decode
-_REPLACED: Final = frozenset({b"content-type", b"www-authenticate"})
+_decode_problem: Final = msgspec.json.Decoder(Problem).decode
+_REPLACED_HEADERS: Final = frozenset({b"content-type", b"www-authenticate"})
 
 
 @dataclass(frozen=True, slots=True)
 class ErrorDialect:
-    headers: Pairs
-    """On every answer at that address, refusals and OPTIONS included."""
-    problem: Any
-    """What refusals are, for the documentation."""
+    """Error format and headers of one foreign API convention."""
+
+    headers: HeaderPairs
+    """Added to every response of the path, refusals and OPTIONS included."""
+    problem_model: Any
+    """Model of error responses, for the API description."""
     format_error: Callable[[Problem], Any]
-    """A refusal or failure in other words."""
-    plain: bool = False
-    """Whether those words are text, and not JSON."""
-    basic: bool = False
-    """Takes a token as the password of Basic authentication too, and asks for it in that way."""
+    """Converts a Problem to the error body."""
+    plain_text: bool = False
+    """Whether the error body is text rather than JSON."""
+    basic_auth: bool = False
+    """Accept a token as Basic auth password, and challenge with Basic on 401."""
 
     @property
-    def media(self) -> str:
-        return "text/plain" if self.plain else "application/json"
+    def media_type(self) -> str:
+        return "text/plain" if self.plain_text else "application/json"
 
-    def apply(self, answer: Response) -> Response:
-        if answer.status < 400:
-            headers = [*answer.headers, *self.headers]
-            return Response(answer.status, answer.body, headers, answer.source)
-        told = self.format_error(_problem(answer.body))
-        body = told.encode() if self.plain else encode(told)
-        headers = [*self._said(answer), *self.headers]
-        return Response(answer.status, body, headers)
+    def apply(self, response: Response) -> Response:
+        if response.status < 400:
+            headers = [*response.headers, *self.headers]
+            return Response(response.status, response.body, headers, response.source)
+        error_body = self.format_error(_decode_problem(response.body))
+        body = error_body.encode() if self.plain_text else encode(error_body)
+        headers = [*self._error_headers(response), *self.headers]
+        return Response(response.status, body, headers)
 
-    def _said(self, answer: Response) -> Pairs:
-        said = [pair for pair in answer.headers if pair[0] not in _REPLACED]
-        said.append((b"content-type", self.media.encode("ascii")))
-        asks = answer.header(b"www-authenticate")
-        if asks is not None:
-            said.append((b"www-authenticate", b'Basic realm="carrel"' if self.basic else asks))
-        return said
+    def _error_headers(self, response: Response) -> HeaderPairs:
+        headers = [pair for pair in response.headers if pair[0] not in _REPLACED_HEADERS]
+        headers.append((b"content-type", self.media_type.encode("ascii")))
+        challenge = response.header(b"www-authenticate")
+        if challenge is not None:
+            headers.append(
+                (b"www-authenticate", b'Basic realm="carrel"' if self.basic_auth else challenge)
+            )
+        return headers

@@ -1,4 +1,4 @@
-"""Requests that are done once, however often they are sent: the Idempotency-Key."""
+"""Idempotency-Key: runs a request once and replays its stored response."""
 
 from __future__ import annotations
 
@@ -31,122 +31,136 @@ from carrel.server.http.endpoint import Endpoint, Request
 from carrel.server.http.problems import refusal_response
 from carrel.server.http.response import Response, encode
 
-HEADER: Final = b"idempotency-key"
-REPLAY: Final = (b"openwop-idempotent-replay", b"true")
-LEASE: Final = 60_000
-"""Milliseconds after which a claim that came to nothing may be taken over."""
+IDEMPOTENCY_HEADER: Final = b"idempotency-key"
+REPLAY_HEADER: Final = (b"openwop-idempotent-replay", b"true")
+CLAIM_LEASE_MS: Final = 60_000
+"""Age at which an unfinished claim may be taken over, in milliseconds."""
 
-_KEY: Final = re.compile(rb"[\x21-\x7e]{1,255}")
-_CONTEXT: Final = "receipt"
-_KEPT: Final = (b"content-type", b"etag", b"location")
-_PASSING: Final = frozenset({400, 401, 403, 408, 429})
-_CONDITIONS: Final = (b"if-match", b"if-none-match")
-_WAITS: Final = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 0.64)
+_VALID_KEY: Final = re.compile(rb"[\x21-\x7e]{1,255}")
+_VAULT_CONTEXT: Final = "receipt"
+_STORED_HEADERS: Final = (b"content-type", b"etag", b"location")
+_TRANSIENT_STATUSES: Final = frozenset({400, 401, 403, 408, 429})
+_CONDITION_HEADERS: Final = (b"if-match", b"if-none-match")
+_POLL_DELAYS_SECONDS: Final = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 0.64)
 
 
-class _Kept(msgspec.Struct, frozen=True, array_like=True):
+class _SealedResponse(msgspec.Struct, frozen=True, array_like=True):
     headers: list[tuple[str, str]]
     body: bytes
 
 
-_decode: Final = msgspec.json.Decoder(_Kept).decode
+_decode: Final = msgspec.json.Decoder(_SealedResponse).decode
 
 
-async def once(endpoint: Endpoint, call: Request[Any, Any], given: bytes, query: bytes) -> Response:
-    """Answer a request with a key: by doing it, or by what was answered when it was done.
+async def respond_once(
+    endpoint: Endpoint, request: Request[Any, Any], header_value: bytes, query: bytes
+) -> Response:
+    """Run the endpoint, or replay the response stored under this Idempotency-Key.
 
-    Raises KeyReused, InFlight and Malformed.
+    Raises IdempotencyKeyMismatch, IdempotencyInFlight and ValidationError.
     """
-    if not _KEY.fullmatch(given):
+    if not _VALID_KEY.fullmatch(header_value):
         raise ValidationError("an Idempotency-Key is 1 to 255 visible ASCII characters")
-    call.receipt = key = _name(endpoint, call, given.decode("ascii"))
-    claim = await _claim(endpoint, call, key, _fingerprint(endpoint, call, query))
+    request.idempotency_key = key = _scoped_key(endpoint, request, header_value.decode("ascii"))
+    claim = await _claim(endpoint, request, key, _fingerprint(endpoint, request, query))
     match claim:
-        case Completed(receipt):
-            return _replayed(call, receipt)
+        case Completed(stored):
+            return _replay_response(request, stored)
         case KeyMismatch():
-            raise IdempotencyKeyMismatch("this Idempotency-Key was used for another request")
+            raise IdempotencyKeyMismatch("this Idempotency-Key was used with a different request")
         case InProgress():
             raise IdempotencyInFlight(
-                "the first request with this Idempotency-Key is still being answered"
+                "the first request with this Idempotency-Key is still in progress"
             )
         case Committed(versions):
-            return await _rebuilt(endpoint, call, key, versions)
+            return await _rebuild_response(endpoint, request, key, versions)
         case idempotency.Claimed():
-            return await _first(endpoint, call, key)
+            return await _run_and_store(endpoint, request, key)
 
 
-def _name(endpoint: Endpoint, call: Request[Any, Any], key: str) -> IdempotencyKey:
-    """Callers do not share keys: one path may be two files to two of them."""
-    actor = call.actor
-    who = [endpoint.id, actor.name, actor.scope.kind, actor.scope.name, *call.params.values()]
-    return IdempotencyKey(actor.tenant, encode(who).decode(), key)
+def _scoped_key(endpoint: Endpoint, request: Request[Any, Any], key: str) -> IdempotencyKey:
+    """Key scoped to endpoint, caller and path: callers never share keys."""
+    actor = request.actor
+    scope = [endpoint.id, actor.name, actor.scope.kind, actor.scope.name, *request.params.values()]
+    return IdempotencyKey(actor.tenant, encode(scope).decode(), key)
 
 
-def _fingerprint(endpoint: Endpoint, call: Request[Any, Any], query: bytes) -> str:
-    conditions = [call.header(name) for name in _CONDITIONS]
-    asked = [endpoint.method, endpoint.path, query.decode("latin-1"), *conditions]
-    whole = hashlib.sha256(encode([*asked, *call.params.values()]))
-    whole.update(call.raw)
-    return whole.hexdigest()
+def _fingerprint(endpoint: Endpoint, request: Request[Any, Any], query: bytes) -> str:
+    conditions = [request.header(name) for name in _CONDITION_HEADERS]
+    parts = [endpoint.method, endpoint.path, query.decode("latin-1"), *conditions]
+    digest = hashlib.sha256(encode([*parts, *request.params.values()]))
+    digest.update(request.raw_body)
+    return digest.hexdigest()
 
 
 async def _claim(
-    endpoint: Endpoint, call: Request[Any, Any], key: IdempotencyKey, fingerprint: str
+    endpoint: Endpoint, request: Request[Any, Any], key: IdempotencyKey, fingerprint: str
 ) -> Claim:
-    """Take the key; while somebody else is at work on it, wait a little for their answer."""
-    for wait in (*_WAITS, None):
-        now = call.ports.clock.now()
-        claim = await call.ports.idempotency.claim(key, fingerprint, now, now - LEASE)
-        unanswered = isinstance(claim, InProgress) or (
+    """Claim the key; while another request holds it, poll for up to 2 seconds."""
+    for delay in (*_POLL_DELAYS_SECONDS, None):
+        now = request.ports.clock.now()
+        claim = await request.ports.idempotency.claim(key, fingerprint, now, now - CLAIM_LEASE_MS)
+        is_pending = isinstance(claim, InProgress) or (
             isinstance(claim, Committed) and endpoint.rebuild is None
         )
-        if not unanswered or wait is None:
+        if not is_pending or delay is None:
             break
-        await asyncio.sleep(wait)
+        await asyncio.sleep(delay)
     return claim
 
 
-async def _first(endpoint: Endpoint, call: Request[Any, Any], key: IdempotencyKey) -> Response:
-    final = True
-    try:
-        answer = await endpoint.run(call)
-    except Refusal as refusal:
-        answer = refusal_response(refusal)
-        final = not isinstance(refusal, Busy)
-    except Exception:
-        await call.ports.idempotency.release(key)
-        raise
-    if final and answer.source is None and _lasts(answer.status):
-        await _settle(call, key, answer)
-    else:
-        await call.ports.idempotency.release(key)
-    return answer
-
-
-def _lasts(status: int) -> bool:
-    """Whether the same request would be answered the same later on."""
-    return status < 500 and status not in _PASSING
-
-
-async def _settle(call: Request[Any, Any], key: IdempotencyKey, answer: Response) -> None:
-    headers = [(n.decode("latin-1"), v.decode("latin-1")) for n, v in answer.headers if n in _KEPT]
-    sealed = call.ports.vault.seal(encode(_Kept(headers, answer.body)), _CONTEXT)
-    await call.ports.idempotency.complete(key, StoredResponse(answer.status, sealed))
-
-
-def _replayed(call: Request[Any, Any], receipt: StoredResponse) -> Response:
-    kept = _decode(call.ports.vault.open(receipt.sealed, _CONTEXT))
-    headers = [(n.encode("latin-1"), v.encode("latin-1")) for n, v in kept.headers]
-    return Response(receipt.status, kept.body, [*headers, REPLAY])
-
-
-async def _rebuilt(
-    endpoint: Endpoint, call: Request[Any, Any], key: IdempotencyKey, versions: tuple[int, ...]
+async def _run_and_store(
+    endpoint: Endpoint, request: Request[Any, Any], key: IdempotencyKey
 ) -> Response:
-    """It was committed, but whoever did it never came to answering."""
+    is_final = True
+    try:
+        response = await endpoint.run(request)
+    except Refusal as refusal:
+        response = refusal_response(refusal)
+        is_final = not isinstance(refusal, Busy)
+    except Exception:
+        await request.ports.idempotency.release(key)
+        raise
+    if is_final and response.source is None and _is_final_status(response.status):
+        await _store_response(request, key, response)
+    else:
+        await request.ports.idempotency.release(key)
+    return response
+
+
+def _is_final_status(status: int) -> bool:
+    """Whether a repeated request would get the same response."""
+    return status < 500 and status not in _TRANSIENT_STATUSES
+
+
+async def _store_response(
+    request: Request[Any, Any], key: IdempotencyKey, response: Response
+) -> None:
+    headers = [
+        (n.decode("latin-1"), v.decode("latin-1"))
+        for n, v in response.headers
+        if n in _STORED_HEADERS
+    ]
+    sealed = request.ports.vault.seal(
+        encode(_SealedResponse(headers, response.body)), _VAULT_CONTEXT
+    )
+    await request.ports.idempotency.complete(key, StoredResponse(response.status, sealed))
+
+
+def _replay_response(request: Request[Any, Any], stored: StoredResponse) -> Response:
+    decoded = _decode(request.ports.vault.open(stored.sealed, _VAULT_CONTEXT))
+    headers = [(n.encode("latin-1"), v.encode("latin-1")) for n, v in decoded.headers]
+    return Response(stored.status, decoded.body, [*headers, REPLAY_HEADER])
+
+
+async def _rebuild_response(
+    endpoint: Endpoint, request: Request[Any, Any], key: IdempotencyKey, versions: tuple[int, ...]
+) -> Response:
+    """Response of a request that was committed but whose response was never stored."""
     if endpoint.rebuild is None:
-        raise Conflict("this was done before, but how it was answered is lost", versions=versions)
-    answer = await endpoint.rebuild(call, versions)
-    await _settle(call, key, answer)
-    return Response(answer.status, answer.body, [*answer.headers, REPLAY])
+        raise Conflict(
+            "the request was committed before, but its response was not stored", versions=versions
+        )
+    response = await endpoint.rebuild(request, versions)
+    await _store_response(request, key, response)
+    return Response(response.status, response.body, [*response.headers, REPLAY_HEADER])

@@ -1,4 +1,4 @@
-"""Dispatch of requests from the same process: no ASGI, no sockets, no metrics, no log."""
+"""In-process dispatch of requests: no ASGI, sockets, metrics or log."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from carrel.core.access import Actor
 from carrel.core.errors import NotFound, PayloadTooLarge, Refusal
 from carrel.ports import CorruptContent, Ports
 from carrel.server.http.endpoint import Endpoint, Headers, Request
-from carrel.server.http.idempotency import HEADER, once
+from carrel.server.http.idempotency import IDEMPOTENCY_HEADER, respond_once
 from carrel.server.http.metrics import RouteHistogram
 from carrel.server.http.problems import corrupt_response, refusal_response
 from carrel.server.http.read_timeouts import ReadTimeouts
@@ -24,7 +24,7 @@ Route = tuple[CompiledEndpoint, dict[str, str]]
 
 
 class LocalApp:
-    """The endpoints of a server for callers in its own process, which name their actor."""
+    """The endpoints of a server for callers in the same process, which pass an actor."""
 
     def __init__(self, ports: Ports, endpoints: Sequence[Endpoint]) -> None:
         self._ports = ports
@@ -39,9 +39,9 @@ class LocalApp:
     async def respond(
         self, actor: Actor, target: tuple[str, bytes], query: bytes, headers: Headers, body: bytes
     ) -> Response:
-        """The response to a method and a percent-encoded path.
+        """Response to a method and a percent-encoded path.
 
-        Refusals and corrupt content are responses as over HTTP; any other error is raised.
+        Refusals and corrupt content are responses as over HTTP; other errors are raised.
         """
         try:
             compiled, params = self._routes.get(target) or self._find_route(target)
@@ -53,7 +53,9 @@ class LocalApp:
             response = refusal_response(refusal)
         except CorruptContent as error:
             response = corrupt_response(str(error), self._ports.clock.new_id("req"))
-        return response if compiled.manner is None else compiled.manner.apply(response)
+        return (
+            response if compiled.error_dialect is None else compiled.error_dialect.apply(response)
+        )
 
     async def _run(
         self,
@@ -70,17 +72,17 @@ class LocalApp:
         request.query = compiled.query.read(query)
         endpoint = compiled.endpoint
         if endpoint.body is not None:
-            if len(body) > compiled.most:
-                message = f"a request may have {compiled.most} bytes"
-                raise PayloadTooLarge(message, maxBytes=compiled.most)
-            request.raw = body
+            if len(body) > compiled.max_body_bytes:
+                message = f"request body exceeds {compiled.max_body_bytes} bytes"
+                raise PayloadTooLarge(message, maxBytes=compiled.max_body_bytes)
+            request.raw_body = body
             request.body = body if compiled.body is None else compiled.body.read(body, headers)
-        if endpoint.idempotent and (key := headers.get(HEADER)) is not None:
-            return await once(endpoint, request, key, query)
+        if endpoint.idempotent and (key := headers.get(IDEMPOTENCY_HEADER)) is not None:
+            return await respond_once(endpoint, request, key, query)
         return await compiled.run(request)
 
     def _find_route(self, target: tuple[str, bytes]) -> Route:
-        """Raises NotFound, and ValidationError for a path that is not percent-encoded UTF-8."""
+        """Match a path. Raises NotFound and ValidationError."""
         method, path = target
         match = self._router.match(path)
         compiled = match[0].methods.get(method) if match else None

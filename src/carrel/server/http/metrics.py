@@ -1,4 +1,4 @@
-"""What Prometheus is told. Adapters count in plain integers; this asks them when asked itself."""
+"""Prometheus metrics: plain counters, converted when they are scraped or flushed."""
 
 from __future__ import annotations
 
@@ -23,62 +23,65 @@ from carrel.server.http.endpoint import Endpoint, Request, endpoint
 from carrel.server.http.response import Response
 
 _BUCKETS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
-_CLASSES: Final = ("closed", "1xx", "2xx", "3xx", "4xx", "5xx")
-_CELL: Final = len(_BUCKETS) + 2
-"""One for each bucket, one for what took longer still, one for the sum."""
-_EVERY: Final = 1.0
+_STATUS_CLASSES: Final = ("closed", "1xx", "2xx", "3xx", "4xx", "5xx")
+_CELL_SIZE: Final = len(_BUCKETS) + 2
+"""One count per bucket, one for slower requests, and the sum of seconds."""
+_FLUSH_SECONDS: Final = 1.0
 
 
 class RouteHistogram:
-    """Times the requests of one route and method, in plain numbers until somebody asks."""
+    """Request durations of one route and method, in plain lists until flushed."""
 
-    __slots__ = ("_cells", "_labels", "_told")
+    __slots__ = ("_cells", "_flushed", "_labels")
 
     def __init__(self, route: str, method: str) -> None:
         self._labels = (route, method)
-        self._cells = [[0.0] * _CELL for _ in _CLASSES]
-        self._told = [[0.0] * _CELL for _ in _CLASSES]
+        self._cells = [[0.0] * _CELL_SIZE for _ in _STATUS_CLASSES]
+        self._flushed = [[0.0] * _CELL_SIZE for _ in _STATUS_CLASSES]
 
     def observe(self, status: int, seconds: float) -> None:
-        """Count one request; a status of 0 says that the client left before it was answered."""
+        """Count one request. Status 0: the client disconnected before the response."""
         cell = self._cells[status // 100]
         cell[bisect_left(_BUCKETS, seconds)] += 1
         cell[-1] += seconds
 
-    def pass_on(self, seconds: Histogram) -> None:
-        """Tell the histogram what it was not told yet."""
-        for at, cell in enumerate(self._cells):
-            if cell == self._told[at]:
+    def flush_to(self, histogram: Histogram) -> None:
+        """Add the counts since the last flush to the Prometheus histogram."""
+        for index, cell in enumerate(self._cells):
+            if cell == self._flushed[index]:
                 continue
-            child = seconds.labels(*self._labels, _CLASSES[at])
-            fresh = [now - was for now, was in zip(cell, self._told[at], strict=True)]
-            # Its own observe() would be asked once a request, for three times the price of ours
-            # and ten times where workers pool their numbers.
-            for bucket, count in zip(child._buckets, fresh, strict=False):
+            child = histogram.labels(*self._labels, _STATUS_CLASSES[index])
+            deltas = [
+                now - previous for now, previous in zip(cell, self._flushed[index], strict=True)
+            ]
+            # Histogram.observe() per request would cost 3 times as much as RouteHistogram.observe,
+            # and 10 times in multiprocess mode.
+            for bucket, count in zip(child._buckets, deltas, strict=False):
                 bucket.inc(count)
-            child._sum.inc(fresh[-1])
-            self._told[at] = cell.copy()
+            child._sum.inc(deltas[-1])
+            self._flushed[index] = cell.copy()
 
 
 @dataclass(slots=True)
 class _ObservedNumber:
-    """A number that somebody else keeps, and how to publish it."""
+    """A number kept by another component, and how to publish it."""
 
-    read: Callable[[], float]
+    read_value: Callable[[], float]
     publish: Callable[[float], None]
-    counts: bool
-    last: float = 0.0
+    is_counter: bool
+    last_value: float = 0.0
 
-    def pass_on(self) -> None:
-        now = self.read()
-        self.publish(max(0.0, now - self.last) if self.counts else now)
-        self.last = now
+    def flush(self) -> None:
+        value = self.read_value()
+        self.publish(max(0.0, value - self.last_value) if self.is_counter else value)
+        self.last_value = value
 
 
 class Metrics:
-    """All the numbers of one process; ``directory`` is where several workers pool theirs.
+    """Metrics of one process.
 
-    To pool them, PROMETHEUS_MULTIPROC_DIR must name the directory before this is imported.
+    With `directory`, several workers share their values there; PROMETHEUS_MULTIPROC_DIR must name
+    it before this module is imported.
     """
 
     def __init__(self, directory: str | None = None) -> None:
@@ -86,56 +89,56 @@ class Metrics:
         self.open_streams = 0
         self._directory = directory
         self._registry = CollectorRegistry()
-        self._watches: list[_ObservedNumber] = []
-        self._meters: list[RouteHistogram] = []
-        self._later: asyncio.TimerHandle | None = None
-        self._seconds = Histogram(
+        self._observed: list[_ObservedNumber] = []
+        self._histograms: list[RouteHistogram] = []
+        self._flush_timer: asyncio.TimerHandle | None = None
+        self._request_seconds = Histogram(
             "carrel_request_seconds",
-            "Requests and how long they took, by route, method and class of status.",
+            "Request duration in seconds by route, method and status class.",
             ("route", "method", "status"),
             buckets=_BUCKETS,
             registry=self._registry,
         )
-        self.observe("carrel_requests_in_flight", "Being served now.", lambda: self.in_flight)
-        self.observe("carrel_streams_open", "Event streams open now.", lambda: self.open_streams)
+        self.observe("carrel_requests_in_flight", "Requests in flight.", lambda: self.in_flight)
+        self.observe("carrel_streams_open", "Open event streams.", lambda: self.open_streams)
         if directory is None:
             ProcessCollector(registry=self._registry)
 
-    def meter(self, route: str, method: str) -> RouteHistogram:
-        meter = RouteHistogram(route, method)
-        self._meters.append(meter)
-        return meter
+    def add_route(self, route: str, method: str) -> RouteHistogram:
+        histogram = RouteHistogram(route, method)
+        self._histograms.append(histogram)
+        return histogram
 
-    def observe(self, name: str, help: str, read: Callable[[], float]) -> None:
-        """Publish what ``read`` says: as a counter if the name ends in ``_total``, else a gauge."""
-        counts = name.endswith("_total")
+    def observe(self, name: str, help: str, read_value: Callable[[], float]) -> None:
+        """Publish `read_value` as counter if `name` ends in `_total`, else as gauge."""
+        is_counter = name.endswith("_total")
         publish = (
             Counter(name, help, registry=self._registry).inc
-            if counts
+            if is_counter
             else Gauge(name, help, registry=self._registry, multiprocess_mode="livesum").set
         )
-        self._watches.append(_ObservedNumber(read, publish, counts))
+        self._observed.append(_ObservedNumber(read_value, publish, is_counter))
 
-    def finished(self) -> None:
-        """A request is over: where others may be asked for our numbers, they are told soon."""
+    def request_finished(self) -> None:
+        """Count a finished request; in multiprocess mode schedule a flush."""
         self.in_flight -= 1
-        if self._later is None and self._directory is not None:
-            self._later = asyncio.get_running_loop().call_later(_EVERY, self._pass_on)
+        if self._flush_timer is None and self._directory is not None:
+            self._flush_timer = asyncio.get_running_loop().call_later(_FLUSH_SECONDS, self._flush)
 
-    def _pass_on(self) -> None:
-        self._later = None
-        for meter in self._meters:
-            meter.pass_on(self._seconds)
-        for watch in self._watches:
-            watch.pass_on()
+    def _flush(self) -> None:
+        self._flush_timer = None
+        for histogram in self._histograms:
+            histogram.flush_to(self._request_seconds)
+        for number in self._observed:
+            number.flush()
 
     def render(self) -> bytes:
-        """Everything, of all workers, in Prometheus's text format."""
-        self._pass_on()
+        """Metrics of all workers in Prometheus text format."""
+        self._flush()
         registry = self._registry
         if self._directory is not None:
             registry = CollectorRegistry()
-            # The library has types, but none on this constructor.
+            # The library does not annotate this constructor.
             MultiProcessCollector(registry, path=self._directory)  # type: ignore[no-untyped-call]
         return generate_latest(registry)
 
@@ -151,8 +154,8 @@ class Metrics:
             responses={200: "text/plain"},
             tag="Operations",
         )
-        async def metrics(call: Request[None]) -> Response:
-            """The numbers that Prometheus collects."""
+        async def get_metrics(request: Request[None]) -> Response:
+            """Get Prometheus metrics."""
             return Response.content(self.render(), CONTENT_TYPE_LATEST)
 
-        return metrics
+        return get_metrics

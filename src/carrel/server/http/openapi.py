@@ -1,4 +1,4 @@
-"""The OpenAPI document, made from the endpoints, so that it cannot tell otherwise."""
+"""OpenAPI document, generated from the endpoint declarations."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from carrel.core.errors import (
     Unauthenticated,
     ValidationError,
 )
-from carrel.server.http.cookies import CSRF, SAFE, SESSION
+from carrel.server.http.cookies import CSRF_HEADER, SAFE_METHODS, SESSION_COOKIE
 from carrel.server.http.endpoint import Endpoint
 from carrel.server.http.problems import (
-    BROKEN,
     CORRUPT,
-    EXTRA,
-    STATUS,
-    TOO_SLOW,
+    INTERNAL_ERROR,
+    REFUSAL_HEADERS,
+    REFUSAL_STATUS,
+    REQUEST_TIMEOUT,
     UNAVAILABLE,
     Problem,
 )
@@ -36,52 +36,57 @@ from carrel.server.http.response import EVENT_STREAM
 
 Json = dict[str, Any]
 
-_PARAMETER: Final = re.compile(r"\{(\w+)(\.\.\.)?\}")
-_KEY: Final = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"}
-_REF: Final = "#/components/schemas/"
-_TEXT: Final = {"type": "string", "minLength": 1}
+_PATH_PARAMETER: Final = re.compile(r"\{(\w+)(\.\.\.)?\}")
+_IDEMPOTENCY_KEY_SCHEMA: Final = {
+    "type": "string",
+    "minLength": 1,
+    "maxLength": 255,
+    "pattern": "^[!-~]+$",
+}
+_REF_PREFIX: Final = "#/components/schemas/"
+_NON_EMPTY_STRING: Final = {"type": "string", "minLength": 1}
 _STRING: Final = {"type": "string"}
-_EVENT: Final = {
+_EVENT_SCHEMA: Final = {
     "type": "object",
     "properties": {"id": _STRING, "event": _STRING, "data": _STRING},
     "required": ["data"],
 }
-"""Each event of a stream, as its lines tell it."""
-_SCHEMES: Final = {
+"""Schema of one server-sent event."""
+_SECURITY_SCHEMES: Final = {
     "bearer": {"type": "http", "scheme": "bearer"},
     "serviceKey": {"type": "apiKey", "in": "header", "name": "x-api-key"},
     "tenant": {"type": "apiKey", "in": "header", "name": "x-tenant-id"},
-    "session": {"type": "apiKey", "in": "cookie", "name": SESSION},
+    "session": {"type": "apiKey", "in": "cookie", "name": SESSION_COOKIE},
     "ownPage": {
         "type": "apiKey",
         "in": "header",
-        "name": CSRF,
-        "description": "`1`, beside a session that changes something.",
+        "name": CSRF_HEADER,
+        "description": "`1`; required with a session cookie when the method is not safe.",
     },
 }
 _SECURITY: Final[list[dict[str, list[str]]]] = [{"bearer": []}, {"serviceKey": [], "tenant": []}]
-"""Any credential as a bearer's; a service's key also by itself, beside the tenant it is of."""
-_REQUEST_ID: Final = {
-    "description": "The id under which this request stands in the logs.",
+"""Any credential as a bearer token, or a service key with its tenant."""
+_REQUEST_ID_HEADER: Final = {
+    "description": "Request id, as in the server's logs.",
     "schema": _STRING,
 }
 
 
-def unique_names(endpoints: Sequence[Endpoint]) -> None:
-    """Raises ValueError where two endpoints have the same id."""
+def require_unique_ids(endpoints: Sequence[Endpoint]) -> None:
+    """Raise ValueError if two endpoints share an id."""
     ids = Counter(endpoint.id for endpoint in endpoints)
-    if twice := [id for id, times in ids.items() if times > 1]:
-        raise ValueError(f"several endpoints are called {', '.join(sorted(twice))}")
+    if duplicates := [id for id, count in ids.items() if count > 1]:
+        raise ValueError(f"duplicate endpoint ids: {', '.join(sorted(duplicates))}")
 
 
-def document(endpoints: Sequence[Endpoint], title: str, version: str) -> Json:
-    """The OpenAPI document of endpoints that can be told apart. Raises ValueError."""
-    unique_names(endpoints)
+def build_document(endpoints: Sequence[Endpoint], title: str, version: str) -> Json:
+    """Build the OpenAPI document. Raises ValueError if two endpoints share an id."""
+    require_unique_ids(endpoints)
     schemas = _Schemas(endpoints)
     paths: dict[str, Json] = {}
     for endpoint in endpoints:
-        place = paths.setdefault(_PARAMETER.sub(r"{\1}", endpoint.path), {})
-        place[endpoint.method.lower()] = _operation(endpoint, schemas)
+        path_item = paths.setdefault(_PATH_PARAMETER.sub(r"{\1}", endpoint.path), {})
+        path_item[endpoint.method.lower()] = _operation(endpoint, schemas)
     return {
         "openapi": "3.1.0",
         "info": {"title": title, "version": version, "license": {"name": "Apache-2.0"}},
@@ -90,48 +95,50 @@ def document(endpoints: Sequence[Endpoint], title: str, version: str) -> Json:
         "paths": paths,
         "components": {
             "schemas": schemas.components,
-            "securitySchemes": _SCHEMES,
+            "securitySchemes": _SECURITY_SCHEMES,
         },
     }
 
 
 class _Schemas:
-    """The JSON Schema of every type that an endpoint names."""
+    """JSON Schemas of every type the endpoints use."""
 
     def __init__(self, endpoints: Sequence[Endpoint]) -> None:
-        kinds = [Problem, *(kind for endpoint in endpoints for kind in _kinds(endpoint))]
-        made, self.components = msgspec.json.schema_components(kinds, ref_template=_REF + "{name}")
-        self._made = list(zip(kinds, made, strict=True))
+        models = [Problem, *(model for endpoint in endpoints for model in _models(endpoint))]
+        schemas, self.components = msgspec.json.schema_components(
+            models, ref_template=_REF_PREFIX + "{name}"
+        )
+        self._schemas = list(zip(models, schemas, strict=True))
         queries = [endpoint.query for endpoint in endpoints if endpoint.query is not None]
-        self._queries = {kind: self._resolved(self.of(kind)) for kind in queries}
-        for kind in queries:
-            self.components.pop(self.of(kind)["$ref"].removeprefix(_REF), None)
+        self._queries = {model: self._resolve(self.schema_for(model)) for model in queries}
+        for model in queries:
+            self.components.pop(self.schema_for(model)["$ref"].removeprefix(_REF_PREFIX), None)
 
-    def of(self, kind: Any) -> Json:
-        return next(schema for known, schema in self._made if known == kind)
+    def schema_for(self, model: Any) -> Json:
+        return next(schema for candidate, schema in self._schemas if candidate == model)
 
-    def query(self, kind: Any) -> Json:
-        """The schema of a query itself: its fields are parameters, so nothing refers to it."""
-        return self._queries[kind]
+    def query_schema(self, model: Any) -> Json:
+        """Schema of a query model. Its fields become parameters, so it is not a component."""
+        return self._queries[model]
 
-    def _resolved(self, schema: Json) -> Json:
-        found: Json = self.components[schema["$ref"].removeprefix(_REF)]
-        return found
+    def _resolve(self, schema: Json) -> Json:
+        component: Json = self.components[schema["$ref"].removeprefix(_REF_PREFIX)]
+        return component
 
 
-def _kinds(endpoint: Endpoint) -> Iterator[Any]:
+def _models(endpoint: Endpoint) -> Iterator[Any]:
     if endpoint.query is not None:
         yield endpoint.query
     if endpoint.body not in (None, bytes):
         yield endpoint.body
     if endpoint.error_dialect is not None:
-        yield endpoint.error_dialect.problem
+        yield endpoint.error_dialect.problem_model
     yield from endpoint.params.values()
-    yield from (kind for kind in endpoint.responses.values() if not isinstance(kind, str | None))
+    yield from (model for model in endpoint.responses.values() if not isinstance(model, str | None))
 
 
 def _operation(endpoint: Endpoint, schemas: _Schemas) -> Json:
-    told: Json = {
+    operation: Json = {
         "operationId": endpoint.id,
         "tags": [endpoint.tag],
         "summary": endpoint.summary or endpoint.id,
@@ -139,58 +146,61 @@ def _operation(endpoint: Endpoint, schemas: _Schemas) -> Json:
         "parameters": list(_parameters(endpoint, schemas)),
         "responses": _responses(endpoint, schemas),
     }
-    if said := _said(endpoint):
-        told["description"] = said
+    if description := _description(endpoint):
+        operation["description"] = description
     if endpoint.body is bytes:
-        told["requestBody"] = {"required": True, "content": {"application/octet-stream": {}}}
+        operation["requestBody"] = {"required": True, "content": {"application/octet-stream": {}}}
     elif endpoint.body is not None:
-        content = {"application/json": {"schema": schemas.of(endpoint.body)}}
-        told["requestBody"] = {"required": BodyReader(endpoint.body).required, "content": content}
-    return told
+        content = {"application/json": {"schema": schemas.schema_for(endpoint.body)}}
+        operation["requestBody"] = {
+            "required": BodyReader(endpoint.body).required,
+            "content": content,
+        }
+    return operation
 
 
 def _security(endpoint: Endpoint) -> list[dict[str, list[str]]]:
-    page: dict[str, list[str]] = {} if endpoint.method in SAFE else {"ownPage": []}
-    return [*_SECURITY, {"session": [], **page}]
+    csrf: dict[str, list[str]] = {} if endpoint.method in SAFE_METHODS else {"ownPage": []}
+    return [*_SECURITY, {"session": [], **csrf}]
 
 
-def _said(endpoint: Endpoint) -> str:
-    needs = f"Needs `{endpoint.permission}`." if endpoint.permission else ""
-    return "\n\n".join(filter(None, (endpoint.description, needs)))
+def _description(endpoint: Endpoint) -> str:
+    permission_note = f"Requires `{endpoint.permission}`." if endpoint.permission else ""
+    return "\n\n".join(filter(None, (endpoint.description, permission_note)))
 
 
 def _parameters(endpoint: Endpoint, schemas: _Schemas) -> Iterator[Json]:
-    for name, rest in _PARAMETER.findall(endpoint.path):
-        kind = endpoint.params.get(name)
-        schema = _TEXT if kind is None else schemas.of(kind)
-        told: Json = {"name": name, "in": "path", "required": True, "schema": schema}
-        if rest:
-            told["description"] = "Its slashes may be percent-encoded or not."
-        yield told
+    for name, catch_all in _PATH_PARAMETER.findall(endpoint.path):
+        model = endpoint.params.get(name)
+        schema = _NON_EMPTY_STRING if model is None else schemas.schema_for(model)
+        parameter: Json = {"name": name, "in": "path", "required": True, "schema": schema}
+        if catch_all:
+            parameter["description"] = "Slashes may be percent-encoded."
+        yield parameter
     if endpoint.query is not None:
-        yield from _query(schemas.query(endpoint.query))
+        yield from _query_parameters(schemas.query_schema(endpoint.query))
     for header in endpoint.headers:
         schema = {"enum": list(header.choices)} if header.choices else _STRING
-        yield {**_header(header.name, schema), "description": header.meaning}
+        yield {**_header(header.name, schema), "description": header.description}
     if endpoint.idempotent:
-        once = "The same key again gives the same answer again, for a day."
-        yield {**_header("Idempotency-Key", _KEY), "description": once}
+        description = "Repeating the key within 24 hours returns the first response again."
+        yield {**_header("Idempotency-Key", _IDEMPOTENCY_KEY_SCHEMA), "description": description}
 
 
 def _header(name: str, schema: Json) -> Json:
     return {"name": name, "in": "header", "required": False, "schema": schema}
 
 
-def _query(kind: Json) -> Iterator[Json]:
-    for name, schema in kind["properties"].items():
-        plain = _plain(schema)
-        said = {"description": plain.pop("description")} if "description" in plain else {}
-        required = name in kind["required"]
-        yield {"name": name, "in": "query", "required": required, "schema": plain, **said}
+def _query_parameters(query_schema: Json) -> Iterator[Json]:
+    for name, schema in query_schema["properties"].items():
+        plain = _parameter_schema(schema)
+        description = {"description": plain.pop("description")} if "description" in plain else {}
+        required = name in query_schema["required"]
+        yield {"name": name, "in": "query", "required": required, "schema": plain, **description}
 
 
-def _plain(schema: Json) -> Json:
-    """A query parameter's schema: it cannot be null, and its integers fit a database."""
+def _parameter_schema(schema: Json) -> Json:
+    """Schema of a query parameter: never null, integers within the database's range."""
     plain = {key: value for key, value in schema.items() if key != "anyOf"}
     choices = [choice for choice in schema.get("anyOf", ()) if choice != {"type": "null"}]
     plain.update(choices[0] if len(choices) == 1 else {"anyOf": choices} if choices else {})
@@ -203,53 +213,62 @@ def _plain(schema: Json) -> Json:
 
 
 def _responses(endpoint: Endpoint, schemas: _Schemas) -> Json:
-    told: Json = {}
-    for status, kind in sorted(endpoint.responses.items()):
-        told[str(status)] = answer = _response(HTTPStatus(status).phrase, endpoint.response_headers)
-        if isinstance(kind, str):
-            answer["content"] = {kind: {"schema": _schema_of(kind)}}
-        elif kind is not None:
-            answer["content"] = {"application/json": {"schema": schemas.of(kind)}}
-    shape = Problem if endpoint.error_dialect is None else endpoint.error_dialect.problem
-    media = "application/json" if endpoint.error_dialect is None else endpoint.error_dialect.media
-    for status, codes, headers in _problems(endpoint):
+    responses: Json = {}
+    for status, model in sorted(endpoint.responses.items()):
+        responses[str(status)] = response = _response(
+            HTTPStatus(status).phrase, endpoint.response_headers
+        )
+        if isinstance(model, str):
+            response["content"] = {model: {"schema": _schema_of(model)}}
+        elif model is not None:
+            response["content"] = {"application/json": {"schema": schemas.schema_for(model)}}
+    error_model = (
+        Problem if endpoint.error_dialect is None else endpoint.error_dialect.problem_model
+    )
+    media_type = (
+        "application/json" if endpoint.error_dialect is None else endpoint.error_dialect.media_type
+    )
+    for status, codes, headers in _error_responses(endpoint):
         problem = _response(" or ".join(f"`{code}`" for code in codes), headers)
-        problem["content"] = {media: {"schema": schemas.of(shape)}}
-        told[str(status)] = problem
-    return dict(sorted(told.items()))
+        problem["content"] = {media_type: {"schema": schemas.schema_for(error_model)}}
+        responses[str(status)] = problem
+    return dict(sorted(responses.items()))
 
 
 def _schema_of(media_type: str) -> Json:
     if media_type == EVENT_STREAM:
-        return _EVENT
+        return _EVENT_SCHEMA
     return {} if media_type.endswith("json") else _STRING
 
 
 def _response(description: str, headers: Iterable[str]) -> Json:
-    named = {name: {"schema": _STRING} for name in headers}
-    return {"description": description, "headers": {"X-Request-Id": _REQUEST_ID, **named}}
+    extra_headers = {name: {"schema": _STRING} for name in headers}
+    return {
+        "description": description,
+        "headers": {"X-Request-Id": _REQUEST_ID_HEADER, **extra_headers},
+    }
 
 
-def _problems(endpoint: Endpoint) -> Iterator[tuple[int, list[str], set[str]]]:
-    """Each status that is no success, with its codes and the headers it comes with."""
-    refusals = dict.fromkeys((*endpoint.refusals, *_implied(endpoint)))
+def _error_responses(endpoint: Endpoint) -> Iterator[tuple[int, list[str], set[str]]]:
+    """Each error status with its codes and response headers."""
+    refusals = dict.fromkeys((*endpoint.refusals, *_implied_refusals(endpoint)))
     codes: dict[int, list[str]] = {}
     headers: dict[int, set[str]] = {}
     for refusal in refusals:
-        codes.setdefault(STATUS[refusal], []).append(refusal.code)
-        names = {name.decode().title() for name, _ in EXTRA.get(refusal, ())}
-        headers.setdefault(STATUS[refusal], set()).update(names)
+        codes.setdefault(REFUSAL_STATUS[refusal], []).append(refusal.code)
+        names = {name.decode().title() for name, _ in REFUSAL_HEADERS.get(refusal, ())}
+        headers.setdefault(REFUSAL_STATUS[refusal], set()).update(names)
     if endpoint.body is not None:
-        codes[TOO_SLOW[0]] = [TOO_SLOW[1]]
-    codes[BROKEN[0]] = [BROKEN[1], CORRUPT[1]]
+        codes[REQUEST_TIMEOUT[0]] = [REQUEST_TIMEOUT[1]]
+    codes[INTERNAL_ERROR[0]] = [INTERNAL_ERROR[1], CORRUPT[1]]
     codes[UNAVAILABLE[0]] = [UNAVAILABLE[1]]
     for status in sorted(codes):
         yield status, codes[status], headers.get(status, set())
 
 
-def _implied(endpoint: Endpoint) -> Iterator[type[Refusal]]:
-    """What the pipeline may refuse before the endpoint is asked."""
-    parameters = bool(_PARAMETER.search(endpoint.path))
+def _implied_refusals(endpoint: Endpoint) -> Iterator[type[Refusal]]:
+    """Refusals the request pipeline may raise before the handler runs."""
+    parameters = bool(_PATH_PARAMETER.search(endpoint.path))
     if parameters or endpoint.query or endpoint.body or not endpoint.allow_unknown_query:
         yield ValidationError
     if not endpoint.public:

@@ -1,4 +1,4 @@
-"""Refusals and failures as HTTP: one table, one envelope of error, message and details."""
+"""Error responses: one status table and one envelope (error, message, details)."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from carrel.core.errors import (
     WorkspaceConflict,
     WorkspaceTooLarge,
 )
-from carrel.server.http.response import JSON_TYPE, Pairs, Response, encode
+from carrel.server.http.response import JSON_TYPE, HeaderPairs, Response, encode
 
-STATUS: Final[dict[type[Refusal], int]] = {
+REFUSAL_STATUS: Final[dict[type[Refusal], int]] = {
     ValidationError: 400,
     Unauthenticated: 401,
     Forbidden: 403,
@@ -41,16 +41,16 @@ STATUS: Final[dict[type[Refusal], int]] = {
     CapabilityNotProvided: 501,
 }
 
-EXTRA: Final[dict[type[Refusal], Pairs]] = {
+REFUSAL_HEADERS: Final[dict[type[Refusal], HeaderPairs]] = {
     Unauthenticated: [(b"www-authenticate", b"Bearer")],
     Busy: [(b"retry-after", b"1")],
     IdempotencyInFlight: [(b"retry-after", b"1")],
 }
 
-TOO_SLOW: Final = (408, "request_timeout")
-HEAD_TOO_LARGE: Final = (431, "headers_too_large")
-WRONG_METHOD: Final = (405, "method_not_allowed")
-BROKEN: Final = (500, "internal_error")
+REQUEST_TIMEOUT: Final = (408, "request_timeout")
+HEADERS_TOO_LARGE: Final = (431, "headers_too_large")
+METHOD_NOT_ALLOWED: Final = (405, "method_not_allowed")
+INTERNAL_ERROR: Final = (500, "internal_error")
 CORRUPT: Final = (500, "corrupt")
 UNAVAILABLE: Final = (503, "unavailable")
 
@@ -58,45 +58,47 @@ UNAVAILABLE: Final = (503, "unavailable")
 class Problem(
     msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True
 ):
-    """Why a request was not done."""
+    """Error response: code, message and optional details."""
 
     error: Annotated[str, msgspec.Meta(pattern="^[a-z][a-z0-9_]*$")]
     message: Annotated[str, msgspec.Meta(min_length=1)]
     details: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
 
 
-def problem(
-    kind: tuple[int, str],
+def problem_response(
+    status_and_code: tuple[int, str],
     message: str,
     details: Mapping[str, Any] | None = None,
-    headers: Pairs | None = None,
+    headers: HeaderPairs | None = None,
 ) -> Response:
-    status, code = kind
-    more = dict(details) if details else msgspec.UNSET
-    body = Problem(error=code, message=message or code, details=more)
+    status, code = status_and_code
+    optional_details = dict(details) if details else msgspec.UNSET
+    body = Problem(error=code, message=message or code, details=optional_details)
     return Response(status, encode(body), [JSON_TYPE, *(headers or ())])
 
 
 def refusal_response(refusal: Refusal) -> Response:
-    """The answer to a refusal, whose message and details are its sender's to see."""
-    kind = type(refusal)
-    headers = EXTRA.get(kind)
-    return problem((STATUS[kind], refusal.code), str(refusal), refusal.details, headers)
+    """Response for a refusal; its message and details may be shown to the caller."""
+    refusal_type = type(refusal)
+    headers = REFUSAL_HEADERS.get(refusal_type)
+    return problem_response(
+        (REFUSAL_STATUS[refusal_type], refusal.code), str(refusal), refusal.details, headers
+    )
 
 
-def internal_error_response(correlation: str) -> Response:
-    """The answer to what nobody foresaw: an id to ask the operator about, and nothing else."""
-    said = "something went wrong here; the operator can find it by its correlationId"
-    return problem(BROKEN, said, {"correlationId": correlation})
+def internal_error_response(correlation_id: str) -> Response:
+    """Response for an unexpected exception: only a correlation id, no details."""
+    message = "internal error; the operator can look up its correlationId"
+    return problem_response(INTERNAL_ERROR, message, {"correlationId": correlation_id})
 
 
-def unavailable_response(correlation: str) -> Response:
-    """The answer while something that we depend on cannot be reached: nothing was done."""
-    said = "something that this depends on cannot be reached; try again in a while"
-    again = [(b"retry-after", b"10")]
-    return problem(UNAVAILABLE, said, {"correlationId": correlation}, again)
+def unavailable_response(correlation_id: str) -> Response:
+    """Response while a dependency (store, bucket, provider) is unreachable."""
+    message = "a dependency is unreachable; try again later"
+    headers = [(b"retry-after", b"10")]
+    return problem_response(UNAVAILABLE, message, {"correlationId": correlation_id}, headers)
 
 
-def corrupt_response(what: str, correlation: str) -> Response:
-    """The answer where stored bytes are not what they should be: it names them, no more."""
-    return problem(CORRUPT, what, {"correlationId": correlation})
+def corrupt_response(message: str, correlation_id: str) -> Response:
+    """Response when stored content fails its digest check; names the content only."""
+    return problem_response(CORRUPT, message, {"correlationId": correlation_id})

@@ -1,4 +1,4 @@
-"""Fields that many bodies and queries have in common."""
+"""Field types shared by request bodies and queries."""
 
 from __future__ import annotations
 
@@ -7,37 +7,47 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import Meta
 
-from carrel.core.text_validation import EMAIL, LINE, LONGEST_EMAIL, LONGEST_LINE, RESERVED
+from carrel.core.text_validation import (
+    EMAIL_PATTERN,
+    LINE_PATTERN,
+    MAX_EMAIL_LENGTH,
+    MAX_LINE_LENGTH,
+    RESERVED_SLUGS,
+)
 from carrel.server.http.endpoint import RequestModel
 
-MOST: Final = 500
-"""Items of the longest page."""
+MAX_PAGE_ITEMS: Final = 500
+"""Maximum items per page."""
 
-Line = Annotated[str, Meta(min_length=1, max_length=LONGEST_LINE, pattern=LINE)]
+Line = Annotated[str, Meta(min_length=1, max_length=MAX_LINE_LENGTH, pattern=LINE_PATTERN)]
 Email = Annotated[
     str,
-    Meta(max_length=LONGEST_EMAIL, pattern=EMAIL, description="Letter case makes no difference."),
+    Meta(
+        max_length=MAX_EMAIL_LENGTH,
+        pattern=EMAIL_PATTERN,
+        description="Case-insensitive.",
+    ),
 ]
 Slug = Annotated[
     str,
     Meta(
         pattern="^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$",
-        extra_json_schema={"not": {"enum": sorted(RESERVED)}},
+        extra_json_schema={"not": {"enum": sorted(RESERVED_SLUGS)}},
     ),
 ]
 Id = Annotated[str, Meta(pattern="^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")]
 
 
 class PageQuery(RequestModel, frozen=True):
-    """Which part of a list is wanted."""
+    """Page size and position."""
 
-    limit: Annotated[int, Meta(ge=1, le=MOST)] = 100
+    limit: Annotated[int, Meta(ge=1, le=MAX_PAGE_ITEMS)] = 100
     cursor: Annotated[
-        str, Meta(pattern="^[A-Za-z0-9._-]{0,128}$", description="`next` of the page before.")
+        str, Meta(pattern="^[A-Za-z0-9._-]{0,128}$", description="`next` of the previous page.")
     ] = ""
 
 
 def set_fields(body: msgspec.Struct) -> dict[str, Any]:
-    """The fields of a patch that were there."""
+    """The fields of a patch that were sent."""
     fields = msgspec.structs.asdict(body)
     return {name: value for name, value in fields.items() if value is not msgspec.UNSET}

@@ -1,7 +1,7 @@
-"""Waiting for clients, but not for ever.
+"""Read timeouts for request bodies, driven by one shared timer.
 
-A timer for each request would cost more than most requests do. Here all who wait stand in one
-list, which is looked through a few times within the shortest patience.
+A timer per request would cost more than most requests. All waiting tasks share one timer that
+checks their deadlines several times per timeout.
 """
 
 from __future__ import annotations
@@ -10,53 +10,57 @@ import asyncio
 from collections.abc import Awaitable
 from typing import Final, TypeVar
 
-Heard = TypeVar("Heard")
-_LOOKS: Final = 8
-"""How often the list is looked through within one patience."""
+Result = TypeVar("Result")
+_CHECKS_PER_TIMEOUT: Final = 8
+"""How often deadlines are checked within one timeout."""
 
 
 class ReadTimeouts:
+    """Deadlines of the tasks that wait for a client."""
+
     def __init__(self) -> None:
         self._waiting: dict[asyncio.Task[object], float] = {}
-        self._late: set[asyncio.Task[object]] = set()
+        self._expired: set[asyncio.Task[object]] = set()
         self._timer: asyncio.TimerHandle | None = None
-        self._step = 0.0
+        self._interval = 0.0
 
-    async def wait_for(self, awaited: Awaitable[Heard], until: float, every: float) -> Heard:
-        """What is awaited, or TimeoutError once the loop's time has passed ``until``.
+    async def wait_for(
+        self, awaitable: Awaitable[Result], deadline: float, timeout_seconds: float
+    ) -> Result:
+        """Await `awaitable`; raise TimeoutError once the loop clock passes `deadline`.
 
-        ``every`` is a span of seconds in which to notice that.
+        `timeout_seconds` sets how often deadlines are checked.
         """
         task = asyncio.current_task()
         assert task is not None
-        before = task.cancelling()
-        self._waiting[task] = until
-        if self._timer is None or every < self._step * _LOOKS:
-            self._look_again(every / _LOOKS)
+        cancel_count = task.cancelling()
+        self._waiting[task] = deadline
+        if self._timer is None or timeout_seconds < self._interval * _CHECKS_PER_TIMEOUT:
+            self._schedule_check(timeout_seconds / _CHECKS_PER_TIMEOUT)
         try:
-            return await awaited
+            return await awaitable
         except asyncio.CancelledError:
-            if task in self._late and task.cancelling() == before + 1:
+            if task in self._expired and task.cancelling() == cancel_count + 1:
                 raise TimeoutError from None
             raise
         finally:
             del self._waiting[task]
-            if task in self._late:  # however it ended, our cancellation has been used up
-                self._late.remove(task)
+            if task in self._expired:  # balance our cancel(), whatever the outcome
+                self._expired.remove(task)
                 task.uncancel()
 
-    def _look_again(self, seconds: float) -> None:
+    def _schedule_check(self, seconds: float) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._step = seconds
-        self._timer = asyncio.get_running_loop().call_later(seconds, self._look)
+        self._interval = seconds
+        self._timer = asyncio.get_running_loop().call_later(seconds, self._cancel_expired)
 
-    def _look(self) -> None:
+    def _cancel_expired(self) -> None:
         now = asyncio.get_running_loop().time()
-        for task, until in self._waiting.items():
-            if now > until and task not in self._late:
-                self._late.add(task)
+        for task, deadline in self._waiting.items():
+            if now > deadline and task not in self._expired:
+                self._expired.add(task)
                 task.cancel()
         self._timer = None
         if self._waiting:
-            self._look_again(self._step)
+            self._schedule_check(self._interval)

@@ -1,4 +1,4 @@
-"""One request on its way through the pipeline, and the endpoint that will answer it."""
+"""State of one request in the pipeline, and endpoints prepared for it."""
 
 from __future__ import annotations
 
@@ -21,92 +21,99 @@ from carrel.server.http.request_parsing import (
     merge_headers,
     read_body,
 )
-from carrel.server.http.router import RouteEntry, Values
+from carrel.server.http.router import RawValues, RouteEntry
 from carrel.server.http.sse import Send
 
 
 class CompiledEndpoint:
-    """An endpoint with everything that can be worked out before a request comes."""
+    """An endpoint with its parsers and limits prepared at startup."""
 
     __slots__ = (
-        "basic",
+        "basic_auth",
         "body",
         "endpoint",
+        "error_dialect",
+        "histogram",
         "limits",
-        "manner",
-        "meter",
-        "most",
-        "patience",
+        "max_body_bytes",
         "public",
         "query",
+        "read_timeouts",
         "run",
     )
 
     def __init__(
         self,
         endpoint: Endpoint,
-        meter: RouteHistogram,
+        histogram: RouteHistogram,
         limits: BodyLimits,
         read_timeouts: ReadTimeouts,
     ) -> None:
         self.endpoint = endpoint
         self.run = endpoint.run
         self.public = endpoint.public
-        self.manner = endpoint.error_dialect
-        self.basic = endpoint.error_dialect is not None and endpoint.error_dialect.basic
-        """Whether a token may come as a password."""
-        self.meter = meter
+        self.error_dialect = endpoint.error_dialect
+        self.basic_auth = endpoint.error_dialect is not None and endpoint.error_dialect.basic_auth
+        """Whether a token is accepted as Basic auth password."""
+        self.histogram = histogram
         self.limits = limits
-        self.patience = read_timeouts
+        self.read_timeouts = read_timeouts
         self.query = QueryReader(endpoint.query, endpoint.allow_unknown_query)
         self.body = None if endpoint.body in (None, bytes) else BodyReader(endpoint.body)
-        self.most = limits.body if endpoint.max_body is None else endpoint.max_body
+        self.max_body_bytes = limits.max_bytes if endpoint.max_body is None else endpoint.max_body
 
     def authorize(self, actor: Actor) -> None:
-        """Raises Forbidden."""
+        """Raise Forbidden if the actor lacks the permission or is of the wrong kind."""
         endpoint = self.endpoint
         if endpoint.permission is not None:
             actor.require(endpoint.permission)
         if endpoint.platform is not actor.platform and endpoint.platform is not None:
-            raise Forbidden("this credential is for another purpose")
+            raise Forbidden("this kind of credential cannot call this endpoint")
 
-    async def read(self, call: Request[Any, Any], exchange: RequestContext) -> None:
-        """Take in the body. Raises Malformed, BodyTooLarge, TooSlow or Gone."""
-        headers = exchange.headers
-        call.raw = await read_body(exchange.receive, headers, self.most, self.limits, self.patience)
-        call.body = call.raw if self.body is None else self.body.read(call.raw, headers)
+    async def read_body(self, request: Request[Any, Any], ctx: RequestContext) -> None:
+        """Read and decode the body.
+
+        Raises ValidationError, PayloadTooLarge, ReadTimeout or ClientDisconnected.
+        """
+        headers = ctx.headers
+        request.raw_body = await read_body(
+            ctx.receive, headers, self.max_body_bytes, self.limits, self.read_timeouts
+        )
+        request.body = (
+            request.raw_body if self.body is None else self.body.read(request.raw_body, headers)
+        )
 
 
 def basic_to_bearer(headers: Headers) -> Headers:
-    """The same with the password of a Basic authentication as a token, whoever it is said to be."""
-    scheme, _, wrapped = headers.get(b"authorization", b"").strip().partition(b" ")
+    """Headers with the Basic auth password as bearer token; the user is ignored."""
+    scheme, _, encoded = headers.get(b"authorization", b"").strip().partition(b" ")
     if scheme.lower() != b"basic":
         return headers
     try:
-        _, _, password = b64decode(wrapped.strip(), validate=True).partition(b":")
+        _, _, password = b64decode(encoded.strip(), validate=True).partition(b":")
     except ValueError:
         password = b""
     return {**headers, b"authorization": b"Bearer " + password}
 
 
 class RequestContext:
-    """A request, and what has become of it so far."""
+    """One request and its processing state."""
 
-    # Set only where they differ: most requests go through with two or three of them.
-    leaf: RouteEntry[CompiledEndpoint] | None = None
-    values: Values = ()
-    bound: CompiledEndpoint | None = None
+    # Class-level defaults: a request sets only the two or three attributes that differ.
+    route_entry: RouteEntry[CompiledEndpoint] | None = None
+    values: RawValues = ()
+    compiled: CompiledEndpoint | None = None
     actor: Actor | None = None
     status: int = 0
-    """0 until there is an answer, and for good if the client left before."""
-    seconds: float | None = None
-    """How long it took, where that is not until now."""
+    """0 until there is a response; stays 0 if the client disconnected before."""
+    elapsed_seconds: float | None = None
+    """Fixed duration, set when a stream starts; None: measure until now."""
     request_id: str = ""
 
     def __init__(self, scope: Any, receive: Receive, send: Send) -> None:
-        self.began = perf_counter()
+        self.start_time = perf_counter()
         self.method: str = scope["method"]
-        self.raw: bytes = scope.get("raw_path") or quote(scope["path"]).encode("ascii")
+        self.raw_path: bytes = scope.get("raw_path") or quote(scope["path"]).encode("ascii")
         self.query: bytes = scope["query_string"]
         self.https = scope.get("scheme") == "https"
         pairs = scope["headers"]
@@ -117,15 +124,19 @@ class RequestContext:
 
     @property
     def route(self) -> str:
-        return "(unknown)" if self.leaf is None else self.leaf.template
+        return "(unknown)" if self.route_entry is None else self.route_entry.template
 
     @property
-    def manner(self) -> ErrorDialect | None:
-        """How to answer at this address, where that is not as everywhere."""
-        if self.bound is not None:
-            return self.bound.manner
-        others = self.leaf.methods.values() if self.leaf is not None else ()
-        return next((other.endpoint.error_dialect for other in others), None)
+    def error_dialect(self) -> ErrorDialect | None:
+        """Error dialect of this path, or None for the default."""
+        if self.compiled is not None:
+            return self.compiled.error_dialect
+        endpoints = self.route_entry.methods.values() if self.route_entry is not None else ()
+        return next((compiled.endpoint.error_dialect for compiled in endpoints), None)
 
     def elapsed(self) -> float:
-        return perf_counter() - self.began if self.seconds is None else self.seconds
+        return (
+            perf_counter() - self.start_time
+            if self.elapsed_seconds is None
+            else self.elapsed_seconds
+        )

@@ -1,7 +1,7 @@
-"""Structured logs: JSON on standard error, each line with its request's id, none with content.
+"""Structured logs: JSON lines on stderr with request ids, without content.
 
-What failed is told by its type and by where it happened. Its message is left out, since nobody
-can know what a library puts there, unless it comes from the disk or the database file.
+An error is logged by type, location and code. Its message is omitted, since it may contain content,
+unless it comes from the operating system or SQLite.
 """
 
 from __future__ import annotations
@@ -20,103 +20,103 @@ import msgspec
 from carrel.ports.logging import structlog
 
 REQUEST_ID: Final[ContextVar[str]] = ContextVar("carrel_request_id")
-"""Whose request is being served here."""
+"""Id of the request being served in this context."""
 
 _encode: Final = msgspec.json.Encoder(enc_hook=str).encode
-_FRAMES: Final = 12
-_SPEAKING: Final = ("sqlite3",)
-_INDISCREET: Final = ("uvicorn.access", "httpx", "httpcore", "dulwich")
-"""They write whole addresses, query included, or what a caller says of itself."""
+_MAX_FRAMES: Final = 12
+_MODULES_WITH_SAFE_MESSAGES: Final = ("sqlite3",)
+_QUIETED_LOGGERS: Final = ("uvicorn.access", "httpx", "httpcore", "dulwich")
+"""They log full URLs with queries, or text sent by callers."""
 
-Line = MutableMapping[str, Any]
+LogLine = MutableMapping[str, Any]
 
 
 def configure(level: str = "info", stream: TextIO | None = None) -> None:
-    """Set up logging for this process, that of libraries included. Once, by wiring."""
-    number = logging.getLevelNamesMapping()[level.upper()]
-    out = stream or sys.stderr
+    """Configure logging of this process, libraries included. Called once, by wiring."""
+    level_number = logging.getLevelNamesMapping()[level.upper()]
+    output = stream or sys.stderr
     structlog.configure(
-        processors=[_complete, _render],
-        wrapper_class=structlog.make_filtering_bound_logger(number),
-        logger_factory=structlog.WriteLoggerFactory(out),
+        processors=[_add_context, _render],
+        wrapper_class=structlog.make_filtering_bound_logger(level_number),
+        logger_factory=structlog.WriteLoggerFactory(output),
         cache_logger_on_first_use=False,
     )
-    libraries = logging.StreamHandler(out)
-    libraries.setFormatter(_Libraries())
+    handler = logging.StreamHandler(output)
+    handler.setFormatter(_LibraryFormatter())
     root = logging.getLogger()
-    root.handlers[:] = [libraries]
-    root.setLevel(max(number, logging.INFO))
-    for name in _INDISCREET:
+    root.handlers[:] = [handler]
+    root.setLevel(max(level_number, logging.INFO))
+    for name in _QUIETED_LOGGERS:
         logging.getLogger(name).setLevel(logging.WARNING)
 
 
 def error_fields(error: BaseException) -> dict[str, Any]:
-    """What may be written down of an error: its type, its place, and a code where it has one."""
-    kind = type(error)
-    told: dict[str, Any] = {
-        "error": f"{kind.__module__}.{kind.__qualname__}",
-        "at": _places(error.__traceback__),
+    """Loggable fields of an error: type, location, code and cause."""
+    error_type = type(error)
+    fields: dict[str, Any] = {
+        "error": f"{error_type.__module__}.{error_type.__qualname__}",
+        "at": _frames(error.__traceback__),
     }
     code = getattr(error, "sqlstate", None) or getattr(error, "errno", None)
     if code is not None:
-        told["code"] = code
+        fields["code"] = code
     if isinstance(error, OSError):
-        told["said"] = error.strerror
-    elif kind.__module__ in _SPEAKING:
-        told["said"] = str(error)
+        fields["said"] = error.strerror
+    elif error_type.__module__ in _MODULES_WITH_SAFE_MESSAGES:
+        fields["said"] = str(error)
     if error.__cause__ is not None:
-        told["cause"] = error_fields(error.__cause__)
-    return told
+        fields["cause"] = error_fields(error.__cause__)
+    return fields
 
 
-def _places(trace: TracebackType | None) -> list[str]:
-    places = []
+def _frames(trace: TracebackType | None) -> list[str]:
+    frames = []
     while trace is not None:
         code = trace.tb_frame.f_code
-        places.append(f"{PurePath(code.co_filename).stem}.{code.co_qualname}:{trace.tb_lineno}")
+        frames.append(f"{PurePath(code.co_filename).stem}.{code.co_qualname}:{trace.tb_lineno}")
         trace = trace.tb_next
-    return places[-_FRAMES:]
+    return frames[-_MAX_FRAMES:]
 
 
-def _complete(_: Any, method: str, line: Line) -> Line:
+def _add_context(_: Any, method: str, line: LogLine) -> LogLine:
     line["level"] = method
     line["time"] = datetime.now(UTC).isoformat(timespec="milliseconds")
-    if "request_id" not in line and (request := REQUEST_ID.get(None)):
-        line["request_id"] = request
+    if "request_id" not in line and (request_id := REQUEST_ID.get(None)):
+        line["request_id"] = request_id
     return line
 
 
-def _render(_: Any, __: str, line: Line) -> str:
+def _render(_: Any, __: str, line: LogLine) -> str:
     return _encode(line).decode()
 
 
-class _Libraries(logging.Formatter):
-    """Lines of libraries, in the same form."""
+class _LibraryFormatter(logging.Formatter):
+    """Formats log records of libraries as the same JSON lines."""
 
     def format(self, record: logging.LogRecord) -> str:
-        line: Line = {"event": record.getMessage(), "logger": record.name}
+        line: LogLine = {"event": record.getMessage(), "logger": record.name}
         if record.exc_info and record.exc_info[1] is not None:
             line["failure"] = error_fields(record.exc_info[1])
-        return _render(None, "", _complete(None, record.levelname.lower(), line))
+        return _render(None, "", _add_context(None, record.levelname.lower(), line))
 
 
 class RequestLog:
-    """One line a request, where it is worth one: writes, errors and what took long.
+    """Logs one line for each write, error or slow request.
 
-    None until logging is configured; failures are always told.
+    Logs no requests until logging is configured; failures are always logged.
     """
 
-    __slots__ = ("_log", "reads", "slow", "writes")
+    __slots__ = ("_log", "logs_reads", "logs_writes", "slow_seconds")
 
-    def __init__(self, slow: float = 1.0) -> None:
+    def __init__(self, slow_seconds: float = 1.0) -> None:
         self._log = structlog.get_logger("carrel.rest").bind()
-        wanted = structlog.is_configured()
-        self.reads: bool = wanted and self._log.is_enabled_for(logging.DEBUG)
-        self.writes: bool = wanted and self._log.is_enabled_for(logging.INFO)
-        self.slow = slow
+        configured = structlog.is_configured()
+        self.logs_reads: bool = configured and self._log.is_enabled_for(logging.DEBUG)
+        self.logs_writes: bool = configured and self._log.is_enabled_for(logging.INFO)
+        self.slow_seconds = slow_seconds
 
-    def request(self, level: int, request_id: str, **facts: Any) -> None:
-        self._log.log(level, "request", request_id=request_id, **facts)
+    def request(self, level: int, request_id: str, **fields: Any) -> None:
+        self._log.log(level, "request", request_id=request_id, **fields)
 
     def failure(self, request_id: str, error: BaseException) -> None:
         self._log.error("failed", request_id=request_id, failure=error_fields(error))

@@ -1,4 +1,4 @@
-"""Taking in what a client sends: its headers, query and body, within limits and strictly."""
+"""Parses request headers, query and body, strictly and within limits."""
 
 from __future__ import annotations
 
@@ -22,30 +22,32 @@ Message: TypeAlias = Mapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[Message]]
 
 _JSON: Final = re.compile(rb"application/(?:[\w.+-]+\+)?json\s*(?:;.*)?", re.IGNORECASE | re.DOTALL)
-_INT: Final = re.compile(r"-?[0-9]{1,18}")  # What every database can hold.
+_INT: Final = re.compile(r"-?[0-9]{1,18}")  # Fits a 64-bit database column.
 _FLOAT: Final = re.compile(r"-?[0-9]{1,40}(?:\.[0-9]{1,40})?(?:[eE][+-]?[0-9]{1,3})?")
-_FRACTION: Final = "Expected `int`, got `float`"
+_FLOAT_FOR_INT: Final = "Expected `int`, got `float`"
 
 
 class ClientDisconnected(Exception):
-    """The client left before it had said everything."""
+    """The client disconnected before the body was complete."""
 
 
 class ReadTimeout(Exception):
-    """The client took too long to send its body."""
+    """The client took too long to send the body."""
 
 
 @dataclass(frozen=True, slots=True)
 class BodyLimits:
-    body: int = 8 * 1024 * 1024
-    """Bytes of a body. Above the largest file even where JSON escapes each of its bytes."""
-    patience: float = 30.0
-    """Seconds that a body may take, and a second more for every ``slowest`` bytes of it."""
-    slowest: int = 16 * 1024
+    """Size and time limits of request bodies."""
+
+    max_bytes: int = 8 * 1024 * 1024
+    """Maximum body size; above the largest file even when JSON escapes every byte."""
+    timeout_seconds: float = 30.0
+    """Seconds a body may take, plus 1 per `min_bytes_per_second` bytes received."""
+    min_bytes_per_second: int = 16 * 1024
 
 
 def merge_headers(pairs: Iterable[tuple[bytes, bytes]]) -> Headers:
-    """Headers of which some came on several lines."""
+    """Headers by name, with repeated ones joined by commas."""
     headers: dict[bytes, bytes] = {}
     for name, value in pairs:
         headers[name] = headers[name] + b", " + value if name in headers else value
@@ -53,40 +55,44 @@ def merge_headers(pairs: Iterable[tuple[bytes, bytes]]) -> Headers:
 
 
 async def read_body(
-    receive: Receive, headers: Headers, most: int, limits: BodyLimits, read_timeouts: ReadTimeouts
+    receive: Receive,
+    headers: Headers,
+    max_bytes: int,
+    limits: BodyLimits,
+    read_timeouts: ReadTimeouts,
 ) -> bytes:
-    """The whole body. Raises BodyTooLarge, TooSlow or Gone."""
+    """Read the body. Raises PayloadTooLarge, ReadTimeout or ClientDisconnected."""
     declared = headers.get(b"content-length", b"")
-    if declared.isdigit() and (len(declared) > 15 or int(declared) > most):
-        raise _too_large(most)
-    until = asyncio.get_running_loop().time() + limits.patience
+    if declared.isdigit() and (len(declared) > 15 or int(declared) > max_bytes):
+        raise _payload_too_large(max_bytes)
+    deadline = asyncio.get_running_loop().time() + limits.timeout_seconds
     buffer = bytearray()
     while True:
         try:
-            message = await read_timeouts.wait_for(receive(), until, limits.patience)
+            message = await read_timeouts.wait_for(receive(), deadline, limits.timeout_seconds)
         except TimeoutError:
             raise ReadTimeout from None
         if message["type"] == "http.disconnect":
             raise ClientDisconnected
         body = message.get("body", b"")
-        if len(buffer) + len(body) > most:
-            raise _too_large(most)
+        if len(buffer) + len(body) > max_bytes:
+            raise _payload_too_large(max_bytes)
         if not message.get("more_body", False):
             return bytes(buffer + body) if buffer else body
         buffer += body
-        until += len(body) / limits.slowest
+        deadline += len(body) / limits.min_bytes_per_second
 
 
-def _too_large(most: int) -> PayloadTooLarge:
-    return PayloadTooLarge(f"a request may have {most} bytes", maxBytes=most)
+def _payload_too_large(max_bytes: int) -> PayloadTooLarge:
+    return PayloadTooLarge(f"request body exceeds {max_bytes} bytes", maxBytes=max_bytes)
 
 
 class BodyReader:
-    """Turns bytes into the Struct that an endpoint declared."""
+    """Decodes a JSON body to the model of an endpoint."""
 
-    def __init__(self, kind: Any) -> None:
-        self._kind = kind
-        self._decode = msgspec.json.Decoder(kind).decode
+    def __init__(self, model: Any) -> None:
+        self._model = model
+        self._decode = msgspec.json.Decoder(model).decode
         try:
             self._decode(b"{}")
         except msgspec.ValidationError:
@@ -95,103 +101,111 @@ class BodyReader:
             self.required = False
 
     def read(self, raw: bytes, headers: Headers) -> Any:
-        """Raises Malformed. Where nothing is required, no body is an empty one."""
-        kind = headers.get(b"content-type")
-        if kind != b"application/json" and kind and raw and not _JSON.fullmatch(kind):
+        """Decode the body. Raises ValidationError.
+
+        An empty body means `{}` if no field is required.
+        """
+        content_type = headers.get(b"content-type")
+        if (
+            content_type != b"application/json"
+            and content_type
+            and raw
+            and not _JSON.fullmatch(content_type)
+        ):
             raise ValidationError("the body must be application/json")
         try:
-            return self._fitted(raw if raw or self.required else b"{}")
-        except msgspec.ValidationError as wrong:
-            raise ValidationError(f"the body does not fit: {wrong}") from None
-        except msgspec.DecodeError as wrong:
-            raise ValidationError(f"the body is not JSON: {wrong}") from None
+            return self._decode_with_integral_floats(raw if raw or self.required else b"{}")
+        except msgspec.ValidationError as error:
+            raise ValidationError(f"invalid body: {error}") from None
+        except msgspec.DecodeError as error:
+            raise ValidationError(f"the body is not JSON: {error}") from None
         except UnicodeDecodeError:
             raise ValidationError("the body is not UTF-8") from None
         except RecursionError:
             raise ValidationError("the body is nested too deeply") from None
 
-    def _fitted(self, raw: bytes) -> Any:
+    def _decode_with_integral_floats(self, raw: bytes) -> Any:
         try:
             return self._decode(raw)
-        except msgspec.ValidationError as wrong:
-            if _FRACTION not in str(wrong):
+        except msgspec.ValidationError as error:
+            if _FLOAT_FOR_INT not in str(error):
                 raise
-            # To JSON Schema, and so to our description, 1.0 is an integer.
-            return msgspec.convert(_whole(msgspec.json.decode(raw)), self._kind)
+            # In JSON Schema, and so in our OpenAPI document, 1.0 is an integer.
+            return msgspec.convert(_integral_floats_to_int(msgspec.json.decode(raw)), self._model)
 
 
-def _whole(value: Any) -> Any:
-    """The same value, its numbers without a fraction as integers."""
+def _integral_floats_to_int(value: Any) -> Any:
+    """Copy of a JSON value with integral floats as integers."""
     if isinstance(value, dict):
-        return {key: _whole(inner) for key, inner in value.items()}
+        return {key: _integral_floats_to_int(inner) for key, inner in value.items()}
     if isinstance(value, list):
-        return [_whole(inner) for inner in value]
+        return [_integral_floats_to_int(inner) for inner in value]
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 class QueryReader:
-    """Turns a query string into the Struct that an endpoint declared, or into nothing."""
+    """Decodes a query string to the model of an endpoint, or None if it has none."""
 
-    def __init__(self, kind: Any = None, loose: bool = False) -> None:
-        self._kind = kind
-        self._loose = loose
-        self._fields, self._many = _parameters(kind)
-        self._before: dict[bytes, Any] = {}
-        """Short queries as they came and what they mean, which is a value that never changes."""
-        self._blank = None if kind is None or self._needs_some() else self._convert({})
+    def __init__(self, model: Any = None, allow_unknown: bool = False) -> None:
+        self._model = model
+        self._allow_unknown = allow_unknown
+        self._fields, self._repeatable = _parameters(model)
+        self._cache: dict[bytes, Any] = {}
+        """Parsed models of up to 64 short query strings; models are immutable."""
+        self._empty = None if model is None or self._has_required_field() else self._convert({})
 
     def read(self, text: bytes) -> Any:
-        """Raises Malformed."""
-        if not text and (self._blank is not None or self._kind is None):
-            return self._blank
-        found = self._before.get(text)
-        if found is None:
-            found = self._read(text)
-            if found is not None and len(text) <= 64 and len(self._before) < 64:
-                self._before[text] = found
-        return found
+        """Parse a query string. Raises ValidationError."""
+        if not text and (self._empty is not None or self._model is None):
+            return self._empty
+        parsed = self._cache.get(text)
+        if parsed is None:
+            parsed = self._parse(text)
+            if parsed is not None and len(text) <= 64 and len(self._cache) < 64:
+                self._cache[text] = parsed
+        return parsed
 
-    def _read(self, text: bytes) -> Any:
-        found: dict[str, Any] = {}
+    def _parse(self, text: bytes) -> Any:
+        values: dict[str, Any] = {}
         for pair in text.split(b"&") if text else ():
             raw, _, value = pair.partition(b"=")
-            name = _plain(raw)
+            name = _decode_component(raw)
             parse = self._fields.get(name)
             if parse is not None:
-                self._take(found, name, parse, _plain(value))
-            elif pair and not self._loose:
-                raise ValidationError(f"there is no query parameter {_shown(name)} here")
-        return self._convert(found) if self._kind is not None else None
+                self._add_value(values, name, parse, _decode_component(value))
+            elif pair and not self._allow_unknown:
+                raise ValidationError(f"unknown query parameter: {_quote_name(name)}")
+        return self._convert(values) if self._model is not None else None
 
-    def _take(
-        self, found: dict[str, Any], name: str, parse: Callable[[str], Any], text: str
+    def _add_value(
+        self, values: dict[str, Any], name: str, parse: Callable[[str], Any], text: str
     ) -> None:
         try:
             value = parse(text)
         except ValueError:
-            raise ValidationError(f"the query parameter {name} does not fit") from None
-        if name in self._many:
-            found.setdefault(name, []).append(value)
-        elif name in found:
-            raise ValidationError(f"the query parameter {name} came twice")
+            raise ValidationError(f"invalid query parameter: {name}") from None
+        if name in self._repeatable:
+            values.setdefault(name, []).append(value)
+        elif name in values:
+            raise ValidationError(f"repeated query parameter: {name}")
         else:
-            found[name] = value
+            values[name] = value
 
-    def _needs_some(self) -> bool:
+    def _has_required_field(self) -> bool:
         try:
             self._convert({})
         except ValidationError:
             return True
         return False
 
-    def _convert(self, found: dict[str, Any]) -> Any:
+    def _convert(self, values: dict[str, Any]) -> Any:
         try:
-            return msgspec.convert(found, self._kind)
-        except msgspec.ValidationError as wrong:
-            raise ValidationError(f"the query does not fit: {wrong}") from None
+            return msgspec.convert(values, self._model)
+        except msgspec.ValidationError as error:
+            raise ValidationError(f"invalid query: {error}") from None
 
 
-def _plain(raw: bytes) -> str:
+def _decode_component(raw: bytes) -> str:
     try:
         if b"%" in raw or b"+" in raw:
             raw = unquote_to_bytes(raw.replace(b"+", b" "))
@@ -200,61 +214,78 @@ def _plain(raw: bytes) -> str:
         raise ValidationError("the query is not UTF-8") from None
 
 
-def _shown(name: str) -> str:
+def _quote_name(name: str) -> str:
     return ascii(name if len(name) <= 40 else name[:39] + "…")
 
 
 @cache
-def _parameters(kind: Any) -> tuple[Mapping[str, Callable[[str], Any]], frozenset[str]]:
-    """How each is read, and which of them may come several times."""
-    info = inspect.type_info(kind) if kind is not None else None
+def _parameters(model: Any) -> tuple[Mapping[str, Callable[[str], Any]], frozenset[str]]:
+    """Parser of each parameter, and the names that may be repeated."""
+    info = inspect.type_info(model) if model is not None else None
     fields = info.fields if isinstance(info, inspect.StructType) else ()
-    several = {field.encode_name: _element(field.type) for field in fields}
+    element_types = {field.encode_name: _element_type(field.type) for field in fields}
     parsers = {
-        field.encode_name: _parser(several[field.encode_name] or field.type) for field in fields
+        field.encode_name: _parser(element_types[field.encode_name] or field.type)
+        for field in fields
     }
-    return parsers, frozenset(name for name, one in several.items() if one is not None)
+    return parsers, frozenset(
+        name for name, element in element_types.items() if element is not None
+    )
 
 
-def _plainly(kind: inspect.Type) -> tuple[inspect.Type, ...]:
-    """The alternatives of a type, None and annotations left out."""
-    if isinstance(kind, inspect.Metadata):
-        return _plainly(kind.type)
-    if isinstance(kind, inspect.UnionType):
-        return tuple(one for each in kind.types for one in _plainly(each))
-    return () if isinstance(kind, inspect.NoneType) else (kind,)
+def _alternatives(field_type: inspect.Type) -> tuple[inspect.Type, ...]:
+    """Members of a union type without None and annotations."""
+    if isinstance(field_type, inspect.Metadata):
+        return _alternatives(field_type.type)
+    if isinstance(field_type, inspect.UnionType):
+        return tuple(
+            alternative for member in field_type.types for alternative in _alternatives(member)
+        )
+    return () if isinstance(field_type, inspect.NoneType) else (field_type,)
 
 
-def _element(kind: inspect.Type) -> inspect.Type | None:
-    """What a parameter that may come several times is made of."""
-    several = (inspect.ListType, inspect.SetType, inspect.FrozenSetType, inspect.VarTupleType)
-    return next((one.item_type for one in _plainly(kind) if isinstance(one, several)), None)
+def _element_type(field_type: inspect.Type) -> inspect.Type | None:
+    """Element type of a repeatable parameter, or None."""
+    collection_types = (
+        inspect.ListType,
+        inspect.SetType,
+        inspect.FrozenSetType,
+        inspect.VarTupleType,
+    )
+    return next(
+        (
+            alternative.item_type
+            for alternative in _alternatives(field_type)
+            if isinstance(alternative, collection_types)
+        ),
+        None,
+    )
 
 
-def _parser(kind: inspect.Type) -> Callable[[str], Any]:
-    for one in _plainly(kind):
-        if isinstance(one, inspect.BoolType):
-            return _bool
-        if isinstance(one, inspect.IntType):
-            return _int
-        if isinstance(one, inspect.FloatType):
-            return _float
+def _parser(field_type: inspect.Type) -> Callable[[str], Any]:
+    for alternative in _alternatives(field_type):
+        if isinstance(alternative, inspect.BoolType):
+            return _parse_bool
+        if isinstance(alternative, inspect.IntType):
+            return _parse_int
+        if isinstance(alternative, inspect.FloatType):
+            return _parse_float
     return str
 
 
-def _bool(text: str) -> bool:
+def _parse_bool(text: str) -> bool:
     if text not in {"true", "false"}:
         raise ValueError(text)
     return text == "true"
 
 
-def _int(text: str) -> int:
+def _parse_int(text: str) -> int:
     if not _INT.fullmatch(text):
         raise ValueError(text)
     return int(text)
 
 
-def _float(text: str) -> float:
+def _parse_float(text: str) -> float:
     if not _FLOAT.fullmatch(text) or not isfinite(float(text)):
         raise ValueError(text)
     return float(text)

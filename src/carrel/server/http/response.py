@@ -1,4 +1,4 @@
-"""What goes back to the client."""
+"""HTTP responses."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-Pairs = list[tuple[bytes, bytes]]
+HeaderPairs = list[tuple[bytes, bytes]]
 
 JSON_TYPE: Final = (b"content-type", b"application/json")
 EVENT_STREAM: Final = "text/event-stream"
@@ -16,11 +16,11 @@ _NO_HEADERS: Final[Mapping[str, str]] = {}
 _STREAM_HEADERS: Final = ((b"cache-control", b"no-store"), (b"x-accel-buffering", b"no"))
 
 encode: Final = msgspec.json.Encoder().encode
-"""Any Struct, dict, list or scalar as JSON, on one line."""
+"""Encode a Struct, dict, list or scalar as one line of JSON."""
 
 
 class Response:
-    """A status, headers, and either bytes or a source of them. Header names are in lower case."""
+    """Status, headers, and a body or a stream. Header names are in lower case."""
 
     __slots__ = ("body", "headers", "source", "status")
 
@@ -28,12 +28,12 @@ class Response:
         self,
         status: int,
         body: bytes = b"",
-        headers: Pairs | None = None,
+        headers: HeaderPairs | None = None,
         source: AsyncIterator[bytes] | None = None,
     ) -> None:
         self.status = status
         self.body = body
-        self.headers: Pairs = [] if headers is None else headers
+        self.headers: HeaderPairs = [] if headers is None else headers
         self.source = source
 
     @classmethod
@@ -46,7 +46,7 @@ class Response:
     def content(
         cls, body: bytes, type: str, status: int = 200, headers: Mapping[str, str] = _NO_HEADERS
     ) -> Response:
-        """Bytes as they are, of a media type."""
+        """Response with raw bytes of a media type."""
         return cls(
             status, body, [(b"content-type", type.encode("latin-1")), *encode_headers(headers)]
         )
@@ -62,16 +62,16 @@ class Response:
         type: str = EVENT_STREAM,
         headers: Mapping[str, str] = _NO_HEADERS,
     ) -> Response:
-        """Chunks as the source gives them, until it ends, the client leaves or the server closes.
+        """Stream until the source ends, the client disconnects or the server closes.
 
-        An event stream is kept awake with comments while its source is silent.
+        While an event stream is idle, comments are sent as heartbeat.
         """
-        kind = (b"content-type", type.encode("latin-1"))
-        return cls(200, b"", [kind, *_STREAM_HEADERS, *encode_headers(headers)], source)
+        content_type = (b"content-type", type.encode("latin-1"))
+        return cls(200, b"", [content_type, *_STREAM_HEADERS, *encode_headers(headers)], source)
 
     def header(self, name: bytes) -> bytes | None:
-        return next((value for known, value in self.headers if known == name), None)
+        return next((value for header_name, value in self.headers if header_name == name), None)
 
 
-def encode_headers(headers: Mapping[str, str]) -> Pairs:
+def encode_headers(headers: Mapping[str, str]) -> HeaderPairs:
     return [(name.lower().encode("latin-1"), headers[name].encode("latin-1")) for name in headers]

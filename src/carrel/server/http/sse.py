@@ -1,9 +1,8 @@
-"""Server-sent events: the form of one, and streams that live as long as their reader.
+"""Server-sent events: encoding, heartbeat and disconnect detection.
 
-A stream costs two tasks and one timer however long it is open: the request's own, which waits for
-the source and sends, and one that waits for the client to leave and sends a comment when nothing
-else was sent for a while. Nothing is queued here: a reader that does not keep up holds up its
-source, and only that.
+A stream uses two tasks and one timer: the request's task, which reads the source and sends, and a
+watcher, which waits for a disconnect and sends heartbeats. Nothing is buffered: a slow reader
+delays only its own source.
 """
 
 from __future__ import annotations
@@ -18,111 +17,111 @@ from carrel.server.http.response import encode
 Send: TypeAlias = Callable[[dict[str, Any]], Awaitable[None]]
 
 HEARTBEAT: Final = b":\n\n"
-RETRY: Final = b"retry: 1000\n\n"
-"""Tells browsers to come back after a second."""
+RETRY_FIELD: Final = b"retry: 1000\n\n"
+"""Tells browsers to reconnect after 1 second."""
 
 
-def event(value: Any, *, id: str | None = None, type: str | None = None) -> bytes:
-    """One event whose data is JSON, which never holds a raw line break."""
+def encode_event(value: Any, *, id: str | None = None, type: str | None = None) -> bytes:
+    """Encode one event with JSON data. Raises ValueError if id or type is unprintable."""
     for field in (id, type):
         if field is not None and not field.isprintable():
-            raise ValueError("an event's id and type are one line")
+            raise ValueError("event id and type must be printable")
     head = (f"id: {id}\n" if id is not None else "") + (f"event: {type}\n" if type else "")
     return b"%sdata: %s\n\n" % (head.encode(), encode(value))
 
 
 class Streams:
-    """The open streams of one app, which all end when ``closing`` is set."""
+    """Open streams of one app; all end when `closing` is set."""
 
-    def __init__(self, closing: asyncio.Event, every: float = 15.0) -> None:
+    def __init__(self, closing: asyncio.Event, heartbeat_seconds: float = 15.0) -> None:
         self._closing = closing
-        self._every = every
+        self._heartbeat_seconds = heartbeat_seconds
         self._open: set[_Stream] = set()
-        self._closer: asyncio.Task[None] | None = None
+        self._closing_task: asyncio.Task[None] | None = None
 
     def __len__(self) -> int:
         return len(self._open)
 
-    async def pour(
+    async def forward(
         self, source: AsyncIterator[bytes], receive: Receive, send: Send, heartbeat: bytes | None
     ) -> bool:
-        """Send all the source gives; False if it was cut short by the client or by our closing."""
-        stream = _Stream(send, heartbeat, self._every)
+        """Send every chunk of `source`; False if a disconnect or shutdown interrupted it."""
+        stream = _Stream(send, heartbeat, self._heartbeat_seconds)
         if self._closing.is_set():
-            return await stream.finish(source, cut=True)
+            return await stream.finish(source, interrupted=True)
         self._open.add(stream)
-        if self._closer is None:
-            self._closer = asyncio.create_task(self._close())
-        watcher = asyncio.create_task(stream.watch(receive))
+        if self._closing_task is None:
+            self._closing_task = asyncio.create_task(self._interrupt_on_closing())
+        watcher = asyncio.create_task(stream.watch_disconnect(receive))
         try:
-            return await stream.pour(source)
+            return await stream.forward(source)
         finally:
             self._open.discard(stream)
             watcher.cancel()
             if not self._open:
-                self._closer.cancel()
-                self._closer = None
+                self._closing_task.cancel()
+                self._closing_task = None
 
-    async def _close(self) -> None:
+    async def _interrupt_on_closing(self) -> None:
         await self._closing.wait()
         for stream in list(self._open):
-            stream.end(gone=False)
+            stream.interrupt(disconnected=False)
 
 
 class _Stream:
-    def __init__(self, send: Send, heartbeat: bytes | None, every: float) -> None:
+    def __init__(self, send: Send, heartbeat: bytes | None, heartbeat_seconds: float) -> None:
         self._send = send
         self._heartbeat = heartbeat
-        self._every = every
+        self._heartbeat_seconds = heartbeat_seconds
         self._now = asyncio.get_running_loop().time
-        self._last = self._now()
+        self._last_sent = self._now()
         self._task = asyncio.current_task()
         self._open = True
-        self._cut = False
-        self._gone = False
+        self._interrupted = False
+        self._disconnected = False
 
-    async def pour(self, source: AsyncIterator[bytes]) -> bool:
+    async def forward(self, source: AsyncIterator[bytes]) -> bool:
         try:
             async for chunk in source:
-                self._last = self._now()
+                self._last_sent = self._now()
                 await self._send({"type": "http.response.body", "body": chunk, "more_body": True})
         except asyncio.CancelledError:
-            if not self._cut or self._task is None or self._task.uncancel() > 0:
+            if not self._interrupted or self._task is None or self._task.uncancel() > 0:
                 raise
-        return await self.finish(source, cut=self._cut)
+        return await self.finish(source, interrupted=self._interrupted)
 
-    async def finish(self, source: AsyncIterator[bytes], *, cut: bool) -> bool:
+    async def finish(self, source: AsyncIterator[bytes], *, interrupted: bool) -> bool:
         self._open = False
         close = getattr(source, "aclose", None)
         if close is not None:
             await close()
-        if not self._gone:
+        if not self._disconnected:
             await self._send({"type": "http.response.body", "body": b"", "more_body": False})
-        return not cut
+        return not interrupted
 
-    async def watch(self, receive: Receive) -> None:
-        """Notice when the client leaves; until then, do not let the line fall silent."""
+    async def watch_disconnect(self, receive: Receive) -> None:
+        """Wait for the client to disconnect; send heartbeats until then."""
         while True:
             try:
-                async with asyncio.timeout_at(self._last + self._every):
+                async with asyncio.timeout_at(self._last_sent + self._heartbeat_seconds):
                     message = await receive()
             except TimeoutError:
-                await self._beat()
+                await self._send_heartbeat()
             else:
                 if message["type"] == "http.disconnect":
-                    return self.end(gone=True)
+                    return self.interrupt(disconnected=True)
 
-    async def _beat(self) -> None:
-        if self._now() - self._last < self._every:
+    async def _send_heartbeat(self) -> None:
+        if self._now() - self._last_sent < self._heartbeat_seconds:
             return
-        self._last = self._now()
+        self._last_sent = self._now()
         if self._heartbeat is not None and self._open:
-            beat = {"type": "http.response.body", "body": self._heartbeat, "more_body": True}
-            await self._send(beat)
+            message = {"type": "http.response.body", "body": self._heartbeat, "more_body": True}
+            await self._send(message)
 
-    def end(self, *, gone: bool) -> None:
-        """Interrupt the pouring, once, wherever it waits."""
-        self._gone |= gone
+    def interrupt(self, *, disconnected: bool) -> None:
+        """Cancel the forwarding task, at most once."""
+        self._disconnected |= disconnected
         if self._open and self._task is not None:
-            self._open, self._cut = False, True
+            self._open, self._interrupted = False, True
             self._task.cancel()

@@ -1,4 +1,4 @@
-"""A span a request, where OpenTelemetry is on. Imported only then."""
+"""OpenTelemetry span per request. Imported only if tracing is enabled."""
 
 from __future__ import annotations
 
@@ -13,15 +13,17 @@ from carrel.server.http.endpoint import Headers
 
 
 class Tracing:
+    """Creates server spans."""
+
     def __init__(self, tracer: Any) -> None:
         self._tracer: Tracer = tracer
         self._propagator = TraceContextTextMapPropagator()
 
     @contextmanager
     def span(self, method: str, route: str, headers: Headers) -> Iterator[Span]:
-        """The caller's trace goes on if it sent one; what happens within hangs beneath."""
-        told = (b"traceparent", b"tracestate")
-        carrier = {n.decode(): headers[n].decode("latin-1") for n in told if n in headers}
+        """Open a server span, as child of the caller's trace if it sent one."""
+        header_names = (b"traceparent", b"tracestate")
+        carrier = {n.decode(): headers[n].decode("latin-1") for n in header_names if n in headers}
         with self._tracer.start_as_current_span(
             f"{method} {route}",
             context=self._propagator.extract(carrier),
@@ -33,7 +35,7 @@ class Tracing:
             yield span
 
     @staticmethod
-    def answered(span: Span, status: int, tenant: str | None) -> None:
+    def record_response(span: Span, status: int, tenant: str | None) -> None:
         span.set_attribute("http.response.status_code", status)
         if tenant is not None:
             span.set_attribute("carrel.tenant", tenant)

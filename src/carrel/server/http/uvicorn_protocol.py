@@ -1,4 +1,4 @@
-"""A client's connection: uvicorn's, with a bound on what is no body, and with our own refusals."""
+"""uvicorn HTTP protocol with a header size limit and Carrel's error responses."""
 
 from __future__ import annotations
 
@@ -8,46 +8,52 @@ from typing import Final
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from carrel.core.errors import ValidationError
-from carrel.server.http.problems import HEAD_TOO_LARGE, problem, refusal_response
+from carrel.server.http.problems import HEADERS_TOO_LARGE, problem_response, refusal_response
 from carrel.server.http.response import Response
 
-LARGEST_HEAD: Final = 2**18
-"""Bytes of a request that may come one after the other and be no body: its line and headers, what
-stands around the pieces of a body, and what follows it. More than is read at a time."""
+MAX_HEAD_BYTES: Final = 2**18
+"""Maximum consecutive bytes that are not body.
+
+Counts request line, headers, chunk framing and trailers. Above the size of one socket read.
+"""
 
 
 class Connection(HttpToolsProtocol):
-    _unfinished = 0
-    """Bytes that have come since there was a body, or a request had all come."""
+    """HTTP connection that limits header size and formats 400 and 431 responses."""
+
+    _head_bytes = 0
+    """Bytes received since the last body data or the end of a request."""
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
         if self.transport.is_closing():
             return
-        if not self._is_under_way():
-            self._unfinished = 0
-        elif self._unfinished + len(data) <= LARGEST_HEAD:
-            self._unfinished += len(data)
+        if not self._is_receiving():
+            self._head_bytes = 0
+        elif self._head_bytes + len(data) <= MAX_HEAD_BYTES:
+            self._head_bytes += len(data)
         else:
-            most = {"maxBytes": LARGEST_HEAD}
-            self._refuse(problem(HEAD_TOO_LARGE, "the headers are too large", most))
+            details = {"maxBytes": MAX_HEAD_BYTES}
+            self._refuse(
+                problem_response(HEADERS_TOO_LARGE, "request headers are too large", details)
+            )
 
     def on_body(self, body: bytes) -> None:
-        self._unfinished = 0
+        self._head_bytes = 0
         super().on_body(body)
 
     def send_400_response(self, msg: str) -> None:
-        """What is no HTTP."""
+        """Respond to malformed HTTP."""
         self._refuse(refusal_response(ValidationError(msg)))
 
-    def _is_under_way(self) -> bool:
+    def _is_receiving(self) -> bool:
         scope = self.scope
         return scope is not None and ("method" not in scope or self.cycle.more_body)
 
-    def _refuse(self, answer: Response) -> None:
-        status = f"HTTP/1.1 {answer.status} {HTTPStatus(answer.status).phrase}".encode()
-        length = (b"content-length", b"%d" % len(answer.body))
-        headers = [*answer.headers, length, (b"connection", b"close")]
+    def _refuse(self, response: Response) -> None:
+        status = f"HTTP/1.1 {response.status} {HTTPStatus(response.status).phrase}".encode()
+        length = (b"content-length", b"%d" % len(response.body))
+        headers = [*response.headers, length, (b"connection", b"close")]
         lines = [status, *(b"%b: %b" % pair for pair in headers)]
-        self.transport.write(b"\r\n".join([*lines, b"", answer.body]))
+        self.transport.write(b"\r\n".join([*lines, b"", response.body]))
         self.transport.close()

@@ -6,10 +6,10 @@ from importlib import import_module
 from typing import Any, Final
 
 _LAZY: Final = {
-    "VISIT": "server",
-    "made": "server",
-    "Circumstances": "request_context",
-    "Visit": "request_context",
+    "REQUEST_SCOPE_KEY": "server",
+    "create_server": "server",
+    "CallScope": "request_context",
+    "McpRequest": "request_context",
     "Subscriptions": "subscriptions",
 }
 

@@ -1,4 +1,4 @@
-"""What goes wrong, as the protocol tells of it."""
+"""Refusals and failures as MCP errors."""
 
 from __future__ import annotations
 
@@ -14,36 +14,36 @@ from carrel.core.errors import Refusal
 P = ParamSpec("P")
 R = TypeVar("R")
 
-Tell = Callable[[BaseException], str]
-"""Logs what nobody foresaw, and gives the id that the operator finds it by."""
+LogFailure = Callable[[BaseException], str]
+"""Logs an unexpected exception and returns its correlation id."""
 
-_BROKEN: Final = "something went wrong here; the operator can find it by its correlationId"
+_INTERNAL_ERROR_MESSAGE: Final = "internal error; the operator can look up its correlationId"
 
 
-def refused(refusal: Refusal) -> MCPError:
-    """A refusal, whose message and details are its sender's to see."""
-    told = {"error": refusal.code, **refusal.details}
-    return MCPError(types.INVALID_PARAMS, str(refusal), told)
+def refusal_error(refusal: Refusal) -> MCPError:
+    """MCP error of a refusal, with its message and details."""
+    data = {"error": refusal.code, **refusal.details}
+    return MCPError(types.INVALID_PARAMS, str(refusal), data)
 
 
 def log_failures(
-    tell: Tell,
+    log_failure: LogFailure,
 ) -> Callable[[Callable[P, Awaitable[R]]], Callable[P, Awaitable[R]]]:
-    """Let a handler raise what it likes: the client is told only what it may know."""
+    """Decorator that converts exceptions to MCP errors and logs unexpected ones."""
 
-    def of(handler: Callable[P, Awaitable[R]]) -> Callable[P, Awaitable[R]]:
+    def decorate(handler: Callable[P, Awaitable[R]]) -> Callable[P, Awaitable[R]]:
         @wraps(handler)
-        async def told(*args: P.args, **more: P.kwargs) -> R:
+        async def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
             try:
-                return await handler(*args, **more)
+                return await handler(*args, **kwargs)
             except MCPError:
                 raise
             except Refusal as refusal:
-                raise refused(refusal) from None
+                raise refusal_error(refusal) from None
             except Exception as failure:
-                found = {"correlationId": tell(failure)}
-                raise MCPError(types.INTERNAL_ERROR, _BROKEN, found) from None
+                data = {"correlationId": log_failure(failure)}
+                raise MCPError(types.INTERNAL_ERROR, _INTERNAL_ERROR_MESSAGE, data) from None
 
-        return told
+        return wrapped
 
-    return of
+    return decorate

@@ -1,4 +1,4 @@
-"""MCP beside the REST face, and over stdio: loaded once there is time, or a client comes."""
+"""ASGI app for MCP over streamable HTTP. The SDK is loaded in the background."""
 
 from __future__ import annotations
 
@@ -20,7 +20,12 @@ from carrel.ports import Ports
 from carrel.server.http.app import Mount
 from carrel.server.http.cookies import SiteSettings
 from carrel.server.http.endpoint import Headers
-from carrel.server.http.problems import TOO_SLOW, WRONG_METHOD, problem, refusal_response
+from carrel.server.http.problems import (
+    METHOD_NOT_ALLOWED,
+    REQUEST_TIMEOUT,
+    problem_response,
+    refusal_response,
+)
 from carrel.server.http.read_timeouts import ReadTimeouts
 from carrel.server.http.request_log import REQUEST_ID, RequestLog
 from carrel.server.http.request_parsing import (
@@ -35,22 +40,22 @@ from carrel.server.http.response import Response
 if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
-    from carrel.server.mcp import Visit
+    from carrel.server.mcp import McpRequest
 
 PREFIX: Final = "/mcp/agents"
 _AGENT: Final = re.compile(rb"/mcp/agents/([^/]+)/?")
-_ASKS: Final = frozenset({"scope", "session", "run"})
+_QUERY_NAMES: Final = frozenset({"scope", "session", "run"})
 _LIMITS: Final = BodyLimits()
-_LISTEN: Final = "subscriptions/listen"
-CALM: Final = 15.0
-"""Seconds that a server has for what comes first when it starts; one for a moment never pays."""
-_NEVER: Final = logging.CRITICAL + 1
+_LISTEN_METHOD: Final = "subscriptions/listen"
+WARMUP_DELAY_SECONDS: Final = 15.0
+"""Delay after startup before the SDK is loaded; short-lived servers never load it."""
+_LOGGING_OFF: Final = logging.CRITICAL + 1
 
 
-class Mcp:
-    """An ASGI app that answers for one agent after the other, each by the credential it is shown.
+class McpApp:
+    """ASGI app that serves MCP for every agent, authenticated per request.
 
-    Nothing of a client is kept between its requests, so that any process can answer any of them.
+    Stateless: no client state is kept between requests, so that any process can serve any of them.
     """
 
     def __init__(
@@ -64,154 +69,172 @@ class Mcp:
         self._site = site
         self._authenticate = authenticate
         self._closing = closing
-        self._patience = ReadTimeouts()
-        self._engine: asyncio.Future[_McpTransport] | None = None
+        self._read_timeouts = ReadTimeouts()
+        self._transport: asyncio.Future[_McpTransport] | None = None
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         try:
-            visited, body = await self._admitted(scope, receive)
-            engine = await self._loaded()
-            visit = await engine.visit(self._ports, *visited)
+            request_args, body = await self._admit(scope, receive)
+            transport = await self._get_transport()
+            request = await transport.create_request(self._ports, *request_args)
         except ClientDisconnected:
             return
         except ReadTimeout:
             close = [(b"connection", b"close")]
-            said = problem(TOO_SLOW, "the body took too long to arrive", headers=close)
-            return await _say(said, send)
-        except _EarlyResponse as said_already:
-            return await _say(said_already.answer, send)
+            response = problem_response(
+                REQUEST_TIMEOUT, "timed out reading the request body", headers=close
+            )
+            return await _send_response(response, send)
+        except _EarlyResponse as early:
+            return await _send_response(early.response, send)
         except Refusal as refusal:
-            return await _say(refusal_response(refusal), send)
-        await engine.serve({**scope, engine.visit_key: visit}, _replayed(body, receive), send)
+            return await _send_response(refusal_response(refusal), send)
+        await transport.serve(
+            {**scope, transport.request_key: request}, _replay_body(body, receive), send
+        )
 
-    async def _admitted(
+    async def _admit(
         self, scope: Any, receive: Any
     ) -> tuple[tuple[Actor, str, Mapping[str, str]], bytes]:
-        """Who asks for which agent and how, and the body. Raises a Refusal, Gone or TooSlow."""
+        """Authenticate, resolve the agent and read the body.
+
+        Raises a Refusal, ClientDisconnected or ReadTimeout.
+        """
         headers = merge_headers(scope["headers"])
         https = scope.get("scheme") == "https"
-        shown = self._site.credential(headers, scope["method"], https)
-        actor = await self._authenticate(shown)
-        agent = await _agent_of(self._ports, actor, scope)
-        asks = _query_parameters(scope["query_string"])
+        credential_headers = self._site.with_session_token(headers, scope["method"], https)
+        actor = await self._authenticate(credential_headers)
+        agent = await _load_agent_id(self._ports, actor, scope)
+        parameters = _parse_query(scope["query_string"])
         if scope["method"] != "POST":
             allow = [(b"allow", b"POST")]
-            raise _EarlyResponse(problem(WRONG_METHOD, "this address knows POST", headers=allow))
-        body = await read_body(receive, headers, _LIMITS.body, _LIMITS, self._patience)
-        return (actor, agent, asks), body
+            raise _EarlyResponse(
+                problem_response(
+                    METHOD_NOT_ALLOWED, "method not allowed; allowed: POST", headers=allow
+                )
+            )
+        body = await read_body(receive, headers, _LIMITS.max_bytes, _LIMITS, self._read_timeouts)
+        return (actor, agent, parameters), body
 
-    async def _loaded(self) -> _McpTransport:
-        if self._engine is None:
-            self._engine = asyncio.ensure_future(self._load())
-        return await asyncio.shield(self._engine)
+    async def _get_transport(self) -> _McpTransport:
+        if self._transport is None:
+            self._transport = asyncio.ensure_future(self._load())
+        return await asyncio.shield(self._transport)
 
-    async def warm(self, calm: float) -> None:
-        """Load it once the server has been up for so long, so that no client has to wait for it."""
+    async def warm_up(self, delay: float) -> None:
+        """Load the SDK after `delay` seconds, so that no client waits for it."""
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._closing.wait(), calm)
+            await asyncio.wait_for(self._closing.wait(), delay)
             return
-        with suppress(Exception):  # of which everybody who comes will be told
-            await self._loaded()
+        with suppress(Exception):  # each request reports the failure again
+            await self._get_transport()
 
     async def _load(self) -> _McpTransport:
         await asyncio.to_thread(preload)
-        engine = _McpTransport(self._closing)
-        await engine.start()
-        return engine
+        transport = _McpTransport(self._closing)
+        await transport.start()
+        return transport
 
     async def close(self) -> None:
-        if self._engine is not None:
-            await (await self._engine).stop()
+        if self._transport is not None:
+            await (await self._transport).stop()
 
 
 class _EarlyResponse(Exception):
-    """There is nothing more to do than to say this."""
+    """Ends the request with this response."""
 
-    def __init__(self, answer: Response) -> None:
+    def __init__(self, response: Response) -> None:
         super().__init__()
-        self.answer = answer
+        self.response = response
 
 
-async def _agent_of(ports: Ports, actor: Actor, scope: Any) -> str:
-    """Raises Forbidden, and Missing for one that this caller may not know of."""
+async def _load_agent_id(ports: Ports, actor: Actor, scope: Any) -> str:
+    """Agent id of the path. Raises Forbidden, and NotFound if unknown to the caller."""
     if actor.platform:
-        raise Forbidden("this credential is for another purpose")
+        raise Forbidden("this kind of credential cannot call this endpoint")
     actor.require(Permission.WORKSPACE_READ)
     raw = scope.get("raw_path") or scope["path"].encode()
-    found = _AGENT.fullmatch(raw.partition(b"?")[0])
-    if found is None:
-        raise NotFound("there is nothing at this address")
-    name = unquote(found[1].decode("latin-1"), errors="replace")
+    match = _AGENT.fullmatch(raw.partition(b"?")[0])
+    if match is None:
+        raise NotFound("no such endpoint")
+    name = unquote(match[1].decode("latin-1"), errors="replace")
     return (await stacks.agent_stack(ports, actor, name))[0].name
 
 
-def _query_parameters(query: bytes) -> Mapping[str, str]:
-    """Raises Malformed."""
+def _parse_query(query: bytes) -> Mapping[str, str]:
+    """Parse scope, session and run. Raises ValidationError."""
     pairs = parse_qsl(query.decode("latin-1"), keep_blank_values=True, errors="replace")
-    found = dict(pairs)
-    if len(found) != len(pairs) or not set(found) <= _ASKS:
-        raise ValidationError("the address may say scope, session and run, each once")
-    return found
+    parameters = dict(pairs)
+    if len(parameters) != len(pairs) or not set(parameters) <= _QUERY_NAMES:
+        raise ValidationError("valid query parameters: scope, session and run, at most once each")
+    return parameters
 
 
 def preload() -> None:
-    """The library logs what clients send, which is nothing to be logged."""
-    import carrel.server.mcp.server  # noqa: F401, PLC0415 - it takes a while to load
+    """Import the SDK and turn off its logging, which includes request content."""
+    import carrel.server.mcp.server  # noqa: F401, PLC0415 - slow import
 
-    logging.getLogger("mcp").setLevel(_NEVER)
+    logging.getLogger("mcp").setLevel(_LOGGING_OFF)
 
 
 class _McpTransport:
-    """The library's own servers: one that answers in JSON alone, one for what may be streamed."""
+    """SDK session managers: one responds with JSON, one may stream."""
 
     def __init__(self, closing: asyncio.Event) -> None:
-        from mcp.server.streamable_http_manager import (  # noqa: PLC0415 - it takes a while
+        from mcp.server.streamable_http_manager import (  # noqa: PLC0415 - slow import
             StreamableHTTPSessionManager,
         )
         from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS  # noqa: PLC0415 - as above
 
-        from carrel.server.mcp import VISIT, Circumstances, Visit, made  # noqa: PLC0415 - as above
+        from carrel.server.mcp import (  # noqa: PLC0415 - as above
+            REQUEST_SCOPE_KEY,
+            CallScope,
+            McpRequest,
+            create_server,
+        )
 
-        self.visit_key = VISIT
-        self._visit, self._circumstances = Visit, Circumstances
-        self._handshakes = frozenset(one.encode() for one in HANDSHAKE_PROTOCOL_VERSIONS)
-        server = made(_of_request, _log_failure, closing)
+        self.request_key = REQUEST_SCOPE_KEY
+        self._request_class, self._call_scope_class = McpRequest, CallScope
+        self._handshakes = frozenset(version.encode() for version in HANDSHAKE_PROTOCOL_VERSIONS)
+        server = create_server(_request_from_scope, _log_failure, closing)
 
         def manager(json_response: bool) -> StreamableHTTPSessionManager:
             return StreamableHTTPSessionManager(
                 server,
                 json_response=json_response,
                 stateless=True,
-                max_request_body_size=_LIMITS.body,
+                max_request_body_size=_LIMITS.max_bytes,
             )
 
-        self._plain, self._streaming = manager(True), manager(False)
+        self._json_manager, self._streaming_manager = manager(True), manager(False)
         self._stop = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
-    async def visit(self, ports: Ports, actor: Actor, agent: str, asks: Mapping[str, str]) -> Visit:
-        visit = self._visit(ports, actor, agent, self._circumstances(**asks))
-        await visit.tool_context(None)
-        return visit
+    async def create_request(
+        self, ports: Ports, actor: Actor, agent: str, parameters: Mapping[str, str]
+    ) -> McpRequest:
+        request = self._request_class(ports, actor, agent, self._call_scope_class(**parameters))
+        await request.tool_context(None)
+        return request
 
     async def serve(self, scope: Any, receive: Any, send: Any) -> None:
         version = dict(scope["headers"]).get(b"mcp-protocol-version")
         modern = version is not None and version not in self._handshakes
-        manager = self._streaming if modern else self._plain
+        manager = self._streaming_manager if modern else self._json_manager
         await manager.handle_request(scope, receive, send)
 
     async def start(self) -> None:
-        """In a task of its own, since what is begun there has to end there."""
+        """Run the managers in their own task: they must exit in the task they started in."""
         ready = asyncio.Event()
 
-        async def live() -> None:
+        async def run_managers() -> None:
             async with AsyncExitStack() as stack:
-                await stack.enter_async_context(self._plain.run())
-                await stack.enter_async_context(self._streaming.run())
+                await stack.enter_async_context(self._json_manager.run())
+                await stack.enter_async_context(self._streaming_manager.run())
                 ready.set()
                 await self._stop.wait()
 
-        self._task = asyncio.create_task(live())
+        self._task = asyncio.create_task(run_managers())
         await ready.wait()
 
     async def stop(self) -> None:
@@ -220,9 +243,9 @@ class _McpTransport:
             await self._task
 
 
-async def _of_request(ctx: Any) -> Visit:
-    visit: Visit = ctx.request.scope["carrel.visit"]
-    return visit
+async def _request_from_scope(ctx: Any) -> McpRequest:
+    request: McpRequest = ctx.request.scope["carrel.visit"]
+    return request
 
 
 def _log_failure(failure: BaseException) -> str:
@@ -231,54 +254,54 @@ def _log_failure(failure: BaseException) -> str:
     return id
 
 
-class _Message(Struct):
+class _JsonRpcMessage(Struct):
     method: str = ""
 
 
-def _listens(body: bytes) -> bool:
+def _is_listen_request(body: bytes) -> bool:
     try:
-        return msgspec.json.decode(body, type=_Message).method == _LISTEN
+        return msgspec.json.decode(body, type=_JsonRpcMessage).method == _LISTEN_METHOD
     except (msgspec.DecodeError, UnicodeDecodeError):
         return False
 
 
-def _replayed(body: bytes, receive: Any) -> Callable[[], Awaitable[Any]]:
-    """The body that was read; and then, to whoever listens, whatever comes.
+def _replay_body(body: bytes, receive: Any) -> Callable[[], Awaitable[Any]]:
+    """Receive function that replays the body.
 
-    Others who leave take nothing back: as over REST what a call has begun is brought to its end,
-    so that the files of a command are kept and whoever sends the call again is told of it.
+    Only listen requests then see a disconnect. Other calls are not cancelled by a disconnect: as
+    over REST, a started call completes, so that its changes are saved and a retry gets its result.
     """
-    told = False
+    replayed = False
 
-    async def again() -> Any:
-        nonlocal told
-        if told:
-            return await (receive() if _listens(body) else asyncio.Event().wait())
-        told = True
+    async def receive_again() -> Any:
+        nonlocal replayed
+        if replayed:
+            return await (receive() if _is_listen_request(body) else asyncio.Event().wait())
+        replayed = True
         return {"type": "http.request", "body": body, "more_body": False}
 
-    return again
+    return receive_again
 
 
-async def _say(answer: Response, send: Any) -> None:
-    headers = [*answer.headers, (b"content-length", b"%d" % len(answer.body))]
-    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
-    await send({"type": "http.response.body", "body": answer.body})
+async def _send_response(response: Response, send: Any) -> None:
+    headers = [*response.headers, (b"content-length", b"%d" % len(response.body))]
+    await send({"type": "http.response.start", "status": response.status, "headers": headers})
+    await send({"type": "http.response.body", "body": response.body})
 
 
 @asynccontextmanager
-async def mounted(
+async def mount(
     ports: Ports,
     authenticate: Callable[[Headers], Awaitable[Actor]],
     closing: asyncio.Event,
     site: SiteSettings = SiteSettings(),
-    calm: float = CALM,
+    warmup_delay: float = WARMUP_DELAY_SECONDS,
 ) -> AsyncIterator[Mount]:
-    app = Mcp(ports, authenticate, closing, site)
-    warming = asyncio.create_task(app.warm(calm))
+    app = McpApp(ports, authenticate, closing, site)
+    warmup_task = asyncio.create_task(app.warm_up(warmup_delay))
     try:
         yield Mount(PREFIX, app)
     finally:
-        warming.cancel()
-        await asyncio.wait([warming])
+        warmup_task.cancel()
+        await asyncio.wait([warmup_task])
         await app.close()

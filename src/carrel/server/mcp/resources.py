@@ -1,4 +1,4 @@
-"""An agent's files as resources."""
+"""An agent's files as MCP resources."""
 
 from __future__ import annotations
 
@@ -16,113 +16,115 @@ from carrel.actions.runs import runs
 from carrel.core.errors import NotFound, ValidationError
 from carrel.core.identifiers import Path
 from carrel.core.overlay.compose import File
-from carrel.core.prompt.assembly import SHARED
+from carrel.core.prompt.assembly import SHARED_PATHS
 from carrel.core.runs import Audience
-from carrel.core.sessions import told_at
+from carrel.core.sessions import format_timestamp
 from carrel.server.mcp.request_context import McpRequest
 from carrel.tools.tool import ToolContext
 
 Context: TypeAlias = ServerRequestContext[Any, Any]
-PAGE: Final = 200
+PAGE_SIZE: Final = 200
 _NOT_FOUND: Final = -32002
-"""What the protocol has for a resource that is not there."""
+"""MCP error code for a missing resource."""
 
 
 def uri_of(slug: str, path: Path) -> str:
     return f"carrel://agents/{slug}/files/{quote(path.text, safe='/')}"
 
 
-async def listing(visit: McpRequest, ctx: Context, cursor: str | None) -> types.ListResourcesResult:
-    """In order of path, without content, some at a time."""
-    context = await visit.tool_context(ctx.meta)
-    after = _place(cursor)
-    found = [file for path, file in (await seen(context)).items() if path.text > after]
-    some = found[:PAGE]
-    more = _cursor(some[-1].path.text) if len(found) > PAGE else None
-    rows = [_row(context.slug, file) for file in some]
-    return types.ListResourcesResult(resources=rows, next_cursor=more)
+async def list_resources(
+    request: McpRequest, ctx: Context, cursor: str | None
+) -> types.ListResourcesResult:
+    """List a page of files, ordered by path, without content."""
+    context = await request.tool_context(ctx.meta)
+    after = _parse_cursor(cursor)
+    visible = [file for path, file in (await visible_files(context)).items() if path.text > after]
+    page = visible[:PAGE_SIZE]
+    next_cursor = _cursor(page[-1].path.text) if len(visible) > PAGE_SIZE else None
+    rows = [_resource(context.slug, file) for file in page]
+    return types.ListResourcesResult(resources=rows, next_cursor=next_cursor)
 
 
-async def templates(visit: McpRequest, ctx: Context) -> types.ListResourceTemplatesResult:
-    context = await visit.tool_context(ctx.meta)
-    one = types.ResourceTemplate(
+async def list_templates(request: McpRequest, ctx: Context) -> types.ListResourceTemplatesResult:
+    context = await request.tool_context(ctx.meta)
+    template = types.ResourceTemplate(
         name="file",
         title="A file of the agent",
         uri_template=f"carrel://agents/{context.slug}/files/{{+path}}",
-        description="As it is served now: its own, or its template's, or the default.",
+        description="Current content: the agent's own, its template's or the default.",
     )
-    return types.ListResourceTemplatesResult(resource_templates=[one])
+    return types.ListResourceTemplatesResult(resource_templates=[template])
 
 
-async def read_resource(visit: McpRequest, ctx: Context, uri: str) -> types.ReadResourceResult:
-    """The content as it is served, as text where it is text."""
-    context = await visit.tool_context(ctx.meta)
+async def read_resource(request: McpRequest, ctx: Context, uri: str) -> types.ReadResourceResult:
+    """Served content of a file, as text if it is UTF-8."""
+    context = await request.tool_context(ctx.meta)
     try:
         path = _path(context, uri)
         file, content = await _content(context, path)
     except (NotFound, ValidationError, UnicodeDecodeError):
-        raise MCPError(_NOT_FOUND, "there is no such resource", {"uri": uri[:1200]}) from None
+        raise MCPError(_NOT_FOUND, "no such resource", {"uri": uri[:1200]}) from None
     return types.ReadResourceResult(contents=[_contents(uri, file, content)])
 
 
-async def seen(context: ToolContext) -> Mapping[Path, File]:
-    """The files that may be told of: where others listen, none that is private."""
+async def visible_files(context: ToolContext) -> Mapping[Path, File]:
+    """Files visible to the audience; a shared audience sees no private ones."""
     if context.run is not None:
-        found = (await runs.manifest(context.ports, context.run)).files
+        visible = (await runs.load_manifest(context.ports, context.run)).files
     else:
-        found = (await files.list_files(context.ports, context.stack)).files
-    if context.mode is Audience.MAIN:
-        return found
-    return {path: file for path, file in found.items() if path in SHARED}
+        visible = (await files.list_files(context.ports, context.stack)).files
+    if context.audience is Audience.MAIN:
+        return visible
+    return {path: file for path, file in visible.items() if path in SHARED_PATHS}
 
 
 async def _content(context: ToolContext, path: Path) -> tuple[File, bytes]:
-    if context.mode is Audience.SHARED and path not in SHARED:
-        raise NotFound(f"there is no {path}")
+    if context.audience is Audience.SHARED and path not in SHARED_PATHS:
+        raise NotFound(f"no such file: {path}")
     if context.run is not None:
-        return await runs.file(context.ports, context.run, path)
-    file = await files.find_file(context.ports, context.stack, path)
+        return await runs.read_file(context.ports, context.run, path)
+    file = await files.get_file(context.ports, context.stack, path)
     return file, await files.read_content(context.ports, file)
 
 
 def _path(context: ToolContext, uri: str) -> Path:
-    """Raises Missing and Malformed."""
+    """Path of a resource URI. Raises NotFound and ValidationError."""
     for name in (context.slug, context.agent.id):
         start = f"carrel://agents/{name}/files/"
         if uri.startswith(start):
             return Path(unquote(uri.removeprefix(start), errors="strict"))
-    raise NotFound("it is another's")
+    raise NotFound("the resource belongs to another agent")
 
 
-def _row(slug: str, file: File) -> types.Resource:
+def _resource(slug: str, file: File) -> types.Resource:
     return types.Resource(
         name=file.path.text,
         uri=uri_of(slug, file.path),
         mime_type=file.entry.type,
         size=file.blob.size if file.variables is None else None,
-        annotations=types.Annotations(last_modified=told_at(file.head.at)),
+        annotations=types.Annotations(last_modified=format_timestamp(file.head.at)),
     )
 
 
 def _contents(
     uri: str, file: File, content: bytes
 ) -> types.TextResourceContents | types.BlobResourceContents:
-    kind = file.entry.type
+    mime_type = file.entry.type
     try:
-        return types.TextResourceContents(uri=uri, mime_type=kind, text=content.decode())
+        return types.TextResourceContents(uri=uri, mime_type=mime_type, text=content.decode())
     except UnicodeDecodeError:
         blob = b64encode(content).decode()
-        return types.BlobResourceContents(uri=uri, mime_type=kind, blob=blob)
+        return types.BlobResourceContents(uri=uri, mime_type=mime_type, blob=blob)
 
 
 def _cursor(path: str) -> str:
     return urlsafe_b64encode(path.encode()).decode()
 
 
-def _place(cursor: str | None) -> str:
+def _parse_cursor(cursor: str | None) -> str:
     if not cursor:
         return ""
     try:
         return b64decode(cursor, altchars="-_", validate=True).decode()
     except ValueError:
-        raise ValidationError("the cursor is none that a page gave") from None
+        raise ValidationError("invalid cursor") from None

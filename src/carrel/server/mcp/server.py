@@ -1,4 +1,4 @@
-"""A server of the protocol, whose every answer is for whoever asks and the agent they ask for."""
+"""MCP server whose handlers act for the caller and agent of each request."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ from mcp.server.lowlevel import Server
 
 from carrel.core.version import VERSION
 from carrel.server.mcp import prompts, resources, tools
-from carrel.server.mcp.errors import Tell, log_failures
+from carrel.server.mcp.errors import LogFailure, log_failures
 from carrel.server.mcp.request_context import McpRequest
-from carrel.server.mcp.subscriptions import Subscriptions, listening
+from carrel.server.mcp.subscriptions import Subscriptions, listen
 
 Context: TypeAlias = ServerRequestContext[Any, Any]
-Visiting: TypeAlias = Callable[[Context], Awaitable[McpRequest]]
-"""Who asks. Raises Unauthenticated and Missing."""
-Paged: TypeAlias = types.PaginatedRequestParams | None
+ResolveRequest: TypeAlias = Callable[[Context], Awaitable[McpRequest]]
+"""Resolves caller and agent. Raises Unauthenticated and NotFound."""
+PageParams: TypeAlias = types.PaginatedRequestParams | None
 
-VISIT: Final = "carrel.visit"
-"""Where an HTTP request has its Visit, in the scope that it came with."""
+REQUEST_SCOPE_KEY: Final = "carrel.visit"
+"""Key of the McpRequest in the ASGI scope."""
 _INSTRUCTIONS: Final = (
-    "One agent's desk in Carrel. The prompt `system` says who the agent is; its files are the "
-    "resources; its tools remember, look up and work. Say `carrel/session` and `carrel/run` "
-    "in `_meta` where there are such, and `carrel/scope` = `shared` where several people listen."
+    "One agent's workspace in Carrel. The prompt `system` defines the agent; its files are the "
+    "resources; its tools provide memory, search and workspaces. Send `carrel/session` and "
+    "`carrel/run` in `_meta` if they apply, and `carrel/scope` = `shared` for several people."
 )
 
 
 def create_server(
-    visiting: Visiting,
-    tell: Tell,
+    resolve_request: ResolveRequest,
+    log_failure: LogFailure,
     closing: asyncio.Event,
     subscriptions: Subscriptions | None = None,
 ) -> Server[Any]:
-    """With ``subscriptions`` for a client that can be spoken to at any time."""
-    handlers = _Handlers(visiting, closing, subscriptions)
-    guarded = log_failures(tell)
+    """Create the server; `subscriptions` for a bidirectional connection (stdio)."""
+    handlers = _Handlers(resolve_request, closing, subscriptions)
+    guarded = log_failures(log_failure)
     server: Server[Any] = _CarrelServer(
         "carrel",
         version=VERSION,
@@ -59,67 +59,70 @@ def create_server(
 
 
 class _CarrelServer(Server[Any]):
-    """Says only of what it will tell: of tools and prompts nobody is told when they change."""
+    """Server that announces no change notifications for tools and prompts."""
 
-    def get_capabilities(self, *args: Any, **more: Any) -> types.ServerCapabilities:
-        able = super().get_capabilities(*args, **more)
-        quiet = {"tools": types.ToolsCapability(), "prompts": types.PromptsCapability()}
-        return able.model_copy(update=quiet)
+    def get_capabilities(self, *args: Any, **kwargs: Any) -> types.ServerCapabilities:
+        capabilities = super().get_capabilities(*args, **kwargs)
+        static = {"tools": types.ToolsCapability(), "prompts": types.PromptsCapability()}
+        return capabilities.model_copy(update=static)
 
 
 class _Handlers:
     def __init__(
-        self, visiting: Visiting, closing: asyncio.Event, subscriptions: Subscriptions | None
+        self,
+        resolve_request: ResolveRequest,
+        closing: asyncio.Event,
+        subscriptions: Subscriptions | None,
     ) -> None:
-        self._visiting = visiting
+        self._resolve_request = resolve_request
         self._closing = closing
         self._subscriptions = subscriptions
 
-    async def list_tools(self, ctx: Context, params: Paged) -> types.ListToolsResult:
-        return await tools.list_tools(await self._visiting(ctx), ctx)
+    async def list_tools(self, ctx: Context, params: PageParams) -> types.ListToolsResult:
+        return await tools.list_tools(await self._resolve_request(ctx), ctx)
 
     async def call_tool(
         self, ctx: Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult | types.InputRequiredResult:
-        return await tools.call_tool(await self._visiting(ctx), ctx, params)
+        return await tools.call_tool(await self._resolve_request(ctx), ctx, params)
 
-    async def list_resources(self, ctx: Context, params: Paged) -> types.ListResourcesResult:
-        visit = await self._visiting(ctx)
+    async def list_resources(self, ctx: Context, params: PageParams) -> types.ListResourcesResult:
+        request = await self._resolve_request(ctx)
         if self._subscriptions is not None:
-            await self._subscriptions.follow(visit, ctx)
-        return await resources.listing(visit, ctx, params.cursor if params else None)
+            await self._subscriptions.start(request, ctx)
+        return await resources.list_resources(request, ctx, params.cursor if params else None)
 
     async def list_templates(
-        self, ctx: Context, params: Paged
+        self, ctx: Context, params: PageParams
     ) -> types.ListResourceTemplatesResult:
-        return await resources.templates(await self._visiting(ctx), ctx)
+        return await resources.list_templates(await self._resolve_request(ctx), ctx)
 
     async def read_resource(
         self, ctx: Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
-        return await resources.read_resource(await self._visiting(ctx), ctx, params.uri)
+        return await resources.read_resource(await self._resolve_request(ctx), ctx, params.uri)
 
-    async def list_prompts(self, ctx: Context, params: Paged) -> types.ListPromptsResult:
-        return await prompts.listing(await self._visiting(ctx), ctx)
+    async def list_prompts(self, ctx: Context, params: PageParams) -> types.ListPromptsResult:
+        return await prompts.list_prompts(await self._resolve_request(ctx), ctx)
 
     async def get_prompt(
         self, ctx: Context, params: types.GetPromptRequestParams
     ) -> types.GetPromptResult:
-        return await prompts.getting(await self._visiting(ctx), ctx, params)
+        return await prompts.get_prompt(await self._resolve_request(ctx), ctx, params)
 
     async def listen(
         self, ctx: Context, params: types.SubscriptionsListenRequestParams
     ) -> types.SubscriptionsListenResult:
-        return await listening(await self._visiting(ctx), ctx, params, self._closing)
+        return await listen(await self._resolve_request(ctx), ctx, params, self._closing)
 
     async def subscribe(
         self, ctx: Context, params: types.SubscribeRequestParams
     ) -> types.EmptyResult:
         assert self._subscriptions is not None
-        return await self._subscriptions.add(await self._visiting(ctx), ctx, params.uri)
+        return await self._subscriptions.add(await self._resolve_request(ctx), ctx, params.uri)
 
     async def unsubscribe(
         self, ctx: Context, params: types.UnsubscribeRequestParams
     ) -> types.EmptyResult:
         assert self._subscriptions is not None
-        return await self._subscriptions.drop(params.uri)
+        return await self._subscriptions.remove(params.uri)

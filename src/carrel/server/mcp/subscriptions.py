@@ -1,4 +1,4 @@
-"""Telling clients of files that change: what the log of events says, as the protocol says it."""
+"""MCP notifications about changed files, from the event log."""
 
 from __future__ import annotations
 
@@ -16,133 +16,135 @@ from mcp.shared.subscriptions import ResourcesListChanged, ResourceUpdated, Serv
 from carrel.actions.events import streams
 from carrel.core.errors import NotFound, ValidationError
 from carrel.core.identifiers import Path
-from carrel.core.prompt.assembly import SHARED
+from carrel.core.prompt.assembly import SHARED_PATHS
 from carrel.core.runs import Audience
-from carrel.core.store.event import UPDATED, Event, EventFilter
+from carrel.core.store.event import WORKSPACE_UPDATED, Event, EventFilter
 from carrel.server.mcp.request_context import McpRequest
-from carrel.server.mcp.resources import seen, uri_of
+from carrel.server.mcp.resources import uri_of, visible_files
 from carrel.tools.tool import ToolContext
 
 Context: TypeAlias = ServerRequestContext[Any, Any]
 Publish: TypeAlias = Callable[[ServerEvent], Awaitable[None]]
-LONGEST: Final = 3600.0
-"""Seconds after which a stream ends, so that its reader comes back and shows its credential."""
+MAX_STREAM_SECONDS: Final = 3600.0
+"""A stream ends after this time, so that the client authenticates again."""
 
 
 @asynccontextmanager
-async def _feeding(
-    visit: McpRequest, sitting: ToolContext, publish: Publish, over: Callable[[], None]
+async def _publish_changes(
+    visit: McpRequest, context: ToolContext, publish: Publish, on_end: Callable[[], None]
 ) -> AsyncIterator[None]:
-    """Publish what happens from this very moment on; it is over where the agent is gone."""
-    wanted = EventFilter(visit.actor.tenant, types=frozenset({UPDATED}))
-    _, batches = await streams.listen(visit.ports, wanted)
-    feed = asyncio.create_task(_feed(visit, sitting, batches, publish))
-    feed.add_done_callback(lambda _: over())
+    """Publish changes while open; call `on_end` if the agent is deleted."""
+    event_filter = EventFilter(visit.actor.tenant, types=frozenset({WORKSPACE_UPDATED}))
+    _, batches = await streams.listen(visit.ports, event_filter)
+    task = asyncio.create_task(_read_events(visit, context, batches, publish))
+    task.add_done_callback(lambda _: on_end())
     try:
         yield
     finally:
-        feed.cancel()
+        task.cancel()
         with suppress(asyncio.CancelledError, NotFound):
-            await feed
+            await task
 
 
-async def _feed(
-    visit: McpRequest, context: ToolContext, batches: streams.Batches, publish: Publish
+async def _read_events(
+    request: McpRequest, context: ToolContext, batches: streams.Batches, publish: Publish
 ) -> None:
-    known = set(await seen(context))
+    visible = set(await visible_files(context))
     async with aclosing(batches):
         async for batch in batches:
-            changed = [event for event in batch if await visit.affects_agent(event.scope)]
-            for path in _told_of(context, changed):
+            changed = [event for event in batch if await request.affects_agent(event.scope)]
+            for path in _changed_paths(context, changed):
                 await publish(ResourceUpdated(uri_of(context.slug, path)))
-            if changed and (now := await _seen_now(visit, context)) != known:
-                known = set(now)
+            if changed and (current := await _load_visible_paths(request, context)) != visible:
+                visible = set(current)
                 await publish(ResourcesListChanged())
 
 
-async def _seen_now(visit: McpRequest, context: ToolContext) -> Set[Path]:
-    """What is there now; its layers may be others than they were."""
-    fresh = await visit.tool_context(None)
-    return set(await seen(context if context.run else _as_heard(fresh, context.mode)))
+async def _load_visible_paths(request: McpRequest, context: ToolContext) -> Set[Path]:
+    """Paths visible now; the agent's layers may have changed."""
+    current = await request.tool_context(None)
+    return set(
+        await visible_files(context if context.run else _with_audience(current, context.audience))
+    )
 
 
-def _as_heard(fresh: ToolContext, mode: Audience) -> ToolContext:
-    return ToolContext(fresh.ports, fresh.actor, fresh.agent, fresh.stack, mode)
+def _with_audience(context: ToolContext, audience: Audience) -> ToolContext:
+    return ToolContext(context.ports, context.actor, context.agent, context.stack, audience)
 
 
-def _told_of(context: ToolContext, events: list[Event]) -> list[Path]:
-    """What they changed, each path once; in a run nothing changes."""
+def _changed_paths(context: ToolContext, events: list[Event]) -> list[Path]:
+    """Paths changed by the events, once each; none for a run."""
     if context.run is not None:
         return []
     paths = dict.fromkeys(Path(event.payload["path"]) for event in events)
-    return [path for path in paths if context.mode is Audience.MAIN or path in SHARED]
+    return [path for path in paths if context.audience is Audience.MAIN or path in SHARED_PATHS]
 
 
-async def listening(
-    visit: McpRequest,
+async def listen(
+    request: McpRequest,
     ctx: Context,
     params: types.SubscriptionsListenRequestParams,
     closing: asyncio.Event,
 ) -> types.SubscriptionsListenResult:
-    """One stream of changes, until its client leaves or the server closes."""
-    context = await visit.tool_context(ctx.meta)
+    """Stream changes until the client disconnects or the server closes."""
+    context = await request.tool_context(ctx.meta)
     bus = InMemorySubscriptionBus()
     handler = ListenHandler(bus)
-    ends = asyncio.create_task(_end(handler, closing))
+    end_task = asyncio.create_task(_close_later(handler, closing))
     try:
-        async with _feeding(visit, context, bus.publish, handler.close):
+        async with _publish_changes(request, context, bus.publish, handler.close):
             return await handler(ctx, params)
     finally:
-        ends.cancel()
+        end_task.cancel()
         with suppress(asyncio.CancelledError):
-            await ends
+            await end_task
 
 
-async def _end(handler: ListenHandler, closing: asyncio.Event) -> None:
+async def _close_later(handler: ListenHandler, closing: asyncio.Event) -> None:
     with suppress(TimeoutError):
-        await asyncio.wait_for(closing.wait(), LONGEST)
+        await asyncio.wait_for(closing.wait(), MAX_STREAM_SECONDS)
     handler.close()
 
 
 class Subscriptions:
-    """What the one client of a connection in both directions wants to be told of."""
+    """Resources the client of a bidirectional connection subscribed to."""
 
     def __init__(self) -> None:
         self._uris: set[str] = set()
         self._session: ServerSession | None = None
-        self._feed: asyncio.Task[None] | None = None
+        self._task: asyncio.Task[None] | None = None
 
-    async def add(self, visit: McpRequest, ctx: Context, uri: str) -> types.EmptyResult:
-        context = await visit.tool_context(ctx.meta)
+    async def add(self, request: McpRequest, ctx: Context, uri: str) -> types.EmptyResult:
+        context = await request.tool_context(ctx.meta)
         if not uri.startswith(uri_of(context.slug, Path("x"))[:-1]):
-            raise NotFound("there is no such resource")
+            raise NotFound("no such resource")
         if len(self._uris) >= 10_000:
-            raise ValidationError("a client follows at most 10,000 resources")
+            raise ValidationError("a client can subscribe to at most 10,000 resources")
         self._uris.add(uri)
-        await self.follow(visit, ctx)
+        await self.start(request, ctx)
         return types.EmptyResult()
 
-    async def drop(self, uri: str) -> types.EmptyResult:
+    async def remove(self, uri: str) -> types.EmptyResult:
         self._uris.discard(uri)
         return types.EmptyResult()
 
-    async def follow(self, visit: McpRequest, ctx: Context) -> None:
-        """Begin to tell, once, of what happens from now on."""
+    async def start(self, request: McpRequest, ctx: Context) -> None:
+        """Start to publish changes, if not started yet."""
         self._session = ctx.session
-        if self._feed is not None:
+        if self._task is not None:
             return
-        context = await visit.tool_context(ctx.meta)
+        context = await request.tool_context(ctx.meta)
         ready = asyncio.Event()
 
-        async def feed() -> None:
-            over = asyncio.Event()
-            async with _feeding(visit, context, self._publish, over.set):
+        async def run() -> None:
+            ended = asyncio.Event()
+            async with _publish_changes(request, context, self._publish, ended.set):
                 ready.set()
-                await over.wait()
+                await ended.wait()
 
-        self._feed = asyncio.create_task(feed())
+        self._task = asyncio.create_task(run())
         await asyncio.wait(
-            {self._feed, asyncio.create_task(ready.wait())}, return_when=asyncio.FIRST_COMPLETED
+            {self._task, asyncio.create_task(ready.wait())}, return_when=asyncio.FIRST_COMPLETED
         )
 
     async def _publish(self, event: ServerEvent) -> None:
@@ -154,7 +156,7 @@ class Subscriptions:
             await self._session.send_resource_list_changed()
 
     async def close(self) -> None:
-        if self._feed is not None:
-            self._feed.cancel()
+        if self._task is not None:
+            self._task.cancel()
             with suppress(asyncio.CancelledError):
-                await self._feed
+                await self._task

@@ -1,4 +1,4 @@
-"""An agent's tools over MCP."""
+"""MCP handlers that list and call an agent's tools."""
 
 from __future__ import annotations
 
@@ -12,54 +12,58 @@ from mcp.shared.exceptions import MCPError
 from carrel.core.errors import NotFound, Refusal, ValidationError
 from carrel.server.mcp import elicitation
 from carrel.server.mcp.request_context import CALL, McpRequest
-from carrel.tools.calls import call, tools_with_schemas
-from carrel.tools.schema_formats import SchemaFormat, described
+from carrel.tools.calls import run_call, tools_with_schemas
+from carrel.tools.schema_formats import SchemaFormat, describe_tool
 from carrel.tools.tool import ToolReply
 
 Context: TypeAlias = ServerRequestContext[Any, Any]
 
 
-async def list_tools(visit: McpRequest, ctx: Context) -> types.ListToolsResult:
-    """All that the agent has, each with its schema as it is for this agent."""
-    context = await visit.tool_context(ctx.meta)
-    told = [
-        described(tool, SchemaFormat.MCP, schema)
+async def list_tools(request: McpRequest, ctx: Context) -> types.ListToolsResult:
+    """List the agent's tools with their schemas for this agent."""
+    context = await request.tool_context(ctx.meta)
+    definitions = [
+        describe_tool(tool, SchemaFormat.MCP, schema)
         for tool, schema in await tools_with_schemas(context)
     ]
-    return types.ListToolsResult(tools=[types.Tool.model_validate(one) for one in told])
+    return types.ListToolsResult(
+        tools=[types.Tool.model_validate(definition) for definition in definitions]
+    )
 
 
 async def call_tool(
-    visit: McpRequest, ctx: Context, params: types.CallToolRequestParams
+    request: McpRequest, ctx: Context, params: types.CallToolRequestParams
 ) -> types.CallToolResult | types.InputRequiredResult:
-    """What the model can do something about comes back to it; all else is an error."""
-    context = await visit.tool_context(ctx.meta)
+    """Call a tool. Errors the model can correct are results; others are MCP errors."""
+    context = await request.tool_context(ctx.meta)
     arguments = params.arguments or {}
     if params.request_state is not None:
-        return result_of(await elicitation.handle_elicitation_result(visit, context, params))
+        return reply_to_result(
+            await elicitation.handle_elicitation_result(request, context, params)
+        )
     try:
-        reply = await call(context, params.name, arguments, _call(ctx.meta))
-    except NotFound as unknown:
-        raise MCPError(types.INVALID_PARAMS, str(unknown)) from None
+        reply = await run_call(context, params.name, arguments, _call_id(ctx.meta))
+    except NotFound as error:
+        raise MCPError(types.INVALID_PARAMS, str(error)) from None
     except Refusal as refusal:
-        return result_of(ToolReply(str(refusal), is_error=True))
+        return reply_to_result(ToolReply(str(refusal), is_error=True))
     if reply.approval is not None:
-        asked = await elicitation.ask_client(visit, context, ctx, reply.approval)
-        if isinstance(asked, types.InputRequiredResult):
-            return asked
-        reply = asked or reply
-    return result_of(reply)
+        answer = await elicitation.ask_client(request, context, ctx, reply.approval)
+        if isinstance(answer, types.InputRequiredResult):
+            return answer
+        reply = answer or reply
+    return reply_to_result(reply)
 
 
-def _call(meta: Mapping[str, Any] | None) -> str | None:
+def _call_id(meta: Mapping[str, Any] | None) -> str | None:
     id = (meta or {}).get(CALL)
     if id is not None and not isinstance(id, str):
-        raise ValidationError(f"{CALL} is a text")
+        raise ValidationError(f"{CALL} must be a string")
     return id
 
 
-def result_of(reply: ToolReply) -> types.CallToolResult:
-    """The text, and the same as an object where it is JSON."""
+def reply_to_result(reply: ToolReply) -> types.CallToolResult:
+    """MCP result: text, and structured content if it is JSON."""
     structured = _structured(reply)
     return types.CallToolResult(
         content=[types.TextContent(text=reply.content)],
@@ -69,15 +73,15 @@ def result_of(reply: ToolReply) -> types.CallToolResult:
 
 
 def _structured(reply: ToolReply) -> dict[str, Any] | None:
-    """An object, as the protocol wants it; a list is one with items."""
+    """Structured content as object, as MCP requires; a list becomes `items`."""
     if reply.approval is not None:
-        open_ = reply.approval
-        told = {"id": open_.id, "status": str(open_.status), "tool": open_.tool}
-        return {"approval": told}
+        approval = reply.approval
+        summary = {"id": approval.id, "status": str(approval.status), "tool": approval.tool}
+        return {"approval": summary}
     match reply.structured:
-        case dict() as found:
-            return found
-        case list() as found:
-            return {"items": found}
+        case dict() as value:
+            return value
+        case list() as value:
+            return {"items": value}
         case _:
             return None

@@ -1,1 +1,1 @@
-"""The face for HTTP clients."""
+"""REST API, one package per capability."""

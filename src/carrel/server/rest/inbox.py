@@ -1,4 +1,4 @@
-"""What waits for people, over HTTP."""
+"""REST endpoint for everything that awaits a person's decision."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated, Final
 from msgspec import Meta
 
 from carrel.actions import inbox as inboxes
-from carrel.actions.inbox import Inbox, is_mine
+from carrel.actions.inbox import Inbox, is_callers_agent
 from carrel.core.access import Actor, Permission
 from carrel.core.errors import Forbidden
 from carrel.core.memory.dream_records import Dream
@@ -16,21 +16,21 @@ from carrel.core.store.record import Record
 from carrel.core.store.tree import Blob
 from carrel.server.http.endpoint import Request, RequestModel, ResponseModel, endpoint
 from carrel.server.http.response import Response
-from carrel.server.rest.files.file_models import Sha256, When, rfc3339
-from carrel.server.rest.sandbox.approvals import ApprovalModel, approval_shown
+from carrel.server.rest.files.file_models import Rfc3339, Sha256, rfc3339
+from carrel.server.rest.sandbox.approvals import ApprovalModel, approval_to_model
 
-Many = Annotated[int, Meta(ge=0)]
+Count = Annotated[int, Meta(ge=0)]
 
 
 class InboxQuery(RequestModel, frozen=True):
     mine: Annotated[
         bool,
-        Meta(description="Only of agents that work for the person who asks, or belong to them."),
+        Meta(description="Only agents that are paired with the caller or owned by them."),
     ] = False
 
 
-class PinWaiting(ResponseModel, frozen=True):
-    """An update that somebody has to look at."""
+class InboxPinModel(ResponseModel, frozen=True):
+    """A pinned update that awaits review."""
 
     agent_id: str
     agent_name: str
@@ -41,69 +41,69 @@ class PinWaiting(ResponseModel, frozen=True):
     pinned_sha256: Sha256 | None
     latest_sha256: Sha256
     newly_offered: bool
-    """Nothing of it was reviewed yet."""
+    """Whether no version of the file was reviewed yet."""
     mine: bool
-    """The agent works for whoever asks, or belongs to them."""
+    """Whether the agent is paired with the caller or owned by them."""
 
 
-class DreamWaiting(ResponseModel, frozen=True):
-    """A dream that waits for a review."""
+class InboxDreamModel(ResponseModel, frozen=True):
+    """A dream that awaits review."""
 
     agent_id: str
     agent_name: str
     dream_id: str
-    at: When
-    promoted: Many
-    """How many memories it would promote."""
+    at: Rfc3339
+    promoted: Count
+    """Number of memories it would promote."""
     mine: bool
 
 
-class InboxCounts(ResponseModel, frozen=True):
-    """Of all that waits, also where not all of it is told."""
+class InboxCountsModel(ResponseModel, frozen=True):
+    """Totals, including items beyond the listed ones."""
 
-    pins: Many
-    approvals: Many
-    dreams: Many
+    pins: Count
+    approvals: Count
+    dreams: Count
 
 
-class Waiting(ResponseModel, frozen=True):
-    """At most 500 of each."""
+class InboxModel(ResponseModel, frozen=True):
+    """At most 500 of each kind."""
 
-    pins: list[PinWaiting]
+    pins: list[InboxPinModel]
     approvals: list[ApprovalModel]
-    dreams: list[DreamWaiting]
-    counts: InboxCounts
+    dreams: list[InboxDreamModel]
+    counts: InboxCountsModel
 
 
-def _hex(blob: Blob) -> str:
+def _hex_digest(blob: Blob) -> str:
     return blob.digest.removeprefix("sha256:")
 
 
-def _pin(actor: Actor, found: Inbox, agent: Record, pin: PinStatus) -> PinWaiting:
+def _pin_to_model(actor: Actor, contents: Inbox, agent: Record, pin: PinStatus) -> InboxPinModel:
     template = agent.body.get("templateId")
-    assert pin.latest is not None, "what waits is offered"
-    return PinWaiting(
+    assert pin.latest is not None, "a pin in the inbox has a latest version"
+    return InboxPinModel(
         agent_id=agent.id,
         agent_name=agent.body["name"],
         agent_slug=agent.body["slug"],
         template_id=template,
-        template_name=found.templates.get(template) if template else None,
+        template_name=contents.templates.get(template) if template else None,
         path=pin.path.text,
-        pinned_sha256=_hex(pin.pinned) if pin.pinned else None,
-        latest_sha256=_hex(pin.latest),
+        pinned_sha256=_hex_digest(pin.pinned) if pin.pinned else None,
+        latest_sha256=_hex_digest(pin.latest),
         newly_offered=pin.pinned is None,
-        mine=is_mine(actor, agent),
+        mine=is_callers_agent(actor, agent),
     )
 
 
-def _dream(actor: Actor, agent: Record, dream: Dream) -> DreamWaiting:
-    return DreamWaiting(
+def _dream_to_model(actor: Actor, agent: Record, dream: Dream) -> InboxDreamModel:
+    return InboxDreamModel(
         agent_id=agent.id,
         agent_name=agent.body["name"],
         dream_id=dream.id,
         at=rfc3339(dream.started),
         promoted=len(dream.promoted),
-        mine=is_mine(actor, agent),
+        mine=is_callers_agent(actor, agent),
     )
 
 
@@ -112,29 +112,29 @@ def _dream(actor: Actor, agent: Record, dream: Dream) -> DreamWaiting:
     "/v1/inbox",
     query=InboxQuery,
     permission=Permission.TENANT_READ,
-    responses={200: Waiting},
+    responses={200: InboxModel},
     refusals=(Forbidden,),
     id="inbox",
     tag="Inbox",
 )
-async def inbox(call: Request[None, InboxQuery]) -> Response:
-    """What waits for people: updates of pinned files, calls that ask first, dreams to look at.
+async def get_inbox(request: Request[None, InboxQuery]) -> Response:
+    """List what awaits a decision: pinned updates, tool approvals and dreams.
 
-    Needs `workspace:read` too.
+    Also requires `workspace:read`.
     """
-    actor = call.actor
+    actor = request.actor
     actor.require(Permission.WORKSPACE_READ)
-    found = await inboxes.inbox(call.ports, actor, mine=call.query.mine)
-    counts = InboxCounts(
-        pins=found.pins.count, approvals=found.approvals.count, dreams=found.dreams.count
+    contents = await inboxes.load_inbox(request.ports, actor, mine=request.query.mine)
+    counts = InboxCountsModel(
+        pins=contents.pins.count, approvals=contents.approvals.count, dreams=contents.dreams.count
     )
-    waiting = Waiting(
-        pins=[_pin(actor, found, agent, pin) for agent, pin in found.pins.pins],
-        approvals=[approval_shown(one) for one in found.approvals.approvals],
-        dreams=[_dream(actor, agent, dream) for agent, dream in found.dreams.dreams],
+    model = InboxModel(
+        pins=[_pin_to_model(actor, contents, agent, pin) for agent, pin in contents.pins.pins],
+        approvals=[approval_to_model(approval) for approval in contents.approvals.approvals],
+        dreams=[_dream_to_model(actor, agent, dream) for agent, dream in contents.dreams.dreams],
         counts=counts,
     )
-    return Response.json(waiting)
+    return Response.json(model)
 
 
-ENDPOINTS: Final = (inbox,)
+ENDPOINTS: Final = (get_inbox,)

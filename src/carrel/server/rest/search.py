@@ -1,4 +1,4 @@
-"""Finding something again, over HTTP."""
+"""REST endpoint for full-text search."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ from typing import Annotated, Final, Literal
 from msgspec import UNSET, Meta, UnsetType
 
 from carrel.actions.search import search as lookups
-from carrel.actions.search.search import SearchHit as Find
-from carrel.actions.search.search import SearchScope
+from carrel.actions.search.search import SearchHit, SearchScope
 from carrel.core.access import Permission
 from carrel.server.http.endpoint import Request, RequestModel, ResponseModel, endpoint
 from carrel.server.http.response import Response
-from carrel.server.rest.files.file_models import Number, When, rfc3339
+from carrel.server.rest.files.file_models import PositiveInt, Rfc3339, rfc3339
 
-_SORT: Final = "(files|memories|sessions)"
+_KIND_PATTERN: Final = "(files|memories|sessions)"
 _KINDS: Final = {
     SearchScope.FILES: "file",
     SearchScope.MEMORIES: "memory",
@@ -23,50 +22,56 @@ _KINDS: Final = {
 
 
 class SearchQuery(RequestModel, frozen=True):
-    q: Annotated[str, Meta(min_length=1, max_length=200, description="Words, or how they begin.")]
+    q: Annotated[str, Meta(min_length=1, max_length=200, description="Words or word prefixes.")]
     kinds: Annotated[
-        str, Meta(pattern=f"^{_SORT}(,{_SORT}){{0,2}}$", description="With commas between them.")
+        str,
+        Meta(
+            pattern=f"^{_KIND_PATTERN}(,{_KIND_PATTERN}){{0,2}}$",
+            description="Comma-separated.",
+        ),
     ] = "files,memories,sessions"
-    limit: Annotated[int, Meta(ge=1, le=lookups.MOST)] = 20
+    limit: Annotated[int, Meta(ge=1, le=lookups.MAX_HITS)] = 20
 
 
-class SearchHit(ResponseModel, frozen=True):
+class SearchHitModel(ResponseModel, frozen=True):
     kind: Literal["file", "memory", "session"]
     title: str
     scope: Literal["agent", "template", "defaults", "workspace"]
     snippet: str
-    at: When
+    at: Rfc3339
     path: str | UnsetType = UNSET
     agent_id: str | UnsetType = UNSET
     template_id: str | UnsetType = UNSET
     workspace_id: str | UnsetType = UNSET
     session_id: str | UnsetType = UNSET
     memory_id: str | UnsetType = UNSET
-    entry: Annotated[Number, Meta(description="Which entry of the session.")] | UnsetType = UNSET
+    entry: Annotated[PositiveInt, Meta(description="Number of the session entry.")] | UnsetType = (
+        UNSET
+    )
 
 
-class SearchHits(ResponseModel, frozen=True):
-    items: list[SearchHit]
+class SearchResultsModel(ResponseModel, frozen=True):
+    items: list[SearchHitModel]
     next: None
     complete: Annotated[
-        bool, Meta(description="False where there was more than one question looks at.")
+        bool, Meta(description="False if the search was cut off at its scan limit.")
     ]
 
 
-def _hit(found: Find) -> SearchHit:
-    return SearchHit(
-        kind=_KINDS[found.sort],  # type: ignore[arg-type]  # the names are those of the Literal
-        title=found.title,
-        scope=found.scope.value,  # type: ignore[arg-type]  # no other scope is searched
-        snippet=found.text,
-        at=rfc3339(found.at),
-        path=found.path or UNSET,
-        agent_id=found.agent or UNSET,
-        template_id=found.template or UNSET,
-        workspace_id=found.workspace or UNSET,
-        session_id=found.session or UNSET,
-        memory_id=found.memory or UNSET,
-        entry=found.entry or UNSET,
+def _hit_to_model(hit: SearchHit) -> SearchHitModel:
+    return SearchHitModel(
+        kind=_KINDS[hit.kind],  # type: ignore[arg-type]  # _KINDS has the names of the Literal
+        title=hit.title,
+        scope=hit.scope.value,  # type: ignore[arg-type]  # no other scope is searched
+        snippet=hit.text,
+        at=rfc3339(hit.at),
+        path=hit.path or UNSET,
+        agent_id=hit.agent or UNSET,
+        template_id=hit.template or UNSET,
+        workspace_id=hit.workspace or UNSET,
+        session_id=hit.session or UNSET,
+        memory_id=hit.memory or UNSET,
+        entry=hit.entry or UNSET,
     )
 
 
@@ -75,20 +80,20 @@ def _hit(found: Find) -> SearchHit:
     "/v1/search",
     permission=Permission.WORKSPACE_READ,
     query=SearchQuery,
-    responses={200: SearchHits},
+    responses={200: SearchResultsModel},
     tag="Search",
 )
-async def search(call: Request[None, SearchQuery]) -> Response:
-    """Find files, memories and what was said, by all words of a question; the best come first.
+async def search(request: Request[None, SearchQuery]) -> Response:
+    """Search files, memories and sessions for all words, best match first.
 
-    Letter case and accents make no difference. An agent's key finds what is its own; nobody finds
-    what was said in shared sessions.
+    Ignores case and accents. An agent's key searches only its own content; shared sessions are
+    never searched.
     """
-    query = call.query
-    sorts = frozenset(map(SearchScope, query.kinds.split(",")))
-    found = await lookups.search(call.ports, call.actor, query.q, sorts, limit=query.limit)
-    items = [_hit(one) for one in found.items]
-    return Response.json(SearchHits(items=items, next=None, complete=found.complete))
+    query = request.query
+    scopes = frozenset(map(SearchScope, query.kinds.split(",")))
+    results = await lookups.search(request.ports, request.actor, query.q, scopes, limit=query.limit)
+    items = [_hit_to_model(hit) for hit in results.items]
+    return Response.json(SearchResultsModel(items=items, next=None, complete=results.complete))
 
 
 ENDPOINTS: Final = (search,)

@@ -1,6 +1,6 @@
-"""The face for people at a browser: a page that talks to the public API and to nothing else.
+"""Admin console: a single-page app that uses the public API only.
 
-The page is made from ``ui/`` and lies in ``static/``; an installed wheel brings it along.
+Built from `ui/` into `static/` and included in the wheel.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _TYPES: Final = {
     "svg": "image/svg+xml",
     "woff2": "font/woff2",
 }
-_SQUEEZED: Final = frozenset({"css", "js", "svg"})
+_COMPRESSED_KINDS: Final = frozenset({"css", "js", "svg"})
 PAGE: Final = "index.html"
 PREFIXES: Final = (
     "/sign-in",
@@ -37,11 +37,11 @@ PREFIXES: Final = (
     "/settings",
     "/search",
 )
-"""Where the page has screens: all of them are the same page, which looks at its address."""
+"""Paths of the console's screens; all serve the same page."""
 _NONCE: Final = b"__NONCE__"
-_UNMADE: Final = (
-    b"<!doctype html><title>Carrel</title><p>The page has not been made yet: <code>make ui</code> "
-    b'makes it. The API is here: see <a href="/docs">its description</a>.'
+_NOT_BUILT: Final = (
+    b"<!doctype html><title>Carrel</title><p>The console is not built; run <code>make ui</code>. "
+    b'See the <a href="/docs">API documentation</a>.'
 )
 
 HEADERS: Final[Mapping[str, str]] = {
@@ -50,12 +50,12 @@ HEADERS: Final[Mapping[str, str]] = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-FOR_EVER: Final = "public, max-age=31536000, immutable"
-"""Of parts whose name changes with what they hold."""
+IMMUTABLE_CACHE: Final = "public, max-age=31536000, immutable"
+"""For assets whose name contains a content hash."""
 
 
-def policy(nonce: str) -> str:
-    """Nothing runs but our own files, nobody but this server is asked, no string becomes markup."""
+def content_security_policy(nonce: str) -> str:
+    """Allow only own files, own API and nonced styles; require trusted types."""
     return (
         f"default-src 'none'; script-src 'self'; style-src 'self' 'nonce-{nonce}'; "
         "font-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'self'; "
@@ -65,6 +65,8 @@ def policy(nonce: str) -> str:
 
 @dataclass(frozen=True)
 class Asset:
+    """A static file of the console."""
+
     body: bytes
     kind: str
 
@@ -77,44 +79,44 @@ class Asset:
         return f'"{hashlib.sha256(self.body).hexdigest()[:32]}"'
 
     @cached_property
-    def squeezed(self) -> bytes | None:
-        """As gzip, where that is worth its while."""
-        return gzip.compress(self.body, 9, mtime=0) if self.kind in _SQUEEZED else None
+    def gzipped(self) -> bytes | None:
+        """Content compressed with gzip; None for kinds that do not compress."""
+        return gzip.compress(self.body, 9, mtime=0) if self.kind in _COMPRESSED_KINDS else None
 
 
 @dataclass(frozen=True)
-class Page:
-    """The page itself, which carries the nonce of its own answer."""
+class ConsolePage:
+    """The console's HTML page, served with a nonce per response."""
 
     body: bytes
 
-    def fresh(self) -> tuple[bytes, dict[str, str]]:
+    def render(self) -> tuple[bytes, dict[str, str]]:
         nonce = secrets.token_urlsafe(16)
         headers = {
             **HEADERS,
-            "Content-Security-Policy": policy(nonce),
+            "Content-Security-Policy": content_security_policy(nonce),
             "Cache-Control": "no-store",
         }
         return self.body.replace(_NONCE, nonce.encode("ascii")), headers
 
 
-def page() -> Page:
-    found = resources.files(__package__).joinpath("static", PAGE)
-    return Page(found.read_bytes() if found.is_file() else _UNMADE)
+def load_page() -> ConsolePage:
+    file = resources.files(__package__).joinpath("static", PAGE)
+    return ConsolePage(file.read_bytes() if file.is_file() else _NOT_BUILT)
 
 
-def assets() -> Mapping[str, Asset]:
-    """Every part of the page by the path it is asked for with; none where it was never made."""
+def load_assets() -> Mapping[str, Asset]:
+    """Static files by request path; empty if the console is not built."""
     static = resources.files(__package__).joinpath("static")
-    return dict(_under(static, "/")) if static.is_dir() else {}
+    return dict(_assets_in(static, "/")) if static.is_dir() else {}
 
 
-def _under(folder: Traversable, at: str) -> list[tuple[str, Asset]]:
-    found: list[tuple[str, Asset]] = []
-    for each in folder.iterdir():
-        kind = each.name.rpartition(".")[2]
-        if each.is_dir():
-            found += _under(each, f"{at}{each.name}/")
-        elif kind in _TYPES and each.name != PAGE:
-            found.append((at + each.name, Asset(each.read_bytes(), kind)))
-    return found
+def _assets_in(folder: Traversable, prefix: str) -> list[tuple[str, Asset]]:
+    result: list[tuple[str, Asset]] = []
+    for entry in folder.iterdir():
+        kind = entry.name.rpartition(".")[2]
+        if entry.is_dir():
+            result += _assets_in(entry, f"{prefix}{entry.name}/")
+        elif kind in _TYPES and entry.name != PAGE:
+            result.append((prefix + entry.name, Asset(entry.read_bytes(), kind)))
+    return result

@@ -1,4 +1,4 @@
-"""The page for people, as endpoints of the server."""
+"""HTTP endpoints of the admin console."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from typing import Any, Final
 
 from carrel.core.errors import NotFound
 from carrel.server.http.app import Mount
-from carrel.server.http.conditional import matches
+from carrel.server.http.conditional import etag_matches
 from carrel.server.http.endpoint import IF_NONE_MATCH, Request, endpoint
 from carrel.server.http.response import Response
-from carrel.server.web import FOR_EVER, HEADERS, PREFIXES, Asset, assets, page
+from carrel.server.web import HEADERS, IMMUTABLE_CACHE, PREFIXES, Asset, load_assets, load_page
 
 _TAG: Final = "Page"
-_assets = cache(assets)
-_page = cache(page)
+_load_assets = cache(load_assets)
+_load_page = cache(load_page)
 
 
 preload: Callable[[], None] | None = None
-"""What to load while the page travels; set by wiring."""
+"""Called when the page is first requested; set by wiring."""
 
 
 @cache
 def _preload_graphql() -> None:
-    """Whoever opens the page asks by GraphQL next: load it while the page travels."""
+    """Load GraphQL in the background: the page queries it next."""
     if preload is not None:
         asyncio.get_running_loop().run_in_executor(None, preload)
 
@@ -53,53 +53,58 @@ _asset = partial(
     response_headers=("Content-Security-Policy",),
     tag=_TAG,
 )
-async def whole(call: Request) -> Response:
-    """The desk: the page on which people look after their agents."""
+async def get_page(request: Request) -> Response:
+    """Show the admin console."""
     _preload_graphql()
-    body, headers = _page().fresh()
+    body, headers = _load_page().render()
     return Response.content(body, "text/html; charset=utf-8", headers=headers)
 
 
 @_asset("/ui/{name}", id="page_part")
-async def part(call: Request) -> Response:
-    """A script, style or typeface of the page, under a name that changes with what it holds."""
-    return _served(call, f"/ui/{call.params['name']}", FOR_EVER)
+async def get_asset(request: Request) -> Response:
+    """Get a script, style or font of the console. Its name contains a content hash."""
+    return _asset_response(request, f"/ui/{request.params['name']}", IMMUTABLE_CACHE)
 
 
 @_asset("/icon.svg", id="page_icon")
-async def icon(call: Request) -> Response:
-    """The sign of the page."""
-    return _served(call, "/icon.svg", "no-cache")
+async def get_icon(request: Request) -> Response:
+    """Get the icon."""
+    return _asset_response(request, "/icon.svg", "no-cache")
 
 
-def _served(call: Request, name: str, kept: str) -> Response:
-    asset: Asset | None = _assets().get(name)
+def _asset_response(request: Request, name: str, cache_control: str) -> Response:
+    asset: Asset | None = _load_assets().get(name)
     if asset is None:
-        raise NotFound("the page has no such part")
-    headers = {**HEADERS, "ETag": asset.etag, "Cache-Control": kept, "Vary": "Accept-Encoding"}
-    if matches(call, asset.etag):
+        raise NotFound("no such asset")
+    headers = {
+        **HEADERS,
+        "ETag": asset.etag,
+        "Cache-Control": cache_control,
+        "Vary": "Accept-Encoding",
+    }
+    if etag_matches(request, asset.etag):
         return Response.empty(304, headers)
-    takes = (call.header(b"accept-encoding") or "").replace(" ", "").split(",")
-    if asset.squeezed is not None and "gzip" in takes:
+    encodings = (request.header(b"accept-encoding") or "").replace(" ", "").split(",")
+    if asset.gzipped is not None and "gzip" in encodings:
         headers["Content-Encoding"] = "gzip"
-        return Response.content(asset.squeezed, asset.type, headers=headers)
+        return Response.content(asset.gzipped, asset.type, headers=headers)
     return Response.content(asset.body, asset.type, headers=headers)
 
 
-async def _screen(scope: Any, receive: Any, send: Any) -> None:
-    """The same page at every address that has a screen: the page itself tells them apart."""
+async def _serve_page(scope: Any, receive: Any, send: Any) -> None:
+    """Serve the page at every console path."""
     _preload_graphql()
-    reads = scope["method"] in {"GET", "HEAD"}
-    body, told = _page().fresh() if reads else (b"", {"Allow": "GET, HEAD"})
-    headers = [(name.lower().encode(), value.encode()) for name, value in told.items()]
+    is_read = scope["method"] in {"GET", "HEAD"}
+    body, page_headers = _load_page().render() if is_read else (b"", {"Allow": "GET, HEAD"})
+    headers = [(name.lower().encode(), value.encode()) for name, value in page_headers.items()]
     headers += [
         (b"content-type", b"text/html; charset=utf-8"),
         (b"content-length", b"%d" % len(body)),
     ]
-    status = 200 if reads else 405
+    status = 200 if is_read else 405
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body if scope["method"] == "GET" else b""})
 
 
-MOUNTS: Final = tuple(Mount(prefix, _screen) for prefix in PREFIXES)
-ENDPOINTS: Final = (whole, part, icon)
+MOUNTS: Final = tuple(Mount(prefix, _serve_page) for prefix in PREFIXES)
+ENDPOINTS: Final = (get_page, get_asset, get_icon)

@@ -1,1 +1,1 @@
-"""Builtin."""
+"""The built-in tools."""

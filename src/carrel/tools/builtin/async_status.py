@@ -1,4 +1,4 @@
-"""Asking for a command that goes on in the background."""
+"""Tool `async_status`: status, log or stop of a background command."""
 
 from __future__ import annotations
 
@@ -10,40 +10,39 @@ from msgspec import Meta, field
 from carrel.actions.sandbox import jobs
 from carrel.actions.sandbox.tool_access import load_tool_access
 from carrel.core.errors import ValidationError
-from carrel.core.sandbox.file_tools import LONGEST_OUTPUT
+from carrel.core.sandbox.file_tools import DEFAULT_RESULT_BYTES
 from carrel.ports.sandbox import BackgroundJob
 from carrel.tools.tool import Tool, ToolArguments, ToolContext
 from carrel.tools.workspace_tool import encode_utf8
 
 
-class Action(StrEnum):
+class AsyncStatusAction(StrEnum):
     STATUS = "status"
     LOGS = "logs"
     STOP = "stop"
 
 
-class Arguments(ToolArguments, frozen=True):
-    status_id: Annotated[str, Meta(description="What bash called it.")] = field(name="statusId")
+class AsyncStatusArguments(ToolArguments, frozen=True):
+    status_id: Annotated[str, Meta(description="Id returned by bash.")] = field(name="statusId")
     action: Annotated[
-        Action, Meta(description="How it is doing, what it printed last, or an end to it.")
-    ] = Action.STATUS
+        AsyncStatusAction,
+        Meta(description="Get the status, get the latest output, or stop the command."),
+    ] = AsyncStatusAction.STATUS
 
 
-async def _run(context: ToolContext, asked: Arguments) -> object:
-    encode_utf8("statusId", asked.status_id)
-    ports, id = context.ports, asked.status_id.strip()
+async def _run(context: ToolContext, args: AsyncStatusArguments) -> object:
+    encode_utf8("statusId", args.status_id)
+    ports, id = context.ports, args.status_id.strip()
     if not id:
         raise ValidationError("statusId is required")
-    hands = await load_tool_access(ports, context.actor.tenant, context.config)
-    tracked = await jobs.find_job(
-        ports, context.actor, context.agent.id, context.session, hands, id
-    )
-    job = await jobs.job_status(ports, tracked, id, stop=asked.action is Action.STOP)
-    log = job.log[-LONGEST_OUTPUT:].decode(errors="replace")
-    return log if asked.action is Action.LOGS else _told(job, log)
+    access = await load_tool_access(ports, context.actor.tenant, context.config)
+    record = await jobs.get_job(ports, context.actor, context.agent.id, context.session, access, id)
+    job = await jobs.load_job_status(ports, record, id, stop=args.action is AsyncStatusAction.STOP)
+    log = job.log[-DEFAULT_RESULT_BYTES:].decode(errors="replace")
+    return log if args.action is AsyncStatusAction.LOGS else _job_to_json(job, log)
 
 
-def _told(job: BackgroundJob, log: str) -> dict[str, str]:
+def _job_to_json(job: BackgroundJob, log: str) -> dict[str, str]:
     if job.exit_code is None:
         return {"status": "processing", "jobId": job.id}
     if job.exit_code == 0:
@@ -54,9 +53,9 @@ def _told(job: BackgroundJob, log: str) -> dict[str, str]:
 
 TOOL: Final = Tool(
     "async_status",
-    "Tells how a command is doing that bash started in the background or what it printed last, or "
-    "ends it. Files that it changed are there when it has ended.",
-    Arguments,
+    "Returns the status or latest output of a command that bash started in the background, or "
+    "stops it. Files it changed are available once it has ended.",
+    AsyncStatusArguments,
     _run,
     writes=True,
     destructive=True,

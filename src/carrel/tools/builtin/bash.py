@@ -1,4 +1,4 @@
-"""Running a command in a sandbox, over the files of a shared workspace or over none."""
+"""Tool `bash`: runs a command in a sandbox, with or without workspace files."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final
 from msgspec import Meta
 
 from carrel.actions.sandbox import jobs, write_back
-from carrel.actions.sandbox.sandboxes import bounds_of, opened
+from carrel.actions.sandbox.sandboxes import decrypt_config, resource_limits
 from carrel.core.errors import (
     CapabilityNotProvided,
     Forbidden,
@@ -16,12 +16,12 @@ from carrel.core.errors import (
     ValidationError,
     WorkspaceTooLarge,
 )
-from carrel.core.sandbox.command_report import reported, was_cut_short
-from carrel.core.sandbox.interpreter_policy import not_allowed
+from carrel.core.sandbox.command_report import format_report, was_interrupted
+from carrel.core.sandbox.interpreter_policy import disallowed_runtime
 from carrel.core.sandbox.tool_access import (
     SandboxSpec,
     ToolAccess,
-    reservation,
+    derive_instance_key,
     with_background,
     with_workspace,
 )
@@ -29,153 +29,168 @@ from carrel.ports import Sandbox as Provider
 from carrel.ports.sandbox import CommandResult, CommandSpec, ResourceLimits, SandboxUnavailable
 from carrel.tools.tool import Tool, ToolArguments, ToolContext
 from carrel.tools.workspace_tool import (
-    Workspace,
     WorkspaceCall,
+    WorkspaceName,
     approval_check_of,
     resolve_workspace_call,
 )
 
-DEFAULT_IDLE: Final = 900
-"""Seconds."""
-_LONGEST_COMMAND: Final = 128 * 1024 - 1
-"""Bytes, beyond which no kernel takes it and no provider could run it."""
+DEFAULT_IDLE_SECONDS: Final = 900
+_MAX_COMMAND_BYTES: Final = 128 * 1024 - 1
+"""Kernel limit of one command argument."""
 
 
-class Arguments(ToolArguments, frozen=True):
-    command: Annotated[str, Meta(description="For bash. Each call is a shell of its own.")]
-    workspace: Workspace = ""
-    background: Annotated[bool, Meta(description="Let it go on, and answer at once.")] = False
+class BashArguments(ToolArguments, frozen=True):
+    command: Annotated[str, Meta(description="Command for bash. Each call starts a new shell.")]
+    workspace: WorkspaceName = ""
+    background: Annotated[bool, Meta(description="Run in the background and return at once.")] = (
+        False
+    )
 
 
-async def _checked(context: ToolContext, asked: Arguments) -> WorkspaceCall:
-    if not asked.command.strip():
+async def _check(context: ToolContext, args: BashArguments) -> WorkspaceCall:
+    if not args.command.strip():
         raise ValidationError("command is required")
-    if "\0" in asked.command:
-        raise ValidationError("command must hold no NUL")
-    if len(asked.command.encode(errors="surrogatepass")) > _LONGEST_COMMAND:
-        raise ValidationError(f"command must have {_LONGEST_COMMAND} bytes at most")
-    grip = await resolve_workspace_call("bash", context, asked, asked.workspace)
-    sandbox = _sandbox(grip)
-    if runtime := not_allowed(asked.command, sandbox.config.get("runtimes")):
+    if "\0" in args.command:
+        raise ValidationError("command must not contain NUL")
+    if len(args.command.encode(errors="surrogatepass")) > _MAX_COMMAND_BYTES:
+        raise ValidationError(f"command must have {_MAX_COMMAND_BYTES} bytes at most")
+    workspace_call = await resolve_workspace_call("bash", context, args, args.workspace)
+    sandbox = _sandbox(workspace_call)
+    if runtime := disallowed_runtime(args.command, sandbox.config.get("runtimes")):
         raise Forbidden(f"this sandbox does not allow {runtime} commands")
-    if asked.background and _instance_key(grip) is None:
+    if args.background and _instance_key(workspace_call) is None:
         raise ValidationError(jobs.NEEDS_PERSISTENT_SANDBOX)
-    bounds, persistent = bounds_of(sandbox.config), _instance_key(grip) is not None
-    if reason := _provider(grip).unsupported_reason(bounds, persistent=persistent):
+    bounds, persistent = resource_limits(sandbox.config), _instance_key(workspace_call) is not None
+    if reason := _provider(workspace_call).unsupported_reason(bounds, persistent=persistent):
         raise CapabilityNotProvided(f"Sandbox setup failed: {reason}")
-    return grip
+    return workspace_call
 
 
-async def _run(context: ToolContext, asked: Arguments) -> object:
-    grip = await _checked(context, asked)
+async def _run(context: ToolContext, args: BashArguments) -> object:
+    workspace_call = await _check(context, args)
     try:
-        if asked.background:
-            return await _run_in_background(grip, asked.command.strip())
-        if grip.aim.reach is None:
-            return await _run_without_files(grip, asked.command.strip())
-        return await _run_in_workspace(grip, asked.command.strip())
-    except SandboxUnavailable as refused:
-        raise CapabilityNotProvided(f"Sandbox setup failed: {refused}") from None
+        if args.background:
+            return await _run_in_background(workspace_call, args.command.strip())
+        if workspace_call.target.workspace is None:
+            return await _run_without_files(workspace_call, args.command.strip())
+        return await _run_in_workspace(workspace_call, args.command.strip())
+    except SandboxUnavailable as error:
+        raise CapabilityNotProvided(f"Sandbox setup failed: {error}") from None
 
 
-async def _run_without_files(grip: WorkspaceCall, command: str) -> str:
-    """In an empty directory of which nothing is kept."""
-    ports, order = grip.sitting.ports, _command_spec(grip, command)
-    async with _provider(grip).run(order, ports.blobs.get) as ran:
-        return _report(ran, order.bounds, ran.notes)
+async def _run_without_files(workspace_call: WorkspaceCall, command: str) -> str:
+    """Run in an empty directory whose files are discarded."""
+    ports, spec = workspace_call.context.ports, _command_spec(workspace_call, command)
+    async with _provider(workspace_call).run(spec, ports.blobs.get) as result:
+        return _report(result, spec.limits, result.notes)
 
 
-async def _run_in_background(grip: WorkspaceCall, command: str) -> str:
-    """Until it ends by itself or is ended; what it changed is brought back then."""
-    context, sandbox, reach = grip.sitting, _sandbox(grip), grip.aim.reach
-    order = _command_spec(grip, command, await write_back.load_inputs(grip.bench))
-    assert reach and order.instance_key
-    tracked = jobs.JobRecord(
+async def _run_in_background(workspace_call: WorkspaceCall, command: str) -> str:
+    """Start a background job; its changes are committed when it ends."""
+    context, sandbox, workspace = (
+        workspace_call.context,
+        _sandbox(workspace_call),
+        workspace_call.target.workspace,
+    )
+    spec = _command_spec(
+        workspace_call, command, await write_back.load_inputs(workspace_call.files)
+    )
+    assert workspace and spec.instance_key
+    job = jobs.JobRecord(
         context.agent.id,
         context.session,
-        reach.workspace,
+        workspace.workspace,
         sandbox.id,
         sandbox.config["provider"],
-        order.instance_key,
+        spec.instance_key,
     )
-    await jobs.begin(context.ports, context.actor, tracked, order)
-    return f"Started in the background: ask async_status for {order.id}"
+    await jobs.start_job(context.ports, context.actor, job, spec)
+    return f"Started in the background; use async_status with statusId {spec.id}"
 
 
-async def _run_in_workspace(grip: WorkspaceCall, command: str) -> str:
-    bench, ports = grip.bench, grip.sitting.ports
-    start = await write_back.load_inputs(bench)
-    order = _command_spec(grip, command, start)
-    call = bench.call or order.id
-    async with _provider(grip).run(order, ports.blobs.get) as ran:
-        partial = was_cut_short(ran.exit_code, timed_out=ran.timed_out)
-        reason = f"bash{' (partial)' if partial else ''} {call}: {command}"
+async def _run_in_workspace(workspace_call: WorkspaceCall, command: str) -> str:
+    bench, ports = workspace_call.files, workspace_call.context.ports
+    inputs = await write_back.load_inputs(bench)
+    spec = _command_spec(workspace_call, command, inputs)
+    call_id = bench.call or spec.id
+    async with _provider(workspace_call).run(spec, ports.blobs.get) as result:
+        partial = was_interrupted(result.exit_code, timed_out=result.timed_out)
+        reason = f"bash{' (partial)' if partial else ''} {call_id}: {command}"
         try:
-            known = await write_back.commit_changes(bench, start, ran, call, reason)
-        except (WorkspaceTooLarge, NotFound) as problem:
-            said = _report(ran, order.bounds, ran.notes)
-            message = f"the changes were not kept: {problem}\n{said}"
-            raise type(problem)(message, **problem.details) from None
-        return _report(ran, order.bounds, (*ran.notes, *known))
+            write_back_notes = await write_back.commit_changes(
+                bench, inputs, result, call_id, reason
+            )
+        except (WorkspaceTooLarge, NotFound) as error:
+            report = _report(result, spec.limits, result.notes)
+            message = f"the changes were not saved: {error}\n{report}"
+            raise type(error)(message, **error.details) from None
+        return _report(result, spec.limits, (*result.notes, *write_back_notes))
 
 
 def _command_spec(
-    grip: WorkspaceCall, command: str, start: write_back.CommandInputs | None = None
+    workspace_call: WorkspaceCall, command: str, inputs: write_back.CommandInputs | None = None
 ) -> CommandSpec:
-    sandbox, ports = _sandbox(grip), grip.sitting.ports
-    config, id = opened(ports, sandbox), ports.clock.new_id("call")
-    lifecycle, kept = config.get("lifecycle", {}), _instance_key(grip)
+    sandbox, ports = _sandbox(workspace_call), workspace_call.context.ports
+    config, id = decrypt_config(ports, sandbox), ports.clock.new_id("call")
+    lifecycle, instance_key = config.get("lifecycle", {}), _instance_key(workspace_call)
     return CommandSpec(
         id,
         command,
-        start.files if start else None,
-        bounds_of(sandbox.config),
+        inputs.files if inputs else None,
+        resource_limits(sandbox.config),
         config.get("envVars", {}),
-        kept,
-        idle_seconds=lifecycle.get("idleTimeoutSeconds", DEFAULT_IDLE),
+        instance_key,
+        idle_seconds=lifecycle.get("idleTimeoutSeconds", DEFAULT_IDLE_SECONDS),
         options=config.get("options", {}),
         lifetime_seconds=lifecycle.get("maxLifetimeSeconds"),
-        write_back=jobs.write_back_callback(grip.bench, id, command) if kept else None,
+        write_back=jobs.write_back_callback(workspace_call.files, id, command)
+        if instance_key
+        else None,
     )
 
 
-def _instance_key(grip: WorkspaceCall) -> str | None:
-    """What an instance that is kept between commands is known by: one for a sandbox's settings."""
-    sandbox, reach = _sandbox(grip), grip.aim.reach
-    return reservation(reach.namespace, sandbox.id) if reach and sandbox.is_persistent else None
+def _instance_key(workspace_call: WorkspaceCall) -> str | None:
+    """Key of the persistent sandbox instance; None if the sandbox is not persistent."""
+    sandbox, workspace = _sandbox(workspace_call), workspace_call.target.workspace
+    return (
+        derive_instance_key(workspace.namespace, sandbox.id)
+        if workspace and sandbox.is_persistent
+        else None
+    )
 
 
-def _report(ran: CommandResult, bounds: ResourceLimits, notes: Sequence[str]) -> str:
-    late = bounds.seconds if ran.timed_out else None
-    return reported(ran.stdout, ran.stderr, ran.exit_code, late, notes)
+def _report(result: CommandResult, bounds: ResourceLimits, notes: Sequence[str]) -> str:
+    timeout_seconds = bounds.seconds if result.timed_out else None
+    return format_report(result.stdout, result.stderr, result.exit_code, timeout_seconds, notes)
 
 
-def _sandbox(grip: WorkspaceCall) -> SandboxSpec:
-    assert grip.aim.sandbox
-    return grip.aim.sandbox
+def _sandbox(workspace_call: WorkspaceCall) -> SandboxSpec:
+    assert workspace_call.target.sandbox
+    return workspace_call.target.sandbox
 
 
-def _provider(grip: WorkspaceCall) -> Provider:
-    name = _sandbox(grip).config["provider"]
-    provider = grip.sitting.ports.sandboxes.get(name)
+def _provider(workspace_call: WorkspaceCall) -> Provider:
+    name = _sandbox(workspace_call).config["provider"]
+    provider = workspace_call.context.ports.sandboxes.get(name)
     if provider is None:
-        raise CapabilityNotProvided(f"Sandbox setup failed: there is no provider {name} here")
+        raise CapabilityNotProvided(f"Sandbox setup failed: provider {name} is not available")
     return provider
 
 
-def _fitted(schema: Mapping[str, Any], hands: ToolAccess) -> Mapping[str, Any]:
-    return with_background(with_workspace(schema, hands), hands)
+def _schema_for_access(schema: Mapping[str, Any], access: ToolAccess) -> Mapping[str, Any]:
+    return with_background(with_workspace(schema, access), access)
 
 
 TOOL: Final = Tool(
     "bash",
-    "Runs a command in the root of a workspace, or in an empty directory where there is none, and "
-    "tells its output, its errors and how it ended. Files that it changes there are kept; "
-    "variables are not, nor is anything else unless the sandbox is a persistent one.",
-    Arguments,
+    "Runs a command in the root of a workspace, or in an empty directory if there is none, and "
+    "returns its output, errors and exit code. Changed files are saved; variables and other state "
+    "are lost unless the sandbox is persistent.",
+    BashArguments,
     _run,
     writes=True,
     destructive=True,
-    approval_check=approval_check_of(_checked),
-    schema_for=_fitted,
+    approval_check=approval_check_of(_check),
+    schema_for=_schema_for_access,
 )

@@ -1,4 +1,4 @@
-"""Putting one text in another's place in a file of a shared workspace."""
+"""Tool `edit`: replaces text in a workspace file."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from msgspec import Meta
 
 from carrel.actions.sandbox import workspace_files
 from carrel.core.errors import ValidationError
-from carrel.core.sandbox.file_tools import file_path
+from carrel.core.sandbox.file_tools import parse_file_path
 from carrel.tools.tool import Tool, ToolArguments, ToolContext
 from carrel.tools.workspace_tool import (
     FilePath,
-    Workspace,
     WorkspaceCall,
+    WorkspaceName,
     approval_check_of,
     resolve_workspace_call,
     schema_with_workspaces,
@@ -21,41 +21,43 @@ from carrel.tools.workspace_tool import (
 )
 
 
-class Arguments(ToolArguments, frozen=True):
+class EditArguments(ToolArguments, frozen=True):
     file_path: FilePath
-    old_string: Annotated[str, Meta(description="What stands there now, to the letter.")]
-    new_string: Annotated[str, Meta(description="What is to stand there instead.")]
-    replace_all: Annotated[bool, Meta(description="Wherever it stands, not only once.")] = False
-    workspace: Workspace = ""
+    old_string: Annotated[str, Meta(description="Exact current text.")]
+    new_string: Annotated[str, Meta(description="Replacement text.")]
+    replace_all: Annotated[bool, Meta(description="Replace every occurrence.")] = False
+    workspace: WorkspaceName = ""
 
 
-async def _checked(context: ToolContext, asked: Arguments) -> WorkspaceCall:
-    grip = await resolve_workspace_call("edit", context, asked, asked.workspace)
-    file_path(asked.file_path)
-    if not asked.old_string:
+async def _check(context: ToolContext, args: EditArguments) -> WorkspaceCall:
+    workspace_call = await resolve_workspace_call("edit", context, args, args.workspace)
+    parse_file_path(args.file_path)
+    if not args.old_string:
         raise ValidationError("old_string must not be empty")
-    if asked.old_string == asked.new_string:
+    if args.old_string == args.new_string:
         raise ValidationError("old_string and new_string are identical")
-    return grip
+    return workspace_call
 
 
-async def _run(context: ToolContext, asked: Arguments) -> object:
-    grip = await _checked(context, asked)
-    path = file_path(asked.file_path)
-    old, new = asked.old_string.encode(), asked.new_string.encode()
-    written, count = await workspace_files.edit(grip.bench, path, old, new, every=asked.replace_all)
+async def _run(context: ToolContext, args: EditArguments) -> object:
+    workspace_call = await _check(context, args)
+    path = parse_file_path(args.file_path)
+    old, new = args.old_string.encode(), args.new_string.encode()
+    result, count = await workspace_files.edit(
+        workspace_call.files, path, old, new, every=args.replace_all
+    )
     times = "1 replacement" if count == 1 else f"{count} replacements"
-    return with_redaction_note(f"Edited {path} ({times})", written.redacted)
+    return with_redaction_note(f"Edited {path} ({times})", result.redacted)
 
 
 TOOL: Final = Tool(
     "edit",
-    "Puts new_string in the place of old_string in a file of a workspace, both to the letter. "
-    "old_string must stand there exactly once, unless replace_all is set.",
-    Arguments,
+    "Replaces old_string by new_string in a workspace file, both literally. old_string must occur "
+    "exactly once, unless replace_all is set.",
+    EditArguments,
     _run,
     writes=True,
     destructive=True,
-    approval_check=approval_check_of(_checked),
+    approval_check=approval_check_of(_check),
     schema_for=schema_with_workspaces,
 )

@@ -1,4 +1,4 @@
-"""Letting go of what was remembered."""
+"""Tool `forget`: deletes a memory."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from carrel.core.runs import Audience
 from carrel.tools.tool import Tool, ToolArguments, ToolContext
 
 
-class Arguments(ToolArguments, frozen=True):
+class ForgetArguments(ToolArguments, frozen=True):
     id: Annotated[
         str,
-        Meta(min_length=1, max_length=128, description="Of the memory, as it was told before."),
+        Meta(min_length=1, max_length=128, description="Id of the memory."),
     ]
 
 
-async def _run(context: ToolContext, asked: Arguments) -> object:
-    """In a shared session only what was remembered in one: of anything else nobody is told."""
+async def _run(context: ToolContext, args: ForgetArguments) -> object:
+    """Delete a memory; in a shared session only a shared one, others seem absent."""
     ports, actor, agent = context.ports, context.actor, context.agent.id
-    if context.mode is Audience.SHARED:
-        memory = await memories.get(ports, actor, agent, asked.id)
+    if context.audience is Audience.SHARED:
+        memory = await memories.get(ports, actor, agent, args.id)
         if memory.mode is not Audience.SHARED:
-            raise NotFound(f"there is no memory {asked.id}")
-    await memories.forget(ports, actor, agent, asked.id)
-    return {"ok": True, "id": asked.id}
+            raise NotFound(f"no such memory: {args.id}")
+    await memories.forget(ports, actor, agent, args.id)
+    return {"ok": True, "id": args.id}
 
 
 TOOL: Final = Tool(
     "forget",
-    "Forgets one memory for good, also where it was written into your MEMORY.md.",
-    Arguments,
+    "Deletes one memory permanently, including its line in your MEMORY.md.",
+    ForgetArguments,
     _run,
     writes=True,
     destructive=True,

@@ -1,4 +1,4 @@
-"""Finding files of a shared workspace by their names."""
+"""Tool `glob`: lists workspace files by path pattern."""
 
 from __future__ import annotations
 
@@ -8,50 +8,54 @@ from msgspec import Meta
 
 from carrel.actions.sandbox import workspace_files
 from carrel.core.errors import ValidationError
-from carrel.core.sandbox.file_tools import matcher, relative, truncated
+from carrel.core.sandbox.file_tools import compile_glob, normalize_path, truncate_output
 from carrel.tools.tool import Tool, ToolArguments, ToolContext
 from carrel.tools.workspace_tool import (
-    Workspace,
     WorkspaceCall,
+    WorkspaceName,
     approval_check_of,
     resolve_workspace_call,
     schema_with_workspaces,
 )
 
 
-class Arguments(ToolArguments, frozen=True):
+class GlobArguments(ToolArguments, frozen=True):
     pattern: Annotated[
         str,
-        Meta(description="* and ? stay within a segment, ** is any number of segments: **/*.py"),
+        Meta(description="* and ? match within a segment, ** any number of segments: **/*.py"),
     ]
-    path: Annotated[str, Meta(description="The directory to look in; else the whole.")] = ""
-    workspace: Workspace = ""
-
-
-async def _checked(context: ToolContext, asked: Arguments) -> WorkspaceCall:
-    grip = await resolve_workspace_call("glob", context, asked, asked.workspace)
-    if not asked.pattern.strip():
-        raise ValidationError("pattern is required")
-    relative(asked.path)
-    matcher(asked.pattern.strip())
-    return grip
-
-
-async def _run(context: ToolContext, asked: Arguments) -> object:
-    grip = await _checked(context, asked)
-    found = await workspace_files.glob_files(
-        grip.bench, asked.pattern.strip(), relative(asked.path)
+    path: Annotated[str, Meta(description="Directory to search; default: the whole workspace.")] = (
+        ""
     )
-    if not found:
+    workspace: WorkspaceName = ""
+
+
+async def _check(context: ToolContext, args: GlobArguments) -> WorkspaceCall:
+    workspace_call = await resolve_workspace_call("glob", context, args, args.workspace)
+    if not args.pattern.strip():
+        raise ValidationError("pattern is required")
+    normalize_path(args.path)
+    compile_glob(args.pattern.strip())
+    return workspace_call
+
+
+async def _run(context: ToolContext, args: GlobArguments) -> object:
+    workspace_call = await _check(context, args)
+    paths = await workspace_files.glob_files(
+        workspace_call.files, args.pattern.strip(), normalize_path(args.path)
+    )
+    if not paths:
         return "No files found"
-    return truncated("".join(f"{name}\n" for name in found).encode(), grip.limit)
+    return truncate_output(
+        "".join(f"{name}\n" for name in paths).encode(), workspace_call.output_limit_bytes
+    )
 
 
 TOOL: Final = Tool(
     "glob",
-    "Lists the files of a workspace whose paths fit a pattern, those changed last first.",
-    Arguments,
+    "Lists workspace files whose paths match a pattern, most recently changed first.",
+    GlobArguments,
     _run,
-    approval_check=approval_check_of(_checked),
+    approval_check=approval_check_of(_check),
     schema_for=schema_with_workspaces,
 )

@@ -1,4 +1,4 @@
-"""How an agent's files came to be as they are."""
+"""Tool `memory_history`: commit history of an agent's files."""
 
 from __future__ import annotations
 
@@ -11,27 +11,25 @@ from carrel.actions.git.history import GitLogEntry
 from carrel.tools.tool import Tool, ToolArguments, ToolContext
 
 
-class Arguments(ToolArguments, frozen=True):
-    limit: Annotated[int, Meta(ge=1, le=100, description="How many commits at most.")] = 10
-    include_diff: Annotated[
-        bool, Meta(description="Whether to tell what they changed, all together.")
-    ] = False
+class MemoryHistoryArguments(ToolArguments, frozen=True):
+    limit: Annotated[int, Meta(ge=1, le=100, description="Maximum number of commits.")] = 10
+    include_diff: Annotated[bool, Meta(description="Include the combined diff.")] = False
 
 
-async def _run(context: ToolContext, asked: Arguments) -> object:
-    found = await history.history(
+async def _run(context: ToolContext, args: MemoryHistoryArguments) -> object:
+    log = await history.load_history(
         context.ports,
         context.actor,
         context.agent.id,
-        limit=asked.limit,
-        include_diff=asked.include_diff,
+        limit=args.limit,
+        include_diff=args.include_diff,
     )
-    told: dict[str, object] = {"commits": [_told(line) for line in found.commits]}
-    return {**told, "diff": found.diff} if found.diff else told
+    result: dict[str, object] = {"commits": [_entry_to_json(line) for line in log.commits]}
+    return {**result, "diff": log.diff} if log.diff else result
 
 
-def _told(line: GitLogEntry) -> dict[str, object]:
-    commit = line.commit
+def _entry_to_json(entry: GitLogEntry) -> dict[str, object]:
+    commit = entry.commit
     return {
         "oid": commit.id,
         "short_oid": commit.id[:7],
@@ -39,14 +37,14 @@ def _told(line: GitLogEntry) -> dict[str, object]:
         "body": commit.body,
         "author": commit.author,
         "timestamp_unix": commit.seconds,
-        "checkpoint": line.checkpoint.subject if line.checkpoint else None,
+        "checkpoint": entry.checkpoint.subject if entry.checkpoint else None,
     }
 
 
 TOOL: Final = Tool(
     "memory_history",
-    "Tells how your files have changed: when, by whom and why, the newest first.",
-    Arguments,
+    "Returns how your files have changed: when, by whom and why, newest first.",
+    MemoryHistoryArguments,
     _run,
     private_only=True,
 )

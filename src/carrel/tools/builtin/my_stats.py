@@ -1,4 +1,4 @@
-"""What an agent can tell of itself in numbers."""
+"""Tool `my_stats`: an agent's session, memory and dream statistics."""
 
 from __future__ import annotations
 
@@ -7,39 +7,39 @@ from typing import Final
 from carrel.actions.memory import stats as memory_stats
 from carrel.core.identifiers import Path
 from carrel.core.runs import Audience
-from carrel.core.sessions import told_at
+from carrel.core.sessions import format_timestamp
 from carrel.tools.tool import Tool, ToolArguments, ToolContext
 
 FILES: Final = ("IDENTITY.md", "SOUL.md", "USER.md", "AGENTS.md", "MEMORY.md", "DREAMS.md")
 
 
-class Arguments(ToolArguments, frozen=True):
-    """None."""
+class MyStatsArguments(ToolArguments, frozen=True):
+    """No arguments."""
 
 
-async def _run(context: ToolContext, asked: Arguments) -> object:
-    """In a shared session without the tags, which are words of memories."""
+async def _run(context: ToolContext, args: MyStatsArguments) -> object:
+    """Collect statistics. A shared session omits concept tags: they quote memories."""
     ports, agent = context.ports, context.agent
-    stats = await memory_stats.stats(ports, agent.tenant, agent.id, ports.clock.now())
+    stats = await memory_stats.load_stats(ports, agent.tenant, agent.id, ports.clock.now())
     [sessions] = await ports.sessions.count(agent.tenant, [agent.id])
-    there = await context.paths()
-    private = context.mode is Audience.MAIN
+    present = await context.list_paths()
+    private = context.audience is Audience.MAIN
     return {
         "agent_id": context.slug,
         "sessions_total": sessions,
         "memories_stored": stats.memories,
         "memories_promoted": stats.promoted,
-        "last_dream_ts": None if stats.last_dream is None else told_at(stats.last_dream),
+        "last_dream_ts": None if stats.last_dream is None else format_timestamp(stats.last_dream),
         "recall_events_7d": stats.recalls_7d,
         "top_concept_tags_7d": stats.top_concepts_7d if private else (),
-        "workspace_files_present": [name for name in FILES if Path(name) in there],
+        "workspace_files_present": [name for name in FILES if Path(name) in present],
     }
 
 
 TOOL: Final = Tool(
     "my_stats",
-    "Tells how many conversations you have had, how much you remember, when you dreamed last and "
-    "what has been on your mind this week.",
-    Arguments,
+    "Returns how many conversations you have had, how many memories you have, when you last "
+    "dreamed and the top concepts of this week.",
+    MyStatsArguments,
     _run,
 )

@@ -1,4 +1,4 @@
-"""Reading a file of a shared workspace."""
+"""Tool `read`: reads a workspace file."""
 
 from __future__ import annotations
 
@@ -7,47 +7,55 @@ from typing import Annotated, Final
 from msgspec import Meta
 
 from carrel.actions.sandbox import workspace_files
-from carrel.core.files.file_kinds import bare, is_binary
-from carrel.core.sandbox.file_tools import USUAL_LINES, file_path, numbered, truncated
+from carrel.core.files.file_kinds import content_type, is_binary
+from carrel.core.sandbox.file_tools import (
+    DEFAULT_LINE_COUNT,
+    number_lines,
+    parse_file_path,
+    truncate_output,
+)
 from carrel.tools.tool import Tool, ToolArguments, ToolContext
 from carrel.tools.workspace_tool import (
     FilePath,
-    Workspace,
     WorkspaceCall,
+    WorkspaceName,
     approval_check_of,
     resolve_workspace_call,
     schema_with_workspaces,
 )
 
 
-class Arguments(ToolArguments, frozen=True):
+class ReadArguments(ToolArguments, frozen=True):
     file_path: FilePath
-    offset: Annotated[int, Meta(description="The number of the first line, from 1 on.")] = 1
-    limit: Annotated[int, Meta(description="How many lines at most.")] = USUAL_LINES
-    workspace: Workspace = ""
+    offset: Annotated[int, Meta(description="Number of the first line, starting at 1.")] = 1
+    limit: Annotated[int, Meta(description="Maximum number of lines.")] = DEFAULT_LINE_COUNT
+    workspace: WorkspaceName = ""
 
 
-async def _checked(context: ToolContext, asked: Arguments) -> WorkspaceCall:
-    grip = await resolve_workspace_call("read", context, asked, asked.workspace)
-    file_path(asked.file_path)
-    return grip
+async def _check(context: ToolContext, args: ReadArguments) -> WorkspaceCall:
+    workspace_call = await resolve_workspace_call("read", context, args, args.workspace)
+    parse_file_path(args.file_path)
+    return workspace_call
 
 
-async def _run(context: ToolContext, asked: Arguments) -> object:
-    grip = await _checked(context, asked)
-    path = file_path(asked.file_path)
-    _, entry, content = await workspace_files.read_file(grip.bench, path)
+async def _run(context: ToolContext, args: ReadArguments) -> object:
+    workspace_call = await _check(context, args)
+    path = parse_file_path(args.file_path)
+    _, entry, content = await workspace_files.read_file(workspace_call.files, path)
     if is_binary(content):
-        return f"{path} is a binary file ({bare(entry.type)}, {len(content)} bytes)"
-    return truncated(numbered(content, asked.offset, asked.limit, grip.limit), grip.limit)
+        return f"{path} is a binary file ({content_type(entry.type)}, {len(content)} bytes)"
+    return truncate_output(
+        number_lines(content, args.offset, args.limit, workspace_call.output_limit_bytes),
+        workspace_call.output_limit_bytes,
+    )
 
 
 TOOL: Final = Tool(
     "read",
-    "Reads a text file of a workspace, each line with its number before it. Of a binary file it "
-    "tells type and size, of a link where it points to.",
-    Arguments,
+    "Reads a text file of a workspace with line numbers. For a binary file it returns type and "
+    "size, for a link its target.",
+    ReadArguments,
     _run,
-    approval_check=approval_check_of(_checked),
+    approval_check=approval_check_of(_check),
     schema_for=schema_with_workspaces,
 )

@@ -1,4 +1,4 @@
-"""Finding what was remembered."""
+"""Tool `recall`: searches an agent's memories."""
 
 from __future__ import annotations
 
@@ -7,43 +7,41 @@ from typing import Annotated, Final
 from msgspec import Meta
 
 from carrel.actions.memory import memories
-from carrel.core.sessions import told_at
+from carrel.core.sessions import format_timestamp
 from carrel.tools.tool import Tool, ToolArguments, ToolContext
 
 
-class Arguments(ToolArguments, frozen=True):
-    query: Annotated[
-        str, Meta(min_length=1, max_length=500, description="Words of what you want to know.")
-    ]
-    limit: Annotated[int, Meta(ge=1, le=50, description="How many at most.")] = 5
+class RecallArguments(ToolArguments, frozen=True):
+    query: Annotated[str, Meta(min_length=1, max_length=500, description="Words to search for.")]
+    limit: Annotated[int, Meta(ge=1, le=50, description="Maximum number of results.")] = 5
 
 
-async def _run(context: ToolContext, asked: Arguments) -> object:
-    found = await memories.recall(
+async def _run(context: ToolContext, args: RecallArguments) -> object:
+    hits = await memories.recall(
         context.ports,
         context.actor,
         context.agent.id,
-        asked.query,
-        limit=asked.limit,
-        mode=context.mode,
+        args.query,
+        limit=args.limit,
+        mode=context.audience,
     )
-    told = [
+    results = [
         {
             "id": hit.memory.id,
             "content": hit.memory.content,
             "tags": hit.memory.tags,
             "score": round(hit.score, 4),
-            "remembered_at": told_at(hit.memory.created),
+            "remembered_at": format_timestamp(hit.memory.created_at),
         }
-        for hit in found
+        for hit in hits
     ]
-    return {"ok": True, "query": asked.query, "count": len(told), "memories": told}
+    return {"ok": True, "query": args.query, "count": len(results), "memories": results}
 
 
 TOOL: Final = Tool(
     "recall",
-    "Finds what you were told to remember, by words of it or beginnings of words; the best first.",
-    Arguments,
+    "Searches your memories by words or word prefixes, best match first.",
+    RecallArguments,
     _run,
     private_only=True,
 )

@@ -1,4 +1,4 @@
-"""Keeping one thing for later."""
+"""Tool `remember`: stores a memory."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from carrel.actions.memory.memories import NewMemory
 from carrel.tools.tool import Tool, ToolArguments, ToolContext
 
 
-class Arguments(ToolArguments, frozen=True):
+class RememberArguments(ToolArguments, frozen=True):
     content: Annotated[
-        str, Meta(min_length=1, max_length=2000, description="One fact, in a sentence or two.")
+        str, Meta(min_length=1, max_length=2000, description="One fact, in one or two sentences.")
     ]
     tags: Annotated[
         tuple[Annotated[str, Meta(max_length=64)], ...],
-        Meta(max_length=16, description="Words under which it belongs."),
+        Meta(max_length=16, description="Keywords."),
     ] = ()
 
 
-async def _run(context: ToolContext, asked: Arguments) -> object:
-    new = NewMemory(asked.content, asked.tags, mode=context.mode)
-    kept = await memories.remember(context.ports, context.actor, context.agent.id, new)
-    told = {"ok": True, "id": kept.memory.id, "created": kept.created}
-    return {**told, "content": kept.memory.content}
+async def _run(context: ToolContext, args: RememberArguments) -> object:
+    new_memory = NewMemory(args.content, args.tags, mode=context.audience)
+    result = await memories.remember(context.ports, context.actor, context.agent.id, new_memory)
+    response = {"ok": True, "id": result.memory.id, "created": result.created}
+    return {**response, "content": result.memory.content}
 
 
 TOOL: Final = Tool(
     "remember",
-    "Keeps a fact for later conversations. What matters in the long run, such as preferences, "
-    "decisions and names, is worth it; secrets are not kept.",
-    Arguments,
+    "Stores a fact for later conversations. Use it for what matters in the long run, such as "
+    "preferences, decisions and names; secrets are not stored.",
+    RememberArguments,
     _run,
     writes=True,
 )

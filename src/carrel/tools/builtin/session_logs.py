@@ -1,4 +1,4 @@
-"""Looking through one's own conversations."""
+"""Tool `session_logs`: lists, reads and searches an agent's conversations."""
 
 from __future__ import annotations
 
@@ -10,139 +10,150 @@ from msgspec import Meta
 
 from carrel.actions.sessions import sessions
 from carrel.core.errors import NotFound, ValidationError
-from carrel.core.sessions import VERSION, Session, TranscriptEntry, shown, told_at
+from carrel.core.sessions import (
+    FORMAT_VERSION,
+    Session,
+    TranscriptEntry,
+    format_timestamp,
+    truncate,
+)
 from carrel.tools.tool import Tool, ToolArguments, ToolContext
 
 
-class Action(StrEnum):
+class SessionLogsAction(StrEnum):
     LIST = "list_sessions"
     READ = "read_session"
     SEARCH = "search"
     RECENT = "recent"
 
 
-class Arguments(ToolArguments, frozen=True):
-    action: Annotated[Action, Meta(description="What to look at.")]
+class SessionLogsArguments(ToolArguments, frozen=True):
+    action: Annotated[SessionLogsAction, Meta(description="Operation to run.")]
     session_id: Annotated[
         str,
-        Meta(max_length=64, description="Needed to read; else the conversation that is going on."),
+        Meta(max_length=64, description="Required to read; default: the current conversation."),
     ] = ""
     query: Annotated[str, Meta(max_length=500, description="Words to search for.")] = ""
-    limit: Annotated[int, Meta(ge=1, le=500, description="How many at most.")] = 50
-    max_chars: Annotated[
-        int, Meta(ge=20, le=4000, description="Characters of each entry that are told.")
-    ] = 200
-    after: Annotated[
-        int, Meta(ge=0, lt=2**53, description="Read on after this entry's number.")
-    ] = 0
+    limit: Annotated[int, Meta(ge=1, le=500, description="Maximum number of results.")] = 50
+    max_chars: Annotated[int, Meta(ge=20, le=4000, description="Maximum characters per entry.")] = (
+        200
+    )
+    after: Annotated[int, Meta(ge=0, lt=2**53, description="Continue after this entry number.")] = 0
 
 
-async def _list(context: ToolContext, asked: Arguments) -> Mapping[str, Any]:
+async def _list(context: ToolContext, args: SessionLogsArguments) -> Mapping[str, Any]:
     ports, actor, agent = context.ports, context.actor, context.agent.id
-    found = await sessions.listing(ports, actor, agent, limit=asked.limit)
+    page = await sessions.list_sessions(ports, actor, agent, limit=args.limit)
     return {
         "transcripts_dir": context.config.transcripts_dir,
-        "count": len(found.items),
-        "sessions": [_session(context, session) for session in found.items],
+        "count": len(page.items),
+        "sessions": [_session_to_json(context, session) for session in page.items],
     }
 
 
-def _session(context: ToolContext, session: Session) -> Mapping[str, Any]:
-    said = session.entries > 0
+def _session_to_json(context: ToolContext, session: Session) -> Mapping[str, Any]:
+    has_entries = session.entry_count > 0
     return {
         "session_id": session.id,
         "agent_id": context.slug,
         "source_plugin": session.plugin,
-        "entry_count": session.entries,
-        "first_timestamp": told_at(session.started) if said else None,
-        "last_timestamp": told_at(session.last_entry_at) if said else None,
+        "entry_count": session.entry_count,
+        "first_timestamp": format_timestamp(session.started_at) if has_entries else None,
+        "last_timestamp": format_timestamp(session.last_entry_at) if has_entries else None,
     }
 
 
-async def _read(context: ToolContext, asked: Arguments) -> Mapping[str, Any]:
-    if not asked.session_id:
-        raise ValidationError("read_session needs a session_id")
+async def _read(context: ToolContext, args: SessionLogsArguments) -> Mapping[str, Any]:
+    if not args.session_id:
+        raise ValidationError("read_session requires a session_id")
     ports, actor, agent = context.ports, context.actor, context.agent.id
     try:
-        session, said = await sessions.entries(
-            ports, actor, agent, asked.session_id, after=asked.after, limit=asked.limit
+        session, transcript = await sessions.list_entries(
+            ports, actor, agent, args.session_id, after=args.after, limit=args.limit
         )
     except NotFound:
-        return {"ok": False, "error": "session_not_found", "session_id": asked.session_id}
-    last = said[-1].sequence if said else asked.after
-    header = {"agent_id": context.slug, "timestamp": told_at(session.started)}
+        return {"ok": False, "error": "session_not_found", "session_id": args.session_id}
+    last_sequence = transcript[-1].sequence if transcript else args.after
+    header = {"agent_id": context.slug, "timestamp": format_timestamp(session.started_at)}
     return {
         "session_id": session.id,
-        "header": {**header, "source_plugin": session.plugin, "version": VERSION},
-        "total_entries": session.entries,
-        "returned": len(said),
-        "truncated": last < session.entries,
-        "entries": [_entry(one, asked.max_chars) for one in said],
+        "header": {**header, "source_plugin": session.plugin, "version": FORMAT_VERSION},
+        "total_entries": session.entry_count,
+        "returned": len(transcript),
+        "truncated": last_sequence < session.entry_count,
+        "entries": [_entry_to_json(entry, args.max_chars) for entry in transcript],
     }
 
 
-async def _search(context: ToolContext, asked: Arguments) -> Mapping[str, Any]:
-    if not asked.query.strip():
-        raise ValidationError("search needs a query")
+async def _search(context: ToolContext, args: SessionLogsArguments) -> Mapping[str, Any]:
+    if not args.query.strip():
+        raise ValidationError("search requires a query")
     ports, actor, agent = context.ports, context.actor, context.agent.id
-    found = await sessions.search(ports, actor, agent, asked.query, limit=asked.limit)
+    matches = await sessions.search(ports, actor, agent, args.query, limit=args.limit)
     hits = [
         {
             "session_id": hit.session,
-            "timestamp": told_at(hit.utterance.at),
-            "role": hit.utterance.role,
-            "source_plugin": hit.utterance.plugin,
-            "preview": shown(hit.utterance.content, asked.max_chars)[0],
+            "timestamp": format_timestamp(hit.entry.at),
+            "role": hit.entry.role,
+            "source_plugin": hit.entry.plugin,
+            "preview": truncate(hit.entry.content, args.max_chars)[0],
         }
-        for hit in found
+        for hit in matches
     ]
-    return {"query": asked.query, "count": len(hits), "hits": hits}
+    return {"query": args.query, "count": len(hits), "hits": hits}
 
 
-async def _recent(context: ToolContext, asked: Arguments) -> Mapping[str, Any]:
-    wanted = asked.session_id or context.session
-    if not wanted:
-        raise ValidationError("recent needs a session_id where no conversation is going on")
+async def _recent(context: ToolContext, args: SessionLogsArguments) -> Mapping[str, Any]:
+    session_id = args.session_id or context.session
+    if not session_id:
+        raise ValidationError("recent requires a session_id outside a conversation")
     ports, actor, agent = context.ports, context.actor, context.agent.id
     try:
-        _, said = await sessions.recent(ports, actor, agent, wanted, limit=asked.limit)
+        _, transcript = await sessions.list_recent_entries(
+            ports, actor, agent, session_id, limit=args.limit
+        )
     except NotFound:
-        said = ()
-    entries = [_entry(one, asked.max_chars) for one in said]
-    return {"session_id": wanted, "count": len(entries), "entries": entries}
+        transcript = ()
+    entries = [_entry_to_json(entry, args.max_chars) for entry in transcript]
+    return {"session_id": session_id, "count": len(entries), "entries": entries}
 
 
-def _entry(said: TranscriptEntry, most: int) -> Mapping[str, Any]:
-    content, cut = shown(said.content, most)
+def _entry_to_json(entry: TranscriptEntry, max_chars: int) -> Mapping[str, Any]:
+    content, truncated = truncate(entry.content, max_chars)
     return {
-        "number": said.sequence,
-        "timestamp": told_at(said.at),
-        "role": said.role,
-        "source_plugin": said.plugin,
-        "message_id": said.message,
-        "sender_id": said.sender,
+        "number": entry.sequence,
+        "timestamp": format_timestamp(entry.at),
+        "role": entry.role,
+        "source_plugin": entry.plugin,
+        "message_id": entry.message,
+        "sender_id": entry.sender,
         "content": content,
-        "truncated": cut,
+        "truncated": truncated,
     }
 
 
-_DOES: Final[Mapping[Action, Callable[[ToolContext, Arguments], Awaitable[Mapping[str, Any]]]]] = {
-    Action.LIST: _list,
-    Action.READ: _read,
-    Action.SEARCH: _search,
-    Action.RECENT: _recent,
+_HANDLERS: Final[
+    Mapping[
+        SessionLogsAction,
+        Callable[[ToolContext, SessionLogsArguments], Awaitable[Mapping[str, Any]]],
+    ]
+] = {
+    SessionLogsAction.LIST: _list,
+    SessionLogsAction.READ: _read,
+    SessionLogsAction.SEARCH: _search,
+    SessionLogsAction.RECENT: _recent,
 }
 
 
-async def _run(context: ToolContext, asked: Arguments) -> object:
-    return {"ok": True, **await _DOES[asked.action](context, asked)}
+async def _run(context: ToolContext, args: SessionLogsArguments) -> object:
+    return {"ok": True, **await _HANDLERS[args.action](context, args)}
 
 
 TOOL: Final = Tool(
     "session_logs",
-    "Looks through your own earlier conversations: lists them, reads one, searches all of them, or "
-    "shows what was said last.",
-    Arguments,
+    "Accesses your earlier conversations: lists them, reads one, searches all of them, or returns "
+    "the most recent entries.",
+    SessionLogsArguments,
     _run,
     private_only=True,
 )

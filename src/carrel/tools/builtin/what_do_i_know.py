@@ -1,4 +1,4 @@
-"""What an agent has written down for itself, by sections of its MEMORY.md."""
+"""Tool `what_do_i_know`: sections of an agent's MEMORY.md."""
 
 from __future__ import annotations
 
@@ -7,40 +7,45 @@ from typing import Annotated, Final
 from msgspec import Meta
 
 from carrel.core.identifiers import Path
-from carrel.core.memory.sections import MOST_SECTIONS, KnowledgeSummary, known, sections
+from carrel.core.memory.sections import (
+    MAX_SECTIONS,
+    KnowledgeSummary,
+    parse_sections,
+    summarize_sections,
+)
 from carrel.tools.tool import Tool, ToolArguments, ToolContext
 
 _MEMORY: Final = Path("MEMORY.md")
 
 
-class Arguments(ToolArguments, frozen=True):
+class WhatDoIKnowArguments(ToolArguments, frozen=True):
     section: Annotated[
-        str, Meta(max_length=200, description="Only sections with this in their heading.")
+        str, Meta(max_length=200, description="Only sections whose heading contains this text.")
     ] = ""
     limit: Annotated[
-        int, Meta(ge=1, le=MOST_SECTIONS, description="How many sections at most.")
+        int, Meta(ge=1, le=MAX_SECTIONS, description="Maximum number of sections.")
     ] = 20
 
 
-async def _run(context: ToolContext, asked: Arguments) -> object:
-    text = await context.text(_MEMORY)
-    found = (
+async def _run(context: ToolContext, args: WhatDoIKnowArguments) -> object:
+    text = await context.read_text(_MEMORY)
+    summary = (
         KnowledgeSummary((), False)
         if text is None
-        else known(sections(text), asked.section, asked.limit)
+        else summarize_sections(parse_sections(text), args.section, args.limit)
     )
     return {
-        "workspace_dir": context.place,
-        "sections": found.sections,
-        "truncated": found.truncated,
+        "workspace_dir": context.workspace_uri,
+        "sections": summary.sections,
+        "truncated": summary.truncated,
     }
 
 
 TOOL: Final = Tool(
     "what_do_i_know",
-    "Tells what stands in your MEMORY.md, by section. Call it before you say that you do not know "
-    "something about your people, your work or earlier conversations.",
-    Arguments,
+    "Returns the contents of your MEMORY.md by section. Call it before you say that you do not "
+    "know something about your people, your work or earlier conversations.",
+    WhatDoIKnowArguments,
     _run,
     private_only=True,
 )

@@ -1,4 +1,4 @@
-"""Who an agent is, as its files say."""
+"""Tool `who_am_i`: an agent's identity, from its files."""
 
 from __future__ import annotations
 
@@ -6,34 +6,34 @@ from typing import Final
 
 from msgspec.structs import asdict
 
-from carrel.core.agents.persona import persona_of
+from carrel.core.agents.persona import parse_persona
 from carrel.core.identifiers import Path
-from carrel.core.sessions import shown
+from carrel.core.sessions import truncate
 from carrel.tools.tool import Tool, ToolArguments, ToolContext
 
 SOUL_CHARS: Final = 2048
 
 
-class Arguments(ToolArguments, frozen=True):
-    """None."""
+class WhoAmIArguments(ToolArguments, frozen=True):
+    """No arguments."""
 
 
-async def _run(context: ToolContext, asked: Arguments) -> object:
-    identity = await context.text(Path("IDENTITY.md"))
-    soul = await context.text(Path("SOUL.md"))
+async def _run(context: ToolContext, args: WhoAmIArguments) -> object:
+    identity = await context.read_text(Path("IDENTITY.md"))
+    soul = await context.read_text(Path("SOUL.md"))
     return {
         "agent_id": context.slug,
         "model": context.config.model,
-        "workspace_dir": context.place,
-        "identity": None if identity is None else asdict(persona_of(identity)),
-        "soul_excerpt": None if soul is None else shown(soul, SOUL_CHARS)[0],
+        "workspace_dir": context.workspace_uri,
+        "identity": None if identity is None else asdict(parse_persona(identity)),
+        "soul_excerpt": None if soul is None else truncate(soul, SOUL_CHARS)[0],
     }
 
 
 TOOL: Final = Tool(
     "who_am_i",
-    "Tells who you are: your name and nature as your own files say, and how your SOUL.md begins. "
-    "Call it when somebody asks who you are.",
-    Arguments,
+    "Returns who you are: your identity as your files define it, and the start of your SOUL.md. "
+    "Call it when you are asked who you are.",
+    WhoAmIArguments,
     _run,
 )

@@ -1,4 +1,4 @@
-"""What items there are."""
+"""Tool `workspace_list`: lists shared items."""
 
 from __future__ import annotations
 
@@ -7,40 +7,40 @@ from typing import Annotated, Final
 from msgspec import Meta
 
 from carrel.actions import items
-from carrel.core.items import LONGEST_KEY
-from carrel.core.sessions import told_at
+from carrel.core.items import MAX_KEY_LENGTH
+from carrel.core.sessions import format_timestamp
 from carrel.tools.tool import Tool, ToolArguments, ToolContext
 
 
-class Arguments(ToolArguments, frozen=True):
+class WorkspaceListArguments(ToolArguments, frozen=True):
     prefix: Annotated[
-        str, Meta(max_length=LONGEST_KEY, description="Only items whose key begins so.")
+        str, Meta(max_length=MAX_KEY_LENGTH, description="Only items whose key has this prefix.")
     ] = ""
     limit: Annotated[
-        int, Meta(ge=1, le=items.MOST, description="How many at most, the newest first.")
-    ] = items.MOST
+        int, Meta(ge=1, le=items.MAX_ITEMS, description="Maximum number of items, newest first.")
+    ] = items.MAX_ITEMS
 
 
-async def _run(context: ToolContext, asked: Arguments) -> object:
-    found = await items.listing(
-        context.ports, context.actor, context.agent.id, prefix=asked.prefix, limit=asked.limit
+async def _run(context: ToolContext, args: WorkspaceListArguments) -> object:
+    page = await items.list_items(
+        context.ports, context.actor, context.agent.id, prefix=args.prefix, limit=args.limit
     )
     return [
         {
             "key": row.item.key,
             "preview": row.preview,
             "created_by": row.item.created_by,
-            "updated_at": told_at(row.item.updated_at),
+            "updated_at": format_timestamp(row.item.updated_at),
             "version": row.item.version,
         }
-        for row in found.items
+        for row in page.items
     ]
 
 
 TOOL: Final = Tool(
     "workspace_list",
-    "Lists the items that you share with the other agents of your person, or keep if you are a "
-    "shared agent: their keys and how their values begin, the last written first.",
-    Arguments,
+    "Lists the items you share with your person's other agents (or your own, if you are a shared "
+    "agent): keys and the start of the values, most recently written first.",
+    WorkspaceListArguments,
     _run,
 )

@@ -1,4 +1,4 @@
-"""Copying one item to a shared agent."""
+"""Tool `workspace_publish`: copies an item to a shared agent."""
 
 from __future__ import annotations
 
@@ -8,46 +8,51 @@ from msgspec import Meta
 
 from carrel.actions import items
 from carrel.actions.items import ItemWriteOptions
-from carrel.core.items import LONGEST_KEY
+from carrel.core.items import MAX_KEY_LENGTH
 from carrel.tools.tool import Tool, ToolArguments, ToolContext
 
 
-class Arguments(ToolArguments, frozen=True):
-    key: Annotated[str, Meta(min_length=1, max_length=LONGEST_KEY, description="Of the item.")]
+class WorkspacePublishArguments(ToolArguments, frozen=True):
+    key: Annotated[
+        str, Meta(min_length=1, max_length=MAX_KEY_LENGTH, description="Key of the item.")
+    ]
     target_agent_id: Annotated[
         str,
-        Meta(min_length=1, max_length=128, description="The shared agent, by its id or slug."),
+        Meta(min_length=1, max_length=128, description="Shared agent, by id or slug."),
     ]
     target_key: Annotated[
-        str, Meta(max_length=LONGEST_KEY, description="Its key there; the same where left out.")
+        str,
+        Meta(max_length=MAX_KEY_LENGTH, description="Key at the target; default: the same key."),
     ] = ""
 
 
-async def _run(context: ToolContext, asked: Arguments) -> object:
-    writing = ItemWriteOptions(by=context.agent.id, run=context.run.id if context.run else None)
-    target, kept = await items.publish(
+async def _run(context: ToolContext, args: WorkspacePublishArguments) -> object:
+    options = ItemWriteOptions(
+        created_by=context.agent.id, run=context.run.id if context.run else None
+    )
+    target, stored = await items.publish(
         context.ports,
         context.actor,
         context.agent.id,
-        asked.key,
-        asked.target_agent_id,
-        target_key=asked.target_key,
-        writing=writing,
+        args.key,
+        args.target_agent_id,
+        target_key=args.target_key,
+        options=options,
     )
     return {
         "status": "published",
-        "from_key": asked.key,
+        "from_key": args.key,
         "to_agent": target.id,
-        "to_key": kept.item.key,
-        "version": kept.item.version,
+        "to_key": stored.item.key,
+        "version": stored.item.version,
     }
 
 
 TOOL: Final = Tool(
     "workspace_publish",
-    "Copies one of your items to a shared agent, over what it has under that key. Everybody whom "
-    "that agent works for can then learn of it; later changes here do not reach it.",
-    Arguments,
+    "Copies one of your items to a shared agent, replacing its item of that key. Everyone that "
+    "agent works for can then see it; later changes to your item are not copied.",
+    WorkspacePublishArguments,
     _run,
     writes=True,
     destructive=True,

@@ -1,4 +1,4 @@
-"""Reading one item."""
+"""Tool `workspace_read`: reads a shared item."""
 
 from __future__ import annotations
 
@@ -7,30 +7,32 @@ from typing import Annotated, Final
 from msgspec import Meta
 
 from carrel.actions import items
-from carrel.core.items import LONGEST_KEY
-from carrel.core.sessions import told_at
+from carrel.core.items import MAX_KEY_LENGTH
+from carrel.core.sessions import format_timestamp
 from carrel.tools.tool import Tool, ToolArguments, ToolContext
 
 
-class Arguments(ToolArguments, frozen=True):
-    key: Annotated[str, Meta(min_length=1, max_length=LONGEST_KEY, description="Of the item.")]
+class WorkspaceReadArguments(ToolArguments, frozen=True):
+    key: Annotated[
+        str, Meta(min_length=1, max_length=MAX_KEY_LENGTH, description="Key of the item.")
+    ]
 
 
-async def _run(context: ToolContext, asked: Arguments) -> object:
-    kept = await items.get(context.ports, context.actor, context.agent.id, asked.key)
+async def _run(context: ToolContext, args: WorkspaceReadArguments) -> object:
+    stored = await items.get(context.ports, context.actor, context.agent.id, args.key)
     return {
-        "key": kept.item.key,
-        "value": kept.value,
-        "created_by": kept.item.created_by,
-        "created_at": told_at(kept.item.created_at),
-        "updated_at": told_at(kept.item.updated_at),
-        "version": kept.item.version,
+        "key": stored.item.key,
+        "value": stored.value,
+        "created_by": stored.item.created_by,
+        "created_at": format_timestamp(stored.item.created_at),
+        "updated_at": format_timestamp(stored.item.updated_at),
+        "version": stored.item.version,
     }
 
 
 TOOL: Final = Tool(
     "workspace_read",
-    "Reads one shared item by its key: the whole value, who wrote it first, and its version.",
-    Arguments,
+    "Reads one shared item by key: its value, creator and version.",
+    WorkspaceReadArguments,
     _run,
 )

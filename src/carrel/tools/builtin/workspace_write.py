@@ -1,4 +1,4 @@
-"""Writing one item."""
+"""Tool `workspace_write`: writes a shared item."""
 
 from __future__ import annotations
 
@@ -7,44 +7,44 @@ from typing import Annotated, Final
 from msgspec import UNSET, Meta, UnsetType
 
 from carrel.actions import items
-from carrel.actions.items import ItemWriteOptions, as_read
-from carrel.core.items import LARGEST_VALUE, LONGEST_KEY
+from carrel.actions.items import ItemWriteOptions, condition_for_version
+from carrel.core.items import MAX_KEY_LENGTH, MAX_VALUE_BYTES
 from carrel.tools.tool import Tool, ToolArguments, ToolContext
 
 
-class Arguments(ToolArguments, frozen=True):
+class WorkspaceWriteArguments(ToolArguments, frozen=True):
     key: Annotated[
-        str, Meta(min_length=1, max_length=LONGEST_KEY, description="What it is found by.")
+        str, Meta(min_length=1, max_length=MAX_KEY_LENGTH, description="Key of the item.")
     ]
     value: Annotated[
-        str, Meta(max_length=LARGEST_VALUE, description="Any text; JSON where it has structure.")
+        str, Meta(max_length=MAX_VALUE_BYTES, description="Any text; JSON for structured values.")
     ]
     version: Annotated[
         Annotated[int, Meta(ge=0, lt=2**53)] | UnsetType,
         Meta(
-            description="Only if the item is still at this version, as you read it; 0: only if "
-            "there is none yet.",
+            description="Write only if the item is still at this version; 0: only if it does not "
+            "exist.",
         ),
     ] = UNSET
 
 
-async def _run(context: ToolContext, asked: Arguments) -> object:
-    writing = ItemWriteOptions(
-        as_read(None if asked.version is UNSET else asked.version),
-        by=context.agent.id,
+async def _run(context: ToolContext, args: WorkspaceWriteArguments) -> object:
+    options = ItemWriteOptions(
+        condition_for_version(None if args.version is UNSET else args.version),
+        created_by=context.agent.id,
         run=context.run.id if context.run else None,
     )
-    kept = await items.put(
-        context.ports, context.actor, context.agent.id, asked.key, asked.value, writing
+    stored = await items.put(
+        context.ports, context.actor, context.agent.id, args.key, args.value, options
     )
-    return {"status": "written", "key": kept.item.key, "version": kept.item.version}
+    return {"status": "written", "key": stored.item.key, "version": stored.item.version}
 
 
 TOOL: Final = Tool(
     "workspace_write",
-    "Writes one shared item, new or over what it was. Others may write it too: to change what you "
-    "have read, give its version, and read again if it is no longer current.",
-    Arguments,
+    "Creates or replaces one shared item. Others may write it too: to change an item you have "
+    "read, pass its version, and read it again if the version is no longer current.",
+    WorkspaceWriteArguments,
     _run,
     writes=True,
     destructive=True,

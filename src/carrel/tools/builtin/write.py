@@ -1,4 +1,4 @@
-"""Writing a whole file of a shared workspace."""
+"""Tool `write`: creates or replaces a workspace file."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Annotated, Final
 from msgspec import Meta
 
 from carrel.actions.sandbox import workspace_files
-from carrel.core.sandbox.file_tools import file_path
+from carrel.core.sandbox.file_tools import parse_file_path
 from carrel.tools.tool import Tool, ToolArguments, ToolContext
 from carrel.tools.workspace_tool import (
     FilePath,
-    Workspace,
     WorkspaceCall,
+    WorkspaceName,
     approval_check_of,
     resolve_workspace_call,
     schema_with_workspaces,
@@ -20,33 +20,33 @@ from carrel.tools.workspace_tool import (
 )
 
 
-class Arguments(ToolArguments, frozen=True):
+class WriteArguments(ToolArguments, frozen=True):
     file_path: FilePath
-    content: Annotated[str, Meta(description="The whole of what it is to hold.")]
-    workspace: Workspace = ""
+    content: Annotated[str, Meta(description="Complete content of the file.")]
+    workspace: WorkspaceName = ""
 
 
-async def _checked(context: ToolContext, asked: Arguments) -> WorkspaceCall:
-    grip = await resolve_workspace_call("write", context, asked, asked.workspace)
-    file_path(asked.file_path)
-    return grip
+async def _check(context: ToolContext, args: WriteArguments) -> WorkspaceCall:
+    workspace_call = await resolve_workspace_call("write", context, args, args.workspace)
+    parse_file_path(args.file_path)
+    return workspace_call
 
 
-async def _run(context: ToolContext, asked: Arguments) -> object:
-    grip = await _checked(context, asked)
-    path = file_path(asked.file_path)
-    written = await workspace_files.write(grip.bench, path, asked.content.encode())
-    return with_redaction_note(f"Wrote {path} ({len(written.content)} bytes)", written.redacted)
+async def _run(context: ToolContext, args: WriteArguments) -> object:
+    workspace_call = await _check(context, args)
+    path = parse_file_path(args.file_path)
+    result = await workspace_files.write(workspace_call.files, path, args.content.encode())
+    return with_redaction_note(f"Wrote {path} ({len(result.content)} bytes)", result.redacted)
 
 
 TOOL: Final = Tool(
     "write",
-    "Writes a file of a workspace as a whole, over what was there; directories need not be made. "
-    "To change a part of a file, edit is safer.",
-    Arguments,
+    "Creates or replaces a workspace file; directories are created as needed. To change part of a "
+    "file, use edit.",
+    WriteArguments,
     _run,
     writes=True,
     destructive=True,
-    approval_check=approval_check_of(_checked),
+    approval_check=approval_check_of(_check),
     schema_for=schema_with_workspaces,
 )

@@ -25,8 +25,8 @@ from carrel.ports import Ports
 from carrel.server.http.app import create_app
 from carrel.server.http.metrics import Metrics
 from carrel.settings import SettingsError, load
-from carrel.wiring.oidc import code_flow_of
-from carrel.wiring.server_app import authenticator, endpoints, site_of
+from carrel.wiring.oidc import create_code_flow
+from carrel.wiring.server_app import authenticator, endpoints, site_settings
 
 pytestmark = pytest.mark.anyio
 START, BACK = "/v1/session/oidc", "/v1/session/oidc/callback"
@@ -136,7 +136,7 @@ async def ports(tmp_path: File) -> AsyncIterator[Ports]:
 def browser(ports: Ports, provider: Provider, scheme: str = "http", **more: Any) -> Any:
     given = {"oidc_issuer": provider.url, "oidc_audience": "api", "oidc_client_id": CLIENT, **more}
     settings = load(given, environ={}, file=File("none"))
-    known, site = authenticator(ports, settings), site_of(settings)
+    known, site = authenticator(ports, settings), site_settings(settings)
     app = create_app(ports, endpoints(settings), known, metrics=Metrics(), site=site)
     return httpx.AsyncClient(
         transport=httpx.ASGITransport(app=app), base_url=f"{scheme}://carrel.example"
@@ -317,4 +317,4 @@ async def test_without_a_client_there_is_no_such_way(ports: Ports, provider: Pro
 def test_a_client_without_an_issuer_is_not_used() -> None:
     for given in ({"oidc_client_id": "a"}, {"oidc_client_secret": "b"}):
         with pytest.raises(SettingsError, match="OIDC_CLIENT"):
-            code_flow_of(load(given, environ={}, file=File("none")))
+            create_code_flow(load(given, environ={}, file=File("none")))

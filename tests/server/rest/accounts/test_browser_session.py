@@ -17,11 +17,11 @@ from tests.support.stores import travel
 from carrel.actions.accounts import credentials, sign_in, tenants
 from carrel.core.errors import Forbidden
 from carrel.server.http.app import create_app
-from carrel.server.http.cookies import SESSION, SiteSettings, cookie
+from carrel.server.http.cookies import SESSION_COOKIE, SiteSettings, find_cookie
 from carrel.server.http.metrics import Metrics
 from carrel.server.rest.files.file_models import rfc3339
 from carrel.settings import load
-from carrel.wiring.server_app import authenticator, endpoints, site_of
+from carrel.wiring.server_app import authenticator, endpoints, site_settings
 
 pytestmark = pytest.mark.anyio
 DAY = 86_400_000
@@ -70,7 +70,7 @@ async def test_a_token_begins_a_session_that_holds_a_key_of_its_own(here: Whole)
 
 async def test_a_one_time_code_begins_one_session(here: Whole) -> None:
     made = await tenants.create(here.ports, "acme", "Acme", "Ada", "ada@acme.example")
-    code = await sign_in.issue(here.ports, made.tenant.id, made.owner.id)
+    code = await sign_in.issue_code(here.ports, made.tenant.id, made.owner.id)
     browser = here.as_(None)
     assert (await browser.post("/v1/session", json={"code": code})).status_code == 200
     assert (await browser.get("/v1/session")).json()["person"]["id"] == made.owner.id
@@ -84,12 +84,12 @@ async def test_a_one_time_code_begins_one_session(here: Whole) -> None:
 async def test_the_end_of_a_session_revokes_its_key_and_clears_its_cookie(here: Whole) -> None:
     owner = await here.owner()
     browser = await signed_in(here, owner)
-    kept = browser.cookies[SESSION]
+    kept = browser.cookies[SESSION_COOKIE]
     done = await browser.delete("/v1/session", headers=OURS)
     assert done.status_code == 204
     assert done.headers["set-cookie"].startswith("carrel_session=; HttpOnly")
     assert "Max-Age=0" in done.headers["set-cookie"]
-    assert SESSION not in browser.cookies
+    assert SESSION_COOKIE not in browser.cookies
     assert (await here.as_(kept).get("/v1/session")).status_code == 401
     assert (await here.as_(None).get("/v1/session")).status_code == 401
     assert (await owner.get("/v1/session")).status_code == 200
@@ -99,7 +99,7 @@ async def test_a_session_ends_when_its_key_is_revoked_or_a_month_is_over(here: W
     owner = await here.owner()
     first, second = await signed_in(here, owner), await signed_in(here, owner)
     keys = (await owner.get("/v1/keys")).json()["items"]
-    revoked = (await credentials.authenticate(here.ports, first.cookies[SESSION])).key
+    revoked = (await credentials.authenticate(here.ports, first.cookies[SESSION_COOKIE])).key
     assert revoked in {key["id"] for key in keys}
     await owner.delete(f"/v1/keys/{revoked}")
     assert (await first.get("/v1/session")).status_code == 401
@@ -283,7 +283,7 @@ async def test_a_server_whose_address_is_known_knows_its_origin_behind_a_proxy(h
     settings = load({"public_url": "https://desk.example.com/"}, environ={}, file=File("none"))
     known = authenticator(here.ports, settings)
     app = create_app(
-        here.ports, endpoints(settings), known, metrics=Metrics(), site=site_of(settings)
+        here.ports, endpoints(settings), known, metrics=Metrics(), site=site_settings(settings)
     )
     body = {"token": token_of(owner)}
     async with httpx.AsyncClient(
@@ -293,7 +293,7 @@ async def test_a_server_whose_address_is_known_knows_its_origin_behind_a_proxy(h
         done = await browser.post("/v1/session", json=body, headers=ours)
         assert done.status_code == 200
         assert done.headers["set-cookie"].endswith("; Secure")
-        kept = {"Cookie": f"{SESSION}={done.cookies[SESSION]}", **OURS}
+        kept = {"Cookie": f"{SESSION_COOKIE}={done.cookies[SESSION_COOKIE]}", **OURS}
         put = await browser.put(f"{FILES}/A.md", json=SAID, headers={**kept, **ours})
         assert put.status_code == 200
         other = {"Origin": "https://desk.example.com.evil.example"}
@@ -304,15 +304,15 @@ async def test_a_server_whose_address_is_known_knows_its_origin_behind_a_proxy(h
 def test_an_address_that_is_none_is_nobodys_origin() -> None:
     for url in ("https://[carrel", "carrel.example", "x"):
         with pytest.raises(Forbidden):
-            SiteSettings(url).refuse_strangers({b"origin": b"://", b"host": b"carrel"}, False)
+            SiteSettings(url).require_same_origin({b"origin": b"://", b"host": b"carrel"}, False)
 
 
 @given(st.text(st.characters(codec="latin-1")), st.text(st.characters(codec="latin-1")))
 def test_no_cookie_header_breaks_the_reading_of_it(before: str, after: str) -> None:
-    raw = f"{before}; {SESSION}=x; {after}".encode("latin-1")
-    found = cookie({b"cookie": raw}, SESSION)
+    raw = f"{before}; {SESSION_COOKIE}=x; {after}".encode("latin-1")
+    found = find_cookie({b"cookie": raw}, SESSION_COOKIE)
     assert found is not None
-    assert cookie({b"cookie": f"a=b,{SESSION}=x".encode()}, SESSION) == "x"
+    assert find_cookie({b"cookie": f"a=b,{SESSION_COOKIE}=x".encode()}, SESSION_COOKIE) == "x"
 
 
 @given(st.binary(), st.sampled_from(["PUT", "POST", "PATCH", "DELETE", "X"]), st.booleans())
@@ -321,8 +321,8 @@ def test_no_origin_but_our_own_changes_anything(origin: bytes, method: str, http
     ours = origin.lower() in {b"https://carrel", b"http://carrel"}
     if not ours:
         with pytest.raises(Forbidden):
-            SiteSettings().credential({**headers, b"origin": origin}, method, https)
-    assert b"authorization" in SiteSettings().credential(headers, method, https)
+            SiteSettings().with_session_token({**headers, b"origin": origin}, method, https)
+    assert b"authorization" in SiteSettings().with_session_token(headers, method, https)
 
 
 async def test_tabs_that_sign_in_at_once_all_succeed(here: Whole) -> None:
@@ -330,4 +330,4 @@ async def test_tabs_that_sign_in_at_once_all_succeed(here: Whole) -> None:
     tabs = [here.as_(None) for _ in range(4)]
     done = await asyncio.gather(*(tab.post("/v1/session", json=body) for tab in tabs))
     assert [one.status_code for one in done] == [200] * 4
-    assert len({tab.cookies[SESSION] for tab in tabs}) == 4
+    assert len({tab.cookies[SESSION_COOKIE] for tab in tabs}) == 4

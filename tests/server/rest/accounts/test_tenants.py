@@ -10,7 +10,7 @@ import pytest
 from tests.support.rest_client import PLATFORM, Desk
 
 from carrel.actions.accounts import sign_in, tenants
-from carrel.core.text_validation import RESERVED
+from carrel.core.text_validation import RESERVED_SLUGS
 
 pytestmark = pytest.mark.anyio
 ACME = {"slug": "acme", "name": "Acme", "owner": {"name": "Ada", "email": "ada@acme.example"}}
@@ -52,7 +52,7 @@ async def test_of_rivals_for_a_slug_exactly_one_wins(here: Desk) -> None:
 async def test_a_body_that_does_not_fit_is_400(here: Desk) -> None:
     wrongs: list[dict[str, Any]] = [
         *({"slug": slug} for slug in ("", "A", "a b", "a\n", "_catalog", 1, None, "x" * 64)),
-        *({"slug": slug} for slug in sorted(RESERVED)),
+        *({"slug": slug} for slug in sorted(RESERVED_SLUGS)),
         *({"name": name} for name in ("", " ", "a\x00b", "a\n", "a\u2028", "x" * 201, None)),
         {"owner": None},
         {"owner": {"name": "Ada"}},
@@ -97,7 +97,7 @@ async def test_a_tenant_is_renamed_by_those_who_administer_it(
 
 async def test_a_code_signs_in_once(here: Desk) -> None:
     await tenants.bootstrap(here.ports)
-    code = await sign_in.for_owner(here.ports, tenants.FIRST)
+    code = await sign_in.issue_owner_code(here.ports, tenants.DEFAULT_TENANT_SLUG)
     anybody = here.as_(None)
     answers = await asyncio.gather(
         *(anybody.post("/v1/sign-in", json={"code": code}) for _ in range(4))

@@ -65,7 +65,7 @@ async def test_memories_are_found_by_words_and_nothing_is_noted(
     for query in ("", "!!!", "\0"):
         assert (await owner.get(TOLD, params={"q": query})).json()["items"] == []
     tenant = (await owner.get("/v1/tenants/me")).json()["id"]
-    assert await here.ports.recalls.tallies(tenant, marco["id"]) == ()
+    assert await here.ports.recalls.stats_by_memory(tenant, marco["id"]) == ()
 
 
 @pytest.mark.parametrize(

@@ -119,7 +119,7 @@ async def test_a_runs_prompt_stays(here: Whole, ada: httpx.AsyncClient) -> None:
     await put(ada, "SOUL.md", "other")
     await ada.patch(AGENT, json={"name": "Mara", "config": {"promptChars": 1000}})
     travel(here.ports, 9 * 86_400_000)
-    RESPONSE_CACHE._kept.clear()
+    RESPONSE_CACHE._entries.clear()
     again = await ada.get(f"{run}/prompt")
     assert again.content == before.content
     known = {"If-None-Match": before.headers["etag"]}

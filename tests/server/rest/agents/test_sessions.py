@@ -11,7 +11,7 @@ import httpx
 import pytest
 from tests.support.rest_client import Desk, desk
 
-from carrel.core.sessions import LONGEST_CONTENT
+from carrel.core.sessions import MAX_CONTENT_BYTES
 
 pytestmark = pytest.mark.anyio
 
@@ -151,7 +151,7 @@ async def test_what_does_not_fit_is_400_or_404(owner: httpx.AsyncClient) -> None
     bodies: list[Any] = [{}, {"role": "judge", "content": "x"}, {"role": "user"}, HELLO | {"at": 1}]
     for body in bodies:
         assert (await owner.post(entries, json=body)).status_code == 400, body
-    large = HELLO | {"content": "é" * (LONGEST_CONTENT // 2 + 1)}
+    large = HELLO | {"content": "é" * (MAX_CONTENT_BYTES // 2 + 1)}
     assert (await owner.post(entries, json=large)).status_code == 413
     for query in ({"cursor": "x"}, {"cursor": "-1"}, {"limit": 0}, {"what": 1}):
         assert (await owner.get(f"{ROOT}/{ID}", params=query)).status_code == 400, query

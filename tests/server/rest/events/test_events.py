@@ -239,7 +239,7 @@ async def here(tmp_path: File) -> AsyncIterator[Whole]:
 async def test_a_confined_credential_follows_its_own_workspace_and_not_the_tenant(
     here: Whole, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(face, "_LONGEST", 0.05)
+    monkeypatch.setattr(face, "_MAX_STREAM_SECONDS", 0.05)
     owner = await here.owner()
     confined = await here.key(owner, workspace="attic")
     for root in (FILES, "/v1/workspaces/attic/files"):
@@ -254,7 +254,7 @@ async def test_a_confined_credential_follows_its_own_workspace_and_not_the_tenan
 async def test_an_agent_hears_of_every_layer_of_its_stack(
     here: Whole, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(face, "_LONGEST", 0.05)
+    monkeypatch.setattr(face, "_MAX_STREAM_SECONDS", 0.05)
     owner = await here.owner()
     await owner.post("/v1/templates", json={"slug": "sales", "name": "Sales"})
     body = {"slug": "marco", "name": "Marco", "templateId": "sales"}
@@ -270,7 +270,7 @@ async def test_an_agent_hears_of_every_layer_of_its_stack(
 async def test_a_stream_ends_after_a_while_so_that_its_reader_shows_its_credential_again(
     here: Whole, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(face, "_LONGEST", 0.05)
+    monkeypatch.setattr(face, "_MAX_STREAM_SECONDS", 0.05)
     owner = await here.owner()
     async with listening(owner, OWN) as stream:
         assert await stream.rest() == []
@@ -306,7 +306,7 @@ async def test_streams_are_for_those_who_may_hear(here: Whole) -> None:
 
 
 async def test_no_event_carries_content(here: Whole, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(face, "_LONGEST", 0.05)
+    monkeypatch.setattr(face, "_MAX_STREAM_SECONDS", 0.05)
     owner = await here.owner()
     await put(owner, "a.md")
     answer = await owner.get(TENANT, headers={"Last-Event-ID": "0"})

@@ -18,7 +18,7 @@ from tests.support.full_app import FILES, Whole, app_of, whole
 from tests.support.http_sink import receiver
 from tests.support.server_process import serving
 
-from carrel.actions.events.webhook_dispatch import fan_out, run_dispatch
+from carrel.actions.events.webhook_dispatch import enqueue_deliveries, run_dispatch
 from carrel.adapters.http_webhooks import HttpWebhookSender
 from carrel.core.access import Permission
 from carrel.ports import Ports
@@ -139,7 +139,7 @@ async def test_webhooks_are_for_administrators_of_the_whole_tenant(
 
 
 async def test_deliveries_are_inspected_and_replayed(here: Whole, ada: httpx.AsyncClient) -> None:
-    await fan_out(here.ports)
+    await enqueue_deliveries(here.ports)
     id = (await made(ada))["id"]
     await ada.put(f"{FILES}/a.md", json={"content": "a text that is never told"})
     place = f"{HOOKS}/{id}/deliveries"

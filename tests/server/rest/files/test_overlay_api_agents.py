@@ -14,7 +14,7 @@ from tests.support.rest_tenant import IDENTITY, URL, ask, done, no, rows, stage
 from carrel.actions.accounts import credentials
 from carrel.actions.files import files
 from carrel.actions.overlay import stacks
-from carrel.core.agents.file_map import AGENTS
+from carrel.core.agents.file_map import AGENTS_PATH
 
 pytestmark = pytest.mark.anyio
 
@@ -245,7 +245,7 @@ async def test_a_map_in_a_file_that_is_pinned_or_no_text_is_refused(
     token = owner.headers["authorization"].partition(" ")[2]
     actor = await credentials.authenticate(here.ports, token)
     stack = await stacks.agent_stack(here.ports, actor, marco)
-    await files.put(here.ports, stack, AGENTS, b"\xff\x00", actor)
+    await files.put(here.ports, stack, AGENTS_PATH, b"\xff\x00", actor)
     assert (await no(owner, "regenerate-map", agentId=marco))[0] == 409
     await done(owner, "delete", agentId=marco, path="AGENTS.md")
     classes = {"classes": [{"pattern": "AGENTS.md", "class": "pinned"}]}

@@ -16,7 +16,7 @@ from carrel.core.overlay.compose import File
 from carrel.core.overlay.placeholders import PlaceholderValues
 from carrel.core.store.tree import Blob, Entry, Head, Tree
 from carrel.server.http.response import encode
-from carrel.server.rest.files.file_models import OverlayFileList, layered_file
+from carrel.server.rest.files.file_models import OverlayFileListModel, overlay_file_to_model
 from carrel.server.rest.files.listing_templates import build_template
 from carrel.server.rest.files.response_cache import ResponseCache, RowCache
 
@@ -62,8 +62,8 @@ def test_rows_in_pieces_are_the_same_bytes(
     for agent in (name, "Marco", name):
         shown = RenderContext(variables=PlaceholderValues(agent_name=agent)).compose(layers).files
         listed: list[tuple[File, bytes]] = [(f, stored[f.blob.digest]) for f in shown.values()]
-        whole = OverlayFileList(files=[layered_file(*row, raw=raw) for row in listed])
-        assert rows.listed(listed, raw=raw).whole() == encode(whole)
+        whole = OverlayFileListModel(files=[overlay_file_to_model(*row, raw=raw) for row in listed])
+        assert rows.encode_listing(listed, raw=raw).join() == encode(whole)
 
 
 @given(texts, st.lists(st.text(min_size=1), min_size=1, max_size=3))
@@ -83,9 +83,9 @@ def test_a_mould_gives_whoever_it_is_filled_for_the_same_bytes(
         template = build_template(alike, stored)
         assert template
         shown = render_context.compose(layers).files.values()
-        rows = [layered_file(file, stored[file.blob.digest]) for file in shown]
-        assert template.fill(render_context.variables).whole() == encode(
-            OverlayFileList(files=rows)
+        rows = [overlay_file_to_model(file, stored[file.blob.digest]) for file in shown]
+        assert template.fill(render_context.variables).join() == encode(
+            OverlayFileListModel(files=rows)
         )
 
 
@@ -151,22 +151,22 @@ async def test_what_does_not_last_is_not_kept() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 60)), max_size=40))
 def test_there_is_never_more_than_there_is_room(asked: list[tuple[int, int]]) -> None:
-    kept, said = ResponseCache(room=100, most=50), {}
+    kept, said = ResponseCache(max_bytes=100, max_entry_bytes=50), {}
     for key, size in asked:
         found = kept.get(key)
         if found is None:
             said[key] = kept.put(key, "x" * size)
         else:
             assert found == said[key]
-    assert kept._size == sum(map(len, kept._kept.values())) <= 100  # type: ignore[arg-type]
+    assert kept._size == sum(map(len, kept._entries.values())) <= 100  # type: ignore[arg-type]
 
 
 async def test_pieces_that_are_asked_for_often_are_kept_whole() -> None:
     kept, rows = ResponseCache(), RowCache()
     layers = (tree(AGENT, {}), tree(DEFAULTS, {Path("SOUL.md"): "kind"}))
     files = RenderContext().compose(layers).files.values()
-    pieces = rows.listed([(file, b"kind") for file in files], raw=False)
+    pieces = rows.encode_listing([(file, b"kind") for file in files], raw=False)
     body = kept.put("key", pieces)
     assert [kept.get("key") for _ in range(4)] == [body] * 4
-    assert kept._kept["key"] == body
+    assert kept._entries["key"] == body
     assert kept._size == len(body)

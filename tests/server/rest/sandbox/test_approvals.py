@@ -17,7 +17,7 @@ from tests.support.tenant_fixture import running
 from carrel.actions.accounts.credentials import authenticate
 from carrel.core.access import Permission
 from carrel.core.store.record import RecordType
-from carrel.ports.approvals import DAY
+from carrel.ports.approvals import DAY_MS
 
 pytestmark = pytest.mark.anyio
 TOOLS = "/v1/agents/kate/tools"
@@ -101,7 +101,7 @@ async def test_an_answer_is_idempotent_another_is_409_late_is_410_and_unknown_40
     assert (again.status_code, again.json()) == (200, first.json())
     other = await said(ada, no["id"], True)
     assert (other.status_code, other.json()["error"]) == (409, "conflict")
-    travel(desk.ports, DAY)
+    travel(desk.ports, DAY_MS)
     gone = await said(ada, late["id"], True)
     assert (gone.status_code, gone.json()["error"]) == (410, "expired")
     assert (await said(ada, "apr_" + "0" * 24, True)).status_code == 404

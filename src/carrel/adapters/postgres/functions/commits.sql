@@ -1,16 +1,16 @@
--- Changing trees: the one way in.
+-- Commits: the only write path of trees.
 
--- Try many commits in order, each whole or not at all, in one transaction.
+-- Apply many commits in order in one transaction, each entirely or not at all.
 --
--- They come as columns, one letter a table: scopes (s), paths (p), shelves (h), contents (b), and per
--- commit (c) its expectations (e), its shelves as it saw them (x), its quotas (q), writes (w) and
--- rooms (m). A row refers to another by its place, from 1. c_e, c_x, c_q, c_w and c_m say where each
--- commit's rows begin: those of commit i are c_e[i] + 1 up to c_e[i + 1].
+-- Arguments are column arrays with a prefix per table: scopes (s), paths (p), record collections
+-- (h), contents (b), and per commit (c) its expectations (e), expected collection revisions (x),
+-- quotas (q), writes (w) and path checks (m). Rows refer to each other by index, from 1. c_e, c_x,
+-- c_q, c_w and c_m hold where each commit's rows begin: those of commit i are c_e[i] + 1 to c_e[i +
+-- 1].
 --
--- First all that is spoken of is read once. Then each commit is checked and, if nothing speaks
--- against it, noted in the same arrays, where the next one finds it. At last all is written, table by
--- table. The locks cover every scope, run, receipt and record that is written here, so that nobody
--- else writes them meanwhile; and, shared, what is only rested upon.
+-- Reads all affected rows once, then checks each commit and applies it to the arrays, so that later
+-- commits see it, and finally writes table by table. Exclusive locks cover every scope, run,
+-- idempotency key and record that is written; shared locks cover what is only expected.
 CREATE FUNCTION apply_commits(
     s_tenant text[], s_kind text[], s_name text[],
     p_path text[],
@@ -28,11 +28,11 @@ CREATE FUNCTION apply_commits(
     q_scope integer[], q_files bigint[], q_size bigint[],
     m_path integer[], m_parent integer[], m_scope integer[],
     w_commit integer[], w_path integer[], w_blob integer[], w_base integer[], w_last boolean[],
-    -- Per commit: 'a'pplied, or what was against it: an 'e'xpectation, a 's'helf, a 'c'hange, there is
-    -- no 'r'oom, or the scope is 'f'ull; the row of that; and what was found: a write of this batch,
-    -- or facts.
+    -- Per commit: 'a' applied, or the failed check: 'e' expectation, 's' collection revision,
+    -- 'c' record change, 'r' path check, 'f' quota; its row; and the current state: a write of this
+    -- batch, or JSON.
     OUT o_what text[], OUT o_row integer[], OUT o_write integer[], OUT o_facts jsonb[],
-    -- Per write: the head it became. Per content: its id.
+    -- Per write: the new head. Per content: its id.
     OUT r_version bigint[], OUT r_revision bigint[], OUT r_at bigint[], OUT r_content bigint[]
 ) LANGUAGE plpgsql AS $$
 DECLARE
@@ -69,7 +69,7 @@ DECLARE
     s integer;
 BEGIN
     PERFORM take_locks(locks, alone);
-    -- Before an id is given to this transaction, so that event_horizon() knows of it in time.
+    -- Before this transaction gets an id, so that event_horizon() sees it in time.
     LOCK TABLE event IN ROW EXCLUSIVE MODE;
 
     SELECT array_agg(r.id), array_agg(r.revision), array_agg(r.files), array_agg(r.size)
@@ -164,7 +164,7 @@ BEGIN
                     bytes = bytes + coalesce(b_size[b], 0) - coalesce(p_size[k], 0);
                 END IF;
             END LOOP;
-            -- What is over a lowered limit can still change, as long as it does not grow.
+            -- A scope above a lowered limit may still change if it does not grow.
             IF files > greatest(q_files[j], s_files[s])
                OR q_size[j] IS NOT NULL AND bytes > greatest(q_size[j], s_bytes[s]) THEN
                 full_row = j;
@@ -200,7 +200,7 @@ BEGIN
             k = w_path[j];
             s = p_scope[k];
             b = w_blob[j];
-            IF b IS NULL AND p_content[k] IS NULL THEN -- deleting what is not there
+            IF b IS NULL AND p_content[k] IS NULL THEN -- deletion of an absent path
                 r_version[j] = p_version[k];
                 r_revision[j] = coalesce(p_revision[k], s_revision[s] - (s_moved[s] = i)::integer);
                 r_at[j] = coalesce(p_at[k], c_at[i]);
@@ -303,7 +303,7 @@ BEGIN
             AS n (path, commit, moved, version, sequence, at)
          WHERE n.moved;
     ELSE
-        -- Commit by commit, since a run counts what both kinds tell of it in one row.
+        -- Ordered by commit, since both kinds of events share the run's sequence.
         INSERT INTO event (tenant, scope, run, sequence, type, payload, at)
         SELECT b.tenant, b.scope, c_run[b.commit], b.sequence, b.type, b.payload, c_at[b.commit]
           FROM (SELECT n.commit, 0 AS later, n.place, s_tenant[p_scope[n.path]] AS tenant,
@@ -325,9 +325,9 @@ BEGIN
         AS n (id, revision, files, size, moved)
      WHERE n.moved > 0 AND f.id = n.id;
     IF any_prunes THEN
-        -- Of a path that now has version n, version n - keep goes, unless a kept run stands at a
-        -- revision from which it is the newest to be seen. A run that is being started meanwhile
-        -- is waiting for this scope's lock, and will freeze what it is once this is committed.
+        -- Delete version n - keep of a path at version n, unless it is the newest version visible
+        -- to a kept run. A run that is being started waits for this scope's lock and will freeze
+        -- the state after this commit.
         DELETE FROM version AS v
          USING unnest(w_path, w_commit, r_moved, r_version) AS n (path, commit, moved, version)
          WHERE n.moved AND v.scope = s_id[p_scope[n.path]] AND v.path = p_path[n.path]
@@ -341,7 +341,7 @@ BEGIN
     END IF;
 END $$;
 
--- Raise if one of these contents is gone. Whoever calls this shares their locks, so they stay.
+-- Raise if one of these contents was deleted. The caller holds shared locks on them.
 CREATE FUNCTION check_contents(ids bigint[]) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     gone bigint;
@@ -354,7 +354,7 @@ BEGIN
     END IF;
 END $$;
 
--- A head as [version, revision, at, content, digest, size, type, base, its digest, its size].
+-- Head as [version, revision, at, content, digest, size, type, base, base digest, base size].
 CREATE FUNCTION head_facts(of_scope bigint, of_path text) RETURNS jsonb LANGUAGE sql STABLE AS $$
     SELECT jsonb_build_array(e.version, e.revision, e.at, e.content, encode(e.digest, 'hex'), e.size,
                              e.type, e.base, encode(b.digest, 'hex'), b.size)

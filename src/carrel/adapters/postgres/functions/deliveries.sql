@@ -1,6 +1,6 @@
--- What is posted to webhooks.
+-- Webhook deliveries.
 
--- Add deliveries and move the mark from where it was seen; false if it is not there any more.
+-- Add deliveries and advance the cursor; false if the cursor has moved meanwhile.
 CREATE FUNCTION enqueue_deliveries(
     was text, new_mark text,
     d_id text[], d_tenant text[], d_webhook text[], d_type text[], d_body bytea[], d_state text[],
@@ -20,8 +20,8 @@ BEGIN
     RETURN true;
 END $$;
 
--- Store deliveries as they are now, each with one more attempt. Their rows are locked in order, so
--- that two who settle the same ones do not wait for each other, and number the attempts in turn.
+-- Update deliveries and add an attempt to each. Rows are locked in order, so that concurrent
+-- callers neither deadlock nor use an attempt number twice.
 CREATE FUNCTION settle_deliveries(
     d_id text[], d_state text[], d_due bigint[], d_tries integer[],
     a_at bigint[], a_status integer[], a_problem text[], a_took bigint[]

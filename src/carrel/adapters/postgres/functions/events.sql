@@ -1,11 +1,11 @@
--- Following the log without missing anything.
+-- Reading the event log without gaps.
 
--- The first transaction that may still add an event: all events of those before it can be seen.
+-- First transaction that may still add an event: all events of earlier ones are visible.
 --
--- That is at most the oldest transaction under way. But others than ours are under way too, perhaps
--- for hours, in other databases even; so where events stand behind one of those, the locks tell
--- which of them write events: whoever does has locked the table before an id was given to it. One
--- that is not in the list of locks has just begun or just ended; then everything is looked at again.
+-- At most the oldest transaction in progress. Unrelated transactions may run for hours, even in
+-- other databases. If events come after one of them, pg_locks shows which transactions write
+-- events: writers lock the table before they get an id. A transaction absent from pg_locks has just
+-- begun or just ended; then the check is repeated.
 CREATE FUNCTION event_horizon() RETURNS xid8 LANGUAGE plpgsql AS $$
 DECLARE
     seen pg_snapshot;
@@ -37,7 +37,7 @@ BEGIN
     RETURN pg_snapshot_xmin(seen);
 END $$;
 
--- Events past a cursor, in order. NULLs are open; without a tenant those of all tenants.
+-- Events after a cursor, in order. NULL filters match everything; a NULL tenant means all tenants.
 CREATE FUNCTION events_after(
     past_xid xid8, past_id bigint, of_tenant text, of_run text, of_types text[],
     of_kinds text[], of_names text[], most bigint
@@ -49,8 +49,8 @@ DECLARE
     horizon xid8 = event_horizon();
     scopes bigint[];
 BEGIN
-    -- Events that came with a restore have no transaction here, so they go first, by id. A cursor
-    -- from before the restore is known by an id among theirs, or by a transaction yet to come.
+    -- Restored events have no transaction here, so they come first, by id. A cursor from before the
+    -- restore has an id among theirs, or a transaction id in the future.
     IF past_xid >= horizon
        OR past_id <= (SELECT c.value FROM counter AS c WHERE c.name = 'loaded') THEN
         past_xid = '0';
@@ -86,12 +86,12 @@ BEGIN
     END IF;
 END $$;
 
--- The greatest id that an event has, or had before it was collected.
+-- Greatest event id ever used, including deleted events.
 CREATE FUNCTION greatest_event() RETURNS bigint LANGUAGE sql AS $$
     SELECT greatest((SELECT max(id) FROM event), (SELECT value FROM counter WHERE name = 'event'))
 $$;
 
--- A mark as the id up to which every event has been turned into deliveries: good in any store.
+-- The delivery cursor as an event id, which is valid in any store.
 CREATE FUNCTION portable_mark(cursor text) RETURNS bigint LANGUAGE sql AS $$
     SELECT coalesce(
         (SELECT min(e.id) - 1 FROM event AS e
@@ -99,8 +99,8 @@ CREATE FUNCTION portable_mark(cursor text) RETURNS bigint LANGUAGE sql AS $$
         greatest_event())
 $$;
 
--- Take the events there are as having come from elsewhere, as they have after a restore, or when the
--- database was copied to another server: transactions are counted anew there.
+-- Treat all events as restored: after a restore, or when the database was copied to another server,
+-- transaction ids start again.
 CREATE FUNCTION rebase_events() RETURNS void LANGUAGE sql AS $$
     UPDATE mark SET cursor = '0.' || portable_mark(cursor);
     UPDATE event SET xid = '0' WHERE xid <> '0';

@@ -1,4 +1,4 @@
--- An agent whose config enables git keeps all that it said: its repository is made from it.
+-- Trigger that keeps all versions of agents with git enabled: their repository is built from them.
 CREATE FUNCTION hold_for_git() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF EXISTS (

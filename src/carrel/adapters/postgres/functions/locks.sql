@@ -1,19 +1,18 @@
--- Waiting for others. Everything that writes runs as READ COMMITTED and takes its locks first: a
--- statement sees what was committed before it began, so whatever is read after take_locks() is up to
--- date, and stays so for what was locked.
+-- Advisory locks. Writers run as READ COMMITTED and lock first. A statement sees what was committed
+-- before it began, so rows read after take_locks() are current, and locked ones stay so.
 
--- Take locks in the order given, each for oneself or shared. Every writer takes all of its locks in
--- one call, by rising number, so no two can wait for each other. No transaction id is given out while
--- waiting; hence the events of one scope, or of one run, are ordered as they were made.
--- Numbers are hashes of names: where two collide, somebody waits who had not to. PostgreSQL has room
--- for some thousands of locks, so whoever wants very many takes everything instead.
+-- Take locks in the given order, exclusive or shared. Every writer takes all its locks in one call
+-- in ascending order, so there are no deadlocks. A transaction has no id while it waits, so the
+-- events of a scope or run are in commit order. Numbers are hashes of names; a collision only
+-- causes an unneeded wait. PostgreSQL supports some thousands of locks, so above 1,000 the global
+-- lock is used.
 CREATE FUNCTION take_locks(locks bigint[], alone boolean[]) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     IF cardinality(locks) > 1000 THEN
         PERFORM pg_advisory_xact_lock(0);
         RETURN;
     END IF;
-    -- Trying costs a tenth of a statement that waits, and fails if somebody is waiting already.
+    -- Trying first costs a tenth of a blocking call; it fails if another session already waits.
     IF NOT pg_try_advisory_xact_lock_shared(0) THEN
         PERFORM pg_advisory_xact_lock_shared(0);
     END IF;
@@ -28,7 +27,7 @@ BEGIN
     END LOOP;
 END $$;
 
--- Wait for everybody, and keep everybody waiting.
+-- Take the global lock exclusively: waits for all writers and blocks new ones.
 CREATE FUNCTION take_everything() RETURNS void LANGUAGE sql AS $$
     SELECT pg_advisory_xact_lock(0)
 $$;

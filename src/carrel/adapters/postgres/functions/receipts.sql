@@ -1,8 +1,8 @@
--- Requests that must not be done twice.
+-- Idempotency keys.
 
--- Take a key, or give what is known of whoever has it: one row, `taken` or not.
--- A claim need not be on disk when it is answered: a commit that marks it comes later in the log,
--- so if that survives, the claim does.
+-- Claim a key, or return the existing claim: one row, `taken` or not.
+-- A claim need not be durable when this returns: the commit that marks it comes later in the WAL,
+-- so if the commit survives, the claim does too.
 CREATE FUNCTION claim_receipt(
     of_tenant text, of_endpoint text, of_key text, of_fingerprint text, now_at bigint, stale bigint,
     OUT taken boolean, OUT fingerprint text, OUT versions text, OUT status integer, OUT sealed text
@@ -20,6 +20,6 @@ BEGIN
         SELECT r.fingerprint, r.versions, r.status, r.sealed
           INTO fingerprint, versions, status, sealed FROM receipt AS r
          WHERE r.tenant = of_tenant AND r.endpoint = of_endpoint AND r.key = of_key;
-        EXIT WHEN FOUND; -- else it was given back in between
+        EXIT WHEN FOUND; -- otherwise it was released in between
     END LOOP;
 END $$;

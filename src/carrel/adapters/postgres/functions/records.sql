@@ -1,10 +1,10 @@
--- Changing the facts beside the files.
+-- Record changes.
 
--- Apply the record changes of one commit in their order, with their audit, which also names what is
--- only noted. NULL if they were applied; else [place of the change that cannot be, the handle that
--- another has], and none was. With `undo` they are only tried. Whoever changes anything by this has
--- the lock of all records, so that no handle can be taken by two at a time; or, where all that changes
--- is quiet, those of the shelves, within which quiet handles lie. What is quiet stands in no audit.
+-- Apply the record changes of one commit in order and write its audit entries, which also name the
+-- additional subjects. Returns NULL if applied; else [index of the refused change, unique key in
+-- use], and nothing was applied. With `undo` the changes are only checked. Callers hold the lock of
+-- all records, so that two cannot take the same unique key; if all changed types are unaudited, the
+-- locks of their collections are enough, since their unique keys contain the collection.
 CREATE FUNCTION apply_changes(
     changes jsonb, said_by text, said_why text, said_at bigint, undo boolean
 ) RETURNS jsonb LANGUAGE plpgsql AS $$
@@ -82,7 +82,7 @@ EXCEPTION
         RETURN NULL;
 END $$;
 
--- The revision of each shelf, in order, 0 where nothing ever was.
+-- Revision of each record collection, in order; 0 if it has never changed.
 CREATE FUNCTION shelf_revisions(tenants text[], nouns text[]) RETURNS bigint[]
 LANGUAGE plpgsql AS $$
 DECLARE

@@ -1,9 +1,9 @@
 -- Starting and changing runs.
 
--- Record runs (r) with their layers (l), those without a revision frozen at the one their scope (s)
--- has now, and say those revisions. They are read by one statement, so the vector shows one moment:
--- never half of a commit. The scopes are locked, shared, while this lasts: between reading a revision
--- and holding it no commit may prune what is seen from there.
+-- Insert runs (r) with their layers (l). Layers without a revision are frozen at the current one of
+-- their scope (s); returns those revisions. One statement reads them, so that the snapshot never
+-- contains half a commit. Shared locks on the scopes keep commits from pruning versions between
+-- reading a revision and storing it.
 CREATE FUNCTION start_runs(
     locks bigint[],
     s_tenant text[], s_kind text[], s_name text[],
@@ -46,7 +46,7 @@ BEGIN
     RETURN s_revision;
 END $$;
 
--- Change a run that still is as it was, and log it if `told` names an event. False if it is not.
+-- Update a run if it is unchanged, and log the event named by `told`, if any. False if it changed.
 CREATE FUNCTION change_run(
     lock bigint, of_id text, of_tenant text,
     was_status text, was_ended bigint, was_kept integer,

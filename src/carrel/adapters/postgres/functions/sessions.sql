@@ -1,7 +1,7 @@
--- What is said in sessions.
+-- Sessions.
 
--- Add utterances (u) to sessions (a), each of a count of them in order, numbered on from its last;
--- say each session as it became, by its place. One that is not there, or closed, is passed over.
+-- Append entries (u) to sessions (a), each with a count of entries, numbered after its last;
+-- returns the changed sessions by index. Absent and closed sessions are skipped.
 CREATE FUNCTION append_utterances(
     a_tenant text[], a_session text[], a_agent text[], a_count integer[],
     a_endpoint text[], a_key text[],
@@ -42,7 +42,7 @@ BEGIN
     END LOOP;
 END $$;
 
--- Forget sessions in which nothing was said since they had so many entries; say how many went.
+-- Delete sessions that still have the given number of entries; returns how many.
 CREATE FUNCTION drop_sessions(d_tenant text[], d_id text[], d_entries bigint[]) RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE

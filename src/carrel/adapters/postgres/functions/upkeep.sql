@@ -1,7 +1,7 @@
--- Looking after the store as a whole.
+-- Maintenance.
 
--- Drop the versions of a scope that `keep` does not cover and no kept run can see; say how many.
--- It is locked, so that no run starts to see one of them meanwhile.
+-- Delete versions of a scope beyond `keep` that no kept run sees; returns how many. The scope is
+-- locked, so that no run starts on them meanwhile.
 CREATE FUNCTION prune_scope(lock bigint, of_scope bigint, keep bigint) RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -21,8 +21,8 @@ BEGIN
     RETURN gone;
 END $$;
 
--- Drop those of these contents that nothing refers to; say how many. A commit that is about to refer
--- to one shares its lock: that one is passed over.
+-- Delete those of these contents that are unreferenced; returns how many. A commit that is about to
+-- refer to one holds its lock; such contents are skipped.
 CREATE FUNCTION drop_contents(ids bigint[], locks bigint[]) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
     free bigint[];
@@ -41,7 +41,7 @@ BEGIN
     RETURN gone;
 END $$;
 
--- Go on counting where what was loaded ends.
+-- Continue the sequences after the loaded ids.
 CREATE FUNCTION continue_numbers() RETURNS void LANGUAGE sql AS $$
     SELECT setval('scope_id_seq', n) FROM (SELECT max(id) AS n FROM scope) AS x WHERE n > 0;
     SELECT setval('audit_id_seq', n) FROM (SELECT max(id) AS n FROM audit) AS x WHERE n > 0;

@@ -1,4 +1,4 @@
-"""Commands on this machine, behind the strongest walls that it has: the local provider."""
+"""Local sandbox provider: commands on this machine under the strongest isolation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a command sees inside bubblewrap, as its arguments."""
+"""Builds bubblewrap's arguments: mounts, namespaces and environment of a command."""
 
 from __future__ import annotations
 
@@ -10,47 +10,56 @@ from typing import Final
 
 HOME: Final = "/home/agent"
 WORKSPACE: Final = "/workspace"
-STAGES: Final = ("/tmp", "/var/tmp", "/mnt", "/srv", "/media", "/opt")
+STAGE_CANDIDATES: Final = ("/tmp", "/var/tmp", "/mnt", "/srv", "/media", "/opt")
 ENVIRONMENT: Final = {
     "PATH": "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin",
     "HOME": HOME,
     "TMPDIR": "/tmp",
     "LANG": "C.UTF-8",
 }
-ETC: Final = {
+ETC_FILES: Final = {
     "passwd": f"root:x:0:0::/nonexistent:/bin/false\nagent:x:1000:1000::{HOME}:/bin/bash\n",
     "group": "root:x:0:\nagent:x:1000:\n",
     "hosts": "127.0.0.1 localhost sandbox\n::1 localhost\n",
     "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
 }
-"""Files of our own making, so that nothing is told of who lives on this machine."""
-LENT: Final = (
+"""Generated files for /etc, so that the machine's users stay hidden."""
+SHARED_ETC_PATHS: Final = (
     "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "localtime", "mime.types",
     "protocols", "services", "ssl/certs", "ssl/openssl.cnf", "ca-certificates", "pki/tls/certs",
 )  # fmt: skip
-_ROOTS: Final = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
+_SYSTEM_DIRECTORIES: Final = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 
 
 @cache
 def stage_for(program: str) -> str:
-    """Where the launcher puts the directories that are bound here: what lies there is hidden then,
-    so it is not where the program and its libraries are.
+    """Return the directory where the launcher mounts the stage.
+
+    The mount hides what is there, so it must not contain the program.
     """
     real = File(program).resolve()
-    free = [one for one in STAGES if os.path.isdir(one) and not real.is_relative_to(one)]
-    return free[0] if free else STAGES[0]
+    usable = [
+        candidate
+        for candidate in STAGE_CANDIDATES
+        if os.path.isdir(candidate) and not real.is_relative_to(candidate)
+    ]
+    return usable[0] if usable else STAGE_CANDIDATES[0]
 
 
-def arguments(
+def build_arguments(
     stage: str,
     *,
     network: bool,
     own_network: bool = True,
     status: int,
     filter: int,
-    given: int,
+    args: int,
 ) -> list[str]:
-    """All but the command. ``own_network`` is False where no namespace for one can be had."""
+    """Return all arguments except the command.
+
+    ``own_network`` is False if no network namespace can be created. ``status``, ``filter`` and
+    ``args`` are file descriptors.
+    """
     unshared = ["user", "pid", "ipc", "uts", "cgroup-try"]
     if own_network and not network:
         unshared.append("net")
@@ -59,41 +68,41 @@ def arguments(
         *(f"--unshare-{name}" for name in unshared),
         *("--disable-userns", "--die-with-parent", "--new-session"),
         *("--uid", "1000", "--gid", "1000", "--hostname", "sandbox"),
-        *_system(stage, network=network),
+        *_system_mounts(stage, network=network),
         *("--proc", "/proc", "--dev", "/dev", "--bind", f"{stage}/side/shm", "/dev/shm"),
         *("--bind", f"{stage}/side/tmp", "/tmp", "--bind", f"{stage}/side/home", HOME),
         *("--bind", f"{stage}/workspace", WORKSPACE, "--chdir", WORKSPACE),
         *("--remount-ro", "/dev", "--remount-ro", "/"),
-        *("--json-status-fd", str(status), "--seccomp", str(filter), "--args", str(given)),
+        *("--json-status-fd", str(status), "--seccomp", str(filter), "--args", str(args)),
     ]
 
 
-def variables(env: Mapping[str, str]) -> bytes:
-    """Those of a command, as further arguments that no list of processes shows.
+def setenv_arguments(env: Mapping[str, str]) -> bytes:
+    """Return environment variables as further arguments that no process list shows.
 
-    Bubblewrap itself must not have them: by some of them (``LD_PRELOAD``) a linker takes in what
-    a workspace holds, and that would be before there are any walls.
+    Bubblewrap itself must not run with them: ``LD_PRELOAD`` would load a workspace's library
+    outside the sandbox.
     """
-    words = [
-        word
+    arguments = [
+        argument
         for name, value in env.items()
         if name not in ENVIRONMENT
-        for word in ("--setenv", name, value)
+        for argument in ("--setenv", name, value)
     ]
-    return "".join(f"{word}\0" for word in words).encode(errors="surrogateescape")
+    return "".join(f"{argument}\0" for argument in arguments).encode(errors="surrogateescape")
 
 
-def _system(stage: str, *, network: bool) -> Iterator[str]:
+def _system_mounts(stage: str, *, network: bool) -> Iterator[str]:
     yield from ("--ro-bind", "/usr", "/usr")
-    for name in _ROOTS:
+    for name in _SYSTEM_DIRECTORIES:
         root = File("/", name)
         if root.is_symlink():
             yield from ("--symlink", os.readlink(root), str(root))
         elif root.is_dir():
             yield from ("--ro-bind", str(root), str(root))
-    for name in LENT:
+    for name in SHARED_ETC_PATHS:
         yield from ("--ro-bind-try", f"/etc/{name}", f"/etc/{name}")
-    for name in ETC:
+    for name in ETC_FILES:
         yield from ("--ro-bind", f"{stage}/etc/{name}", f"/etc/{name}")
     if network:
         yield from ("--ro-bind-try", "/etc/resolv.conf", "/etc/resolv.conf")

@@ -1,4 +1,4 @@
-"""Bounds on the memory and the processes of a whole command, by control groups."""
+"""Memory and process limits of a whole command with Linux control groups."""
 
 from __future__ import annotations
 
@@ -11,155 +11,161 @@ from typing import Final
 
 from msgspec import Struct
 
-OURS: Final = "carrel-"
-_PATIENCE: Final = 5.0
-_PAUSE: Final = 0.002
+CGROUP_PREFIX: Final = "carrel-"
+_REMOVE_TIMEOUT_SECONDS: Final = 5.0
+_POLL_SECONDS: Final = 0.002
 
 
 class CommandCgroups(Struct, frozen=True):
-    """The groups of one command."""
+    """The control groups of one command."""
 
-    places: tuple[File, ...]
+    paths: tuple[File, ...]
     unified: bool
 
     @property
     def directories(self) -> list[str]:
-        return [str(place) for place in self.places]
+        return [str(path) for path in self.paths]
 
-    def was_short_of_memory(self) -> bool:
-        """Whether anything in it was killed for want of memory."""
+    def was_oom_killed(self) -> bool:
+        """Whether a process in the group was killed for lack of memory."""
         name = "memory.events" if self.unified else "memory.oom_control"
         with suppress(OSError):
-            for line in (self.places[0] / name).read_text().splitlines():
-                word, _, number = line.partition(" ")
-                if word == "oom_kill":
-                    return int(number) > 0
+            for line in (self.paths[0] / name).read_text().splitlines():
+                key, _, value = line.partition(" ")
+                if key == "oom_kill":
+                    return int(value) > 0
         return False
 
     def processes(self) -> set[int]:
-        found = set[int]()
-        for place in self.places:
+        pids = set[int]()
+        for path in self.paths:
             with suppress(OSError):
-                found |= {int(line) for line in (place / "cgroup.procs").read_text().split()}
-        return found
+                pids |= {int(line) for line in (path / "cgroup.procs").read_text().split()}
+        return pids
 
     def remove(self) -> None:
-        """Take it away; what is still in it is killed. Waits for the dead to be gone."""
-        until = time.monotonic() + _PATIENCE
-        for place in self.places:
-            while place.exists() and time.monotonic() < until:
+        """Kill remaining processes and remove the groups. Waits up to 5 seconds."""
+        deadline = time.monotonic() + _REMOVE_TIMEOUT_SECONDS
+        for path in self.paths:
+            while path.exists() and time.monotonic() < deadline:
                 try:
-                    place.rmdir()
+                    path.rmdir()
                 except OSError:
-                    _kill_all(place)
-                    time.sleep(_PAUSE)
+                    _kill_all(path)
+                    time.sleep(_POLL_SECONDS)
 
 
-def _kill_all(place: File) -> None:
+def _kill_all(path: File) -> None:
     with suppress(OSError):
-        for line in (place / "cgroup.procs").read_text().split():
+        for line in (path / "cgroup.procs").read_text().split():
             with suppress(OSError):
                 os.kill(int(line), 9)
 
 
 class Cgroups(Struct, frozen=True):
-    """Where groups can be made, memory first."""
+    """Parent groups in which groups can be created; memory first."""
 
     parents: tuple[File, ...]
     unified: bool
 
-    def make(self, name: str, *, memory: int, processes: int) -> CommandCgroups:
-        """Raises OSError."""
+    def create(self, name: str, *, memory: int, processes: int) -> CommandCgroups:
+        """Create the groups of a command. Raises OSError."""
         group = CommandCgroups(
-            tuple(parent / f"{OURS}{name}" for parent in self.parents), self.unified
+            tuple(parent / f"{CGROUP_PREFIX}{name}" for parent in self.parents), self.unified
         )
         try:
-            for place in group.places:
-                place.mkdir()
+            for path in group.paths:
+                path.mkdir()
             if self.unified:
-                _set(group.places[0] / "memory.max", memory)
-                _set_if_there(group.places[0] / "memory.swap.max", 0)
+                _write_limit(group.paths[0] / "memory.max", memory)
+                _write_optional_limit(group.paths[0] / "memory.swap.max", 0)
             else:
-                _set(group.places[0] / "memory.limit_in_bytes", memory)
-                _set_if_there(group.places[0] / "memory.memsw.limit_in_bytes", memory)
-            _set(group.places[-1] / "pids.max", processes)
+                _write_limit(group.paths[0] / "memory.limit_in_bytes", memory)
+                _write_optional_limit(group.paths[0] / "memory.memsw.limit_in_bytes", memory)
+            _write_limit(group.paths[-1] / "pids.max", processes)
         except OSError:
             group.remove()
             raise
         return group
 
-    def stale(self, prefix: str) -> Iterator[CommandCgroups]:
-        """The groups whose names begin so."""
+    def find_by_prefix(self, prefix: str) -> Iterator[CommandCgroups]:
+        """Yield the groups whose names start with `prefix`."""
         names = {
-            place.name.removeprefix(OURS)
+            path.name.removeprefix(CGROUP_PREFIX)
             for parent in self.parents
-            for place in parent.glob(f"{OURS}{prefix}*")
+            for path in parent.glob(f"{CGROUP_PREFIX}{prefix}*")
         }
         for name in sorted(names):
             yield CommandCgroups(
-                tuple(parent / f"{OURS}{name}" for parent in self.parents), self.unified
+                tuple(parent / f"{CGROUP_PREFIX}{name}" for parent in self.parents), self.unified
             )
 
-    def tidy(self) -> None:
-        """Remove what is empty and was made by a process that is no more, whatever it used."""
+    def remove_orphans(self) -> None:
+        """Remove empty groups whose creating process no longer exists."""
         for parent in self.parents:
-            for place in parent.glob(f"{OURS}*"):
-                maker = place.name.removeprefix(OURS).partition("-")[0]
-                if maker.isdigit() and not File("/proc", maker).exists():
+            for path in parent.glob(f"{CGROUP_PREFIX}*"):
+                creator = path.name.removeprefix(CGROUP_PREFIX).partition("-")[0]
+                if creator.isdigit() and not File("/proc", creator).exists():
                     with suppress(OSError):
-                        place.rmdir()
+                        path.rmdir()
 
 
-def _set(file: File, value: int) -> None:
-    with open(file, "r+") as there:  # "w" would create it, where a controller is missing
-        there.write(str(value))
+def _write_limit(file: File, value: int) -> None:
+    with open(file, "r+") as stream:  # "w" would create it if a controller is missing
+        stream.write(str(value))
 
 
-def _set_if_there(file: File, value: int) -> None:
+def _write_optional_limit(file: File, value: int) -> None:
     with suppress(OSError):
-        _set(file, value)
+        _write_limit(file, value)
 
 
-def find(mounts: str | None = None, own: str | None = None) -> Cgroups | None:
-    """Where this process may make groups with both bounds, or None."""
+def find_cgroups(mounts: str | None = None, membership: str | None = None) -> Cgroups | None:
+    """Return where this process may create groups with both limits, or None."""
     mounts = File("/proc/self/mountinfo").read_text() if mounts is None else mounts
-    own = File("/proc/self/cgroup").read_text() if own is None else own
-    places = dict(_places(mounts, own))
-    if (unified := places.get("")) is not None:
+    membership = File("/proc/self/cgroup").read_text() if membership is None else membership
+    directories = dict(_controller_directories(mounts, membership))
+    if (unified := directories.get("")) is not None:
         for candidate in (unified, unified.parent):
-            if _can_divide(candidate):
+            if _can_delegate(candidate):
                 return Cgroups((candidate,), unified=True)
-    memory, pids = places.get("memory"), places.get("pids")
+    memory, pids = directories.get("memory"), directories.get("pids")
     if memory and pids and os.access(memory, os.W_OK) and os.access(pids, os.W_OK):
         return Cgroups((memory, pids), unified=False)
     return None
 
 
-def _places(mounts: str, own: str) -> Iterator[tuple[str, File]]:
-    """The directory that this process is in, by controller; "" for the unified hierarchy."""
-    ours: dict[str, str] = {}
-    for line in own.splitlines():
+def _controller_directories(mounts: str, membership: str) -> Iterator[tuple[str, File]]:
+    """Yield this process's group by controller; "" for the unified hierarchy."""
+    own_paths: dict[str, str] = {}
+    for line in membership.splitlines():
         _, controllers, path = line.split(":", 2)
-        ours |= dict.fromkeys(controllers.split(","), path)
+        own_paths |= dict.fromkeys(controllers.split(","), path)
     for line in mounts.splitlines():
-        left, _, right = line.partition(" - ")
-        root, point = left.split(" ")[3:5]
-        kind, _, options = right.split(" ", 2)
-        names = [""] if kind == "cgroup2" else options.split(",") if kind == "cgroup" else []
+        mount_fields, _, filesystem_fields = line.partition(" - ")
+        root, mount_point = mount_fields.split(" ")[3:5]
+        filesystem, _, options = filesystem_fields.split(" ", 2)
+        names = (
+            [""]
+            if filesystem == "cgroup2"
+            else options.split(",")
+            if filesystem == "cgroup"
+            else []
+        )
         for name in names:
-            if name in ours and (ours[name] + "/").startswith(root.rstrip("/") + "/"):
-                yield name, File(point) / ours[name][len(root.rstrip("/")) :].lstrip("/")
+            if name in own_paths and (own_paths[name] + "/").startswith(root.rstrip("/") + "/"):
+                yield name, File(mount_point) / own_paths[name][len(root.rstrip("/")) :].lstrip("/")
 
 
-def _can_divide(place: File) -> bool:
-    """Whether groups within it are bounded: its controllers are passed on, or can be."""
-    wanted = {"memory", "pids"}
+def _can_delegate(path: File) -> bool:
+    """Whether subgroups can be limited: controllers are delegated, or can be."""
+    required = {"memory", "pids"}
     try:
-        if not wanted <= set((place / "cgroup.controllers").read_text().split()):
+        if not required <= set((path / "cgroup.controllers").read_text().split()):
             return False
-        passed = place / "cgroup.subtree_control"
-        if not wanted <= set(passed.read_text().split()):
-            passed.write_text("+memory +pids")
-        return os.access(place, os.W_OK)
+        subtree_control = path / "cgroup.subtree_control"
+        if not required <= set(subtree_control.read_text().split()):
+            subtree_control.write_text("+memory +pids")
+        return os.access(path, os.W_OK)
     except OSError:
         return False

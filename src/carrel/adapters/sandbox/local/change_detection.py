@@ -1,4 +1,4 @@
-"""What a command has changed, told from what it has left."""
+"""Detects the files a command changed from the directory it leaves."""
 
 from __future__ import annotations
 
@@ -13,141 +13,148 @@ from carrel.core.errors import ValidationError
 from carrel.core.identifiers import Path, digest
 from carrel.ports.sandbox import ChangedFile, FileKind, InputFile
 
-MOST_CHANGES: Final = 5_000
-MOST_NOTES: Final = 20
-_SPECIAL: Final = 0o7000
-FLOODED: Final = f"far more than {MOST_CHANGES} paths were made: none was kept"
-Read = Callable[[DirEntry], bytes]
+MAX_CHANGES: Final = 5_000
+MAX_NOTES: Final = 20
+_SPECIAL_MODE_BITS: Final = 0o7000
+TOO_MANY_PATHS: Final = f"far more than {MAX_CHANGES} paths were created; no changes were kept"
+ReadEntry = Callable[[DirEntry], bytes]
 
 
 class DirectoryChanges(Struct, frozen=True):
     changed: Mapping[Path, ChangedFile]
-    found: Mapping[Path, DirEntry]
-    """Where each changed path is on the disk, whose names need not be in NFC."""
+    entries: Mapping[Path, DirEntry]
+    """Directory entry of each changed path; its name need not be in NFC."""
     deleted: frozenset[Path]
     notes: tuple[str, ...]
     overflow: str | None = None
-    """Why none of this may be kept, if so."""
+    """Reason why no change may be kept, if there are too many."""
 
 
-def of_overlay(
-    base: Mapping[Path, InputFile], upper: Iterable[DirEntry], read: Read
+def changes_in_overlay(
+    base: Mapping[Path, InputFile], upper: Iterable[DirEntry], read: ReadEntry
 ) -> DirectoryChanges:
-    """From the upper directory of an overlay: what is in it is what has been written."""
-    entries = tuple(upper)
-    there = {found.at: found for found in entries}
-    lost = frozenset(path for path in base if _is_lost(path, there))
-    kept = [found for found in entries if found.kind not in {DirEntryKind.GONE}]
-    return _told(base, kept, lost, read)
+    """Compare an overlay's upper directory: everything in it was written."""
+    upper_entries = tuple(upper)
+    by_segments = {entry.segments: entry for entry in upper_entries}
+    deleted = frozenset(path for path in base if _is_deleted_in_overlay(path, by_segments))
+    remaining = [entry for entry in upper_entries if entry.kind not in {DirEntryKind.WHITEOUT}]
+    return _build_changes(base, remaining, deleted, read)
 
 
-def _is_lost(path: Path, there: Mapping[Segments, DirEntry]) -> bool:
+def _is_deleted_in_overlay(path: Path, by_segments: Mapping[Segments, DirEntry]) -> bool:
     parts = tuple(path.text.split("/"))
-    itself = there.get(parts)
-    if itself is not None:
-        return itself.kind not in {DirEntryKind.FILE, DirEntryKind.LINK}
+    entry = by_segments.get(parts)
+    if entry is not None:
+        return entry.kind not in {DirEntryKind.FILE, DirEntryKind.LINK}
     for depth in range(1, len(parts)):
-        above = there.get(parts[:depth])
-        if above is not None and above.kind is not DirEntryKind.DIRECTORY:
+        parent = by_segments.get(parts[:depth])
+        if parent is not None and parent.kind is not DirEntryKind.DIRECTORY:
             return True
     return False
 
 
-def of_copy(
+def changes_in_copy(
     base: Mapping[Path, InputFile],
-    marks: Mapping[Path, tuple[int, int, int]],
-    found: Iterable[DirEntry],
-    read: Read,
+    stamps: Mapping[Path, tuple[int, int, int]],
+    walked: Iterable[DirEntry],
+    read: ReadEntry,
 ) -> DirectoryChanges:
-    """From a directory that began as a copy: whatever does not bear its mark any more."""
-    entries = tuple(found)
-    there = {
-        found.text: found
-        for found in entries
-        if found.kind in {DirEntryKind.FILE, DirEntryKind.LINK}
+    """Compare a copied directory: files whose inode or times differ are read."""
+    entries = tuple(walked)
+    by_text = {
+        entry.text: entry
+        for entry in entries
+        if entry.kind in {DirEntryKind.FILE, DirEntryKind.LINK}
     }
-    lost = frozenset(path for path in base if path.text not in there)
-    touched = [found for found in entries if not _bears(found, marks)]
-    return _told(base, touched, lost, read)
+    deleted = frozenset(path for path in base if path.text not in by_text)
+    modified = [entry for entry in entries if not _is_unmodified(entry, stamps)]
+    return _build_changes(base, modified, deleted, read)
 
 
-def _bears(found: DirEntry, marks: Mapping[Path, tuple[int, int, int]]) -> bool:
-    path = _path(found)
-    return isinstance(path, Path) and path.text == found.text and marks.get(path) == found.mark
+def _is_unmodified(entry: DirEntry, stamps: Mapping[Path, tuple[int, int, int]]) -> bool:
+    path = _parse_path(entry)
+    return isinstance(path, Path) and path.text == entry.text and stamps.get(path) == entry.stamp
 
 
-def _path(found: DirEntry) -> Path | str:
-    """Its path, or why it can be none."""
+def _parse_path(entry: DirEntry) -> Path | str:
+    """Return the entry's path, or the reason why its name is not a valid path."""
     try:
-        return Path(found.text)
+        return Path(entry.text)
     except ValidationError as problem:
         return str(problem)
 
 
-def _form(found: DirEntry) -> FileKind:
-    if found.kind is DirEntryKind.LINK:
+def _file_kind(entry: DirEntry) -> FileKind:
+    if entry.kind is DirEntryKind.LINK:
         return FileKind.LINK
-    return FileKind.EXECUTABLE if found.mode & 0o111 else FileKind.FILE
+    return FileKind.EXECUTABLE if entry.mode & 0o111 else FileKind.FILE
 
 
-def _told(
-    base: Mapping[Path, InputFile], left: Iterable[DirEntry], lost: frozenset[Path], read: Read
+def _build_changes(
+    base: Mapping[Path, InputFile],
+    modified: Iterable[DirEntry],
+    missing: frozenset[Path],
+    read: ReadEntry,
 ) -> DirectoryChanges:
     changed: dict[Path, ChangedFile] = {}
-    places: dict[Path, DirEntry] = {}
-    there: set[Path] = set()
+    entries: dict[Path, DirEntry] = {}
+    seen_paths: set[Path] = set()
     notes: list[str] = []
-    for found in sorted(left, key=_is_misspelt):
-        if found.kind in {DirEntryKind.DIRECTORY, DirEntryKind.REPLACED}:
-            if not can_hold_paths(found):
-                notes.append(f"not kept: what is in {found.text[:80]!a}…, whose path is too long")
+    for entry in sorted(modified, key=_is_not_normalized):
+        if entry.kind in {DirEntryKind.DIRECTORY, DirEntryKind.OPAQUE_DIRECTORY}:
+            if not can_hold_paths(entry):
+                notes.append(f"not kept: contents of {entry.text[:80]!a}…, the path is too long")
             continue
-        path = _path(found)
+        path = _parse_path(entry)
         if isinstance(path, str):
             notes.append(f"not kept: {path}")
-        elif found.kind not in {DirEntryKind.FILE, DirEntryKind.LINK}:
-            notes.append(f"not kept: {path} is neither a file nor a link")
-        elif path in there:
-            notes.append(f"not kept: {path} is there twice, in two spellings")
+        elif entry.kind not in {DirEntryKind.FILE, DirEntryKind.LINK}:
+            notes.append(f"not kept: {path} is neither a file nor a symlink")
+        elif path in seen_paths:
+            notes.append(f"not kept: {path} exists twice in different Unicode forms")
         else:
-            there.add(path)
-            if _differs(base.get(path), found, read):
-                notes += _stripped(path, found)
-                changed[path] = ChangedFile(_form(found), found.size)
-                places[path] = found
-    deleted = lost - there
+            seen_paths.add(path)
+            if _differs(base.get(path), entry, read):
+                notes += _mode_notes(path, entry)
+                changed[path] = ChangedFile(_file_kind(entry), entry.size)
+                entries[path] = entry
+    deleted = missing - seen_paths
     return DirectoryChanges(
-        changed, places, deleted, _few(notes), _overflow(len(changed) + len(deleted))
+        changed,
+        entries,
+        deleted,
+        _limit_notes(notes),
+        _overflow_reason(len(changed) + len(deleted)),
     )
 
 
-def _is_misspelt(found: DirEntry) -> bool:
-    """Whether its name is another than its path's, which then comes before it."""
-    return not is_normalized("NFC", found.text)
+def _is_not_normalized(entry: DirEntry) -> bool:
+    """Whether the name is not NFC. Normalized names take precedence over others."""
+    return not is_normalized("NFC", entry.text)
 
 
-def _stripped(path: Path, found: DirEntry) -> Iterator[str]:
-    if found.kind is DirEntryKind.FILE and found.mode & _SPECIAL:
-        yield f"{path} was kept without its setuid, setgid or sticky bit"
+def _mode_notes(path: Path, entry: DirEntry) -> Iterator[str]:
+    if entry.kind is DirEntryKind.FILE and entry.mode & _SPECIAL_MODE_BITS:
+        yield f"{path} lost its setuid, setgid or sticky bit"
 
 
-def _differs(before: InputFile | None, found: DirEntry, read: Read) -> bool:
-    """Whether it is another file than before: one that was only touched is not."""
-    if before is None or before.form is not _form(found) or before.blob.size != found.size:
+def _differs(before: InputFile | None, entry: DirEntry, read: ReadEntry) -> bool:
+    """Whether the content or kind differs; a file that was only touched does not."""
+    if before is None or before.kind is not _file_kind(entry) or before.blob.size != entry.size:
         return True
     try:
-        return digest(read(found)) != before.blob.digest
-    except FileNotFoundError:  # whoever is still at work there was quicker: the next time tells
+        return digest(read(entry)) != before.blob.digest
+    except FileNotFoundError:  # changed concurrently: detected next time
         return False
 
 
-def _few(notes: list[str]) -> tuple[str, ...]:
-    if len(notes) <= MOST_NOTES:
+def _limit_notes(notes: list[str]) -> tuple[str, ...]:
+    if len(notes) <= MAX_NOTES:
         return tuple(notes)
-    return (*notes[:MOST_NOTES], f"and {len(notes) - MOST_NOTES} more that were not kept")
+    return (*notes[:MAX_NOTES], f"and {len(notes) - MAX_NOTES} more that were not kept")
 
 
-def _overflow(number: int) -> str | None:
-    if number <= MOST_CHANGES:
+def _overflow_reason(count: int) -> str | None:
+    if count <= MAX_CHANGES:
         return None
-    return f"{number} paths were changed, of {MOST_CHANGES} that may be: none was kept"
+    return f"{count} paths were changed, more than {MAX_CHANGES}; no changes were kept"

@@ -1,4 +1,4 @@
-"""A process that is about to become a command, and what there is of it until it has ended."""
+"""Child process that sets up isolation and then executes a command."""
 
 from __future__ import annotations
 
@@ -21,99 +21,100 @@ _LAUNCHER: Final = str(File(__file__).with_name("launcher.py"))
 
 
 class ChildProcess:
-    """From its start to its end. Whoever holds one calls ``end``, whatever happens."""
+    """Starts the launcher script. The owner must call ``end`` in every case."""
 
     def __init__(self) -> None:
-        self._ours, theirs = socket.socketpair()
-        self._ours.setblocking(False)
+        self._socket, child_socket = socket.socketpair()
+        self._socket.setblocking(False)
         self.out, out = os.pipe()
         self.err, err = os.pipe()
         self._status, self.status = os.pipe()
-        self.filter, self.given = os.memfd_create("filter"), os.memfd_create("given")
-        passed = (theirs.fileno(), self.status, self.filter, self.given)
+        self.filter, self.args = os.memfd_create("filter"), os.memfd_create("given")
+        inherited = (child_socket.fileno(), self.status, self.filter, self.args)
         self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", _LAUNCHER, *map(str, passed)],
+            [sys.executable, "-I", "-S", _LAUNCHER, *map(str, inherited)],
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=err,
-            pass_fds=passed,
+            pass_fds=inherited,
             process_group=0,
             cwd="/",
             env={},
         )
-        theirs.close()
+        child_socket.close()
         os.close(out)
         os.close(err)
-        self._told = b""
-        self._open = {self._status, self.status, self.filter, self.given, self.out, self.err}
+        self._status_output = b""
+        self._open_fds = {self._status, self.status, self.filter, self.args, self.out, self.err}
         self._pidfd = os.pidfd_open(self._process.pid)
         self.ended = asyncio.Event()
-        asyncio.get_running_loop().add_reader(self._pidfd, self._at_end)
+        asyncio.get_running_loop().add_reader(self._pidfd, self._on_exit)
 
-    def handed(self, fd: int) -> int:
-        """One of its pipes, for somebody else to close."""
-        self._open.remove(fd)
+    def detach_fd(self, fd: int) -> int:
+        """Return one of the pipes; the caller closes it from now on."""
+        self._open_fds.remove(fd)
         return fd
 
     @property
     def pid(self) -> int:
         return self._process.pid
 
-    def _at_end(self) -> None:
+    def _on_exit(self) -> None:
         asyncio.get_running_loop().remove_reader(self._pidfd)
         os.close(self._pidfd)
         self._process.wait()
         self.ended.set()
 
     async def prepare(self, plan: Mapping[str, Any]) -> int | None:
-        """Tell it what to do; gives the directory of its files, if it has one of its own."""
+        """Send the plan; return the directory of its files, if it has its own.
+
+        Raises SandboxUnavailable.
+        """
         await self._send(marshal.dumps({**plan, "parent": os.getpid()}))
-        said, fds = await self._heard()
-        if not said.startswith(b"S"):
-            raise SandboxUnavailable(
-                f"the sandbox could not be set up: {said[1:].decode() or 'no answer'}"
-            )
+        reply, fds = await self._receive()
+        if not reply.startswith(b"S"):
+            raise SandboxUnavailable(f"sandbox setup failed: {reply[1:].decode() or 'no response'}")
         return fds[0] if fds else None
 
     async def go(self) -> None:
-        """Let it become the command. Raises Refused where it could not."""
+        """Let it execute the command. Raises SandboxUnavailable."""
         await self._send(b"go")
-        for fd in (self.status, self.filter, self.given):
-            self._shut(fd)
-        said, _ = await self._heard()
-        if said:
-            raise SandboxUnavailable(f"the sandbox could not be set up: {said[1:].decode()}")
+        for fd in (self.status, self.filter, self.args):
+            self._close_fd(fd)
+        reply, _ = await self._receive()
+        if reply:
+            raise SandboxUnavailable(f"sandbox setup failed: {reply[1:].decode()}")
 
     async def _send(self, message: bytes) -> None:
         framed = len(message).to_bytes(4, "big") + message
         with suppress(BrokenPipeError, ConnectionResetError):
-            await asyncio.get_running_loop().sock_sendall(self._ours, framed)
+            await asyncio.get_running_loop().sock_sendall(self._socket, framed)
 
-    async def _heard(self) -> tuple[bytes, list[int]]:
+    async def _receive(self) -> tuple[bytes, list[int]]:
         loop = asyncio.get_running_loop()
         ready = asyncio.Event()
-        loop.add_reader(self._ours, ready.set)
+        loop.add_reader(self._socket, ready.set)
         try:
             await ready.wait()
         finally:
-            loop.remove_reader(self._ours)
+            loop.remove_reader(self._socket)
         try:
-            said, fds, _, _ = socket.recv_fds(self._ours, 4096, 1)
+            message, fds, _, _ = socket.recv_fds(self._socket, 4096, 1)
         except ConnectionResetError:
             return b"", []
-        return said, list(fds)
+        return message, list(fds)
 
-    def reported(self) -> Mapping[str, int]:
-        """What bubblewrap has said so far: ``child-pid`` and, once it is over, ``exit-code``."""
+    def read_status(self) -> Mapping[str, int]:
+        """Return bubblewrap's status so far: ``child-pid`` and later ``exit-code``."""
         os.set_blocking(self._status, False)
         with suppress(BlockingIOError):
-            while piece := os.read(self._status, 65536):
-                self._told += piece
-        said: dict[str, int] = {}
-        for line in self._told.splitlines():
+            while chunk := os.read(self._status, 65536):
+                self._status_output += chunk
+        status: dict[str, int] = {}
+        for line in self._status_output.splitlines():
             with suppress(ValueError):
-                said |= json.loads(line)
-        return said
+                status |= json.loads(line)
+        return status
 
     @property
     def code(self) -> int:
@@ -121,22 +122,22 @@ class ChildProcess:
         return 128 - code if code < 0 else code
 
     def kill(self) -> None:
-        """With it one that it has just made: bubblewrap's waits for a word of it, for ever."""
-        if self._process.returncode is None:  # else its number may be somebody else's by now
+        """Kill the process group, including a child bubblewrap has just forked."""
+        if self._process.returncode is None:  # otherwise the pid may have been reused
             os.killpg(self._process.pid, signal.SIGKILL)
 
     def terminate(self) -> None:
         self._process.terminate()
 
     async def end(self) -> None:
-        """Kill what is left of it, wait until that is gone, and close all that was open."""
+        """Kill it, wait until it is gone and close all descriptors."""
         self.kill()
         await self.ended.wait()
-        self._ours.close()
-        for fd in tuple(self._open):
-            self._shut(fd)
+        self._socket.close()
+        for fd in tuple(self._open_fds):
+            self._close_fd(fd)
 
-    def _shut(self, fd: int) -> None:
-        if fd in self._open:
-            self._open.remove(fd)
+    def _close_fd(self, fd: int) -> None:
+        if fd in self._open_fds:
+            self._open_fds.remove(fd)
             os.close(fd)

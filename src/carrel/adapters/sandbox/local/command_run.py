@@ -1,4 +1,4 @@
-"""One command from its walls to its end: started, watched, stopped, and what it left compared."""
+"""Runs one command in bubblewrap: sets limits, watches it and stops it."""
 
 from __future__ import annotations
 
@@ -16,35 +16,35 @@ from msgspec import Struct
 from carrel.adapters.sandbox.local import bwrap_arguments, process_tree
 from carrel.adapters.sandbox.local.cgroups import Cgroups, CommandCgroups
 from carrel.adapters.sandbox.local.child_process import ChildProcess
-from carrel.adapters.sandbox.local.output_capture import FLOOD, CapturedOutput
+from carrel.adapters.sandbox.local.output_capture import MAX_PRINTED_BYTES, CapturedOutput
 from carrel.adapters.sandbox.local.seccomp import SocketPolicy, filter_for
 from carrel.ports.sandbox import CommandSpec, ResourceLimits, SandboxUnavailable
 
-GRACE: Final = 2.0
-_LOOK: Final = 0.1
-_MEGABYTE: Final = 2**20
-INODES: Final = 32_768
-LONGEST_COMMAND: Final = 128 * 1024 - 1
+TERMINATE_GRACE_SECONDS: Final = 2.0
+_WATCH_INTERVAL_SECONDS: Final = 0.1
+_MIB: Final = 2**20
+MAX_INODES: Final = 32_768
+MAX_COMMAND_BYTES: Final = 128 * 1024 - 1
 
 
 class IsolationTools(Struct, frozen=True):
-    """What there is on this machine to isolate with."""
+    """Isolation features that work on this machine."""
 
     tier: str
     uid: int
     gid: int
-    drop: bool = False
-    """The server is root, and commands are not."""
+    drops_privileges: bool = False
+    """The server runs as root and commands as another user."""
     program: str = ""
     own_network: bool = True
     overlay: bool = False
     cgroups: Cgroups | None = None
     landlock: int = 0
-    lacking: tuple[str, ...] = ()
+    missing_features: tuple[str, ...] = ()
 
 
 class CommandOutcome(Struct):
-    """How it went."""
+    """Exit code, output and duration of a command."""
 
     code: int | None
     stdout: bytes
@@ -55,112 +55,112 @@ class CommandOutcome(Struct):
 
 
 class CommandRun:
-    """A command while it runs."""
+    """A running command."""
 
-    of_ours: ClassVar = 2
-    """Processes of ours, within the bound that the kernel keeps: bubblewrap is there twice."""
+    own_processes: ClassVar = 2
+    """Our processes that count towards the process limit: bubblewrap runs twice."""
 
     def __init__(
-        self, means: IsolationTools, order: CommandSpec, name: str, child: ChildProcess
+        self, tools: IsolationTools, spec: CommandSpec, name: str, child: ChildProcess
     ) -> None:
-        self._means, self._order, self._child = means, order, child
-        self._killed: str | None = None
-        self._group = self._bounded(name)
-        self._out, self._err = self._listened(child)
+        self._tools, self._spec, self._child = tools, spec, child
+        self._kill_reason: str | None = None
+        self._cgroup = self._create_cgroup(name)
+        self._out, self._err = self._capture_output(child)
 
-    def _listened(self, child: ChildProcess) -> tuple[CapturedOutput, CapturedOutput]:
-        most = self._order.bounds.output_bytes
-        out, err = child.handed(child.out), child.handed(child.err)
-        return CapturedOutput(out, most, self._flooded), CapturedOutput(err, most, self._flooded)
+    def _capture_output(self, child: ChildProcess) -> tuple[CapturedOutput, CapturedOutput]:
+        max_bytes = self._spec.limits.output_bytes
+        out, err = child.detach_fd(child.out), child.detach_fd(child.err)
+        return CapturedOutput(out, max_bytes, self._on_output_flood), CapturedOutput(
+            err, max_bytes, self._on_output_flood
+        )
 
-    def _bounded(self, name: str) -> CommandCgroups | None:
-        bounds, cgroups = self._order.bounds, self._means.cgroups
+    def _create_cgroup(self, name: str) -> CommandCgroups | None:
+        limits, cgroups = self._spec.limits, self._tools.cgroups
         if cgroups is None:
             return None
         try:
-            return cgroups.make(
+            return cgroups.create(
                 name,
-                memory=bounds.memory_mb * _MEGABYTE,
-                processes=bounds.processes + self.of_ours,
+                memory=limits.memory_mb * _MIB,
+                processes=limits.processes + self.own_processes,
             )
         except OSError as problem:
-            raise SandboxUnavailable(
-                f"no control group could be made: {problem.strerror}"
-            ) from None
+            raise SandboxUnavailable(f"cannot create a control group: {problem.strerror}") from None
 
     async def prepare(self, lower: File | None) -> int:
-        """Build its walls; gives the directory that holds its files, with ``upper`` in it."""
+        """Set up isolation; return the stage directory, which contains ``upper``."""
         filter = filter_for(
             platform.machine(),
-            SocketPolicy.USUAL
-            if self._means.own_network or self._order.bounds.network
+            SocketPolicy.ALLOWED
+            if self._tools.own_network or self._spec.limits.network
             else SocketPolicy.NONE,
-            grouped=self._group is not None,
+            has_cgroup=self._cgroup is not None,
         )
-        _fill(self._child.filter, filter)
-        _fill(self._child.given, bwrap_arguments.variables(self._order.env))
-        staged = await self._child.prepare(self._plan(lower))
-        assert staged is not None
-        return staged
+        _write_fd(self._child.filter, filter)
+        _write_fd(self._child.args, bwrap_arguments.setenv_arguments(self._spec.env))
+        stage = await self._child.prepare(self._plan(lower))
+        assert stage is not None
+        return stage
 
     def _plan(self, lower: File | None) -> Mapping[str, Any]:
-        means, order = self._means, self._order
+        tools, spec = self._tools, self._spec
         child = self._child
-        kept = {"status": child.status, "filter": child.filter, "given": child.given}
-        stage = bwrap_arguments.stage_for(means.program)
-        argv = bwrap_arguments.arguments(
-            stage, network=order.bounds.network, own_network=means.own_network, **kept
+        passed_fds = {"status": child.status, "filter": child.filter, "args": child.args}
+        stage = bwrap_arguments.stage_for(tools.program)
+        argv = bwrap_arguments.build_arguments(
+            stage, network=spec.limits.network, own_network=tools.own_network, **passed_fds
         )
         return {
-            "cgroups": self._group.directories if self._group else [],
+            "cgroups": self._cgroup.directories if self._cgroup else [],
             "stage": stage,
             "enter": 0,
             "bind": "",
-            "own_user": not means.drop,
-            "uid": means.uid,
-            "gid": means.gid,
-            "drop": means.drop,
+            "own_user": not tools.drops_privileges,
+            "uid": tools.uid,
+            "gid": tools.gid,
+            "drop": tools.drops_privileges,
             "lower": str(lower) if lower else "",
-            "disk": order.bounds.disk_mb * _MEGABYTE,
-            "inodes": INODES,
-            "etc": bwrap_arguments.ETC,
+            "disk": spec.limits.disk_mb * _MIB,
+            "inodes": MAX_INODES,
+            "etc": bwrap_arguments.ETC_FILES,
             "limits": self._limits(),
-            "program": means.program,
+            "program": tools.program,
             "directory": "/",
-            "keep": list(kept.values()),
+            "keep": list(passed_fds.values()),
             "landlock": None,
             "seccomp": b"",
-            "argv": [*argv, "--", "bash", "-c", order.command],
+            "argv": [*argv, "--", "bash", "-c", spec.command],
             "env": bwrap_arguments.ENVIRONMENT,
         }
 
     def _limits(self) -> dict[str, int]:
-        bounds = self._order.bounds
+        bounds = self._spec.limits
         limits = {
             "RLIMIT_CORE": 0,
-            "RLIMIT_FSIZE": bounds.disk_mb * _MEGABYTE,
+            "RLIMIT_FSIZE": bounds.disk_mb * _MIB,
             "RLIMIT_NOFILE": 4096,
             "RLIMIT_CPU": bounds.seconds * max(1, os.cpu_count() or 1) + 5,
         }
-        if self._group is None:
-            limits["RLIMIT_AS"] = bounds.memory_mb * _MEGABYTE
-            limits["RLIMIT_NPROC"] = bounds.processes + self.of_ours
+        if self._cgroup is None:
+            limits["RLIMIT_AS"] = bounds.memory_mb * _MIB
+            limits["RLIMIT_NPROC"] = bounds.processes + self.own_processes
         return limits
 
     async def finish(self) -> CommandOutcome:
-        """Let it run to its end, or to the end of what it may use. Raises Refused."""
-        began = time.monotonic()
+        """Run until the command ends or exceeds a limit. Raises SandboxUnavailable."""
+        started = time.monotonic()
         await self._child.go()
-        timed_out = not await self._ended_within(self._order.bounds.seconds)
+        timed_out = not await self._wait_for_end(self._spec.limits.seconds)
         if timed_out:
             await self._stop()
-        await self._silent()
-        milliseconds = int((time.monotonic() - began) * 1000)
-        code = self._code()
+        await self._wait_for_output()
+        milliseconds = int((time.monotonic() - started) * 1000)
+        code = self._exit_code()
         notes = self._notes()
         if code is None and not timed_out and not notes:
-            said = self._err.text.decode(errors="replace").strip() or "it gave no reason"
-            raise SandboxUnavailable(f"the sandbox could not be set up: {said}")
+            message = self._err.text.decode(errors="replace").strip() or "no reason given"
+            raise SandboxUnavailable(f"sandbox setup failed: {message}")
         code = 137 if code is None else code
         return CommandOutcome(
             code=None if timed_out else code,
@@ -171,107 +171,110 @@ class CommandRun:
             notes=notes,
         )
 
-    async def _silent(self) -> None:
+    async def _wait_for_output(self) -> None:
         await self._child.ended.wait()
         await self._out.ended.wait()
         await self._err.ended.wait()
 
-    def _code(self) -> int | None:
-        return self._child.reported().get("exit-code")
+    def _exit_code(self) -> int | None:
+        return self._child.read_status().get("exit-code")
 
     def _notes(self) -> tuple[str, ...]:
-        notes = [self._killed] if self._killed else []
-        if self._group and self._group.was_short_of_memory():
-            notes.append(f"killed: it needed more than {self._order.bounds.memory_mb} MB of memory")
+        notes = [self._kill_reason] if self._kill_reason else []
+        if self._cgroup and self._cgroup.was_oom_killed():
+            notes.append(f"killed: memory limit exceeded ({self._spec.limits.memory_mb} MB)")
         return tuple(notes)
 
-    async def _ended_within(self, seconds: float) -> bool:
-        watching = asyncio.create_task(self._watch()) if self._needs_watching() else None
+    async def _wait_for_end(self, seconds: float) -> bool:
+        watch_task = asyncio.create_task(self._watch()) if self._needs_watching() else None
         try:
             await asyncio.wait_for(self._child.ended.wait(), seconds)
         except TimeoutError:
-            return self._killed is not None
+            return self._kill_reason is not None
         finally:
-            if watching is not None:
-                watching.cancel()
+            if watch_task is not None:
+                watch_task.cancel()
         return True
 
     def _needs_watching(self) -> bool:
-        return self._group is None
+        return self._cgroup is None
 
     async def _watch(self) -> None:
-        """Where the kernel does not bound all of its processes together, look at them and kill."""
-        while self._killed is None:
-            began = time.monotonic()
-            if reason := await asyncio.to_thread(self._excess):
-                self._kill(reason)
-            await asyncio.sleep(max(_LOOK, 4 * (time.monotonic() - began)))
+        """Poll the memory of all processes and kill them above the limit.
 
-    def _excess(self) -> str | None:
-        most = self._order.bounds.memory_mb
-        if self._held() > most * _MEGABYTE:
-            return f"killed: it needed more than {most} MB of memory"
+        Used if the kernel cannot limit them together.
+        """
+        while self._kill_reason is None:
+            started = time.monotonic()
+            if reason := await asyncio.to_thread(self._limit_violation):
+                self._kill(reason)
+            await asyncio.sleep(max(_WATCH_INTERVAL_SECONDS, 4 * (time.monotonic() - started)))
+
+    def _limit_violation(self) -> str | None:
+        max_mb = self._spec.limits.memory_mb
+        if self._memory_in_use() > max_mb * _MIB:
+            return f"killed: memory limit exceeded ({max_mb} MB)"
         return None
 
-    def _held(self) -> int:
-        return process_tree.memory(self._child.pid)
+    def _memory_in_use(self) -> int:
+        return process_tree.memory_bytes(self._child.pid)
 
     async def _stop(self) -> None:
-        """Ask all of it to end, and a moment later do not ask."""
-        if inner := self._inner():
-            await asyncio.to_thread(process_tree.terminate, inner)
+        """Send SIGTERM to all processes and SIGKILL after 2 seconds."""
+        if root_pid := self._root_pid():
+            await asyncio.to_thread(process_tree.terminate_descendants, root_pid)
             try:
-                await asyncio.wait_for(self._child.ended.wait(), GRACE)
+                await asyncio.wait_for(self._child.ended.wait(), TERMINATE_GRACE_SECONDS)
             except TimeoutError:
                 pass
             else:
                 return
-        self._end_tree()
+        self._kill_tree()
 
-    def _flooded(self) -> None:
-        self._kill(f"killed: it printed more than {FLOOD // _MEGABYTE} MiB")
+    def _on_output_flood(self) -> None:
+        self._kill(f"killed: output exceeded {MAX_PRINTED_BYTES // _MIB} MiB")
 
     def _kill(self, reason: str) -> None:
-        self._killed = self._killed or reason
-        self._end_tree()
+        self._kill_reason = self._kill_reason or reason
+        self._kill_tree()
 
-    def _inner(self) -> int | None:
-        """The first process of its namespace: with it all others go."""
-        return self._child.reported().get("child-pid")
+    def _root_pid(self) -> int | None:
+        """First process of the namespace; killing it ends all others."""
+        return self._child.read_status().get("child-pid")
 
-    def _end_tree(self) -> None:
+    def _kill_tree(self) -> None:
         if self._child.ended.is_set():
             return
-        if inner := self._inner():
-            process_tree.send(inner, signal.SIGKILL, self._child.pid)
+        if root_pid := self._root_pid():
+            process_tree.send_signal(root_pid, signal.SIGKILL, self._child.pid)
         else:
             self._child.kill()
 
     async def close(self) -> None:
-        """Leave nothing of it, whatever has happened."""
-        self._end_tree()
-        inner = self._inner()
+        """Kill all processes and release all resources."""
+        self._kill_tree()
+        root_pid = self._root_pid()
         await self._child.end()
         self._out.close()
         self._err.close()
-        if self._group is not None:
-            await asyncio.to_thread(self._group.remove)
-        elif inner is not None:  # it may be on its way still, and all that it takes along
-            await asyncio.to_thread(process_tree.outlive, inner, "bwrap")
+        if self._cgroup is not None:
+            await asyncio.to_thread(self._cgroup.remove)
+        elif root_pid is not None:  # it may still be exiting
+            await asyncio.to_thread(process_tree.wait_for_exit, root_pid, "bwrap")
 
 
-def _fill(file: int, content: bytes) -> None:
-    with open(os.dup(file), "wb") as written:
-        written.write(content)
+def _write_fd(file: int, content: bytes) -> None:
+    with open(os.dup(file), "wb") as stream:
+        stream.write(content)
     os.lseek(file, 0, os.SEEK_SET)
 
 
-def unsupported_reason(bounds: ResourceLimits, command: str) -> str | None:
-    """Why no provider of this kind could run it, or None."""
-    if len(command.encode(errors="surrogateescape")) > LONGEST_COMMAND:
-        return f"the command is longer than {LONGEST_COMMAND} bytes"
+def unsupported_reason(limits: ResourceLimits, command: str) -> str | None:
+    """Return why no local sandbox could run the command, or None."""
+    if len(command.encode(errors="surrogateescape")) > MAX_COMMAND_BYTES:
+        return f"the command is longer than {MAX_COMMAND_BYTES} bytes"
     if "\0" in command:
-        return "the command holds a NUL"
-    if bounds.memory_mb < 16:
-        return "a command needs 16 MB of memory at least"
+        return "the command contains a NUL character"
+    if limits.memory_mb < 16:
+        return "a command needs at least 16 MB of memory"
     return None

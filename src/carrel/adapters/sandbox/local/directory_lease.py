@@ -1,4 +1,4 @@
-"""Who is using a directory of sandboxes, so that what a dead server left can be removed."""
+"""Lease of a sandbox directory, so that a dead server's files can be removed."""
 
 from __future__ import annotations
 
@@ -14,59 +14,60 @@ from carrel.adapters.sandbox.local import cgroups
 
 
 class DirectoryLease:
-    """The place of one process beneath the directory. It holds a lock for as long as it lives."""
+    """This process's directory below the root, locked while the process lives."""
 
     def __init__(self, root: File, name: str, lock: int) -> None:
         self._root, self.name, self._lock = root, name, lock
-        self.place = root / "keepers" / name
+        self.directory = root / "keepers" / name
 
     @classmethod
     def try_acquire(cls, root: File) -> DirectoryLease:
-        """Make a place of our own, and remove those of processes that are no more."""
+        """Create a directory for this process and remove those of dead processes."""
         keepers = root / "keepers"
         keepers.mkdir(parents=True, exist_ok=True, mode=0o700)
         root.chmod(0o700)
         name = f"{os.getpid()}-{secrets.token_hex(4)}"
         lock = os.open(keepers / f"{name}.lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
         fcntl.flock(lock, fcntl.LOCK_EX)
-        keep = cls(root, name, lock)
-        keep.place.mkdir(mode=0o700)
-        keep._sweep()
-        return keep
+        lease = cls(root, name, lock)
+        lease.directory.mkdir(mode=0o700)
+        lease._remove_stale()
+        return lease
 
-    def claim(self, reservation: str) -> int | None:
-        """The right to keep an instance by this name, until it is closed; None if another has it.
+    def claim_instance(self, instance_key: str) -> int | None:
+        """Lock an instance key; return the lock, or None if another process holds it.
 
-        A lock's file is never removed: whoever waits for one that is gone would hold nothing.
+        Lock files are never removed: a process could otherwise lock a deleted file.
         """
         claims = self._root / "claims"
         claims.mkdir(exist_ok=True, mode=0o700)
-        file = claims / hashlib.sha256(reservation.encode()).hexdigest()[:32]
+        file = claims / hashlib.sha256(instance_key.encode()).hexdigest()[:32]
         file.touch(mode=0o600)
-        return _taken(file)
+        return _try_lock(file)
 
     @property
-    def farms(self) -> File:
-        return self.place / "farms"
+    def farms_directory(self) -> File:
+        return self.directory / "farms"
 
-    def bytes_for(self, uid: int) -> File:
-        """Where bytes are kept that all processes share, until the machine starts anew: only then
-        might a file be there whose bytes never reached the disk.
+    def content_directory(self, uid: int) -> File:
+        """Directory of cached file contents that all processes share until reboot.
+
+        After a reboot a file may exist whose bytes never reached the disk.
         """
-        place = self._root / f"bytes-{uid}-{_boot()}"
-        place.mkdir(exist_ok=True, mode=0o700)
-        return place
+        directory = self._root / f"bytes-{uid}-{_boot()}"
+        directory.mkdir(exist_ok=True, mode=0o700)
+        return directory
 
-    def _sweep(self) -> None:
+    def _remove_stale(self) -> None:
         for file in (self._root / "keepers").glob("*.lock"):
-            if file.stem != self.name and (held := _taken(file)) is not None:
+            if file.stem != self.name and (lock := _try_lock(file)) is not None:
                 _remove(self._root, file.stem)
-                os.close(held)
-        if found := cgroups.find():
-            found.tidy()
-        for place in self._root.glob("bytes-*"):
-            if not place.name.endswith(_boot()):
-                shutil.rmtree(place, ignore_errors=True)
+                os.close(lock)
+        if groups := cgroups.find_cgroups():
+            groups.remove_orphans()
+        for directory in self._root.glob("bytes-*"):
+            if not directory.name.endswith(_boot()):
+                shutil.rmtree(directory, ignore_errors=True)
 
     def release(self) -> None:
         _remove(self._root, self.name)
@@ -74,19 +75,19 @@ class DirectoryLease:
             os.close(self._lock)
 
 
-def is_kept(root: File, name: str) -> bool:
-    """Whether the process that has this place lives."""
+def is_lease_held(root: File, name: str) -> bool:
+    """Whether the process that holds this lease is alive."""
     file = root / "keepers" / f"{name}.lock"
     if not name or not file.exists():
         return False
-    held = _taken(file)
-    if held is not None:
-        os.close(held)
-    return held is None
+    lock = _try_lock(file)
+    if lock is not None:
+        os.close(lock)
+    return lock is None
 
 
-def _taken(file: File) -> int | None:
-    """Its lock, if nobody has it."""
+def _try_lock(file: File) -> int | None:
+    """Return the locked descriptor, or None if it is locked or absent."""
     try:
         fd = os.open(file, os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -100,8 +101,8 @@ def _taken(file: File) -> int | None:
 
 
 def _remove(root: File, name: str) -> None:
-    if found := cgroups.find():
-        for group in found.stale(f"{name}-"):
+    if groups := cgroups.find_cgroups():
+        for group in groups.find_by_prefix(f"{name}-"):
             group.remove()
     shutil.rmtree(root / "keepers" / name, ignore_errors=True)
     (root / "keepers" / f"{name}.lock").unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Files on this machine's disk: bytes by their digest, and farms of hard links to them."""
+"""Cache of file contents by digest, and directories of hard links to them."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from msgspec import Struct
 from carrel.adapters.sandbox.local import safe_walk
 from carrel.core.identifiers import Digest, Path
 from carrel.core.store.tree import Blob
-from carrel.ports.sandbox import Fetch, FileKind, InputFile
+from carrel.ports.sandbox import FetchContents, FileKind, InputFile
 
-MOST_FARMS: Final = 32
-MOST_BYTES: Final = 2**30
-_AT_ONCE: Final = 32 * 2**20
-_LONGEST_TARGET: Final = 4095
-TICK: Final = 20_000_000
-"""Nanoseconds within which two changes may bear the same time."""
-_YOUNG: Final = 600.0
-"""Seconds for which nothing is let go of, since it may just be on its way into a farm."""
+MAX_FARMS: Final = 32
+MAX_CACHE_BYTES: Final = 2**30
+_FETCH_BATCH_BYTES: Final = 32 * 2**20
+_MAX_TARGET_BYTES: Final = 4095
+CLOCK_TICK_NS: Final = 20_000_000
+"""Two changes within this time may have equal timestamps."""
+_MIN_AGE_SECONDS: Final = 600.0
+"""Younger contents are not evicted, since a link tree may be about to use them."""
 
 
 class MaterializedFiles(Struct, frozen=True):
-    """Files as a command will find them."""
+    """Files that a command will find, with notes on those that are unsupported."""
 
     files: Mapping[Path, InputFile]
     notes: tuple[str, ...]
@@ -42,253 +42,266 @@ class MaterializedFiles(Struct, frozen=True):
 
 
 class FileCache:
-    """What commands were given, kept for the next. Every file belongs to the sandboxes' user.
+    """Contents and link trees (farms) of earlier commands, owned by the sandbox user.
 
-    A file with more than one form is kept once for each: hard links share their mode.
+    Executable and plain files are stored separately, since hard links share their mode.
     """
 
     def __init__(
-        self, bytes_at: File, farms_at: File, owner: tuple[int, int] | None, most: int = MOST_BYTES
+        self,
+        contents: File,
+        farms: File,
+        owner: tuple[int, int] | None,
+        max_bytes: int = MAX_CACHE_BYTES,
     ) -> None:
-        self._bytes, self._farms, self._owner, self._most = bytes_at, farms_at, owner, most
+        self._contents, self._farms, self._owner, self._max_bytes = (
+            contents,
+            farms,
+            owner,
+            max_bytes,
+        )
         self._lock = threading.Lock()
-        self._known: OrderedDict[str, MaterializedFiles] = OrderedDict()
+        self._farms_by_key: OrderedDict[str, MaterializedFiles] = OrderedDict()
         self._users: dict[str, int] = {}
-        self._written = most  # so that the first look at the disk is at the first write
-        bytes_at.mkdir(parents=True, exist_ok=True, mode=0o700)
-        farms_at.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._written = max_bytes  # so that the first write measures the directory
+        contents.mkdir(parents=True, exist_ok=True, mode=0o700)
+        farms.mkdir(parents=True, exist_ok=True, mode=0o700)
 
-    def missing(self, placed: Collection[InputFile]) -> list[Blob]:
-        """What must be fetched: of a link always, since where it points to is kept nowhere."""
+    def missing(self, input_files: Collection[InputFile]) -> list[Blob]:
+        """Return blobs to fetch. Link targets are never cached and always included."""
         return list(
             {
-                each.blob.digest: each.blob
-                for each in placed
-                if each.form is FileKind.LINK or not _touched(self._place(each))
+                input_file.blob.digest: input_file.blob
+                for input_file in input_files
+                if input_file.kind is FileKind.LINK or not _touch(self._content_path(input_file))
             }.values()
         )
 
-    def _place(self, placed: InputFile) -> File:
-        name = placed.blob.digest.removeprefix("sha256:")
-        return self._bytes / (name + ("x" if placed.form is FileKind.EXECUTABLE else ""))
+    def _content_path(self, input_file: InputFile) -> File:
+        name = input_file.blob.digest.removeprefix("sha256:")
+        return self._contents / (name + ("x" if input_file.kind is FileKind.EXECUTABLE else ""))
 
-    def keep_all(self, placed: Iterable[InputFile], brought: Mapping[Digest, bytes]) -> None:
-        for each in placed:
-            self._keep(each, brought[each.blob.digest])
+    def store_all(self, input_files: Iterable[InputFile], contents: Mapping[Digest, bytes]) -> None:
+        for input_file in input_files:
+            self._add(input_file, contents[input_file.blob.digest])
 
-    def _keep(self, placed: InputFile, content: bytes) -> None:
-        if not self._place(placed).exists():
-            self._store(placed, content)
+    def _add(self, input_file: InputFile, content: bytes) -> None:
+        if not self._content_path(input_file).exists():
+            self._store(input_file, content)
             self._written += len(content)
-            if self._written > self._most // 4:
+            if self._written > self._max_bytes // 4:
                 self._evict()
 
-    def _store(self, placed: InputFile, content: bytes) -> None:
-        fd, half = tempfile.mkstemp(dir=self._bytes, prefix="half-")
+    def _store(self, input_file: InputFile, content: bytes) -> None:
+        fd, temporary = tempfile.mkstemp(dir=self._contents, prefix="half-")
         with os.fdopen(fd, "wb") as file:
             file.write(content)
-            os.fchmod(fd, 0o755 if placed.form is FileKind.EXECUTABLE else 0o644)
+            os.fchmod(fd, 0o755 if input_file.kind is FileKind.EXECUTABLE else 0o644)
             if self._owner:
                 os.fchown(fd, *self._owner)
-        os.rename(half, self._place(placed))
+        os.rename(temporary, self._content_path(input_file))
 
     def _evict(self) -> None:
-        """Let go of what was not used for longest. Farms keep their own links to it."""
+        """Remove the least recently used contents. Farms keep their own links."""
         self._written = 0
-        about = [(file, file.stat()) for file in self._bytes.iterdir()]
-        over = sum(stat.st_size for _, stat in about) - self._most
-        young = time.time() - _YOUNG
-        for file, stat in sorted(about, key=lambda each: each[1].st_mtime):
-            if over <= 0 or stat.st_mtime > young:
+        files = [(file, file.stat()) for file in self._contents.iterdir()]
+        excess = sum(stat.st_size for _, stat in files) - self._max_bytes
+        cutoff = time.time() - _MIN_AGE_SECONDS
+        for file, stat in sorted(files, key=lambda item: item[1].st_mtime):
+            if excess <= 0 or stat.st_mtime > cutoff:
                 return
             file.unlink(missing_ok=True)
-            over -= stat.st_size
+            excess -= stat.st_size
 
-    def held(self, key: str) -> MaterializedFiles | None:
-        """A farm that stands, kept until it is let go."""
+    def acquire_existing(self, key: str) -> MaterializedFiles | None:
+        """Return an existing farm, kept until release, or None."""
         with self._lock:
-            return self._hold(key) if key in self._known else None
+            return self._add_user(key) if key in self._farms_by_key else None
 
-    def hold(
-        self, key: str, targets: Mapping[Digest, bytes], laid: MaterializedFiles
+    def acquire(
+        self, key: str, targets: Mapping[Digest, bytes], materialized: MaterializedFiles
     ) -> MaterializedFiles:
-        """Build a farm unless it stands, and keep it until it is let go. Raises OSError."""
+        """Build the farm unless it exists; kept until release. Raises OSError."""
         with self._lock:
-            if key not in self._known:
-                self._build(self._farms / key, laid.files, targets)
-                self._known[key] = MaterializedFiles(laid.files, laid.notes, self._farms / key)
-            return self._hold(key)
+            if key not in self._farms_by_key:
+                self._build_farm(self._farms / key, materialized.files, targets)
+                self._farms_by_key[key] = MaterializedFiles(
+                    materialized.files, materialized.notes, self._farms / key
+                )
+            return self._add_user(key)
 
-    def _hold(self, key: str) -> MaterializedFiles:
-        self._known.move_to_end(key)
+    def _add_user(self, key: str) -> MaterializedFiles:
+        self._farms_by_key.move_to_end(key)
         self._users[key] = self._users.get(key, 0) + 1
-        return self._known[key]
+        return self._farms_by_key[key]
 
-    def let_go(self, key: str) -> None:
+    def release(self, key: str) -> None:
         with self._lock:
             self._users[key] -= 1
-            self._thin()
+            self._evict_farms()
 
-    def _thin(self) -> None:
-        idle = [key for key in self._known if not self._users.get(key)]
-        for key in idle[: max(0, len(self._known) - MOST_FARMS)]:
-            del self._known[key]
+    def _evict_farms(self) -> None:
+        idle = [key for key in self._farms_by_key if not self._users.get(key)]
+        for key in idle[: max(0, len(self._farms_by_key) - MAX_FARMS)]:
+            del self._farms_by_key[key]
             self._users.pop(key, None)
             shutil.rmtree(self._farms / key, ignore_errors=True)
 
-    def _build(
-        self, place: File, files: Mapping[Path, InputFile], targets: Mapping[Digest, bytes]
+    def _build_farm(
+        self, farm: File, files: Mapping[Path, InputFile], targets: Mapping[Digest, bytes]
     ) -> None:
-        shutil.rmtree(place, ignore_errors=True)
-        place.mkdir(mode=0o755)
-        self._own(place)
-        made = {""}
-        for path, placed in files.items():
-            self._make(place, path.text.rpartition("/")[0], made)
-            if placed.form is FileKind.LINK:
-                os.symlink(targets[placed.blob.digest], place / path.text)
-                self._own(place / path.text)
+        shutil.rmtree(farm, ignore_errors=True)
+        farm.mkdir(mode=0o755)
+        self._set_owner(farm)
+        created = {""}
+        for path, input_file in files.items():
+            self._make_directories(farm, path.text.rpartition("/")[0], created)
+            if input_file.kind is FileKind.LINK:
+                os.symlink(targets[input_file.blob.digest], farm / path.text)
+                self._set_owner(farm / path.text)
             else:
-                self._link(placed, place / path.text)
+                self._link_content(input_file, farm / path.text)
 
-    def _link(self, placed: InputFile, place: File) -> None:
-        """Another name for bytes; where they have as many as a disk allows, begin anew."""
+    def _link_content(self, input_file: InputFile, target: File) -> None:
+        """Hard-link cached content; start a new copy when the link limit is reached."""
         try:
-            os.link(self._place(placed), place)
+            os.link(self._content_path(input_file), target)
         except OSError as problem:
             if problem.errno != errno.EMLINK:
                 raise
-            self._store(placed, self._place(placed).read_bytes())
-            os.link(self._place(placed), place)
+            self._store(input_file, self._content_path(input_file).read_bytes())
+            os.link(self._content_path(input_file), target)
 
-    def _make(self, place: File, directory: str, made: set[str]) -> None:
-        if directory not in made:
-            self._make(place, directory.rpartition("/")[0], made)
-            (place / directory).mkdir(mode=0o755)
-            self._own(place / directory)
-            made.add(directory)
+    def _make_directories(self, farm: File, directory: str, created: set[str]) -> None:
+        if directory not in created:
+            self._make_directories(farm, directory.rpartition("/")[0], created)
+            (farm / directory).mkdir(mode=0o755)
+            self._set_owner(farm / directory)
+            created.add(directory)
 
-    def _own(self, place: File) -> None:
+    def _set_owner(self, path: File) -> None:
         if self._owner:
-            os.chown(place, *self._owner, follow_symlinks=False)
+            os.chown(path, *self._owner, follow_symlinks=False)
 
     def copy(
         self, root: int, files: Mapping[Path, InputFile], targets: Mapping[Digest, bytes]
     ) -> dict[Path, tuple[int, int, int]]:
-        """Fill an empty directory with copies; each is told by the mark that it has then.
+        """Copy files into an empty directory; return their stamps (inode and times).
 
-        Those of the last moment have none: a change might come within the same tick of the clock.
+        Files of the last clock tick have none, since a change could have the same time.
         """
-        for path, placed in files.items():
-            self.lay(root, path, placed, targets)
-        marks = {}
-        old = time.time_ns() - TICK
+        for path, input_file in files.items():
+            self.place_file(root, path, input_file, targets)
+        stamps = {}
+        cutoff = time.time_ns() - CLOCK_TICK_NS
         for path in files:
-            about = os.stat(path.text, dir_fd=root, follow_symlinks=False)
-            if about.st_ctime_ns < old:
-                marks[path] = (about.st_ino, about.st_ctime_ns, about.st_mtime_ns)
-        return marks
+            status = os.stat(path.text, dir_fd=root, follow_symlinks=False)
+            if status.st_ctime_ns < cutoff:
+                stamps[path] = (status.st_ino, status.st_ctime_ns, status.st_mtime_ns)
+        return stamps
 
-    def lay(
-        self, root: int, path: Path, placed: InputFile, targets: Mapping[Digest, bytes]
+    def place_file(
+        self, root: int, path: Path, input_file: InputFile, targets: Mapping[Digest, bytes]
     ) -> None:
-        """Put one file where nothing is, by a way without links, or nothing. Raises OSError."""
+        """Create one file without following links, or nothing. Raises OSError."""
         for parent in path.parents:
             with (
                 suppress(FileExistsError),
-                safe_walk.parent_of(root, tuple(parent.text.split("/"))) as above,
+                safe_walk.open_parent(root, tuple(parent.text.split("/"))) as directory,
             ):
-                os.mkdir(parent.name, 0o755, dir_fd=above)
-                self._own_at(above, parent.name)
-        with safe_walk.parent_of(root, tuple(path.text.split("/"))) as above:
-            if placed.form is FileKind.LINK:
-                os.symlink(targets[placed.blob.digest], path.name, dir_fd=above)
+                os.mkdir(parent.name, 0o755, dir_fd=directory)
+                self._set_owner_at(directory, parent.name)
+        with safe_walk.open_parent(root, tuple(path.text.split("/"))) as directory:
+            if input_file.kind is FileKind.LINK:
+                os.symlink(targets[input_file.blob.digest], path.name, dir_fd=directory)
             else:
-                self._copy(above, path.name, placed)
-            self._own_at(above, path.name)
+                self._copy(directory, path.name, input_file)
+            self._set_owner_at(directory, path.name)
 
-    def _copy(self, directory: int, name: str, placed: InputFile) -> None:
-        mode = 0o755 if placed.form is FileKind.EXECUTABLE else 0o644
+    def _copy(self, directory: int, name: str, input_file: InputFile) -> None:
+        mode = 0o755 if input_file.kind is FileKind.EXECUTABLE else 0o644
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
         with (
-            open(self._place(placed), "rb") as source,
+            open(self._content_path(input_file), "rb") as source,
             os.fdopen(os.open(name, flags, mode, dir_fd=directory), "wb", 0) as file,
         ):
             try:
                 shutil.copyfileobj(source, file, 2**20)
-            except OSError:  # a part of a file would be taken for a change
+            except OSError:  # a partial file would look like a change
                 os.unlink(name, dir_fd=directory)
                 raise
             os.fchmod(file.fileno(), mode)
 
-    def _own_at(self, root: int, name: str) -> None:
+    def _set_owner_at(self, root: int, name: str) -> None:
         if self._owner:
             os.chown(name, *self._owner, dir_fd=root, follow_symlinks=False)
 
 
-def _touched(place: File) -> bool:
-    """Whether it is there; it counts as used now, so that nobody lets go of it."""
+def _touch(path: File) -> bool:
+    """Set the modification time to now. Return whether the file exists."""
     try:
-        os.utime(place)
+        os.utime(path)
     except FileNotFoundError:
         return False
     return True
 
 
-def key_of(files: Mapping[Path, InputFile]) -> str:
-    named = hashlib.sha256()
-    for path, placed in sorted(files.items()):
-        named.update(f"{path.text}\0{placed.form}\0{placed.blob.digest}\n".encode())
-    return named.hexdigest()
+def files_key(files: Mapping[Path, InputFile]) -> str:
+    hasher = hashlib.sha256()
+    for path, input_file in sorted(files.items()):
+        hasher.update(f"{path.text}\0{input_file.kind}\0{input_file.blob.digest}\n".encode())
+    return hasher.hexdigest()
 
 
-def read_batch_size(
+def supported_files(
     files: Mapping[Path, InputFile], targets: Mapping[Digest, bytes]
 ) -> MaterializedFiles:
-    """What a disk can hold of these, and notes on the rest."""
-    kept: dict[Path, InputFile] = {}
+    """Return the files a disk can hold, with notes on the rest."""
+    supported: dict[Path, InputFile] = {}
     notes = []
-    for path, placed in files.items():
+    for path, input_file in files.items():
         if any(parent in files for parent in path.parents):
-            notes.append(f"not there: {path}, whose directory is a file")
-        elif placed.form is FileKind.LINK and not _can_be_target(targets[placed.blob.digest]):
-            notes.append(f"not there: {path}, a link that points to nothing that has a name")
+            notes.append(f"missing: {path}, its directory is a file")
+        elif input_file.kind is FileKind.LINK and not _is_valid_target(
+            targets[input_file.blob.digest]
+        ):
+            notes.append(f"missing: {path}, an invalid symlink target")
         else:
-            kept[path] = placed
-    return MaterializedFiles(kept, tuple(notes))
+            supported[path] = input_file
+    return MaterializedFiles(supported, tuple(notes))
 
 
-def _can_be_target(target: bytes) -> bool:
-    return 0 < len(target) <= _LONGEST_TARGET and b"\0" not in target
+def _is_valid_target(target: bytes) -> bool:
+    return 0 < len(target) <= _MAX_TARGET_BYTES and b"\0" not in target
 
 
-async def fetched(
-    cache: FileCache, files: Mapping[Path, InputFile], fetch: Fetch
+async def fetch_missing(
+    cache: FileCache, files: Mapping[Path, InputFile], fetch: FetchContents
 ) -> dict[Digest, bytes]:
-    """Bring what is missing to the disk, some at a time; gives where links point to."""
-    wanted = cache.missing(tuple(files.values()))
+    """Fetch missing contents in batches; return the targets of links."""
+    missing = cache.missing(tuple(files.values()))
     by_digest: dict[Digest, list[InputFile]] = {}
-    for placed in files.values():
-        by_digest.setdefault(placed.blob.digest, []).append(placed)
+    for input_file in files.values():
+        by_digest.setdefault(input_file.blob.digest, []).append(input_file)
     targets: dict[Digest, bytes] = {}
-    for some in _portions(wanted):
-        brought = await fetch(some)
-        wanting = [placed for digest in brought for placed in by_digest[digest]]
-        index_keys = {each.blob.digest for each in wanting if each.form is FileKind.LINK}
-        targets |= {digest: brought[digest] for digest in index_keys}
-        files_only = [each for each in wanting if each.form is not FileKind.LINK]
-        await asyncio.to_thread(cache.keep_all, files_only, brought)
+    for batch in _batches(missing):
+        contents = await fetch(batch)
+        received = [input_file for digest in contents for input_file in by_digest[digest]]
+        link_digests = {item.blob.digest for item in received if item.kind is FileKind.LINK}
+        targets |= {digest: contents[digest] for digest in link_digests}
+        files_only = [item for item in received if item.kind is not FileKind.LINK]
+        await asyncio.to_thread(cache.store_all, files_only, contents)
     return targets
 
 
-def _portions(blobs: list[Blob]) -> Iterator[list[Blob]]:
-    some: list[Blob] = []
+def _batches(blobs: list[Blob]) -> Iterator[list[Blob]]:
+    batch: list[Blob] = []
     size = 0
     for blob in blobs:
-        if some and size + blob.size > _AT_ONCE:
-            yield some
-            some, size = [], 0
-        some.append(blob)
+        if batch and size + blob.size > _FETCH_BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+        batch.append(blob)
         size += blob.size
-    if some:
-        yield some
+    if batch:
+        yield batch

@@ -1,4 +1,4 @@
-"""A command in an instance that was there before it and stays when it has ended."""
+"""Commands and jobs inside a persistent sandbox instance."""
 
 from __future__ import annotations
 
@@ -18,39 +18,39 @@ from carrel.adapters.sandbox.local.output_capture import CapturedOutput, OutputT
 from carrel.adapters.sandbox.local.seccomp import SocketPolicy, filter_for
 from carrel.ports.sandbox import CommandSpec, SandboxUnavailable
 
-INSIDE: Final = 1000
-"""Whom everybody is in there."""
-LOG: Final = 65_536
-LAST_BREATH: Final = 2.0
-"""Seconds after which an instance that cannot be entered is not just ending."""
+INSTANCE_UID: Final = 1000
+"""User and group id of all processes inside an instance."""
+JOB_LOG_BYTES: Final = 65_536
+END_TIMEOUT_SECONDS: Final = 2.0
+"""How long to wait to see whether an instance that cannot be entered is ending."""
 
 
 class InstanceEnded(SandboxUnavailable):
-    """The instance ended before the command could begin: it can begin in another."""
+    """The instance ended before the command started; it can run in a new one."""
 
 
 class InstanceInit(CommandRun):
-    """What holds the namespaces of an instance: a process that sleeps.
+    """Sleeping process that holds an instance's namespaces.
 
-    Where no control group bounds all that lives there, it is looked at for as long as it is kept;
-    for too much the first process of its namespace is killed, with which the kernel kills all.
+    Without control groups its memory is polled; above the limit the first process of the namespace
+    is killed, and the kernel kills the rest.
     """
 
     def __init__(
-        self, means: IsolationTools, order: CommandSpec, name: str, child: ChildProcess
+        self, tools: IsolationTools, spec: CommandSpec, name: str, child: ChildProcess
     ) -> None:
-        super().__init__(means, order, name, child)
-        self.guests: set[int] = set()
-        """The processes of ours whose children live there too."""
-        self._watching: asyncio.Task[None] | None = None
+        super().__init__(tools, spec, name, child)
+        self.command_pids: set[int] = set()
+        """Launcher processes whose children run in this instance."""
+        self._watch_task: asyncio.Task[None] | None = None
 
     @property
-    def killed_for(self) -> str | None:
-        return self._killed
+    def kill_reason(self) -> str | None:
+        return self._kill_reason
 
     @property
-    def group(self) -> CommandCgroups | None:
-        return self._group
+    def cgroup(self) -> CommandCgroups | None:
+        return self._cgroup
 
     @property
     def pid(self) -> int:
@@ -60,79 +60,84 @@ class InstanceInit(CommandRun):
     def is_alive(self) -> bool:
         return not self._child.ended.is_set()
 
-    async def is_ending(self) -> bool:
-        """Whether it is over, or will be in a moment."""
+    async def wait_if_ending(self) -> bool:
+        """Wait up to 2 seconds for the end; return whether it has ended."""
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._child.ended.wait(), LAST_BREATH)
+            await asyncio.wait_for(self._child.ended.wait(), END_TIMEOUT_SECONDS)
         return not self.is_alive
 
     async def begin(self) -> int:
-        """Gives the process whose namespaces are to be entered. Raises Refused."""
+        """Start it; return the process whose namespaces to enter, or 0.
+
+        Raises SandboxUnavailable.
+        """
         await self._child.go()
         while self.is_alive:
-            first = process_tree.children(self._inner() or 0)
-            if first and process_tree.is_running(first[0], b"sleep"):
+            children = process_tree.children(self._root_pid() or 0)
+            if children and process_tree.is_running(children[0], b"sleep"):
                 if self._needs_watching():
-                    self._watching = asyncio.create_task(self._watch())
-                return first[0]
+                    self._watch_task = asyncio.create_task(self._watch())
+                return children[0]
             await asyncio.sleep(0.005)
         return 0
 
-    def _held(self) -> int:
-        return super()._held() + sum(map(process_tree.memory, tuple(self.guests)))
+    def _memory_in_use(self) -> int:
+        return super()._memory_in_use() + sum(
+            map(process_tree.memory_bytes, tuple(self.command_pids))
+        )
 
     async def close(self) -> None:
-        if self._watching is not None:
-            self._watching.cancel()
+        if self._watch_task is not None:
+            self._watch_task.cancel()
         await super().close()
 
 
 class InstanceCommand(CommandRun):
-    """A command while it runs among others."""
+    """A command that runs in an existing instance."""
 
-    of_ours: ClassVar = 1
+    own_processes: ClassVar = 1
 
     def __init__(
         self,
-        means: IsolationTools,
-        order: CommandSpec,
+        tools: IsolationTools,
+        spec: CommandSpec,
         child: ChildProcess,
-        resident: InstanceInit,
-        door: int,
+        init_process: InstanceInit,
+        namespace_pid: int,
     ) -> None:
-        self._resident, self._door = resident, door
-        super().__init__(means, order, "", child)
-        resident.guests.add(child.pid)
+        self._init_process, self._namespace_pid = init_process, namespace_pid
+        super().__init__(tools, spec, "", child)
+        init_process.command_pids.add(child.pid)
 
     async def close(self) -> None:
         await super().close()
-        self._resident.guests.discard(self._child.pid)
+        self._init_process.command_pids.discard(self._child.pid)
 
-    def _bounded(self, name: str) -> CommandCgroups | None:
+    def _create_cgroup(self, name: str) -> CommandCgroups | None:
         return None
 
     async def prepare(self, lower: File | None) -> int:
         try:
             await self._child.prepare(self._plan(lower))
         except SandboxUnavailable:
-            if reason := self._resident.killed_for:
+            if reason := self._init_process.kill_reason:
                 raise SandboxUnavailable(f"the sandbox was {reason}") from None
-            if await self._resident.is_ending():
-                raise InstanceEnded("the sandbox ended before the command could begin") from None
+            if await self._init_process.wait_if_ending():
+                raise InstanceEnded("the sandbox ended before the command started") from None
             raise
         return -1
 
     def _plan(self, lower: File | None) -> Mapping[str, Any]:
-        means, order = self._means, self._order
-        usual = means.own_network or order.bounds.network
-        group = self._resident.group
+        tools, spec = self._tools, self._spec
+        has_network = tools.own_network or spec.limits.network
+        cgroup = self._init_process.cgroup
         return {
-            "cgroups": group.directories if group else [],
-            "enter": self._door,
+            "cgroups": cgroup.directories if cgroup else [],
+            "enter": self._namespace_pid,
             "stage": "",
             "bind": "",
-            "uid": INSIDE,
-            "gid": INSIDE,
+            "uid": INSTANCE_UID,
+            "gid": INSTANCE_UID,
             "drop": True,
             "limits": self._limits(),
             "program": "/bin/bash",
@@ -141,65 +146,65 @@ class InstanceCommand(CommandRun):
             "landlock": None,
             "seccomp": filter_for(
                 platform.machine(),
-                SocketPolicy.USUAL if usual else SocketPolicy.NONE,
-                grouped=group is not None,
+                SocketPolicy.ALLOWED if has_network else SocketPolicy.NONE,
+                has_cgroup=cgroup is not None,
             ),
-            "argv": ["bash", "-c", order.command],
-            "env": {**order.env} | bwrap_arguments.ENVIRONMENT,
+            "argv": ["bash", "-c", spec.command],
+            "env": {**spec.env} | bwrap_arguments.ENVIRONMENT,
         }
 
     def _limits(self) -> dict[str, int]:
         limits = super()._limits()
-        if self._resident.group is not None:
+        if self._init_process.cgroup is not None:
             del limits["RLIMIT_AS"], limits["RLIMIT_NPROC"]
         return limits
 
     def _needs_watching(self) -> bool:
-        return False  # whoever lives there is looked at together
+        return False  # the instance's init process watches all commands
 
     def _notes(self) -> tuple[str, ...]:
-        reason = self._resident.killed_for
+        reason = self._init_process.kill_reason
         return (*super()._notes(), *([reason] if reason else []))
 
-    def _code(self) -> int | None:
+    def _exit_code(self) -> int | None:
         return self._child.code
 
-    def _inner(self) -> int | None:
+    def _root_pid(self) -> int | None:
         return self._child.pid
 
-    def _end_tree(self) -> None:
+    def _kill_tree(self) -> None:
         pid = self._child.pid
         if self._child.ended.is_set():
             return
-        found = [(each, parent) for parent in (pid, *process_tree.descendants(pid))
-                 for each in process_tree.children(parent)]  # fmt: skip
-        for each, parent in found:
-            process_tree.send(each, signal.SIGKILL, parent)
-        if not found:
+        pairs = [(child, parent) for parent in (pid, *process_tree.descendants(pid))
+                 for child in process_tree.children(parent)]  # fmt: skip
+        for child, parent in pairs:
+            process_tree.send_signal(child, signal.SIGKILL, parent)
+        if not pairs:
             self._child.kill()
 
-    async def _silent(self) -> None:
+    async def _wait_for_output(self) -> None:
         await self._child.ended.wait()
         self._out.drain()
         self._err.drain()
 
 
 class InstanceJob(InstanceCommand):
-    """A job: it goes on for as long as it likes, and its last words are kept."""
+    """A background job without time limit, of which the last output is kept."""
 
-    def _listened(self, child: ChildProcess) -> tuple[CapturedOutput, CapturedOutput]:
+    def _capture_output(self, child: ChildProcess) -> tuple[CapturedOutput, CapturedOutput]:
         self.log = bytearray()
-        out, err = child.handed(child.out), child.handed(child.err)
-        return OutputTail(out, LOG, self.log), OutputTail(err, LOG, self.log)
+        out, err = child.detach_fd(child.out), child.detach_fd(child.err)
+        return OutputTail(out, JOB_LOG_BYTES, self.log), OutputTail(err, JOB_LOG_BYTES, self.log)
 
     async def begin(self) -> None:
         await self._child.go()
 
     async def end(self) -> int:
-        """Wait for its end; gives how it ended."""
-        await self._silent()
+        """Wait for its end and return the exit code."""
+        await self._wait_for_output()
         return self._child.code
 
-    async def halt(self) -> None:
+    async def stop(self) -> None:
         await self._stop()
         await self._child.ended.wait()

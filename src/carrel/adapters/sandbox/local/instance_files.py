@@ -1,4 +1,4 @@
-"""The files of an instance that is kept: brought up to date, and compared with what they were."""
+"""Workspace files of a persistent instance: updated and compared."""
 
 from __future__ import annotations
 
@@ -9,143 +9,156 @@ from contextlib import suppress
 from typing import Final
 
 from carrel.adapters.sandbox.local import change_detection, safe_walk
-from carrel.adapters.sandbox.local.file_cache import TICK, FileCache, MaterializedFiles
+from carrel.adapters.sandbox.local.file_cache import CLOCK_TICK_NS, FileCache, MaterializedFiles
 from carrel.adapters.sandbox.local.safe_walk import DirEntry, DirEntryKind
 from carrel.core.identifiers import Digest, Path, digest
 from carrel.ports.sandbox import FileKind, InputFile
 
-MOST_LEFT: Final = 50_000
-Mark = tuple[int, int, int]
+MAX_ENTRIES: Final = 50_000
+FileStamp = tuple[int, int, int]
 
 
 class InstanceFiles:
-    """What was changed inside and has not been brought back is left as it is; all else follows
-    what others do. A modification beats a deletion, whoever made it.
+    """Keeps changes that are not yet written back; other files follow the store.
+
+    A modification beats a deletion on either side.
     """
 
     def __init__(self, root: int, cache: FileCache) -> None:
         self.root, self._cache = root, cache
-        self._agreed: dict[str, InputFile] = {}
-        """What each file was, here as elsewhere, when it was laid or brought back last."""
-        self._marks: dict[str, Mark] = {}
-        """Of those that need not be read, since nothing can have changed unnoticed."""
+        self._synced: dict[str, InputFile] = {}
+        """File at its last synchronization, by path text."""
+        self._stamps: dict[str, FileStamp] = {}
+        """Inode and times of files that are known to be unchanged while these are equal."""
 
-    def bring(self, laid: MaterializedFiles, targets: Mapping[Digest, bytes]) -> MaterializedFiles:
-        """Lay what is new, remove what is gone; gives what there was a place for."""
+    def update(
+        self, materialized: MaterializedFiles, targets: Mapping[Digest, bytes]
+    ) -> MaterializedFiles:
+        """Add new files and remove deleted ones; return those that could be placed."""
         try:
-            there = {found.text: found for found in safe_walk.walk(self.root, MOST_LEFT)}
+            entries = {entry.text: entry for entry in safe_walk.walk(self.root, MAX_ENTRIES)}
         except safe_walk.TooManyEntries:
-            return MaterializedFiles({}, laid.notes)
-        for text in sorted(self._agreed.keys() - {path.text for path in laid.files}, reverse=True):
-            found = there.get(text)
-            if found and self._is_clean(found):
-                self._remove(found)
+            return MaterializedFiles({}, materialized.notes)
+        for text in sorted(
+            self._synced.keys() - {path.text for path in materialized.files}, reverse=True
+        ):
+            entry = entries.get(text)
+            if entry and self._is_clean(entry):
+                self._remove(entry)
             self._forget(text)
-        kept, notes = {}, list(laid.notes)
-        for path, placed in laid.files.items():
-            if self._is_up_to_date(path, placed, there.get(path.text), targets):
-                kept[path] = placed
+        placed_files, notes = {}, list(materialized.notes)
+        for path, input_file in materialized.files.items():
+            if self._is_up_to_date(path, input_file, entries.get(path.text), targets):
+                placed_files[path] = input_file
             else:
-                notes.append(f"not there: {path}, for which there is no place here")
-        return MaterializedFiles(kept, tuple(notes))
+                notes.append(f"missing: {path}, its path is occupied in the sandbox")
+        return MaterializedFiles(placed_files, tuple(notes))
 
     def _is_up_to_date(
-        self, path: Path, placed: InputFile, found: DirEntry | None, targets: Mapping[Digest, bytes]
+        self,
+        path: Path,
+        input_file: InputFile,
+        entry: DirEntry | None,
+        targets: Mapping[Digest, bytes],
     ) -> bool:
-        if found is None or found.kind not in {DirEntryKind.FILE, DirEntryKind.LINK}:
-            if self._agreed.get(path.text) == placed:
-                return True  # it was deleted in here, and nobody has changed it since
-            if found is not None:
-                self._make_room(found)
-        elif self._is(found, placed):
-            self._agreed[path.text] = placed
+        if entry is None or entry.kind not in {DirEntryKind.FILE, DirEntryKind.LINK}:
+            if self._synced.get(path.text) == input_file:
+                return True  # deleted inside, and unchanged in the store
+            if entry is not None:
+                self._remove_directory(entry)
+        elif self._matches(entry, input_file):
+            self._synced[path.text] = input_file
             return True
-        elif not self._is_clean(found):
+        elif not self._is_clean(entry):
             return True
         else:
-            self._remove(found)
-        return self._lay(path, placed, targets)
+            self._remove(entry)
+        return self._place_file(path, input_file, targets)
 
-    def _lay(self, path: Path, placed: InputFile, targets: Mapping[Digest, bytes]) -> bool:
+    def _place_file(
+        self, path: Path, input_file: InputFile, targets: Mapping[Digest, bytes]
+    ) -> bool:
         self._forget(path.text)
         try:
-            self._cache.lay(self.root, path, placed, targets)
-        except OSError:  # something of the command's is there, or the disk is full
+            self._cache.place_file(self.root, path, input_file, targets)
+        except OSError:  # the path is occupied or the disk is full
             return False
-        self._agreed[path.text] = placed
+        self._synced[path.text] = input_file
         return True
 
     def compare(self, files: Mapping[Path, InputFile]) -> change_detection.DirectoryChanges:
-        """What is other in here than these, because somebody in here made it so."""
-        old = time.time_ns() - TICK
+        """Return files that were changed inside the instance."""
+        cutoff = time.time_ns() - CLOCK_TICK_NS
         try:
-            found = tuple(safe_walk.walk(self.root, MOST_LEFT))
+            entries = tuple(safe_walk.walk(self.root, MAX_ENTRIES))
         except safe_walk.TooManyEntries:
             return change_detection.DirectoryChanges(
-                {}, {}, frozenset(), (), change_detection.FLOODED
+                {}, {}, frozenset(), (), change_detection.TOO_MANY_PATHS
             )
-        clean = [each for each in found if self._is_clean(each)]
-        self._marks |= {each.text: each.mark for each in clean if each.mark[1] < old}
-        there = {each.text for each in found if each.kind in {DirEntryKind.FILE, DirEntryKind.LINK}}
-        base = {
-            path: placed
-            for path, placed in files.items()
-            if path.text in there or self._agreed.get(path.text) == placed
+        clean = [entry for entry in entries if self._is_clean(entry)]
+        self._stamps |= {entry.text: entry.stamp for entry in clean if entry.stamp[1] < cutoff}
+        present = {
+            entry.text for entry in entries if entry.kind in {DirEntryKind.FILE, DirEntryKind.LINK}
         }
-        marks = {Path(each.text): each.mark for each in clean}
-        return change_detection.of_copy(base, marks, found, self._read)
+        base = {
+            path: input_file
+            for path, input_file in files.items()
+            if path.text in present or self._synced.get(path.text) == input_file
+        }
+        stamps = {Path(entry.text): entry.stamp for entry in clean}
+        return change_detection.changes_in_copy(base, stamps, entries, self._read)
 
-    def settle(
-        self, told: change_detection.DirectoryChanges, read: Mapping[Path, InputFile]
+    def mark_synced(
+        self, changes: change_detection.DirectoryChanges, read: Mapping[Path, InputFile]
     ) -> None:
-        """Take what somebody has read for brought back, and what is gone for known to be."""
-        for path, placed in read.items():
-            text = told.found[path].text
+        """Record files that were read and deletions that were reported as written back."""
+        for path, input_file in read.items():
+            text = changes.entries[path].text
             self._forget(text)
-            self._agreed[text] = placed
-        for path in told.deleted:
+            self._synced[text] = input_file
+        for path in changes.deleted:
             self._forget(path.text)
 
     def _forget(self, text: str) -> None:
-        self._agreed.pop(text, None)
-        self._marks.pop(text, None)
+        self._synced.pop(text, None)
+        self._stamps.pop(text, None)
 
-    def _is_clean(self, found: DirEntry) -> bool:
-        """Whether it is what it was, read only where its mark does not tell."""
-        agreed = self._agreed.get(found.text)
-        if agreed is None:
+    def _is_clean(self, entry: DirEntry) -> bool:
+        """Whether the file is as last synchronized; read only if its stamp differs."""
+        synced = self._synced.get(entry.text)
+        if synced is None:
             return False
-        return self._marks.get(found.text) == found.mark or self._is(found, agreed)
+        return self._stamps.get(entry.text) == entry.stamp or self._matches(entry, synced)
 
-    def _is(self, found: DirEntry, placed: InputFile) -> bool:
+    def _matches(self, entry: DirEntry, input_file: InputFile) -> bool:
         if (
-            found.kind not in {DirEntryKind.FILE, DirEntryKind.LINK}
-            or found.size != placed.blob.size
+            entry.kind not in {DirEntryKind.FILE, DirEntryKind.LINK}
+            or entry.size != input_file.blob.size
         ):
             return False
-        form = FileKind.LINK if found.kind is DirEntryKind.LINK else FileKind.FILE
-        if form is FileKind.FILE and found.mode & 0o111:
-            form = FileKind.EXECUTABLE
-        if form is not placed.form:
+        file_kind = FileKind.LINK if entry.kind is DirEntryKind.LINK else FileKind.FILE
+        if file_kind is FileKind.FILE and entry.mode & 0o111:
+            file_kind = FileKind.EXECUTABLE
+        if file_kind is not input_file.kind:
             return False
-        with suppress(OSError):  # a job may have been quicker
-            return digest(self._read(found)) == placed.blob.digest
+        with suppress(OSError):  # a job may change it concurrently
+            return digest(self._read(entry)) == input_file.blob.digest
         return False
 
-    def _read(self, found: DirEntry) -> bytes:
-        return safe_walk.read(self.root, found.at, found.kind)
+    def _read(self, entry: DirEntry) -> bytes:
+        return safe_walk.read(self.root, entry.segments, entry.kind)
 
-    def _remove(self, found: DirEntry) -> None:
-        """With the directories that are empty then: a file may come to their place."""
-        with suppress(OSError), safe_walk.parent_of(self.root, found.at) as parent:
-            os.unlink(found.at[-1], dir_fd=parent)
-        for depth in range(len(found.at) - 1, 0, -1):
+    def _remove(self, entry: DirEntry) -> None:
+        """Remove a file and then its empty parent directories."""
+        with suppress(OSError), safe_walk.open_parent(self.root, entry.segments) as parent:
+            os.unlink(entry.segments[-1], dir_fd=parent)
+        for depth in range(len(entry.segments) - 1, 0, -1):
             try:
-                with safe_walk.parent_of(self.root, found.at[:depth]) as parent:
-                    os.rmdir(found.at[depth - 1], dir_fd=parent)
+                with safe_walk.open_parent(self.root, entry.segments[:depth]) as parent:
+                    os.rmdir(entry.segments[depth - 1], dir_fd=parent)
             except OSError:
                 return
 
-    def _make_room(self, found: DirEntry) -> None:
-        with suppress(OSError), safe_walk.parent_of(self.root, found.at) as parent:
-            os.rmdir(found.at[-1], dir_fd=parent)
+    def _remove_directory(self, entry: DirEntry) -> None:
+        with suppress(OSError), safe_walk.open_parent(self.root, entry.segments) as parent:
+            os.rmdir(entry.segments[-1], dir_fd=parent)

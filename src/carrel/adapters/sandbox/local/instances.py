@@ -1,4 +1,4 @@
-"""An instance that is kept between commands: its processes, its files, its jobs, its end."""
+"""A sandbox instance that persists between commands: processes, files and jobs."""
 
 from __future__ import annotations
 
@@ -18,119 +18,124 @@ from carrel.core.identifiers import Path, digest
 from carrel.core.store.tree import Blob
 from carrel.ports.sandbox import CommandResult, CommandSpec, InputFile
 
-MOST_JOBS: Final = 10
-_NOTHING_RAN: Final = CommandOutcome(None, b"", b"", False, 0, ())
+MAX_JOBS: Final = 10
+_NO_OUTCOME: Final = CommandOutcome(None, b"", b"", False, 0, ())
 
 
-def instance_spec(order: CommandSpec) -> tuple[Any, ...]:
-    """What an instance is made by: with other terms it is another."""
-    bounds = order.bounds
-    bounded = (bounds.memory_mb, bounds.processes, bounds.disk_mb, bounds.network)
-    return (*bounded, dict(order.env), dict(order.options), order.lifetime_seconds)
+def instance_terms(spec: CommandSpec) -> tuple[Any, ...]:
+    """Properties that fix an instance; a spec with other terms needs a new one."""
+    bounds = spec.limits
+    limits = (bounds.memory_mb, bounds.processes, bounds.disk_mb, bounds.network)
+    return (*limits, dict(spec.env), dict(spec.options), spec.lifetime_seconds)
 
 
 class InstanceResult(LocalResult):
-    """What a command left in an instance; it is known what was read of it."""
+    """Result of a command in an instance; records which files were read."""
 
     def __init__(
         self,
         outcome: CommandOutcome,
-        told: change_detection.DirectoryChanges | None,
+        changes: change_detection.DirectoryChanges | None,
         root: int,
         notes: tuple[str, ...],
     ) -> None:
-        super().__init__(outcome, told, root, notes)
+        super().__init__(outcome, changes, root, notes)
         self.read: dict[Path, InputFile] = {}
 
     async def content(self, path: Path) -> bytes:
-        content, self.read[path] = await asyncio.to_thread(self._looked_at, path)
+        content, self.read[path] = await asyncio.to_thread(self._read_file, path)
         return content
 
-    def _looked_at(self, path: Path) -> tuple[bytes, InputFile]:
-        found = self._found[path]
-        content = safe_walk.read(self._root, found.at, found.kind)
-        return content, InputFile(self.changed[path].form, Blob(digest(content), len(content)))
+    def _read_file(self, path: Path) -> tuple[bytes, InputFile]:
+        entry = self._entries[path]
+        content = safe_walk.read(self._root, entry.segments, entry.kind)
+        return content, InputFile(self.changed[path].kind, Blob(digest(content), len(content)))
 
 
 class Instance:
-    """Whoever begins something in it, or looks at its files, holds ``busy``."""
+    """Callers hold ``busy`` to start something in it or to read its files."""
 
     def __init__(
-        self, resident: InstanceInit, door: int, stage: int, cache: FileCache, order: CommandSpec
+        self,
+        init_process: InstanceInit,
+        namespace_pid: int,
+        stage: int,
+        cache: FileCache,
+        spec: CommandSpec,
     ) -> None:
-        self.resident, self.door, self._stage = resident, door, stage
+        self.init_process, self.namespace_pid, self._stage = init_process, namespace_pid, stage
         self._root = os.open("workspace", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=stage)
         self.files = InstanceFiles(self._root, cache)
-        self.terms, self.home = instance_spec(order), order.write_back
+        self.terms, self.write_back = instance_terms(spec), spec.write_back
         self.busy = asyncio.Lock()
         self.jobs: dict[str, InstanceJob] = {}
         self.was_stopped = False
-        self._left = False
-        self._idle: asyncio.TimerHandle | None = None
-        self._old: asyncio.TimerHandle | None = None
+        self._is_retired = False
+        self._idle_timer: asyncio.TimerHandle | None = None
+        self._lifetime_timer: asyncio.TimerHandle | None = None
 
     @property
     def is_open(self) -> bool:
-        """Whether something may begin in it: not once it is being killed, though it still ends."""
-        resident = self.resident
-        return resident.is_alive and resident.killed_for is None and not self._left
+        """Whether something may start in it; False once it is being killed."""
+        init_process = self.init_process
+        return init_process.is_alive and init_process.kill_reason is None and not self._is_retired
 
     @asynccontextmanager
-    async def look(self, files: Mapping[Path, InputFile]) -> AsyncIterator[CommandResult]:
-        """As the port says; also when it was stopped, until it is closed."""
-        async with self.busy, self.told(_NOTHING_RAN, files) as ran:
-            yield ran
+    async def inspect(self, files: Mapping[Path, InputFile]) -> AsyncIterator[CommandResult]:
+        """Yield the changes since the last write-back. Works until the instance is closed."""
+        async with self.busy, self.open_result(_NO_OUTCOME, files) as result:
+            yield result
 
     @asynccontextmanager
-    async def told(
+    async def open_result(
         self,
         outcome: CommandOutcome,
         files: Mapping[Path, InputFile] | None,
         notes: tuple[str, ...] = (),
     ) -> AsyncIterator[CommandResult]:
-        """What is other than these files, taken for brought back when this is left well."""
+        """Yield the result; files that were read count as written back on success."""
         if files is None:
             yield InstanceResult(outcome, None, self._root, notes)
             return
-        told = await shield_until_done(asyncio.to_thread(self.files.compare, files))
-        kept = InstanceResult(outcome, told, self._root, notes)
-        yield kept
-        if kept.discard_reason is None:
-            self.files.settle(told, kept.read)
+        changes = await shield_until_done(asyncio.to_thread(self.files.compare, files))
+        result = InstanceResult(outcome, changes, self._root, notes)
+        yield result
+        if result.discard_reason is None:
+            self.files.mark_synced(changes, result.read)
 
-    def rest(self, seconds: float, stop: Callable[[], object]) -> None:
-        """Stop it after so long without a command or a job."""
-        self.wake()
+    def stop_when_idle(self, seconds: float, stop: Callable[[], object]) -> None:
+        """Call `stop` after `seconds` without a command or a job."""
+        self.cancel_idle_stop()
 
-        def fall() -> None:
+        def on_timer() -> None:
             if self.busy.locked() or self.jobs:
-                self.rest(max(1, seconds), stop)
+                self.stop_when_idle(max(1, seconds), stop)
             else:
                 stop()
 
-        self._idle = asyncio.get_running_loop().call_later(seconds, fall)
+        self._idle_timer = asyncio.get_running_loop().call_later(seconds, on_timer)
 
-    def wake(self) -> None:
-        if self._idle is not None:
-            self._idle.cancel()
-            self._idle = None
+    def cancel_idle_stop(self) -> None:
+        if self._idle_timer is not None:
+            self._idle_timer.cancel()
+            self._idle_timer = None
 
-    def age(self, seconds: float, stop: Callable[[], object]) -> None:
-        """Stop it after so long, whatever there is."""
-        self._old = asyncio.get_running_loop().call_later(seconds, stop)
+    def stop_after(self, seconds: float, stop: Callable[[], object]) -> None:
+        """Call `stop` after `seconds`, even if something runs."""
+        self._lifetime_timer = asyncio.get_running_loop().call_later(seconds, stop)
 
-    def leave(self) -> None:
-        """Let nothing more begin in it."""
-        self._left = True
-        self.wake()
-        if self._old is not None:
-            self._old.cancel()
+    def retire(self) -> None:
+        """Let nothing start in it any more."""
+        self._is_retired = True
+        self.cancel_idle_stop()
+        if self._lifetime_timer is not None:
+            self._lifetime_timer.cancel()
 
     async def stop(self) -> None:
-        """End all that runs in it, once. Its files can still be looked at."""
+        """Kill everything in it. Safe to call twice; its files can still be read."""
         if not self.was_stopped:
             self.was_stopped = True
-            await shield_until_done(self.resident.close())
+            await shield_until_done(self.init_process.close())
 
     async def close(self) -> None:
         async with self.busy:

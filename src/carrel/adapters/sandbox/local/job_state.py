@@ -1,4 +1,4 @@
-"""What has become of jobs, on the disk, so that it is known after a restart."""
+"""State of background jobs on disk, which survives a restart."""
 
 from __future__ import annotations
 
@@ -14,58 +14,58 @@ from msgspec import Struct
 
 from carrel.ports.sandbox import EXIT_LOST, BackgroundJob
 
-GONE: Final = b"[lost: the server ended before it did]"
+LOST_LOG: Final = b"[lost: the server stopped before the job ended]"
 
 
 class JobSnapshot(Struct, frozen=True):
     keeper: str
-    """Who runs it; nobody any more once it has ended."""
+    """Lease of the server process that runs it; empty once it has ended."""
     code: int | None = None
     log: bytes = b""
 
 
 class JobState:
-    """One file a job, by its reservation. Whatever says that it runs was lost, if the process that
-    started it is gone: its instance went with it.
-    """
+    """One file per job. A running job counts as lost if its process is dead."""
 
-    def __init__(self, root: File, is_kept: Callable[[str], bool]) -> None:
-        self._root, self._is_kept = root, is_kept
+    def __init__(self, root: File, is_lease_held: Callable[[str], bool]) -> None:
+        self._root, self._is_lease_held = root, is_lease_held
 
-    def write(self, reservation: str, id: str, told: JobSnapshot) -> None:
-        place = self._place(reservation, id)
-        place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        half = place.with_suffix(".half")
-        half.write_bytes(msgspec.json.encode(told))
-        os.replace(half, place)
+    def write(self, instance_key: str, id: str, snapshot: JobSnapshot) -> None:
+        file = self._job_file(instance_key, id)
+        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        temporary = file.with_suffix(".half")
+        temporary.write_bytes(msgspec.json.encode(snapshot))
+        os.replace(temporary, file)
 
-    def read(self, reservation: str, id: str) -> BackgroundJob | None:
+    def read(self, instance_key: str, id: str) -> BackgroundJob | None:
         try:
-            told = msgspec.json.decode(self._place(reservation, id).read_bytes(), type=JobSnapshot)
+            snapshot = msgspec.json.decode(
+                self._job_file(instance_key, id).read_bytes(), type=JobSnapshot
+            )
         except FileNotFoundError:
             return None
-        if told.code is None:
+        if snapshot.code is None:
             return (
                 BackgroundJob(id, None, b"")
-                if self._is_kept(told.keeper)
-                else BackgroundJob(id, EXIT_LOST, GONE)
+                if self._is_lease_held(snapshot.keeper)
+                else BackgroundJob(id, EXIT_LOST, LOST_LOG)
             )
-        return BackgroundJob(id, told.code, told.log)
+        return BackgroundJob(id, snapshot.code, snapshot.log)
 
-    def drop(self, reservation: str, id: str) -> None:
-        self._place(reservation, id).unlink(missing_ok=True)
+    def delete_job(self, instance_key: str, id: str) -> None:
+        self._job_file(instance_key, id).unlink(missing_ok=True)
         with suppress(OSError):
-            self._directory(reservation).rmdir()
+            self._directory(instance_key).rmdir()
 
-    def forget(self, reservation: str) -> None:
-        place = self._directory(reservation)
-        for file in place.glob("*"):
+    def delete_instance(self, instance_key: str) -> None:
+        directory = self._directory(instance_key)
+        for file in directory.glob("*"):
             file.unlink(missing_ok=True)
-        if place.exists():
-            place.rmdir()
+        if directory.exists():
+            directory.rmdir()
 
-    def _directory(self, reservation: str) -> File:
-        return self._root / hashlib.sha256(reservation.encode()).hexdigest()[:32]
+    def _directory(self, instance_key: str) -> File:
+        return self._root / hashlib.sha256(instance_key.encode()).hexdigest()[:32]
 
-    def _place(self, reservation: str, id: str) -> File:
-        return self._directory(reservation) / hashlib.sha256(id.encode()).hexdigest()[:32]
+    def _job_file(self, instance_key: str, id: str) -> File:
+        return self._directory(instance_key) / hashlib.sha256(id.encode()).hexdigest()[:32]

@@ -1,7 +1,7 @@
-"""Where bubblewrap does not work: a command that Landlock and seccomp hold, in a directory.
+"""Isolation with Landlock and seccomp, for machines without bubblewrap.
 
-The machine's files cannot be opened and nothing can be connected to. It is seen that there are
-names in the file system, though, and its directory has the path that it really has.
+Files outside cannot be opened and nothing can be connected to. File names outside remain visible,
+and the workspace keeps its real path.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from carrel.adapters.sandbox.local import bwrap_arguments, process_tree, safe_walk
 from carrel.adapters.sandbox.local.child_process import ChildProcess
 from carrel.adapters.sandbox.local.command_run import (
-    INODES,
+    MAX_INODES,
     CommandOutcome,
     CommandRun,
     IsolationTools,
@@ -30,90 +30,100 @@ from carrel.adapters.sandbox.local.command_run import (
 from carrel.adapters.sandbox.local.seccomp import SocketPolicy, filter_for
 from carrel.ports.sandbox import CommandSpec
 
-_CREATE: Final = 444
-_PATIENCE: Final = 10.0
-_VERSION: Final = 1
-SCOPES_SIGNALS: Final = 6
-"""The first version by which a command can be kept from signalling its neighbours."""
+_SYS_LANDLOCK_CREATE_RULESET: Final = 444
+_END_TIMEOUT_SECONDS: Final = 10.0
+_CREATE_RULESET_VERSION: Final = 1
+MIN_ABI: Final = 6
+"""First Landlock ABI that stops a command from signalling other processes."""
 _EXECUTE, _WRITE, _READ, _LIST = 1 << 0, 1 << 1, 1 << 2, 1 << 3
 _CHARACTER, _BLOCK, _TRUNCATE, _IOCTL = 1 << 6, 1 << 11, 1 << 14, 1 << 15
-_ALL: Final = (1 << 16) - 1
-_OF_FILES: Final = _EXECUTE | _WRITE | _READ | _TRUNCATE | _IOCTL
-_LOOKING: Final = _EXECUTE | _READ | _LIST
-_WORKING: Final = _ALL & ~_CHARACTER & ~_BLOCK & ~_IOCTL
-_SYSTEM: Final = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+_ALL_ACCESS: Final = (1 << 16) - 1
+_FILE_ACCESS: Final = _EXECUTE | _WRITE | _READ | _TRUNCATE | _IOCTL
+_READ_ACCESS: Final = _EXECUTE | _READ | _LIST
+_WORK_ACCESS: Final = _ALL_ACCESS & ~_CHARACTER & ~_BLOCK & ~_IOCTL
+_SYSTEM_PATHS: Final = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 _DEVICES: Final = ("null", "zero", "full", "random", "urandom")
-_ROOMS: Final = ("workspace", "tmp", "home")
+_DIRECTORIES: Final = ("workspace", "tmp", "home")
 
 
-def version() -> int:
-    """Of Landlock in this kernel; 0 where there is none."""
+def abi_version() -> int:
+    """Landlock ABI version of this kernel; 0 if there is none."""
     libc: Any = ctypes.CDLL(None, use_errno=True)
-    found = libc.syscall(_CREATE, None, ctypes.c_size_t(0), ctypes.c_uint32(_VERSION))
-    return max(0, int(found))
+    result = libc.syscall(
+        _SYS_LANDLOCK_CREATE_RULESET,
+        None,
+        ctypes.c_size_t(0),
+        ctypes.c_uint32(_CREATE_RULESET_VERSION),
+    )
+    return max(0, int(result))
 
 
 class LandlockCommand(CommandRun):
-    """A command while it runs. It is looked at what it writes, and it is killed for too much."""
+    """A running command whose disk use is polled; killed above the limit."""
 
-    of_ours = 1
+    own_processes = 1
 
     def __init__(
-        self, means: IsolationTools, order: CommandSpec, name: str, child: ChildProcess, place: File
+        self,
+        tools: IsolationTools,
+        spec: CommandSpec,
+        name: str,
+        child: ChildProcess,
+        directory: File,
     ) -> None:
-        self._place = place
-        super().__init__(means, order, name, child)
+        self._directory = directory
+        super().__init__(tools, spec, name, child)
 
     async def prepare(self, lower: File | None) -> int:
-        await asyncio.to_thread(self._furnish)
+        await asyncio.to_thread(self._make_directories)
         await self._child.prepare(self._plan(lower))
-        return os.open(self._place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        return os.open(self._directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
 
-    def _furnish(self) -> None:
-        for place in (self._place, *(self._place / room for room in _ROOMS)):
-            place.mkdir(mode=0o755)
-            if self._means.drop:
-                os.chown(place, self._means.uid, self._means.gid)
+    def _make_directories(self) -> None:
+        for path in (self._directory, *(self._directory / name for name in _DIRECTORIES)):
+            path.mkdir(mode=0o755)
+            if self._tools.drops_privileges:
+                os.chown(path, self._tools.uid, self._tools.gid)
 
     def _plan(self, lower: File | None) -> Mapping[str, Any]:
-        means, order = self._means, self._order
-        shown = "/tmp" if means.drop else str(self._place)
-        homes = {"HOME": f"{shown}/home", "TMPDIR": f"{shown}/tmp"}
-        grouped = self._group is not None
+        tools, spec = self._tools, self._spec
+        visible_path = "/tmp" if tools.drops_privileges else str(self._directory)
+        home_env = {"HOME": f"{visible_path}/home", "TMPDIR": f"{visible_path}/tmp"}
+        has_cgroup = self._cgroup is not None
         return {
-            "cgroups": self._group.directories if self._group else [],
+            "cgroups": self._cgroup.directories if self._cgroup else [],
             "stage": "",
             "enter": 0,
-            "bind": str(self._place) if means.drop else "",
-            "uid": means.uid,
-            "gid": means.gid,
-            "drop": means.drop,
+            "bind": str(self._directory) if tools.drops_privileges else "",
+            "uid": tools.uid,
+            "gid": tools.gid,
+            "drop": tools.drops_privileges,
             "limits": self._limits(),
             "program": shutil.which("bash", path=bwrap_arguments.ENVIRONMENT["PATH"])
             or "/bin/bash",
-            "directory": f"{shown}/workspace",
+            "directory": f"{visible_path}/workspace",
             "keep": [],
-            "landlock": _rules(means.landlock, shown),
+            "landlock": _landlock_rules(tools.landlock, visible_path),
             "seccomp": filter_for(
-                platform.machine(), SocketPolicy.NONE, alone=False, grouped=grouped
+                platform.machine(), SocketPolicy.NONE, own_namespaces=False, has_cgroup=has_cgroup
             ),
-            "argv": ["bash", "-c", order.command],
-            "env": {**order.env} | bwrap_arguments.ENVIRONMENT | homes,
+            "argv": ["bash", "-c", spec.command],
+            "env": {**spec.env} | bwrap_arguments.ENVIRONMENT | home_env,
         }
 
     def _limits(self) -> dict[str, int]:
         limits = super()._limits()
-        if "RLIMIT_NPROC" in limits:  # which counts all that this user has, wherever it runs
-            limits["RLIMIT_NPROC"] += process_tree.alive(self._means.uid) - 1
+        if "RLIMIT_NPROC" in limits:  # counts all processes of this user
+            limits["RLIMIT_NPROC"] += process_tree.count_threads(self._tools.uid) - 1
         return limits
 
-    def _code(self) -> int | None:
+    def _exit_code(self) -> int | None:
         return self._child.code
 
-    def _inner(self) -> int | None:
+    def _root_pid(self) -> int | None:
         return self._child.pid
 
-    def _end_tree(self) -> None:
+    def _kill_tree(self) -> None:
         if not self._child.ended.is_set():
             self._child.terminate()
 
@@ -122,80 +132,83 @@ class LandlockCommand(CommandRun):
 
     async def finish(self) -> CommandOutcome:
         outcome = await super().finish()
-        if self._killed is None and (reason := await asyncio.to_thread(self._too_much)):
-            # It was over before anybody had looked.
+        if self._kill_reason is None and (reason := await asyncio.to_thread(self._disk_violation)):
+            # It ended before the first poll.
             return replace(outcome, notes=(*outcome.notes, reason))
         return outcome
 
-    def _excess(self) -> str | None:
-        if reason := self._too_much():
+    def _limit_violation(self) -> str | None:
+        if reason := self._disk_violation():
             return f"killed: {reason}"
-        return super()._excess() if self._group is None else None
+        return super()._limit_violation() if self._cgroup is None else None
 
-    def _too_much(self) -> str | None:
-        most = self._order.bounds.disk_mb
-        used = (_used(self._place / "workspace"), _used(self._place / "tmp", self._place / "home"))
-        if any(each is None or each > most * 2**20 for each in used):
-            return f"it wrote more than {most} MB"
+    def _disk_violation(self) -> str | None:
+        max_mb = self._spec.limits.disk_mb
+        used = (
+            _bytes_used(self._directory / "workspace"),
+            _bytes_used(self._directory / "tmp", self._directory / "home"),
+        )
+        if any(size is None or size > max_mb * 2**20 for size in used):
+            return f"disk limit exceeded ({max_mb} MB)"
         return None
 
     async def close(self) -> None:
-        self._end_tree()
-        with suppress(TimeoutError):  # it has all the others to end first
-            await asyncio.wait_for(self._child.ended.wait(), _PATIENCE)
+        self._kill_tree()
+        with suppress(TimeoutError):  # the supervisor kills all others first
+            await asyncio.wait_for(self._child.ended.wait(), _END_TIMEOUT_SECONDS)
         await super().close()
-        await asyncio.to_thread(remove, self._place / "tmp")
-        await asyncio.to_thread(remove, self._place / "home")
+        await asyncio.to_thread(remove_directory, self._directory / "tmp")
+        await asyncio.to_thread(remove_directory, self._directory / "home")
 
 
-def _rules(abi: int, shown: str) -> dict[str, Any]:
-    lent = [f"/etc/{name}" for name in bwrap_arguments.LENT]
+def _landlock_rules(abi: int, visible_path: str) -> dict[str, Any]:
+    etc_paths = [f"/etc/{name}" for name in bwrap_arguments.SHARED_ETC_PATHS]
     return {
         "abi": abi,
-        "files": _ALL,
-        "of_files": _OF_FILES,
+        "files": _ALL_ACCESS,
+        "of_files": _FILE_ACCESS,
         "network": 3,
         "scopes": 3,
-        "beneath": [
-            *((path, _LOOKING) for path in (*_SYSTEM, *lent)),
+        "paths": [
+            *((path, _READ_ACCESS) for path in (*_SYSTEM_PATHS, *etc_paths)),
             *((f"/dev/{name}", _READ | _WRITE) for name in _DEVICES),
-            *((f"{shown}/{room}", _WORKING) for room in _ROOMS),
+            *((f"{visible_path}/{directory}", _WORK_ACCESS) for directory in _DIRECTORIES),
         ],
     }
 
 
-def _used(*places: File) -> int | None:
-    """Bytes on the disk, or None where there are more files than anybody should count."""
+def _bytes_used(*directories: File) -> int | None:
+    """Bytes on disk, or None above the limit of files."""
     total = 0
-    for place in places:
+    for directory in directories:
         try:
-            root = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            root = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError:
             continue
         try:
-            total += sum(found.size for found in safe_walk.walk(root, INODES))
+            total += sum(entry.size for entry in safe_walk.walk(root, MAX_INODES))
         except safe_walk.TooManyEntries:
             return None
-        except OSError:  # it is at work there
+        except OSError:  # the command is changing it
             continue
         finally:
             os.close(root)
     return total
 
 
-def remove(place: File) -> None:
-    """Remove a directory, also one that its owner has locked."""
+def remove_directory(directory: File) -> None:
+    """Remove a directory tree, including directories without permissions."""
 
     def unlock(_: Callable[..., Any], path: str, __: Any) -> None:
-        above = os.path.dirname(path)
-        for each in (above, path):
+        parent = os.path.dirname(path)
+        for item in (parent, path):
             with suppress(OSError):
-                if stat.S_ISDIR(os.lstat(each).st_mode):
-                    os.chmod(each, 0o700)
+                if stat.S_ISDIR(os.lstat(item).st_mode):
+                    os.chmod(item, 0o700)
         with suppress(OSError):
             if os.path.isdir(path) and not os.path.islink(path):
                 shutil.rmtree(path, ignore_errors=True)
             else:
                 os.unlink(path)
 
-    shutil.rmtree(place, onerror=unlock)
+    shutil.rmtree(directory, onerror=unlock)

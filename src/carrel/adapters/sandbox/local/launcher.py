@@ -1,7 +1,7 @@
-"""The last of ours before a command: a process that builds its walls and becomes it.
+"""Launcher script: sets up isolation and then executes the command.
 
-It is started as a script by an interpreter without our packages, so that it is up in milliseconds
-and holds nothing of the server. What to do it reads from a socket, as a plan of plain values.
+Started by an interpreter without our packages, so that it is ready in milliseconds and holds no
+data of the server. It reads a plan of plain values from a socket.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ PR_SET_PDEATHSIG, PR_SET_SECCOMP, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 
 SECCOMP_MODE_FILTER: Final = 2
 PR_CAPBSET_DROP: Final = 24
 SIGKILL: Final = 9
-SHOWN: Final = "/tmp"
-"""Where a directory is shown to its user: a place that exists everywhere."""
+BIND_TARGET: Final = "/tmp"
+"""Mount point of a command's directory; exists on every machine."""
 
 NS_GET_PARENT: Final = 0xB702
-SPACES: Final = ("mnt", "pid", "net", "ipc", "uts", "cgroup")
+NAMESPACES: Final = ("mnt", "pid", "net", "ipc", "uts", "cgroup")
 LANDLOCK_CREATE, LANDLOCK_ADD, LANDLOCK_RESTRICT = 444, 445, 446
-BENEATH: Final = 1
+RULE_PATH_BENEATH: Final = 1
 
 _libc: Any = ctypes.CDLL(None, use_errno=True)
 
@@ -51,17 +51,17 @@ def main() -> None:
 
 
 def _launch(plan: dict[str, Any], server: Any) -> None:
-    _die_with(plan["parent"])
-    _join(plan["cgroups"])
+    _die_with_parent(plan["parent"])
+    _join_cgroups(plan["cgroups"])
     if plan["enter"]:
-        _enter(plan["enter"])
-    # It may lie beneath what the stage is going to hide, or where only root may look.
+        _enter_namespaces(plan["enter"])
+    # Opened first: the stage may hide it, or only root may read it.
     program = os.open(plan["program"], os.O_PATH | os.O_CLOEXEC)
     if plan["bind"]:
-        _bind(plan["bind"])
+        _bind_directory(plan["bind"])
     if plan["stage"]:
-        _stage(plan)
-    # Where commands are the same user, none may look into what is not yet, or never, one of them.
+        _mount_stage(plan)
+    # Other commands of the same user must not inspect this process.
     _prctl(PR_SET_DUMPABLE, 0)
     if plan["stage"]:
         staged = os.open(plan["stage"], os.O_RDONLY | os.O_DIRECTORY)
@@ -74,25 +74,25 @@ def _launch(plan: dict[str, Any], server: Any) -> None:
     if plan["landlock"]:
         _supervise(plan, server, program)
     elif plan["enter"]:
-        _accompany(plan, server, program)
+        _run_in_namespaces(plan, server, program)
     else:
-        _become(plan, program)
+        _exec_command(plan, program)
 
 
 def _read(server: Any) -> bytes:
-    """One message; nothing where the server is gone."""
-    head = _exactly(server, 4)
-    return _exactly(server, int.from_bytes(head, "big")) if len(head) == 4 else b""
+    """Receive one message; empty if the server is gone."""
+    head = _receive_exactly(server, 4)
+    return _receive_exactly(server, int.from_bytes(head, "big")) if len(head) == 4 else b""
 
 
-def _exactly(server: Any, size: int) -> bytes:
-    got = b""
-    while len(got) < size:
-        piece = server.recv(size - len(got))
-        if not piece:
+def _receive_exactly(server: Any, size: int) -> bytes:
+    buffer = b""
+    while len(buffer) < size:
+        chunk = server.recv(size - len(buffer))
+        if not chunk:
             return b""
-        got += piece
-    return got
+        buffer += chunk
+    return buffer
 
 
 def _send(server: Any, message: bytes, fd: int | None = None) -> None:
@@ -102,53 +102,55 @@ def _send(server: Any, message: bytes, fd: int | None = None) -> None:
     server.sendmsg([message], rights)
 
 
-def _checked(outcome: int, what: str) -> int:
-    if outcome < 0:
+def _check_result(result: int, operation: str) -> int:
+    if result < 0:
         code = ctypes.get_errno()
-        raise OSError(code, os.strerror(code), what)
-    return outcome
+        raise OSError(code, os.strerror(code), operation)
+    return result
 
 
-def _prctl(option: int, value: int, more: Any = 0) -> None:
-    _checked(
-        _libc.prctl(option, ctypes.c_ulong(value), more, ctypes.c_ulong(0), ctypes.c_ulong(0)),
+def _prctl(option: int, value: int, argument: Any = 0) -> None:
+    _check_result(
+        _libc.prctl(option, ctypes.c_ulong(value), argument, ctypes.c_ulong(0), ctypes.c_ulong(0)),
         f"prctl {option}",
     )
 
 
-def _die_with(parent: int) -> None:
+def _die_with_parent(parent: int) -> None:
     _prctl(PR_SET_PDEATHSIG, SIGKILL)
     if os.getppid() != parent:
         os._exit(1)
 
 
-def _join(cgroups: list[str]) -> None:
+def _join_cgroups(cgroups: list[str]) -> None:
     for directory in cgroups:
         with open(f"{directory}/cgroup.procs", "w") as procs:
             procs.write(str(os.getpid()))
 
 
-def _mount(source: str, target: str, kind: str, flags: int, options: str = "") -> None:
-    given = (source.encode(), target.encode(), kind.encode(), ctypes.c_ulong(flags))
-    _checked(_libc.mount(*given, options.encode()), f"mounting {kind or source} on {target}")
+def _mount(source: str, target: str, filesystem: str, flags: int, options: str = "") -> None:
+    arguments = (source.encode(), target.encode(), filesystem.encode(), ctypes.c_ulong(flags))
+    _check_result(
+        _libc.mount(*arguments, options.encode()), f"mounting {filesystem or source} on {target}"
+    )
 
 
-def _stage(plan: dict[str, Any]) -> None:
-    """In a mount namespace of its own: memory of bounded size for all that a command writes."""
+def _mount_stage(plan: dict[str, Any]) -> None:
+    """Mount size-limited tmpfs for everything a command writes, in a new namespace."""
     stage, uid, gid = plan["stage"], plan["uid"], plan["gid"]
     if plan["own_user"]:
-        _checked(_libc.unshare(NEWUSER | NEWNS), "unsharing the user namespace")
+        _check_result(_libc.unshare(NEWUSER | NEWNS), "unsharing the user namespace")
         _write("/proc/self/setgroups", "deny")
         _write("/proc/self/uid_map", f"{uid} {uid} 1")
         _write("/proc/self/gid_map", f"{gid} {gid} 1")
     else:
-        _checked(_libc.unshare(NEWNS), "unsharing the mount namespace")
+        _check_result(_libc.unshare(NEWNS), "unsharing the mount namespace")
     _mount("none", "/", "", MS_REC | MS_PRIVATE)
     lower = os.open(plan["lower"], os.O_PATH) if plan["lower"] else None
-    sized = f"size={plan['disk']},nr_inodes={plan['inodes']},mode=0700,uid={uid},gid={gid}"
-    _mount("carrel", stage, "tmpfs", MS_NOSUID | MS_NODEV, sized)
+    size_options = f"size={plan['disk']},nr_inodes={plan['inodes']},mode=0700,uid={uid},gid={gid}"
+    _mount("carrel", stage, "tmpfs", MS_NOSUID | MS_NODEV, size_options)
     os.mkdir(f"{stage}/side")
-    _mount("carrel", f"{stage}/side", "tmpfs", MS_NOSUID | MS_NODEV, sized)
+    _mount("carrel", f"{stage}/side", "tmpfs", MS_NOSUID | MS_NODEV, size_options)
     for name in ("side/tmp", "side/home", "side/shm", "etc", "upper", "work", "workspace", "lower"):
         os.mkdir(f"{stage}/{name}")
         os.chown(f"{stage}/{name}", uid, gid)
@@ -156,22 +158,22 @@ def _stage(plan: dict[str, Any]) -> None:
     for name, text in plan["etc"].items():
         _write(f"{stage}/etc/{name}", text)
     if lower is not None:
-        _overlay(lower, stage)
+        _mount_overlay(lower, stage)
         os.close(lower)
 
 
-def _bind(directory: str) -> None:
-    """Show a directory where its user can get at it, though not at those above it."""
-    _checked(_libc.unshare(NEWNS), "unsharing the mount namespace")
+def _bind_directory(directory: str) -> None:
+    """Bind a directory to a path that the command's user can reach."""
+    _check_result(_libc.unshare(NEWNS), "unsharing the mount namespace")
     _mount("none", "/", "", MS_REC | MS_PRIVATE)
-    _mount(directory, SHOWN, "", MS_BIND)
+    _mount(directory, BIND_TARGET, "", MS_BIND)
 
 
-def _overlay(lower: int, stage: str) -> None:
+def _mount_overlay(lower: int, stage: str) -> None:
     _mount(f"/proc/self/fd/{lower}", f"{stage}/lower", "", MS_BIND)
     _mount("", f"{stage}/lower", "", MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV)
-    places = f"lowerdir={stage}/lower,upperdir={stage}/upper,workdir={stage}/work"
-    _mount("carrel", f"{stage}/workspace", "overlay", MS_NOSUID | MS_NODEV, places + ",userxattr")
+    options = f"lowerdir={stage}/lower,upperdir={stage}/upper,workdir={stage}/work"
+    _mount("carrel", f"{stage}/workspace", "overlay", MS_NOSUID | MS_NODEV, options + ",userxattr")
 
 
 def _write(path: str, text: str) -> None:
@@ -179,67 +181,69 @@ def _write(path: str, text: str) -> None:
         file.write(text)
 
 
-def _enter(pid: int) -> None:
-    """Step into the namespaces of a process; what is forked from now on lives in its own.
+def _enter_namespaces(pid: int) -> None:
+    """Enter the namespaces of a process; later children live in them.
 
-    They belong to the user namespace above the one that it runs in, so that one is entered first.
+    They belong to the parent of its user namespace, so that is entered first.
     """
     if os.getuid() == 0:
         os.setgroups([])
-    spaces = f"/proc/{pid}/ns"
-    inner = os.open(f"{spaces}/user", os.O_RDONLY | os.O_CLOEXEC)
-    others = [os.open(f"{spaces}/{name}", os.O_RDONLY | os.O_CLOEXEC) for name in SPACES]
-    above = _checked(_libc.ioctl(inner, NS_GET_PARENT), "looking for the namespace above")
-    for fd in (above, *others, inner):
-        _checked(_libc.setns(fd, 0), "entering a namespace")
+    directory = f"/proc/{pid}/ns"
+    user_namespace = os.open(f"{directory}/user", os.O_RDONLY | os.O_CLOEXEC)
+    namespaces = [os.open(f"{directory}/{name}", os.O_RDONLY | os.O_CLOEXEC) for name in NAMESPACES]
+    parent_namespace = _check_result(
+        _libc.ioctl(user_namespace, NS_GET_PARENT), "finding the parent namespace"
+    )
+    for fd in (parent_namespace, *namespaces, user_namespace):
+        _check_result(_libc.setns(fd, 0), "entering a namespace")
         os.close(fd)
 
 
-def _accompany(plan: dict[str, Any], server: Any, program: int) -> None:
-    """Wait for a command in namespaces that others live in, and end as it has ended."""
-    first = os.fork()
-    if first == 0:
-        plan["parent"] = 0  # which is not in its namespace
+def _run_in_namespaces(plan: dict[str, Any], server: Any, program: int) -> None:
+    """Run the command in entered namespaces and exit with its exit code."""
+    child = os.fork()
+    if child == 0:
+        plan["parent"] = 0  # our pid is not visible in its namespace
         os.setsid()
-        for capability in range(64):  # a user namespace gives all of them; exec keeps none anyway
+        for capability in range(64):  # a user namespace grants all capabilities
             _libc.prctl(PR_CAPBSET_DROP, ctypes.c_ulong(capability), 0, 0, 0)
-        _become(plan, program)
+        _exec_command(plan, program)
     server.close()
     os.close(1)
     os.close(2)
-    _, status = os.waitpid(first, 0)
+    _, status = os.waitpid(child, 0)
     code = os.waitstatus_to_exitcode(status)
     os._exit(128 - code if code < 0 else code)
 
 
 def _supervise(plan: dict[str, Any], server: Any, program: int) -> None:
-    """Stay beside a command that has no namespace of its own: none of its processes outlives it.
+    """Wait for a command without a pid namespace, then kill all its processes.
 
-    Whatever loses its parent becomes ours, so that all of them can be found.
+    Orphans are adopted, so that all of them can be found.
     """
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
-    signal.signal(signal.SIGTERM, lambda *_: _end_all(137))
-    first = os.fork()
-    if first == 0:
+    signal.signal(signal.SIGTERM, lambda *_: _kill_all_and_exit(137))
+    child = os.fork()
+    if child == 0:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         plan["parent"] = os.getppid()
-        _become(plan, program)
+        _exec_command(plan, program)
     server.close()
     os.close(1)
     os.close(2)
     _prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
     if os.getppid() != plan["parent"]:
-        _end_all(137)
+        _kill_all_and_exit(137)
     while True:
         pid, status = os.wait()
-        if pid == first:
+        if pid == child:
             code = os.waitstatus_to_exitcode(status)
-            _end_all(128 - code if code < 0 else code)
+            _kill_all_and_exit(128 - code if code < 0 else code)
 
 
-def _end_all(code: int) -> None:
+def _kill_all_and_exit(code: int) -> None:
     while True:
-        for pid in _children(os.getpid()):
+        for pid in _descendants(os.getpid()):
             with suppress(ProcessLookupError):
                 os.kill(pid, SIGKILL)
         try:
@@ -248,72 +252,74 @@ def _end_all(code: int) -> None:
             os._exit(code)
 
 
-def _children(pid: int) -> list[int]:
-    """A process's children and theirs."""
-    found: list[int] = []
+def _descendants(pid: int) -> list[int]:
+    """Return all descendants of a process."""
+    children: list[int] = []
     try:
-        with open(f"/proc/{pid}/task/{pid}/children") as listed:
-            found = [int(each) for each in listed.read().split()]
+        with open(f"/proc/{pid}/task/{pid}/children") as file:
+            children = [int(child) for child in file.read().split()]
     except OSError:
         return []
-    return found + [deeper for each in found for deeper in _children(each)]
+    return children + [descendant for child in children for descendant in _descendants(child)]
 
 
-def _become(plan: dict[str, Any], program: int) -> None:
-    for name, most in plan["limits"].items():
-        number = getattr(resource, name)
-        _, hard = resource.getrlimit(number)
-        bound = most if hard == resource.RLIM_INFINITY else min(most, hard)
-        resource.setrlimit(number, (bound, bound))
+def _exec_command(plan: dict[str, Any], program: int) -> None:
+    for name, limit in plan["limits"].items():
+        resource_id = getattr(resource, name)
+        _, hard = resource.getrlimit(resource_id)
+        effective = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
+        resource.setrlimit(resource_id, (effective, effective))
     directory = os.open(plan["directory"], os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     if plan["drop"]:
-        if not plan["enter"]:  # where they are given up already, and nobody may change them
+        if not plan["enter"]:  # in an entered namespace they are dropped already
             os.setgroups([])
         os.setresgid(plan["gid"], plan["gid"], plan["gid"])
         os.setresuid(plan["uid"], plan["uid"], plan["uid"])
-    _die_with(plan["parent"])
+    _die_with_parent(plan["parent"])
     os.fchdir(directory)
     for fd in plan["keep"]:
         os.set_inheritable(fd, True)
     _prctl(PR_SET_NO_NEW_PRIVS, 1)
     if plan["landlock"]:
         os.setsid()
-        _landlock(plan["landlock"])
+        _apply_landlock(plan["landlock"])
     if plan["seccomp"]:
-        _seccomp(plan["seccomp"])
+        _apply_seccomp(plan["seccomp"])
     os.execve(program, plan["argv"], plan["env"])
 
 
-def _landlock(rules: dict[str, Any]) -> None:
+def _apply_landlock(rules: dict[str, Any]) -> None:
     handled = (ctypes.c_uint64 * 3)(rules["files"], rules["network"], rules["scopes"])
     size = ctypes.c_size_t(24 if rules["abi"] >= 6 else 16)
-    ruleset = _checked(
+    ruleset = _check_result(
         _libc.syscall(LANDLOCK_CREATE, ctypes.byref(handled), size, ctypes.c_uint32(0)), "landlock"
     )
-    for path, allowed in rules["beneath"]:
+    for path, allowed in rules["paths"]:
         try:
             fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
         except FileNotFoundError:
             continue
-        fit = allowed if stat.S_ISDIR(os.fstat(fd).st_mode) else allowed & rules["of_files"]
+        access = allowed if stat.S_ISDIR(os.fstat(fd).st_mode) else allowed & rules["of_files"]
         rule = (ctypes.c_byte * 12)()
-        ctypes.memmove(rule, fit.to_bytes(8, sys.byteorder) + fd.to_bytes(4, sys.byteorder), 12)
-        given = (ctypes.c_int(ruleset), ctypes.c_int(BENEATH), ctypes.byref(rule))
-        _checked(_libc.syscall(LANDLOCK_ADD, *given, ctypes.c_uint32(0)), f"landlock for {path}")
+        ctypes.memmove(rule, access.to_bytes(8, sys.byteorder) + fd.to_bytes(4, sys.byteorder), 12)
+        arguments = (ctypes.c_int(ruleset), ctypes.c_int(RULE_PATH_BENEATH), ctypes.byref(rule))
+        _check_result(
+            _libc.syscall(LANDLOCK_ADD, *arguments, ctypes.c_uint32(0)), f"landlock for {path}"
+        )
         os.close(fd)
-    _checked(
+    _check_result(
         _libc.syscall(LANDLOCK_RESTRICT, ctypes.c_int(ruleset), ctypes.c_uint32(0)), "landlock"
     )
     os.close(ruleset)
 
 
-class _Program(ctypes.Structure):
+class _SeccompProgram(ctypes.Structure):
     _fields_ = (("length", ctypes.c_ushort), ("steps", ctypes.c_void_p))
 
 
-def _seccomp(filter: bytes) -> None:
+def _apply_seccomp(filter: bytes) -> None:
     steps = ctypes.create_string_buffer(filter, len(filter))
-    program = _Program(len(filter) // 8, ctypes.cast(steps, ctypes.c_void_p))
+    program = _SeccompProgram(len(filter) // 8, ctypes.cast(steps, ctypes.c_void_p))
     _prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(program))
 
 

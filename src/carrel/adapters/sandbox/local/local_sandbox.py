@@ -1,4 +1,4 @@
-"""The local provider: its means picked once, its directories kept tidy, its commands run."""
+"""Local sandbox for single commands: detects isolation and runs commands."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from carrel.adapters.sandbox.local.directory_lease import DirectoryLease
 from carrel.adapters.sandbox.local.file_cache import (
     FileCache,
     MaterializedFiles,
-    fetched,
-    key_of,
-    read_batch_size,
+    fetch_missing,
+    files_key,
+    supported_files,
 )
-from carrel.adapters.sandbox.local.landlock import LandlockCommand, remove
+from carrel.adapters.sandbox.local.landlock import LandlockCommand, remove_directory
 from carrel.adapters.sandbox.local.self_test import (
-    ESCAPED,
+    FAILURE_REASONS,
     NONE,
     SandboxSettings,
     detect_isolation,
@@ -42,7 +42,7 @@ from carrel.ports.sandbox import (
     ChangedFile,
     CommandResult,
     CommandSpec,
-    Fetch,
+    FetchContents,
     FileKind,
     InputFile,
     ResourceLimits,
@@ -50,85 +50,93 @@ from carrel.ports.sandbox import (
 )
 
 Result = TypeVar("Result")
-ONLY_LOOKED_AT: Final = (
-    "memoryLimit cannot be enforced here: there are no control groups, so that memory is only"
-    " looked at; leave memoryLimit out, or have whoever runs the server see to them"
+MEMORY_LIMIT_NOT_ENFORCED: Final = (
+    "memoryLimit cannot be enforced: this server has no control groups and only polls memory;"
+    " omit memoryLimit or ask the operator to enable control groups"
 )
-MOST_LEFT: Final = 50_000
-Mark = tuple[int, int, int]
+MAX_ENTRIES: Final = 50_000
+FileStamp = tuple[int, int, int]
 
 
 class LocalResult:
-    """A command that has ended, and its directory."""
+    """A finished command and its directory."""
 
     def __init__(
         self,
         outcome: CommandOutcome,
-        told: change_detection.DirectoryChanges | None,
+        changes: change_detection.DirectoryChanges | None,
         root: int,
         notes: tuple[str, ...],
     ) -> None:
         self.exit_code = outcome.code
         self.stdout, self.stderr = outcome.stdout, outcome.stderr
-        self.timed_out, self.milliseconds = outcome.timed_out, outcome.milliseconds
-        self.discard_reason = told.overflow if told else None
-        kept = told if told and not told.overflow else None
-        self.changed: Mapping[Path, ChangedFile] = kept.changed if kept else {}
-        self.deleted: frozenset[Path] = kept.deleted if kept else frozenset()
-        self._found = kept.found if kept else {}
-        self.notes = (*outcome.notes, *notes, *(told.notes if told else ()))
+        self.timed_out, self.duration_ms = outcome.timed_out, outcome.milliseconds
+        self.discard_reason = changes.overflow if changes else None
+        accepted = changes if changes and not changes.overflow else None
+        self.changed: Mapping[Path, ChangedFile] = accepted.changed if accepted else {}
+        self.deleted: frozenset[Path] = accepted.deleted if accepted else frozenset()
+        self._entries = accepted.entries if accepted else {}
+        self.notes = (*outcome.notes, *notes, *(changes.notes if changes else ()))
         self._root = root
 
     async def content(self, path: Path) -> bytes:
-        found = self._found[path]
-        return await asyncio.to_thread(safe_walk.read, self._root, found.at, found.kind)
+        entry = self._entries[path]
+        return await asyncio.to_thread(safe_walk.read, self._root, entry.segments, entry.kind)
 
 
 class EphemeralSandbox:
-    """Each command by itself. All it keeps is beneath one directory, which several may share."""
+    """Runs each command in a new sandbox. Processes may share the directory."""
 
     def __init__(
         self,
         directory: File,
-        wishes: SandboxSettings = SandboxSettings(),
-        tried: IsolationTools | None = None,
+        settings: SandboxSettings = SandboxSettings(),
+        tested_tools: IsolationTools | None = None,
     ) -> None:
-        """``tried`` are the means of another that was ready on this machine, by equal wishes."""
-        # A mount is made from another directory than the server's.
-        self._directory, self._wishes, self._tried = directory.absolute(), wishes, tried
-        self._means: IsolationTools | None = None
-        self._testing = asyncio.Lock()
-        self._keep: DirectoryLease | None = None
+        """``tested_tools`` come from another instance with equal settings."""
+        # The launcher runs in another working directory.
+        self._directory, self._settings, self._tested_tools = (
+            directory.absolute(),
+            settings,
+            tested_tools,
+        )
+        self._tools: IsolationTools | None = None
+        self._test_lock = asyncio.Lock()
+        self._lease: DirectoryLease | None = None
         self._cache: FileCache | None = None
-        self._numbers = itertools.count(1)
-        self._spare: ChildProcess | None = None
-        """Up already, since an interpreter takes longer to start than all the rest."""
+        self._run_numbers = itertools.count(1)
+        self._spare_child: ChildProcess | None = None
+        """Started ahead, since the interpreter takes longest to start."""
 
     @property
     def tier(self) -> str:
-        return self._means.tier if self._means else "untested"
+        return self._tools.tier if self._tools else "untested"
 
     @property
-    def lacking(self) -> tuple[str, ...]:
-        """What is missing on this machine, in words."""
-        return self._means.lacking if self._means else ()
+    def missing_features(self) -> tuple[str, ...]:
+        """Isolation features missing on this machine, as text."""
+        return self._tools.missing_features if self._tools else ()
 
     async def ready(self) -> IsolationTools:
-        """Find out what isolates here, the first time."""
-        async with self._testing:
-            if self._means is None:
-                uid, gid, drop = sandbox_user(self._wishes)
-                if self._keep is None:
-                    self._keep = await asyncio.to_thread(
+        """Detect the isolation tools on the first call."""
+        async with self._test_lock:
+            if self._tools is None:
+                uid, gid, drop = sandbox_user(self._settings)
+                if self._lease is None:
+                    self._lease = await asyncio.to_thread(
                         DirectoryLease.try_acquire, self._directory
                     )
                 owner = (uid, gid) if drop else None
-                self._cache = FileCache(self._keep.bytes_for(uid), self._keep.farms, owner)
-                self._means = self._tried or await detect_isolation(self._wishes, self._attempt)
-        return self._means
+                self._cache = FileCache(
+                    self._lease.content_directory(uid), self._lease.farms_directory, owner
+                )
+                self._tools = self._tested_tools or await detect_isolation(
+                    self._settings, self._attempt
+                )
+        return self._tools
 
-    async def _attempt(self, means: IsolationTools) -> None:
-        """Try to get out. Raises Refused where that works, or nothing does."""
+    async def _attempt(self, tools: IsolationTools) -> None:
+        """Run an escape attempt. Raises SandboxUnavailable if it succeeds or cannot run."""
 
         async def fetch(blobs: Collection[Blob]) -> Mapping[Digest, bytes]:
             return {blob.digest: b"old\n" for blob in blobs}
@@ -136,157 +144,167 @@ class EphemeralSandbox:
         old = InputFile(FileKind.FILE, Blob(digest(b"old\n"), 4))
         files = {Path("d/a"): old, Path("e"): old}
         with plant_probe() as (canary, port):
-            order = CommandSpec(
+            spec = CommandSpec(
                 "trial", escape_attempt(canary, port), files, ResourceLimits(seconds=20)
             )
-            async with AsyncExitStack() as held:
-                left = await self._ran(means, order, fetch, held)
-            if left.exit_code != 0:
-                raise SandboxUnavailable(ESCAPED.get(left.exit_code or 0, "a command does not run"))
-            if set(left.changed) != {Path("d/c"), Path("e")} or left.deleted != {Path("d/a")}:
-                raise SandboxUnavailable("what a command changes cannot be told")
+            async with AsyncExitStack() as stack:
+                result = await self._run_command(tools, spec, fetch, stack)
+            if result.exit_code != 0:
+                raise SandboxUnavailable(
+                    FAILURE_REASONS.get(result.exit_code or 0, "commands cannot run")
+                )
+            if set(result.changed) != {Path("d/c"), Path("e")} or result.deleted != {Path("d/a")}:
+                raise SandboxUnavailable("changes of a command cannot be detected")
 
     async def close(self) -> None:
-        if self._spare is not None:
-            await shield_until_done(self._spare.end())
-            self._spare = None
-        if self._keep is not None:
-            await asyncio.to_thread(self._keep.release)
-            self._keep, self._means = None, None
+        if self._spare_child is not None:
+            await shield_until_done(self._spare_child.end())
+            self._spare_child = None
+        if self._lease is not None:
+            await asyncio.to_thread(self._lease.release)
+            self._lease, self._tools = None, None
 
-    def unsupported_reason(self, bounds: ResourceLimits, *, persistent: bool = False) -> str | None:
-        if self._means is None:
+    def unsupported_reason(self, limits: ResourceLimits, *, persistent: bool = False) -> str | None:
+        if self._tools is None:
             return None
-        if self._means.tier == NONE:
-            return "no isolation available: " + "; ".join(self._means.lacking)
-        if bounds.network and not self._wishes.network:
+        if self._tools.tier == NONE:
+            return "no isolation available: " + "; ".join(self._tools.missing_features)
+        if limits.network and not self._settings.network:
             return (
-                "this server lets no command reach the network; whoever runs it can allow that"
+                "network access is disabled on this server; the operator can enable it"
                 " with CARREL_SANDBOX_NETWORK"
             )
-        if bounds.network and self._means.landlock:
-            return "a command behind Landlock has no network"
-        if bounds.memory_limit_required and self._means.cgroups is None:
-            return ONLY_LOOKED_AT
-        return unsupported_reason(bounds, "")
+        if limits.network and self._tools.landlock:
+            return "network access is not supported with Landlock"
+        if limits.memory_limit_required and self._tools.cgroups is None:
+            return MEMORY_LIMIT_NOT_ENFORCED
+        return unsupported_reason(limits, "")
 
-    def unfit(self, order: CommandSpec, *, persistent: bool = False) -> str | None:
-        """Why an order cannot be followed here, or None."""
-        reason = self.unsupported_reason(order.bounds, persistent=persistent)
-        return reason or unsupported_reason(order.bounds, order.command)
+    def unsupported_spec_reason(self, spec: CommandSpec, *, persistent: bool = False) -> str | None:
+        """Return why this command cannot run here, or None."""
+        reason = self.unsupported_reason(spec.limits, persistent=persistent)
+        return reason or unsupported_reason(spec.limits, spec.command)
 
     @asynccontextmanager
-    async def run(self, order: CommandSpec, fetch: Fetch) -> AsyncIterator[CommandResult]:
-        means = await self.ready()
-        if reason := self.unfit(order):
+    async def run(self, spec: CommandSpec, fetch: FetchContents) -> AsyncIterator[CommandResult]:
+        tools = await self.ready()
+        if reason := self.unsupported_spec_reason(spec):
             raise SandboxUnavailable(reason)
-        async with AsyncExitStack() as held:
-            yield await self._ran(means, order, fetch, held)
+        async with AsyncExitStack() as stack:
+            yield await self._run_command(tools, spec, fetch, stack)
 
-    async def _ran(
-        self, means: IsolationTools, order: CommandSpec, fetch: Fetch, held: AsyncExitStack
+    async def _run_command(
+        self, tools: IsolationTools, spec: CommandSpec, fetch: FetchContents, stack: AsyncExitStack
     ) -> LocalResult:
-        running = await self._running(means, order, held)
+        command_run = await self._start_run(tools, spec, stack)
         try:
-            laid, targets = await shield_until_done(self._materialize(means, order, fetch, held))
-            stage = await running.prepare(laid.farm)
-            held.callback(os.close, stage)
-            place = "workspace" if laid.farm is None else "upper"
-            root = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=stage)
-            held.callback(os.close, root)
-            marks = await self._copied(root, laid, targets)
-            outcome = await running.finish()
+            materialized, targets = await shield_until_done(
+                self._materialize(tools, spec, fetch, stack)
+            )
+            stage = await command_run.prepare(materialized.farm)
+            stack.callback(os.close, stage)
+            subdirectory = "workspace" if materialized.farm is None else "upper"
+            root = os.open(subdirectory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=stage)
+            stack.callback(os.close, root)
+            stamps = await self._copy_files(root, materialized, targets)
+            outcome = await command_run.finish()
         finally:
-            await shield_until_done(running.close())
-            if self._keep is not None:
-                self._spare = self._spare or ChildProcess()
-        told = None
-        if order.files is not None:
-            told = await shield_until_done(asyncio.to_thread(_compared, root, laid, marks))
-        return LocalResult(outcome, told, root, laid.notes)
+            await shield_until_done(command_run.close())
+            if self._lease is not None:
+                self._spare_child = self._spare_child or ChildProcess()
+        changes = None
+        if spec.files is not None:
+            changes = await shield_until_done(
+                asyncio.to_thread(_compare_directory, root, materialized, stamps)
+            )
+        return LocalResult(outcome, changes, root, materialized.notes)
 
-    async def _running(
-        self, means: IsolationTools, order: CommandSpec, held: AsyncExitStack
+    async def _start_run(
+        self, tools: IsolationTools, spec: CommandSpec, stack: AsyncExitStack
     ) -> CommandRun:
-        """Raises Refused."""
-        child = self._child()
+        """Raises SandboxUnavailable."""
+        child = self._take_child()
         try:
-            return self._begun(means, order, held, child)
+            return self._new_run(tools, spec, stack, child)
         except BaseException:
             await shield_until_done(child.end())
             raise
 
-    def _child(self) -> ChildProcess:
-        child, self._spare = self._spare or ChildProcess(), None
+    def _take_child(self) -> ChildProcess:
+        child, self._spare_child = self._spare_child or ChildProcess(), None
         return child
 
-    def _begun(
-        self, means: IsolationTools, order: CommandSpec, held: AsyncExitStack, child: ChildProcess
+    def _new_run(
+        self, tools: IsolationTools, spec: CommandSpec, stack: AsyncExitStack, child: ChildProcess
     ) -> CommandRun:
-        assert self._keep is not None
-        number = next(self._numbers)
-        if not means.landlock:
-            return CommandRun(means, order, f"{self._keep.name}-{number}", child)
-        place = self._keep.place / f"run-{number}"
-        held.push_async_callback(lambda: shield_until_done(asyncio.to_thread(remove, place)))
-        return LandlockCommand(means, order, f"{self._keep.name}-{number}", child, place)
+        assert self._lease is not None
+        number = next(self._run_numbers)
+        if not tools.landlock:
+            return CommandRun(tools, spec, f"{self._lease.name}-{number}", child)
+        directory = self._lease.directory / f"run-{number}"
+        stack.push_async_callback(
+            lambda: shield_until_done(asyncio.to_thread(remove_directory, directory))
+        )
+        return LandlockCommand(tools, spec, f"{self._lease.name}-{number}", child, directory)
 
     async def _materialize(
-        self, means: IsolationTools, order: CommandSpec, fetch: Fetch, held: AsyncExitStack
+        self, tools: IsolationTools, spec: CommandSpec, fetch: FetchContents, stack: AsyncExitStack
     ) -> tuple[MaterializedFiles, Mapping[Digest, bytes]]:
-        """What the command will find: a farm where overlays work, else what is to be copied."""
-        cache, files = self._cache, order.files or {}
+        """Return the command's files: a farm if overlays work, else files to copy."""
+        cache, files = self._cache, spec.files or {}
         assert cache is not None
-        key = key_of(files) if means.overlay else ""
-        laid = cache.held(key)
+        key = files_key(files) if tools.overlay else ""
+        materialized = cache.acquire_existing(key)
         targets: Mapping[Digest, bytes] = {}
-        if laid is None:
-            targets = await fetched(cache, files, fetch)
-            laid = read_batch_size(files, targets)
-            if means.overlay and laid.files:
-                laid = await asyncio.to_thread(cache.hold, key, targets, laid)
-        if laid.farm is not None:
-            held.callback(cache.let_go, key)
-        return laid, targets
+        if materialized is None:
+            targets = await fetch_missing(cache, files, fetch)
+            materialized = supported_files(files, targets)
+            if tools.overlay and materialized.files:
+                materialized = await asyncio.to_thread(cache.acquire, key, targets, materialized)
+        if materialized.farm is not None:
+            stack.callback(cache.release, key)
+        return materialized, targets
 
-    async def _copied(
-        self, root: int, laid: MaterializedFiles, targets: Mapping[Digest, bytes]
-    ) -> dict[Path, Mark]:
-        if laid.farm is not None or not laid.files:
+    async def _copy_files(
+        self, root: int, materialized: MaterializedFiles, targets: Mapping[Digest, bytes]
+    ) -> dict[Path, FileStamp]:
+        if materialized.farm is not None or not materialized.files:
             return {}
         assert self._cache is not None
-        copying = asyncio.to_thread(self._cache.copy, root, laid.files, targets)
-        return await shield_until_done(copying)
+        copy = asyncio.to_thread(self._cache.copy, root, materialized.files, targets)
+        return await shield_until_done(copy)
 
 
-def _compared(
-    root: int, laid: MaterializedFiles, marks: Mapping[Path, Mark]
+def _compare_directory(
+    root: int, materialized: MaterializedFiles, stamps: Mapping[Path, FileStamp]
 ) -> change_detection.DirectoryChanges:
-    def read(found: safe_walk.DirEntry) -> bytes:
-        return safe_walk.read(root, found.at, found.kind)
+    def read(entry: safe_walk.DirEntry) -> bytes:
+        return safe_walk.read(root, entry.segments, entry.kind)
 
     try:
-        found = tuple(safe_walk.walk(root, MOST_LEFT + len(laid.files)))
+        entries = tuple(safe_walk.walk(root, MAX_ENTRIES + len(materialized.files)))
     except safe_walk.TooManyEntries:
-        return change_detection.DirectoryChanges({}, {}, frozenset(), (), change_detection.FLOODED)
-    if laid.farm is not None:
-        return change_detection.of_overlay(laid.files, found, read)
-    return change_detection.of_copy(laid.files, marks, found, read)
+        return change_detection.DirectoryChanges(
+            {}, {}, frozenset(), (), change_detection.TOO_MANY_PATHS
+        )
+    if materialized.farm is not None:
+        return change_detection.changes_in_overlay(materialized.files, entries, read)
+    return change_detection.changes_in_copy(materialized.files, stamps, entries, read)
 
 
 async def shield_until_done(work: Coroutine[Any, Any, Result]) -> Result:
-    """Also if whoever asked has left: what is half done would be left behind."""
-    doing = asyncio.ensure_future(work)
-    left: asyncio.CancelledError | None = None
-    while not doing.done():
+    """Await `work` to its end even when cancelled, then raise CancelledError."""
+    task = asyncio.ensure_future(work)
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
         try:
-            await asyncio.shield(doing)
-        except asyncio.CancelledError as gone:
-            left = gone
+            await asyncio.shield(task)
+        except asyncio.CancelledError as error:
+            cancelled = error
         except BaseException:
             break
-    if left is not None:
+    if cancelled is not None:
         with suppress(BaseException):
-            doing.result()
-        raise left
-    return doing.result()
+            task.result()
+        raise cancelled
+    return task.result()

@@ -1,4 +1,4 @@
-"""What a command prints: the first of it kept, the rest read and forgotten."""
+"""Captures command output: the first bytes are kept, the rest is discarded."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ import os
 from collections.abc import Callable
 from typing import Final
 
-MARK: Final = b"\n[output truncated]"
-FLOOD: Final = 64 * 2**20
-_CHUNK: Final = 256 * 1024
+TRUNCATION_MARK: Final = b"\n[output truncated]"
+MAX_PRINTED_BYTES: Final = 64 * 2**20
+_CHUNK_BYTES: Final = 256 * 1024
 
 
 class CapturedOutput:
-    """One stream, from a pipe that is ours from now on."""
+    """One stream, read from a pipe that it owns."""
 
-    def __init__(self, fd: int, most: int, flooded: Callable[[], None]) -> None:
-        self._fd, self._most, self._flooded = fd, most, flooded
-        self._kept = bytearray()
-        self._seen = 0
+    def __init__(self, fd: int, max_bytes: int, on_flood: Callable[[], None]) -> None:
+        self._fd, self._max_bytes, self._on_flood = fd, max_bytes, on_flood
+        self._content = bytearray()
+        self._total_bytes = 0
         self.ended = asyncio.Event()
         os.set_blocking(fd, False)
         asyncio.get_running_loop().add_reader(fd, self._read)
 
     def _read(self) -> None:
         try:
-            chunk = os.read(self._fd, _CHUNK)
+            chunk = os.read(self._fd, _CHUNK_BYTES)
         except BlockingIOError:
             return
         except OSError:
@@ -33,21 +33,21 @@ class CapturedOutput:
         if not chunk:
             self.close()
             return
-        before, self._seen = self._seen, self._seen + len(chunk)
-        self._keep(chunk)
-        if before <= FLOOD < self._seen:
-            self._flooded()
+        before, self._total_bytes = self._total_bytes, self._total_bytes + len(chunk)
+        self._append(chunk)
+        if before <= MAX_PRINTED_BYTES < self._total_bytes:
+            self._on_flood()
 
-    def _keep(self, chunk: bytes) -> None:
-        if len(self._kept) <= self._most:
-            self._kept += chunk[: self._most + 1 - len(self._kept)]
+    def _append(self, chunk: bytes) -> None:
+        if len(self._content) <= self._max_bytes:
+            self._content += chunk[: self._max_bytes + 1 - len(self._content)]
 
     def drain(self) -> None:
-        """Read what is there by now, and wait for no more: somebody else may hold the other end."""
+        """Read what is available and close; other processes may keep the pipe open."""
         while not self.ended.is_set():
-            before = self._seen
+            before = self._total_bytes
             self._read()
-            if self._seen == before:
+            if self._total_bytes == before:
                 self.close()
 
     def close(self) -> None:
@@ -58,36 +58,36 @@ class CapturedOutput:
 
     @property
     def text(self) -> bytes:
-        return bounded(bytes(self._kept), self._most)
+        return truncate_output(bytes(self._content), self._max_bytes)
 
 
 class OutputTail(CapturedOutput):
-    """The last of a stream, or of several that share what they keep."""
+    """The last bytes of one stream, or of several that share a buffer."""
 
-    def __init__(self, fd: int, most: int, shared: bytearray) -> None:
-        super().__init__(fd, most, lambda: None)
-        self._kept = shared
+    def __init__(self, fd: int, max_bytes: int, shared: bytearray) -> None:
+        super().__init__(fd, max_bytes, lambda: None)
+        self._content = shared
 
-    def _keep(self, chunk: bytes) -> None:
-        self._kept += chunk
-        del self._kept[: -self._most]
+    def _append(self, chunk: bytes) -> None:
+        self._content += chunk
+        del self._content[: -self._max_bytes]
 
 
-def bounded(text: bytes, most: int) -> bytes:
-    """At most so many bytes, cut between characters, with a mark that counts too."""
-    if len(text) <= most:
+def truncate_output(text: bytes, max_bytes: int) -> bytes:
+    """Cut to `max_bytes` between characters, including a truncation mark."""
+    if len(text) <= max_bytes:
         return text
-    room = most - len(MARK)
-    if room < 0:
-        return between(text, most)
-    return between(text, room) + MARK
+    content_bytes = max_bytes - len(TRUNCATION_MARK)
+    if content_bytes < 0:
+        return utf8_prefix(text, max_bytes)
+    return utf8_prefix(text, content_bytes) + TRUNCATION_MARK
 
 
-def between(text: bytes, size: int) -> bytes:
-    """Its beginning of at most this size, without half a character of UTF-8 at its end."""
-    for back in range(1, min(4, size) + 1):
-        byte = text[size - back]
+def utf8_prefix(text: bytes, size: int) -> bytes:
+    """Return at most `size` bytes without a partial UTF-8 character at the end."""
+    for offset in range(1, min(4, size) + 1):
+        byte = text[size - offset]
         if byte & 0xC0 != 0x80:
             length = 1 if byte < 0xC0 else 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
-            return text[: size - back] if length > back else text[:size]
+            return text[: size - offset] if length > offset else text[:size]
     return text[:size]

@@ -1,4 +1,4 @@
-"""The local provider with what it keeps: instances by their reservation, and jobs in them."""
+"""Local sandbox with persistent instances and background jobs."""
 
 from __future__ import annotations
 
@@ -15,15 +15,19 @@ from msgspec.structs import replace
 
 from carrel.adapters.sandbox.local.child_process import ChildProcess
 from carrel.adapters.sandbox.local.command_run import CommandOutcome, IsolationTools
-from carrel.adapters.sandbox.local.directory_lease import is_kept
-from carrel.adapters.sandbox.local.file_cache import MaterializedFiles, fetched, read_batch_size
+from carrel.adapters.sandbox.local.directory_lease import is_lease_held
+from carrel.adapters.sandbox.local.file_cache import (
+    MaterializedFiles,
+    fetch_missing,
+    supported_files,
+)
 from carrel.adapters.sandbox.local.instance_exec import (
     InstanceCommand,
     InstanceEnded,
     InstanceInit,
     InstanceJob,
 )
-from carrel.adapters.sandbox.local.instances import MOST_JOBS, Instance, instance_spec
+from carrel.adapters.sandbox.local.instances import MAX_JOBS, Instance, instance_terms
 from carrel.adapters.sandbox.local.job_state import JobSnapshot, JobState
 from carrel.adapters.sandbox.local.local_sandbox import EphemeralSandbox, shield_until_done
 from carrel.adapters.sandbox.local.self_test import SandboxSettings
@@ -33,316 +37,341 @@ from carrel.ports.sandbox import (
     BackgroundJob,
     CommandResult,
     CommandSpec,
-    Fetch,
-    Home,
+    FetchContents,
     ResourceLimits,
     SandboxUnavailable,
+    WriteBack,
 )
 
-FOREVER: Final = 10**9
-HOMEWARD: Final = 60.0
-"""Seconds for bringing back what lies in an instance."""
-PATIENCE: Final = 30.0
-"""Seconds for which whoever asks for a job waits for what it changed."""
-UNKEPT: Final = "[the files that it changed could not be brought back]"
+UNLIMITED_SECONDS: Final = 10**9
+WRITE_BACK_TIMEOUT_SECONDS: Final = 60.0
+"""Time limit for writing back an instance's changed files."""
+JOB_RESULT_TIMEOUT_SECONDS: Final = 30.0
+"""How long a job query waits for the job's changes to be written back."""
+WRITE_BACK_FAILED: Final = "[changed files could not be written back]"
 
 
-SEVERAL: Final = (
-    "a server with several workers keeps no sandbox between calls, since each would keep its own:"
-    " serve with one worker, or leave persistent out"
+NEEDS_SINGLE_WORKER: Final = (
+    "persistent sandboxes need a server with one worker, since each worker would have its own:"
+    " use one worker or omit persistent"
 )
-ELSEWHERE: Final = "this sandbox is kept by another process on this machine, and runs nothing here"
+INSTANCE_IN_USE: Final = "this persistent sandbox belongs to another process on this machine"
 
 
 class JobFollower(Struct):
-    """A job, until what it changed is brought back."""
+    """A job until its changes are written back."""
 
     instance: Instance
-    work: InstanceJob
+    job: InstanceJob
     task: asyncio.Task[None]
 
 
 class LocalSandbox(EphemeralSandbox):
-    """Instances live in the process that made them, and end with it."""
+    """Persistent instances live in the process that created them and end with it."""
 
     def __init__(
         self,
         directory: File,
-        wishes: SandboxSettings = SandboxSettings(),
-        tried: IsolationTools | None = None,
+        settings: SandboxSettings = SandboxSettings(),
+        tested_tools: IsolationTools | None = None,
     ) -> None:
-        super().__init__(directory, wishes, tried)
-        self._ledger = JobState(directory / "jobs", partial(is_kept, directory))
+        super().__init__(directory, settings, tested_tools)
+        self._job_state = JobState(directory / "jobs", partial(is_lease_held, directory))
         self._claims: dict[str, int] = {}
         self._instances: dict[str, Instance] = {}
-        self._making = asyncio.Lock()
-        self._ending: set[asyncio.Task[None]] = set()
-        self._following: dict[tuple[str, str], JobFollower] = {}
-        self._stopped: set[tuple[str, str]] = set()
+        self._creation_lock = asyncio.Lock()
+        self._end_tasks: set[asyncio.Task[None]] = set()
+        self._followers: dict[tuple[str, str], JobFollower] = {}
+        self._stopped_jobs: set[tuple[str, str]] = set()
 
-    def unsupported_reason(self, bounds: ResourceLimits, *, persistent: bool = False) -> str | None:
-        reason = super().unsupported_reason(bounds)
-        if reason or not persistent or self._means is None:
+    def unsupported_reason(self, limits: ResourceLimits, *, persistent: bool = False) -> str | None:
+        reason = super().unsupported_reason(limits)
+        if reason or not persistent or self._tools is None:
             return reason
-        if self._means.landlock:
-            return "no sandbox can be kept between calls behind Landlock"
-        if not self._wishes.alone:
-            return SEVERAL
+        if self._tools.landlock:
+            return "persistent sandboxes are not supported with Landlock"
+        if not self._settings.is_single_process:
+            return NEEDS_SINGLE_WORKER
         return None
 
     async def close(self) -> None:
-        for reservation in tuple(self._instances):
-            self._retire(reservation)
-        if self._ending:
-            await shield_until_done(_all(self._ending))
+        for instance_key in tuple(self._instances):
+            self._retire(instance_key)
+        if self._end_tasks:
+            await shield_until_done(_wait_for_all(self._end_tasks))
         await super().close()
 
     @asynccontextmanager
-    async def run(self, order: CommandSpec, fetch: Fetch) -> AsyncIterator[CommandResult]:
-        if order.instance_key is None:
-            async with super().run(order, fetch) as ran:
-                yield ran
+    async def run(self, spec: CommandSpec, fetch: FetchContents) -> AsyncIterator[CommandResult]:
+        if spec.instance_key is None:
+            async with super().run(spec, fetch) as result:
+                yield result
             return
-        means = await self._may(order)
+        tools = await self._require_persistent(spec)
         async with AsyncExitStack() as stack:
             try:
-                instance = await stack.enter_async_context(self._held(means, order))
-                laid, outcome = await self._visited(means, order, fetch, instance)
-            except InstanceEnded:  # it died when nobody looked, and nothing was run
+                instance = await stack.enter_async_context(self._acquire_instance(tools, spec))
+                materialized, outcome = await self._run_in_instance(tools, spec, fetch, instance)
+            except InstanceEnded:  # it died while idle, and nothing was run
                 await stack.aclose()
-                instance = await stack.enter_async_context(self._held(means, order))
-                laid, outcome = await self._visited(means, order, fetch, instance)
-            files = None if order.files is None else laid.files
-            async with instance.told(outcome, files, laid.notes) as ran:
-                yield ran
+                instance = await stack.enter_async_context(self._acquire_instance(tools, spec))
+                materialized, outcome = await self._run_in_instance(tools, spec, fetch, instance)
+            files = None if spec.files is None else materialized.files
+            async with instance.open_result(outcome, files, materialized.notes) as result:
+                yield result
 
-    async def _may(self, order: CommandSpec) -> IsolationTools:
-        means = await self.ready()
-        if reason := self.unfit(order, persistent=True):
+    async def _require_persistent(self, spec: CommandSpec) -> IsolationTools:
+        tools = await self.ready()
+        if reason := self.unsupported_spec_reason(spec, persistent=True):
             raise SandboxUnavailable(reason)
-        return means
+        return tools
 
     @asynccontextmanager
-    async def _held(self, means: IsolationTools, order: CommandSpec) -> AsyncIterator[Instance]:
-        """The instance of an order, for it alone. Raises Refused."""
+    async def _acquire_instance(
+        self, tools: IsolationTools, spec: CommandSpec
+    ) -> AsyncIterator[Instance]:
+        """Yield the spec's instance, held exclusively. Raises SandboxUnavailable."""
         while True:
-            instance = await self._instance(means, order)
+            instance = await self._find_or_create_instance(tools, spec)
             await instance.busy.acquire()
             if instance.is_open:
                 break
             instance.busy.release()
         try:
-            instance.home = order.write_back or instance.home
+            instance.write_back = spec.write_back or instance.write_back
             yield instance
         finally:
             instance.busy.release()
-            self._rest(order, instance)
+            self._schedule_idle_stop(spec, instance)
 
-    async def _instance(self, means: IsolationTools, order: CommandSpec) -> Instance:
-        """The one that is there, or a new one. Raises Refused."""
-        assert order.instance_key is not None
-        async with self._making:
-            found = self._instances.get(order.instance_key)
-            if found is not None and found.is_open and found.terms == instance_spec(order):
-                found.wake()
-                return found
-            self._retire(order.instance_key, patient=True)
-            self._claim(order.instance_key)
+    async def _find_or_create_instance(self, tools: IsolationTools, spec: CommandSpec) -> Instance:
+        """Return the existing instance or a new one. Raises SandboxUnavailable."""
+        assert spec.instance_key is not None
+        async with self._creation_lock:
+            existing = self._instances.get(spec.instance_key)
+            if existing is not None and existing.is_open and existing.terms == instance_terms(spec):
+                existing.cancel_idle_stop()
+                return existing
+            self._retire(spec.instance_key, wait_for_command=True)
+            self._claim(spec.instance_key)
             try:
-                return await shield_until_done(self._made(means, order, order.instance_key))
+                return await shield_until_done(
+                    self._create_instance(tools, spec, spec.instance_key)
+                )
             except BaseException:
-                self._disclaim(order.instance_key)
+                self._release_claim(spec.instance_key)
                 raise
 
-    def _claim(self, reservation: str) -> None:
-        """Keep all other processes from keeping another by this name. Raises Refused."""
-        assert self._keep is not None
-        if reservation not in self._claims:
-            claim = self._keep.claim(reservation)
+    def _claim(self, instance_key: str) -> None:
+        """Lock the instance key against other processes. Raises SandboxUnavailable."""
+        assert self._lease is not None
+        if instance_key not in self._claims:
+            claim = self._lease.claim_instance(instance_key)
             if claim is None:
-                raise SandboxUnavailable(ELSEWHERE)
-            self._claims[reservation] = claim
+                raise SandboxUnavailable(INSTANCE_IN_USE)
+            self._claims[instance_key] = claim
 
-    def _disclaim(self, reservation: str) -> None:
-        if reservation in self._claims and reservation not in self._instances:
-            os.close(self._claims.pop(reservation))
+    def _release_claim(self, instance_key: str) -> None:
+        if instance_key in self._claims and instance_key not in self._instances:
+            os.close(self._claims.pop(instance_key))
 
-    async def _made(self, means: IsolationTools, order: CommandSpec, reservation: str) -> Instance:
-        assert self._keep is not None and self._cache is not None
-        asleep = replace(
-            order,
+    async def _create_instance(
+        self, tools: IsolationTools, spec: CommandSpec, instance_key: str
+    ) -> Instance:
+        assert self._lease is not None and self._cache is not None
+        init_spec = replace(
+            spec,
             command="exec sleep infinity",
             env={},
-            bounds=replace(order.bounds, seconds=FOREVER),
+            limits=replace(spec.limits, seconds=UNLIMITED_SECONDS),
         )
-        name = f"{self._keep.name}-{next(self._numbers)}"
+        name = f"{self._lease.name}-{next(self._run_numbers)}"
         child = ChildProcess()
         try:
-            resident = InstanceInit(means, asleep, name, child)
+            init_process = InstanceInit(tools, init_spec, name, child)
         except BaseException:
             await child.end()
             raise
         try:
-            stage = await resident.prepare(None)
-            door = await resident.begin()
+            stage = await init_process.prepare(None)
+            namespace_pid = await init_process.begin()
         except BaseException:
-            await resident.close()
+            await init_process.close()
             raise
-        if not door:
+        if not namespace_pid:
             os.close(stage)
-            await resident.close()
-            raise SandboxUnavailable("the sandbox could not be kept: it ended at once")
-        instance = Instance(resident, door, stage, self._cache, order)
-        self._instances[reservation] = instance
-        if order.lifetime_seconds is not None:
-            instance.age(order.lifetime_seconds, lambda: self._retire(reservation, patient=True))
+            await init_process.close()
+            raise SandboxUnavailable("the persistent sandbox ended immediately")
+        instance = Instance(init_process, namespace_pid, stage, self._cache, spec)
+        self._instances[instance_key] = instance
+        if spec.lifetime_seconds is not None:
+            instance.stop_after(
+                spec.lifetime_seconds, lambda: self._retire(instance_key, wait_for_command=True)
+            )
         return instance
 
-    async def _visited(
-        self, means: IsolationTools, order: CommandSpec, fetch: Fetch, instance: Instance
+    async def _run_in_instance(
+        self, tools: IsolationTools, spec: CommandSpec, fetch: FetchContents, instance: Instance
     ) -> tuple[MaterializedFiles, CommandOutcome]:
-        laid = await shield_until_done(self._brought(order, fetch, instance))
-        visit = InstanceCommand(means, order, self._child(), instance.resident, instance.door)
+        materialized = await shield_until_done(self._update_files(spec, fetch, instance))
+        command = InstanceCommand(
+            tools, spec, self._take_child(), instance.init_process, instance.namespace_pid
+        )
         try:
-            await visit.prepare(None)
-            return laid, await visit.finish()
+            await command.prepare(None)
+            return materialized, await command.finish()
         finally:
-            await shield_until_done(visit.close())
-            self._spare = self._spare or ChildProcess()
+            await shield_until_done(command.close())
+            self._spare_child = self._spare_child or ChildProcess()
 
-    async def _brought(
-        self, order: CommandSpec, fetch: Fetch, instance: Instance
+    async def _update_files(
+        self, spec: CommandSpec, fetch: FetchContents, instance: Instance
     ) -> MaterializedFiles:
         assert self._cache is not None
-        if order.files is None:
+        if spec.files is None:
             return MaterializedFiles({}, ())
-        targets = await fetched(self._cache, order.files, fetch)
-        laid = read_batch_size(order.files, targets)
-        return await asyncio.to_thread(instance.files.bring, laid, targets)
+        targets = await fetch_missing(self._cache, spec.files, fetch)
+        materialized = supported_files(spec.files, targets)
+        return await asyncio.to_thread(instance.files.update, materialized, targets)
 
-    def _rest(self, order: CommandSpec, instance: Instance) -> None:
-        reservation = order.instance_key or ""
-        if self._instances.get(reservation) is instance:
-            instance.rest(order.idle_seconds, lambda: self._retire(reservation))
+    def _schedule_idle_stop(self, spec: CommandSpec, instance: Instance) -> None:
+        instance_key = spec.instance_key or ""
+        if self._instances.get(instance_key) is instance:
+            instance.stop_when_idle(spec.idle_seconds, lambda: self._retire(instance_key))
 
-    async def start(self, order: CommandSpec, fetch: Fetch) -> None:
-        if order.instance_key is None:
+    async def start(self, spec: CommandSpec, fetch: FetchContents) -> None:
+        if spec.instance_key is None:
             raise SandboxUnavailable("background jobs require a persistent workspace sandbox")
-        means = await self._may(order)
+        tools = await self._require_persistent(spec)
         try:
-            await self._set_off(means, order, fetch)
+            await self._start_in_instance(tools, spec, fetch)
         except InstanceEnded:
-            await self._set_off(means, order, fetch)
+            await self._start_in_instance(tools, spec, fetch)
 
-    async def _set_off(self, means: IsolationTools, order: CommandSpec, fetch: Fetch) -> None:
-        async with self._held(means, order) as instance:
-            if len(instance.jobs) >= MOST_JOBS:
-                raise SandboxUnavailable(f"{MOST_JOBS} jobs are running in this sandbox already")
-            await shield_until_done(self._started(means, order, fetch, instance))
-
-    async def _started(
-        self, means: IsolationTools, order: CommandSpec, fetch: Fetch, instance: Instance
+    async def _start_in_instance(
+        self, tools: IsolationTools, spec: CommandSpec, fetch: FetchContents
     ) -> None:
-        assert order.instance_key is not None and self._keep is not None
-        await self._brought(order, fetch, instance)
-        work = InstanceJob(means, order, self._child(), instance.resident, instance.door)
-        self._ledger.write(order.instance_key, order.id, JobSnapshot(self._keep.name))
-        try:
-            await work.prepare(None)
-            await work.begin()
-        except BaseException:
-            await work.close()
-            raise
-        instance.jobs[order.id] = work
-        task = asyncio.create_task(self._followed(order.instance_key, order, instance, work))
-        self._following[order.instance_key, order.id] = JobFollower(instance, work, task)
+        async with self._acquire_instance(tools, spec) as instance:
+            if len(instance.jobs) >= MAX_JOBS:
+                raise SandboxUnavailable(f"{MAX_JOBS} jobs are already running in this sandbox")
+            await shield_until_done(self._start_job(tools, spec, fetch, instance))
 
-    async def _followed(
-        self, reservation: str, order: CommandSpec, instance: Instance, work: InstanceJob
+    async def _start_job(
+        self, tools: IsolationTools, spec: CommandSpec, fetch: FetchContents, instance: Instance
     ) -> None:
-        code = await work.end()
-        await work.close()
-        if (reservation, order.id) in self._stopped:
-            code = EXIT_STOPPED
-        elif instance.was_stopped or not instance.resident.is_alive:
-            code = EXIT_LOST
-        log = bytes(work.log)
-        await asyncio.to_thread(
-            self._ledger.write, reservation, order.id, JobSnapshot("", code, log)
+        assert spec.instance_key is not None and self._lease is not None
+        await self._update_files(spec, fetch, instance)
+        job = InstanceJob(
+            tools, spec, self._take_child(), instance.init_process, instance.namespace_pid
         )
-        del instance.jobs[order.id]
-        notes = await _gone_home(instance, order.write_back, BackgroundJob(order.id, code, log))
-        if notes:
-            gap = b"\n" if log and not log.endswith(b"\n") else b""
-            told = JobSnapshot("", code, log + gap + "\n".join(notes).encode(errors="replace"))
-            await asyncio.to_thread(self._ledger.write, reservation, order.id, told)
-        self._stopped.discard((reservation, order.id))
-        del self._following[reservation, order.id]
-        self._rest(order, instance)
+        self._job_state.write(spec.instance_key, spec.id, JobSnapshot(self._lease.name))
+        try:
+            await job.prepare(None)
+            await job.begin()
+        except BaseException:
+            await job.close()
+            raise
+        instance.jobs[spec.id] = job
+        task = asyncio.create_task(self._follow_job(spec.instance_key, spec, instance, job))
+        self._followers[spec.instance_key, spec.id] = JobFollower(instance, job, task)
 
-    async def job(self, reservation: str, id: str) -> BackgroundJob | None:
-        following = self._following.get((reservation, id))
+    async def _follow_job(
+        self, instance_key: str, spec: CommandSpec, instance: Instance, job: InstanceJob
+    ) -> None:
+        code = await job.end()
+        await job.close()
+        if (instance_key, spec.id) in self._stopped_jobs:
+            code = EXIT_STOPPED
+        elif instance.was_stopped or not instance.init_process.is_alive:
+            code = EXIT_LOST
+        log = bytes(job.log)
+        await asyncio.to_thread(
+            self._job_state.write, instance_key, spec.id, JobSnapshot("", code, log)
+        )
+        del instance.jobs[spec.id]
+        notes = await _write_back(instance, spec.write_back, BackgroundJob(spec.id, code, log))
+        if notes:
+            separator = b"\n" if log and not log.endswith(b"\n") else b""
+            snapshot = JobSnapshot(
+                "", code, log + separator + "\n".join(notes).encode(errors="replace")
+            )
+            await asyncio.to_thread(self._job_state.write, instance_key, spec.id, snapshot)
+        self._stopped_jobs.discard((instance_key, spec.id))
+        del self._followers[instance_key, spec.id]
+        self._schedule_idle_stop(spec, instance)
+
+    async def get_job(self, instance_key: str, id: str) -> BackgroundJob | None:
+        following = self._followers.get((instance_key, id))
         if following is not None:
             if id in following.instance.jobs:
-                return BackgroundJob(id, None, bytes(following.work.log))
-            await asyncio.wait([following.task], timeout=PATIENCE)
-        return await asyncio.to_thread(self._ledger.read, reservation, id)
+                return BackgroundJob(id, None, bytes(following.job.log))
+            await asyncio.wait([following.task], timeout=JOB_RESULT_TIMEOUT_SECONDS)
+        return await asyncio.to_thread(self._job_state.read, instance_key, id)
 
-    async def stop(self, reservation: str, id: str) -> BackgroundJob | None:
-        following = self._following.get((reservation, id))
+    async def stop_job(self, instance_key: str, id: str) -> BackgroundJob | None:
+        following = self._followers.get((instance_key, id))
         if following is not None and id in following.instance.jobs:
-            self._stopped.add((reservation, id))
-            await shield_until_done(following.work.halt())
-            await asyncio.wait([following.task], timeout=PATIENCE)
-        return await self.job(reservation, id)
+            self._stopped_jobs.add((instance_key, id))
+            await shield_until_done(following.job.stop())
+            await asyncio.wait([following.task], timeout=JOB_RESULT_TIMEOUT_SECONDS)
+        return await self.get_job(instance_key, id)
 
-    async def delete_job(self, reservation: str, id: str) -> None:
-        if (reservation, id) not in self._following:
-            await asyncio.to_thread(self._ledger.drop, reservation, id)
+    async def delete_job(self, instance_key: str, id: str) -> None:
+        if (instance_key, id) not in self._followers:
+            await asyncio.to_thread(self._job_state.delete_job, instance_key, id)
 
-    async def release(self, reservation: str) -> None:
-        if ending := self._retire(reservation):
+    async def release_instance(self, instance_key: str) -> None:
+        if ending := self._retire(instance_key):
             await asyncio.shield(ending)
-        await asyncio.to_thread(self._ledger.forget, reservation)
+        await asyncio.to_thread(self._job_state.delete_instance, instance_key)
 
-    def _retire(self, reservation: str, *, patient: bool = False) -> asyncio.Task[None] | None:
-        """Let nobody find an instance any more, and begin to end it."""
-        instance = self._instances.pop(reservation, None)
+    def _retire(
+        self, instance_key: str, *, wait_for_command: bool = False
+    ) -> asyncio.Task[None] | None:
+        """Remove the instance from the index and start ending it.
+
+        With ``wait_for_command`` a running command may finish first.
+        """
+        instance = self._instances.pop(instance_key, None)
         if instance is None:
             return None
-        instance.leave()
-        task = asyncio.create_task(self._ended(reservation, instance, patient))
-        self._ending.add(task)
-        task.add_done_callback(self._ending.discard)
+        instance.retire()
+        task = asyncio.create_task(self._end_instance(instance_key, instance, wait_for_command))
+        self._end_tasks.add(task)
+        task.add_done_callback(self._end_tasks.discard)
         return task
 
-    async def _ended(self, reservation: str, instance: Instance, patient: bool) -> None:
-        """Where it is patient, a command that somebody waits for is let end."""
-        if patient:
+    async def _end_instance(
+        self, instance_key: str, instance: Instance, wait_for_command: bool
+    ) -> None:
+        """Stop the instance, write back its changes and release the claim."""
+        if wait_for_command:
             async with instance.busy:
                 await instance.stop()
         await instance.stop()
-        jobs = [each.task for each in self._following.values() if each.instance is instance]
+        jobs = [
+            follower.task for follower in self._followers.values() if follower.instance is instance
+        ]
         if jobs:
             await asyncio.wait(jobs)
-        await _gone_home(instance, instance.home, None)
+        await _write_back(instance, instance.write_back, None)
         await instance.close()
-        async with self._making:  # the next one may be on its way, and has the same claim
-            self._disclaim(reservation)
+        async with self._creation_lock:  # a successor being created shares the claim
+            self._release_claim(instance_key)
 
 
-async def _all(tasks: set[asyncio.Task[None]]) -> None:
+async def _wait_for_all(tasks: set[asyncio.Task[None]]) -> None:
     while tasks:
         await asyncio.wait(tuple(tasks))
 
 
-async def _gone_home(
-    instance: Instance, home: Home | None, job: BackgroundJob | None
+async def _write_back(
+    instance: Instance, write_back: WriteBack | None, job: BackgroundJob | None
 ) -> Sequence[str]:
-    if home is None:
+    if write_back is None:
         return ()
     try:
-        async with asyncio.timeout(HOMEWARD):
-            return await home(instance.look, job)
-    except Exception:  # whatever it is, the instance goes on, or has to end
-        return (UNKEPT,)
+        async with asyncio.timeout(WRITE_BACK_TIMEOUT_SECONDS):
+            return await write_back(instance.inspect, job)
+    except Exception:  # a failure must not stop or keep the instance
+        return (WRITE_BACK_FAILED,)

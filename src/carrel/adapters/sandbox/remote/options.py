@@ -1,4 +1,4 @@
-"""What a sandbox's record may say of its own: one of what the operator allows, nothing else."""
+"""Checks of provider options and limits that remote providers share."""
 
 from __future__ import annotations
 
@@ -8,39 +8,39 @@ from typing import Any, Final
 
 from carrel.ports.sandbox import CommandSpec, ResourceLimits, SandboxUnavailable
 
-_UNFIT: Final = re.compile("[^a-z0-9]+")
+_INVALID_NAME_CHARACTERS: Final = re.compile("[^a-z0-9]+")
 
 
-def choose_option(order: CommandSpec, key: str, allowed: Sequence[str]) -> str:
-    """The one that an order's options name, or the first. Raises Refused."""
-    unknown = sorted(order.options.keys() - {key})
+def choose_option(spec: CommandSpec, key: str, allowed: Sequence[str]) -> str:
+    """Return the option's value or the default. Raises SandboxUnavailable."""
+    unknown = sorted(spec.options.keys() - {key})
     if unknown:
         raise SandboxUnavailable(f"this provider has no option {unknown[0][:40]!a}")
-    named = order.options.get(key, allowed[0])
-    if named not in allowed:
+    value = spec.options.get(key, allowed[0])
+    if value not in allowed:
         raise SandboxUnavailable(f"options.{key} must be one of: {', '.join(allowed)}")
-    return str(named)
+    return str(value)
 
 
-def no_options(options: Mapping[str, Any]) -> None:
+def refuse_options(options: Mapping[str, Any]) -> None:
     if options:
         raise SandboxUnavailable(f"this provider has no option {sorted(options)[0][:40]!a}")
 
 
 def refuse_persistent(provider: str, persistent: bool) -> str | None:
-    return f"{provider} keeps no instance between commands here" if persistent else None
+    return f"{provider} does not support persistent sandboxes here" if persistent else None
 
 
-def too_much_memory(provider: str, has: int, bounds: ResourceLimits) -> str | None:
-    """A bound that is no less than what a machine has is kept by the machine; a lower one is not.
+def memory_limit_reason(provider: str, machine_mb: int, limits: ResourceLimits) -> str | None:
+    """Return why the memory limit cannot be enforced, or None.
 
-    Where there are many machines of one size, nobody can make one smaller.
+    A machine enforces a limit of at least its own size; a smaller limit is not supported.
     """
-    if has <= bounds.memory_mb:
+    if machine_mb <= limits.memory_mb:
         return None
-    return f"{provider} has {has} MB of memory for each command and cannot keep it to less"
+    return f"{provider} has {machine_mb} MB of memory per command and cannot enforce a lower limit"
 
 
-def named(order: CommandSpec) -> str:
-    """A name for what is made for an order, as every provider takes one."""
-    return f"carrel-{_UNFIT.sub('-', order.id.lower()).strip('-')[:48] or 'order'}"
+def resource_name(spec: CommandSpec) -> str:
+    """Return a name for a command's container or pod, valid at every provider."""
+    return f"carrel-{_INVALID_NAME_CHARACTERS.sub('-', spec.id.lower()).strip('-')[:48] or 'order'}"

@@ -1,6 +1,6 @@
-"""The course of one command on a machine elsewhere: files go in, it runs, what changed comes back.
+"""Runs one command on a remote machine: send files, run, fetch changes.
 
-By the time that the caller sees what came of it, the machine is gone.
+The machine is removed before the caller gets the result.
 """
 
 from __future__ import annotations
@@ -15,67 +15,76 @@ from msgspec import Struct
 
 from carrel.adapters.sandbox.remote.bounded_output import BoundedOutput
 from carrel.adapters.sandbox.remote.manifest import (
+    InvalidManifest,
     ListedFile,
-    ManifestUnreadable,
     RemoteChanges,
-    differences,
-    listed,
+    find_changes,
+    parse_manifest,
 )
 from carrel.adapters.sandbox.remote.scripts import (
-    LONGEST_LISTING,
-    LOOK,
+    INSPECT,
+    MAX_LISTING_BYTES,
     RUN,
     SEND,
     RemotePaths,
-    scripts,
+    build_scripts,
 )
 from carrel.adapters.sandbox.remote.tar_transfer import (
-    Expected,
+    ExpectedFile,
     Owner,
     TransferDamaged,
-    most_bytes,
+    max_archive_bytes,
+    pack_file_list,
     pack_tar,
     unpack_tar,
-    wanted,
 )
 from carrel.core.identifiers import Path
-from carrel.ports.sandbox import ChangedFile, CommandSpec, Fetch, FileKind, SandboxUnavailable
+from carrel.ports.sandbox import (
+    ChangedFile,
+    CommandSpec,
+    FetchContents,
+    FileKind,
+    SandboxUnavailable,
+)
 
-Take = Callable[[bytes], None]
-LONGEST_COMMAND: Final = 96 * 1024
-"""What a kernel takes as one argument is 128 KiB."""
-LOST: Final = 137
-"""How a command ended whose machine was gone before it could tell."""
-GRACE: Final = 15.0
-_LOOKING: Final = 120.0
-_IN_MEMORY: Final = 4 * 2**20
+OutputSink = Callable[[bytes], None]
+MAX_COMMAND_BYTES: Final = 96 * 1024
+"""Below the kernel's limit of 128 KiB per argument."""
+EXIT_MACHINE_LOST: Final = 137
+"""Exit code when the machine was lost before the command's exit code was read."""
+GRACE_SECONDS: Final = 15.0
+_COLLECT_SECONDS: Final = 120.0
+_MAX_MEMORY_BYTES: Final = 4 * 2**20
 
 
 class ProviderUnreachable(Exception):
-    """A provider did not do what it was asked for; the message is safe to show."""
+    """A request to the provider failed; the message is safe to show."""
 
 
 class RemoteMachine(Protocol):
-    """A computer elsewhere that is ours for one command. Each method raises Unreachable."""
+    """Machine reserved for one command. Every method raises ProviderUnreachable."""
 
-    place: RemotePaths
+    paths: RemotePaths
     owner: Owner
 
-    async def put(self, parcel: bytes) -> None:
-        """Unpack a tar in its root."""
+    async def put(self, archive: bytes) -> None:
+        """Unpack a tar archive in the root directory."""
 
-    async def execute(self, words: Sequence[str], out: Take, err: Take) -> int:
-        """Run a program to its end, without input. Cancelling may leave it behind."""
+    async def execute(self, arguments: Sequence[str], out: OutputSink, err: OutputSink) -> int:
+        """Run a program without input and return its exit code.
+
+        Cancelling may leave it running.
+        """
 
 
 class RemoteResult(Struct):
-    """A command that has ended elsewhere; what it changed lies in a file of ours."""
+    """CommandResult whose changed files are in a local temporary file."""
 
     exit_code: int | None
     stdout: bytes
     stderr: bytes
     timed_out: bool
-    milliseconds: int
+    duration_ms: int
     changed: Mapping[Path, ChangedFile]
     deleted: frozenset[Path]
     discard_reason: str | None
@@ -95,7 +104,7 @@ class RemoteResult(Struct):
 
 
 class CommandEnd(Struct, frozen=True):
-    """How a command ended."""
+    """Exit code, timeout flag and duration of a command."""
 
     exit_code: int | None
     timed_out: bool
@@ -103,150 +112,161 @@ class CommandEnd(Struct, frozen=True):
 
 
 class RemoteReport(Struct, frozen=True):
-    """All that a machine has told, before it is gone."""
+    """Everything read from the machine before it is removed."""
 
     end: CommandEnd
     stdout: bytes
     stderr: bytes
-    left: RemoteChanges
+    changes: RemoteChanges
     offsets: Mapping[Path, int]
 
 
-Open = Callable[[CommandSpec], AbstractAsyncContextManager[RemoteMachine]]
+OpenMachine = Callable[[CommandSpec], AbstractAsyncContextManager[RemoteMachine]]
 
 
 @asynccontextmanager
 async def run_remotely(
-    order: CommandSpec, fetch: Fetch, opened: Open
+    spec: CommandSpec, fetch: FetchContents, open_machine: OpenMachine
 ) -> AsyncIterator[RemoteResult]:
-    """Run an order on a machine that is opened for it. Raises Refused where nothing was run."""
-    check_order(order)
-    files = order.files or {}
-    contents = await fetch({placed.blob for placed in files.values()})
-    with tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY) as spool:
+    """Run a command on a new machine. Raises SandboxUnavailable if nothing was run."""
+    check_spec(spec)
+    files = spec.files or {}
+    contents = await fetch({file.blob for file in files.values()})
+    with tempfile.SpooledTemporaryFile(max_size=_MAX_MEMORY_BYTES) as spool:
         try:
-            async with opened(order) as machine:
-                made = scripts(order, machine.place)
-                await machine.put(pack_tar(files, contents, made, machine.owner))
-                told = await _told(machine, order, spool)
+            async with open_machine(spec) as machine:
+                script_files = build_scripts(spec, machine.paths)
+                await machine.put(pack_tar(files, contents, script_files, machine.owner))
+                report = await _run_on_machine(machine, spec, spool)
         except ProviderUnreachable as problem:
             raise SandboxUnavailable(str(problem)) from problem
-        yield result_of(told, spool)
+        yield result_of(report, spool)
 
 
-def check_order(order: CommandSpec) -> None:
-    """Raises Refused for a reservation, and where a command is longer than can be passed on."""
-    if order.instance_key is not None:
-        raise SandboxUnavailable("this provider keeps no instance between commands")
-    size = len(order.command.encode())
-    around = sum(len(name.encode()) + len(value.encode()) for name, value in order.env.items())
-    if max(size, around) > LONGEST_COMMAND:
+def check_spec(spec: CommandSpec) -> None:
+    """Raise SandboxUnavailable for a persistent sandbox or a too long command."""
+    if spec.instance_key is not None:
+        raise SandboxUnavailable("this provider does not support persistent sandboxes")
+    size = len(spec.command.encode())
+    env_size = sum(len(name.encode()) + len(value.encode()) for name, value in spec.env.items())
+    if max(size, env_size) > MAX_COMMAND_BYTES:
         raise SandboxUnavailable(
-            f"a command of {size} bytes with {around} bytes of variables cannot be passed on:"
-            f" {LONGEST_COMMAND} are the most; write a file and run that"
+            f"a command of {size} bytes and {env_size} bytes of variables are too long:"
+            f" {MAX_COMMAND_BYTES} bytes at most; write a script file and run it"
         )
 
 
-def result_of(told: RemoteReport, file: IO[bytes]) -> RemoteResult:
-    changed = told.left.changed
+def result_of(report: RemoteReport, file: IO[bytes]) -> RemoteResult:
+    changed = report.changes.changed
     return RemoteResult(
-        exit_code=told.end.exit_code,
-        stdout=told.stdout,
-        stderr=told.stderr,
-        timed_out=told.end.timed_out,
-        milliseconds=told.end.milliseconds,
-        changed={path: ChangedFile(seen.form, seen.size) for path, seen in changed.items()},
-        deleted=told.left.deleted,
-        discard_reason=told.left.unkept,
-        notes=told.left.notes,
-        links={path: seen.target for path, seen in changed.items() if seen.target is not None},
-        offsets=told.offsets,
+        exit_code=report.end.exit_code,
+        stdout=report.stdout,
+        stderr=report.stderr,
+        timed_out=report.end.timed_out,
+        duration_ms=report.end.milliseconds,
+        changed={
+            path: ChangedFile(listed_file.kind, listed_file.size)
+            for path, listed_file in changed.items()
+        },
+        deleted=report.changes.deleted,
+        discard_reason=report.changes.discard_reason,
+        notes=report.changes.notes,
+        links={
+            path: listed_file.target
+            for path, listed_file in changed.items()
+            if listed_file.target is not None
+        },
+        offsets=report.offsets,
         file=file,
     )
 
 
-async def _told(machine: RemoteMachine, order: CommandSpec, spool: IO[bytes]) -> RemoteReport:
-    out, err = BoundedOutput(order.bounds.output_bytes), BoundedOutput(order.bounds.output_bytes)
-    began = asyncio.get_running_loop().time()
-    read_timeouts = order.bounds.seconds + GRACE
+async def _run_on_machine(
+    machine: RemoteMachine, spec: CommandSpec, spool: IO[bytes]
+) -> RemoteReport:
+    out, err = BoundedOutput(spec.limits.output_bytes), BoundedOutput(spec.limits.output_bytes)
+    started = asyncio.get_running_loop().time()
+    timeout = spec.limits.seconds + GRACE_SECONDS
     try:
-        async with asyncio.timeout(read_timeouts):
-            code = await machine.execute(machine.place.script(RUN), out, err)
-        seen, left, offsets = await _left(machine, order, spool)
+        async with asyncio.timeout(timeout):
+            code = await machine.execute(machine.paths.script(RUN), out, err)
+        observed_end, changes, offsets = await _collect_changes(machine, spec, spool)
     except (ProviderUnreachable, TimeoutError) as problem:
-        took = int(1000 * (asyncio.get_running_loop().time() - began))
-        is_late = isinstance(problem, TimeoutError)
-        end = CommandEnd(None if is_late else LOST, is_late, took)
-        left, offsets = nothing("its machine was lost before it could be asked"), {}
-        return RemoteReport(end, out.marked, err.marked, left, offsets)
-    end = seen or CommandEnd(code, timed_out=False, milliseconds=0)
-    return RemoteReport(ended(end, order), out.marked, err.marked, left, offsets)
+        elapsed_ms = int(1000 * (asyncio.get_running_loop().time() - started))
+        is_timeout = isinstance(problem, TimeoutError)
+        end = CommandEnd(None if is_timeout else EXIT_MACHINE_LOST, is_timeout, elapsed_ms)
+        changes, offsets = discard_changes("the machine was lost"), {}
+        return RemoteReport(end, out.marked_content, err.marked_content, changes, offsets)
+    end = observed_end or CommandEnd(code, timed_out=False, milliseconds=0)
+    return RemoteReport(
+        with_timeout_detected(end, spec), out.marked_content, err.marked_content, changes, offsets
+    )
 
 
-def nothing(reason: str) -> RemoteChanges:
-    return RemoteChanges(unkept=f"nothing of what the command changed was kept: {reason}")
+def discard_changes(reason: str) -> RemoteChanges:
+    return RemoteChanges(discard_reason=f"no changes were kept: {reason}")
 
 
-def ended(end: CommandEnd, order: CommandSpec) -> CommandEnd:
-    """An end by a kill at the time that the command had is one for its time."""
-    late = end.exit_code in {124, 137} and end.milliseconds >= 1000 * order.bounds.seconds
+def with_timeout_detected(end: CommandEnd, spec: CommandSpec) -> CommandEnd:
+    """Mark the end as a timeout if the command was killed at its time limit."""
+    late = end.exit_code in {124, 137} and end.milliseconds >= 1000 * spec.limits.seconds
     return CommandEnd(None if late else end.exit_code, late, end.milliseconds)
 
 
-async def _left(
-    machine: RemoteMachine, order: CommandSpec, spool: IO[bytes]
+async def _collect_changes(
+    machine: RemoteMachine, spec: CommandSpec, spool: IO[bytes]
 ) -> tuple[CommandEnd | None, RemoteChanges, Mapping[Path, int]]:
-    """How it ended and what it left, as the machine tells it."""
-    listing = BoundedOutput(LONGEST_LISTING)
-    async with asyncio.timeout(_LOOKING + order.bounds.seconds):
-        await machine.execute(machine.place.script(LOOK), listing, BoundedOutput(1024))
-        first, _, rest = listing.whole.partition(b"\n")
-        end = _end(first)
-        if order.files is None:
+    """Read how the command ended and fetch the files it changed."""
+    listing = BoundedOutput(MAX_LISTING_BYTES)
+    async with asyncio.timeout(_COLLECT_SECONDS + spec.limits.seconds):
+        await machine.execute(machine.paths.script(INSPECT), listing, BoundedOutput(1024))
+        first, _, raw_manifest = listing.content.partition(b"\n")
+        end = _parse_end(first)
+        if spec.files is None:
             return end, RemoteChanges(), {}
         try:
-            now = await asyncio.to_thread(listed, rest)
-            left = differences(now, order.files, order.bounds)
-            return end, left, await _fetched(machine, left.changed, spool)
-        except (ManifestUnreadable, TransferDamaged) as problem:
-            return end, nothing(str(problem)), {}
+            manifest = await asyncio.to_thread(parse_manifest, raw_manifest)
+            changes = find_changes(manifest, spec.files, spec.limits)
+            return end, changes, await _fetch_changed(machine, changes.changed, spool)
+        except (InvalidManifest, TransferDamaged) as problem:
+            return end, discard_changes(str(problem)), {}
 
 
-def _end(line: bytes) -> CommandEnd | None:
-    code, _, took = line.partition(b" ")
-    if not (code.isdigit() and took.isdigit() and len(code) <= 3 and len(took) <= 9):
+def _parse_end(line: bytes) -> CommandEnd | None:
+    code, _, elapsed_ms = line.partition(b" ")
+    if not (code.isdigit() and elapsed_ms.isdigit() and len(code) <= 3 and len(elapsed_ms) <= 9):
         return None
-    return CommandEnd(int(code), timed_out=False, milliseconds=int(took))
+    return CommandEnd(int(code), timed_out=False, milliseconds=int(elapsed_ms))
 
 
-async def _fetched(
+async def _fetch_changed(
     machine: RemoteMachine, changed: Mapping[Path, ListedFile], spool: IO[bytes]
 ) -> Mapping[Path, int]:
-    """Brings the bytes of changed files into the spool: where each of them begins there."""
-    expected = expected_of(changed)
+    """Fetch changed files into the spool; return each file's offset there."""
+    expected = expected_files(changed)
     if not expected:
         return {}
-    await machine.put(wanted(expected.values(), machine.owner))
-    poured = BoundedFile(spool, most_bytes(expected.values()))
-    await machine.execute(machine.place.script(SEND), poured, BoundedOutput(1024))
+    await machine.put(pack_file_list(expected.values(), machine.owner))
+    sink = BoundedFile(spool, max_archive_bytes(expected.values()))
+    await machine.execute(machine.paths.script(SEND), sink, BoundedOutput(1024))
     return await asyncio.to_thread(unpack_tar, spool, expected)
 
 
-def expected_of(changed: Mapping[Path, ListedFile]) -> dict[Path, Expected]:
-    """What has bytes to be fetched: links were told already."""
+def expected_files(changed: Mapping[Path, ListedFile]) -> dict[Path, ExpectedFile]:
+    """Changed files whose bytes must be fetched; link targets are in the manifest."""
     return {
-        path: Expected(seen.name, seen.size, seen.hexadecimal)
-        for path, seen in changed.items()
-        if seen.form is not FileKind.LINK
+        path: ExpectedFile(listed_file.name, listed_file.size, listed_file.sha256)
+        for path, listed_file in changed.items()
+        if listed_file.kind is not FileKind.LINK
     }
 
 
 class BoundedFile:
-    """Into a file, up to a bound; whatever is more makes the whole useless, and is dropped."""
+    """Output sink into a file. Bytes beyond the limit are dropped."""
 
-    def __init__(self, file: IO[bytes], most: int) -> None:
-        self._file, self._left = file, most
+    def __init__(self, file: IO[bytes], max_bytes: int) -> None:
+        self._file, self._remaining = file, max_bytes
 
     def __call__(self, part: bytes) -> None:
-        self._file.write(part[: self._left])
-        self._left = max(0, self._left - len(part))
+        self._file.write(part[: self._remaining])
+        self._remaining = max(0, self._remaining - len(part))

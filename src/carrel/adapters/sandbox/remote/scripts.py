@@ -1,7 +1,7 @@
-"""What is run elsewhere: the command within its bounds, then a look at what it has left.
+"""Bash scripts that run a command within limits and list the files it leaves.
 
-The scripts need bash, coreutils, findutils and tar, in GNU's manner. They are sent along with the
-files, so a provider has to run nothing but `bash <script>`.
+They need bash and GNU coreutils, findutils and tar. They are sent with the files, so a provider
+only has to run `bash <script>`.
 """
 
 from __future__ import annotations
@@ -17,47 +17,49 @@ from carrel.ports.sandbox import CommandSpec
 
 PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 RUN: Final = "run"
-LOOK: Final = "look"
+INSPECT: Final = "look"
 SEND: Final = "send"
-WANTED: Final = "wanted"
-WORK: Final = "work"
-HOME: Final = "home"
-TEMPORARY: Final = "tmp"
-ENDED: Final = "ended"
-LONGEST_LISTING: Final = 32 * 2**20
+REQUESTED_FILES: Final = "wanted"
+WORK_DIRECTORY: Final = "work"
+HOME_DIRECTORY: Final = "home"
+TEMPORARY_DIRECTORY: Final = "tmp"
+END_FILE: Final = "ended"
+MAX_LISTING_BYTES: Final = 32 * 2**20
 
 
 class RemotePaths(Struct, frozen=True):
-    """Where things are on a machine elsewhere."""
+    """Paths and process properties of a remote machine."""
 
     root: str
-    """A directory of ours: the command's own directory is in it, beside the scripts."""
+    """Directory that holds the command's directory and the scripts."""
     temporary: str = ""
-    """A directory of its own for what is temporary; beside the command's if empty."""
-    keeper: str | None = None
-    """The command line of the first process, where all others there are the command's: what is
-    left of it can be killed then, however far it has gone from its parent."""
-    counted: bool = False
-    """Whether the provider counts processes, so that they need not be counted by their user."""
-    confined: bool = False
-    """Whether the provider sees to it that nobody there becomes another user."""
+    """Directory for temporary files; below the root if empty."""
+    init_command: str | None = None
+    """Command line of process 1 if all other processes belong to the command.
+
+    Then every remaining process can be killed, even if it left its process group.
+    """
+    provider_limits_processes: bool = False
+    """Whether the provider limits processes, so that no per-user ulimit is needed."""
+    provider_blocks_setuid: bool = False
+    """Whether the provider prevents processes from changing their user."""
 
     @property
     def work(self) -> str:
-        return f"{self.root}/{WORK}"
+        return f"{self.root}/{WORK_DIRECTORY}"
 
     @property
     def variables(self) -> dict[str, str]:
-        """Those of every command, which it cannot be given otherwise."""
-        temporary = self.temporary or f"{self.root}/{TEMPORARY}"
-        home = f"{self.root}/{HOME}"
+        """Environment variables that a command cannot override."""
+        temporary = self.temporary or f"{self.root}/{TEMPORARY_DIRECTORY}"
+        home = f"{self.root}/{HOME_DIRECTORY}"
         return {"PATH": PATH, "HOME": home, "TMPDIR": temporary, "LANG": "C.UTF-8"}
 
     def script(self, name: str) -> list[str]:
         return ["bash", f"{self.root}/{name}"]
 
 
-_KILLING: Final = """\
+_KILL_FUNCTIONS: Final = """\
 end_all_but() {
   local spared=" $$ $1 " pid parent key value
   while read -r pid; do
@@ -70,14 +72,16 @@ end_all_but() {
   done
 }
 sweep() {
-  [ "$(tr '\\0' ' ' 2>/dev/null </proc/1/cmdline)" = KEEPER ] || return 0
+  [ "$(tr '\\0' ' ' 2>/dev/null </proc/1/cmdline)" = INITCMDLINE ] || return 0
   printf '%s\\n' /proc/[0-9]* | end_all_but "$1"
 }
 """
-"""Of processes by their directories in /proc, all but some and their children are killed; a sweep
-takes all there are, and never where others live, too."""
+"""Shell functions that kill processes listed by /proc directories, except some.
 
-_RUN: Final = """\
+`sweep` kills all processes, but only if process 1 is ours.
+"""
+
+_RUN_TEMPLATE: Final = """\
 cd WORKDIR || exit 125
 CONFINED
 exec 3>&1 4>&2
@@ -89,19 +93,19 @@ began=$(date +%s%N)
   umask 022
   ulimit -c 0
   for bound in BOUNDS; do
-    # Where it is lower already, there it stays.
+    # A lower existing limit stays.
     ulimit $bound 2>/dev/null || [ "$(ulimit ${bound% *})" -le "${bound#* }" ] || exit 125
   done
-  exec timeout -k 2 SECONDS WALLS env -i VARIABLES bash -c COMMAND
+  exec timeout -k 2 SECONDS PREFIX env -i VARIABLES bash -c COMMAND
 ) </dev/null >&5 2>&6 3>&- 4>&- 5>&- 6>&-
 code=$?
 ended=$(date +%s%N)
 exec 5>&- 6>&-
 sweep "$out $err"
-is_heard() { ! kill -0 "$out" 2>/dev/null && ! kill -0 "$err" 2>/dev/null; }
+is_output_closed() { ! kill -0 "$out" 2>/dev/null && ! kill -0 "$err" 2>/dev/null; }
 for round in 1 2 3 4 5; do
-  for _ in 1 2 3 4; do is_heard && break 2; sleep 0.02; done
-  # Something of it lives on and holds its output.
+  for _ in 1 2 3 4; do is_output_closed && break 2; sleep 0.02; done
+  # A process of the command still holds its output open.
   for pipe in $pipes; do
     pipe=${pipe#pipe:[} pipe=${pipe%]}
     find /proc/[0-9]*/fd -lname "pipe:\\[$pipe\\]" 2>/dev/null | end_all_but "$out $err"
@@ -110,9 +114,9 @@ done
 printf '%s %s\\n' "$code" "$(( (ended - began) / 1000000 ))" >ENDED
 exit "$code"
 """
-"""Both outputs are cut where they are made: what is beyond the bound never travels."""
+"""Output is truncated on the machine, so excess bytes are never transferred."""
 
-_LOOK: Final = """\
+_INSPECT_TEMPLATE: Final = """\
 sweep ''
 cd WORKDIR || exit 125
 {
@@ -127,51 +131,53 @@ cd WORKDIR || exit 125
 } | head -c LISTING
 """
 
-_SEND: Final = """\
+_SEND_TEMPLATE: Final = """\
 cd WORKDIR || exit 125
 exec tar -cf - --format=gnu --no-recursion --hard-dereference -T WANTED
 """
 
 
-def scripts(order: CommandSpec, place: RemotePaths) -> Mapping[str, bytes]:
-    """The files that run a command and tell what came of it, by their names in the root."""
-    words = {
-        "WORKDIR": shlex.quote(place.work),
-        "CONFINED": "" if place.confined else _WALLED,
-        "WALLS": "" if place.confined else "setpriv --no-new-privs",
-        "OUTPUT": str(order.bounds.output_bytes + 1),
-        "BOUNDS": shlex.join(_bounds(order, place)),
-        "SECONDS": str(order.bounds.seconds),
-        "VARIABLES": shlex.join(_variables(order, place)),
-        "COMMAND": shlex.quote(order.command),
-        "ENDED": shlex.quote(f"{place.root}/{ENDED}"),
-        "WANTED": shlex.quote(f"{place.root}/{WANTED}"),
-        "LOOKING": "true" if order.files is not None else "false",
-        "LISTING": str(LONGEST_LISTING),
-        "KEEPER": shlex.quote(f"{place.keeper} " if place.keeper else "nobody"),
+def build_scripts(spec: CommandSpec, paths: RemotePaths) -> Mapping[str, bytes]:
+    """Return the scripts of a command by file name in the root."""
+    values = {
+        "WORKDIR": shlex.quote(paths.work),
+        "CONFINED": "" if paths.provider_blocks_setuid else _REQUIRE_SETPRIV,
+        "PREFIX": "" if paths.provider_blocks_setuid else "setpriv --no-new-privs",
+        "OUTPUT": str(spec.limits.output_bytes + 1),
+        "BOUNDS": shlex.join(_ulimits(spec, paths)),
+        "SECONDS": str(spec.limits.seconds),
+        "VARIABLES": shlex.join(_environment(spec, paths)),
+        "COMMAND": shlex.quote(spec.command),
+        "ENDED": shlex.quote(f"{paths.root}/{END_FILE}"),
+        "WANTED": shlex.quote(f"{paths.root}/{REQUESTED_FILES}"),
+        "LOOKING": "true" if spec.files is not None else "false",
+        "LISTING": str(MAX_LISTING_BYTES),
+        "INITCMDLINE": shlex.quote(f"{paths.init_command} " if paths.init_command else "nobody"),
     }
     return {
-        RUN: _filled(_KILLING + _RUN, words),
-        LOOK: _filled(_KILLING + _LOOK, words),
-        SEND: _filled(_SEND, words),
+        RUN: _fill_template(_KILL_FUNCTIONS + _RUN_TEMPLATE, values),
+        INSPECT: _fill_template(_KILL_FUNCTIONS + _INSPECT_TEMPLATE, values),
+        SEND: _fill_template(_SEND_TEMPLATE, values),
     }
 
 
-_WORD: Final = re.compile(r"\b([A-Z]{5,})\b")
-_WALLED: Final = 'command -v setpriv >/dev/null || { echo "setpriv is missing" >&2; exit 125; }'
+_PLACEHOLDER: Final = re.compile(r"\b([A-Z]{5,})\b")
+_REQUIRE_SETPRIV: Final = (
+    'command -v setpriv >/dev/null || { echo "setpriv is missing" >&2; exit 125; }'
+)
 
 
-def _bounds(order: CommandSpec, place: RemotePaths) -> list[str]:
-    """For `ulimit`."""
-    processes = [] if place.counted else [f"-u {order.bounds.processes}"]
-    return [f"-f {order.bounds.disk_mb * 1024}", *processes]
+def _ulimits(spec: CommandSpec, paths: RemotePaths) -> list[str]:
+    """Arguments of `ulimit`."""
+    processes = [] if paths.provider_limits_processes else [f"-u {spec.limits.processes}"]
+    return [f"-f {spec.limits.disk_mb * 1024}", *processes]
 
 
-def _variables(order: CommandSpec, place: RemotePaths) -> list[str]:
-    return [f"{name}={value}" for name, value in {**order.env, **place.variables}.items()]
+def _environment(spec: CommandSpec, paths: RemotePaths) -> list[str]:
+    return [f"{name}={value}" for name, value in {**spec.env, **paths.variables}.items()]
 
 
-def _filled(script: str, words: Mapping[str, str]) -> bytes:
-    """Each word once, in one pass, so that nothing in a command is taken for a word."""
-    parts = _WORD.split(script)
-    return "".join(words.get(part, part) for part in parts).encode()
+def _fill_template(script: str, values: Mapping[str, str]) -> bytes:
+    """Replace placeholders in one pass, so that those in the command stay."""
+    parts = _PLACEHOLDER.split(script)
+    return "".join(values.get(part, part) for part in parts).encode()

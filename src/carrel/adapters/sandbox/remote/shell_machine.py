@@ -1,7 +1,7 @@
-"""Machines of which one can only ask: take this file, run this line, give me that file.
+"""RemoteMachine for providers that only write files, run a line and read files.
 
-What a program says goes into two files there, so that it comes back to the byte and its errors are
-apart from the rest, whatever a provider makes of the two.
+Output goes to two files on the machine and is then read. So it is byte-exact, and stdout and stderr
+stay separate, whatever the provider does with them.
 """
 
 from __future__ import annotations
@@ -10,60 +10,60 @@ import re
 from collections.abc import AsyncIterator, Sequence
 from typing import Final, Protocol
 
-from carrel.adapters.sandbox.remote.remote_run import ProviderUnreachable, Take
+from carrel.adapters.sandbox.remote.remote_run import OutputSink, ProviderUnreachable
 from carrel.adapters.sandbox.remote.scripts import RemotePaths
 from carrel.adapters.sandbox.remote.tar_transfer import Owner
 
-_BOX: Final = """\
+_RUNNER_SCRIPT: Final = """\
 case "$1" in
   unpack) tar -xpf "$0.parcel" --no-same-owner -C "${0%/*}" ;;
   *) bash "${0%/*}/$1" </dev/null >"$0.out" 2>"$0.err" ;;
 esac
 echo "ended $?"
 """
-_ENDED: Final = re.compile(r"ended ([0-9]{1,3})\s*\Z")
+_END_LINE: Final = re.compile(r"ended ([0-9]{1,3})\s*\Z")
 
 
 class ShellTransport(Protocol):
-    """What such a provider can do. Each raises Unreachable."""
+    """Operations of such a provider. Each raises ProviderUnreachable."""
 
     async def write(self, path: str, content: bytes) -> None:
-        """Make a file, and the directories that it is in."""
+        """Create a file and its parent directories."""
 
     def read(self, path: str) -> AsyncIterator[bytes]:
-        """The bytes of a file, as they come."""
+        """Stream the bytes of a file."""
 
     async def call(self, line: str) -> str:
-        """Run a line of plain words, without quotes, and tell what it says."""
+        """Run a line of unquoted words and return its output."""
 
 
 class ShellMachine:
-    """Each program is run by a script of ours, which tells how it ended."""
+    """Runs programs through a script that reports the exit code."""
 
     owner = Owner()
 
-    def __init__(self, far: ShellTransport, place: RemotePaths) -> None:
-        self.place = place
-        self._far, self._box = far, f"{place.root}/box"
-        self._is_there = False
+    def __init__(self, transport: ShellTransport, paths: RemotePaths) -> None:
+        self.paths = paths
+        self._transport, self._runner = transport, f"{paths.root}/box"
+        self._is_installed = False
 
-    async def put(self, parcel: bytes) -> None:
-        if not self._is_there:
-            await self._far.write(self._box, _BOX.encode())
-            self._is_there = True
-        await self._far.write(f"{self._box}.parcel", parcel)
-        if await self._called("unpack") != 0:
-            raise ProviderUnreachable("the files could not be unpacked there")
+    async def put(self, archive: bytes) -> None:
+        if not self._is_installed:
+            await self._transport.write(self._runner, _RUNNER_SCRIPT.encode())
+            self._is_installed = True
+        await self._transport.write(f"{self._runner}.parcel", archive)
+        if await self._call_runner("unpack") != 0:
+            raise ProviderUnreachable("the files could not be unpacked")
 
-    async def execute(self, words: Sequence[str], out: Take, err: Take) -> int:
-        code = await self._called(words[-1].rpartition("/")[2])
-        for name, take in (("out", out), ("err", err)):
-            async for part in self._far.read(f"{self._box}.{name}"):
-                take(part)
+    async def execute(self, arguments: Sequence[str], out: OutputSink, err: OutputSink) -> int:
+        code = await self._call_runner(arguments[-1].rpartition("/")[2])
+        for name, sink in (("out", out), ("err", err)):
+            async for part in self._transport.read(f"{self._runner}.{name}"):
+                sink(part)
         return code
 
-    async def _called(self, name: str) -> int:
-        said = await self._far.call(f"bash {self._box} {name}")
-        if ended := _ENDED.search(said):
-            return int(ended[1])
-        raise ProviderUnreachable("it was not told how the program ended")
+    async def _call_runner(self, name: str) -> int:
+        output = await self._transport.call(f"bash {self._runner} {name}")
+        if match := _END_LINE.search(output):
+            return int(match[1])
+        raise ProviderUnreachable("the provider reported no exit code")

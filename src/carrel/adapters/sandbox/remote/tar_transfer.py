@@ -1,4 +1,4 @@
-"""Files as a tar that goes to a machine elsewhere, and as one that comes back from it."""
+"""Packs files as a tar for a remote machine and reads the tar it sends back."""
 
 from __future__ import annotations
 
@@ -10,14 +10,19 @@ from typing import IO, Final
 
 from msgspec import Struct
 
-from carrel.adapters.sandbox.remote.scripts import HOME, TEMPORARY, WANTED, WORK
+from carrel.adapters.sandbox.remote.scripts import (
+    HOME_DIRECTORY,
+    REQUESTED_FILES,
+    TEMPORARY_DIRECTORY,
+    WORK_DIRECTORY,
+)
 from carrel.core.identifiers import Digest, Path
 from carrel.ports.sandbox import FileKind, InputFile
 
-_PER_MEMBER: Final = 8 * 1024
-"""What a tar may need for one file beside its bytes: its head, a long name, what fills a block."""
-_AT_THE_END: Final = 64 * 1024
-_CHUNK: Final = 2**20
+_MEMBER_OVERHEAD_BYTES: Final = 8 * 1024
+"""Maximum bytes per tar member besides its content: header, long name, padding."""
+_TRAILER_BYTES: Final = 64 * 1024
+_CHUNK_BYTES: Final = 2**20
 
 
 class Owner(Struct, frozen=True):
@@ -31,104 +36,109 @@ def pack_tar(
     scripts: Mapping[str, bytes],
     owner: Owner = Owner(),
 ) -> bytes:
-    """A tar of the root: the command's directory with its files, and the scripts beside it."""
-    whole = BytesIO()
-    with tarfile.open(fileobj=whole, mode="w", format=tarfile.GNU_FORMAT) as tar:
+    """Return a tar of the root: the command's directory, its files and scripts."""
+    buffer = BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.GNU_FORMAT) as tar:
         for name, script in scripts.items():
             _add(tar, name, script, 0o555, owner)
-        for name in (WORK, HOME, TEMPORARY):
+        for name in (WORK_DIRECTORY, HOME_DIRECTORY, TEMPORARY_DIRECTORY):
             _add_directory(tar, name, owner)
         for directory in sorted({parent for path in files for parent in path.parents}):
-            _add_directory(tar, f"{WORK}/{directory}", owner)
-        for path, placed in sorted(files.items()):
-            content = contents[placed.blob.digest]
-            _add_placed(tar, f"{WORK}/{path}", placed.form, content, owner)
-    return whole.getvalue()
+            _add_directory(tar, f"{WORK_DIRECTORY}/{directory}", owner)
+        for path, input_file in sorted(files.items()):
+            content = contents[input_file.blob.digest]
+            _add_input_file(tar, f"{WORK_DIRECTORY}/{path}", input_file.kind, content, owner)
+    return buffer.getvalue()
 
 
-class Expected(Struct, frozen=True):
-    """A file as it shall come back."""
+class ExpectedFile(Struct, frozen=True):
+    """A changed file as the manifest announced it."""
 
     name: bytes
     size: int
     hexadecimal: str
 
 
-def wanted(files: Collection[Expected], owner: Owner = Owner()) -> bytes:
-    """A tar with one file, which says line by line what shall be sent."""
-    whole = BytesIO()
-    # What can be a path has no line end and no backslash; with ./ none is taken for an option.
+def pack_file_list(files: Collection[ExpectedFile], owner: Owner = Owner()) -> bytes:
+    """Return a tar with one file that lists the files to send."""
+    buffer = BytesIO()
+    # Valid paths have no newline or backslash; "./" keeps tar from reading one as an option.
     lines = b"".join(b"./%b\n" % file.name for file in files)
-    with tarfile.open(fileobj=whole, mode="w", format=tarfile.GNU_FORMAT) as tar:
-        _add(tar, WANTED, lines, 0o444, owner)
-    return whole.getvalue()
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.GNU_FORMAT) as tar:
+        _add(tar, REQUESTED_FILES, lines, 0o444, owner)
+    return buffer.getvalue()
 
 
-def _head(name: str, mode: int, owner: Owner) -> tarfile.TarInfo:
-    head = tarfile.TarInfo(name)
-    head.mode, head.uid, head.gid = mode, owner.user, owner.group
-    return head
+def _tar_info(name: str, mode: int, owner: Owner) -> tarfile.TarInfo:
+    info = tarfile.TarInfo(name)
+    info.mode, info.uid, info.gid = mode, owner.user, owner.group
+    return info
 
 
 def _add(tar: tarfile.TarFile, name: str, content: bytes, mode: int, owner: Owner) -> None:
-    head = _head(name, mode, owner)
-    head.size = len(content)
-    tar.addfile(head, BytesIO(content))
+    info = _tar_info(name, mode, owner)
+    info.size = len(content)
+    tar.addfile(info, BytesIO(content))
 
 
 def _add_directory(tar: tarfile.TarFile, name: str, owner: Owner) -> None:
-    head = _head(name, 0o755, owner)
-    head.type = tarfile.DIRTYPE
-    tar.addfile(head)
+    info = _tar_info(name, 0o755, owner)
+    info.type = tarfile.DIRTYPE
+    tar.addfile(info)
 
 
-def _add_placed(
-    tar: tarfile.TarFile, name: str, form: FileKind, content: bytes, owner: Owner
+def _add_input_file(
+    tar: tarfile.TarFile, name: str, kind: FileKind, content: bytes, owner: Owner
 ) -> None:
-    if form is not FileKind.LINK:
-        _add(tar, name, content, 0o755 if form is FileKind.EXECUTABLE else 0o644, owner)
+    if kind is not FileKind.LINK:
+        _add(tar, name, content, 0o755 if kind is FileKind.EXECUTABLE else 0o644, owner)
         return
-    head = _head(name, 0o777, owner)
-    head.type, head.linkname = tarfile.SYMTYPE, content.decode("utf-8", "surrogateescape")
-    tar.addfile(head)
+    info = _tar_info(name, 0o777, owner)
+    info.type, info.linkname = tarfile.SYMTYPE, content.decode("utf-8", "surrogateescape")
+    tar.addfile(info)
 
 
 class TransferDamaged(Exception):
-    """What came back is not what was asked for."""
+    """The received archive is not what was requested."""
 
 
-def most_bytes(files: Collection[Expected]) -> int:
-    """How long a tar of these files can be."""
-    return sum(file.size for file in files) + _PER_MEMBER * len(files) + _AT_THE_END
+def max_archive_bytes(files: Collection[ExpectedFile]) -> int:
+    """Upper bound of the size of a tar of these files."""
+    return sum(file.size for file in files) + _MEMBER_OVERHEAD_BYTES * len(files) + _TRAILER_BYTES
 
 
-def unpack_tar(file: IO[bytes], expected: Mapping[Path, Expected]) -> dict[Path, int]:
-    """Where each file's bytes begin in a tar: all that were asked for, whole.
+def unpack_tar(file: IO[bytes], expected: Mapping[Path, ExpectedFile]) -> dict[Path, int]:
+    """Return the offset of each expected file in the tar, with digests checked.
 
-    What else is there is passed over, and nothing is ever written to a path that a tar names.
-    Raises Damaged.
+    Other members are ignored and nothing is extracted. Raises TransferDamaged.
     """
-    places: dict[Path, int] = {}
-    named = {one.name.decode("utf-8", "surrogateescape"): path for path, one in expected.items()}
+    offsets: dict[Path, int] = {}
+    by_name = {
+        file_info.name.decode("utf-8", "surrogateescape"): path
+        for path, file_info in expected.items()
+    }
     file.seek(0)
     try:
         with tarfile.open(fileobj=file, mode="r:") as tar:
             for member in tar:
-                path = named.get(member.name.removeprefix("./"))
+                path = by_name.get(member.name.removeprefix("./"))
                 if path is not None and member.isreg() and member.size == expected[path].size:
-                    places[path] = member.offset_data
+                    offsets[path] = member.offset_data
     except (tarfile.TarError, ValueError, OSError) as problem:
-        raise TransferDamaged("what came back is no archive") from problem
-    for path, one in expected.items():
-        if path not in places or _hashed(file, places[path], one.size) != one.hexadecimal:
-            raise TransferDamaged(f"{path} is not what was there a moment before")
-    return places
+        raise TransferDamaged("the response is not a tar archive") from problem
+    for path, file_info in expected.items():
+        if (
+            path not in offsets
+            or _hash_range(file, offsets[path], file_info.size) != file_info.hexadecimal
+        ):
+            raise TransferDamaged(f"{path} changed while it was read")
+    return offsets
 
 
-def _hashed(file: IO[bytes], start: int, size: int) -> str:
+def _hash_range(file: IO[bytes], start: int, size: int) -> str:
     file.seek(start)
-    state, left = hashlib.sha256(), size
-    while left and (part := file.read(min(left, _CHUNK))):
+    state, remaining = hashlib.sha256(), size
+    while remaining and (part := file.read(min(remaining, _CHUNK_BYTES))):
         state.update(part)
-        left -= len(part)
-    return state.hexdigest() if not left else ""
+        remaining -= len(part)
+    return state.hexdigest() if not remaining else ""

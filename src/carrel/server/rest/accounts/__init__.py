@@ -1,1 +1,1 @@
-"""Accounts."""
+"""REST endpoints for tenants, people, keys, secrets, policy, audit and sign-in."""

@@ -1,4 +1,4 @@
-"""The audit over HTTP."""
+"""REST endpoint for the audit log."""
 
 from __future__ import annotations
 
@@ -8,38 +8,42 @@ from msgspec import Meta
 
 from carrel.actions.accounts import audit
 from carrel.core.access import Permission
-from carrel.core.store.record import AuditEntry as Deed
+from carrel.core.store.record import AuditEntry
 from carrel.server.http.endpoint import Request, RequestModel, ResponseModel, endpoint
-from carrel.server.http.query_fields import MOST
+from carrel.server.http.query_fields import MAX_PAGE_ITEMS
 from carrel.server.http.response import Response
-from carrel.server.rest.files.file_models import When, rfc3339
+from carrel.server.rest.files.file_models import Rfc3339, rfc3339
 
 
 class AuditQuery(RequestModel, frozen=True):
-    limit: Annotated[int, Meta(ge=1, le=MOST)] = 100
+    """Page of the audit log."""
+
+    limit: Annotated[int, Meta(ge=1, le=MAX_PAGE_ITEMS)] = 100
     cursor: Annotated[
-        str, Meta(pattern="^[0-9]{0,18}$", description="`next` of the page before.")
+        str, Meta(pattern="^[0-9]{0,18}$", description="`next` of the previous page.")
     ] = ""
 
 
-class AuditEntry(ResponseModel, frozen=True):
+class AuditEntryModel(ResponseModel, frozen=True):
+    """One audit log entry."""
+
     id: str
-    at: When
+    at: Rfc3339
     by: Annotated[
         str,
-        Meta(description="The person who did it, or the key with which a service or an agent did."),
+        Meta(description="Author: a person, or the key of a service or agent."),
     ]
     why: str
-    subjects: Annotated[list[str], Meta(description="What it changed, as `noun/id`.")]
+    subjects: Annotated[list[str], Meta(description="Changed records, as `type/id`.")]
 
 
-class AuditPage(ResponseModel, frozen=True):
-    items: list[AuditEntry]
+class AuditPageModel(ResponseModel, frozen=True):
+    items: list[AuditEntryModel]
     next: str | None
 
 
-def entry_of(entry: Deed) -> AuditEntry:
-    return AuditEntry(
+def audit_entry_to_model(entry: AuditEntry) -> AuditEntryModel:
+    return AuditEntryModel(
         id=str(entry.id),
         at=rfc3339(entry.at),
         by=entry.author,
@@ -53,16 +57,18 @@ def entry_of(entry: Deed) -> AuditEntry:
     "/v1/audit",
     permission=Permission.TENANT_ADMIN,
     query=AuditQuery,
-    responses={200: AuditPage},
+    responses={200: AuditPageModel},
     tag="Audit",
 )
-async def listing(call: Request[None, AuditQuery]) -> Response:
-    """Who did what to the tenant's records, newest first."""
-    before = int(call.query.cursor or 0)
-    found = await audit.listing(call.ports, call.actor, before=before, limit=call.query.limit)
+async def list_audit_entries(request: Request[None, AuditQuery]) -> Response:
+    """List audit log entries, newest first."""
+    before_id = int(request.query.cursor or 0)
+    page = await audit.list_audit_entries(
+        request.ports, request.actor, before=before_id, limit=request.query.limit
+    )
     return Response.json(
-        AuditPage(items=[entry_of(entry) for entry in found.items], next=found.next)
+        AuditPageModel(items=[audit_entry_to_model(entry) for entry in page.items], next=page.next)
     )
 
 
-ENDPOINTS: Final = (listing,)
+ENDPOINTS: Final = (list_audit_entries,)

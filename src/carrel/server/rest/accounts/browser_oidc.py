@@ -1,4 +1,4 @@
-"""Signing in at a browser by an identity provider, over HTTP: out to it, and back."""
+"""REST endpoints for browser sign-in through an OpenID Connect provider."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from msgspec import Meta, field
 from carrel.actions.accounts import oidc_sign_in, sign_in
 from carrel.actions.accounts.oidc_sign_in import CodeFlow
 from carrel.core.errors import Busy, Expired, Unauthenticated, ValidationError
-from carrel.server.http.cookies import SiteSettings, cookie, set_cookie_header
+from carrel.server.http.cookies import SiteSettings, find_cookie, set_cookie_header
 from carrel.server.http.endpoint import Endpoint, Request, RequestModel, ResponseModel, endpoint
-from carrel.server.http.response import Pairs, Response, encode_headers
+from carrel.server.http.response import HeaderPairs, Response, encode_headers
 
 _TAG: Final = "Signing in"
-START: Final = "/v1/session/oidc"
-_BACK: Final = f"{START}/callback"
-_ERRAND: Final = "carrel_oidc"
-_SECONDS: Final = oidc_sign_in.LIFE // 1000
-_HOME: Final = "^/(?:[!-.0-\\[\\]-~][!-\\[\\]-~]*)?$"
-"""A path of this site: one that no browser takes for another host."""
-_FRESH: Final = {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
-_WHY: Final[dict[type[Exception], str]] = {
+START_PATH: Final = "/v1/session/oidc"
+_CALLBACK_PATH: Final = f"{START_PATH}/callback"
+_STATE_COOKIE: Final = "carrel_oidc"
+_STATE_COOKIE_SECONDS: Final = oidc_sign_in.SIGN_IN_TIMEOUT_MS // 1000
+_RETURN_PATH: Final = "^/(?:[!-.0-\\[\\]-~][!-\\[\\]-~]*)?$"
+"""Path of this site; excludes what a browser would resolve to another host."""
+_NO_STORE: Final = {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
+_ERROR_CODES: Final[dict[type[Exception], str]] = {
     Expired: "expired",
     Unauthenticated: "unknown",
     Busy: "busy",
@@ -30,25 +30,30 @@ _WHY: Final[dict[type[Exception], str]] = {
 }
 
 
-class Provider(ResponseModel, frozen=True):
-    name: Annotated[str, Meta(description="What people know it as.")]
-    start: Annotated[str, Meta(description="Where a browser begins.")]
+class OidcProviderModel(ResponseModel, frozen=True):
+    """A configured identity provider."""
+
+    name: Annotated[str, Meta(description="Display name.")]
+    start: Annotated[str, Meta(description="Path at which a browser starts.")]
 
 
-class SignInMethods(ResponseModel, frozen=True):
+class SignInMethodsModel(ResponseModel, frozen=True):
+    """Available sign-in methods."""
+
     link: bool
     token: bool
-    oidc: Provider | None
+    oidc: OidcProviderModel | None
 
 
-class StartQuery(RequestModel, frozen=True):
+class OidcStartQuery(RequestModel, frozen=True):
     home: Annotated[
-        str, Meta(pattern=_HOME, max_length=1000, description="A path of this site to end at.")
+        str,
+        Meta(pattern=_RETURN_PATH, max_length=1000, description="Path of this site to return to."),
     ] = field(name="return", default="/")
 
 
-class CallbackQuery(RequestModel, frozen=True):
-    """What the provider says; what else it says is left aside."""
+class OidcCallbackQuery(RequestModel, frozen=True):
+    """Parameters sent by the provider; unknown ones are ignored."""
 
     code: str = ""
     state: str = ""
@@ -57,102 +62,118 @@ class CallbackQuery(RequestModel, frozen=True):
 
 
 def endpoints(site: SiteSettings, flow: CodeFlow | None) -> tuple[Endpoint, ...]:
-    return (_ways(flow), _starting(site, flow), _returning(site, flow))
+    return (_methods_endpoint(flow), _start_endpoint(site, flow), _callback_endpoint(site, flow))
 
 
-def _ways(flow: CodeFlow | None) -> Endpoint:
-    @endpoint("GET", "/v1/session/ways", public=True, responses={200: SignInMethods}, tag=_TAG)
-    async def ways(call: Request) -> Response:
-        """How people can sign in here."""
-        provider = None if flow is None else Provider(name=flow.name, start=START)
-        return Response.json(SignInMethods(link=True, token=True, oidc=provider), headers=_FRESH)
+def _methods_endpoint(flow: CodeFlow | None) -> Endpoint:
+    @endpoint("GET", "/v1/session/ways", public=True, responses={200: SignInMethodsModel}, tag=_TAG)
+    async def methods(request: Request) -> Response:
+        """List the available sign-in methods."""
+        provider = None if flow is None else OidcProviderModel(name=flow.name, start=START_PATH)
+        return Response.json(
+            SignInMethodsModel(link=True, token=True, oidc=provider), headers=_NO_STORE
+        )
 
-    return ways
+    return methods
 
 
-def _starting(site: SiteSettings, flow: CodeFlow | None) -> Endpoint:
+def _start_endpoint(site: SiteSettings, flow: CodeFlow | None) -> Endpoint:
     @endpoint(
         "GET",
-        START,
+        START_PATH,
         id="browser_oidc_start",
         public=True,
-        query=StartQuery,
+        query=OidcStartQuery,
         responses={302: None},
         response_headers=("Location", "Set-Cookie"),
         tag=_TAG,
     )
-    async def start(call: Request[None, StartQuery]) -> Response:
-        """Send a browser to the identity provider.
+    async def start(request: Request[None, OidcStartQuery]) -> Response:
+        """Redirect the browser to the identity provider.
 
-        Where that cannot be, to `/sign-in?error=…`.
+        Redirects to `/sign-in?error=…` on failure.
         """
-        if not re.fullmatch(_HOME, call.query.home):
-            raise ValidationError("return is a path of this site")
+        if not re.fullmatch(_RETURN_PATH, request.query.home):
+            raise ValidationError("return must be a path of this site")
         if flow is None:
-            return _failed("not_offered", [])
+            return _redirect_to_error("not_offered", [])
         try:
-            begun = await oidc_sign_in.begin(
-                call.ports, flow, site.address(_BACK, call), call.query.home
+            flow_start = await oidc_sign_in.begin(
+                request.ports, flow, site.absolute_url(_CALLBACK_PATH, request), request.query.home
             )
         except ConnectionError:
-            return _failed("unavailable", [])
-        return _sent(302, begun.address, [_errand(site, call, begun.sealed, _SECONDS)])
+            return _redirect_to_error("unavailable", [])
+        return _redirect(
+            302,
+            flow_start.address,
+            [_state_cookie(site, request, flow_start.sealed, _STATE_COOKIE_SECONDS)],
+        )
 
     return start
 
 
-def _returning(site: SiteSettings, flow: CodeFlow | None) -> Endpoint:
+def _callback_endpoint(site: SiteSettings, flow: CodeFlow | None) -> Endpoint:
     @endpoint(
         "GET",
-        _BACK,
-        id="browser_oidc_back",
+        _CALLBACK_PATH,
+        id="browser_oidc_callback",
         public=True,
-        query=CallbackQuery,
+        query=OidcCallbackQuery,
         allow_unknown_query=True,
         responses={303: None},
         response_headers=("Location", "Set-Cookie"),
         tag=_TAG,
     )
-    async def back(call: Request[None, CallbackQuery]) -> Response:
-        """Take a browser back from the identity provider, and begin its session.
+    async def callback(request: Request[None, OidcCallbackQuery]) -> Response:
+        """Complete the sign-in and create the browser session.
 
-        Where there is none, it goes to `/sign-in?error=…`.
+        Redirects to `/sign-in?error=…` on failure.
         """
-        query, over = call.query, _errand(site, call, "", 0)
+        query, expired_cookie = request.query, _state_cookie(site, request, "", 0)
         if flow is None:
-            return _failed("not_offered", [over])
+            return _redirect_to_error("not_offered", [expired_cookie])
         if query.error or query.iss not in {"", flow.issuer.name}:
-            return _failed("denied", [over])
-        sealed = cookie(call.headers, _ERRAND) or ""
+            return _redirect_to_error("denied", [expired_cookie])
+        sealed = find_cookie(request.headers, _STATE_COOKIE) or ""
         try:
-            done = await oidc_sign_in.finish(
-                call.ports, flow, site.address(_BACK, call), sealed, query.state, query.code
+            result = await oidc_sign_in.finish(
+                request.ports,
+                flow,
+                site.absolute_url(_CALLBACK_PATH, request),
+                sealed,
+                query.state,
+                query.code,
             )
-        except (Expired, Unauthenticated, Busy, ConnectionError) as problem:
-            return _failed(_why(problem), [over])
-        kept = site.kept(done.token, sign_in.KEY_LIFE // 1000, call.https)
-        return _sent(303, done.home, [kept, over])
+        except (Expired, Unauthenticated, Busy, ConnectionError) as error:
+            return _redirect_to_error(_error_code(error), [expired_cookie])
+        session_cookie = site.session_cookie(
+            result.token, sign_in.KEY_LIFETIME_MS // 1000, request.https
+        )
+        return _redirect(303, result.home, [session_cookie, expired_cookie])
 
-    return back
+    return callback
 
 
-def _errand(site: SiteSettings, call: Request, sealed: str, seconds: int) -> str:
-    """What the browser has to show when it is back; other sites lead there, so it is lax."""
-    secure = site.secure(call.https)
+def _state_cookie(site: SiteSettings, request: Request, sealed: str, seconds: int) -> str:
+    """Set-Cookie value of the sealed sign-in state.
+
+    SameSite=Lax, since the provider's site redirects here.
+    """
+    secure = site.uses_secure_cookies(request.https)
     return set_cookie_header(
-        _ERRAND, sealed, seconds=seconds, secure=secure, path=START, same_site="Lax"
+        _STATE_COOKIE, sealed, seconds=seconds, secure=secure, path=START_PATH, same_site="Lax"
     )
 
 
-def _why(problem: Exception) -> str:
-    return next(word for kind, word in _WHY.items() if isinstance(problem, kind))
+def _error_code(error: Exception) -> str:
+    return next(code for error_type, code in _ERROR_CODES.items() if isinstance(error, error_type))
 
 
-def _failed(reason: str, cookies: list[str]) -> Response:
-    return _sent(303 if cookies else 302, f"/sign-in?error={reason}", cookies)
+def _redirect_to_error(reason: str, cookies: list[str]) -> Response:
+    return _redirect(303 if cookies else 302, f"/sign-in?error={reason}", cookies)
 
 
-def _sent(status: int, where: str, cookies: list[str]) -> Response:
-    headers: Pairs = encode_headers({"Location": where, **_FRESH})
-    headers += [(b"set-cookie", one.encode("latin-1")) for one in cookies]
+def _redirect(status: int, location: str, cookies: list[str]) -> Response:
+    headers: HeaderPairs = encode_headers({"Location": location, **_NO_STORE})
+    headers += [(b"set-cookie", cookie_header.encode("latin-1")) for cookie_header in cookies]
     return Response(status, b"", headers)

@@ -1,4 +1,4 @@
-"""Signing in at a browser: a code or a token becomes a session, which a cookie keeps."""
+"""REST endpoints for the browser session: sign in by code or token, sign out."""
 
 from __future__ import annotations
 
@@ -10,95 +10,99 @@ from carrel.actions.accounts import credentials, sign_in
 from carrel.core.access import Actor, CredentialKind, Permission, Role
 from carrel.core.errors import Busy, Forbidden, Unauthenticated, ValidationError
 from carrel.ports import Ports
-from carrel.server.http.cookies import SESSION, SiteSettings, cookie
+from carrel.server.http.cookies import SESSION_COOKIE, SiteSettings, find_cookie
 from carrel.server.http.endpoint import Endpoint, Request, RequestModel, ResponseModel, endpoint
 from carrel.server.http.response import Response
-from carrel.server.rest.accounts.people import Person, person_of
-from carrel.server.rest.accounts.tenants import Tenant, tenant_of
-from carrel.server.rest.files.file_models import When, rfc3339
+from carrel.server.rest.accounts.people import PersonModel, person_to_model
+from carrel.server.rest.accounts.tenants import TenantModel, tenant_to_model
+from carrel.server.rest.files.file_models import Rfc3339, rfc3339
 
 _TAG: Final = "Signing in"
-_FRESH: Final = {"Cache-Control": "no-store"}
-_NO_SESSION: Final = "this credential is no browser's session: revoke a key at /v1/keys/{id}"
+_NO_STORE: Final = {"Cache-Control": "no-store"}
+_NOT_A_SESSION: Final = "not a browser session; revoke a key with DELETE /v1/keys/{id}"
 
 
-class NewSession(RequestModel, frozen=True):
-    """One of both."""
+class CreateBrowserSessionBody(RequestModel, frozen=True):
+    """Either a code or a token."""
 
-    code: Annotated[str, Meta(max_length=200, description="Of a one-time link.")] = ""
-    token: Annotated[str, Meta(max_length=2000, description="A person's; it is not kept.")] = ""
+    code: Annotated[str, Meta(max_length=200, description="Code of a one-time link.")] = ""
+    token: Annotated[
+        str, Meta(max_length=2000, description="A person's token; it is not stored.")
+    ] = ""
 
 
-class Session(ResponseModel, frozen=True):
-    person: Person | None
-    tenant: Tenant
+class BrowserSessionModel(ResponseModel, frozen=True):
+    """The caller: person, tenant, role and permissions."""
+
+    person: PersonModel | None
+    tenant: TenantModel
     kind: CredentialKind
     role: Role | None
     permissions: list[Permission]
-    expires_at: When | None
+    expires_at: Rfc3339 | None
 
 
-async def shown(ports: Ports, actor: Actor) -> Session:
-    held = await sign_in.current_credential(ports, actor)
-    return Session(
-        person=None if held.person is None else person_of(held.person),
-        tenant=tenant_of(held.tenant),
+async def load_session_model(ports: Ports, actor: Actor) -> BrowserSessionModel:
+    credential = await sign_in.current_credential(ports, actor)
+    return BrowserSessionModel(
+        person=None if credential.person is None else person_to_model(credential.person),
+        tenant=tenant_to_model(credential.tenant),
         kind=actor.kind,
         role=actor.role,
         permissions=sorted(actor.permissions),
-        expires_at=rfc3339(held.expires) if held.expires else None,
+        expires_at=rfc3339(credential.expires) if credential.expires else None,
     )
 
 
-@endpoint("GET", "/v1/session", responses={200: Session}, tag=_TAG)
-async def get(call: Request) -> Response:
-    """Who is asking, and what they may do: by a session's cookie or by any other credential."""
-    return Response.json(await shown(call.ports, call.actor), headers=_FRESH)
+@endpoint("GET", "/v1/session", responses={200: BrowserSessionModel}, tag=_TAG)
+async def get(request: Request) -> Response:
+    """Get the caller's identity and permissions, for any credential."""
+    return Response.json(await load_session_model(request.ports, request.actor), headers=_NO_STORE)
 
 
 def endpoints(site: SiteSettings) -> tuple[Endpoint, ...]:
-    return (get, _creating(site), _ending(site))
+    return (get, _create_endpoint(site), _delete_endpoint(site))
 
 
-def _creating(site: SiteSettings) -> Endpoint:
+def _create_endpoint(site: SiteSettings) -> Endpoint:
     @endpoint(
         "POST",
         "/v1/session",
         public=True,
-        body=NewSession,
-        responses={200: Session},
+        body=CreateBrowserSessionBody,
+        responses={200: BrowserSessionModel},
         refusals=(Unauthenticated, Forbidden, Busy),
         response_headers=("Set-Cookie",),
         tag=_TAG,
         max_body=4096,
     )
-    async def create(call: Request[NewSession]) -> Response:
-        """Begin a session by a one-time code or a person's token.
+    async def create(request: Request[CreateBrowserSessionBody]) -> Response:
+        """Create a browser session from a one-time code or a person's token.
 
-        It is kept in a cookie, which holds a key of its own that lasts for 30 days, or for as long
-        as the token does. With the cookie, what changes something must carry `X-Carrel-Csrf: 1` and
-        come from this origin.
+        Sets a session cookie that holds its own key, valid for 30 days or as long as the token.
+        Requests with the cookie that change data must send `X-Carrel-Csrf: 1` and come from this
+        origin.
         """
-        site.refuse_strangers(call.headers, call.https)
-        token = await _token(call)
-        actor = await credentials.authenticate(call.ports, token)
-        session = await shown(call.ports, actor)
-        kept = site.kept(token, sign_in.KEY_LIFE // 1000, call.https)
-        return Response.json(session, headers={**_FRESH, "Set-Cookie": kept})
+        site.require_same_origin(request.headers, request.https)
+        token = await _exchange_for_token(request)
+        actor = await credentials.authenticate(request.ports, token)
+        session = await load_session_model(request.ports, actor)
+        session_cookie = site.session_cookie(token, sign_in.KEY_LIFETIME_MS // 1000, request.https)
+        return Response.json(session, headers={**_NO_STORE, "Set-Cookie": session_cookie})
 
     return create
 
 
-async def _token(call: Request[NewSession]) -> str:
-    code, token = call.body.code, call.body.token
+async def _exchange_for_token(request: Request[CreateBrowserSessionBody]) -> str:
+    code, token = request.body.code, request.body.token
     if code and not token:
-        return (await sign_in.redeem(call.ports, code, sign_in.BROWSER)).token
+        return (await sign_in.redeem_code(request.ports, code, sign_in.BROWSER_KEY_NAME)).token
     if token and not code:
-        return await sign_in.begin(call.ports, token)
-    raise ValidationError("a session begins with a code or with a token, and needs one of both")
+        return await sign_in.create_session(request.ports, token)
+    raise ValidationError("send either a code or a token")
 
 
-def _ending(site: SiteSettings) -> Endpoint:
+def _delete_endpoint(site: SiteSettings) -> Endpoint:
     @endpoint(
         "DELETE",
         "/v1/session",
@@ -107,17 +111,19 @@ def _ending(site: SiteSettings) -> Endpoint:
         response_headers=("Set-Cookie",),
         tag=_TAG,
     )
-    async def delete(call: Request) -> Response:
-        """End the browser's session: its key opens nothing more, and the cookie goes."""
-        if not _by_cookie(call):
-            raise ValidationError(_NO_SESSION)
-        site.refuse_strangers(call.headers, call.https)
-        await sign_in.end(call.ports, call.actor)
-        return Response.empty(204, {**_FRESH, "Set-Cookie": site.forgotten(call.https)})
+    async def delete(request: Request) -> Response:
+        """End the browser session: revoke its key and clear the cookie."""
+        if not _is_cookie_request(request):
+            raise ValidationError(_NOT_A_SESSION)
+        site.require_same_origin(request.headers, request.https)
+        await sign_in.end_session(request.ports, request.actor)
+        return Response.empty(
+            204, {**_NO_STORE, "Set-Cookie": site.expired_session_cookie(request.https)}
+        )
 
     return delete
 
 
-def _by_cookie(call: Request) -> bool:
-    other = call.header(b"authorization") or call.header(b"x-api-key")
-    return not other and bool(cookie(call.headers, SESSION))
+def _is_cookie_request(request: Request) -> bool:
+    explicit_credential = request.header(b"authorization") or request.header(b"x-api-key")
+    return not explicit_credential and bool(find_cookie(request.headers, SESSION_COOKIE))

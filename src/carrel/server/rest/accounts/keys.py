@@ -1,4 +1,4 @@
-"""Keys over HTTP: each is shown once, when it is made."""
+"""REST endpoints for keys. A key's secret is returned once, on creation."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from carrel.core.store.record import Record
 from carrel.server.http.endpoint import Request, RequestModel, ResponseModel, endpoint
 from carrel.server.http.query_fields import Id, Line, PageQuery
 from carrel.server.http.response import Response
-from carrel.server.rest.files.file_models import When, rfc3339
+from carrel.server.rest.files.file_models import Rfc3339, rfc3339
 
 _TAG: Final = "Keys"
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class NewKey(RequestModel, frozen=True):
+class CreateKeyBody(RequestModel, frozen=True):
     name: Line
     kind: CredentialKind
-    person_id: Annotated[Id, Meta(description="The caller, where absent.")] | None = None
-    agent_id: Annotated[Id, Meta(description="An id or a slug.")] | None = None
+    person_id: Annotated[Id, Meta(description="Defaults to the caller.")] | None = None
+    agent_id: Annotated[Id, Meta(description="Id or slug.")] | None = None
     workspace: Id | None = None
     scopes: Annotated[list[Permission], Meta(min_length=1, max_length=100)] | None = None
     expires_at: Annotated[datetime, Meta(tz=True)] | None = None
 
 
-class Key(ResponseModel, frozen=True):
-    """A key without what makes it one."""
+class KeyModel(ResponseModel, frozen=True):
+    """A key without its secret."""
 
     id: str
     name: str
@@ -43,25 +43,25 @@ class Key(ResponseModel, frozen=True):
     agent_id: str | None
     workspace: str | None
     scopes: list[Permission] | None
-    prefix: Annotated[str, Meta(description="How the key begins, to recognise it.")]
-    created_at: When
-    expires_at: When | None
-    last_used_at: When | None
+    prefix: Annotated[str, Meta(description="First characters of the key.")]
+    created_at: Rfc3339
+    expires_at: Rfc3339 | None
+    last_used_at: Rfc3339 | None
 
 
-class CreatedKey(Key, frozen=True):
-    key: Annotated[str, Meta(description="The key itself, shown this once.")]
+class CreatedKeyModel(KeyModel, frozen=True):
+    key: Annotated[str, Meta(description="The key itself; returned only once.")]
 
 
-class Keys(ResponseModel, frozen=True):
-    items: list[Key]
+class KeyPageModel(ResponseModel, frozen=True):
+    items: list[KeyModel]
     next: str | None
 
 
-def key_of(record: Record, used: TimestampMs | None) -> Key:
+def key_to_model(record: Record, last_used: TimestampMs | None) -> KeyModel:
     body = record.body
     scopes = body["scopes"]
-    return Key(
+    return KeyModel(
         id=record.id,
         name=body["name"],
         kind=CredentialKind(body["kind"]),
@@ -72,23 +72,23 @@ def key_of(record: Record, used: TimestampMs | None) -> Key:
         prefix=body["prefix"],
         created_at=rfc3339(record.created_at),
         expires_at=rfc3339(body["expires"]) if body["expires"] else None,
-        last_used_at=None if used is None else rfc3339(used),
+        last_used_at=None if last_used is None else rfc3339(last_used),
     )
 
 
-def _milliseconds(at: datetime) -> TimestampMs:
-    return (at - _EPOCH) // timedelta(milliseconds=1)
+def _to_milliseconds(moment: datetime) -> TimestampMs:
+    return (moment - _EPOCH) // timedelta(milliseconds=1)
 
 
-def _holding(new: NewKey) -> KeySpec:
+def _key_spec(body: CreateKeyBody) -> KeySpec:
     return KeySpec(
-        name=new.name,
-        kind=new.kind,
-        person=new.person_id,
-        agent=new.agent_id,
-        workspace=new.workspace,
-        scopes=None if new.scopes is None else frozenset(new.scopes),
-        expires=None if new.expires_at is None else _milliseconds(new.expires_at),
+        name=body.name,
+        kind=body.kind,
+        person=body.person_id,
+        agent=body.agent_id,
+        workspace=body.workspace,
+        scopes=None if body.scopes is None else frozenset(body.scopes),
+        expires=None if body.expires_at is None else _to_milliseconds(body.expires_at),
     )
 
 
@@ -97,55 +97,61 @@ def _holding(new: NewKey) -> KeySpec:
     "/v1/keys",
     permission=Permission.TENANT_READ,
     query=PageQuery,
-    responses={200: Keys},
+    responses={200: KeyPageModel},
     tag=_TAG,
 )
-async def listing(call: Request[None, PageQuery]) -> Response:
-    """List one's own keys; with tenant:admin, all of the tenant."""
-    query = call.query
-    found = await keys.listing(call.ports, call.actor, cursor=query.cursor, limit=query.limit)
-    used = await keys.last_used(call.ports, found.items)
-    items = [key_of(*each) for each in zip(found.items, used, strict=True)]
-    return Response.json(Keys(items=items, next=found.next))
+async def list_keys(request: Request[None, PageQuery]) -> Response:
+    """List your keys; with tenant:admin, all keys of the tenant."""
+    query = request.query
+    page = await keys.list_keys(
+        request.ports, request.actor, cursor=query.cursor, limit=query.limit
+    )
+    last_used = await keys.last_used(request.ports, page.items)
+    items = [key_to_model(*key_and_use) for key_and_use in zip(page.items, last_used, strict=True)]
+    return Response.json(KeyPageModel(items=items, next=page.next))
 
 
 @endpoint(
     "POST",
     "/v1/keys",
     permission=Permission.TENANT_READ,
-    body=NewKey,
-    responses={201: CreatedKey},
+    body=CreateKeyBody,
+    responses={201: CreatedKeyModel},
     refusals=(Forbidden, NotFound, Conflict, Busy),
     tag=_TAG,
     idempotent=True,
 )
-async def create(call: Request[NewKey]) -> Response:
-    """Make a key.
+async def create(request: Request[CreateKeyBody]) -> Response:
+    """Create a key.
 
-    For oneself, or with tenant:admin for others, services and agents; never one that is worth
-    more than the credential it is made with.
+    For yourself, or with tenant:admin for other people, services and agents. A key never has more
+    permissions than the credential that creates it.
     """
-    issued = await keys.create(call.ports, call.actor, _holding(call.body), call.receipt)
-    shown = msgspec.structs.asdict(key_of(issued.key, None))
-    return Response.json(CreatedKey(**shown, key=issued.token), 201, {"Cache-Control": "no-store"})
+    issued = await keys.create(
+        request.ports, request.actor, _key_spec(request.body), request.idempotency_key
+    )
+    fields = msgspec.structs.asdict(key_to_model(issued.key, None))
+    return Response.json(
+        CreatedKeyModel(**fields, key=issued.token), 201, {"Cache-Control": "no-store"}
+    )
 
 
 @endpoint(
     "GET",
     "/v1/keys/{id}",
     permission=Permission.TENANT_READ,
-    responses={200: Key},
+    responses={200: KeyModel},
     refusals=(NotFound,),
     tag=_TAG,
 )
-async def get(call: Request) -> Response:
-    """Look at a key: one's own, or with tenant:admin any."""
-    key = await keys.get(call.ports, call.actor, call.params["id"])
-    [used] = await keys.last_used(call.ports, (key,))
-    return Response.json(key_of(key, used))
+async def get(request: Request) -> Response:
+    """Get a key: your own, or with tenant:admin any."""
+    key = await keys.get(request.ports, request.actor, request.params["id"])
+    [last_used] = await keys.last_used(request.ports, (key,))
+    return Response.json(key_to_model(key, last_used))
 
 
-async def _revoked(call: Request, versions: tuple[int, ...]) -> Response:
+async def _rebuild_delete(request: Request, versions: tuple[int, ...]) -> Response:
     return Response.empty(204)
 
 
@@ -157,12 +163,12 @@ async def _revoked(call: Request, versions: tuple[int, ...]) -> Response:
     refusals=(NotFound, Busy),
     tag=_TAG,
     idempotent=True,
-    rebuild=_revoked,
+    rebuild=_rebuild_delete,
 )
-async def delete(call: Request) -> Response:
-    """Revoke a key: one's own, or with tenant:admin any."""
-    await keys.revoke(call.ports, call.actor, call.params["id"], call.receipt)
+async def delete(request: Request) -> Response:
+    """Revoke a key: your own, or with tenant:admin any."""
+    await keys.revoke(request.ports, request.actor, request.params["id"], request.idempotency_key)
     return Response.empty(204)
 
 
-ENDPOINTS: Final = (listing, create, get, delete)
+ENDPOINTS: Final = (list_keys, create, get, delete)

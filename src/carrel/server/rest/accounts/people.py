@@ -1,4 +1,4 @@
-"""People over HTTP."""
+"""REST endpoints for people."""
 
 from __future__ import annotations
 
@@ -15,33 +15,35 @@ from carrel.core.store.record import Record
 from carrel.server.http.endpoint import Request, RequestModel, ResponseModel, endpoint
 from carrel.server.http.query_fields import Email, Line, PageQuery, set_fields
 from carrel.server.http.response import Response
-from carrel.server.rest.files.file_models import When, rfc3339
+from carrel.server.rest.files.file_models import Rfc3339, rfc3339
 
 _TAG: Final = "People"
-Zone = Annotated[str, Meta(min_length=1, max_length=64, description="An IANA zone: Europe/Paris.")]
+TimeZone = Annotated[
+    str, Meta(min_length=1, max_length=64, description="IANA time zone, for example Europe/Paris.")
+]
 
 
-class NewPerson(RequestModel, frozen=True):
+class CreatePersonBody(RequestModel, frozen=True):
     name: Line
     email: Email
     role: Role
     title: Line | None = None
-    timezone: Zone | None = None
+    timezone: TimeZone | None = None
     pronouns: Line | None = None
 
 
-class PersonPatch(RequestModel, frozen=True):
-    """What is named changes; null clears a field that may be absent."""
+class UpdatePersonBody(RequestModel, frozen=True):
+    """Only fields that are sent change; null clears an optional field."""
 
     name: Line | msgspec.UnsetType = msgspec.UNSET
     email: Email | msgspec.UnsetType = msgspec.UNSET
     role: Role | msgspec.UnsetType = msgspec.UNSET
     title: Line | msgspec.UnsetType | None = msgspec.UNSET
-    timezone: Zone | msgspec.UnsetType | None = msgspec.UNSET
+    timezone: TimeZone | msgspec.UnsetType | None = msgspec.UNSET
     pronouns: Line | msgspec.UnsetType | None = msgspec.UNSET
 
 
-class Person(ResponseModel, frozen=True):
+class PersonModel(ResponseModel, frozen=True):
     id: str
     name: str
     email: str
@@ -49,18 +51,18 @@ class Person(ResponseModel, frozen=True):
     title: str | None
     timezone: str | None
     pronouns: str | None
-    created_at: When
-    updated_at: When
+    created_at: Rfc3339
+    updated_at: Rfc3339
 
 
-class People(ResponseModel, frozen=True):
-    items: list[Person]
+class PersonPageModel(ResponseModel, frozen=True):
+    items: list[PersonModel]
     next: str | None
 
 
-def person_of(record: Record) -> Person:
+def person_to_model(record: Record) -> PersonModel:
     body = record.body
-    return Person(
+    return PersonModel(
         id=record.id,
         name=body["name"],
         email=body["email"],
@@ -78,19 +80,28 @@ def person_of(record: Record) -> Person:
     "/v1/people",
     permission=Permission.TENANT_READ,
     query=PageQuery,
-    responses={200: People},
+    responses={200: PersonPageModel},
     tag=_TAG,
 )
-async def listing(call: Request[None, PageQuery]) -> Response:
+async def list_people(request: Request[None, PageQuery]) -> Response:
     """List the people of the tenant."""
-    query = call.query
-    found = await people.listing(call.ports, call.actor, cursor=query.cursor, limit=query.limit)
-    return Response.json(People(items=[person_of(one) for one in found.items], next=found.next))
-
-
-async def _created(call: Request[NewPerson], versions: tuple[int, ...]) -> Response:
+    query = request.query
+    page = await people.list_people(
+        request.ports, request.actor, cursor=query.cursor, limit=query.limit
+    )
     return Response.json(
-        person_of(await people.named(call.ports, call.actor, call.body.email)), 201
+        PersonPageModel(items=[person_to_model(record) for record in page.items], next=page.next)
+    )
+
+
+async def _rebuild_create(
+    request: Request[CreatePersonBody], versions: tuple[int, ...]
+) -> Response:
+    return Response.json(
+        person_to_model(
+            await people.get_by_email(request.ports, request.actor, request.body.email)
+        ),
+        201,
     )
 
 
@@ -98,56 +109,62 @@ async def _created(call: Request[NewPerson], versions: tuple[int, ...]) -> Respo
     "POST",
     "/v1/people",
     permission=Permission.TENANT_ADMIN,
-    body=NewPerson,
-    responses={201: Person},
+    body=CreatePersonBody,
+    responses={201: PersonModel},
     refusals=(Forbidden, NotFound, Conflict, Busy),
     tag=_TAG,
     idempotent=True,
-    rebuild=_created,
+    rebuild=_rebuild_create,
 )
-async def create(call: Request[NewPerson]) -> Response:
-    """Add a person. Only an owner adds owners."""
-    profile = Profile(**msgspec.structs.asdict(call.body))
-    made = await people.create(call.ports, call.actor, profile, call.receipt)
-    return Response.json(person_of(made), 201)
+async def create(request: Request[CreatePersonBody]) -> Response:
+    """Create a person. Only an owner can create owners."""
+    profile = Profile(**msgspec.structs.asdict(request.body))
+    person = await people.create(request.ports, request.actor, profile, request.idempotency_key)
+    return Response.json(person_to_model(person), 201)
 
 
 @endpoint(
     "GET",
     "/v1/people/{id}",
     permission=Permission.TENANT_READ,
-    responses={200: Person},
+    responses={200: PersonModel},
     refusals=(NotFound,),
     tag=_TAG,
 )
-async def get(call: Request) -> Response:
-    """Look at one person."""
-    return Response.json(person_of(await people.get(call.ports, call.actor, call.params["id"])))
+async def get(request: Request) -> Response:
+    """Get a person."""
+    return Response.json(
+        person_to_model(await people.get(request.ports, request.actor, request.params["id"]))
+    )
 
 
-async def _patched(call: Request[PersonPatch], versions: tuple[int, ...]) -> Response:
-    return Response.json(person_of(await people.get(call.ports, call.actor, call.params["id"])))
+async def _rebuild_update(
+    request: Request[UpdatePersonBody], versions: tuple[int, ...]
+) -> Response:
+    return Response.json(
+        person_to_model(await people.get(request.ports, request.actor, request.params["id"]))
+    )
 
 
 @endpoint(
     "PATCH",
     "/v1/people/{id}",
     permission=Permission.TENANT_ADMIN,
-    body=PersonPatch,
-    responses={200: Person},
+    body=UpdatePersonBody,
+    responses={200: PersonModel},
     refusals=(Forbidden, NotFound, Conflict, WorkspaceTooLarge, Busy),
     tag=_TAG,
     idempotent=True,
-    rebuild=_patched,
+    rebuild=_rebuild_update,
 )
-async def patch(call: Request[PersonPatch]) -> Response:
-    """Change a person. Only an owner changes owners, and the last one stays one."""
-    id, fields = call.params["id"], set_fields(call.body)
-    changed = await people.patch(call.ports, call.actor, id, fields, call.receipt)
-    return Response.json(person_of(changed))
+async def patch(request: Request[UpdatePersonBody]) -> Response:
+    """Update a person. Only an owner can change owners; the last owner stays one."""
+    id, fields = request.params["id"], set_fields(request.body)
+    person = await people.patch(request.ports, request.actor, id, fields, request.idempotency_key)
+    return Response.json(person_to_model(person))
 
 
-async def _deleted(call: Request, versions: tuple[int, ...]) -> Response:
+async def _rebuild_delete(request: Request, versions: tuple[int, ...]) -> Response:
     return Response.empty(204)
 
 
@@ -159,12 +176,12 @@ async def _deleted(call: Request, versions: tuple[int, ...]) -> Response:
     refusals=(Forbidden, NotFound, Conflict, WorkspaceTooLarge, Busy),
     tag=_TAG,
     idempotent=True,
-    rebuild=_deleted,
+    rebuild=_rebuild_delete,
 )
-async def delete(call: Request) -> Response:
-    """Remove a person and all their keys. The last owner stays."""
-    await people.delete(call.ports, call.actor, call.params["id"], call.receipt)
+async def delete(request: Request) -> Response:
+    """Delete a person and their keys. The last owner cannot be deleted."""
+    await people.delete(request.ports, request.actor, request.params["id"], request.idempotency_key)
     return Response.empty(204)
 
 
-ENDPOINTS: Final = (listing, create, get, patch, delete)
+ENDPOINTS: Final = (list_people, create, get, patch, delete)

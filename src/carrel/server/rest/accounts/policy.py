@@ -1,4 +1,4 @@
-"""A tenant's policy over HTTP."""
+"""REST endpoints for the tenant's policy."""
 
 from __future__ import annotations
 
@@ -14,36 +14,38 @@ from carrel.core.errors import Busy, ValidationError
 from carrel.core.overlay.file_classes import FileClass
 from carrel.server.http.endpoint import Request, ResponseModel, endpoint
 from carrel.server.http.response import Response
-from carrel.server.rest.files.files import REASON, reason_of
+from carrel.server.rest.files.files import REASON_HEADER, parse_reason
 
 _TAG: Final = "Policy"
 
 
-class ClassChange(ResponseModel, frozen=True):
-    """A path whose class would be another."""
+class ClassChangeModel(ResponseModel, frozen=True):
+    """A path whose file class would change."""
 
     path: str
     was: FileClass = field(name="from")
     now: FileClass = field(name="to")
     agents: Annotated[int, Meta(ge=0)]
-    """How many agents have it, of their own or from a layer beneath."""
+    """Number of agents that have the file, own or inherited."""
 
 
-class Preview(ResponseModel, frozen=True):
-    changes: list[ClassChange]
-    """Those of most agents first, at most 500."""
+class PolicyPreviewModel(ResponseModel, frozen=True):
+    """Effect of a policy on file classes."""
+
+    changes: list[ClassChangeModel]
+    """At most 500, those that affect most agents first."""
     count: Annotated[int, Meta(ge=0)]
-    """Of all paths that would change."""
+    """Number of all paths that would change."""
     loosens: bool
-    """Whether a pinned file would be live again, which needs a reason."""
+    """Whether a pinned file would become live, which requires a reason."""
 
 
 @endpoint(
     "GET", "/v1/policy", permission=Permission.TENANT_READ, responses={200: PolicyModel}, tag=_TAG
 )
-async def get(call: Request) -> Response:
-    """The limits, redaction and retention that the tenant has decided on."""
-    return Response.json(await policies.get(call.ports, call.actor))
+async def get(request: Request) -> Response:
+    """Get the tenant's policy: limits, redaction and retention."""
+    return Response.json(await policies.get(request.ports, request.actor))
 
 
 @endpoint(
@@ -53,20 +55,20 @@ async def get(call: Request) -> Response:
     body=PolicyModel,
     responses={200: PolicyModel},
     refusals=(ValidationError, Busy),
-    headers=(REASON,),
+    headers=(REASON_HEADER,),
     tag=_TAG,
     idempotent=True,
 )
-async def put(call: Request[PolicyModel]) -> Response:
-    """Replace the policy. What is left out is as it is by default.
+async def put(request: Request[PolicyModel]) -> Response:
+    """Replace the policy. Omitted fields take their defaults.
 
-    Files that become pinned are held for every agent as they are. Making a pinned file live again
-    needs a reason, in `Carrel-Reason`.
+    Files that become pinned are pinned for every agent at their current content. Making a pinned
+    file live again requires a reason in `Carrel-Reason`.
     """
-    if not call.raw:
-        raise ValidationError("a policy is needed; an empty one is {}")
-    reason = reason_of(call)
-    return Response.json(await policies.put(call.ports, call.actor, call.body, reason))
+    if not request.raw_body:
+        raise ValidationError("a policy is required; send {} for an empty one")
+    reason = parse_reason(request)
+    return Response.json(await policies.put(request.ports, request.actor, request.body, reason))
 
 
 @endpoint(
@@ -74,20 +76,24 @@ async def put(call: Request[PolicyModel]) -> Response:
     "/v1/policy/preview",
     permission=Permission.TENANT_ADMIN,
     body=PolicyModel,
-    responses={200: Preview},
+    responses={200: PolicyPreviewModel},
     refusals=(ValidationError,),
     tag=_TAG,
 )
-async def preview(call: Request[PolicyModel]) -> Response:
-    """Say which files would be of another class by a policy, and change nothing."""
-    if not call.raw:
-        raise ValidationError("a policy is needed; an empty one is {}")
-    found = await policy_preview.preview(call.ports, call.actor, call.body)
+async def preview(request: Request[PolicyModel]) -> Response:
+    """Preview which files change class under a policy. Changes nothing."""
+    if not request.raw_body:
+        raise ValidationError("a policy is required; send {} for an empty one")
+    result = await policy_preview.preview_policy(request.ports, request.actor, request.body)
     changes = [
-        ClassChange(path=one.path.text, was=one.was, now=one.now, agents=one.agents)
-        for one in found.changes
+        ClassChangeModel(
+            path=change.path.text, was=change.old_class, now=change.new_class, agents=change.agents
+        )
+        for change in result.changes
     ]
-    return Response.json(Preview(changes=changes, count=found.count, loosens=found.loosens))
+    return Response.json(
+        PolicyPreviewModel(changes=changes, count=result.count, loosens=result.loosens)
+    )
 
 
 ENDPOINTS: Final = (get, put, preview)

@@ -1,4 +1,4 @@
-"""Secrets over HTTP: their values go in and never come out."""
+"""REST endpoints for secrets. Values are write-only."""
 
 from __future__ import annotations
 
@@ -9,35 +9,35 @@ from msgspec import Meta
 from carrel.actions.accounts import secrets
 from carrel.core.access import Permission
 from carrel.core.errors import Busy, NotFound, ValidationError
-from carrel.core.redaction.redactor import LEAST_CHARACTERS, MOST_BYTES
+from carrel.core.redaction.redactor import MAX_SECRET_BYTES, MIN_SECRET_LENGTH
 from carrel.core.store.record import Record
 from carrel.server.http.endpoint import Request, RequestModel, ResponseModel, endpoint
 from carrel.server.http.query_fields import Id, PageQuery
 from carrel.server.http.response import Response
-from carrel.server.rest.files.file_models import When, rfc3339
+from carrel.server.rest.files.file_models import Rfc3339, rfc3339
 
 _TAG: Final = "Secrets"
 
 
-class SecretBody(RequestModel, frozen=True):
-    value: Annotated[str, Meta(min_length=LEAST_CHARACTERS, max_length=MOST_BYTES)]
+class UpdateSecretBody(RequestModel, frozen=True):
+    value: Annotated[str, Meta(min_length=MIN_SECRET_LENGTH, max_length=MAX_SECRET_BYTES)]
 
 
-class Secret(ResponseModel, frozen=True):
+class SecretModel(ResponseModel, frozen=True):
     """A secret without its value."""
 
     id: str
-    created_at: When
-    updated_at: When
+    created_at: Rfc3339
+    updated_at: Rfc3339
 
 
-class Secrets(ResponseModel, frozen=True):
-    items: list[Secret]
+class SecretPageModel(ResponseModel, frozen=True):
+    items: list[SecretModel]
     next: str | None
 
 
-def secret_of(record: Record) -> Secret:
-    return Secret(
+def secret_to_model(record: Record) -> SecretModel:
+    return SecretModel(
         id=record.id, created_at=rfc3339(record.created_at), updated_at=rfc3339(record.updated_at)
     )
 
@@ -47,54 +47,64 @@ def secret_of(record: Record) -> Secret:
     "/v1/secrets",
     permission=Permission.TENANT_ADMIN,
     query=PageQuery,
-    responses={200: Secrets},
+    responses={200: SecretPageModel},
     tag=_TAG,
 )
-async def listing(call: Request[None, PageQuery]) -> Response:
-    """List the secrets, without their values."""
-    query = call.query
-    found = await secrets.listing(call.ports, call.actor, cursor=query.cursor, limit=query.limit)
-    return Response.json(Secrets(items=[secret_of(one) for one in found.items], next=found.next))
+async def list_secrets(request: Request[None, PageQuery]) -> Response:
+    """List secrets, without their values."""
+    query = request.query
+    page = await secrets.list_secrets(
+        request.ports, request.actor, cursor=query.cursor, limit=query.limit
+    )
+    return Response.json(
+        SecretPageModel(items=[secret_to_model(record) for record in page.items], next=page.next)
+    )
 
 
 @endpoint(
     "GET",
     "/v1/secrets/{id}",
     permission=Permission.TENANT_ADMIN,
-    responses={200: Secret},
+    responses={200: SecretModel},
     refusals=(NotFound,),
     tag=_TAG,
 )
-async def get(call: Request) -> Response:
-    """Look at a secret, without its value."""
-    return Response.json(secret_of(await secrets.get(call.ports, call.actor, call.params["id"])))
+async def get(request: Request) -> Response:
+    """Get a secret, without its value."""
+    return Response.json(
+        secret_to_model(await secrets.get(request.ports, request.actor, request.params["id"]))
+    )
 
 
-async def _kept(call: Request[SecretBody], versions: tuple[int, ...]) -> Response:
-    return Response.json(secret_of(await secrets.get(call.ports, call.actor, call.params["id"])))
+async def _rebuild_put(request: Request[UpdateSecretBody], versions: tuple[int, ...]) -> Response:
+    return Response.json(
+        secret_to_model(await secrets.get(request.ports, request.actor, request.params["id"]))
+    )
 
 
 @endpoint(
     "PUT",
     "/v1/secrets/{id}",
     permission=Permission.TENANT_ADMIN,
-    body=SecretBody,
+    body=UpdateSecretBody,
     params={"id": Id},
-    responses={200: Secret},
+    responses={200: SecretModel},
     refusals=(ValidationError, Busy),
     tag=_TAG,
     idempotent=True,
-    rebuild=_kept,
+    rebuild=_rebuild_put,
 )
-async def put(call: Request[SecretBody]) -> Response:
-    """Keep a secret: from now on its value is redacted from every write."""
-    id, value = call.params["id"], call.body.value
+async def put(request: Request[UpdateSecretBody]) -> Response:
+    """Create or replace a secret. Its value is redacted from every later write."""
+    id, value = request.params["id"], request.body.value
     return Response.json(
-        secret_of(await secrets.put(call.ports, call.actor, id, value, call.receipt))
+        secret_to_model(
+            await secrets.put(request.ports, request.actor, id, value, request.idempotency_key)
+        )
     )
 
 
-async def _deleted(call: Request, versions: tuple[int, ...]) -> Response:
+async def _rebuild_delete(request: Request, versions: tuple[int, ...]) -> Response:
     return Response.empty(204)
 
 
@@ -106,12 +116,14 @@ async def _deleted(call: Request, versions: tuple[int, ...]) -> Response:
     refusals=(NotFound, Busy),
     tag=_TAG,
     idempotent=True,
-    rebuild=_deleted,
+    rebuild=_rebuild_delete,
 )
-async def delete(call: Request) -> Response:
-    """Forget a secret: its value is no longer redacted."""
-    await secrets.delete(call.ports, call.actor, call.params["id"], call.receipt)
+async def delete(request: Request) -> Response:
+    """Delete a secret. Its value is no longer redacted."""
+    await secrets.delete(
+        request.ports, request.actor, request.params["id"], request.idempotency_key
+    )
     return Response.empty(204)
 
 
-ENDPOINTS: Final = (listing, get, put, delete)
+ENDPOINTS: Final = (list_secrets, get, put, delete)

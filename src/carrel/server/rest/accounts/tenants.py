@@ -1,4 +1,4 @@
-"""Tenants over HTTP: the platform makes them, their people see and rename their own."""
+"""REST endpoints for tenants."""
 
 from __future__ import annotations
 
@@ -13,43 +13,43 @@ from carrel.core.store.record import Record
 from carrel.server.http.endpoint import Request, RequestModel, ResponseModel, endpoint
 from carrel.server.http.query_fields import Email, Line, Slug
 from carrel.server.http.response import Response
-from carrel.server.rest.files.file_models import When, rfc3339
+from carrel.server.rest.files.file_models import Rfc3339, rfc3339
 
 _TAG: Final = "Tenants"
 
 
-class FirstOwner(RequestModel, frozen=True):
+class TenantOwnerBody(RequestModel, frozen=True):
     name: Line
     email: Email
 
 
-class NewTenant(RequestModel, frozen=True):
+class CreateTenantBody(RequestModel, frozen=True):
     slug: Slug
     name: Line
-    owner: FirstOwner
+    owner: TenantOwnerBody
 
 
-class TenantPatch(RequestModel, frozen=True):
+class UpdateTenantBody(RequestModel, frozen=True):
     name: Line | msgspec.UnsetType = msgspec.UNSET
 
 
-class Tenant(ResponseModel, frozen=True):
+class TenantModel(ResponseModel, frozen=True):
     id: str
     slug: str
     name: str
-    created_at: When
-    updated_at: When
+    created_at: Rfc3339
+    updated_at: Rfc3339
 
 
-class CreatedTenant(Tenant, frozen=True):
-    """A tenant, and the token of its owner, which is shown this once."""
+class CreatedTenantModel(TenantModel, frozen=True):
+    """A tenant and its owner's token, which is returned only once."""
 
     owner_id: str
     owner_token: str
 
 
-def tenant_of(record: Record) -> Tenant:
-    return Tenant(
+def tenant_to_model(record: Record) -> TenantModel:
+    return TenantModel(
         id=record.id,
         slug=record.body["slug"],
         name=record.body["name"],
@@ -62,57 +62,65 @@ def tenant_of(record: Record) -> Tenant:
     "POST",
     "/v1/tenants",
     platform=True,
-    body=NewTenant,
-    responses={201: CreatedTenant},
+    body=CreateTenantBody,
+    responses={201: CreatedTenantModel},
     refusals=(Conflict, Busy),
     tag=_TAG,
     idempotent=True,
 )
-async def create(call: Request[NewTenant]) -> Response:
-    """Create a tenant with an owner. Only for the platform's token."""
-    body = call.body
-    made = await tenants.create(
-        call.ports,
+async def create(request: Request[CreateTenantBody]) -> Response:
+    """Create a tenant with an owner. Requires the platform token."""
+    body = request.body
+    result = await tenants.create(
+        request.ports,
         body.slug,
         body.name,
         body.owner.name,
         body.owner.email,
-        receipt=call.receipt,
+        idempotency_key=request.idempotency_key,
     )
-    tenant = msgspec.structs.asdict(tenant_of(made.tenant))
-    created = CreatedTenant(**tenant, owner_id=made.owner.id, owner_token=made.token)
-    return Response.json(created, 201, {"Cache-Control": "no-store"})
+    tenant = msgspec.structs.asdict(tenant_to_model(result.tenant))
+    model = CreatedTenantModel(**tenant, owner_id=result.owner.id, owner_token=result.token)
+    return Response.json(model, 201, {"Cache-Control": "no-store"})
 
 
 @endpoint(
-    "GET", "/v1/tenants/me", permission=Permission.TENANT_READ, responses={200: Tenant}, tag=_TAG
+    "GET",
+    "/v1/tenants/me",
+    permission=Permission.TENANT_READ,
+    responses={200: TenantModel},
+    tag=_TAG,
 )
-async def get(call: Request) -> Response:
-    """The tenant that the credential belongs to."""
-    return Response.json(tenant_of(await tenants.me(call.ports, call.actor)))
+async def get(request: Request) -> Response:
+    """Get the tenant of the credential."""
+    return Response.json(tenant_to_model(await tenants.get_current(request.ports, request.actor)))
 
 
-async def _patched(call: Request[TenantPatch], versions: tuple[int, ...]) -> Response:
-    return Response.json(tenant_of(await tenants.me(call.ports, call.actor)))
+async def _rebuild_update(
+    request: Request[UpdateTenantBody], versions: tuple[int, ...]
+) -> Response:
+    return Response.json(tenant_to_model(await tenants.get_current(request.ports, request.actor)))
 
 
 @endpoint(
     "PATCH",
     "/v1/tenants/me",
     permission=Permission.TENANT_ADMIN,
-    body=TenantPatch,
-    responses={200: Tenant},
+    body=UpdateTenantBody,
+    responses={200: TenantModel},
     refusals=(WorkspaceTooLarge, Busy),
     tag=_TAG,
     idempotent=True,
-    rebuild=_patched,
+    rebuild=_rebuild_update,
 )
-async def patch(call: Request[TenantPatch]) -> Response:
-    """Rename the tenant. Its slug stays."""
-    if call.body.name is msgspec.UNSET:
-        return await _patched(call, ())
-    renamed = await tenants.rename(call.ports, call.actor, call.body.name, call.receipt)
-    return Response.json(tenant_of(renamed))
+async def patch(request: Request[UpdateTenantBody]) -> Response:
+    """Rename the tenant. The slug does not change."""
+    if request.body.name is msgspec.UNSET:
+        return await _rebuild_update(request, ())
+    renamed = await tenants.rename(
+        request.ports, request.actor, request.body.name, request.idempotency_key
+    )
+    return Response.json(tenant_to_model(renamed))
 
 
 ENDPOINTS: Final = (create, get, patch)

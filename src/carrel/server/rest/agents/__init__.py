@@ -1,1 +1,1 @@
-"""Agents."""
+"""REST endpoints for agents, templates, sessions, memories, prompts and items."""

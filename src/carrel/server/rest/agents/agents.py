@@ -1,4 +1,4 @@
-"""Agents over HTTP."""
+"""REST endpoints for agents."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ from carrel.core.store.record import Record
 from carrel.server.http.endpoint import Request, RequestModel, ResponseModel, endpoint
 from carrel.server.http.query_fields import Id, Line, PageQuery, Slug
 from carrel.server.http.response import Response
-from carrel.server.rest.files.file_models import When, rfc3339
+from carrel.server.rest.files.file_models import Rfc3339, rfc3339
 
 _TAG: Final = "Agents"
-TemplateName = Annotated[Id, Meta(description="An id or a slug.")]
+TemplateRef = Annotated[Id, Meta(description="Id or slug.")]
 Config = Annotated[dict[str, Any], Meta(max_length=64)]
 
 
-class NewAgent(RequestModel, frozen=True):
+class CreateAgentBody(RequestModel, frozen=True):
     slug: Slug
     name: Line
-    template_id: TemplateName | None = None
-    human_pair_id: Annotated[Id, Meta(description="The person whom it works for.")] | None = None
+    template_id: TemplateRef | None = None
+    human_pair_id: Annotated[Id, Meta(description="The person the agent works for.")] | None = None
     is_shared: bool = False
     owner_id: Id | None = None
     config: Config = msgspec.field(default_factory=dict)
 
 
-class AgentPatch(RequestModel, frozen=True):
+class UpdateAgentBody(RequestModel, frozen=True):
     slug: Slug | UnsetType = UNSET
     name: Line | UnsetType = UNSET
-    template_id: TemplateName | UnsetType | None = UNSET
+    template_id: TemplateRef | UnsetType | None = UNSET
     human_pair_id: Id | UnsetType | None = UNSET
     is_shared: bool | UnsetType = UNSET
     owner_id: Id | UnsetType | None = UNSET
     config: Config | UnsetType = UNSET
 
 
-class Agent(ResponseModel, frozen=True):
+class AgentModel(ResponseModel, frozen=True):
     id: str
     slug: str
     name: str
@@ -51,26 +51,26 @@ class Agent(ResponseModel, frozen=True):
     is_shared: bool
     owner_id: str | None
     config: dict[str, Any]
-    created_at: When
-    updated_at: When
+    created_at: Rfc3339
+    updated_at: Rfc3339
 
 
-class Agents(ResponseModel, frozen=True):
-    items: list[Agent]
+class AgentPageModel(ResponseModel, frozen=True):
+    items: list[AgentModel]
     next: str | None
 
 
-def agent_of(record: Record) -> Agent:
-    known = agent_fields(record)
-    return Agent(
+def agent_to_model(record: Record) -> AgentModel:
+    fields = agent_fields(record)
+    return AgentModel(
         id=record.id,
-        slug=known["slug"],
-        name=known["name"],
-        template_id=known["templateId"],
-        human_pair_id=known["humanPairId"],
-        is_shared=known["isShared"],
-        owner_id=known["ownerId"],
-        config=known["config"],
+        slug=fields["slug"],
+        name=fields["name"],
+        template_id=fields["templateId"],
+        human_pair_id=fields["humanPairId"],
+        is_shared=fields["isShared"],
+        owner_id=fields["ownerId"],
+        config=fields["config"],
         created_at=rfc3339(record.created_at),
         updated_at=rfc3339(record.updated_at),
     )
@@ -81,35 +81,41 @@ def agent_of(record: Record) -> Agent:
     "/v1/agents",
     permission=Permission.TENANT_READ,
     query=PageQuery,
-    responses={200: Agents},
+    responses={200: AgentPageModel},
     tag=_TAG,
 )
-async def listing(call: Request[None, PageQuery]) -> Response:
-    """List the agents."""
-    query = call.query
-    found = await agents.listing(call.ports, call.actor, cursor=query.cursor, limit=query.limit)
-    return Response.json(Agents(items=[agent_of(one) for one in found.items], next=found.next))
+async def list_agents(request: Request[None, PageQuery]) -> Response:
+    """List agents."""
+    query = request.query
+    page = await agents.list_agents(
+        request.ports, request.actor, cursor=query.cursor, limit=query.limit
+    )
+    return Response.json(
+        AgentPageModel(items=[agent_to_model(record) for record in page.items], next=page.next)
+    )
 
 
-async def _created(call: Request[NewAgent], versions: tuple[int, ...]) -> Response:
-    return Response.json(agent_of(await agents.get(call.ports, call.actor, call.body.slug)), 201)
+async def _rebuild_create(request: Request[CreateAgentBody], versions: tuple[int, ...]) -> Response:
+    return Response.json(
+        agent_to_model(await agents.get(request.ports, request.actor, request.body.slug)), 201
+    )
 
 
 @endpoint(
     "POST",
     "/v1/agents",
     permission=Permission.TENANT_ADMIN,
-    body=NewAgent,
-    responses={201: Agent},
+    body=CreateAgentBody,
+    responses={201: AgentModel},
     refusals=(NotFound, Conflict, WorkspaceTooLarge, Busy),
     tag=_TAG,
     idempotent=True,
-    rebuild=_created,
+    rebuild=_rebuild_create,
 )
-async def create(call: Request[NewAgent]) -> Response:
-    """Create an agent, perhaps one that follows a template."""
-    body = call.body
-    new = agents.NewAgent(
+async def create(request: Request[CreateAgentBody]) -> Response:
+    """Create an agent, optionally from a template."""
+    body = request.body
+    new_agent = agents.NewAgent(
         slug=body.slug,
         name=body.name,
         template=body.template_id,
@@ -119,7 +125,10 @@ async def create(call: Request[NewAgent]) -> Response:
         config=body.config,
     )
     return Response.json(
-        agent_of(await agents.create(call.ports, call.actor, new, call.receipt)), 201
+        agent_to_model(
+            await agents.create(request.ports, request.actor, new_agent, request.idempotency_key)
+        ),
+        201,
     )
 
 
@@ -127,49 +136,53 @@ async def create(call: Request[NewAgent]) -> Response:
     "GET",
     "/v1/agents/{id}",
     permission=Permission.TENANT_READ,
-    responses={200: Agent},
+    responses={200: AgentModel},
     refusals=(NotFound,),
     tag=_TAG,
 )
-async def get(call: Request) -> Response:
-    """Look at an agent, by id or slug."""
-    return Response.json(agent_of(await agents.get(call.ports, call.actor, call.params["id"])))
+async def get(request: Request) -> Response:
+    """Get an agent by id or slug."""
+    return Response.json(
+        agent_to_model(await agents.get(request.ports, request.actor, request.params["id"]))
+    )
 
 
-async def _patched(call: Request[AgentPatch], versions: tuple[int, ...]) -> Response:
-    name = call.body.slug or call.params["id"]
-    return Response.json(agent_of(await agents.get(call.ports, call.actor, name)))
+async def _rebuild_update(request: Request[UpdateAgentBody], versions: tuple[int, ...]) -> Response:
+    name = request.body.slug or request.params["id"]
+    return Response.json(agent_to_model(await agents.get(request.ports, request.actor, name)))
 
 
 @endpoint(
     "PATCH",
     "/v1/agents/{id}",
     permission=Permission.TENANT_ADMIN,
-    body=AgentPatch,
-    responses={200: Agent},
+    body=UpdateAgentBody,
+    responses={200: AgentModel},
     refusals=(ValidationError, NotFound, Conflict, WorkspaceTooLarge, Busy),
     tag=_TAG,
     idempotent=True,
-    rebuild=_patched,
+    rebuild=_rebuild_update,
 )
-async def patch(call: Request[AgentPatch]) -> Response:
-    """Rename an agent, move it to another template, pair it with a human.
+async def patch(request: Request[UpdateAgentBody]) -> Response:
+    """Update an agent: slug, name, template, paired person, owner or config.
 
-    The files that follow from it, IDENTITY.md and USER.md, change with it or not at all.
+    IDENTITY.md and USER.md are updated in the same commit.
     """
-    names = {field.name: field.encode_name for field in msgspec.structs.fields(AgentPatch)}
-    given = {
+    names = {field.name: field.encode_name for field in msgspec.structs.fields(UpdateAgentBody)}
+    changes = {
         names[name]: value
-        for name, value in msgspec.structs.asdict(call.body).items()
+        for name, value in msgspec.structs.asdict(request.body).items()
         if value is not UNSET
     }
-    name = call.params["id"]
+    name = request.params["id"]
     return Response.json(
-        agent_of(await agents.patch(call.ports, call.actor, name, given, call.receipt))
+        agent_to_model(
+            await agents.patch(request.ports, request.actor, name, changes, request.idempotency_key)
+        )
     )
 
 
-async def _deleted(call: Request, versions: tuple[int, ...]) -> Response:
+async def _rebuild_delete(request: Request, versions: tuple[int, ...]) -> Response:
     return Response.empty(204)
 
 
@@ -181,12 +194,12 @@ async def _deleted(call: Request, versions: tuple[int, ...]) -> Response:
     refusals=(NotFound, Busy),
     tag=_TAG,
     idempotent=True,
-    rebuild=_deleted,
+    rebuild=_rebuild_delete,
 )
-async def delete(call: Request) -> Response:
-    """Delete an agent and the keys that are bound to it."""
-    await agents.delete(call.ports, call.actor, call.params["id"], call.receipt)
+async def delete(request: Request) -> Response:
+    """Delete an agent and its keys."""
+    await agents.delete(request.ports, request.actor, request.params["id"], request.idempotency_key)
     return Response.empty(204)
 
 
-ENDPOINTS: Final = (listing, create, get, patch, delete)
+ENDPOINTS: Final = (list_agents, create, get, patch, delete)

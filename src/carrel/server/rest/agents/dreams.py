@@ -1,4 +1,4 @@
-"""Agents' dreams, and their review, over HTTP."""
+"""REST endpoints for dreams (memory consolidation) and their review."""
 
 from __future__ import annotations
 
@@ -24,33 +24,37 @@ from carrel.core.memory.dream_records import DreamStatus
 from carrel.core.memory.promotion_score import RejectionReason
 from carrel.server.http.endpoint import Request, RequestModel, ResponseModel, endpoint
 from carrel.server.http.response import Response
-from carrel.server.rest.files.file_models import When, rfc3339
+from carrel.server.rest.files.file_models import Rfc3339, rfc3339
 
 _TAG: Final = "Dreams"
-_AT: Final = "/v1/agents/{id}/dreams"
-_LONGEST: Final = 200
-"""Characters of a memory that is only mentioned."""
+_PATH: Final = "/v1/agents/{id}/dreams"
+_MAX_EXCERPT_LENGTH: Final = 200
+"""Maximum characters of a rejected memory's content."""
 
 
-class SweepBody(RequestModel, frozen=True):
+class CreateDreamBody(RequestModel, frozen=True):
     dry_run: bool = False
-    """Only say what would be, with the diff."""
+    """Only report what would change, with the diff."""
 
 
-class RejectBody(RequestModel, frozen=True):
+class RejectDreamBody(RequestModel, frozen=True):
     reason: Annotated[str, Meta(max_length=500)] = ""
 
 
-class Promoted(ResponseModel, frozen=True):
+class PromotedMemoryModel(ResponseModel, frozen=True):
+    """A memory that was promoted to MEMORY.md."""
+
     memory_id: str
     content: str | None
-    """None for what was forgotten since."""
+    """None if the memory was deleted since."""
     score: float
     hits: int
     days: int
 
 
-class Rejected(ResponseModel, frozen=True):
+class RejectedMemoryModel(ResponseModel, frozen=True):
+    """A candidate that was not promoted, with the reason."""
+
     memory_id: str
     content: str | None
     score: float
@@ -58,42 +62,44 @@ class Rejected(ResponseModel, frozen=True):
     message: str
 
 
-class DreamRow(ResponseModel, frozen=True):
-    """A dream without what it tells of each memory."""
+class DreamSummaryModel(ResponseModel, frozen=True):
+    """A dream without its memories."""
 
     id: str
     agent_id: str
     status: DreamStatus
     by: str
-    started_at: When
+    started_at: Rfc3339
     candidates: int
     skipped: int
-    """Memories that came up and were promoted before."""
+    """Recalled memories that were promoted before."""
     promoted_count: int
     reasons: dict[str, int]
-    """How many were not promoted, for each reason."""
-    answered_at: When | None
+    """Number of candidates not promoted, by reason."""
+    answered_at: Rfc3339 | None
     answered_by: str | None
     answer: str
 
 
-class Dream(DreamRow, frozen=True):
+class DreamModel(DreamSummaryModel, frozen=True):
+    """A dream with its memories and diff."""
+
     dry_run: bool
-    promoted: list[Promoted]
-    rejected: list[Rejected]
-    """All of them in the answer to a sweep; of an earlier dream the 200 that scored best."""
+    promoted: list[PromotedMemoryModel]
+    rejected: list[RejectedMemoryModel]
+    """All for a new dream; the 200 with the highest score for an earlier one."""
     evicted: list[str]
-    """Memories whose lines in MEMORY.md made room."""
+    """Memories whose lines were removed from MEMORY.md to make space."""
     diff: str
-    """Of MEMORY.md; of an earlier dream only while it waits for a review."""
+    """Diff of MEMORY.md; for an earlier dream only while it awaits review."""
 
 
-class Dreams(ResponseModel, frozen=True):
-    items: list[DreamRow]
+class DreamPageModel(ResponseModel, frozen=True):
+    items: list[DreamSummaryModel]
     next: str | None = None
 
 
-def _facts(dream: dream_records.Dream) -> dict[str, object]:
+def _summary_fields(dream: dream_records.Dream) -> dict[str, object]:
     return {
         "id": dream.id,
         "agent_id": dream.agent,
@@ -104,160 +110,170 @@ def _facts(dream: dream_records.Dream) -> dict[str, object]:
         "skipped": dream.skipped,
         "promoted_count": len(dream.promoted),
         "reasons": dict(dream.reasons),
-        "answered_at": _when(dream.answered),
+        "answered_at": _optional_rfc3339(dream.answered),
         "answered_by": dream.answered_by,
         "answer": dream.reason,
     }
 
 
-def _when(at: TimestampMs | None) -> str | None:
+def _optional_rfc3339(at: TimestampMs | None) -> str | None:
     return None if at is None else rfc3339(at)
 
 
-def _row(dream: dream_records.Dream) -> DreamRow:
-    return DreamRow(**_facts(dream))  # type: ignore[arg-type]
+def _summary_to_model(dream: dream_records.Dream) -> DreamSummaryModel:
+    return DreamSummaryModel(**_summary_fields(dream))  # type: ignore[arg-type]
 
 
-def dream_shown(report: DreamReport) -> Dream:
-    dream, said = report.dream, report.contents
-    return Dream(
-        **_facts(dream),  # type: ignore[arg-type]
+def dream_to_model(report: DreamReport) -> DreamModel:
+    dream, contents = report.dream, report.contents
+    return DreamModel(
+        **_summary_fields(dream),  # type: ignore[arg-type]
         dry_run=report.dry_run,
         promoted=[
-            Promoted(
-                memory_id=one.memory,
-                content=said.get(one.memory),
-                score=one.score,
-                hits=one.hits,
-                days=one.days,
+            PromotedMemoryModel(
+                memory_id=item.memory,
+                content=contents.get(item.memory),
+                score=item.score,
+                hits=item.hits,
+                days=item.days,
             )
-            for one in dream.promoted
+            for item in dream.promoted
         ],
         rejected=[
-            Rejected(
-                memory_id=one.memory,
-                content=_excerpt(said, one.memory),
-                score=one.score,
-                reason=one.reason,
-                message=one.why,
+            RejectedMemoryModel(
+                memory_id=item.memory,
+                content=_excerpt(contents, item.memory),
+                score=item.score,
+                reason=item.reason,
+                message=item.why,
             )
-            for one in dream.rejected
+            for item in dream.rejected
         ],
         evicted=list(dream.evicted),
         diff=report.diff,
     )
 
 
-def _excerpt(said: Mapping[str, str], memory: str) -> str | None:
-    content = said.get(memory)
-    if content is None or len(content) <= _LONGEST:
+def _excerpt(contents: Mapping[str, str], memory: str) -> str | None:
+    content = contents.get(memory)
+    if content is None or len(content) <= _MAX_EXCERPT_LENGTH:
         return content
-    return content[: _LONGEST - 1] + "…"
+    return content[: _MAX_EXCERPT_LENGTH - 1] + "…"
 
 
 @endpoint(
     "GET",
-    _AT,
+    _PATH,
     permission=Permission.WORKSPACE_READ,
-    responses={200: Dreams},
+    responses={200: DreamPageModel},
     refusals=(NotFound,),
     id="dreams_list",
     tag=_TAG,
 )
-async def listing(call: Request) -> Response:
-    """The last dreams of an agent, newest first."""
-    found = await dreams.listing(call.ports, call.actor, call.params["id"])
-    return Response.json(Dreams(items=[_row(one) for one in found]))
+async def list_dreams(request: Request) -> Response:
+    """List the latest dreams of an agent, newest first."""
+    records = await dreams.list_dreams(request.ports, request.actor, request.params["id"])
+    return Response.json(DreamPageModel(items=[_summary_to_model(dream) for dream in records]))
 
 
-async def _swept(call: Request[SweepBody], versions: tuple[int, ...]) -> Response:
-    found = await dreams.listing(call.ports, call.actor, call.params["id"])
-    if not found:
-        raise NotFound("the dream is there no more")
-    return await _shown(call, found[0].id)
+async def _rebuild_sweep(request: Request[CreateDreamBody], versions: tuple[int, ...]) -> Response:
+    records = await dreams.list_dreams(request.ports, request.actor, request.params["id"])
+    if not records:
+        raise NotFound("the dream no longer exists")
+    return await _get_dream(request, records[0].id)
 
 
 @endpoint(
     "POST",
-    _AT,
+    _PATH,
     permission=Permission.WORKSPACE_WRITE,
-    body=SweepBody,
-    responses={200: Dream},
+    body=CreateDreamBody,
+    responses={200: DreamModel},
     refusals=(Forbidden, NotFound, Conflict, WorkspaceTooLarge, Busy),
     id="dreams_sweep",
     tag=_TAG,
     idempotent=True,
-    rebuild=_swept,
+    rebuild=_rebuild_sweep,
 )
-async def sweep(call: Request[SweepBody]) -> Response:
-    """Dream: take what came up often into MEMORY.md, and say of all else why not.
+async def sweep(request: Request[CreateDreamBody]) -> Response:
+    """Run a dream: promote frequently recalled memories to MEMORY.md.
 
-    Where the agent's config has `dreaming.review`, what would be promoted is only proposed.
+    Reports why each other candidate was not promoted. If the agent's config sets `dreaming.review`,
+    promotions are only proposed.
     """
-    name, dry = call.params["id"], call.body.dry_run
-    report = await dreams.sweep(call.ports, call.actor, name, dry_run=dry, receipt=call.receipt)
-    return Response.json(dream_shown(report))
+    name, dry_run = request.params["id"], request.body.dry_run
+    report = await dreams.sweep(
+        request.ports, request.actor, name, dry_run=dry_run, idempotency_key=request.idempotency_key
+    )
+    return Response.json(dream_to_model(report))
 
 
-async def _shown(call: Request, id: str) -> Response:
-    report = await dreams.get(call.ports, call.actor, call.params["id"], id)
-    return Response.json(dream_shown(report))
+async def _get_dream(request: Request, id: str) -> Response:
+    report = await dreams.get(request.ports, request.actor, request.params["id"], id)
+    return Response.json(dream_to_model(report))
 
 
 @endpoint(
     "GET",
-    _AT + "/{dream}",
+    _PATH + "/{dream}",
     permission=Permission.WORKSPACE_READ,
-    responses={200: Dream},
+    responses={200: DreamModel},
     refusals=(NotFound, Conflict),
     id="dreams_get",
     tag=_TAG,
 )
-async def get(call: Request) -> Response:
-    """Look at one dream; while it waits for a review, with its diff."""
-    return await _shown(call, call.params["dream"])
+async def get(request: Request) -> Response:
+    """Get a dream; while it awaits review, with its diff."""
+    return await _get_dream(request, request.params["dream"])
 
 
-async def _answered(call: Request, versions: tuple[int, ...]) -> Response:
-    return await _shown(call, call.params["dream"])
+async def _rebuild_review(request: Request, versions: tuple[int, ...]) -> Response:
+    return await _get_dream(request, request.params["dream"])
 
 
 @endpoint(
     "POST",
-    _AT + "/{dream}/approve",
+    _PATH + "/{dream}/approve",
     permission=Permission.TENANT_ADMIN,
-    responses={200: Dream},
+    responses={200: DreamModel},
     refusals=(Forbidden, NotFound, WorkspaceConflict, Conflict, WorkspaceTooLarge, Busy),
     id="dreams_approve",
     tag=_TAG,
     idempotent=True,
-    rebuild=_answered,
+    rebuild=_rebuild_review,
 )
-async def approve(call: Request) -> Response:
-    """Let what was proposed land, to the byte; refused if MEMORY.md has changed since."""
-    name, id = call.params["id"], call.params["dream"]
+async def approve(request: Request) -> Response:
+    """Approve a proposed dream and write it to MEMORY.md.
+
+    Refused if MEMORY.md changed since.
+    """
+    name, id = request.params["id"], request.params["dream"]
     return Response.json(
-        dream_shown(await dreams.approve(call.ports, call.actor, name, id, call.receipt))
+        dream_to_model(
+            await dreams.approve(request.ports, request.actor, name, id, request.idempotency_key)
+        )
     )
 
 
 @endpoint(
     "POST",
-    _AT + "/{dream}/reject",
+    _PATH + "/{dream}/reject",
     permission=Permission.TENANT_ADMIN,
-    body=RejectBody,
-    responses={200: Dream},
+    body=RejectDreamBody,
+    responses={200: DreamModel},
     refusals=(Forbidden, NotFound, Conflict, Busy),
     id="dreams_reject",
     tag=_TAG,
     idempotent=True,
-    rebuild=_answered,
+    rebuild=_rebuild_review,
 )
-async def reject(call: Request[RejectBody]) -> Response:
-    """Let nothing of what was proposed land."""
-    name, id, reason = call.params["id"], call.params["dream"], call.body.reason
-    report = await dreams.reject(call.ports, call.actor, name, id, reason, call.receipt)
-    return Response.json(dream_shown(report))
+async def reject(request: Request[RejectDreamBody]) -> Response:
+    """Reject a proposed dream. MEMORY.md does not change."""
+    name, id, reason = request.params["id"], request.params["dream"], request.body.reason
+    report = await dreams.reject(
+        request.ports, request.actor, name, id, reason, request.idempotency_key
+    )
+    return Response.json(dream_to_model(report))
 
 
-ENDPOINTS: Final = (listing, sweep, get, approve, reject)
+ENDPOINTS: Final = (list_dreams, sweep, get, approve, reject)

@@ -1,4 +1,4 @@
-"""Agents' histories for git itself: its smart protocol over HTTP, to clone and fetch from."""
+"""Git smart HTTP protocol, read-only: clone and fetch an agent's history."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ from carrel.server.http.problems import Problem
 
 _TAG: Final = "Git"
 _SERVICE: Final = "git-upload-pack"
-_REQUESTS: Final = frozenset({f"application/x-{_SERVICE}-request", "application/octet-stream"})
-"""None that a page of another site could send without being asked about it."""
-_MAX_BODY: Final = 2**20
-_MAX_UNPACKED: Final = 8 * 2**20
-_READ_ONLY: Final = "this repository is read-only: write the files, and git follows"
-_FRESH: Final = {"Cache-Control": "no-cache, max-age=0, must-revalidate", "Pragma": "no-cache"}
+_REQUEST_TYPES: Final = frozenset({f"application/x-{_SERVICE}-request", "application/octet-stream"})
+"""Media types that browsers send cross-origin only after a preflight request."""
+_MAX_BODY_BYTES: Final = 2**20
+_MAX_UNPACKED_BYTES: Final = 8 * 2**20
+_READ_ONLY: Final = "this repository is read-only; write files through the API instead"
+_NO_CACHE: Final = {"Cache-Control": "no-cache, max-age=0, must-revalidate", "Pragma": "no-cache"}
 
 
-def _told(problem: Problem) -> str:
+def _format_error(problem: Problem) -> str:
     return f"{problem.message}\n"
 
 
-MANNER: Final = ErrorDialect([], str, _told, plain=True, basic=True)
-"""Git shows its user what is text."""
+GIT_DIALECT: Final = ErrorDialect([], str, _format_error, plain_text=True, basic_auth=True)
+"""Errors as plain text, which git shows to its user."""
 
 
-class UploadPackQuery(RequestModel, frozen=True):
-    service: Annotated[str, Meta(description="`git-upload-pack`: all that is done here.")] = ""
+class GitRefsQuery(RequestModel, frozen=True):
+    service: Annotated[str, Meta(description="Must be `git-upload-pack`.")] = ""
 
 
 @endpoint(
@@ -47,25 +47,27 @@ class UploadPackQuery(RequestModel, frozen=True):
     "/git/{repository}/info/refs",
     id="git_refs",
     permission=Permission.WORKSPACE_READ,
-    query=UploadPackQuery,
+    query=GitRefsQuery,
     allow_unknown_query=True,
     responses={200: f"application/x-{_SERVICE}-advertisement"},
     refusals=(Forbidden, NotFound, CapabilityNotProvided),
     tag=_TAG,
-    error_dialect=MANNER,
+    error_dialect=GIT_DIALECT,
 )
-async def refs(call: Request[None, UploadPackQuery]) -> Response:
-    """What an agent's repository has, as `git clone` asks for it.
+async def get_refs(request: Request[None, GitRefsQuery]) -> Response:
+    """List the refs of an agent's repository, for `git clone` and `git fetch`.
 
-    `repository` is the agent's id or slug with `.git` behind it, of an agent whose config enables
-    git. The token comes as the password of Basic authentication, whatever the user, or as Bearer.
+    `repository` is the agent's id or slug followed by `.git`; the agent's config must enable git.
+    Send the token as Basic auth password (any user) or as bearer token.
     """
-    if call.query.service == "git-receive-pack":
+    if request.query.service == "git-receive-pack":
         raise Forbidden(_READ_ONLY)
-    if call.query.service != _SERVICE:
-        raise Forbidden("only git's smart protocol is spoken here, and only to read")
-    told = await history.advertised(call.ports, call.actor, _agent(call))
-    return Response.content(told, f"application/x-{_SERVICE}-advertisement", headers=_FRESH)
+    if request.query.service != _SERVICE:
+        raise Forbidden("only the git smart HTTP protocol is supported, for reading")
+    advertisement = await history.advertise_refs(request.ports, request.actor, _agent_name(request))
+    return Response.content(
+        advertisement, f"application/x-{_SERVICE}-advertisement", headers=_NO_CACHE
+    )
 
 
 @endpoint(
@@ -77,18 +79,18 @@ async def refs(call: Request[None, UploadPackQuery]) -> Response:
     allow_unknown_query=True,
     responses={200: f"application/x-{_SERVICE}-result"},
     refusals=(NotFound, CapabilityNotProvided),
-    headers=(RequestHeader("Content-Encoding", "How the body is packed.", ("gzip", "identity")),),
+    headers=(RequestHeader("Content-Encoding", "Compression of the body.", ("gzip", "identity")),),
     tag=_TAG,
-    error_dialect=MANNER,
-    max_body=_MAX_BODY,
+    error_dialect=GIT_DIALECT,
+    max_body=_MAX_BODY_BYTES,
 )
 async def upload_pack(call: Request[bytes]) -> Response:
-    """What `git clone` and `git fetch` want of it."""
-    kind = (call.header(b"content-type") or "").partition(";")[0].strip().lower()
-    if kind not in _REQUESTS:
+    """Send a pack to `git clone` or `git fetch`."""
+    media_type = (call.header(b"content-type") or "").partition(";")[0].strip().lower()
+    if media_type not in _REQUEST_TYPES:
         raise ValidationError(f"the body must be application/x-{_SERVICE}-request")
-    request = _unpacked(call.body, (call.header(b"content-encoding") or "").strip().lower())
-    source = await history.packed(call.ports, call.actor, _agent(call), request)
+    request = _decompress(call.body, (call.header(b"content-encoding") or "").strip().lower())
+    source = await history.create_pack(call.ports, call.actor, _agent_name(call), request)
     return Response.stream(source, f"application/x-{_SERVICE}-result")
 
 
@@ -100,32 +102,34 @@ async def upload_pack(call: Request[bytes]) -> Response:
     allow_unknown_query=True,
     responses={},
     tag=_TAG,
-    error_dialect=MANNER,
+    error_dialect=GIT_DIALECT,
 )
-async def receive_pack(call: Request) -> Response:
-    """Nothing is pushed here: the repository follows from the files, and not the other way."""
+async def receive_pack(request: Request) -> Response:
+    """Refuse a push: the repository is derived from the files and read-only."""
     raise Forbidden(_READ_ONLY)
 
 
-def _agent(call: Request) -> str:
-    return call.params["repository"].removesuffix(".git")
+def _agent_name(request: Request) -> str:
+    return request.params["repository"].removesuffix(".git")
 
 
-def _unpacked(body: bytes, encoding: str) -> bytes:
+def _decompress(body: bytes, encoding: str) -> bytes:
     if encoding in {"", "identity"}:
         return body
     if encoding not in {"gzip", "x-gzip"}:
-        raise ValidationError("the body may be packed by gzip, and not otherwise")
-    unpacking = zlib.decompressobj(31)
+        raise ValidationError("unsupported Content-Encoding; use gzip")
+    decompressor = zlib.decompressobj(31)
     try:
-        found = unpacking.decompress(body, _MAX_UNPACKED)
+        content = decompressor.decompress(body, _MAX_UNPACKED_BYTES)
     except zlib.error:
-        raise ValidationError("the body is not packed by gzip") from None
-    if unpacking.unconsumed_tail:
-        raise PayloadTooLarge(f"a request may have {_MAX_UNPACKED} bytes", maxBytes=_MAX_UNPACKED)
-    if not unpacking.eof:
-        raise ValidationError("the body is not packed by gzip")
-    return found
+        raise ValidationError("the body is not valid gzip") from None
+    if decompressor.unconsumed_tail:
+        raise PayloadTooLarge(
+            f"decompressed body exceeds {_MAX_UNPACKED_BYTES} bytes", maxBytes=_MAX_UNPACKED_BYTES
+        )
+    if not decompressor.eof:
+        raise ValidationError("the body is not valid gzip")
+    return content
 
 
-ENDPOINTS: Final = (refs, upload_pack, receive_pack)
+ENDPOINTS: Final = (get_refs, upload_pack, receive_pack)

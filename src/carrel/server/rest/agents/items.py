@@ -1,4 +1,4 @@
-"""Shared items over HTTP: what the tools of agents do, for people."""
+"""REST endpoints for items, the key-value entries agents share."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from carrel.core.errors import (
     WorkspaceTooLarge,
 )
 from carrel.core.overlay.edit import parse_condition
-from carrel.server.http.conditional import matches, unchanged
+from carrel.server.http.conditional import etag_matches, not_modified
 from carrel.server.http.endpoint import (
     IF_ABSENT,
     IF_MATCH,
@@ -33,68 +33,70 @@ from carrel.server.http.endpoint import (
 )
 from carrel.server.http.query_fields import PageQuery
 from carrel.server.http.response import Response
-from carrel.server.rest.files.file_models import Number, When, rfc3339
-from carrel.server.rest.files.files import REASON, RUN, reason_of
+from carrel.server.rest.files.file_models import PositiveInt, Rfc3339, rfc3339
+from carrel.server.rest.files.files import REASON_HEADER, RUN_HEADER, parse_reason
 
 _TAG: Final = "Shared items"
-_ALL: Final = "/v1/agents/{id}/items"
-_ONE: Final = _ALL + "/{key...}"
-Key = Annotated[
+_COLLECTION_PATH: Final = "/v1/agents/{id}/items"
+_ITEM_PATH: Final = _COLLECTION_PATH + "/{key...}"
+ItemKey = Annotated[
     str,
     Meta(
         min_length=1,
-        max_length=core.LONGEST_KEY,
-        description="Any characters but control characters, slashes too, encoded or not.",
+        max_length=core.MAX_KEY_LENGTH,
+        description="Any characters except control characters; slashes may be percent-encoded.",
     ),
 ]
-_KEY: Final = {"key": Key}
+_KEY_PARAM: Final = {"key": ItemKey}
 
 
-class ItemsQuery(PageQuery, frozen=True):
-    prefix: Annotated[str, Meta(max_length=core.LONGEST_KEY)] = ""
+class ItemListQuery(PageQuery, frozen=True):
+    prefix: Annotated[str, Meta(max_length=core.MAX_KEY_LENGTH)] = ""
 
 
 class ItemQuery(RequestModel, frozen=True):
-    version: Number | None = None
+    version: PositiveInt | None = None
 
 
-class NewItem(RequestModel, frozen=True):
-    value: Annotated[str, Meta(max_length=core.LARGEST_VALUE)]
-    """Any text of at most 256 KiB; JSON where it has structure."""
+class PutItemBody(RequestModel, frozen=True):
+    value: Annotated[str, Meta(max_length=core.MAX_VALUE_BYTES)]
+    """Text of at most 256 KiB; structured values as JSON."""
 
 
-class ItemRow(ResponseModel, frozen=True):
+class ItemSummaryModel(ResponseModel, frozen=True):
+    """An item without its full value."""
+
     key: str
     preview: str
-    """The first 100 characters of the value, and `...` where there are more."""
+    """The first 100 characters of the value, followed by `...` if it is longer."""
     created_by: str
-    """Who wrote it first: the id of an agent, or of a person."""
-    created_at: When
-    updated_at: When
-    version: Number
+    """Id of the agent or person that created the item."""
+    created_at: Rfc3339
+    updated_at: Rfc3339
+    version: PositiveInt
     etag: str
 
 
-class Item(ResponseModel, frozen=True):
+class ItemModel(ResponseModel, frozen=True):
     key: str
     value: str
     created_by: str
-    created_at: When
-    updated_at: When
-    version: Number
+    created_at: Rfc3339
+    updated_at: Rfc3339
+    version: PositiveInt
     etag: str
 
 
-class Items(ResponseModel, frozen=True):
-    items: list[ItemRow]
+class ItemPageModel(ResponseModel, frozen=True):
+    items: list[ItemSummaryModel]
     next: str | None
 
 
-def _row(row: Row) -> ItemRow:
-    return ItemRow(preview=row.preview, **_facts(row.item))
+def _row_to_model(row: Row) -> ItemSummaryModel:
+    return ItemSummaryModel(preview=row.preview, **_common_fields(row.item))
 
 
-def _facts(item: core.Item) -> dict[str, Any]:
+def _common_fields(item: core.Item) -> dict[str, Any]:
     return {
         "key": item.key,
         "created_by": item.created_by,
@@ -105,87 +107,91 @@ def _facts(item: core.Item) -> dict[str, Any]:
     }
 
 
-def _answer(kept: StoredItem) -> Response:
-    headers = {"ETag": kept.item.etag, "Cache-Control": "private, no-cache"}
-    if kept.warned:
-        headers["Carrel-Warning"] = "looks like a secret: " + ", ".join(kept.warned)
-    return Response.json(Item(value=kept.value, **_facts(kept.item)), headers=headers)
+def _item_response(stored: StoredItem) -> Response:
+    headers = {"ETag": stored.item.etag, "Cache-Control": "private, no-cache"}
+    if stored.warned:
+        headers["Carrel-Warning"] = "looks like a secret: " + ", ".join(stored.warned)
+    return Response.json(
+        ItemModel(value=stored.value, **_common_fields(stored.item)), headers=headers
+    )
 
 
-def _writing(call: Request[Any, Any]) -> ItemWriteOptions:
+def _write_options(request: Request[Any, Any]) -> ItemWriteOptions:
     return ItemWriteOptions(
-        condition=parse_condition(call.header(b"if-match"), call.header(b"if-none-match")),
-        why=reason_of(call),
-        run=call.header(b"carrel-run"),
-        receipt=call.receipt,
+        condition=parse_condition(request.header(b"if-match"), request.header(b"if-none-match")),
+        reason=parse_reason(request),
+        run=request.header(b"carrel-run"),
+        idempotency_key=request.idempotency_key,
     )
 
 
 @endpoint(
     "GET",
-    _ALL,
-    query=ItemsQuery,
+    _COLLECTION_PATH,
+    query=ItemListQuery,
     permission=Permission.WORKSPACE_READ,
-    responses={200: Items},
+    responses={200: ItemPageModel},
     refusals=(ValidationError, Forbidden, NotFound, Conflict),
     id="items_list",
     tag=_TAG,
 )
-async def listing(call: Request[None, ItemsQuery]) -> Response:
-    """List the items that an agent shares, the last written first.
+async def list_items(request: Request[None, ItemListQuery]) -> Response:
+    """List an agent's shared items, most recently written first.
 
-    Those of a private agent are its person's: of its `ownerId`, else of the human whom it is
-    paired with, else of the caller.
+    Items of a private agent belong to a person: its `ownerId`, else its paired human, else the
+    caller.
     """
-    query = call.query
-    page = await items.listing(
-        call.ports,
-        call.actor,
-        call.params["id"],
+    query = request.query
+    page = await items.list_items(
+        request.ports,
+        request.actor,
+        request.params["id"],
         prefix=query.prefix,
         cursor=query.cursor,
         limit=query.limit,
     )
-    return Response.json(Items(items=[_row(row) for row in page.items], next=page.next))
+    return Response.json(
+        ItemPageModel(items=[_row_to_model(row) for row in page.items], next=page.next)
+    )
 
 
 @endpoint(
     "GET",
-    _ONE,
+    _ITEM_PATH,
     query=ItemQuery,
     permission=Permission.WORKSPACE_READ,
-    responses={200: Item, 304: None},
+    responses={200: ItemModel, 304: None},
     refusals=(ValidationError, Forbidden, NotFound, Conflict),
     headers=(IF_NONE_MATCH,),
     response_headers=("ETag",),
-    params=_KEY,
+    params=_KEY_PARAM,
     id="items_get",
     tag=_TAG,
 )
-async def get(call: Request[None, ItemQuery]) -> Response:
-    """Read one item, as it is now or as it was at a version."""
-    return await _shown(call, call.query.version)
+async def get(request: Request[None, ItemQuery]) -> Response:
+    """Get an item, at its current or an earlier version."""
+    return await _get_item(request, request.query.version)
 
 
-async def _shown(call: Request[Any, Any], version: int | None) -> Response:
-    name, key = call.params["id"], call.params["key"]
-    kept = await items.get(call.ports, call.actor, name, key, version)
-    if matches(call, kept.item.etag):
-        return unchanged(kept.item.etag)
-    return _answer(kept)
+async def _get_item(request: Request[Any, Any], version: int | None) -> Response:
+    name, key = request.params["id"], request.params["key"]
+    stored = await items.get(request.ports, request.actor, name, key, version)
+    if etag_matches(request, stored.item.etag):
+        return not_modified(stored.item.etag)
+    return _item_response(stored)
 
 
-async def _as_written(call: Request[NewItem], versions: tuple[int, ...]) -> Response:
-    name, key = call.params["id"], call.params["key"]
-    return _answer(await items.get(call.ports, call.actor, name, key, versions[0]))
+async def _rebuild_put(request: Request[PutItemBody], versions: tuple[int, ...]) -> Response:
+    name, key = request.params["id"], request.params["key"]
+    return _item_response(await items.get(request.ports, request.actor, name, key, versions[0]))
 
 
 @endpoint(
     "PUT",
-    _ONE,
-    body=NewItem,
+    _ITEM_PATH,
+    body=PutItemBody,
     permission=Permission.WORKSPACE_WRITE,
-    responses={200: Item},
+    responses={200: ItemModel},
     refusals=(
         ValidationError,
         Forbidden,
@@ -195,45 +201,51 @@ async def _as_written(call: Request[NewItem], versions: tuple[int, ...]) -> Resp
         Conflict,
         Busy,
     ),
-    headers=(IF_MATCH, IF_ABSENT, RUN, REASON),
+    headers=(IF_MATCH, IF_ABSENT, RUN_HEADER, REASON_HEADER),
     response_headers=("ETag", "Carrel-Warning"),
-    params=_KEY,
+    params=_KEY_PARAM,
     id="items_put",
     tag=_TAG,
     idempotent=True,
-    rebuild=_as_written,
+    rebuild=_rebuild_put,
 )
-async def put(call: Request[NewItem]) -> Response:
-    """Create or replace one item; who wrote it first stays its creator."""
-    name, key = call.params["id"], call.params["key"]
-    return _answer(
-        await items.put(call.ports, call.actor, name, key, call.body.value, _writing(call))
+async def put(request: Request[PutItemBody]) -> Response:
+    """Create or replace an item. The original creator is kept."""
+    name, key = request.params["id"], request.params["key"]
+    return _item_response(
+        await items.put(
+            request.ports, request.actor, name, key, request.body.value, _write_options(request)
+        )
     )
 
 
-async def _gone(call: Request, versions: tuple[int, ...]) -> Response:
+async def _rebuild_delete(request: Request, versions: tuple[int, ...]) -> Response:
     return Response.empty(204)
 
 
 @endpoint(
     "DELETE",
-    _ONE,
+    _ITEM_PATH,
     permission=Permission.WORKSPACE_WRITE,
     responses={204: None},
     refusals=(ValidationError, Forbidden, NotFound, WorkspaceConflict, Conflict, Busy),
-    headers=(IF_MATCH, IF_ABSENT, RUN, REASON),
-    params=_KEY,
+    headers=(IF_MATCH, IF_ABSENT, RUN_HEADER, REASON_HEADER),
+    params=_KEY_PARAM,
     id="items_delete",
     tag=_TAG,
     idempotent=True,
-    rebuild=_gone,
+    rebuild=_rebuild_delete,
 )
-async def delete(call: Request) -> Response:
-    """Remove one item, for all who share it."""
+async def delete(request: Request) -> Response:
+    """Delete an item for everyone who shares it."""
     await items.delete(
-        call.ports, call.actor, call.params["id"], call.params["key"], _writing(call)
+        request.ports,
+        request.actor,
+        request.params["id"],
+        request.params["key"],
+        _write_options(request),
     )
     return Response.empty(204)
 
 
-ENDPOINTS: Final = (listing, get, put, delete)
+ENDPOINTS: Final = (list_items, get, put, delete)

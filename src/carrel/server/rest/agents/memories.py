@@ -1,4 +1,4 @@
-"""What agents remember, over HTTP."""
+"""REST endpoints for an agent's memories."""
 
 from __future__ import annotations
 
@@ -16,162 +16,172 @@ from carrel.core.runs import Audience
 from carrel.server.http.endpoint import Request, RequestModel, ResponseModel, endpoint
 from carrel.server.http.query_fields import PageQuery
 from carrel.server.http.response import Response
-from carrel.server.rest.files.file_models import When, rfc3339
+from carrel.server.rest.files.file_models import Rfc3339, rfc3339
 
 _TAG: Final = "Memories"
-_AT: Final = "/v1/agents/{id}/memories"
+_PATH: Final = "/v1/agents/{id}/memories"
 
-Kind = Literal["user", "feedback", "project", "reference"]
-Content = Annotated[str, Meta(min_length=1, max_length=core.LONGEST)]
-Tag = Annotated[str, Meta(min_length=1, max_length=core.LONGEST_TAG)]
+MemoryKind = Literal["user", "feedback", "project", "reference"]
+MemoryContent = Annotated[str, Meta(min_length=1, max_length=core.MAX_CONTENT_LENGTH)]
+MemoryTag = Annotated[str, Meta(min_length=1, max_length=core.MAX_TAG_LENGTH)]
 
 
-class MemoryQuery(PageQuery, frozen=True):
+class MemoryListQuery(PageQuery, frozen=True):
     q: Annotated[
         str | None,
-        Meta(description="Find by words or their beginnings, best first. Nothing is noted of it."),
+        Meta(description="Search by word prefixes, best match first. Not counted as a recall."),
     ] = None
 
 
-class NewMemory(RequestModel, frozen=True):
-    content: Content
-    """Kept as one line."""
-    tags: Annotated[tuple[Tag, ...], Meta(max_length=core.MOST_TAGS)] = ()
-    kind: Kind | None = None
+class CreateMemoryBody(RequestModel, frozen=True):
+    content: MemoryContent
+    """Stored as one line."""
+    tags: Annotated[tuple[MemoryTag, ...], Meta(max_length=core.MAX_TAGS)] = ()
+    kind: MemoryKind | None = None
     scope: Annotated[
-        str, Meta(description="Of the session it was told in: `main`, or else it is shared.")
+        str, Meta(description="Scope of the session: `main`; any other value means shared.")
     ] = "main"
 
 
-class Memory(ResponseModel, frozen=True):
+class MemoryModel(ResponseModel, frozen=True):
     id: str
     content: str
     scope: Audience
     tags: list[str]
     concept_tags: list[str]
     kind: str | None
-    created_at: When
-    promoted_at: When | None
-    """When a dream took it into MEMORY.md."""
+    created_at: Rfc3339
+    promoted_at: Rfc3339 | None
+    """When a dream promoted it to MEMORY.md."""
     score: float | UnsetType = UNSET
-    """Where it was found by `q`: 1 for the best, 1/2 for the second."""
+    """Rank score when searched by `q`: 1 for the best match, 1/2 for the second."""
 
 
-class Memories(ResponseModel, frozen=True):
-    items: list[Memory]
+class MemoryPageModel(ResponseModel, frozen=True):
+    items: list[MemoryModel]
     next: str | None
 
 
-def memory_shown(memory: core.Memory) -> Memory:
-    return Memory(
+def memory_to_model(memory: core.Memory) -> MemoryModel:
+    return MemoryModel(
         id=memory.id,
         content=memory.content,
         scope=memory.mode,
         tags=list(memory.tags),
         concept_tags=list(memory.concepts),
         kind=memory.kind,
-        created_at=rfc3339(memory.created),
-        promoted_at=None if memory.promoted is None else rfc3339(memory.promoted),
+        created_at=rfc3339(memory.created_at),
+        promoted_at=None if memory.promoted_at is None else rfc3339(memory.promoted_at),
     )
 
 
-def _hit(hit: MemoryHit) -> Memory:
-    return msgspec.structs.replace(memory_shown(hit.memory), score=hit.score)
+def _hit_to_model(hit: MemoryHit) -> MemoryModel:
+    return msgspec.structs.replace(memory_to_model(hit.memory), score=hit.score)
 
 
 @endpoint(
     "GET",
-    _AT,
+    _PATH,
     permission=Permission.WORKSPACE_READ,
-    query=MemoryQuery,
-    responses={200: Memories},
+    query=MemoryListQuery,
+    responses={200: MemoryPageModel},
     refusals=(NotFound,),
     id="memories_list",
     tag=_TAG,
 )
-async def listing(call: Request[None, MemoryQuery]) -> Response:
-    """List what an agent remembers, as it was told; or find some of it.
+async def list_memories(request: Request[None, MemoryListQuery]) -> Response:
+    """List or search an agent's memories, oldest first.
 
-    Finding by `q` gives at most 50 and is for people who look: only what the agent itself recalls,
-    with its tool, counts for its dreams.
+    A search with `q` returns at most 50 and does not count as a recall; only the agent's own recall
+    tool counts towards promotion.
     """
-    name, query = call.params["id"], call.query
+    name, query = request.params["id"], request.query
     if query.q is not None:
-        hits = await memories.search(call.ports, call.actor, name, query.q, limit=query.limit)
-        return Response.json(Memories(items=[_hit(hit) for hit in hits], next=None))
-    page = await memories.listing(
-        call.ports, call.actor, name, cursor=query.cursor, limit=query.limit
+        hits = await memories.search(request.ports, request.actor, name, query.q, limit=query.limit)
+        return Response.json(MemoryPageModel(items=[_hit_to_model(hit) for hit in hits], next=None))
+    page = await memories.list_memories(
+        request.ports, request.actor, name, cursor=query.cursor, limit=query.limit
     )
-    return Response.json(Memories(items=[memory_shown(one) for one in page.items], next=page.next))
-
-
-async def _told(call: Request[NewMemory], versions: tuple[int, ...] = ()) -> Response:
-    body = call.body
-    mode = Audience.MAIN if body.scope == Audience.MAIN else Audience.SHARED
-    new = memories.NewMemory(body.content, body.tags, body.kind, mode)
-    kept = await memories.remember(
-        call.ports, call.actor, call.params["id"], new, None if versions else call.receipt
+    return Response.json(
+        MemoryPageModel(items=[memory_to_model(memory) for memory in page.items], next=page.next)
     )
-    return Response.json(memory_shown(kept.memory), 201 if kept.created else 200)
 
 
-async def _told_before(call: Request[NewMemory], versions: tuple[int, ...]) -> Response:
-    answer = await _told(call, versions or (0,))
-    return Response(201, answer.body, answer.headers)
+async def _remember(request: Request[CreateMemoryBody], versions: tuple[int, ...] = ()) -> Response:
+    body = request.body
+    audience = Audience.MAIN if body.scope == Audience.MAIN else Audience.SHARED
+    new_memory = memories.NewMemory(body.content, body.tags, body.kind, audience)
+    result = await memories.remember(
+        request.ports,
+        request.actor,
+        request.params["id"],
+        new_memory,
+        None if versions else request.idempotency_key,
+    )
+    return Response.json(memory_to_model(result.memory), 201 if result.created else 200)
+
+
+async def _rebuild_remember(
+    request: Request[CreateMemoryBody], versions: tuple[int, ...]
+) -> Response:
+    response = await _remember(request, versions or (0,))
+    return Response(201, response.body, response.headers)
 
 
 @endpoint(
     "POST",
-    _AT,
+    _PATH,
     permission=Permission.WORKSPACE_WRITE,
-    body=NewMemory,
-    responses={200: Memory, 201: Memory},
+    body=CreateMemoryBody,
+    responses={200: MemoryModel, 201: MemoryModel},
     refusals=(ValidationError, Forbidden, NotFound, WorkspaceTooLarge, Busy),
     id="memories_remember",
     tag=_TAG,
     idempotent=True,
-    rebuild=_told_before,
+    rebuild=_rebuild_remember,
 )
-async def remember(call: Request[NewMemory]) -> Response:
-    """Let an agent remember one thing. What it remembers already is given back as it is (200)."""
-    return await _told(call)
+async def remember(request: Request[CreateMemoryBody]) -> Response:
+    """Create a memory. An existing identical memory is returned with status 200."""
+    return await _remember(request)
 
 
 @endpoint(
     "GET",
-    _AT + "/{memory}",
+    _PATH + "/{memory}",
     permission=Permission.WORKSPACE_READ,
-    responses={200: Memory},
+    responses={200: MemoryModel},
     refusals=(NotFound,),
     id="memories_get",
     tag=_TAG,
 )
-async def get(call: Request) -> Response:
-    """Look at one memory."""
-    found = await memories.get(call.ports, call.actor, call.params["id"], call.params["memory"])
-    return Response.json(memory_shown(found))
+async def get(request: Request) -> Response:
+    """Get a memory."""
+    memory = await memories.get(
+        request.ports, request.actor, request.params["id"], request.params["memory"]
+    )
+    return Response.json(memory_to_model(memory))
 
 
-async def _forgotten(call: Request, versions: tuple[int, ...]) -> Response:
+async def _rebuild_forget(request: Request, versions: tuple[int, ...]) -> Response:
     return Response.empty(204)
 
 
 @endpoint(
     "DELETE",
-    _AT + "/{memory}",
+    _PATH + "/{memory}",
     permission=Permission.WORKSPACE_WRITE,
     responses={204: None},
     refusals=(Forbidden, NotFound, WorkspaceTooLarge, Busy),
     id="memories_forget",
     tag=_TAG,
     idempotent=True,
-    rebuild=_forgotten,
+    rebuild=_rebuild_forget,
 )
-async def forget(call: Request) -> Response:
-    """Forget one memory, and the line of it that a dream wrote into MEMORY.md."""
-    name, id = call.params["id"], call.params["memory"]
-    await memories.forget(call.ports, call.actor, name, id, call.receipt)
+async def forget(request: Request) -> Response:
+    """Delete a memory, and its promoted line in MEMORY.md."""
+    name, id = request.params["id"], request.params["memory"]
+    await memories.forget(request.ports, request.actor, name, id, request.idempotency_key)
     return Response.empty(204)
 
 
-ENDPOINTS: Final = (listing, remember, get, forget)
+ENDPOINTS: Final = (list_memories, remember, get, forget)

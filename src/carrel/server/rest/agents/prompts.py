@@ -1,4 +1,4 @@
-"""Prompts over HTTP: of an agent as it is now, and of a run as it was."""
+"""REST endpoints for the system prompts of agents and runs."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from carrel.actions.prompt.prompts import AssembledPrompt
 from carrel.actions.runs import runs
 from carrel.core.access import Permission
 from carrel.core.errors import Conflict, NotFound
-from carrel.core.prompt.assembly import BlockFate
+from carrel.core.prompt.assembly import BlockStatus
 from carrel.core.prompt.lint import LintRule
-from carrel.core.runs import mode_of
-from carrel.server.http.conditional import file_answer, matches, unchanged
+from carrel.core.runs import parse_audience
+from carrel.server.http.conditional import etag_matches, json_with_etag, not_modified
 from carrel.server.http.endpoint import (
     IF_NONE_MATCH,
     Request,
@@ -24,67 +24,67 @@ from carrel.server.http.endpoint import (
     endpoint,
 )
 from carrel.server.http.response import Response
-from carrel.server.rest.files.file_models import Number
+from carrel.server.rest.files.file_models import PositiveInt
 from carrel.server.rest.files.response_cache import RESPONSE_CACHE
 
 _TAG: Final = "Prompts"
 Count = Annotated[int, Meta(ge=0)]
-_ETAG: Final = slice(-4 - prompts.ETAG, -4)
-"""Where the etag stands in an answer, without its quotes: before `\\""}`."""
-Asked = Request[Any, Any]
+_ETAG_SLICE: Final = slice(-4 - prompts.ETAG_LENGTH, -4)
+"""Position of the etag, without its quotes, in an encoded PromptModel."""
+AnyRequest = Request[Any, Any]
 
 
 class PromptQuery(RequestModel, frozen=True):
     scope: (
-        Annotated[str, Meta(max_length=64, description="main, or anything else: shared.")] | None
+        Annotated[str, Meta(max_length=64, description="`main`; any other value means shared.")]
+        | None
     ) = None
 
 
-class PromptBlock(ResponseModel, frozen=True):
-    """What became of one file that could have stood in the prompt."""
+class PromptBlockModel(ResponseModel, frozen=True):
+    """How one file was included in the prompt, or why it was not."""
 
     name: str
     path: str
     source: str | None
-    version: Number | None
+    version: PositiveInt | None
     chars: Count
-    """Of what stands in the prompt for it, with its heading."""
+    """Length in the prompt, including the heading."""
     tokens: Count
-    kept: BlockFate
+    kept: BlockStatus
     reason: str
-    """Why it was cut or left out."""
+    """Why it was cut or omitted."""
 
 
 class PromptModel(ResponseModel, frozen=True):
     text: str
-    blocks: list[PromptBlock]
+    blocks: list[PromptBlockModel]
     chars: Count
     tokens: Count
     tokenizer: str
-    """What counted the tokens, or `estimate`."""
+    """Tokenizer that counted the tokens, or `estimate`."""
     etag: str
+    """Last field, so that _ETAG_SLICE finds it in the encoded response."""
 
-    """The last that is said, so that it can be found in an answer that is kept as bytes."""
 
-
-class _UncacheablePrompt(PromptModel, frozen=True):
-    """One that may be another the next time, since a file could not be had."""
+class _UncacheablePromptModel(PromptModel, frozen=True):
+    """A prompt that may change without a write, since a file could not be read."""
 
     @property
-    def lasts(self) -> bool:
+    def is_cacheable(self) -> bool:
         return False
 
 
-def _block(found: prompts.BlockTokens) -> PromptBlock:
-    return PromptBlock(
-        name=found.name,
-        path=found.path,
-        source=found.source,
-        version=found.version,
-        chars=found.chars,
-        tokens=found.tokens,
-        kept=found.kept,
-        reason=found.reason,
+def _block_to_model(block: prompts.BlockTokens) -> PromptBlockModel:
+    return PromptBlockModel(
+        name=block.name,
+        path=block.path,
+        source=block.source,
+        version=block.version,
+        chars=block.chars,
+        tokens=block.tokens,
+        kept=block.kept,
+        reason=block.reason,
     )
 
 
@@ -100,20 +100,24 @@ def _block(found: prompts.BlockTokens) -> PromptBlock:
     id="agents_prompt",
     tag=_TAG,
 )
-async def of_agent(call: Request[None, PromptQuery]) -> Response:
-    """Show an agent's system prompt, and what became of each file that could be in it.
+async def get_agent_prompt(request: Request[None, PromptQuery]) -> Response:
+    """Get an agent's system prompt, with the outcome for each candidate file.
 
-    In the scope `shared` it holds nothing that is for one person alone. There is none while a
-    policy file does not fit or cannot be had.
+    Scope `shared` omits files that are for one person. Refused with 409 while a policy file does
+    not fit or cannot be read.
     """
-    mode = mode_of(call.query.scope)
-    asked = await prompts.load_prompt_request(call.ports, call.actor, call.params["id"], mode)
-    key = (call.actor.tenant, "prompt", asked.key)
-    return _answer(call, await RESPONSE_CACHE.get_or_create(key, lambda: _agents(call, asked)))
+    audience = parse_audience(request.query.scope)
+    prompt_request = await prompts.load_prompt_request(
+        request.ports, request.actor, request.params["id"], audience
+    )
+    key = (request.actor.tenant, "prompt", prompt_request.key)
+    return _conditional_response(
+        request, await RESPONSE_CACHE.get_or_create(key, lambda: _assemble(request, prompt_request))
+    )
 
 
-async def _agents(call: Asked, asked: prompts.PromptRequest) -> object:
-    return _told(await prompts.assemble_prompt(call.ports, asked))
+async def _assemble(request: AnyRequest, prompt_request: prompts.PromptRequest) -> object:
+    return _prompt_to_model(await prompts.assemble_prompt(request.ports, prompt_request))
 
 
 @endpoint(
@@ -128,64 +132,64 @@ async def _agents(call: Asked, asked: prompts.PromptRequest) -> object:
     id="runs_prompt",
     tag=_TAG,
 )
-async def of_run(call: Request) -> Response:
-    """Show the exact system prompt of a run: the same for ever, whatever has changed since.
+async def get_run_prompt(request: Request) -> Response:
+    """Get the exact system prompt of a run. It never changes.
 
-    A run in the scope `shared` has the shared one, whatever is asked for.
+    A run in scope `shared` always returns the shared prompt.
     """
-    run = await runs.get(call.ports, call.actor, call.params["id"])
-    runs.snapshot_layers(run)
-    key = (call.actor.tenant, "run prompt", run.id, call.ports.tokens.name)
+    run = await runs.get(request.ports, request.actor, request.params["id"])
+    runs.require_snapshot(run)
+    key = (request.actor.tenant, "run prompt", run.id, request.ports.tokenizer.name)
 
-    async def make() -> object:
-        return _told(await prompts.of_run(call.ports, run))
+    async def assemble() -> object:
+        return _prompt_to_model(await prompts.load_run_prompt(request.ports, run))
 
-    return _answer(call, await RESPONSE_CACHE.get_or_create(key, make))
+    return _conditional_response(request, await RESPONSE_CACHE.get_or_create(key, assemble))
 
 
-class PromptFlaw(ResponseModel, frozen=True):
+class PromptFlawModel(ResponseModel, frozen=True):
     fault: LintRule
     path: str
     text: str
-    """By file and line, never by content."""
+    """Location by file and line, without content."""
 
 
-class PromptFlaws(ResponseModel, frozen=True):
+class PromptLintModel(ResponseModel, frozen=True):
     ok: bool
-    flaws: list[PromptFlaw]
+    flaws: list[PromptFlawModel]
 
 
 @endpoint(
     "GET",
     "/v1/agents/{id}/prompt/lint",
     permission=Permission.WORKSPACE_READ,
-    responses={200: PromptFlaws},
+    responses={200: PromptLintModel},
     refusals=(NotFound,),
     id="agents_prompt_lint",
     tag=_TAG,
 )
-async def lint(call: Request) -> Response:
-    """Say what is wrong with an agent's prompt: what is cut, dead, secret or unstable."""
-    found = await prompt_lint.of_agent(call.ports, call.actor, call.params["id"])
-    told = [PromptFlaw(fault=each.fault, path=each.path, text=each.text) for each in found]
-    return Response.json(PromptFlaws(ok=not told, flaws=told))
+async def lint_agent_prompt(request: Request) -> Response:
+    """Check an agent's prompt for cut, unused, secret or unstable content."""
+    flaws = await prompt_lint.lint_agent(request.ports, request.actor, request.params["id"])
+    models = [PromptFlawModel(fault=flaw.rule, path=flaw.path, text=flaw.text) for flaw in flaws]
+    return Response.json(PromptLintModel(ok=not models, flaws=models))
 
 
-def _told(shown: AssembledPrompt) -> PromptModel:
-    kind = PromptModel if shown.lasts else _UncacheablePrompt
-    return kind(
-        text=shown.text,
-        blocks=[_block(each) for each in shown.blocks],
-        chars=shown.chars,
-        tokens=shown.tokens,
-        tokenizer=shown.tokenizer,
-        etag=shown.etag,
+def _prompt_to_model(prompt: AssembledPrompt) -> PromptModel:
+    model = PromptModel if prompt.lasts else _UncacheablePromptModel
+    return model(
+        text=prompt.text,
+        blocks=[_block_to_model(block) for block in prompt.blocks],
+        chars=prompt.chars,
+        tokens=prompt.tokens,
+        tokenizer=prompt.tokenizer,
+        etag=prompt.etag,
     )
 
 
-def _answer(call: Asked, body: bytes) -> Response:
-    etag = f'"{body[_ETAG].decode()}"'
-    return unchanged(etag) if matches(call, etag) else file_answer(body, etag)
+def _conditional_response(request: AnyRequest, body: bytes) -> Response:
+    etag = f'"{body[_ETAG_SLICE].decode()}"'
+    return not_modified(etag) if etag_matches(request, etag) else json_with_etag(body, etag)
 
 
-ENDPOINTS: Final = (of_agent, lint, of_run)
+ENDPOINTS: Final = (get_agent_prompt, lint_agent_prompt, get_run_prompt)

@@ -1,4 +1,4 @@
-"""Sessions over HTTP: starting them, saying something in them, and reading what was said."""
+"""REST endpoints for sessions and their transcripts."""
 
 from __future__ import annotations
 
@@ -7,57 +7,60 @@ from typing import Annotated, Any, Final
 from msgspec import UNSET, Meta, UnsetType
 
 from carrel.actions.sessions import sessions
-from carrel.actions.sessions.sessions import NewEntry as Said
+from carrel.actions.sessions.sessions import NewEntry as NewTranscriptEntry
 from carrel.core.access import Permission
 from carrel.core.errors import Conflict, NotFound, PayloadTooLarge, ValidationError
 from carrel.core.runs import Audience
 from carrel.core.sessions import (
-    LONGEST_CONTENT,
-    LONGEST_NAME,
+    MAX_CONTENT_BYTES,
+    MAX_NAME_LENGTH,
     MEDIA_TYPE,
     Session,
     SpeakerRole,
     TranscriptEntry,
     TranscriptHit,
-    shown,
+    truncate,
 )
 from carrel.server.http.endpoint import Request, RequestModel, ResponseModel, endpoint
 from carrel.server.http.query_fields import PageQuery
 from carrel.server.http.response import Response
-from carrel.server.rest.files.file_models import Number, When, rfc3339
+from carrel.server.rest.files.file_models import PositiveInt, Rfc3339, rfc3339
 
 _TAG: Final = "Sessions"
-_ROOT: Final = "/v1/agents/{id}/sessions"
-_MAX_BODY: Final = 6 * LONGEST_CONTENT + 2**16
-"""A character may take six in JSON."""
-_STREAMED: Final = 500
-"""Entries from which on a transcript is sent as it is read."""
-_PREVIEW: Final = 200
+_PATH: Final = "/v1/agents/{id}/sessions"
+_MAX_BODY_BYTES: Final = 6 * MAX_CONTENT_BYTES + 2**16
+"""JSON may escape one character to six bytes."""
+_STREAMING_THRESHOLD_ENTRIES: Final = 500
+"""Transcripts with more entries are streamed instead of buffered."""
+_PREVIEW_LENGTH: Final = 200
 _UUID: Final = "^(urn:uuid:)?[{]?[0-9a-fA-F]{8}-?([0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}[}]?$"
-SessionId = Annotated[str, Meta(pattern=_UUID, description="A UUID in any usual spelling.")]
-Name = Annotated[str, Meta(max_length=LONGEST_NAME, pattern="^[^\\x00-\\x1f\\x7f-\\x9f]*$")]
+SessionId = Annotated[str, Meta(pattern=_UUID, description="UUID.")]
+Name = Annotated[str, Meta(max_length=MAX_NAME_LENGTH, pattern="^[^\\x00-\\x1f\\x7f-\\x9f]*$")]
 Count = Annotated[int, Meta(ge=0)]
 
 
-class NewSession(RequestModel, frozen=True):
+class CreateSessionBody(RequestModel, frozen=True):
     id: SessionId | None = None
     source_plugin: Name = ""
     scope: (
-        Annotated[str, Meta(max_length=64, description="main, or anything else: shared.")] | None
+        Annotated[str, Meta(max_length=64, description="`main`; any other value means shared.")]
+        | None
     ) = None
 
 
-class NewEntry(RequestModel, frozen=True):
+class CreateEntryBody(RequestModel, frozen=True):
     role: SpeakerRole
-    content: Annotated[str, Meta(max_length=LONGEST_CONTENT)]
+    content: Annotated[str, Meta(max_length=MAX_CONTENT_BYTES)]
     message_id: Name | None = None
     source_plugin: Name = ""
     sender_id: Name | None = None
 
 
-class Entry(ResponseModel, frozen=True):
-    number: Number
-    timestamp: When
+class SessionEntryModel(ResponseModel, frozen=True):
+    """One transcript entry."""
+
+    number: PositiveInt
+    timestamp: Rfc3339
     role: SpeakerRole
     content: str
     message_id: str | None
@@ -65,168 +68,181 @@ class Entry(ResponseModel, frozen=True):
     sender_id: str | None
 
 
-class Match(ResponseModel, frozen=True):
-    """Where something was found: the beginning of what was said there."""
+class SessionMatchModel(ResponseModel, frozen=True):
+    """A search match: the start of the entry."""
 
-    number: Number
-    timestamp: When
+    number: PositiveInt
+    timestamp: Rfc3339
     role: SpeakerRole
     preview: str
     truncated: bool
 
 
-class SessionRow(ResponseModel, frozen=True):
+class SessionSummaryModel(ResponseModel, frozen=True):
     id: str
     agent_id: str
     scope: Audience
     source_plugin: str
-    started_at: When
-    ended_at: When | None
-    last_at: When
+    started_at: Rfc3339
+    ended_at: Rfc3339 | None
+    last_at: Rfc3339
     entry_count: Count
 
 
-class SessionListItem(SessionRow, frozen=True):
-    matches: list[Match] | UnsetType = UNSET
+class SessionListItemModel(SessionSummaryModel, frozen=True):
+    matches: list[SessionMatchModel] | UnsetType = UNSET
 
 
-class SessionPage(ResponseModel, frozen=True):
-    items: list[SessionListItem]
+class SessionPageModel(ResponseModel, frozen=True):
+    items: list[SessionListItemModel]
     next: str | None
 
 
-class SessionModel(SessionRow, frozen=True):
-    entries: list[Entry]
+class SessionModel(SessionSummaryModel, frozen=True):
+    entries: list[SessionEntryModel]
     next: str | None
 
 
-class SessionsQuery(PageQuery, frozen=True):
+class SessionListQuery(PageQuery, frozen=True):
     scope: Annotated[Audience, Meta(description="Only sessions of this scope.")] | None = None
     q: (
         Annotated[
             str,
-            Meta(max_length=500, description="Words, or their beginnings, that were said."),
+            Meta(max_length=500, description="Search transcripts by word prefixes."),
         ]
         | None
     ) = None
 
 
-def _facts(session: Session) -> dict[str, Any]:
+def _summary_fields(session: Session) -> dict[str, Any]:
     return {
         "id": session.id,
         "agent_id": session.agent,
         "scope": session.mode,
         "source_plugin": session.plugin,
-        "started_at": rfc3339(session.started),
-        "ended_at": None if session.ended is None else rfc3339(session.ended),
+        "started_at": rfc3339(session.started_at),
+        "ended_at": None if session.ended_at is None else rfc3339(session.ended_at),
         "last_at": rfc3339(session.last_entry_at),
-        "entry_count": session.entries,
+        "entry_count": session.entry_count,
     }
 
 
-def row(session: Session) -> SessionRow:
-    return SessionRow(**_facts(session))
+def session_to_model(session: Session) -> SessionSummaryModel:
+    return SessionSummaryModel(**_summary_fields(session))
 
 
-def _listed(session: Session, matches: list[Match] | UnsetType = UNSET) -> SessionListItem:
-    return SessionListItem(**_facts(session), matches=matches)
+def _list_item(
+    session: Session, matches: list[SessionMatchModel] | UnsetType = UNSET
+) -> SessionListItemModel:
+    return SessionListItemModel(**_summary_fields(session), matches=matches)
 
 
-def entry(said: TranscriptEntry) -> Entry:
-    return Entry(
-        number=said.sequence,
-        timestamp=rfc3339(said.at),
-        role=said.role,
-        content=said.content,
-        message_id=said.message,
-        source_plugin=said.plugin,
-        sender_id=said.sender,
+def entry_to_model(transcript_entry: TranscriptEntry) -> SessionEntryModel:
+    return SessionEntryModel(
+        number=transcript_entry.sequence,
+        timestamp=rfc3339(transcript_entry.at),
+        role=transcript_entry.role,
+        content=transcript_entry.content,
+        message_id=transcript_entry.message,
+        source_plugin=transcript_entry.plugin,
+        sender_id=transcript_entry.sender,
     )
 
 
-def _match(hit: TranscriptHit) -> Match:
-    said = hit.utterance
-    preview, cut = shown(said.content, _PREVIEW)
-    return Match(
-        number=said.sequence,
-        timestamp=rfc3339(said.at),
-        role=said.role,
+def _match_to_model(hit: TranscriptHit) -> SessionMatchModel:
+    transcript_entry = hit.entry
+    preview, truncated = truncate(transcript_entry.content, _PREVIEW_LENGTH)
+    return SessionMatchModel(
+        number=transcript_entry.sequence,
+        timestamp=rfc3339(transcript_entry.at),
+        role=transcript_entry.role,
         preview=preview,
-        truncated=cut,
+        truncated=truncated,
     )
 
 
 @endpoint(
     "GET",
-    _ROOT,
+    _PATH,
     permission=Permission.WORKSPACE_READ,
-    query=SessionsQuery,
-    responses={200: SessionPage},
+    query=SessionListQuery,
+    responses={200: SessionPageModel},
     refusals=(ValidationError, NotFound),
     id="sessions_list",
     tag=_TAG,
 )
-async def listing(call: Request[None, SessionsQuery]) -> Response:
-    """List an agent's sessions, that in which something was said last first.
+async def list_sessions(request: Request[None, SessionListQuery]) -> Response:
+    """List an agent's sessions, most recent entry first.
 
-    With `q` those in which it was said, the best answer first, each with its `matches`; there is
-    no next page then.
+    With `q`, returns matching sessions, best match first, each with its `matches`, in one page.
     """
-    query, agent = call.query, call.params["id"]
+    query, agent = request.query, request.params["id"]
     if query.q is not None:
-        return Response.json(await _found(call, agent, query.q))
-    page = await sessions.listing(
-        call.ports, call.actor, agent, mode=query.scope, cursor=query.cursor, limit=query.limit
+        return Response.json(await _search_sessions(request, agent, query.q))
+    page = await sessions.list_sessions(
+        request.ports,
+        request.actor,
+        agent,
+        mode=query.scope,
+        cursor=query.cursor,
+        limit=query.limit,
     )
-    return Response.json(SessionPage(items=[_listed(one) for one in page.items], next=page.next))
+    return Response.json(
+        SessionPageModel(items=[_list_item(session) for session in page.items], next=page.next)
+    )
 
 
-async def _found(call: Request[None, SessionsQuery], agent: str, words: str) -> SessionPage:
-    query = call.query
+async def _search_sessions(
+    request: Request[None, SessionListQuery], agent: str, text: str
+) -> SessionPageModel:
+    query = request.query
     hits = await sessions.search(
-        call.ports, call.actor, agent, words, mode=query.scope, limit=query.limit
+        request.ports, request.actor, agent, text, mode=query.scope, limit=query.limit
     )
-    by_session: dict[str, list[Match]] = {}
+    by_session: dict[str, list[SessionMatchModel]] = {}
     for hit in hits:
-        by_session.setdefault(hit.session, []).append(_match(hit))
-    found = await call.ports.sessions.get(call.actor.tenant, list(by_session))
-    return SessionPage(items=[_listed(one, by_session[one.id]) for one in found if one], next=None)
+        by_session.setdefault(hit.session, []).append(_match_to_model(hit))
+    matched = await request.ports.sessions.get(request.actor.tenant, list(by_session))
+    return SessionPageModel(
+        items=[_list_item(session, by_session[session.id]) for session in matched if session],
+        next=None,
+    )
 
 
 @endpoint(
     "POST",
-    _ROOT,
+    _PATH,
     permission=Permission.WORKSPACE_WRITE,
-    body=NewSession,
-    responses={200: SessionRow, 201: SessionRow},
+    body=CreateSessionBody,
+    responses={200: SessionSummaryModel, 201: SessionSummaryModel},
     refusals=(ValidationError, NotFound, Conflict),
     response_headers=("Location",),
     idempotent=True,
     id="sessions_start",
     tag=_TAG,
 )
-async def start(call: Request[NewSession]) -> Response:
-    """Start a session, with an id of yours or a new one.
+async def start(request: Request[CreateSessionBody]) -> Response:
+    """Create a session, with your id or a new one.
 
-    One that is there already is returned as it is: its scope never changes, and one that is not
-    shared is refused to whoever asks for a shared one.
+    An existing session is returned unchanged with status 200. Its scope never changes: requesting
+    `shared` for a session that is not shared is refused.
     """
-    body = call.body
-    session, new = await sessions.begin(
-        call.ports,
-        call.actor,
-        call.params["id"],
+    body = request.body
+    session, created = await sessions.start_or_get(
+        request.ports,
+        request.actor,
+        request.params["id"],
         id=body.id,
         plugin=body.source_plugin,
         scope=body.scope,
     )
     url = f"/v1/agents/{session.agent}/sessions/{session.id}"
-    return Response.json(row(session), 201 if new else 200, {"Location": url})
+    return Response.json(session_to_model(session), 201 if created else 200, {"Location": url})
 
 
 @endpoint(
     "GET",
-    _ROOT + "/{sid}",
+    _PATH + "/{sid}",
     permission=Permission.WORKSPACE_READ,
     query=PageQuery,
     responses={200: SessionModel},
@@ -234,105 +250,117 @@ async def start(call: Request[NewSession]) -> Response:
     id="sessions_get",
     tag=_TAG,
 )
-async def get(call: Request[None, PageQuery]) -> Response:
-    """Show a session, and what was said in it, in order.
+async def get(request: Request[None, PageQuery]) -> Response:
+    """Get a session with its entries, in order.
 
-    Where much was said at a time, a page may be shorter than its limit.
+    A page may be shorter than its limit if entries are large.
     """
-    query = call.query
-    session, said = await sessions.entries(
-        call.ports,
-        call.actor,
-        call.params["id"],
-        call.params["sid"],
-        after=_after(query.cursor),
+    query = request.query
+    session, transcript = await sessions.list_entries(
+        request.ports,
+        request.actor,
+        request.params["id"],
+        request.params["sid"],
+        after=_parse_cursor(query.cursor),
         limit=query.limit,
     )
-    more = said and said[-1].sequence < session.entries
+    has_more = transcript and transcript[-1].sequence < session.entry_count
     page = SessionModel(
-        **_facts(session),
-        entries=[entry(one) for one in said],
-        next=str(said[-1].sequence) if more else None,
+        **_summary_fields(session),
+        entries=[entry_to_model(transcript_entry) for transcript_entry in transcript],
+        next=str(transcript[-1].sequence) if has_more else None,
     )
     return Response.json(page)
 
 
-def _after(cursor: str) -> int:
+def _parse_cursor(cursor: str) -> int:
     if not cursor:
         return 0
     if not (cursor.isascii() and cursor.isdigit() and len(cursor) < 16):
-        raise ValidationError("cursor is not one that a page has given")
+        raise ValidationError("invalid cursor")
     return int(cursor)
 
 
-async def _appended(call: Request[NewEntry], versions: tuple[int, ...]) -> Response:
+async def _rebuild_append(request: Request[CreateEntryBody], versions: tuple[int, ...]) -> Response:
     [number] = versions
-    _, said = await sessions.entries(
-        call.ports, call.actor, call.params["id"], call.params["sid"], after=number - 1, limit=1
+    _, transcript = await sessions.list_entries(
+        request.ports,
+        request.actor,
+        request.params["id"],
+        request.params["sid"],
+        after=number - 1,
+        limit=1,
     )
-    if not said:
-        raise NotFound("there is no such session")
-    return Response.json(entry(said[0]), 201)
+    if not transcript:
+        raise NotFound("no such session")
+    return Response.json(entry_to_model(transcript[0]), 201)
 
 
 @endpoint(
     "POST",
-    _ROOT + "/{sid}/entries",
+    _PATH + "/{sid}/entries",
     permission=Permission.WORKSPACE_WRITE,
-    body=NewEntry,
-    responses={201: Entry},
+    body=CreateEntryBody,
+    responses={201: SessionEntryModel},
     refusals=(ValidationError, NotFound, Conflict, PayloadTooLarge),
-    max_body=_MAX_BODY,
+    max_body=_MAX_BODY_BYTES,
     idempotent=True,
-    rebuild=_appended,
+    rebuild=_rebuild_append,
     id="sessions_append",
     tag=_TAG,
 )
-async def append(call: Request[NewEntry]) -> Response:
-    """Say something in a session: it is kept, secrets redacted, whatever becomes of the turn."""
-    body = call.body
-    said = Said(body.role, body.content, body.message_id, body.source_plugin, body.sender_id)
-    params = call.params
-    [kept] = await sessions.append(
-        call.ports, call.actor, params["id"], params["sid"], [said], call.receipt
+async def append(request: Request[CreateEntryBody]) -> Response:
+    """Append an entry to a session. Secrets are redacted."""
+    body = request.body
+    new_entry = NewTranscriptEntry(
+        body.role, body.content, body.message_id, body.source_plugin, body.sender_id
     )
-    return Response.json(entry(kept), 201)
+    params = request.params
+    [stored] = await sessions.append(
+        request.ports,
+        request.actor,
+        params["id"],
+        params["sid"],
+        [new_entry],
+        request.idempotency_key,
+    )
+    return Response.json(entry_to_model(stored), 201)
 
 
 @endpoint(
     "POST",
-    _ROOT + "/{sid}/close",
+    _PATH + "/{sid}/close",
     permission=Permission.WORKSPACE_WRITE,
-    responses={200: SessionRow},
+    responses={200: SessionSummaryModel},
     refusals=(NotFound,),
     idempotent=True,
     id="sessions_close",
     tag=_TAG,
 )
-async def close(call: Request) -> Response:
-    """Close a session: nothing more can be said in it. Closing it again changes nothing."""
-    params = call.params
-    session = await sessions.close(call.ports, call.actor, params["id"], params["sid"])
-    return Response.json(row(session))
+async def close(request: Request) -> Response:
+    """Close a session; it accepts no more entries. Closing again has no effect."""
+    params = request.params
+    session = await sessions.close(request.ports, request.actor, params["id"], params["sid"])
+    return Response.json(session_to_model(session))
 
 
 @endpoint(
     "GET",
-    _ROOT + "/{sid}.jsonl",
+    _PATH + "/{sid}.jsonl",
     permission=Permission.WORKSPACE_READ,
     responses={200: MEDIA_TYPE},
     refusals=(NotFound,),
     id="sessions_jsonl",
     tag=_TAG,
 )
-async def jsonl(call: Request) -> Response:
-    """A session's whole transcript as lines of JSON: a header, then everything that was said."""
-    params = call.params
-    session = await sessions.get(call.ports, call.actor, params["id"], params["sid"])
-    lines = sessions.jsonl(call.ports, session)
-    if session.entries > _STREAMED:
+async def get_transcript(request: Request) -> Response:
+    """Get a session's transcript as JSON Lines: a header, then all entries."""
+    params = request.params
+    session = await sessions.get(request.ports, request.actor, params["id"], params["sid"])
+    lines = sessions.export_jsonl(request.ports, session)
+    if session.entry_count > _STREAMING_THRESHOLD_ENTRIES:
         return Response.stream(lines, MEDIA_TYPE)
-    return Response.content(b"".join([some async for some in lines]), MEDIA_TYPE)
+    return Response.content(b"".join([chunk async for chunk in lines]), MEDIA_TYPE)
 
 
-ENDPOINTS: Final = (listing, start, get, append, close, jsonl)
+ENDPOINTS: Final = (list_sessions, start, get, append, close, get_transcript)

@@ -1,4 +1,4 @@
-"""Templates over HTTP."""
+"""REST endpoints for templates."""
 
 from __future__ import annotations
 
@@ -14,49 +14,51 @@ from carrel.core.store.record import Record
 from carrel.server.http.endpoint import Request, RequestModel, ResponseModel, endpoint
 from carrel.server.http.query_fields import Line, PageQuery, Slug, set_fields
 from carrel.server.http.response import Response
-from carrel.server.rest.files.file_models import When, rfc3339
+from carrel.server.rest.files.file_models import Rfc3339, rfc3339
 
 _TAG: Final = "Templates"
 
 
-class NewTemplate(RequestModel, frozen=True):
+class CreateTemplateBody(RequestModel, frozen=True):
     slug: Slug
     name: Line
 
 
-class TemplatePatch(RequestModel, frozen=True):
+class UpdateTemplateBody(RequestModel, frozen=True):
     slug: Slug | UnsetType = UNSET
     name: Line | UnsetType = UNSET
 
 
-class Template(ResponseModel, frozen=True):
+class TemplateModel(ResponseModel, frozen=True):
     id: str
     slug: str
     name: str
     agent_count: Annotated[int, Meta(ge=0)]
-    """How many agents follow it."""
-    created_at: When
-    updated_at: When
+    """Number of agents created from it."""
+    created_at: Rfc3339
+    updated_at: Rfc3339
 
 
-class Templates(ResponseModel, frozen=True):
-    items: list[Template]
+class TemplatePageModel(ResponseModel, frozen=True):
+    items: list[TemplateModel]
     next: str | None
 
 
-async def _shown(call: Request[Any, Any], record: Record) -> Template:
-    [shown] = await _all_shown(call, [record])
-    return shown
+async def _load_model(request: Request[Any, Any], record: Record) -> TemplateModel:
+    [model] = await _load_models(request, [record])
+    return model
 
 
-async def _all_shown(call: Request[Any, Any], records: Sequence[Record]) -> list[Template]:
+async def _load_models(
+    request: Request[Any, Any], records: Sequence[Record]
+) -> list[TemplateModel]:
     ids = [record.id for record in records]
-    counts = await overview.followers(call.ports, call.actor.tenant, ids)
-    return [_template(record, many) for record, many in zip(records, counts, strict=True)]
+    counts = await overview.count_followers(request.ports, request.actor.tenant, ids)
+    return [template_to_model(record, count) for record, count in zip(records, counts, strict=True)]
 
 
-def _template(record: Record, agents: int) -> Template:
-    return Template(
+def template_to_model(record: Record, agents: int) -> TemplateModel:
+    return TemplateModel(
         id=record.id,
         slug=record.body["slug"],
         name=record.body["name"],
@@ -71,78 +73,90 @@ def _template(record: Record, agents: int) -> Template:
     "/v1/templates",
     permission=Permission.TENANT_READ,
     query=PageQuery,
-    responses={200: Templates},
+    responses={200: TemplatePageModel},
     tag=_TAG,
 )
-async def listing(call: Request[None, PageQuery]) -> Response:
-    """List the templates."""
-    query = call.query
-    found = await templates.listing(call.ports, call.actor, cursor=query.cursor, limit=query.limit)
-    items = await _all_shown(call, found.items)
-    return Response.json(Templates(items=items, next=found.next))
+async def list_templates(request: Request[None, PageQuery]) -> Response:
+    """List templates."""
+    query = request.query
+    page = await templates.list_templates(
+        request.ports, request.actor, cursor=query.cursor, limit=query.limit
+    )
+    items = await _load_models(request, page.items)
+    return Response.json(TemplatePageModel(items=items, next=page.next))
 
 
-async def _created(call: Request[NewTemplate], versions: tuple[int, ...]) -> Response:
-    made = await templates.get(call.ports, call.actor, call.body.slug)
-    return Response.json(await _shown(call, made), 201)
+async def _rebuild_create(
+    request: Request[CreateTemplateBody], versions: tuple[int, ...]
+) -> Response:
+    record = await templates.get(request.ports, request.actor, request.body.slug)
+    return Response.json(await _load_model(request, record), 201)
 
 
 @endpoint(
     "POST",
     "/v1/templates",
     permission=Permission.TENANT_ADMIN,
-    body=NewTemplate,
-    responses={201: Template},
+    body=CreateTemplateBody,
+    responses={201: TemplateModel},
     refusals=(NotFound, Conflict, Busy),
     tag=_TAG,
     idempotent=True,
-    rebuild=_created,
+    rebuild=_rebuild_create,
 )
-async def create(call: Request[NewTemplate]) -> Response:
+async def create(request: Request[CreateTemplateBody]) -> Response:
     """Create a template."""
-    body = call.body
-    made = await templates.create(call.ports, call.actor, body.slug, body.name, call.receipt)
-    return Response.json(await _shown(call, made), 201)
+    body = request.body
+    record = await templates.create(
+        request.ports, request.actor, body.slug, body.name, request.idempotency_key
+    )
+    return Response.json(await _load_model(request, record), 201)
 
 
 @endpoint(
     "GET",
     "/v1/templates/{id}",
     permission=Permission.TENANT_READ,
-    responses={200: Template},
+    responses={200: TemplateModel},
     refusals=(NotFound,),
     tag=_TAG,
 )
-async def get(call: Request) -> Response:
-    """Look at a template, by id or slug."""
-    found = await templates.get(call.ports, call.actor, call.params["id"])
-    return Response.json(await _shown(call, found))
+async def get(request: Request) -> Response:
+    """Get a template by id or slug."""
+    record = await templates.get(request.ports, request.actor, request.params["id"])
+    return Response.json(await _load_model(request, record))
 
 
-async def _patched(call: Request[TemplatePatch], versions: tuple[int, ...]) -> Response:
-    name = call.body.slug or call.params["id"]
-    return Response.json(await _shown(call, await templates.get(call.ports, call.actor, name)))
+async def _rebuild_update(
+    request: Request[UpdateTemplateBody], versions: tuple[int, ...]
+) -> Response:
+    name = request.body.slug or request.params["id"]
+    return Response.json(
+        await _load_model(request, await templates.get(request.ports, request.actor, name))
+    )
 
 
 @endpoint(
     "PATCH",
     "/v1/templates/{id}",
     permission=Permission.TENANT_ADMIN,
-    body=TemplatePatch,
-    responses={200: Template},
+    body=UpdateTemplateBody,
+    responses={200: TemplateModel},
     refusals=(NotFound, Conflict, Busy),
     tag=_TAG,
     idempotent=True,
-    rebuild=_patched,
+    rebuild=_rebuild_update,
 )
-async def patch(call: Request[TemplatePatch]) -> Response:
-    """Give a template another slug or name. Its files and its agents stay."""
-    name, fields = call.params["id"], set_fields(call.body)
-    changed = await templates.patch(call.ports, call.actor, name, fields, call.receipt)
-    return Response.json(await _shown(call, changed))
+async def patch(request: Request[UpdateTemplateBody]) -> Response:
+    """Change a template's slug or name. Its files and agents are kept."""
+    name, fields = request.params["id"], set_fields(request.body)
+    record = await templates.patch(
+        request.ports, request.actor, name, fields, request.idempotency_key
+    )
+    return Response.json(await _load_model(request, record))
 
 
-async def _deleted(call: Request, versions: tuple[int, ...]) -> Response:
+async def _rebuild_delete(request: Request, versions: tuple[int, ...]) -> Response:
     return Response.empty(204)
 
 
@@ -154,12 +168,14 @@ async def _deleted(call: Request, versions: tuple[int, ...]) -> Response:
     refusals=(NotFound, Conflict, Busy),
     tag=_TAG,
     idempotent=True,
-    rebuild=_deleted,
+    rebuild=_rebuild_delete,
 )
-async def delete(call: Request) -> Response:
-    """Delete a template that no agent follows."""
-    await templates.delete(call.ports, call.actor, call.params["id"], call.receipt)
+async def delete(request: Request) -> Response:
+    """Delete a template that no agent uses."""
+    await templates.delete(
+        request.ports, request.actor, request.params["id"], request.idempotency_key
+    )
     return Response.empty(204)
 
 
-ENDPOINTS: Final = (listing, create, get, patch, delete)
+ENDPOINTS: Final = (list_templates, create, get, patch, delete)

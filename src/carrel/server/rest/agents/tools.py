@@ -1,4 +1,4 @@
-"""The tools of an agent, over HTTP."""
+"""REST endpoints that list and call an agent's tools."""
 
 from __future__ import annotations
 
@@ -19,31 +19,29 @@ from carrel.core.errors import (
 from carrel.server.http.endpoint import Request, RequestModel, ResponseModel, endpoint
 from carrel.server.http.query_fields import Id
 from carrel.server.http.response import Response
-from carrel.server.rest.sandbox.approvals import ApprovalModel, approval_shown
-from carrel.tools.calls import LONGEST_CALL, open_tool_context, tools_with_schemas
-from carrel.tools.calls import call as call_tool
-from carrel.tools.schema_formats import SchemaFormat, described
+from carrel.server.rest.sandbox.approvals import ApprovalModel, approval_to_model
+from carrel.tools.calls import MAX_CALL_ID_LENGTH, open_tool_context, tools_with_schemas
+from carrel.tools.calls import run_call as call_tool
+from carrel.tools.schema_formats import SchemaFormat, describe_tool
 
 _TAG: Final = "Tools"
 
 
-class ToolsQuery(RequestModel, frozen=True):
+class ToolListQuery(RequestModel, frozen=True):
     dialect: SchemaFormat = SchemaFormat.MCP
 
 
-class Tools(ResponseModel, frozen=True):
+class ToolListModel(ResponseModel, frozen=True):
     items: list[dict[str, Any]]
-    """As the dialect has them."""
+    """Tool definitions in the requested dialect."""
     next: str | None = None
 
 
-class ToolCall(RequestModel, frozen=True):
+class ToolCallBody(RequestModel, frozen=True):
     arguments: Annotated[dict[str, Any], Meta(max_length=64)] = msgspec.field(default_factory=dict)
     session_id: Annotated[str, Meta(max_length=128)] | None = None
     scope: (
-        Annotated[
-            str, Meta(max_length=64, description="`main` or `shared`; what is neither is shared.")
-        ]
+        Annotated[str, Meta(max_length=64, description="`main`; any other value means shared.")]
         | None
     ) = None
     run_id: Id | None = None
@@ -52,23 +50,23 @@ class ToolCall(RequestModel, frozen=True):
             str,
             Meta(
                 min_length=1,
-                max_length=LONGEST_CALL,
-                description="What the caller calls this call: sent again it is not done again.",
+                max_length=MAX_CALL_ID_LENGTH,
+                description="Idempotency id of the call: a repeated id does not run again.",
             ),
         ]
         | None
     ) = None
 
 
-class ToolReply(ResponseModel, frozen=True):
+class ToolReplyModel(ResponseModel, frozen=True):
     content: str
     is_error: bool
     structured: Any | msgspec.UnsetType = msgspec.UNSET
-    """The same as `content`, where that is JSON."""
+    """`content` as JSON, if it is JSON."""
 
 
-class ToolApprovalPending(ResponseModel, frozen=True):
-    """Nothing was done yet: somebody has to say yes first."""
+class ToolApprovalPendingModel(ResponseModel, frozen=True):
+    """The call awaits approval and has not run."""
 
     approval: ApprovalModel
 
@@ -76,52 +74,55 @@ class ToolApprovalPending(ResponseModel, frozen=True):
 @endpoint(
     "GET",
     "/v1/agents/{id}/tools",
-    query=ToolsQuery,
+    query=ToolListQuery,
     permission=Permission.WORKSPACE_READ,
-    responses={200: Tools},
+    responses={200: ToolListModel},
     refusals=(NotFound,),
     tag=_TAG,
 )
-async def tools_list(call: Request[Any, ToolsQuery]) -> Response:
-    """List the tools that an agent has, in the words of whoever offers them to a model."""
-    context = await open_tool_context(call.ports, call.actor, call.params["id"])
-    dialect = call.query.dialect
-    told = [
-        dict(described(tool, dialect, schema)) for tool, schema in await tools_with_schemas(context)
+async def tools_list(request: Request[Any, ToolListQuery]) -> Response:
+    """List an agent's tools, in the schema format of a model API."""
+    context = await open_tool_context(request.ports, request.actor, request.params["id"])
+    dialect = request.query.dialect
+    items = [
+        dict(describe_tool(tool, dialect, schema))
+        for tool, schema in await tools_with_schemas(context)
     ]
-    return Response.json(Tools(items=told))
+    return Response.json(ToolListModel(items=items))
 
 
 @endpoint(
     "POST",
     "/v1/agents/{id}/tools/{name}",
-    body=ToolCall,
+    body=ToolCallBody,
     permission=Permission.WORKSPACE_READ,
-    responses={200: ToolReply, 202: ToolApprovalPending},
+    responses={200: ToolReplyModel, 202: ToolApprovalPendingModel},
     refusals=(ValidationError, NotFound, Forbidden, Conflict, IdempotencyInFlight, Busy),
     tag=_TAG,
 )
-async def tools_call(call: Request[ToolCall]) -> Response:
-    """Call a tool for an agent. What the model can do something about comes back with `isError`.
+async def tools_call(request: Request[ToolCallBody]) -> Response:
+    """Call a tool as an agent. Errors the model can correct return `isError`.
 
-    Where somebody has to say yes first, the answer is 202 with the approval: `GET` it until it has
-    a result, or send the same call with the same `callId` again.
+    If the call requires approval, the response is 202 with the approval: `GET` it until it has a
+    result, or repeat the call with the same `callId`.
     """
-    asked = call.body
+    body = request.body
     context = await open_tool_context(
-        call.ports,
-        call.actor,
-        call.params["id"],
-        scope=asked.scope,
-        session=asked.session_id,
-        run=asked.run_id,
+        request.ports,
+        request.actor,
+        request.params["id"],
+        scope=body.scope,
+        session=body.session_id,
+        run=body.run_id,
     )
-    reply = await call_tool(context, call.params["name"], asked.arguments, asked.call_id)
+    reply = await call_tool(context, request.params["name"], body.arguments, body.call_id)
     if reply.approval is not None:
-        return Response.json(ToolApprovalPending(approval=approval_shown(reply.approval)), 202)
+        return Response.json(
+            ToolApprovalPendingModel(approval=approval_to_model(reply.approval)), 202
+        )
     structured = msgspec.UNSET if reply.structured is None else reply.structured
-    told = ToolReply(content=reply.content, is_error=reply.is_error, structured=structured)
-    return Response.json(told)
+    model = ToolReplyModel(content=reply.content, is_error=reply.is_error, structured=structured)
+    return Response.json(model)
 
 
 ENDPOINTS: Final = (tools_list, tools_call)

@@ -1,1 +1,1 @@
-"""Events."""
+"""REST endpoints for event streams and webhooks."""

@@ -1,4 +1,4 @@
-"""What happened, as it happens: server-sent events of a workspace, a run and a tenant."""
+"""Server-sent event streams of a workspace, a run and a tenant."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from carrel.actions.events.streams import Batches
 from carrel.actions.overlay import stacks
 from carrel.core.access import Permission
 from carrel.core.errors import Forbidden, ValidationError
-from carrel.core.store.event import TYPES, UPDATED, Event, EventFilter
+from carrel.core.store.event import EVENT_TYPES, WORKSPACE_UPDATED, Event, EventFilter
 from carrel.server.http import sse
 from carrel.server.http.endpoint import (
     LAST_EVENT_ID,
@@ -24,48 +24,49 @@ from carrel.server.http.endpoint import (
     endpoint,
 )
 from carrel.server.http.response import EVENT_STREAM, Response
-from carrel.server.rest.files.file_models import Number, When, rfc3339
+from carrel.server.rest.files.file_models import PositiveInt, Rfc3339, rfc3339
 
 _TAG: Final = "Events"
-_LONGEST: Final = 3600.0
-"""Seconds after which a stream ends, so that its reader comes back and shows its credential."""
+_MAX_STREAM_SECONDS: Final = 3600.0
+"""A stream ends after this time, so that the client authenticates again."""
 Cursor = Annotated[
-    str, Meta(pattern="^[0-9.]{0,64}$", description="As Last-Event-ID; 0 is the beginning.")
+    str,
+    Meta(pattern="^[0-9.]{0,64}$", description="Same as Last-Event-ID; 0 starts at the beginning."),
 ]
 
 
 class EventModel(ResponseModel, frozen=True):
-    """An event of a workspace or a tenant, free of content."""
+    """Event of a workspace or tenant. Carries no content."""
 
     event_id: str
     type: str
     payload: dict[str, Any]
-    timestamp: When
+    timestamp: Rfc3339
     workspace: dict[str, str] | None
     run_id: str | None
 
 
-class RunEvent(ResponseModel, frozen=True):
-    """An entry of a run's log."""
+class RunEventModel(ResponseModel, frozen=True):
+    """Entry of a run's event log."""
 
     event_id: str
     run_id: str
     type: str
     payload: dict[str, Any]
-    timestamp: When
-    sequence: Number
+    timestamp: Rfc3339
+    sequence: PositiveInt
 
 
-class FollowQuery(RequestModel, frozen=True):
+class WorkspaceEventsQuery(RequestModel, frozen=True):
     since: Cursor | None = None
 
 
-class TenantQuery(RequestModel, frozen=True):
-    types: Annotated[str, Meta(max_length=500, description="Types of events, with commas.")] = ""
+class TenantEventsQuery(RequestModel, frozen=True):
+    types: Annotated[str, Meta(max_length=500, description="Event types, comma-separated.")] = ""
     since: Cursor | None = None
 
 
-def told(event: Event) -> EventModel:
+def event_to_model(event: Event) -> EventModel:
     scope = event.scope
     return EventModel(
         event_id=event.id,
@@ -77,8 +78,8 @@ def told(event: Event) -> EventModel:
     )
 
 
-def run_event(event: Event) -> RunEvent:
-    return RunEvent(
+def run_event_to_model(event: Event) -> RunEventModel:
+    return RunEventModel(
         event_id=event.id,
         run_id=event.run or "",
         type=event.type,
@@ -88,26 +89,29 @@ def run_event(event: Event) -> RunEvent:
     )
 
 
-def since(call: Request[Any, Any]) -> str | None:
-    """Where the caller left off."""
-    return call.header(b"last-event-id") or getattr(call.query, "since", None)
+def resume_cursor(request: Request[Any, Any]) -> str | None:
+    """Cursor from which the caller resumes, or None."""
+    return request.header(b"last-event-id") or getattr(request.query, "since", None)
 
 
-async def event_stream(start: str, batches: Batches, of_run: bool = False) -> AsyncIterator[bytes]:
-    """Events as bytes, as many at once as there are; first, where the stream stands."""
-    shown = run_event if of_run else told
-    ends = asyncio.get_running_loop().time() + _LONGEST
+async def event_stream(start: str, batches: Batches, for_run: bool = False) -> AsyncIterator[bytes]:
+    """Encode event batches; the first chunk carries the start cursor."""
+    to_model = run_event_to_model if for_run else event_to_model
+    deadline = asyncio.get_running_loop().time() + _MAX_STREAM_SECONDS
     async with aclosing(batches):
-        yield sse.RETRY + f"id: {start}\n\n".encode()
+        yield sse.RETRY_FIELD + f"id: {start}\n\n".encode()
         with suppress(TimeoutError):
-            while batch := await _next(batches, ends):
-                chunks = (sse.event(shown(each), id=each.cursor, type=each.type) for each in batch)
+            while batch := await _next_batch(batches, deadline):
+                chunks = (
+                    sse.encode_event(to_model(event), id=event.cursor, type=event.type)
+                    for event in batch
+                )
                 yield b"".join(chunks)
 
 
-async def _next(batches: Batches, ends: float) -> tuple[Event, ...]:
-    """The events that come next, none where the stream is over. Raises TimeoutError."""
-    async with asyncio.timeout_at(ends):
+async def _next_batch(batches: Batches, deadline: float) -> tuple[Event, ...]:
+    """Next events; empty at the end of the stream. Raises TimeoutError at `deadline`."""
+    async with asyncio.timeout_at(deadline):
         async for batch in batches:
             return batch
     return ()
@@ -116,7 +120,7 @@ async def _next(batches: Batches, ends: float) -> tuple[Event, ...]:
 @endpoint(
     "GET",
     "/v1/host/workspace/events",
-    query=FollowQuery,
+    query=WorkspaceEventsQuery,
     permission=Permission.EVENTS_READ,
     allow_unknown_query=True,
     responses={200: EVENT_STREAM},
@@ -125,17 +129,21 @@ async def _next(batches: Batches, ends: float) -> tuple[Event, ...]:
     id="workspace_events",
     tag=_TAG,
 )
-async def of_workspace(call: Request[None, FollowQuery]) -> Response:
-    """Follow what changes in the caller's own workspace."""
-    stack = await stacks.default_stack(call.ports, call.actor)
-    wanted = EventFilter(call.actor.tenant, frozenset(stack), types=frozenset({UPDATED}))
-    return Response.stream(event_stream(*await streams.listen(call.ports, wanted, since(call))))
+async def follow_workspace(request: Request[None, WorkspaceEventsQuery]) -> Response:
+    """Stream changes of the caller's workspace."""
+    stack = await stacks.default_stack(request.ports, request.actor)
+    event_filter = EventFilter(
+        request.actor.tenant, frozenset(stack), types=frozenset({WORKSPACE_UPDATED})
+    )
+    return Response.stream(
+        event_stream(*await streams.listen(request.ports, event_filter, resume_cursor(request)))
+    )
 
 
 @endpoint(
     "GET",
     "/v1/events",
-    query=TenantQuery,
+    query=TenantEventsQuery,
     permission=Permission.EVENTS_READ,
     responses={200: EVENT_STREAM},
     refusals=(ValidationError, Forbidden),
@@ -143,15 +151,19 @@ async def of_workspace(call: Request[None, FollowQuery]) -> Response:
     id="tenant_events",
     tag=_TAG,
 )
-async def of_tenant(call: Request[None, TenantQuery]) -> Response:
-    """Follow everything that happens in the tenant."""
-    if call.actor.is_confined:
+async def follow_tenant(request: Request[None, TenantEventsQuery]) -> Response:
+    """Stream all events of the tenant."""
+    if request.actor.is_confined:
         raise Forbidden("this credential is confined to one workspace")
-    types = frozenset(filter(None, (name.strip() for name in call.query.types.split(","))))
-    if unknown := sorted(types - set(TYPES)):
-        raise ValidationError(f"{unknown[0][:80]!a} is not a type of event: {', '.join(TYPES)}")
-    heard = await streams.listen_to_tenant(call.ports, call.actor, types, since(call))
-    return Response.stream(event_stream(*heard))
+    types = frozenset(filter(None, (name.strip() for name in request.query.types.split(","))))
+    if unknown := sorted(types - set(EVENT_TYPES)):
+        raise ValidationError(
+            f"{unknown[0][:80]!a} is not a type of event: {', '.join(EVENT_TYPES)}"
+        )
+    subscription = await streams.listen_to_tenant(
+        request.ports, request.actor, types, resume_cursor(request)
+    )
+    return Response.stream(event_stream(*subscription))
 
 
-ENDPOINTS: Final = (of_workspace, of_tenant)
+ENDPOINTS: Final = (follow_workspace, follow_tenant)

@@ -1,4 +1,4 @@
-"""Webhooks over HTTP, with the log of what was delivered."""
+"""REST endpoints for webhooks and their deliveries."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from carrel.actions.events import webhooks
-from carrel.actions.events.webhooks import LONGEST_URL
+from carrel.actions.events.webhooks import MAX_URL_LENGTH
 from carrel.actions.events.webhooks import WebhookPatch as Patch
 from carrel.core.access import Permission
 from carrel.core.errors import Busy, Forbidden, NotFound, ValidationError
@@ -17,43 +17,47 @@ from carrel.core.webhooks import Delivery, DeliveryAttempt, DeliveryState
 from carrel.server.http.endpoint import Request, RequestModel, ResponseModel, endpoint
 from carrel.server.http.query_fields import PageQuery
 from carrel.server.http.response import Response
-from carrel.server.rest.files.file_models import When, rfc3339
+from carrel.server.rest.files.file_models import Rfc3339, rfc3339
 
 _TAG: Final = "Webhooks"
-Url = Annotated[str, Meta(max_length=LONGEST_URL, description="http or https.")]
-Types = Annotated[list[str], Meta(min_length=1, max_length=20, description="Types, or `*`.")]
-Secret = Annotated[str, Meta(max_length=128, description="`whsec_` and base64; made if absent.")]
+Url = Annotated[str, Meta(max_length=MAX_URL_LENGTH, description="http or https URL.")]
+EventTypes = Annotated[
+    list[str], Meta(min_length=1, max_length=20, description="Event types, or `*`.")
+]
+WebhookSecret = Annotated[
+    str, Meta(max_length=128, description="`whsec_` followed by base64; generated if absent.")
+]
 
 
-class NewWebhook(RequestModel, frozen=True):
+class CreateWebhookBody(RequestModel, frozen=True):
     url: Url
-    events: Types
-    secret: Secret | None = None
+    events: EventTypes
+    secret: WebhookSecret | None = None
 
 
-class WebhookPatch(RequestModel, frozen=True):
+class UpdateWebhookBody(RequestModel, frozen=True):
     url: Url | None = None
-    events: Types | None = None
+    events: EventTypes | None = None
     active: bool | None = None
 
 
-class Webhook(ResponseModel, frozen=True):
+class WebhookModel(ResponseModel, frozen=True):
     id: str
     url: str
     events: list[str]
     active: bool
-    created_at: When
-    updated_at: When
+    created_at: Rfc3339
+    updated_at: Rfc3339
     secret: str | msgspec.UnsetType = msgspec.UNSET
 
 
-class Webhooks(ResponseModel, frozen=True):
-    items: list[Webhook]
+class WebhookPageModel(ResponseModel, frozen=True):
+    items: list[WebhookModel]
     next: str | None
 
 
-class AttemptModel(ResponseModel, frozen=True):
-    at: When
+class DeliveryAttemptModel(ResponseModel, frozen=True):
+    at: Rfc3339
     status: int | None
     problem: str
     milliseconds: int
@@ -63,21 +67,21 @@ class DeliveryModel(ResponseModel, frozen=True):
     id: str
     type: str
     state: DeliveryState
-    created_at: When
-    due_at: When
+    created_at: Rfc3339
+    due_at: Rfc3339
     tries: int
     payload: dict[str, Any]
-    """What is posted."""
-    attempts: list[AttemptModel]
+    """Body of the POST request."""
+    attempts: list[DeliveryAttemptModel]
 
 
-class Deliveries(ResponseModel, frozen=True):
+class DeliveryPageModel(ResponseModel, frozen=True):
     items: list[DeliveryModel]
     next: str | None
 
 
-def shown(record: Record, secret: str | None = None) -> Webhook:
-    return Webhook(
+def webhook_to_model(record: Record, secret: str | None = None) -> WebhookModel:
+    return WebhookModel(
         id=record.id,
         url=record.body["url"],
         events=record.body["events"],
@@ -88,46 +92,53 @@ def shown(record: Record, secret: str | None = None) -> Webhook:
     )
 
 
-def delivered(delivery: Delivery, attempts: tuple[DeliveryAttempt, ...] = ()) -> DeliveryModel:
+def delivery_to_model(
+    delivery: Delivery, attempts: tuple[DeliveryAttempt, ...] = ()
+) -> DeliveryModel:
     return DeliveryModel(
         id=delivery.id,
         type=delivery.type,
         state=delivery.state,
-        created_at=rfc3339(delivery.created),
-        due_at=rfc3339(delivery.due),
-        tries=delivery.tries,
+        created_at=rfc3339(delivery.created_at),
+        due_at=rfc3339(delivery.due_at),
+        tries=delivery.attempts,
         payload=msgspec.json.decode(delivery.body),
-        attempts=[_tried(attempt) for attempt in attempts],
+        attempts=[_attempt_to_model(attempt) for attempt in attempts],
     )
 
 
-def _tried(attempt: DeliveryAttempt) -> AttemptModel:
-    posted = attempt.posted
-    return AttemptModel(
+def _attempt_to_model(attempt: DeliveryAttempt) -> DeliveryAttemptModel:
+    result = attempt.result
+    return DeliveryAttemptModel(
         at=rfc3339(attempt.at),
-        status=posted.status,
-        problem=posted.problem,
-        milliseconds=posted.took,
+        status=result.status,
+        problem=result.problem,
+        milliseconds=result.elapsed_ms,
     )
 
 
 @endpoint(
     "POST",
     "/v1/webhooks",
-    body=NewWebhook,
+    body=CreateWebhookBody,
     permission=Permission.TENANT_ADMIN,
-    responses={201: Webhook},
+    responses={201: WebhookModel},
     refusals=(ValidationError, Forbidden, Busy),
     idempotent=True,
     tag=_TAG,
 )
-async def create(call: Request[NewWebhook]) -> Response:
-    """Tell an address what happens; its secret is shown this once."""
-    asked = call.body
-    made = await webhooks.create(
-        call.ports, call.actor, asked.url, asked.events, secret=asked.secret, receipt=call.receipt
+async def create(request: Request[CreateWebhookBody]) -> Response:
+    """Create a webhook. Its secret is returned only once."""
+    body = request.body
+    result = await webhooks.create(
+        request.ports,
+        request.actor,
+        body.url,
+        body.events,
+        secret=body.secret,
+        idempotency_key=request.idempotency_key,
     )
-    return Response.json(shown(made.webhook, made.secret), 201)
+    return Response.json(webhook_to_model(result.webhook, result.secret), 201)
 
 
 @endpoint(
@@ -135,53 +146,65 @@ async def create(call: Request[NewWebhook]) -> Response:
     "/v1/webhooks",
     query=PageQuery,
     permission=Permission.TENANT_ADMIN,
-    responses={200: Webhooks},
+    responses={200: WebhookPageModel},
     refusals=(ValidationError, Forbidden),
     tag=_TAG,
 )
-async def listing(call: Request[None, PageQuery]) -> Response:
-    """List the webhooks of the tenant."""
-    query = call.query
-    found = await webhooks.listing(call.ports, call.actor, cursor=query.cursor, limit=query.limit)
-    return Response.json(Webhooks(items=[shown(each) for each in found.items], next=found.next))
+async def list_webhooks(request: Request[None, PageQuery]) -> Response:
+    """List webhooks."""
+    query = request.query
+    page = await webhooks.list_webhooks(
+        request.ports, request.actor, cursor=query.cursor, limit=query.limit
+    )
+    return Response.json(
+        WebhookPageModel(items=[webhook_to_model(record) for record in page.items], next=page.next)
+    )
 
 
 @endpoint(
     "GET",
     "/v1/webhooks/{id}",
     permission=Permission.TENANT_ADMIN,
-    responses={200: Webhook},
+    responses={200: WebhookModel},
     refusals=(NotFound, Forbidden),
     tag=_TAG,
 )
-async def get(call: Request) -> Response:
-    """Show a webhook, without its secret."""
-    return Response.json(shown(await webhooks.get(call.ports, call.actor, call.params["id"])))
+async def get(request: Request) -> Response:
+    """Get a webhook, without its secret."""
+    return Response.json(
+        webhook_to_model(await webhooks.get(request.ports, request.actor, request.params["id"]))
+    )
 
 
-async def _changed(call: Request[WebhookPatch], versions: tuple[int, ...]) -> Response:
-    return Response.json(shown(await webhooks.get(call.ports, call.actor, call.params["id"])))
+async def _rebuild_update(
+    request: Request[UpdateWebhookBody], versions: tuple[int, ...]
+) -> Response:
+    return Response.json(
+        webhook_to_model(await webhooks.get(request.ports, request.actor, request.params["id"]))
+    )
 
 
 @endpoint(
     "PATCH",
     "/v1/webhooks/{id}",
-    body=WebhookPatch,
+    body=UpdateWebhookBody,
     permission=Permission.TENANT_ADMIN,
-    responses={200: Webhook},
+    responses={200: WebhookModel},
     refusals=(ValidationError, NotFound, Forbidden, Busy),
     idempotent=True,
-    rebuild=_changed,
+    rebuild=_rebuild_update,
     tag=_TAG,
 )
-async def patch(call: Request[WebhookPatch]) -> Response:
-    """Change a webhook's address or events, or switch it off and on."""
-    wanted = Patch(call.body.url, call.body.events, call.body.active)
-    found = await webhooks.change(call.ports, call.actor, call.params["id"], wanted, call.receipt)
-    return Response.json(shown(found))
+async def patch(request: Request[UpdateWebhookBody]) -> Response:
+    """Update a webhook's URL or events, or enable or disable it."""
+    change = Patch(request.body.url, request.body.events, request.body.active)
+    record = await webhooks.update(
+        request.ports, request.actor, request.params["id"], change, request.idempotency_key
+    )
+    return Response.json(webhook_to_model(record))
 
 
-async def _deleted(call: Request, versions: tuple[int, ...]) -> Response:
+async def _rebuild_delete(request: Request, versions: tuple[int, ...]) -> Response:
     return Response.empty(204)
 
 
@@ -192,12 +215,14 @@ async def _deleted(call: Request, versions: tuple[int, ...]) -> Response:
     responses={204: None},
     refusals=(NotFound, Forbidden, Busy),
     idempotent=True,
-    rebuild=_deleted,
+    rebuild=_rebuild_delete,
     tag=_TAG,
 )
-async def delete(call: Request) -> Response:
-    """Stop telling an address."""
-    await webhooks.delete(call.ports, call.actor, call.params["id"], call.receipt)
+async def delete(request: Request) -> Response:
+    """Delete a webhook."""
+    await webhooks.delete(
+        request.ports, request.actor, request.params["id"], request.idempotency_key
+    )
     return Response.empty(204)
 
 
@@ -206,18 +231,18 @@ async def delete(call: Request) -> Response:
     "/v1/webhooks/{id}/deliveries",
     query=PageQuery,
     permission=Permission.TENANT_ADMIN,
-    responses={200: Deliveries},
+    responses={200: DeliveryPageModel},
     refusals=(ValidationError, NotFound, Forbidden),
     tag=_TAG,
 )
-async def deliveries(call: Request[None, PageQuery]) -> Response:
-    """List what was posted or will be, newest first, with every attempt."""
-    query = call.query
-    found = await webhooks.deliveries(
-        call.ports, call.actor, call.params["id"], cursor=query.cursor, limit=query.limit
+async def list_deliveries(request: Request[None, PageQuery]) -> Response:
+    """List a webhook's deliveries, newest first, with every attempt."""
+    query = request.query
+    page = await webhooks.list_deliveries(
+        request.ports, request.actor, request.params["id"], cursor=query.cursor, limit=query.limit
     )
-    items = [delivered(*each) for each in found.items]
-    return Response.json(Deliveries(items=items, next=found.next))
+    items = [delivery_to_model(*delivery_and_attempts) for delivery_and_attempts in page.items]
+    return Response.json(DeliveryPageModel(items=items, next=page.next))
 
 
 @endpoint(
@@ -229,11 +254,11 @@ async def deliveries(call: Request[None, PageQuery]) -> Response:
     idempotent=True,
     tag=_TAG,
 )
-async def replay(call: Request) -> Response:
-    """Post a delivery once more."""
-    params = call.params
-    again = await webhooks.replay(call.ports, call.actor, params["id"], params["delivery"])
-    return Response.json(delivered(again), 202)
+async def replay(request: Request) -> Response:
+    """Send a delivery again."""
+    params = request.params
+    delivery = await webhooks.replay(request.ports, request.actor, params["id"], params["delivery"])
+    return Response.json(delivery_to_model(delivery), 202)
 
 
-ENDPOINTS: Final = (create, listing, get, patch, delete, deliveries, replay)
+ENDPOINTS: Final = (create, list_webhooks, get, patch, delete, list_deliveries, replay)

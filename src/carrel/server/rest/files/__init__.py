@@ -1,1 +1,1 @@
-"""Files."""
+"""REST endpoints for files, history, pins, defaults and the overlay API."""

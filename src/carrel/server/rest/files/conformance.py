@@ -1,7 +1,7 @@
-"""The conformance suite's test seam: the four file operations in an owner named by the request.
+"""Test seam of the conformance suite: file operations on any named owner.
 
-It is off unless a setting turns it on. The owners it reaches are not tenants: they are kept apart
-under the caller's own tenant, so that no real workspace can be read or written through it.
+Off unless a setting enables it. Its owners are stored under the caller's tenant and are not
+tenants, so that no real workspace can be reached through it.
 """
 
 from __future__ import annotations
@@ -15,16 +15,21 @@ from carrel.actions.files import files
 from carrel.actions.files.files import WriteOptions
 from carrel.core.access import Actor, Permission
 from carrel.core.errors import Busy, NotFound, ValidationError, WorkspaceConflict, WorkspaceTooLarge
-from carrel.core.identifiers import Path, Scope, ScopeKind, Stack, wire_path
+from carrel.core.identifiers import Path, Scope, ScopeKind, Stack, parse_wire_path
 from carrel.core.overlay.edit import parse_condition
 from carrel.server.http.endpoint import Request, RequestModel, endpoint
 from carrel.server.http.response import Response
-from carrel.server.rest.files.file_models import Files, Number, row, workspace_file
+from carrel.server.rest.files.file_models import (
+    FileListModel,
+    PositiveInt,
+    file_to_summary,
+    workspace_file_to_model,
+)
 
 Owner = Annotated[str, msgspec.Meta(min_length=1, max_length=256, pattern="^[^\\x00]*$")]
 
 
-class Operation(RequestModel, frozen=True):
+class ConformanceOperationBody(RequestModel, frozen=True):
     tenant: Owner
     workspace: Owner
     op: str
@@ -33,67 +38,71 @@ class Operation(RequestModel, frozen=True):
     content_type: str | None = None
     if_match: str | None = None
     prefix: str | None = None
-    version: Number | None = None
+    version: PositiveInt | None = None
 
 
 @endpoint(
     "POST",
     "/v1/host/sample/workspace/op",
-    body=Operation,
+    body=ConformanceOperationBody,
     permission=Permission.WORKSPACE_WRITE,
     responses={200: dict[str, Any], 204: None},
     refusals=(ValidationError, NotFound, WorkspaceConflict, WorkspaceTooLarge, Busy),
     tag="Conformance",
 )
-async def operate(call: Request[Operation]) -> Response:
-    """Do one file operation in an owner of the suite's own."""
-    asked = call.body
-    actor = replace(call.actor, tenant=f"seam/{call.actor.tenant}/{asked.tenant}")
-    stack = (Scope(actor.tenant, ScopeKind.WORKSPACE, asked.workspace),)
-    match asked.op:
+async def run_operation(request: Request[ConformanceOperationBody]) -> Response:
+    """Run one file operation for the conformance suite."""
+    body = request.body
+    actor = replace(request.actor, tenant=f"seam/{request.actor.tenant}/{body.tenant}")
+    stack = (Scope(actor.tenant, ScopeKind.WORKSPACE, body.workspace),)
+    match body.op:
         case "list":
-            workspace = await files.list_files(call.ports, stack, asked.prefix or "")
-            shown = [row(file) for file in workspace.files.values() if file.path.fits_wire]
-            return Response.json(Files(files=shown))
+            workspace = await files.list_files(request.ports, stack, body.prefix or "")
+            rows = [
+                file_to_summary(file) for file in workspace.files.values() if file.path.fits_wire
+            ]
+            return Response.json(FileListModel(files=rows))
         case "get":
-            return await _get(call, stack)
+            return await _get(request, stack)
         case "put":
-            return await _put(call, stack, actor)
+            return await _put(request, stack, actor)
         case "delete":
-            await files.delete(call.ports, stack, _path(asked), actor, _intent(asked))
+            await files.delete(request.ports, stack, _path(body), actor, _write_options(body))
             return Response.empty(204)
         case _:
             raise ValidationError("op must be list, get, put or delete")
 
 
-async def _get(call: Request[Operation], stack: Stack) -> Response:
-    path = _path(call.body)
-    if call.body.version is not None:
-        file, content = await files.read_version(call.ports, stack, path, call.body.version)
+async def _get(request: Request[ConformanceOperationBody], stack: Stack) -> Response:
+    path = _path(request.body)
+    if request.body.version is not None:
+        file, content = await files.read_version(request.ports, stack, path, request.body.version)
     else:
-        file = await files.find_file(call.ports, stack, path)
-        content = await files.read_content(call.ports, file)
-    return Response.json(workspace_file(file, content), headers={"ETag": file.etag})
+        file = await files.get_file(request.ports, stack, path)
+        content = await files.read_content(request.ports, file)
+    return Response.json(workspace_file_to_model(file, content), headers={"ETag": file.etag})
 
 
-async def _put(call: Request[Operation], stack: Stack, actor: Actor) -> Response:
-    asked = call.body
-    if asked.content is None:
-        raise ValidationError("put needs content")
-    content = asked.content.encode("utf-8", "replace")
-    written = await files.put(call.ports, stack, _path(asked), content, actor, _intent(asked))
-    shown = workspace_file(written.file, written.content)
-    return Response.json(shown, headers={"ETag": written.file.etag})
+async def _put(request: Request[ConformanceOperationBody], stack: Stack, actor: Actor) -> Response:
+    body = request.body
+    if body.content is None:
+        raise ValidationError("put requires content")
+    content = body.content.encode("utf-8", "replace")
+    result = await files.put(
+        request.ports, stack, _path(body), content, actor, _write_options(body)
+    )
+    model = workspace_file_to_model(result.file, result.content)
+    return Response.json(model, headers={"ETag": result.file.etag})
 
 
-def _path(asked: Operation) -> Path:
-    if asked.path is None:
-        raise ValidationError(f"{asked.op} needs a path")
-    return wire_path(asked.path)
+def _path(body: ConformanceOperationBody) -> Path:
+    if body.path is None:
+        raise ValidationError(f"{body.op} requires a path")
+    return parse_wire_path(body.path)
 
 
-def _intent(asked: Operation) -> WriteOptions:
-    return WriteOptions(parse_condition(asked.if_match, None), asked.content_type)
+def _write_options(body: ConformanceOperationBody) -> WriteOptions:
+    return WriteOptions(parse_condition(body.if_match, None), body.content_type)
 
 
-ENDPOINTS: Final = (operate,)
+ENDPOINTS: Final = (run_operation,)

@@ -1,4 +1,4 @@
-"""The packaged default files over HTTP: how a tenant's stand to them, and bringing them up."""
+"""REST endpoints for the packaged default files and their updates."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated, Final
 from msgspec import Meta
 
 from carrel.actions.overlay import default_files
-from carrel.actions.overlay.default_files import DefaultsStatus as Standing
+from carrel.actions.overlay.default_files import DefaultsStatus
 from carrel.core.access import Permission
 from carrel.core.errors import Busy, NotFound, ValidationError
 from carrel.core.identifiers import Path
@@ -19,66 +19,72 @@ _TAG: Final = "Defaults"
 _Paths = Annotated[tuple[Annotated[str, Meta(max_length=1024)], ...], Meta(max_length=1000)]
 
 
-class DefaultFile(ResponseModel, frozen=True):
+class DefaultFileModel(ResponseModel, frozen=True):
     path: str
     state: Annotated[
         DefaultFileState,
         Meta(
-            description="`current`; `new` or `behind`, and follows with the next update; `edited`"
-            " or `deleted` here, and stays so; `retired`, no longer packaged."
+            description="`current`; `new` or `behind`: updated by the next update; `edited` or"
+            " `deleted` in this tenant: kept; `retired`: no longer packaged."
         ),
     ]
-    offered: Annotated[bool, Meta(description="There is something newer to take or to keep away.")]
+    offered: Annotated[bool, Meta(description="A newer version is available to take or dismiss.")]
 
 
-class DefaultsStatus(ResponseModel, frozen=True):
-    packaged: Annotated[int, Meta(description="The version that this Carrel comes with.")]
-    seeded: Annotated[int, Meta(description="The version that was merged last, 0 before any.")]
-    files: list[DefaultFile]
+class DefaultsStatusModel(ResponseModel, frozen=True):
+    packaged: Annotated[int, Meta(description="Version packaged with this server.")]
+    seeded: Annotated[int, Meta(description="Version merged last; 0 if none.")]
+    files: list[DefaultFileModel]
 
 
-class DefaultsUpdate(RequestModel, frozen=True):
+class UpdateDefaultsBody(RequestModel, frozen=True):
     take: _Paths = ()
-    """Offered files that replace what is here."""
+    """Offered files that replace the tenant's."""
     keep: _Paths = ()
-    """Offered files to hear no more of until there is something newer."""
+    """Offered files to dismiss until a newer version."""
 
 
-def shown(standing: Standing) -> DefaultsStatus:
+def status_to_model(status: DefaultsStatus) -> DefaultsStatusModel:
     files = [
-        DefaultFile(path=path.text, state=state, offered=path in standing.plan.offers)
-        for path, state in standing.plan.states.items()
+        DefaultFileModel(path=path.text, state=state, offered=path in status.plan.offers)
+        for path, state in status.plan.states.items()
     ]
-    return DefaultsStatus(packaged=standing.packaged, seeded=standing.seeded.version, files=files)
+    return DefaultsStatusModel(packaged=status.packaged, seeded=status.seeded.version, files=files)
 
 
 @endpoint(
     "GET",
     "/v1/defaults",
     permission=Permission.TENANT_READ,
-    responses={200: DefaultsStatus},
+    responses={200: DefaultsStatusModel},
     tag=_TAG,
 )
-async def get(call: Request) -> Response:
-    """How the tenant's default files stand to those that Carrel comes with."""
-    return Response.json(shown(await default_files.status(call.ports, call.actor)))
+async def get(request: Request) -> Response:
+    """Compare the tenant's default files with the packaged ones."""
+    return Response.json(
+        status_to_model(await default_files.load_status(request.ports, request.actor))
+    )
 
 
 @endpoint(
     "POST",
     "/v1/defaults/update",
     permission=Permission.TENANT_ADMIN,
-    body=DefaultsUpdate,
-    responses={200: DefaultsStatus},
+    body=UpdateDefaultsBody,
+    responses={200: DefaultsStatusModel},
     refusals=(ValidationError, NotFound, Busy),
     tag=_TAG,
     idempotent=True,
 )
-async def update(call: Request[DefaultsUpdate]) -> Response:
-    """Let the files follow that nobody has edited, and take what is named of what is offered."""
-    take, keep = map(Path, call.body.take), map(Path, call.body.keep)
-    await default_files.update(call.ports, call.actor, tuple(take), tuple(keep), call.receipt)
-    return Response.json(shown(await default_files.status(call.ports, call.actor)))
+async def update(request: Request[UpdateDefaultsBody]) -> Response:
+    """Update unedited default files, and take or dismiss offered ones."""
+    take, keep = map(Path, request.body.take), map(Path, request.body.keep)
+    await default_files.update(
+        request.ports, request.actor, tuple(take), tuple(keep), request.idempotency_key
+    )
+    return Response.json(
+        status_to_model(await default_files.load_status(request.ports, request.actor))
+    )
 
 
 ENDPOINTS: Final = (get, update)

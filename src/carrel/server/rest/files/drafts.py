@@ -1,4 +1,4 @@
-"""Drafts over HTTP: a text as an agent would be served it, with nothing stored."""
+"""REST endpoint that renders a draft as an agent would receive it."""
 
 from __future__ import annotations
 
@@ -11,53 +11,57 @@ from carrel.core.errors import NotFound, ValidationError, WorkspaceTooLarge
 from carrel.core.identifiers import Path
 from carrel.server.http.endpoint import Request, RequestModel, ResponseModel, endpoint
 from carrel.server.http.response import Response
-from carrel.server.rest.files.files import LONGEST_BODY
+from carrel.server.rest.files.files import MAX_BODY_BYTES
 
 
-class Draft(RequestModel, frozen=True):
+class RenderDraftBody(RequestModel, frozen=True):
     content: str
 
 
-class PlaceholderUse(ResponseModel, frozen=True):
+class PlaceholderUseModel(ResponseModel, frozen=True):
+    """A placeholder that was filled in."""
+
     token: str
-    """The name of a placeholder, without its brackets."""
+    """Placeholder name, without braces."""
     value: str
-    """What is written in its place."""
+    """Inserted value."""
 
 
-class RenderedDraft(ResponseModel, frozen=True):
+class RenderedDraftModel(ResponseModel, frozen=True):
     content: str
-    """As it would be served."""
-    tokens: list[PlaceholderUse]
-    """The placeholders that were filled in, each once, in the order of the text."""
+    """The text as it would be served."""
+    tokens: list[PlaceholderUseModel]
+    """Placeholders that were filled in, once each, in text order."""
 
 
 @endpoint(
     "POST",
     "/v1/agents/{id}/files/{path...}/render",
-    body=Draft,
+    body=RenderDraftBody,
     permission=Permission.WORKSPACE_WRITE,
-    responses={200: RenderedDraft},
+    responses={200: RenderedDraftModel},
     refusals=(ValidationError, NotFound, WorkspaceTooLarge),
-    max_body=LONGEST_BODY,
+    max_body=MAX_BODY_BYTES,
     id="agents_files_render",
     tag="Files of agents",
 )
-async def render(call: Request[Draft]) -> Response:
-    """Show a draft as the agent would be served it, and store nothing.
+async def render(request: Request[RenderDraftBody]) -> Response:
+    """Render a draft as the agent would receive it. Stores nothing.
 
-    Secrets are replaced as they would be on a write. A pinned file is served to the letter, so its
-    placeholders stay.
+    Secrets are redacted as on a write. Pinned files are served verbatim, so their placeholders are
+    kept.
     """
-    stack = await stacks.agent_stack(call.ports, call.actor, call.params["id"])
-    path = Path(call.params["path"])
+    stack = await stacks.agent_stack(request.ports, request.actor, request.params["id"])
+    path = Path(request.params["path"])
     try:
-        draft = call.body.content.encode()
+        draft = request.body.content.encode()
     except UnicodeEncodeError:
         raise ValidationError("content is not valid Unicode") from None
-    found = await draft_preview.render(call.ports, stack, path, draft)
-    tokens = [PlaceholderUse(token=token, value=value) for token, value in found.filled.items()]
-    return Response.json(RenderedDraft(content=found.content.decode(), tokens=tokens))
+    result = await draft_preview.render_draft(request.ports, stack, path, draft)
+    tokens = [
+        PlaceholderUseModel(token=token, value=value) for token, value in result.values.items()
+    ]
+    return Response.json(RenderedDraftModel(content=result.content.decode(), tokens=tokens))
 
 
 ENDPOINTS: Final = (render,)

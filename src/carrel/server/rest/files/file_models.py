@@ -1,4 +1,4 @@
-"""Files as they go over the wire."""
+"""Request and response models of files."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from carrel.core.overlay.file_classes import FileClass
 from carrel.server.http.endpoint import RequestModel, ResponseModel
 
 WIRE_PATTERN: Final = "^[A-Za-z0-9][A-Za-z0-9._/-]{0,255}$"
-Number = Annotated[int, msgspec.Meta(ge=1)]
-When = Annotated[str, msgspec.Meta(extra_json_schema={"format": "date-time"})]
+PositiveInt = Annotated[int, msgspec.Meta(ge=1)]
+Rfc3339 = Annotated[str, msgspec.Meta(extra_json_schema={"format": "date-time"})]
 Sha256 = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$", max_length=64)]
 WirePath = Annotated[str, msgspec.Meta(pattern=WIRE_PATTERN, description="Relative, no `..`.")]
 
 
-class FileRow(ResponseModel, frozen=True):
+class FileSummaryModel(ResponseModel, frozen=True):
     """A file without its content."""
 
     path: WirePath
     content_type: str
-    version: Number
+    version: PositiveInt
     etag: str
-    updated_at: When
+    updated_at: Rfc3339
 
 
-class WorkspaceFile(FileRow, frozen=True):
-    """A file as RFC 0059 has it."""
+class WorkspaceFileModel(FileSummaryModel, frozen=True):
+    """A file as defined by RFC 0059."""
 
     content: str
 
@@ -47,62 +47,62 @@ class OverlayFileBody(RequestModel, frozen=True):
     content: str
     content_type: str | None = None
     accept_template_update: bool = False
-    """Needed to override a pinned file of an agent."""
+    """Required to override a pinned file of an agent."""
 
 
-class Files(ResponseModel, frozen=True):
-    files: list[FileRow]
+class FileListModel(ResponseModel, frozen=True):
+    files: list[FileSummaryModel]
 
 
-class OverlayFile(ResponseModel, frozen=True):
-    """A file of a stack: where it comes from, and whether those beneath offer something newer."""
+class OverlayFileModel(ResponseModel, frozen=True):
+    """A file of a stack, with its source layer and update state."""
 
     path: str
     content_type: str
-    version: Number
+    version: PositiveInt
     etag: str
-    updated_at: When
+    updated_at: Rfc3339
     source: str
     file_class: FileClass = msgspec.field(name="class")
     sha256: Sha256
-    """Of the bytes as they are stored."""
+    """Digest of the stored bytes."""
     update_available: bool
     rendered_sha256: Sha256 | msgspec.UnsetType = msgspec.UNSET
-    """Of what is served; absent from a row that would have to be rendered to tell."""
+    """Digest of the served bytes; absent from rows that were not rendered."""
     content: str | msgspec.UnsetType = msgspec.UNSET
     error: str | msgspec.UnsetType = msgspec.UNSET
-    """Why its content could not be had. It is served nowhere until that is mended."""
+    """Why the content could not be read."""
 
 
-class OverlayFileList(ResponseModel, frozen=True):
-    files: list[OverlayFile]
+class OverlayFileListModel(ResponseModel, frozen=True):
+    files: list[OverlayFileModel]
 
     @property
-    def lasts(self) -> bool:
-        """Whether it is so for as long as nothing changes: what could not be had may come back."""
+    def is_cacheable(self) -> bool:
+        """Whether every file could be read; a failed read may succeed later."""
         return all(file.error is msgspec.UNSET for file in self.files)
 
 
 def rfc3339(at: TimestampMs) -> str:
-    """RFC 3339 in UTC, to the millisecond."""
-    return f"{_second(at // 1000)}.{at % 1000:03}Z"
+    """Format as RFC 3339 in UTC, with milliseconds."""
+    return f"{_format_seconds(at // 1000)}.{at % 1000:03}Z"
 
 
 @lru_cache(maxsize=64)
-def _second(at: int) -> str:
-    return datetime.fromtimestamp(at, UTC).isoformat()[:-6]
+def _format_seconds(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat()[:-6]
 
 
-def text_of(file: File, content: bytes) -> str:
-    """The content as JSON can carry it. Raises Taken for one that is not text."""
+def decode_text(file: File, content: bytes) -> str:
+    """Content as text. Raises Conflict if it is not UTF-8."""
     try:
         return content.decode()
     except UnicodeDecodeError:
-        raise Conflict(f"{file.path} is not text, and this answer carries only text") from None
+        raise Conflict(f"{file.path} is not UTF-8 text") from None
 
 
-def row(file: File) -> FileRow:
-    return FileRow(
+def file_to_summary(file: File) -> FileSummaryModel:
+    return FileSummaryModel(
         path=file.path.text,
         content_type=file.entry.type,
         version=file.head.version,
@@ -111,10 +111,10 @@ def row(file: File) -> FileRow:
     )
 
 
-def workspace_file(file: File, content: bytes) -> WorkspaceFile:
-    return WorkspaceFile(
+def workspace_file_to_model(file: File, content: bytes) -> WorkspaceFileModel:
+    return WorkspaceFileModel(
         path=file.path.text,
-        content=text_of(file, content),
+        content=decode_text(file, content),
         content_type=file.entry.type,
         version=file.head.version,
         etag=file.etag,
@@ -122,40 +122,42 @@ def workspace_file(file: File, content: bytes) -> WorkspaceFile:
     )
 
 
-def layered_file(
+def overlay_file_to_model(
     file: File,
     stored: bytes | None = None,
     *,
     raw: bool = False,
-    shown: bytes | None = None,
+    rendered: bytes | None = None,
     error: str | None = None,
-) -> OverlayFile:
-    """A row, with what is served of the stored bytes where they are given, or with them as such.
+) -> OverlayFileModel:
+    """Model of a file; with `stored`, including rendered (or raw) content.
 
-    ``shown`` is what is served, where that is known already.
+    `rendered` is the rendered content, if the caller has it already.
     """
-    plain = _hex(file.blob.digest)
-    told: str | msgspec.UnsetType = plain if file.variables is None else msgspec.UNSET
+    stored_sha256 = _hex_digest(file.blob.digest)
+    served_sha256: str | msgspec.UnsetType = (
+        stored_sha256 if file.variables is None else msgspec.UNSET
+    )
     content: str | msgspec.UnsetType = msgspec.UNSET
     if stored is not None:
-        shown = render_content(file, stored) if shown is None else shown
-        told = plain if shown is stored else _hex(digest(shown))
-        content = text_of(file, stored if raw else shown)
-    return OverlayFile(
+        rendered = render_content(file, stored) if rendered is None else rendered
+        served_sha256 = stored_sha256 if rendered is stored else _hex_digest(digest(rendered))
+        content = decode_text(file, stored if raw else rendered)
+    return OverlayFileModel(
         path=file.path.text,
         content_type=file.entry.type,
         version=file.head.version,
         etag=file.etag,
         updated_at=rfc3339(file.head.at),
-        source=file.origin or file.source.kind,
+        source=file.source_label or file.source.kind,
         file_class=file.file_class,
-        sha256=plain,
-        rendered_sha256=told,
-        update_available=file.upstream is not None,
+        sha256=stored_sha256,
+        rendered_sha256=served_sha256,
+        update_available=file.available_update is not None,
         content=content,
         error=msgspec.UNSET if error is None else error,
     )
 
 
-def _hex(digest: Digest) -> str:
+def _hex_digest(digest: Digest) -> str:
     return digest.removeprefix("sha256:")

@@ -1,4 +1,4 @@
-"""Files over HTTP: RFC 0059's four endpoints, and the same wire for every other stack."""
+"""REST endpoints for files: RFC 0059, and the same operations on other stacks."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from carrel.core.errors import (
     WorkspaceConflict,
     WorkspaceTooLarge,
 )
-from carrel.core.identifiers import Path, Scope, ScopeKind, Stack, wire_path
+from carrel.core.identifiers import Path, Scope, ScopeKind, Stack, parse_wire_path
 from carrel.core.overlay.compose import File
 from carrel.core.overlay.edit import parse_condition
-from carrel.server.http.conditional import file_answer, matches, unchanged
+from carrel.server.http.conditional import etag_matches, json_with_etag, not_modified
 from carrel.server.http.endpoint import (
     IF_ABSENT,
     IF_MATCH,
@@ -39,16 +39,16 @@ from carrel.server.http.endpoint import (
 from carrel.server.http.response import JSON_TYPE, Response, encode
 from carrel.server.rest.files.file_models import (
     FileBody,
-    Files,
-    Number,
-    OverlayFile,
+    FileListModel,
     OverlayFileBody,
-    OverlayFileList,
+    OverlayFileListModel,
+    OverlayFileModel,
+    PositiveInt,
     WirePath,
-    WorkspaceFile,
-    layered_file,
-    row,
-    workspace_file,
+    WorkspaceFileModel,
+    file_to_summary,
+    overlay_file_to_model,
+    workspace_file_to_model,
 )
 from carrel.server.rest.files.listing_templates import LISTING_TEMPLATES
 from carrel.server.rest.files.response_cache import (
@@ -59,252 +59,276 @@ from carrel.server.rest.files.response_cache import (
     raise_if_superseded,
 )
 
-RUN: Final = RequestHeader("Carrel-Run", "The run that writes: the event stands in its log too.")
-REASON: Final = RequestHeader("Carrel-Reason", "Why, for the history.")
-LONGEST_BODY: Final = 6 * 4 * 2**20 + 2**16
+RUN_HEADER: Final = RequestHeader("Carrel-Run", "Run that writes; the event is added to its log.")
+REASON_HEADER: Final = RequestHeader("Carrel-Reason", "Reason, stored in the history.")
+MAX_BODY_BYTES: Final = 6 * 4 * 2**20 + 2**16
 
-Asked = Request[Any, Any]
+AnyRequest = Request[Any, Any]
 
 
 class WireFileQuery(RequestModel, frozen=True):
-    version: Number | None = None
+    version: PositiveInt | None = None
 
 
 class FileQuery(RequestModel, frozen=True):
-    version: Number | None = None
+    version: PositiveInt | None = None
     raw: bool = False
-    """With its placeholders as they stand, which is what an editor edits."""
+    """Return the unrendered text, with placeholders."""
 
 
-class ListQuery(RequestModel, frozen=True):
+class FileListQuery(RequestModel, frozen=True):
     prefix: Annotated[str, msgspec.Meta(max_length=256)] = ""
     content: bool = False
     raw: bool = False
 
 
-class WireListQuery(RequestModel, frozen=True):
+class WireFileListQuery(RequestModel, frozen=True):
     prefix: Annotated[str, msgspec.Meta(max_length=256)] = ""
 
 
 @dataclass(frozen=True, slots=True)
 class FileCollection:
-    """One family of URLs under which files stand."""
+    """A URL root with file endpoints, and the stack behind it."""
 
     name: str
     root: str
-    stack: Callable[[Asked], Awaitable[Stack]]
+    load_stack: Callable[[AnyRequest], Awaitable[Stack]]
     wire: bool = False
-    """Speaks RFC 0059 and nothing more: its paths, its closed objects."""
+    """Implements exactly RFC 0059: its paths and closed objects."""
     admin: bool = False
-    """Writing here changes other people's agents, so it takes more than workspace:write."""
+    """Writes affect other agents, so they require tenant:admin."""
 
-    def path(self, call: Asked) -> Path:
-        text = call.params["path"]
-        return wire_path(text) if self.wire else Path(text)
+    def path(self, request: AnyRequest) -> Path:
+        text = request.params["path"]
+        return parse_wire_path(text) if self.wire else Path(text)
 
-    def shown(self, file: File, stored: bytes, *, raw: bool = False) -> WorkspaceFile | OverlayFile:
+    def to_model(
+        self, file: File, stored: bytes, *, raw: bool = False
+    ) -> WorkspaceFileModel | OverlayFileModel:
         if not self.wire:
-            return layered_file(file, stored, raw=raw)
-        return workspace_file(file, stored if raw else files.render_content(file, stored))
+            return overlay_file_to_model(file, stored, raw=raw)
+        return workspace_file_to_model(file, stored if raw else files.render_content(file, stored))
 
     @property
-    def writing(self) -> Permission:
+    def write_permission(self) -> Permission:
         return Permission.TENANT_ADMIN if self.admin else Permission.WORKSPACE_WRITE
 
-    def facts(self, doing: str) -> dict[str, Any]:
-        """What all endpoints of this place have in common."""
+    def endpoint_options(self, operation: str) -> dict[str, Any]:
+        """Options shared by all endpoints of this collection."""
         path = WirePath if self.wire else str
         tag = "Workspace files" if self.wire else f"Files of {self.name}"
-        return {"id": f"{self.name}_files_{doing}", "tag": tag, "params": {"path": path}}
+        return {"id": f"{self.name}_files_{operation}", "tag": tag, "params": {"path": path}}
 
 
-async def _own(call: Asked) -> Stack:
-    return await stacks.default_stack(call.ports, call.actor)
+async def _default_stack(request: AnyRequest) -> Stack:
+    return await stacks.default_stack(request.ports, request.actor)
 
 
-async def _agent(call: Asked) -> Stack:
-    return await stacks.agent_stack(call.ports, call.actor, call.params["id"])
+async def _agent_stack(request: AnyRequest) -> Stack:
+    return await stacks.agent_stack(request.ports, request.actor, request.params["id"])
 
 
-async def _template(call: Asked) -> Stack:
-    return await stacks.template_stack(call.ports, call.actor, call.params["id"])
+async def _template_stack(request: AnyRequest) -> Stack:
+    return await stacks.template_stack(request.ports, request.actor, request.params["id"])
 
 
-async def _defaults(call: Asked) -> Stack:
-    return await stacks.defaults_stack(call.ports, call.actor)
+async def _defaults_stack(request: AnyRequest) -> Stack:
+    return await stacks.defaults_stack(request.ports, request.actor)
 
 
-async def _workspace(call: Asked) -> Stack:
-    return await stacks.workspace_stack(call.ports, call.actor, call.params["id"])
+async def _workspace_stack(request: AnyRequest) -> Stack:
+    return await stacks.workspace_stack(request.ports, request.actor, request.params["id"])
 
 
-HOST: Final = FileCollection("host", "/v1/host/workspace/files", _own, wire=True)
+HOST: Final = FileCollection("host", "/v1/host/workspace/files", _default_stack, wire=True)
 FILE_COLLECTIONS: Final = (
     HOST,
-    FileCollection("agents", "/v1/agents/{id}/files", _agent),
-    FileCollection("templates", "/v1/templates/{id}/files", _template, admin=True),
-    FileCollection("defaults", "/v1/defaults/files", _defaults, admin=True),
-    FileCollection("workspaces", "/v1/workspaces/{id}/files", _workspace),
+    FileCollection("agents", "/v1/agents/{id}/files", _agent_stack),
+    FileCollection("templates", "/v1/templates/{id}/files", _template_stack, admin=True),
+    FileCollection("defaults", "/v1/defaults/files", _defaults_stack, admin=True),
+    FileCollection("workspaces", "/v1/workspaces/{id}/files", _workspace_stack),
 )
 
 
-def write_options(call: Asked, type: str | None = None, *, accepted: bool = False) -> WriteOptions:
+def write_options(
+    request: AnyRequest, type: str | None = None, *, accept_template_update: bool = False
+) -> WriteOptions:
     return WriteOptions(
-        condition=parse_condition(call.header(b"if-match"), call.header(b"if-none-match")),
+        condition=parse_condition(request.header(b"if-match"), request.header(b"if-none-match")),
         type=type,
-        reason=reason_of(call),
-        run=call.header(b"carrel-run"),
-        idempotency_key=call.receipt,
-        accept_template_update=accepted,
+        reason=parse_reason(request),
+        run=request.header(b"carrel-run"),
+        idempotency_key=request.idempotency_key,
+        accept_template_update=accept_template_update,
     )
 
 
-def reason_of(call: Asked) -> str:
-    given = call.headers.get(b"carrel-reason")
-    if given is None:
+def parse_reason(request: AnyRequest) -> str:
+    header_value = request.headers.get(b"carrel-reason")
+    if header_value is None:
         return ""
     try:
-        reason = given.decode()
+        reason = header_value.decode()
     except UnicodeDecodeError:
         raise ValidationError("Carrel-Reason is not UTF-8") from None
     if len(reason) > 500 or not reason.isprintable():
-        raise ValidationError("Carrel-Reason is one line of at most 500 characters")
+        raise ValidationError("Carrel-Reason must be one line of at most 500 characters")
     return reason
 
 
-def _listing(place: FileCollection) -> Endpoint:
+def _list_endpoint(collection: FileCollection) -> Endpoint:
     @endpoint(
         "GET",
-        place.root,
-        query=WireListQuery if place.wire else ListQuery,
+        collection.root,
+        query=WireFileListQuery if collection.wire else FileListQuery,
         permission=Permission.WORKSPACE_READ,
-        allow_unknown_query=place.wire,
-        responses={200: Files if place.wire else OverlayFileList, 304: None},
-        refusals=() if place.wire else (NotFound,),
+        allow_unknown_query=collection.wire,
+        responses={200: FileListModel if collection.wire else OverlayFileListModel, 304: None},
+        refusals=() if collection.wire else (NotFound,),
         headers=(IF_NONE_MATCH,),
-        response_headers=("ETag", "Carrel-Agent") if place.name == "agents" else ("ETag",),
-        **place.facts("list"),
+        response_headers=("ETag", "Carrel-Agent") if collection.name == "agents" else ("ETag",),
+        **collection.endpoint_options("list"),
     )
-    async def listing(call: Asked) -> Response:
-        """List the files, without their content unless it is asked for."""
-        stack = await place.stack(call)
-        full = not place.wire and call.query.content
-        form = "wire" if place.wire else f"content: {full and ('raw' if call.query.raw else 1)}"
-        tag = await files.etag(call.ports, stack, call.query.prefix, form)
-        if matches(call, tag):
-            return _with_agent_header(unchanged(tag), stack)
+    async def list_files(request: AnyRequest) -> Response:
+        """List files, with content only if requested."""
+        stack = await collection.load_stack(request)
+        include_content = not collection.wire and request.query.content
+        variant = (
+            "wire"
+            if collection.wire
+            else f"content: {include_content and ('raw' if request.query.raw else 1)}"
+        )
+        etag = await files.load_etag(request.ports, stack, request.query.prefix, variant)
+        if etag_matches(request, etag):
+            return _with_agent_header(not_modified(etag), stack)
 
-        async def make() -> Files | OverlayFileList | SharedBody:
-            view = await files.load_view(call.ports, stack, call.query.prefix)
-            listed = await _build_listing(place, call, view, full)
-            raise_if_superseded(tag, view.etag(call.query.prefix, form), listed)
-            return listed
+        async def build() -> FileListModel | OverlayFileListModel | SharedBody:
+            view = await files.load_view(request.ports, stack, request.query.prefix)
+            result = await _build_listing(collection, request, view, include_content)
+            raise_if_superseded(etag, view.etag(request.query.prefix, variant), result)
+            return result
 
         try:
-            body = await RESPONSE_CACHE.get_or_create((stack[0].tenant, tag), make)
-        except SupersededByWrite as newer:
-            tag = newer.tag
-            body = RESPONSE_CACHE.encode_and_keep((stack[0].tenant, tag), newer.value)
-        return _with_agent_header(file_answer(body, tag), stack)
+            body = await RESPONSE_CACHE.get_or_create((stack[0].tenant, etag), build)
+        except SupersededByWrite as superseded:
+            etag = superseded.etag
+            body = RESPONSE_CACHE.encode_and_store((stack[0].tenant, etag), superseded.value)
+        return _with_agent_header(json_with_etag(body, etag), stack)
 
-    return listing
+    return list_files
 
 
-def _with_agent_header(answer: Response, stack: Stack) -> Response:
-    """Say whose files these are by id: a slug may be another agent's tomorrow."""
+def _with_agent_header(response: Response, stack: Stack) -> Response:
+    """Add the agent's id: slugs may be reassigned."""
     if stack[0].kind is ScopeKind.AGENT:
-        answer.headers.append((b"carrel-agent", stack[0].name.encode("latin-1")))
-    return answer
+        response.headers.append((b"carrel-agent", stack[0].name.encode("latin-1")))
+    return response
 
 
 async def _build_listing(
-    place: FileCollection, call: Asked, view: WorkspaceView, full: bool
-) -> Files | OverlayFileList | SharedBody:
-    if full and not (call.query.raw or call.query.prefix):
-        alike = view.alike
-        if alike and (template := await LISTING_TEMPLATES.of(call.ports, alike.files)):
-            return template.fill(alike.variables)
+    collection: FileCollection, request: AnyRequest, view: WorkspaceView, include_content: bool
+) -> FileListModel | OverlayFileListModel | SharedBody:
+    if include_content and not (request.query.raw or request.query.prefix):
+        shared_view = view.inherited
+        if shared_view and (
+            template := await LISTING_TEMPLATES.get_or_build(request.ports, shared_view.files)
+        ):
+            return template.fill(shared_view.variables)
     workspace = view.workspace
-    found = workspace.files.values()
-    if place.wire:
-        return Files(files=[row(file) for file in found if file.path.fits_wire])
-    if not full:
-        return OverlayFileList(files=[layered_file(file) for file in found])
-    contents = await files.read_contents(call.ports, workspace, raw=True)
+    visible_files = workspace.files.values()
+    if collection.wire:
+        return FileListModel(
+            files=[file_to_summary(file) for file in visible_files if file.path.fits_wire]
+        )
+    if not include_content:
+        return OverlayFileListModel(files=[overlay_file_to_model(file) for file in visible_files])
+    contents = await files.read_contents(request.ports, workspace, raw=True)
     if not contents.failed:
         with suppress(Conflict):
-            rows = ((file, contents.found[path]) for path, file in workspace.files.items())
-            return ROW_CACHE.listed(rows, raw=call.query.raw)
-    return OverlayFileList(files=[_with_text(file, contents, call.query.raw) for file in found])
+            rows = ((file, contents.contents[path]) for path, file in workspace.files.items())
+            return ROW_CACHE.encode_listing(rows, raw=request.query.raw)
+    return OverlayFileListModel(
+        files=[_file_with_content(file, contents, request.query.raw) for file in visible_files]
+    )
 
 
-def _with_text(file: File, contents: FileContents, raw: bool) -> OverlayFile:
-    """With its content, if that can be had and is text."""
+def _file_with_content(file: File, contents: FileContents, raw: bool) -> OverlayFileModel:
+    """Model with content, if it can be read and is text."""
     if file.path in contents.failed:
-        return layered_file(file, error=contents.failed[file.path])
+        return overlay_file_to_model(file, error=contents.failed[file.path])
     try:
-        return layered_file(file, contents.found[file.path], raw=raw)
+        return overlay_file_to_model(file, contents.contents[file.path], raw=raw)
     except Conflict:
-        return layered_file(file)
+        return overlay_file_to_model(file)
 
 
-def _get(place: FileCollection) -> Endpoint:
+def _get_endpoint(collection: FileCollection) -> Endpoint:
     @endpoint(
         "GET",
-        place.root + "/{path...}",
-        query=WireFileQuery if place.wire else FileQuery,
+        collection.root + "/{path...}",
+        query=WireFileQuery if collection.wire else FileQuery,
         permission=Permission.WORKSPACE_READ,
-        allow_unknown_query=place.wire,
-        responses={200: WorkspaceFile if place.wire else OverlayFile, 304: None},
+        allow_unknown_query=collection.wire,
+        responses={200: WorkspaceFileModel if collection.wire else OverlayFileModel, 304: None},
         refusals=(ValidationError, NotFound, Conflict),
         headers=(IF_NONE_MATCH,),
         response_headers=("ETag",),
-        **place.facts("get"),
+        **collection.endpoint_options("get"),
     )
-    async def get(call: Asked) -> Response:
-        """Read one file, as it is now or as it was at a version."""
-        stack, path = await place.stack(call), place.path(call)
-        if call.query.version is not None:
-            return await _version(place, call, call.query.version)
-        file = await files.find_file(call.ports, stack, path)
-        if matches(call, file.etag):
-            return unchanged(file.etag)
-        raw = not place.wire and call.query.raw
-        shape = (place.wire, raw, file.upstream is None, file.origin, file.file_class)
-        key = (*_scope_key(file.source), path.text, file.etag, *shape)
+    async def get(request: AnyRequest) -> Response:
+        """Get a file, at its current or an earlier version."""
+        stack, path = await collection.load_stack(request), collection.path(request)
+        if request.query.version is not None:
+            return await _version_response(collection, request, request.query.version)
+        file = await files.get_file(request.ports, stack, path)
+        if etag_matches(request, file.etag):
+            return not_modified(file.etag)
+        raw = not collection.wire and request.query.raw
+        variant = (
+            collection.wire,
+            raw,
+            file.available_update is None,
+            file.source_label,
+            file.file_class,
+        )
+        key = (*_scope_key(file.source), path.text, file.etag, *variant)
         body = RESPONSE_CACHE.get(key)
         if body is None:
-            content = await files.read_content(call.ports, file, raw=True)
-            body = RESPONSE_CACHE.put(key, place.shown(file, content, raw=raw))
-        return file_answer(body, file.etag)
+            content = await files.read_content(request.ports, file, raw=True)
+            body = RESPONSE_CACHE.put(key, collection.to_model(file, content, raw=raw))
+        return json_with_etag(body, file.etag)
 
     return get
 
 
 def _scope_key(scope: Scope) -> tuple[str, str, str]:
-    """A scope as words, which are quicker to look up by."""
+    """Scope as strings, which hash faster."""
     return (scope.tenant, scope.kind, scope.name)
 
 
-async def _version(place: FileCollection, call: Asked, number: int) -> Response:
-    """One version as it was said by the nearest layer."""
-    stack = await place.stack(call)
-    file, content = await files.read_version(call.ports, stack, place.path(call), number)
-    if matches(call, file.etag):
-        return unchanged(file.etag)
-    return Response.json(place.shown(file, content, raw=True), headers={"ETag": file.etag})
+async def _version_response(
+    collection: FileCollection, request: AnyRequest, version: int
+) -> Response:
+    """Response with one version of the nearest layer."""
+    stack = await collection.load_stack(request)
+    file, content = await files.read_version(
+        request.ports, stack, collection.path(request), version
+    )
+    if etag_matches(request, file.etag):
+        return not_modified(file.etag)
+    return Response.json(collection.to_model(file, content, raw=True), headers={"ETag": file.etag})
 
 
-def _put(place: FileCollection) -> Endpoint:
-    async def rebuild(call: Asked, versions: tuple[int, ...]) -> Response:
-        return await _version(place, call, versions[0])
+def _put_endpoint(collection: FileCollection) -> Endpoint:
+    async def rebuild(request: AnyRequest, versions: tuple[int, ...]) -> Response:
+        return await _version_response(collection, request, versions[0])
 
     @endpoint(
         "PUT",
-        place.root + "/{path...}",
-        body=FileBody if place.wire else OverlayFileBody,
-        permission=place.writing,
-        responses={200: WorkspaceFile if place.wire else OverlayFile},
+        collection.root + "/{path...}",
+        body=FileBody if collection.wire else OverlayFileBody,
+        permission=collection.write_permission,
+        responses={200: WorkspaceFileModel if collection.wire else OverlayFileModel},
         refusals=(
             ValidationError,
             Forbidden,
@@ -314,62 +338,66 @@ def _put(place: FileCollection) -> Endpoint:
             Conflict,
             Busy,
         ),
-        headers=(IF_MATCH, IF_ABSENT, RUN, REASON),
+        headers=(IF_MATCH, IF_ABSENT, RUN_HEADER, REASON_HEADER),
         response_headers=("ETag", "Carrel-Warning"),
-        allow_unknown_query=place.wire,
+        allow_unknown_query=collection.wire,
         idempotent=True,
         rebuild=rebuild,
-        max_body=LONGEST_BODY,
-        **place.facts("put"),
+        max_body=MAX_BODY_BYTES,
+        **collection.endpoint_options("put"),
     )
-    async def put(call: Asked) -> Response:
-        """Create or replace one file, atomically."""
-        stack, path = await place.stack(call), place.path(call)
+    async def put(request: AnyRequest) -> Response:
+        """Create or replace a file atomically."""
+        stack, path = await collection.load_stack(request), collection.path(request)
         try:
-            content = call.body.content.encode()
+            content = request.body.content.encode()
         except UnicodeEncodeError:
             raise ValidationError("content is not valid Unicode") from None
-        accepted = not place.wire and call.body.accept_template_update
-        intent = write_options(call, call.body.content_type, accepted=accepted)
-        written = await files.put(call.ports, stack, path, content, call.actor, intent)
-        return write_response(place, written)
+        accepted = not collection.wire and request.body.accept_template_update
+        options = write_options(request, request.body.content_type, accept_template_update=accepted)
+        result = await files.put(request.ports, stack, path, content, request.actor, options)
+        return write_response(collection, result)
 
     return put
 
 
-def write_response(place: FileCollection, written: WriteResult) -> Response:
-    headers = [JSON_TYPE, (b"etag", written.file.etag.encode())]
-    if written.redacted.warned:
-        warning = "looks like a secret: " + ", ".join(written.redacted.warned)
+def write_response(collection: FileCollection, result: WriteResult) -> Response:
+    headers = [JSON_TYPE, (b"etag", result.file.etag.encode())]
+    if result.redacted.warned:
+        warning = "looks like a secret: " + ", ".join(result.redacted.warned)
         headers.append((b"carrel-warning", warning.encode("latin-1")))
-    return Response(200, encode(place.shown(written.file, written.content, raw=True)), headers)
+    return Response(
+        200, encode(collection.to_model(result.file, result.content, raw=True)), headers
+    )
 
 
-def _delete(place: FileCollection) -> Endpoint:
-    async def rebuild(call: Asked, versions: tuple[int, ...]) -> Response:
+def _delete_endpoint(collection: FileCollection) -> Endpoint:
+    async def rebuild(request: AnyRequest, versions: tuple[int, ...]) -> Response:
         return Response.empty(204)
 
     @endpoint(
         "DELETE",
-        place.root + "/{path...}",
-        permission=place.writing,
+        collection.root + "/{path...}",
+        permission=collection.write_permission,
         responses={204: None},
         refusals=(ValidationError, Forbidden, NotFound, WorkspaceConflict, Conflict, Busy),
-        headers=(IF_MATCH, IF_ABSENT, RUN, REASON),
-        allow_unknown_query=place.wire,
+        headers=(IF_MATCH, IF_ABSENT, RUN_HEADER, REASON_HEADER),
+        allow_unknown_query=collection.wire,
         idempotent=True,
         rebuild=rebuild,
-        **place.facts("delete"),
+        **collection.endpoint_options("delete"),
     )
-    async def delete(call: Asked) -> Response:
-        """Remove one file; in a stack, go back to what lies beneath."""
-        stack, path = await place.stack(call), place.path(call)
-        await files.delete(call.ports, stack, path, call.actor, write_options(call))
+    async def delete(request: AnyRequest) -> Response:
+        """Delete a file. In a stack, the inherited file shows again."""
+        stack, path = await collection.load_stack(request), collection.path(request)
+        await files.delete(request.ports, stack, path, request.actor, write_options(request))
         return Response.empty(204)
 
     return delete
 
 
 ENDPOINTS: Final = tuple(
-    make(place) for place in FILE_COLLECTIONS for make in (_listing, _get, _put, _delete)
+    make(place)
+    for place in FILE_COLLECTIONS
+    for make in (_list_endpoint, _get_endpoint, _put_endpoint, _delete_endpoint)
 )

@@ -1,4 +1,4 @@
-"""The history of a file over HTTP: versions, differences, explanations, going back."""
+"""REST endpoints for file history: versions, diff, explanation and restore."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from carrel.core.errors import (
 from carrel.core.store.tree import Version
 from carrel.server.http.endpoint import IF_MATCH, Endpoint, RequestModel, ResponseModel, endpoint
 from carrel.server.http.response import Response
-from carrel.server.rest.files.file_models import Number, OverlayFile, When, rfc3339
+from carrel.server.rest.files.file_models import OverlayFileModel, PositiveInt, Rfc3339, rfc3339
 from carrel.server.rest.files.files import (
     FILE_COLLECTIONS,
-    RUN,
-    Asked,
+    RUN_HEADER,
+    AnyRequest,
     FileCollection,
     write_options,
     write_response,
 )
 
 
-class VersionRow(ResponseModel, frozen=True):
-    version: Number
-    updated_at: When
+class VersionModel(ResponseModel, frozen=True):
+    version: PositiveInt
+    updated_at: Rfc3339
     author: str
     reason: str
     run_id: str | None
@@ -44,142 +44,152 @@ class VersionRow(ResponseModel, frozen=True):
     content_type: str | None
 
 
-class Versions(ResponseModel, frozen=True):
-    items: list[VersionRow]
+class VersionPageModel(ResponseModel, frozen=True):
+    items: list[VersionModel]
     next: str | None
 
 
-class HistoryQuery(RequestModel, frozen=True):
+class FileHistoryQuery(RequestModel, frozen=True):
     limit: Annotated[int, msgspec.Meta(ge=1, le=500)] = 100
-    cursor: Number | None = None
+    cursor: PositiveInt | None = None
 
 
-class DiffQuery(RequestModel, frozen=True):
+class FileDiffQuery(RequestModel, frozen=True):
     from_: Annotated[int, msgspec.Meta(ge=0)] | None = msgspec.field(default=None, name="from")
     to: Annotated[int, msgspec.Meta(ge=0)] | None = None
 
 
-class LayerEntry(ResponseModel, frozen=True):
+class LayerEntryModel(ResponseModel, frozen=True):
     kind: str
     name: str
-    version: Number | None
+    version: PositiveInt | None
     sha256: str | None
     base_sha256: str | None
 
 
-class Explanation(ResponseModel, frozen=True):
+class ExplanationModel(ResponseModel, frozen=True):
     path: str
-    layers: list[LayerEntry]
+    layers: list[LayerEntryModel]
     source: str | None
     why: str
 
 
-class Restore(RequestModel, frozen=True):
-    version: Number
+class RestoreFileBody(RequestModel, frozen=True):
+    version: PositiveInt
     accept_template_update: bool = False
-    """Needed to override a pinned file of an agent."""
+    """Required to override a pinned file of an agent."""
 
 
-def version_row(version: Version) -> VersionRow:
+def version_to_model(version: Version) -> VersionModel:
     head, entry = version.head, version.head.entry
-    return VersionRow(
+    return VersionModel(
         version=head.version,
         updated_at=rfc3339(head.at),
-        author=version.by,
-        reason=version.why,
+        author=version.author,
+        reason=version.reason,
         run_id=version.run,
         deleted=entry is None,
         size=entry.blob.size if entry else None,
-        sha256=_hex(entry.blob.digest) if entry else None,
+        sha256=_hex_digest(entry.blob.digest) if entry else None,
         content_type=entry.type if entry else None,
     )
 
 
-def _hex(digest: str) -> str:
+def _hex_digest(digest: str) -> str:
     return digest.removeprefix("sha256:")
 
 
-def _history(place: FileCollection) -> Endpoint:
+def _history_endpoint(collection: FileCollection) -> Endpoint:
     @endpoint(
         "GET",
-        place.root + "/{path...}/history",
-        query=HistoryQuery,
+        collection.root + "/{path...}/history",
+        query=FileHistoryQuery,
         permission=Permission.WORKSPACE_READ,
-        responses={200: Versions},
+        responses={200: VersionPageModel},
         refusals=(ValidationError, NotFound),
-        **place.facts("history"),
+        **collection.endpoint_options("history"),
     )
-    async def history(call: Asked) -> Response:
-        """List the versions of a file, newest first, tombstones included."""
-        stack, path, query = await place.stack(call), place.path(call), call.query
-        found = await files_history.page(
-            call.ports, stack, path, before=query.cursor, limit=query.limit
+    async def history(request: AnyRequest) -> Response:
+        """List versions of a file, newest first, including deletions."""
+        stack, path, query = (
+            await collection.load_stack(request),
+            collection.path(request),
+            request.query,
         )
-        return Response.json(Versions(items=[version_row(v) for v in found.items], next=found.next))
+        page = await files_history.list_versions(
+            request.ports, stack, path, before=query.cursor, limit=query.limit
+        )
+        return Response.json(
+            VersionPageModel(
+                items=[version_to_model(version) for version in page.items], next=page.next
+            )
+        )
 
     return history
 
 
-def _diff(place: FileCollection) -> Endpoint:
+def _diff_endpoint(collection: FileCollection) -> Endpoint:
     @endpoint(
         "GET",
-        place.root + "/{path...}/diff",
-        query=DiffQuery,
+        collection.root + "/{path...}/diff",
+        query=FileDiffQuery,
         permission=Permission.WORKSPACE_READ,
         responses={200: "text/x-diff"},
         refusals=(ValidationError, NotFound),
-        **place.facts("diff"),
+        **collection.endpoint_options("diff"),
     )
-    async def diff(call: Asked) -> Response:
-        """Compare two versions of a file, by default the newest with the one before."""
-        stack, path = await place.stack(call), place.path(call)
-        text = await files_history.diff(call.ports, stack, path, call.query.from_, call.query.to)
+    async def diff(request: AnyRequest) -> Response:
+        """Compare two versions of a file; by default the newest with the previous."""
+        stack, path = await collection.load_stack(request), collection.path(request)
+        text = await files_history.diff(
+            request.ports, stack, path, request.query.from_, request.query.to
+        )
         return Response.content(text.encode(), "text/x-diff; charset=utf-8")
 
     return diff
 
 
-def _explain(place: FileCollection) -> Endpoint:
+def _explain_endpoint(collection: FileCollection) -> Endpoint:
     @endpoint(
         "GET",
-        place.root + "/{path...}/explain",
+        collection.root + "/{path...}/explain",
         permission=Permission.WORKSPACE_READ,
-        responses={200: Explanation},
+        responses={200: ExplanationModel},
         refusals=(ValidationError, NotFound),
-        **place.facts("explain"),
+        **collection.endpoint_options("explain"),
     )
-    async def explain(call: Asked) -> Response:
-        """Show every layer's say about a path, and why the winner won."""
-        stack, path = await place.stack(call), place.path(call)
-        found = await files_history.explain(call.ports, stack, path)
-        winner = found.winner
-        source = (winner.origin or winner.source.kind) if winner else None
-        layers = [_said(said) for said in found.layers]
+    async def explain(request: AnyRequest) -> Response:
+        """Show each layer's entry for a path, and why one wins."""
+        stack, path = await collection.load_stack(request), collection.path(request)
+        result = await files_history.explain(request.ports, stack, path)
+        winner = result.winner
+        source = (winner.source_label or winner.source.kind) if winner else None
+        layers = [_layer_to_model(layer) for layer in result.layers]
         return Response.json(
-            Explanation(path=path.text, layers=layers, source=source, why=found.why)
+            ExplanationModel(path=path.text, layers=layers, source=source, why=result.reason)
         )
 
     return explain
 
 
-def _said(said: files_history.LayerEntry) -> LayerEntry:
-    entry = said.head.entry if said.head else None
-    return LayerEntry(
-        kind=said.scope.kind,
-        name=said.scope.name,
-        version=said.head.version if said.head else None,
-        sha256=_hex(entry.blob.digest) if entry else None,
-        base_sha256=_hex(entry.base.digest) if entry and entry.base else None,
+def _layer_to_model(layer: files_history.LayerEntry) -> LayerEntryModel:
+    entry = layer.head.entry if layer.head else None
+    return LayerEntryModel(
+        kind=layer.scope.kind,
+        name=layer.scope.name,
+        version=layer.head.version if layer.head else None,
+        sha256=_hex_digest(entry.blob.digest) if entry else None,
+        base_sha256=_hex_digest(entry.base.digest) if entry and entry.base else None,
     )
 
 
-def _restore(place: FileCollection) -> Endpoint:
+def _restore_endpoint(collection: FileCollection) -> Endpoint:
     @endpoint(
         "POST",
-        place.root + "/{path...}/restore",
-        body=Restore,
-        permission=place.writing,
-        responses={200: OverlayFile},
+        collection.root + "/{path...}/restore",
+        body=RestoreFileBody,
+        permission=collection.write_permission,
+        responses={200: OverlayFileModel},
         refusals=(
             ValidationError,
             Forbidden,
@@ -189,25 +199,25 @@ def _restore(place: FileCollection) -> Endpoint:
             Conflict,
             Busy,
         ),
-        headers=(IF_MATCH, RUN),
+        headers=(IF_MATCH, RUN_HEADER),
         response_headers=("ETag",),
         idempotent=True,
-        **place.facts("restore"),
+        **collection.endpoint_options("restore"),
     )
-    async def restore(call: Asked) -> Response:
-        """Make an earlier version the newest again."""
-        stack, path = await place.stack(call), place.path(call)
-        number = call.body.version
-        intent = write_options(call, accepted=call.body.accept_template_update)
-        written = await files.restore(call.ports, stack, path, number, call.actor, intent)
-        return write_response(place, written)
+    async def restore(request: AnyRequest) -> Response:
+        """Restore an earlier version as the newest."""
+        stack, path = await collection.load_stack(request), collection.path(request)
+        version = request.body.version
+        options = write_options(request, accept_template_update=request.body.accept_template_update)
+        result = await files.restore(request.ports, stack, path, version, request.actor, options)
+        return write_response(collection, result)
 
     return restore
 
 
 ENDPOINTS: Final = tuple(
-    make(place)
-    for place in FILE_COLLECTIONS
-    if not place.wire
-    for make in (_history, _diff, _explain, _restore)
+    make(collection)
+    for collection in FILE_COLLECTIONS
+    if not collection.wire
+    for make in (_history_endpoint, _diff_endpoint, _explain_endpoint, _restore_endpoint)
 )

@@ -1,4 +1,4 @@
-"""What an edit of a shared file would do, over HTTP."""
+"""REST endpoint that counts the agents an edit of a shared file affects."""
 
 from __future__ import annotations
 
@@ -14,48 +14,52 @@ from carrel.server.http.endpoint import Endpoint, Request, ResponseModel, endpoi
 from carrel.server.http.response import Response
 from carrel.server.rest.files.files import FILE_COLLECTIONS, FileCollection
 
-Many = Annotated[int, Meta(ge=0)]
+Count = Annotated[int, Meta(ge=0)]
 
 
-class Impact(ResponseModel, frozen=True):
-    """How many agents an edit would reach: each follower is one of the last three."""
+class ImpactModel(ResponseModel, frozen=True):
+    """Agents affected by an edit; each is counted in one of the last three fields."""
 
     path: str
     file_class: FileClass = field(name="class")
-    followers: Many
-    """Agents that have this layer beneath them."""
-    changes: Many
-    """Those who would be served another text at once."""
-    asked: Many
-    """Those for whom it would wait for a review."""
-    shadowed: Many
-    """Those for whom a nearer layer decides."""
+    followers: Count
+    """Agents whose stack contains this layer."""
+    changes: Count
+    """Agents that would be served the new text at once."""
+    asked: Count
+    """Agents for which the edit would await review."""
+    shadowed: Count
+    """Agents for which a nearer layer overrides the file."""
 
 
-def _impact(place: FileCollection) -> Endpoint:
+def _impact_endpoint(collection: FileCollection) -> Endpoint:
     @endpoint(
         "GET",
-        place.root + "/{path...}/impact",
+        collection.root + "/{path...}/impact",
         permission=Permission.TENANT_READ,
-        responses={200: Impact},
+        responses={200: ImpactModel},
         refusals=(ValidationError, NotFound),
-        **place.facts("impact"),
+        **collection.endpoint_options("impact"),
     )
-    async def impact(call: Request) -> Response:
-        """Count the agents that an edit of a file would reach, whether it is there yet or not."""
-        found = await edit_impact.impact(call.ports, await place.stack(call), place.path(call))
+    async def impact(request: Request) -> Response:
+        """Count the agents an edit of a file would affect. The file need not exist."""
+        result = await edit_impact.load_impact(
+            request.ports, await collection.load_stack(request), collection.path(request)
+        )
         return Response.json(
-            Impact(
-                path=found.path.text,
-                file_class=found.file_class,
-                followers=found.followers,
-                changes=found.changes,
-                asked=found.asked,
-                shadowed=found.shadowed,
+            ImpactModel(
+                path=result.path.text,
+                file_class=result.file_class,
+                followers=result.followers,
+                changes=result.changes,
+                asked=result.reviews,
+                shadowed=result.shadowed,
             )
         )
 
     return impact
 
 
-ENDPOINTS: Final = tuple(_impact(place) for place in FILE_COLLECTIONS if place.admin)
+ENDPOINTS: Final = tuple(
+    _impact_endpoint(collection) for collection in FILE_COLLECTIONS if collection.admin
+)

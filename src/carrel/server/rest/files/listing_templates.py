@@ -1,4 +1,4 @@
-"""A listing with holes, filled in for each agent that differs from others only by its names."""
+"""Cached listings in which only placeholder values and etags differ by agent."""
 
 from __future__ import annotations
 
@@ -8,75 +8,84 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from carrel.actions.blob_contents import contents_of
+from carrel.actions.blob_contents import load_contents
 from carrel.core.identifiers import Digest, Path, digest
 from carrel.core.overlay.agent_files import is_verbatim, rendered_etag
 from carrel.core.overlay.compose import File
-from carrel.core.overlay.placeholders import PlaceholderValues, TemplatePart, joined, split
+from carrel.core.overlay.placeholders import (
+    PlaceholderValues,
+    TemplatePart,
+    join_parts,
+    split_template,
+)
 from carrel.ports import CorruptContent, Ports
 from carrel.server.http.response import encode
-from carrel.server.rest.files.file_models import layered_file
+from carrel.server.rest.files.file_models import overlay_file_to_model
 from carrel.server.rest.files.response_cache import SharedBody
 
-_MOST: Final = 64
-_LARGEST: Final = 256 * 2**10
-"""Bytes of all contents together up to which it is worth its memory."""
+_MAX_TEMPLATES: Final = 64
+_MAX_CONTENT_BYTES: Final = 256 * 2**10
+"""Maximum total content of a listing that is cached as template."""
 
-_HOLE: Final = "\0"
-_QUOTED: Final = encode(_HOLE)
-_AT: Final = b'"etag":' + _QUOTED
+_PLACEHOLDER: Final = "\0"
+_QUOTED_PLACEHOLDER: Final = encode(_PLACEHOLDER)
+_ETAG_FIELD: Final = b'"etag":' + _QUOTED_PLACEHOLDER
 
 
 class _RenderedPart(Struct, frozen=True):
-    """A content with placeholders: the digest of what is served of it, and that."""
+    """Content with placeholders; renders to its digest and content fields."""
 
-    pieces: tuple[TemplatePart, ...]
+    parts: tuple[TemplatePart, ...]
 
-    def filled(self, variables: PlaceholderValues) -> bytes:
-        shown = joined(self.pieces, variables)
-        told = digest(shown.encode()).removeprefix("sha256:").encode()
-        return b'"renderedSha256":"%s","content":%s' % (told, encode(shown))
+    def render(self, variables: PlaceholderValues) -> bytes:
+        content = join_parts(self.parts, variables)
+        sha256 = digest(content.encode()).removeprefix("sha256:").encode()
+        return b'"renderedSha256":"%s","content":%s' % (sha256, encode(content))
 
 
 class ListingTemplate(Struct, frozen=True):
+    """Encoded listing with gaps for agent-specific parts."""
+
     files: Mapping[Path, File]
     parts: tuple[bytes | _RenderedPart | None, ...]
-    """Where there is None goes the key of the variables."""
+    """None stands for the key of the placeholder values."""
 
     def fill(self, variables: PlaceholderValues) -> SharedBody:
         key, size = variables.key.encode(), 0
-        pieces: list[bytes] = []
+        chunks: list[bytes] = []
         for part in self.parts:
             if part is None:
-                pieces.append(key)
+                chunks.append(key)
             elif isinstance(part, bytes):
-                pieces.append(part)
+                chunks.append(part)
             else:
-                own = part.filled(variables)
-                size += len(own)
-                pieces.append(own)
-        return SharedBody(tuple(pieces), size)
+                rendered = part.render(variables)
+                size += len(rendered)
+                chunks.append(rendered)
+        return SharedBody(tuple(chunks), size)
 
 
 class ListingTemplateCache:
-    """Known by the files that were composed, which are held for as long as their name is here."""
+    """Templates by identity of the composed files, which each entry keeps alive."""
 
     def __init__(self) -> None:
-        self._known: dict[int, ListingTemplate] = {}
+        self._templates: dict[int, ListingTemplate] = {}
 
-    async def of(self, ports: Ports, files: Mapping[Path, File]) -> ListingTemplate | None:
-        """None where a content cannot be had, is not text, or all are too large together."""
-        found = self._known.get(id(files))
-        if found is not None:
-            return found
-        if sum(file.blob.size for file in files.values()) <= _LARGEST:
-            blobs = await contents_of(ports, [file.blob for file in files.values()])
-            found = build_template(files, blobs)
-        if found:
-            if len(self._known) >= _MOST:
-                self._known.clear()
-            self._known[id(files)] = found
-        return found
+    async def get_or_build(
+        self, ports: Ports, files: Mapping[Path, File]
+    ) -> ListingTemplate | None:
+        """Template of these files; None if one is unreadable, not text or too large."""
+        template = self._templates.get(id(files))
+        if template is not None:
+            return template
+        if sum(file.blob.size for file in files.values()) <= _MAX_CONTENT_BYTES:
+            blobs = await load_contents(ports, [file.blob for file in files.values()])
+            template = build_template(files, blobs)
+        if template:
+            if len(self._templates) >= _MAX_TEMPLATES:
+                self._templates.clear()
+            self._templates[id(files)] = template
+        return template
 
 
 def build_template(
@@ -87,23 +96,25 @@ def build_template(
         stored = contents[file.blob.digest]
         if isinstance(stored, CorruptContent) or not _is_text(stored):
             return None
-        parts += [b",", *_row(file, stored)]
+        parts += [b",", *_row_parts(file, stored)]
     return ListingTemplate(files, (b'{"files":[', *parts[1:], b"]}"))
 
 
-def _row(file: File, stored: bytes) -> list[bytes | _RenderedPart | None]:
+def _row_parts(file: File, stored: bytes) -> list[bytes | _RenderedPart | None]:
     if is_verbatim(file):
-        return [encode(layered_file(file, stored))]
-    pieces = split(stored)
-    told = len(pieces) > 1
-    hollow = replace(file, etag=_HOLE, variables=PlaceholderValues())
-    row = encode(layered_file(hollow, None if told else stored))
-    before, after = row.split(_AT, 1)
-    tag, rest = encode(rendered_etag(file, _HOLE)).split(_QUOTED[1:-1])
-    start, end = before + b'"etag":' + tag, rest + after
-    if not told:
+        return [encode(overlay_file_to_model(file, stored))]
+    parts = split_template(stored)
+    has_placeholders = len(parts) > 1
+    blank = replace(file, etag=_PLACEHOLDER, variables=PlaceholderValues())
+    encoded = encode(overlay_file_to_model(blank, None if has_placeholders else stored))
+    head, tail = encoded.split(_ETAG_FIELD, 1)
+    etag_head, etag_tail = encode(rendered_etag(file, _PLACEHOLDER)).split(
+        _QUOTED_PLACEHOLDER[1:-1]
+    )
+    start, end = head + b'"etag":' + etag_head, etag_tail + tail
+    if not has_placeholders:
         return [start, None, end]
-    return [start, None, end[:-1] + b",", _RenderedPart(pieces), b"}"]
+    return [start, None, end[:-1] + b",", _RenderedPart(parts), b"}"]
 
 
 def _is_text(content: bytes) -> bool:

@@ -1,7 +1,7 @@
-"""The one endpoint by which runtimes and editors of workspace overlays read and write files.
+"""Workspace overlay API: one endpoint with six actions.
 
-It keeps the order in which that convention checks things, its statuses and its bodies; what it does
-is done by the same actions as everywhere.
+Follows that convention's order of checks, statuses and bodies, over the same actions as the rest of
+the API.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias
 from carrel.actions.agents import file_map, identity_fields
 from carrel.actions.files import files
 from carrel.actions.files.files import WriteOptions
-from carrel.actions.files.rewrite import RewriteOutcome, find_file_or_none, read_stored
+from carrel.actions.files.rewrite import RewriteOutcome, find_file, read_stored
 from carrel.actions.overlay import stacks
 from carrel.core.access import Actor, CredentialKind, Permission, Role
 from carrel.core.errors import (
@@ -29,44 +29,44 @@ from carrel.core.errors import (
 from carrel.core.identifiers import Path, ScopeKind, Stack
 from carrel.core.overlay.compose import Workspace
 from carrel.core.overlay.edit import UNCONDITIONAL, WriteCondition
-from carrel.server.http.conditional import file_answer, matches, unchanged
+from carrel.server.http.conditional import etag_matches, json_with_etag, not_modified
 from carrel.server.http.endpoint import IF_NONE_MATCH, Request, endpoint
-from carrel.server.http.problems import problem
+from carrel.server.http.problems import problem_response
 from carrel.server.http.response import Response
 from carrel.server.rest.files.overlay_models import (
-    DONE,
-    MANNER,
-    Body,
-    OverlayAnswer,
-    OverlayRefusal,
-    OverlayRow,
-    bare,
-    content_of,
-    failed_row,
-    row,
-    row_with_content,
+    OK_RESPONSE,
+    OVERLAY_DIALECT,
+    OverlayErrorModel,
+    OverlayFileRowModel,
+    OverlayRequestBody,
+    OverlayResponseModel,
+    file_to_response,
+    file_to_row,
+    file_to_row_with_content,
+    hex_digest,
     source_of,
+    unreadable_file_to_row,
 )
 from carrel.server.rest.files.response_cache import RESPONSE_CACHE
 
-_FOREIGN: Final = ("tenantId", "tenantSlug", "instanceId")
+_REFUSED_FIELDS: Final = ("tenantId", "tenantSlug", "instanceId")
 _SELECTORS: Final = ("agentId", "templateId", "defaults")
 _READS: Final = frozenset({"get", "list"})
 _WRITES: Final = frozenset({"put", "delete", "regenerate-map", "update-identity-field"})
-_UNFIT: Final = (422, "unprocessable")
-_MAX_BODY: Final = 6 * 4 * 2**20 + 2**16
+_UNPROCESSABLE: Final = (422, "unprocessable")
+_MAX_BODY_BYTES: Final = 6 * 4 * 2**20 + 2**16
 
-Asked: TypeAlias = Request[dict[str, Any], Any]
+OverlayRequest: TypeAlias = Request[dict[str, Any], Any]
 
 
 @endpoint(
     "POST",
     "/api/workspaces/files",
     id="overlay_files",
-    body=Body,
+    body=OverlayRequestBody,
     platform=None,
     allow_unknown_query=True,
-    responses={200: OverlayAnswer, 304: None, 422: OverlayRefusal},
+    responses={200: OverlayResponseModel, 304: None, 422: OverlayErrorModel},
     refusals=(
         ValidationError,
         Forbidden,
@@ -79,202 +79,211 @@ Asked: TypeAlias = Request[dict[str, Any], Any]
     headers=(IF_NONE_MATCH,),
     response_headers=("ETag",),
     tag="Workspace overlay",
-    error_dialect=MANNER,
-    max_body=_MAX_BODY,
+    error_dialect=OVERLAY_DIALECT,
+    max_body=_MAX_BODY_BYTES,
 )
-async def ask(call: Asked) -> Response:
-    """Read or write the files of an agent, a template or the defaults, by one of six actions.
+async def handle_action(request: OverlayRequest) -> Response:
+    """Read or write files of an agent, a template or the defaults.
 
-    Exactly one of `agentId`, `templateId` and `defaults` says whose; ids and slugs both work.
-    `list` heeds If-None-Match. Reading needs `workspace:read`, writing `workspace:write`, and for
-    templates and defaults `tenant:admin`.
+    Exactly one of `agentId`, `templateId` and `defaults` selects the target; ids and slugs both
+    work. `list` supports If-None-Match. Reading requires `workspace:read`, writing
+    `workspace:write`, and for templates and defaults `tenant:admin`.
     """
-    if any(name in call.body for name in _FOREIGN):
+    if any(name in request.body for name in _REFUSED_FIELDS):
         raise ValidationError(
-            f"{', '.join(_FOREIGN)} are not for the body: the credential says whose"
+            f"{', '.join(_REFUSED_FIELDS)} must not be in the body;"
+            " the credential selects the tenant"
         )
-    if call.actor.platform:
-        raise Unauthenticated("the caller tenant cannot be told from this credential")
-    action = call.body.get("action")
+    if request.actor.platform:
+        raise Unauthenticated("this credential does not identify a tenant")
+    action = request.body.get("action")
     if not action:
-        raise ValidationError("action is missing")
+        raise ValidationError("action is required")
     action = action if isinstance(action, str) else ""
-    selector = _selector(call.body)
-    _check_scope(call.actor, action)
-    stack = await _target(call, selector)
-    _may_write(call.actor, action, stack)
-    run = _ACTIONS.get(action)
-    if run is None:
-        raise ValidationError(f"Unknown action: it is one of {', '.join(_ACTIONS)}")
-    return await run(call, stack)
+    selector = _selector(request.body)
+    _check_scope(request.actor, action)
+    stack = await _load_stack(request, selector)
+    _require_write(request.actor, action, stack)
+    handler = _ACTIONS.get(action)
+    if handler is None:
+        raise ValidationError(f"Unknown action; expected one of {', '.join(_ACTIONS)}")
+    return await handler(request, stack)
 
 
 def _selector(body: Mapping[str, Any]) -> str:
-    given = [name for name in _SELECTORS if body.get(name)]
-    if len(given) != 1:
-        raise ValidationError(f"Exactly one of {', '.join(_SELECTORS)} says whose files are meant")
-    [name] = given
+    present = [name for name in _SELECTORS if body.get(name)]
+    if len(present) != 1:
+        raise ValidationError(f"Exactly one of {', '.join(_SELECTORS)} is required")
+    [name] = present
     if name != "defaults" and not isinstance(body[name], str):
-        raise ValidationError(f"{name} is an id or a slug")
+        raise ValidationError(f"{name} must be an id or a slug")
     return name
 
 
 def _check_scope(actor: Actor, action: str) -> None:
-    """A key that was narrowed learns nothing beyond that. Raises Forbidden."""
+    """Raise Forbidden if the key's permissions do not allow the action."""
     if action in _READS:
         actor.require(Permission.WORKSPACE_READ)
     elif Permission.WORKSPACE_READ not in actor.permissions:
         actor.require(Permission.WORKSPACE_WRITE)
 
 
-async def _target(call: Asked, selector: str) -> Stack:
-    """What lies over what there. Raises Missing, in the same words whoever's it is."""
+async def _load_stack(request: OverlayRequest, selector: str) -> Stack:
+    """Stack of the target. Raises NotFound, also for targets of other tenants."""
     try:
         if selector == "agentId":
-            return await stacks.agent_stack(call.ports, call.actor, call.body[selector])
+            return await stacks.agent_stack(request.ports, request.actor, request.body[selector])
         if selector == "templateId":
-            return await stacks.template_stack(call.ports, call.actor, call.body[selector])
-        return await stacks.defaults_stack(call.ports, call.actor)
+            return await stacks.template_stack(request.ports, request.actor, request.body[selector])
+        return await stacks.defaults_stack(request.ports, request.actor)
     except NotFound:
         raise NotFound("Target not found in the caller's tenant") from None
 
 
-def _may_write(actor: Actor, action: str, stack: Stack) -> None:
-    """Raises Forbidden."""
+def _require_write(actor: Actor, action: str, stack: Stack) -> None:
+    """Raise Forbidden if the actor may not run this write action."""
     if action not in _WRITES:
         return
     if actor.kind is CredentialKind.PERSON and actor.role not in {Role.OWNER, Role.ADMIN}:
-        raise Forbidden("writing takes an admin or owner of the tenant")
+        raise Forbidden("writing requires a tenant admin or owner")
     agent = stack[0].kind is ScopeKind.AGENT
     actor.require(Permission.WORKSPACE_WRITE if agent else Permission.TENANT_ADMIN)
 
 
-async def _get(call: Asked, stack: Stack) -> Response:
-    path = _path(call)
-    file = await find_file_or_none(call.ports, stack, path)
+async def _get(request: OverlayRequest, stack: Stack) -> Response:
+    path = _path(request)
+    file = await find_file(request.ports, stack, path)
     if file is None:
-        kind = stack[0].kind
-        source = ScopeKind.DEFAULTS if kind is ScopeKind.AGENT else kind
+        scope_kind = stack[0].kind
+        source = ScopeKind.DEFAULTS if scope_kind is ScopeKind.AGENT else scope_kind
         return Response.json(
-            OverlayAnswer(content=None, source=source, sha256="", rendered_sha256="")
+            OverlayResponseModel(content=None, source=source, sha256="", rendered_sha256="")
         )
     return Response.json(
-        content_of(file, await read_stored(call.ports, file), raw=_flag(call, "raw"))
+        file_to_response(file, await read_stored(request.ports, file), raw=_flag(request, "raw"))
     )
 
 
-async def _list(call: Asked, stack: Stack) -> Response:
-    full, raw = _flag(call, "includeContent"), _flag(call, "raw")
-    form = f"overlay: {full} {full and raw}"
-    tag = await files.etag(call.ports, stack, form)
-    if matches(call, tag):
-        return unchanged(tag)
-    named = tuple((scope.tenant, scope.kind, scope.name) for scope in stack)
-    body = RESPONSE_CACHE.get((*named, tag))
+async def _list(request: OverlayRequest, stack: Stack) -> Response:
+    include_content, raw = _flag(request, "includeContent"), _flag(request, "raw")
+    variant = f"overlay: {include_content} {include_content and raw}"
+    etag = await files.load_etag(request.ports, stack, variant)
+    if etag_matches(request, etag):
+        return not_modified(etag)
+    stack_key = tuple((scope.tenant, scope.kind, scope.name) for scope in stack)
+    body = RESPONSE_CACHE.get((*stack_key, etag))
     if body is not None:
-        return file_answer(body, tag)
-    view = await files.load_view(call.ports, stack)
-    rows, sound = await _rows(call, view.workspace, full=full, raw=raw)
-    if not sound:
-        return Response.json(OverlayAnswer(files=rows), headers={"Cache-Control": "no-store"})
-    tag = view.etag(form)  # Something may have been written since the first.
-    return file_answer(RESPONSE_CACHE.put((*named, tag), OverlayAnswer(files=rows)), tag)
+        return json_with_etag(body, etag)
+    view = await files.load_view(request.ports, stack)
+    rows, complete = await _rows(request, view.workspace, include_content=include_content, raw=raw)
+    if not complete:
+        return Response.json(
+            OverlayResponseModel(files=rows), headers={"Cache-Control": "no-store"}
+        )
+    etag = view.etag(variant)  # A write may have happened since the first etag was computed.
+    return json_with_etag(
+        RESPONSE_CACHE.put((*stack_key, etag), OverlayResponseModel(files=rows)), etag
+    )
 
 
 async def _rows(
-    call: Asked, workspace: Workspace, *, full: bool, raw: bool
-) -> tuple[list[OverlayRow], bool]:
-    """Every file, and whether all that was wanted of them could be had."""
-    wanted = {path: file for path, file in workspace.files.items() if full or file.variables}
-    contents = await files.read_contents(call.ports, Workspace(wanted), raw=True)
+    request: OverlayRequest, workspace: Workspace, *, include_content: bool, raw: bool
+) -> tuple[list[OverlayFileRowModel], bool]:
+    """Rows of all files, and whether every needed content could be read."""
+    needed = {
+        path: file for path, file in workspace.files.items() if include_content or file.variables
+    }
+    contents = await files.read_contents(request.ports, Workspace(needed), raw=True)
     rows = []
     for path, file in workspace.files.items():
-        stored = contents.found.get(path)
+        stored = contents.contents.get(path)
         if path in contents.failed:
-            rows.append(failed_row(file, contents.failed[path]))
-        elif stored is not None and full:
-            rows.append(row_with_content(file, stored, raw=raw))
+            rows.append(unreadable_file_to_row(file, contents.failed[path]))
+        elif stored is not None and include_content:
+            rows.append(file_to_row_with_content(file, stored, raw=raw))
         else:
-            rows.append(row(file, stored))
+            rows.append(file_to_row(file, stored))
     return rows, not contents.failed
 
 
-async def _put(call: Asked, stack: Stack) -> Response:
-    name, content = _text(call, "path"), _text(call, "content", empty=True)
+async def _put(request: OverlayRequest, stack: Stack) -> Response:
+    name, content = _text(request, "path"), _text(request, "content", empty=True)
     path = Path(name)
     try:
         stored = content.encode()
     except UnicodeEncodeError:
         raise ValidationError("content is not valid Unicode") from None
-    condition = await _condition(call, stack, path)
-    intent = WriteOptions(condition, accept_template_update=_flag(call, "acceptTemplateUpdate"))
-    await files.put(call.ports, stack, path, stored, call.actor, intent)
-    return Response.json(DONE)
+    condition = await _condition(request, stack, path)
+    options = WriteOptions(condition, accept_template_update=_flag(request, "acceptTemplateUpdate"))
+    await files.put(request.ports, stack, path, stored, request.actor, options)
+    return Response.json(OK_RESPONSE)
 
 
-async def _condition(call: Asked, stack: Stack, path: Path) -> WriteCondition:
-    """What the writer says that they were looking at. Raises Stale where they were not."""
-    said = [call.body.get(name) for name in ("baseSha256", "ifSource")]
-    if said == [None, None]:
+async def _condition(request: OverlayRequest, stack: Stack, path: Path) -> WriteCondition:
+    """Write condition from baseSha256 and ifSource. Raises WorkspaceConflict."""
+    expected = [request.body.get(name) for name in ("baseSha256", "ifSource")]
+    if expected == [None, None]:
         return UNCONDITIONAL
-    if not all(value is None or isinstance(value, str) for value in said):
-        raise ValidationError("baseSha256 and ifSource are text")
-    file = await find_file_or_none(call.ports, stack, path)
-    current = ("", "") if file is None else (bare(file.blob.digest), source_of(file))
-    base, source = said
+    if not all(value is None or isinstance(value, str) for value in expected):
+        raise ValidationError("baseSha256 and ifSource must be strings")
+    file = await find_file(request.ports, stack, path)
+    current = ("", "") if file is None else (hex_digest(file.blob.digest), source_of(file))
+    base, source = expected
     if base not in (None, current[0]) or source not in (None, current[1]):
         version = 0 if file is None else file.head.version
-        raise WorkspaceConflict(f"{path} is not as it was read", version)
+        raise WorkspaceConflict(f"{path} changed since it was read", version)
     return WriteCondition(absent=True) if file is None else WriteCondition(frozenset({file.etag}))
 
 
-async def _delete(call: Asked, stack: Stack) -> Response:
-    path = _path(call)
+async def _delete(request: OverlayRequest, stack: Stack) -> Response:
+    path = _path(request)
     with suppress(NotFound):
-        await files.delete(call.ports, stack, path, call.actor)
-    return Response.json(DONE)
+        await files.delete(request.ports, stack, path, request.actor)
+    return Response.json(OK_RESPONSE)
 
 
-async def _regenerate_map(call: Asked, stack: Stack) -> Response:
-    _for_an_agent(stack)
-    await file_map.regenerate(call.ports, call.actor, stack)
-    return Response.json(DONE)
+async def _regenerate_map(request: OverlayRequest, stack: Stack) -> Response:
+    _require_agent(stack)
+    await file_map.regenerate(request.ports, request.actor, stack)
+    return Response.json(OK_RESPONSE)
 
 
-async def _update_identity_field(call: Asked, stack: Stack) -> Response:
-    _for_an_agent(stack)
-    field, value = _text(call, "field"), _text(call, "value", empty=True)
-    done = await identity_fields.update_field(call.ports, call.actor, stack, field, value)
-    if done is RewriteOutcome.UNFIT:
-        return problem(_UNFIT, f"the agent has no IDENTITY.md with a line for its {field}")
-    return Response.json(DONE)
+async def _update_identity_field(request: OverlayRequest, stack: Stack) -> Response:
+    _require_agent(stack)
+    field, value = _text(request, "field"), _text(request, "value", empty=True)
+    outcome = await identity_fields.update_field(request.ports, request.actor, stack, field, value)
+    if outcome is RewriteOutcome.UNFIT:
+        return problem_response(
+            _UNPROCESSABLE, f"the agent has no IDENTITY.md override with a {field} line"
+        )
+    return Response.json(OK_RESPONSE)
 
 
-def _for_an_agent(stack: Stack) -> None:
+def _require_agent(stack: Stack) -> None:
     if stack[0].kind is not ScopeKind.AGENT:
-        raise ValidationError("this action is for an agent: name it by agentId")
+        raise ValidationError("this action requires agentId")
 
 
-def _flag(call: Asked, name: str) -> bool:
-    """Only true itself says yes."""
-    return call.body.get(name) is True
+def _flag(request: OverlayRequest, name: str) -> bool:
+    """Whether the field is exactly true."""
+    return request.body.get(name) is True
 
 
-def _path(call: Asked) -> Path:
-    return Path(_text(call, "path"))
+def _path(request: OverlayRequest) -> Path:
+    return Path(_text(request, "path"))
 
 
-def _text(call: Asked, name: str, *, empty: bool = False) -> str:
-    value = call.body.get(name)
+def _text(request: OverlayRequest, name: str, *, empty: bool = False) -> str:
+    value = request.body.get(name)
     if value is None or (value == "" and not empty):
-        raise ValidationError(f"{name} is missing")
+        raise ValidationError(f"{name} is required")
     if not isinstance(value, str):
-        raise ValidationError(f"{name} is text")
+        raise ValidationError(f"{name} must be a string")
     return value
 
 
-Action: TypeAlias = Callable[[Asked, Stack], Awaitable[Response]]
-_ACTIONS: Final[Mapping[str, Action]] = {
+ActionHandler: TypeAlias = Callable[[OverlayRequest, Stack], Awaitable[Response]]
+_ACTIONS: Final[Mapping[str, ActionHandler]] = {
     "get": _get,
     "list": _list,
     "put": _put,
@@ -282,4 +291,4 @@ _ACTIONS: Final[Mapping[str, Action]] = {
     "regenerate-map": _regenerate_map,
     "update-identity-field": _update_identity_field,
 }
-ENDPOINTS: Final = (ask,)
+ENDPOINTS: Final = (handle_action,)

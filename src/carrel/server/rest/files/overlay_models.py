@@ -1,4 +1,4 @@
-"""The overlay endpoint's bodies: what is asked, what is told, and how it says no."""
+"""Request body, responses and error format of the overlay API."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from msgspec import UNSET, Meta, UnsetType
 from msgspec.structs import replace
 
 from carrel.actions.files.files import render_content
-from carrel.core.agents.identity_fields import FIELDS
+from carrel.core.agents.identity_fields import EDITABLE_FIELDS
 from carrel.core.errors import Conflict, Unauthenticated
 from carrel.core.identifiers import Digest, digest
 from carrel.core.overlay.agent_files import FileSource
@@ -16,19 +16,19 @@ from carrel.core.overlay.compose import File
 from carrel.server.http.endpoint import ResponseModel
 from carrel.server.http.error_dialect import ErrorDialect
 from carrel.server.http.problems import Problem
-from carrel.server.rest.files.file_models import text_of
+from carrel.server.rest.files.file_models import decode_text
 
 _TEXT: Final = {"type": "string"}
 _FLAG: Final = {"type": "boolean"}
 _ACTIONS: Final = ("list", "get", "put", "delete", "regenerate-map", "update-identity-field")
 
-Body = Annotated[
+OverlayRequestBody = Annotated[
     dict[str, Any],
     Meta(
         title="OverlayRequest",
         description=(
             "Exactly one of `agentId`, `templateId` and `defaults`. Fields that name a tenant are "
-            "refused; those that are not known are left alone."
+            "refused; unknown fields are ignored."
         ),
         extra_json_schema={
             "properties": {
@@ -40,10 +40,13 @@ Body = Annotated[
                 "content": _TEXT,
                 "acceptTemplateUpdate": _FLAG,
                 "includeContent": _FLAG,
-                "raw": {**_FLAG, "description": "With placeholders as they stand."},
-                "baseSha256": {**_TEXT, "description": "Put only if the stored bytes are these."},
-                "ifSource": {**_TEXT, "description": "Put only if the file comes from there."},
-                "field": {"enum": list(FIELDS)},
+                "raw": {**_FLAG, "description": "Return unrendered text."},
+                "baseSha256": {
+                    **_TEXT,
+                    "description": "Put only if the stored content has this digest.",
+                },
+                "ifSource": {**_TEXT, "description": "Put only if the file has this source."},
+                "field": {"enum": list(EDITABLE_FIELDS)},
                 "value": _TEXT,
                 "tenantId": False,
                 "tenantSlug": False,
@@ -55,92 +58,94 @@ Body = Annotated[
 ]
 
 
-class OverlayRow(ResponseModel, frozen=True):
+class OverlayFileRowModel(ResponseModel, frozen=True):
     path: str
     source: str
     sha256: str
-    """Of the bytes as they are stored."""
+    """Digest of the stored bytes."""
     overridden: bool
     rendered_sha256: str | UnsetType = UNSET
-    """Of what is served."""
+    """Digest of the served bytes."""
     content: str | UnsetType = UNSET
     error: str | UnsetType = UNSET
-    """Why this one could not be had; the others are not touched by that."""
+    """Why this file could not be read; other files are unaffected."""
 
 
-class OverlayAnswer(ResponseModel, frozen=True):
-    """`files` where they were listed; the others but `ok` where one was read."""
+class OverlayResponseModel(ResponseModel, frozen=True):
+    """`files` for list; content, source and digests for get; only `ok` for writes."""
 
     ok: bool = True
     content: str | UnsetType | None = UNSET
     source: str | UnsetType = UNSET
     sha256: str | UnsetType = UNSET
     rendered_sha256: str | UnsetType = UNSET
-    files: list[OverlayRow] | UnsetType = UNSET
+    files: list[OverlayFileRowModel] | UnsetType = UNSET
 
 
-class OverlayRefusal(ResponseModel, frozen=True):
+class OverlayErrorModel(ResponseModel, frozen=True):
     error: str
     ok: bool = False
 
 
-DONE: Final = OverlayAnswer()
-_OVERRIDES: Final = frozenset({FileSource.OVERRIDE, FileSource.PINNED_OVERRIDE})
+OK_RESPONSE: Final = OverlayResponseModel()
+_OVERRIDE_SOURCES: Final = frozenset({FileSource.OVERRIDE, FileSource.PINNED_OVERRIDE})
 
 
 def source_of(file: File) -> str:
-    return file.origin or file.source.kind
+    return file.source_label or file.source.kind
 
 
-def bare(digest: Digest) -> str:
+def hex_digest(digest: Digest) -> str:
     return digest.removeprefix("sha256:")
 
 
-def content_of(file: File, stored: bytes, *, raw: bool) -> OverlayAnswer:
-    """One file with its content. Raises Taken where that is no text."""
-    shown = render_content(file, stored)
-    return OverlayAnswer(
-        content=text_of(file, stored if raw else shown),
+def file_to_response(file: File, stored: bytes, *, raw: bool) -> OverlayResponseModel:
+    """One file with its content. Raises Conflict if it is not text."""
+    rendered = render_content(file, stored)
+    return OverlayResponseModel(
+        content=decode_text(file, stored if raw else rendered),
         source=source_of(file),
-        sha256=bare(file.blob.digest),
-        rendered_sha256=bare(digest(shown)),
+        sha256=hex_digest(file.blob.digest),
+        rendered_sha256=hex_digest(digest(rendered)),
     )
 
 
-def row(file: File, stored: bytes | None = None) -> OverlayRow:
-    """One file of a list, its hash as it is served where that can be told."""
-    told: str | UnsetType = UNSET
+def file_to_row(file: File, stored: bytes | None = None) -> OverlayFileRowModel:
+    """Row of one file; its rendered digest only if it can be computed."""
+    rendered_sha256: str | UnsetType = UNSET
     if stored is not None:
-        told = bare(digest(render_content(file, stored)))
+        rendered_sha256 = hex_digest(digest(render_content(file, stored)))
     elif file.variables is None:
-        told = bare(file.blob.digest)
-    return OverlayRow(
+        rendered_sha256 = hex_digest(file.blob.digest)
+    return OverlayFileRowModel(
         path=file.path.text,
         source=source_of(file),
-        sha256=bare(file.blob.digest),
-        rendered_sha256=told,
-        overridden=file.origin in _OVERRIDES,
+        sha256=hex_digest(file.blob.digest),
+        rendered_sha256=rendered_sha256,
+        overridden=file.source_label in _OVERRIDE_SOURCES,
     )
 
 
-def row_with_content(file: File, stored: bytes, *, raw: bool) -> OverlayRow:
+def file_to_row_with_content(file: File, stored: bytes, *, raw: bool) -> OverlayFileRowModel:
     try:
-        content = text_of(file, stored if raw else render_content(file, stored))
-    except Conflict as problem:
-        return replace(row(file, stored), error=str(problem))
-    return replace(row(file, stored), content=content)
+        content = decode_text(file, stored if raw else render_content(file, stored))
+    except Conflict as error:
+        return replace(file_to_row(file, stored), error=str(error))
+    return replace(file_to_row(file, stored), content=content)
 
 
-def failed_row(file: File, reason: str) -> OverlayRow:
-    return replace(row(file), error=f"{file.path} cannot be read: {reason}", rendered_sha256=UNSET)
+def unreadable_file_to_row(file: File, reason: str) -> OverlayFileRowModel:
+    return replace(
+        file_to_row(file), error=f"{file.path} cannot be read: {reason}", rendered_sha256=UNSET
+    )
 
 
-def _refused(problem: Problem) -> OverlayRefusal:
+def _format_error(problem: Problem) -> OverlayErrorModel:
     details = {} if isinstance(problem.details, UnsetType) else problem.details
-    said, id = problem.message, details.get("correlationId")
+    message, id = problem.message, details.get("correlationId")
     if problem.error == Unauthenticated.code:
-        said = f"Unauthorized: {said}"
-    return OverlayRefusal(error=said if id is None else f"{said} ({id})")
+        message = f"Unauthorized: {message}"
+    return OverlayErrorModel(error=message if id is None else f"{message} ({id})")
 
 
 _CORS: Final = {
@@ -152,8 +157,8 @@ _CORS: Final = {
     "access-control-expose-headers": "ETag",
     "access-control-max-age": "3600",
 }
-MANNER: Final = ErrorDialect(
+OVERLAY_DIALECT: Final = ErrorDialect(
     [(name.encode("ascii"), value.encode("ascii")) for name, value in _CORS.items()],
-    OverlayRefusal,
-    _refused,
+    OverlayErrorModel,
+    _format_error,
 )

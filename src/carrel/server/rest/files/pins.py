@@ -1,4 +1,4 @@
-"""Pinned files and their review, over HTTP."""
+"""REST endpoints for pinned files and their review."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from carrel.actions.overlay.reviews import BulkAcceptOutcome
 from carrel.core.access import Permission
 from carrel.core.errors import Busy, Forbidden, NotFound, ValidationError, WorkspaceConflict
 from carrel.core.identifiers import Digest, Path, Scope, ScopeKind
-from carrel.core.overlay.pins import PinStatus as Pin
+from carrel.core.overlay.pins import PinStatus
 from carrel.core.store.tree import Blob
 from carrel.ports import CorruptContent
 from carrel.server.http.endpoint import Request, RequestModel, ResponseModel, endpoint
 from carrel.server.http.response import Response
-from carrel.server.rest.files.file_models import Number, Sha256, When, rfc3339
+from carrel.server.rest.files.file_models import PositiveInt, Rfc3339, Sha256, rfc3339
 
 _TAG: Final = "Pins"
 
 
 class PinModel(ResponseModel, frozen=True):
-    """Where an agent stands with one pinned file."""
+    """State of one pinned file of an agent."""
 
     path: str
     pinned_sha256: Sha256 | None
@@ -34,91 +34,97 @@ class PinModel(ResponseModel, frozen=True):
     version: Annotated[int, Meta(ge=0)]
 
 
-class PinStatus(PinModel, frozen=True):
+class PinDetailModel(PinModel, frozen=True):
+    """A pin with both contents and the origin of the update."""
+
     pinned_content: str | None
     latest_content: str | None
     pinned_tokens: Annotated[int, Meta(ge=0)] | None
-    """How long that text is for a model."""
+    """Token count of the pinned content."""
     latest_tokens: Annotated[int, Meta(ge=0)] | None
     latest_source: Literal["template", "defaults"] | None
-    """The layer that offers the latest, with the version of it there."""
-    latest_version: Number | None
+    """Layer that offers the latest content."""
+    latest_version: PositiveInt | None
     latest_author: str | None
     latest_reason: str | None
-    latest_at: When | None
+    latest_at: Rfc3339 | None
     error: str | msgspec.UnsetType = msgspec.UNSET
-    """Why one of the contents could not be had."""
+    """Why one of the contents could not be read."""
 
 
-class Pins(ResponseModel, frozen=True):
-    items: list[PinStatus]
+class PinListModel(ResponseModel, frozen=True):
+    items: list[PinDetailModel]
     next: str | None = None
 
 
-class Accept(RequestModel, frozen=True):
+class AcceptPinBody(RequestModel, frozen=True):
     sha256: Sha256
-    """Of what was reviewed: it is refused if that is not the latest any more."""
+    """Digest of the reviewed content; refused if it is no longer the latest."""
 
 
-class RollBack(RequestModel, frozen=True):
-    version: Number | None = None
-    """Of the agent's own history; by default what was reviewed before."""
+class RollBackPinBody(RequestModel, frozen=True):
+    version: PositiveInt | None = None
+    """Version of the agent's own history; defaults to the previously reviewed one."""
 
 
-class Outcome(ResponseModel, frozen=True):
+class BulkAcceptOutcomeModel(ResponseModel, frozen=True):
+    """Result for one agent."""
+
     agent_id: str
     success: bool
     changed: bool
     error: str | None
 
 
-class Outcomes(ResponseModel, frozen=True):
+class BulkAcceptModel(ResponseModel, frozen=True):
+    """Results of a bulk accept."""
+
     accepted: int
     failed: int
-    results: list[Outcome]
+    results: list[BulkAcceptOutcomeModel]
 
 
-def pin_shown(pin: Pin) -> PinModel:
+def pin_to_model(pin: PinStatus) -> PinModel:
     return PinModel(
         path=pin.path.text,
-        pinned_sha256=_hex(pin.pinned),
-        latest_sha256=_hex(pin.latest),
+        pinned_sha256=_hex_digest(pin.pinned),
+        latest_sha256=_hex_digest(pin.latest),
         update_available=pin.update_available,
         overridden=pin.overridden,
         version=pin.version,
     )
 
 
-def _status(detail: PinDetail) -> PinStatus:
-    status, told = detail.status, detail.told
-    where, head = status.pin.latest_from, status.pin.latest_head
-    return PinStatus(
-        **msgspec.structs.asdict(pin_shown(status.pin)),
+def _detail_to_model(detail: PinDetail) -> PinDetailModel:
+    status, latest_version = detail.status, detail.latest_version
+    latest_scope, head = status.pin.latest_from, status.pin.latest_head
+    return PinDetailModel(
+        **msgspec.structs.asdict(pin_to_model(status.pin)),
         pinned_content=_text(status.pinned),
         latest_content=_text(status.latest),
         pinned_tokens=detail.pinned_tokens,
         latest_tokens=detail.latest_tokens,
-        latest_source=_source(where),
+        latest_source=_source_name(latest_scope),
         latest_version=head.version if head else None,
-        latest_author=told.by if told else None,
-        latest_reason=told.why if told else None,
+        latest_author=latest_version.author if latest_version else None,
+        latest_reason=latest_version.reason if latest_version else None,
         latest_at=rfc3339(head.at) if head else None,
         error=_problem(status.pinned) or _problem(status.latest) or msgspec.UNSET,
     )
 
 
-def _source(where: Scope | None) -> Literal["template", "defaults"] | None:
-    if where is None:
+def _source_name(scope: Scope | None) -> Literal["template", "defaults"] | None:
+    if scope is None:
         return None
-    return "template" if where.kind is ScopeKind.TEMPLATE else "defaults"
+    return "template" if scope.kind is ScopeKind.TEMPLATE else "defaults"
 
 
-def _hex(blob: Blob | None) -> str | None:
+def _hex_digest(blob: Blob | None) -> str | None:
     return blob.digest.removeprefix("sha256:") if blob else None
 
 
 def _text(content: bytes | CorruptContent | None) -> str | None:
-    """A review is of text; what is none cannot be shown, and its digest tells it apart."""
+    """Content as text, with undecodable bytes replaced."""
     return content.decode("utf-8", "replace") if isinstance(content, bytes) else None
 
 
@@ -126,9 +132,9 @@ def _problem(content: bytes | CorruptContent | None) -> str | None:
     return str(content) if isinstance(content, CorruptContent) else None
 
 
-def _outcome(result: BulkAcceptOutcome) -> Outcome:
+def _outcome_to_model(result: BulkAcceptOutcome) -> BulkAcceptOutcomeModel:
     problem = result.problem
-    return Outcome(
+    return BulkAcceptOutcomeModel(
         agent_id=result.agent,
         success=problem is None,
         changed=result.changed,
@@ -140,75 +146,86 @@ def _outcome(result: BulkAcceptOutcome) -> Outcome:
     "GET",
     "/v1/agents/{id}/pins",
     permission=Permission.WORKSPACE_READ,
-    responses={200: Pins},
+    responses={200: PinListModel},
     refusals=(NotFound,),
     id="pins_list",
     tag=_TAG,
 )
-async def listing(call: Request) -> Response:
-    """Every pinned file of an agent: what was reviewed, what is offered now, both texts."""
-    found = await pins.status(call.ports, call.actor, call.params["id"])
-    items = [_status(one) for one in await pin_details.load_pin_details(call.ports, found)]
-    return Response.json(Pins(items=items))
+async def list_pins(request: Request) -> Response:
+    """List an agent's pinned files with reviewed and latest content."""
+    statuses = await pins.load_reviews(request.ports, request.actor, request.params["id"])
+    items = [
+        _detail_to_model(detail)
+        for detail in await pin_details.load_pin_details(request.ports, statuses)
+    ]
+    return Response.json(PinListModel(items=items))
 
 
 @endpoint(
     "POST",
     "/v1/agents/{id}/pins/{path...}/accept",
     permission=Permission.TENANT_ADMIN,
-    body=Accept,
+    body=AcceptPinBody,
     responses={200: PinModel},
     refusals=(ValidationError, Forbidden, NotFound, WorkspaceConflict, Busy),
     id="pins_accept",
     tag=_TAG,
     idempotent=True,
 )
-async def accept(call: Request[Accept]) -> Response:
-    """Accept what was reviewed: the pin moves there, and an override goes."""
-    path, reviewed = Path(call.params["path"]), Digest(f"sha256:{call.body.sha256}")
-    name, receipt = call.params["id"], call.receipt
-    pin = await pins.accept(call.ports, call.actor, name, path, reviewed, receipt)
-    return Response.json(pin_shown(pin))
+async def accept(request: Request[AcceptPinBody]) -> Response:
+    """Accept a pinned update for one agent.
+
+    The pin moves to the reviewed content, and an override is removed.
+    """
+    path, reviewed = Path(request.params["path"]), Digest(f"sha256:{request.body.sha256}")
+    name, idempotency_key = request.params["id"], request.idempotency_key
+    pin = await pins.accept(request.ports, request.actor, name, path, reviewed, idempotency_key)
+    return Response.json(pin_to_model(pin))
 
 
 @endpoint(
     "POST",
     "/v1/agents/{id}/pins/{path...}/rollback",
     permission=Permission.TENANT_ADMIN,
-    body=RollBack,
+    body=RollBackPinBody,
     responses={200: PinModel},
     refusals=(ValidationError, Forbidden, NotFound, Busy),
     id="pins_roll_back",
     tag=_TAG,
     idempotent=True,
 )
-async def roll_back(call: Request[RollBack]) -> Response:
-    """Go back to what was reviewed before."""
-    name, path = call.params["id"], Path(call.params["path"])
-    version, receipt = call.body.version, call.receipt
-    pin = await pins.roll_back(call.ports, call.actor, name, path, version, receipt)
-    return Response.json(pin_shown(pin))
+async def roll_back(request: Request[RollBackPinBody]) -> Response:
+    """Roll a pin back to the previously reviewed content."""
+    name, path = request.params["id"], Path(request.params["path"])
+    version, idempotency_key = request.body.version, request.idempotency_key
+    pin = await pins.roll_back(request.ports, request.actor, name, path, version, idempotency_key)
+    return Response.json(pin_to_model(pin))
 
 
 @endpoint(
     "POST",
     "/v1/templates/{id}/pins/{path...}/accept",
     permission=Permission.TENANT_ADMIN,
-    body=Accept,
-    responses={200: Outcomes},
+    body=AcceptPinBody,
+    responses={200: BulkAcceptModel},
     refusals=(ValidationError, Forbidden, NotFound, Busy),
     id="pins_accept_for_all",
     tag=_TAG,
 )
-async def accept_for_all(call: Request[Accept]) -> Response:
-    """Accept what was reviewed for every agent that follows a template, one outcome each."""
-    path, reviewed = Path(call.params["path"]), Digest(f"sha256:{call.body.sha256}")
-    found = await pins.accept_for_all(call.ports, call.actor, call.params["id"], path, reviewed)
-    results = [_outcome(one) for one in found]
-    accepted = sum(one.success for one in results)
+async def accept_for_all(request: Request[AcceptPinBody]) -> Response:
+    """Accept a pinned update for every agent of a template.
+
+    Returns one result per agent.
+    """
+    path, reviewed = Path(request.params["path"]), Digest(f"sha256:{request.body.sha256}")
+    outcomes = await pins.accept_for_all(
+        request.ports, request.actor, request.params["id"], path, reviewed
+    )
+    results = [_outcome_to_model(outcome) for outcome in outcomes]
+    accepted = sum(outcome.success for outcome in results)
     return Response.json(
-        Outcomes(accepted=accepted, failed=len(results) - accepted, results=results)
+        BulkAcceptModel(accepted=accepted, failed=len(results) - accepted, results=results)
     )
 
 
-ENDPOINTS: Final = (listing, accept, roll_back, accept_for_all)
+ENDPOINTS: Final = (list_pins, accept, roll_back, accept_for_all)

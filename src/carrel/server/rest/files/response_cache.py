@@ -1,7 +1,7 @@
-"""Answers as bytes: made once, however many ask, and kept under a key that means just them.
+"""Cache of encoded responses, keyed by revision.
 
-Of a template's followers most rows are the same but for the etag, which tells whose names stand in
-a file. So an answer may be kept in pieces, of which it shares all but a few with others.
+Agents of one template share most listing rows except for the etags. A response may therefore be
+cached as chunks, most of which it shares with others.
 """
 
 from __future__ import annotations
@@ -18,149 +18,157 @@ from carrel.actions.files.files import render_content
 from carrel.core.overlay.compose import File
 from carrel.core.store.tree import Head
 from carrel.server.http.response import encode
-from carrel.server.rest.files.file_models import layered_file
+from carrel.server.rest.files.file_models import overlay_file_to_model
 
-_HOLE: Final = "\0"
-_AT: Final = b'"etag":' + encode(_HOLE)
-_MOST_SHARED: Final = 2048
-_SMALL: Final = 16 * 2**10
-"""Bytes of a content up to which its row is shared."""
+_PLACEHOLDER: Final = "\0"
+_ETAG_FIELD: Final = b'"etag":' + encode(_PLACEHOLDER)
+_MAX_SHARED_ROWS: Final = 2048
+_MAX_SHARED_BYTES: Final = 16 * 2**10
+"""Maximum content size of a row that is shared."""
 
 
 class SharedBody(msgspec.Struct):
-    """An answer in pieces, and how many bytes of it are its own."""
+    """A response as chunks, and how many of its bytes are not shared."""
 
-    pieces: tuple[bytes, ...]
-    size: int
-    asked: bool = False
-    """Whether it was asked for again: who is a third time is likely to be a fourth."""
+    chunks: tuple[bytes, ...]
+    own_bytes: int
+    requested_again: bool = False
+    """Set by the second request; the third stores the joined body."""
 
-    def whole(self) -> bytes:
-        return b"".join(self.pieces)
+    def join(self) -> bytes:
+        return b"".join(self.chunks)
 
 
 class SupersededByWrite(Exception):
-    """Something was written after the tag was told: this is of another, and must go by that."""
+    """A write happened after the etag was computed; carries the new etag and value."""
 
-    def __init__(self, tag: str, value: object) -> None:
-        super().__init__(tag)
-        self.tag, self.value = tag, value
+    def __init__(self, etag: str, value: object) -> None:
+        super().__init__(etag)
+        self.etag, self.value = etag, value
 
 
-def raise_if_superseded(told: str, tag: str, value: object) -> None:
-    """Raises Overtaken where what was made is not what was told of."""
-    if tag != told:
-        raise SupersededByWrite(tag, value)
+def raise_if_superseded(expected_etag: str, etag: str, value: object) -> None:
+    """Raise SupersededByWrite if the value has another etag than expected."""
+    if etag != expected_etag:
+        raise SupersededByWrite(etag, value)
 
 
 class RowCache:
-    """Rows of files with their content, as they go over the wire."""
+    """Encoded listing rows with content."""
 
     def __init__(self) -> None:
         self._shared: dict[Any, tuple[Head, bytes, bytes]] = {}
-        """A row up to its etag and from there on, by the head it tells of, which is held here."""
+        """Row before and after its etag, by identity of its head, which the entry keeps alive."""
 
-    def listed(self, rows: Iterable[tuple[File, bytes]], *, raw: bool) -> SharedBody:
-        """Raises Taken where a content is not text."""
-        pieces: list[bytes] = []
+    def encode_listing(self, rows: Iterable[tuple[File, bytes]], *, raw: bool) -> SharedBody:
+        """Encode a listing. Raises Conflict if a content is not text."""
+        chunks: list[bytes] = []
         size = 0
         for file, stored in rows:
-            shown = render_content(file, stored)
-            if shown is stored and len(stored) <= _SMALL:
-                _, before, after = self._row(file, stored, raw)
+            rendered = render_content(file, stored)
+            if rendered is stored and len(stored) <= _MAX_SHARED_BYTES:
+                _, head, tail = self._shared_row(file, stored, raw)
                 etag = encode(file.etag)
-                pieces += (b",", before, etag, after)
+                chunks += (b",", head, etag, tail)
                 size += len(etag)
             else:
-                own = encode(layered_file(file, stored, raw=raw, shown=shown))
-                pieces += (b",", own)
-                size += len(own)
-        return SharedBody((b'{"files":[', *pieces[1:], b"]}"), size)
+                encoded = encode(overlay_file_to_model(file, stored, raw=raw, rendered=rendered))
+                chunks += (b",", encoded)
+                size += len(encoded)
+        return SharedBody((b'{"files":[', *chunks[1:], b"]}"), size)
 
-    def _row(self, file: File, stored: bytes, raw: bool) -> tuple[Head, bytes, bytes]:
-        key = (id(file.head), file.origin, file.file_class, file.upstream is None, raw)
-        found = self._shared.get(key)
-        if found is None:
-            whole = encode(layered_file(replace(file, etag=_HOLE), stored, raw=raw))
-            before, _, after = whole.partition(_AT)
-            if len(self._shared) >= _MOST_SHARED:
+    def _shared_row(self, file: File, stored: bytes, raw: bool) -> tuple[Head, bytes, bytes]:
+        key = (
+            id(file.head),
+            file.source_label,
+            file.file_class,
+            file.available_update is None,
+            raw,
+        )
+        row = self._shared.get(key)
+        if row is None:
+            encoded = encode(
+                overlay_file_to_model(replace(file, etag=_PLACEHOLDER), stored, raw=raw)
+            )
+            head, _, tail = encoded.partition(_ETAG_FIELD)
+            if len(self._shared) >= _MAX_SHARED_ROWS:
                 self._shared.clear()
-            found = self._shared[key] = (file.head, before + b'"etag":', after)
-        return found
+            row = self._shared[key] = (file.head, head + b'"etag":', tail)
+        return row
 
 
 class ResponseCache:
-    """What was answered; the oldest go first."""
+    """Cache of encoded responses, bounded in bytes; evicts the oldest first."""
 
-    def __init__(self, room: int = 64 * 2**20, most: int = 256 * 2**10) -> None:
-        self._room, self._most = room, most
-        self._kept: OrderedDict[Hashable, bytes | SharedBody] = OrderedDict()
-        self._flights: dict[Hashable, asyncio.Future[None]] = {}
+    def __init__(self, max_bytes: int = 64 * 2**20, max_entry_bytes: int = 256 * 2**10) -> None:
+        self._max_bytes, self._max_entry_bytes = max_bytes, max_entry_bytes
+        self._entries: OrderedDict[Hashable, bytes | SharedBody] = OrderedDict()
+        self._in_flight: dict[Hashable, asyncio.Future[None]] = {}
         self._size = 0
         self.hits = 0
         self.misses = 0
 
     def get(self, key: Hashable) -> bytes | None:
-        found = self._kept.get(key)
-        if found is None:
+        entry = self._entries.get(key)
+        if entry is None:
             self.misses += 1
             return None
         self.hits += 1
-        return found if isinstance(found, bytes) else self._whole(key, found)
+        return entry if isinstance(entry, bytes) else self._join(key, entry)
 
-    def _whole(self, key: Hashable, pieces: SharedBody) -> bytes:
-        """Put together; and kept so, where it is asked for often."""
-        body = pieces.whole()
-        if pieces.asked:
-            del self._kept[key]
-            self._size -= _size(pieces)
+    def _join(self, key: Hashable, shared: SharedBody) -> bytes:
+        """Join the chunks; from the third request on store the joined body."""
+        body = shared.join()
+        if shared.requested_again:
+            del self._entries[key]
+            self._size -= _entry_bytes(shared)
             self._add(key, body)
-        pieces.asked = True
+        shared.requested_again = True
         return body
 
-    async def get_or_create(self, key: Hashable, make: Callable[[], Awaitable[object]]) -> bytes:
-        """What is kept, or is made now: once, however many ask for it at the same time.
+    async def get_or_create(self, key: Hashable, build: Callable[[], Awaitable[object]]) -> bytes:
+        """Return the cached body, or build it once for all concurrent callers.
 
-        Nothing is kept of what says itself that it does not ``last``.
+        A value whose `is_cacheable` is false is not stored.
         """
         loop = asyncio.get_running_loop()
         while (body := self.get(key)) is None:
-            flight = self._flights.get(key)
-            if flight is None or flight.get_loop() is not loop:
+            future = self._in_flight.get(key)
+            if future is None or future.get_loop() is not loop:
                 break
-            await asyncio.wait([flight])
+            await asyncio.wait([future])
         else:
             return body
-        flight = self._flights[key] = loop.create_future()
+        future = self._in_flight[key] = loop.create_future()
         try:
-            return self.encode_and_keep(key, await make())
+            return self.encode_and_store(key, await build())
         finally:
-            del self._flights[key]
-            flight.set_result(None)
+            del self._in_flight[key]
+            future.set_result(None)
 
-    def encode_and_keep(self, key: Hashable, value: object) -> bytes:
-        """As bytes, and kept if it lasts."""
-        return self.put(key, value) if getattr(value, "lasts", True) else encode(value)
+    def encode_and_store(self, key: Hashable, value: object) -> bytes:
+        """Encode the value, and store it if it is cacheable."""
+        return self.put(key, value) if getattr(value, "is_cacheable", True) else encode(value)
 
     def put(self, key: Hashable, value: object) -> bytes:
-        kept = value if isinstance(value, SharedBody) else encode(value)
-        if key not in self._kept:
-            self._add(key, kept)
-        return kept if isinstance(kept, bytes) else kept.whole()
+        entry = value if isinstance(value, SharedBody) else encode(value)
+        if key not in self._entries:
+            self._add(key, entry)
+        return entry if isinstance(entry, bytes) else entry.join()
 
-    def _add(self, key: Hashable, kept: bytes | SharedBody) -> None:
-        size = _size(kept)
-        if size > self._most:
+    def _add(self, key: Hashable, entry: bytes | SharedBody) -> None:
+        size = _entry_bytes(entry)
+        if size > self._max_entry_bytes:
             return
-        self._kept[key] = kept
+        self._entries[key] = entry
         self._size += size
-        while self._size > self._room:
-            self._size -= _size(self._kept.popitem(last=False)[1])
+        while self._size > self._max_bytes:
+            self._size -= _entry_bytes(self._entries.popitem(last=False)[1])
 
 
-def _size(kept: bytes | SharedBody) -> int:
-    """Its own bytes, and somewhat for what it shares."""
-    return len(kept) if isinstance(kept, bytes) else kept.size + 16 * len(kept.pieces)
+def _entry_bytes(entry: bytes | SharedBody) -> int:
+    """Bytes not shared with other entries, plus 16 per chunk."""
+    return len(entry) if isinstance(entry, bytes) else entry.own_bytes + 16 * len(entry.chunks)
 
 
 RESPONSE_CACHE: Final = ResponseCache()

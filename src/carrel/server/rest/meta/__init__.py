@@ -1,1 +1,1 @@
-"""Meta."""
+"""REST endpoints about the server: health, discovery, schemas and AsyncAPI."""

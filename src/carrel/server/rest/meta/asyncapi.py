@@ -1,11 +1,17 @@
-"""The AsyncAPI document: what the server tells as it happens, over streams and webhooks."""
+"""AsyncAPI document of the event streams and webhooks."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, Final
 
-from carrel.core.store.event import APPROVALS, RECORD_CHANGED, RUN_ENDED, RUN_STARTED, UPDATED
+from carrel.core.store.event import (
+    APPROVALS,
+    RECORD_CHANGED,
+    RUN_ENDED_BY_STATUS,
+    RUN_STARTED,
+    WORKSPACE_UPDATED,
+)
 from carrel.core.version import VERSION
 from carrel.server.rest.meta.json_schemas import BODIES, WORKSPACE
 
@@ -36,33 +42,33 @@ _RECORD: Final = {
 }
 
 PAYLOADS: Final[Mapping[str, tuple[str, Json]]] = {
-    UPDATED: ("WorkspaceUpdated", BODIES["workspace-updated"]),
+    WORKSPACE_UPDATED: ("WorkspaceUpdated", BODIES["workspace-updated"]),
     RUN_STARTED: ("RunStarted", _RUN),
-    **{type: (f"Run{status.title()}", _RUN) for status, type in RUN_ENDED.items()},
+    **{type: (f"Run{status.title()}", _RUN) for status, type in RUN_ENDED_BY_STATUS.items()},
     **{type: (f"Approval{type.partition('.')[2].title()}", _APPROVAL) for type in APPROVALS},
     RECORD_CHANGED: ("RecordChanged", _RECORD),
 }
-"""Type → the name of its message, and the schema of its payload."""
+"""Event type → message name and payload schema."""
 
 _STREAM: Final = (
     "Server-sent events: `id` is the cursor to resume from with Last-Event-ID, `event` the type,"
-    " `data` the message. Streams need a bearer token or a session; comments keep them awake."
+    " `data` the message. Streams require a bearer token or a session; comments are heartbeats."
 )
 _WEBHOOK: Final = (
-    "Posted to the address of each webhook that wants the type, signed after the Standard Webhooks"
-    " convention: `webhook-id`, `webhook-timestamp`, `webhook-signature`. Tried again with backoff"
-    " until it is answered with a status of 2xx."
+    "Posted to the URL of each webhook subscribed to the type, signed as defined by Standard"
+    " Webhooks: `webhook-id`, `webhook-timestamp`, `webhook-signature`. Retried with backoff"
+    " until the response status is 2xx."
 )
 
 
-def document() -> Json:
-    """AsyncAPI 3.0, of what every server of this version tells."""
+def asyncapi_document() -> Json:
+    """Build the AsyncAPI 3.0 document of this version."""
     return {
         "asyncapi": "3.0.0",
         "info": {
             "title": "Carrel",
             "version": VERSION,
-            "description": "What happens, told without content.",
+            "description": "Events, without content.",
             "license": {"name": "Apache-2.0"},
         },
         "defaultContentType": "application/json",
@@ -76,27 +82,27 @@ def document() -> Json:
 
 
 def _channels() -> Json:
-    every = tuple(PAYLOADS)
+    all_types = tuple(PAYLOADS)
     return {
         "workspaceEvents": _channel(
-            "/v1/host/workspace/events", "Of the caller's own workspace.", (UPDATED,)
+            "/v1/host/workspace/events", "Events of the caller's workspace.", (WORKSPACE_UPDATED,)
         ),
-        "tenantEvents": _channel("/v1/events", "Of the whole tenant.", every),
+        "tenantEvents": _channel("/v1/events", "Events of the tenant.", all_types),
         "runEvents": {
             **_channel(
-                "/v1/runs/{runId}/events", "Of one run, until it has ended.", every, "Logged"
+                "/v1/runs/{runId}/events", "Events of one run, until it ends.", all_types, "Logged"
             ),
-            "parameters": {"runId": {"description": "As `POST /v1/runs` gave it."}},
+            "parameters": {"runId": {"description": "Id returned by `POST /v1/runs`."}},
         },
         "webhooks": {
-            **_channel(None, "Of the whole tenant.", every, "Posted"),
+            **_channel(None, "Events of the tenant.", all_types, "Posted"),
             "description": _WEBHOOK,
         },
     }
 
 
-def _channel(address: str | None, summary: str, types: tuple[str, ...], form: str = "") -> Json:
-    names = [PAYLOADS[type][0] + form for type in types]
+def _channel(address: str | None, summary: str, types: tuple[str, ...], suffix: str = "") -> Json:
+    names = [PAYLOADS[type][0] + suffix for type in types]
     return {
         "address": address,
         "summary": summary,
@@ -125,42 +131,50 @@ _BEARER: Final = "#/components/securitySchemes/bearer"
 
 def _messages() -> Json:
     return {
-        name + form: {"name": type, "title": name + form, "payload": shape(type, payload)}
-        for form, shape in (("", _told), ("Logged", _logged), ("Posted", _posted))
+        name + suffix: {
+            "name": type,
+            "title": name + suffix,
+            "payload": build_schema(type, payload),
+        }
+        for suffix, build_schema in (
+            ("", _event_schema),
+            ("Logged", _run_event_schema),
+            ("Posted", _webhook_schema),
+        )
         for type, (name, payload) in PAYLOADS.items()
     }
 
 
-def _told(type: str, payload: Json) -> Json:
-    """An event of a workspace or of the tenant."""
-    return _closed(
+def _event_schema(type: str, payload: Json) -> Json:
+    """Event of a workspace or tenant."""
+    return _closed_object(
         {
             "eventId": _TEXT,
             "type": {"const": type},
             "payload": payload,
             "timestamp": _TIME,
             "workspace": {"anyOf": [WORKSPACE, {"type": "null"}]},
-            "runId": {"type": ["string", "null"], "description": "The run that it belongs to."},
+            "runId": {"type": ["string", "null"], "description": "Run the event belongs to."},
         },
         {},
     )
 
 
-def _logged(type: str, payload: Json) -> Json:
-    """An event of a run's own log."""
-    known = BODIES["run-event"]["properties"]
-    return _closed({**known, "type": {"const": type}, "payload": payload}, {})
+def _run_event_schema(type: str, payload: Json) -> Json:
+    """Event of a run's log."""
+    properties = BODIES["run-event"]["properties"]
+    return _closed_object({**properties, "type": {"const": type}, "payload": payload}, {})
 
 
-def _posted(type: str, payload: Json) -> Json:
-    """The body of a webhook: what is said of the event stands under ``data``."""
-    inner = _closed(
+def _webhook_schema(type: str, payload: Json) -> Json:
+    """Webhook body; the event's payload is under `data`."""
+    inner = _closed_object(
         {**payload["properties"], "eventId": _TEXT}, {"workspace": WORKSPACE, "runId": _TEXT}
     )
-    return _closed({"type": {"const": type}, "timestamp": _TIME, "data": inner}, {})
+    return _closed_object({"type": {"const": type}, "timestamp": _TIME, "data": inner}, {})
 
 
-def _closed(required: Json, optional: Json) -> Json:
+def _closed_object(required: Json, optional: Json) -> Json:
     return {
         "type": "object",
         "additionalProperties": False,

@@ -1,4 +1,4 @@
-"""What this server can do, for clients that ask before they try."""
+"""Discovery document: protocol version, capabilities and limits."""
 
 from __future__ import annotations
 
@@ -9,18 +9,20 @@ from carrel.actions.accounts import credentials
 from carrel.actions.policy.tenant_rules import load_rules
 from carrel.core.errors import Unauthenticated
 from carrel.core.policy import Limits
-from carrel.core.runs import NOOP
+from carrel.core.runs import NOOP_WORKFLOW
 from carrel.core.version import VERSION
-from carrel.server.http.conditional import matches
+from carrel.server.http.conditional import etag_matches
 from carrel.server.http.endpoint import IF_NONE_MATCH, Request, endpoint
 from carrel.server.http.response import Response, encode
 
 PROTOCOL: Final = "1.0"
 
 
-def document(limits: Limits, version: str) -> dict[str, Any]:
-    """The openwop discovery document; the workspace block stands at its root and, for older
-    clients, under ``capabilities``."""
+def discovery_document(limits: Limits, version: str) -> dict[str, Any]:
+    """Build the openwop discovery document.
+
+    The workspace block is at the root and, for older clients, under `capabilities`.
+    """
     workspace = {
         "supported": True,
         "versioned": True,
@@ -34,7 +36,7 @@ def document(limits: Limits, version: str) -> dict[str, Any]:
         "supportedEnvelopes": [],
         "schemaVersions": {},
         "limits": {"clarificationRounds": 0, "schemaRounds": 0, "envelopesPerTurn": 0},
-        "fixtures": [NOOP],
+        "fixtures": [NOOP_WORKFLOW],
         "workspace": workspace,
         "capabilities": {"workspace": workspace},
     }
@@ -50,25 +52,25 @@ def document(limits: Limits, version: str) -> dict[str, Any]:
     response_headers=("ETag", "Cache-Control"),
     tag="Discovery",
 )
-async def discovery(call: Request) -> Response:
-    """What this server offers; with a credential, the limits are those of its tenant."""
-    body = encode(document(await _limits(call), VERSION))
+async def discovery(request: Request) -> Response:
+    """Get the server's capabilities; with a credential, with its tenant's limits."""
+    body = encode(discovery_document(await _limits(request), VERSION))
     etag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
     headers = {"ETag": etag, "Cache-Control": "public, max-age=300", "Vary": "Authorization"}
-    if matches(call, etag):
+    if etag_matches(request, etag):
         return Response.empty(304, headers)
     return Response.content(body, "application/json", headers=headers)
 
 
-async def _limits(call: Request) -> Limits:
-    given = call.header(b"authorization") or ""
-    if not given.lower().startswith("bearer "):
+async def _limits(request: Request) -> Limits:
+    authorization = request.header(b"authorization") or ""
+    if not authorization.lower().startswith("bearer "):
         return Limits()
     try:
-        actor = await credentials.authenticate(call.ports, given[7:].strip())
+        actor = await credentials.authenticate(request.ports, authorization[7:].strip())
     except Unauthenticated:
         return Limits()
-    return (await load_rules(call.ports, actor.tenant)).policy.limits
+    return (await load_rules(request.ports, actor.tenant)).policy.limits
 
 
 ENDPOINTS: Final = (discovery,)

@@ -1,4 +1,4 @@
-"""Whether the server lives, and whether it can serve."""
+"""Liveness and readiness endpoints."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from carrel.server.http.response import Response
 
 
 @endpoint("GET", "/healthz", public=True, responses={200: dict[str, Any]}, tag="Operations")
-async def healthz(call: Request) -> Response:
-    """Alive: the process answers. Says nothing of the store."""
+async def healthz(request: Request) -> Response:
+    """Liveness: the process responds. Does not check the store."""
     return Response.json({"status": "ok"})
 
 
@@ -24,23 +24,23 @@ async def healthz(call: Request) -> Response:
     responses={200: dict[str, Any], 503: dict[str, Any]},
     tag="Operations",
 )
-async def readyz(call: Request) -> Response:
-    """Ready: the store answers, so requests will be served. Says what keeps commands apart, too."""
+async def readyz(request: Request) -> Response:
+    """Readiness: the store responds. Includes the sandbox isolation tier."""
     try:
-        await call.ports.records.collection_revisions([("", RecordType.TENANT)])
+        await request.ports.records.collection_revisions([("", RecordType.TENANT)])
     except Exception:
         return Response.json({"status": "unavailable", "store": "unreachable"}, 503)
-    local = call.ports.sandboxes.get("local")
-    walls = _walls(local) if local else {"tier": "none"}
-    return Response.json({"status": "ok", "store": "ok", "version": VERSION, "sandbox": walls})
+    local = request.ports.sandboxes.get("local")
+    sandbox = _sandbox_status(local) if local else {"tier": "none"}
+    return Response.json({"status": "ok", "store": "ok", "version": VERSION, "sandbox": sandbox})
 
 
-def _walls(local: Sandbox) -> dict[str, str]:
-    walls = {"tier": local.tier}
+def _sandbox_status(local: Sandbox) -> dict[str, str]:
+    status = {"tier": local.tier}
     if local.tier not in {"untested", "none"}:
-        refused = local.unsupported_reason(ResourceLimits(memory_limit_required=True))
-        walls["memoryLimit"] = "refused" if refused else "enforced"
-    return walls
+        refusal = local.unsupported_reason(ResourceLimits(memory_limit_required=True))
+        status["memoryLimit"] = "refused" if refusal else "enforced"
+    return status
 
 
 ENDPOINTS: Final = (healthz, readyz)

@@ -1,4 +1,4 @@
-"""The JSON Schemas of what goes over RFC 0059's wire, closed as the RFC has them."""
+"""JSON Schemas of RFC 0059, with additional properties refused."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from carrel.core.identifiers import ScopeKind
-from carrel.core.store.event import TYPES
+from carrel.core.store.event import EVENT_TYPES
 from carrel.core.store.tree import MARKDOWN
 from carrel.server.rest.files.file_models import WIRE_PATTERN
 
@@ -45,7 +45,7 @@ _FILE: Final = _closed(
         "content": _CONTENT,
         "contentType": _TYPE,
         "version": _COUNT,
-        "etag": {"type": "string", "description": "Opaque, quotes included: for If-Match."},
+        "etag": {"type": "string", "description": "Opaque, including quotes; for If-Match."},
         "updatedAt": _TIME,
     },
     ["path", "content", "version", "updatedAt"],
@@ -59,19 +59,22 @@ _CAPABILITY: Final = _closed(
         "supported": {"type": "boolean"},
         "versioned": {
             "type": "boolean",
-            "description": "Every write is a version, and earlier ones can be read.",
+            "description": "Every write creates a version; earlier versions can be read.",
         },
-        "maxFileBytes": {**_COUNT, "description": "Beyond it: `workspace_too_large`."},
-        "maxFiles": {**_COUNT, "description": "Files of one workspace."},
-        "maxVersions": {**_COUNT, "description": "Earlier versions that are kept."},
+        "maxFileBytes": {
+            **_COUNT,
+            "description": "Larger files are refused with `workspace_too_large`.",
+        },
+        "maxFiles": {**_COUNT, "description": "Maximum files per workspace."},
+        "maxVersions": {**_COUNT, "description": "Number of earlier versions kept."},
     },
     ["supported"],
 )
 _UPDATED: Final = _closed(
     "WorkspaceUpdated",
     {
-        "path": {**_NAME, "description": "Also one that this wire's narrower pattern leaves out."},
-        "version": {**_COUNT, "description": "For a deletion, the tombstone's."},
+        "path": {**_NAME, "description": "May be outside the path pattern of this protocol."},
+        "version": {**_COUNT, "description": "For a deletion, the version of the tombstone."},
     },
     ["path", "version"],
 )
@@ -80,10 +83,10 @@ _RUN_EVENT: Final = _closed(
     {
         "eventId": _NAME,
         "runId": _NAME,
-        "type": {"type": "string", "enum": list(TYPES)},
+        "type": {"type": "string", "enum": list(EVENT_TYPES)},
         "payload": {"type": "object"},
         "timestamp": _TIME,
-        "sequence": {**_COUNT, "description": "Its place in the run's log."},
+        "sequence": {**_COUNT, "description": "Position in the run's log."},
     },
     ["eventId", "runId", "type", "payload", "timestamp", "sequence"],
 )
@@ -118,4 +121,4 @@ SCHEMAS: Final[Mapping[str, Json]] = {
     f"{name}.schema.json": {"$schema": DIALECT, "$id": f"{ROOT}{name}.schema.json", **body}
     for name, body in BODIES.items()
 }
-"""By the name under which each is served."""
+"""Schemas by file name."""

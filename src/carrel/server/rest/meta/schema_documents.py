@@ -1,4 +1,4 @@
-"""The JSON Schemas and the AsyncAPI document, for those who check what they send and receive."""
+"""Endpoints that serve the JSON Schemas and the AsyncAPI document."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import hashlib
 from typing import Any, Final, Literal
 
 from carrel.core.errors import NotFound
-from carrel.server.http.conditional import matches
+from carrel.server.http.conditional import etag_matches
 from carrel.server.http.endpoint import IF_NONE_MATCH, Request, endpoint
 from carrel.server.http.response import Response, encode
-from carrel.server.rest.meta.asyncapi import document
+from carrel.server.rest.meta.asyncapi import asyncapi_document
 from carrel.server.rest.meta.json_schemas import ROOT, SCHEMAS
 
 _TAG: Final = "Discovery"
@@ -17,15 +17,15 @@ _NAMES: Final = Literal[tuple(SCHEMAS)]
 
 
 class _StaticDocument:
-    """A document that never changes while the server runs."""
+    """A document that does not change while the server runs."""
 
     def __init__(self, body: Any, type: str) -> None:
         self.body, self.type = encode(body), type
         self.etag = f'"{hashlib.sha256(self.body).hexdigest()[:32]}"'
 
-    def answer(self, call: Request) -> Response:
+    def response(self, request: Request) -> Response:
         headers = {"ETag": self.etag, "Cache-Control": "public, max-age=300"}
-        if matches(call, self.etag):
+        if etag_matches(request, self.etag):
             return Response.empty(304, headers)
         return Response.content(self.body, self.type, headers=headers)
 
@@ -33,7 +33,7 @@ class _StaticDocument:
 _SCHEMAS: Final = {
     name: _StaticDocument(schema, "application/schema+json") for name, schema in SCHEMAS.items()
 }
-_ASYNCAPI: Final = _StaticDocument(document(), "application/json")
+_ASYNCAPI: Final = _StaticDocument(asyncapi_document(), "application/json")
 
 
 @endpoint(
@@ -48,12 +48,12 @@ _ASYNCAPI: Final = _StaticDocument(document(), "application/json")
     response_headers=("ETag", "Cache-Control"),
     tag=_TAG,
 )
-async def schema(call: Request) -> Response:
-    """One of the JSON Schemas of RFC 0059's wire."""
-    kept = _SCHEMAS.get(call.params["name"])
-    if kept is None:
-        raise NotFound(f"the schemas are {', '.join(SCHEMAS)}")
-    return kept.answer(call)
+async def schema(request: Request) -> Response:
+    """Get a JSON Schema of RFC 0059."""
+    static = _SCHEMAS.get(request.params["name"])
+    if static is None:
+        raise NotFound(f"no such schema; available: {', '.join(SCHEMAS)}")
+    return static.response(request)
 
 
 @endpoint(
@@ -66,9 +66,9 @@ async def schema(call: Request) -> Response:
     response_headers=("ETag", "Cache-Control"),
     tag=_TAG,
 )
-async def asyncapi(call: Request) -> Response:
-    """What is told as it happens, over streams and webhooks, as AsyncAPI 3.0."""
-    return _ASYNCAPI.answer(call)
+async def asyncapi(request: Request) -> Response:
+    """Get the AsyncAPI 3.0 document of event streams and webhooks."""
+    return _ASYNCAPI.response(request)
 
 
 ENDPOINTS: Final = (schema, asyncapi)

@@ -1,1 +1,1 @@
-"""Runs."""
+"""REST endpoints for runs and their snapshots."""

@@ -1,4 +1,4 @@
-"""What a run saw, over HTTP: its files, what has changed since, and its log."""
+"""REST endpoints for a run's snapshot: files, diff and events."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from carrel.core.access import Permission
 from carrel.core.errors import Conflict, NotFound, ValidationError
 from carrel.core.identifiers import Path
 from carrel.core.runs import RunStatus
-from carrel.server.http.conditional import matches
+from carrel.server.http.conditional import etag_matches
 from carrel.server.http.endpoint import (
     IF_NONE_MATCH,
     LAST_EVENT_ID,
@@ -25,57 +25,70 @@ from carrel.server.http.endpoint import (
     endpoint,
 )
 from carrel.server.http.response import EVENT_STREAM, Response
-from carrel.server.rest.events.events import Cursor, RunEvent, event_stream, run_event, since
-from carrel.server.rest.files.file_models import Number, OverlayFile, OverlayFileList, layered_file
+from carrel.server.rest.events.events import (
+    Cursor,
+    RunEventModel,
+    event_stream,
+    resume_cursor,
+    run_event_to_model,
+)
+from carrel.server.rest.files.file_models import (
+    OverlayFileListModel,
+    OverlayFileModel,
+    PositiveInt,
+    overlay_file_to_model,
+)
 
 _TAG: Final = "Runs"
-_FROZEN: Final = "private, max-age=31536000, immutable"
+_IMMUTABLE_CACHE: Final = "private, max-age=31536000, immutable"
 
 
-class DiffQuery(RequestModel, frozen=True):
+class RunDiffQuery(RequestModel, frozen=True):
     path: Annotated[str, Meta(max_length=1024)] | None = None
 
 
-class ChangedFile(ResponseModel, frozen=True):
+class ChangedFileModel(ResponseModel, frozen=True):
     path: str
     change: str
-    before_version: Number | None
-    after_version: Number | None
+    before_version: PositiveInt | None
+    after_version: PositiveInt | None
     diff: str | msgspec.UnsetType = msgspec.UNSET
 
 
-class RunDiff(ResponseModel, frozen=True):
+class RunDiffModel(ResponseModel, frozen=True):
     run_id: str
-    changes: list[ChangedFile]
+    changes: list[ChangedFileModel]
 
 
-class LogQuery(RequestModel, frozen=True):
+class RunEventsQuery(RequestModel, frozen=True):
     since: Cursor | None = None
 
 
-class RunEvents(ResponseModel, frozen=True):
-    events: list[RunEvent]
+class RunEventPageModel(ResponseModel, frozen=True):
+    events: list[RunEventModel]
     is_complete: bool
-    """Whether these are the last."""
+    """Whether these are the last events of the run."""
     next: str | None
-    """What to go on after, as `since`."""
+    """Cursor to pass as `since`."""
 
 
 @endpoint(
     "GET",
     "/v1/runs/{id}/files",
     permission=Permission.WORKSPACE_READ,
-    responses={200: OverlayFileList},
+    responses={200: OverlayFileListModel},
     refusals=(NotFound,),
     id="runs_files",
     tag=_TAG,
 )
-async def frozen_files(call: Request) -> Response:
-    """List the files that a run sees."""
-    run = await runs.get(call.ports, call.actor, call.params["id"])
-    seen = await runs.manifest(call.ports, run)
+async def list_run_files(request: Request) -> Response:
+    """List the files of a run's snapshot."""
+    run = await runs.get(request.ports, request.actor, request.params["id"])
+    snapshot = await runs.load_manifest(request.ports, run)
     return Response.json(
-        OverlayFileList(files=[layered_file(file) for file in seen.files.values()])
+        OverlayFileListModel(
+            files=[overlay_file_to_model(file) for file in snapshot.files.values()]
+        )
     )
 
 
@@ -83,46 +96,54 @@ async def frozen_files(call: Request) -> Response:
     "GET",
     "/v1/runs/{id}/files/{path...}",
     permission=Permission.WORKSPACE_READ,
-    responses={200: OverlayFile, 304: None},
+    responses={200: OverlayFileModel, 304: None},
     refusals=(ValidationError, NotFound, Conflict),
     headers=(IF_NONE_MATCH,),
     response_headers=("ETag", "Cache-Control"),
     id="runs_file",
     tag=_TAG,
 )
-async def frozen_file(call: Request) -> Response:
-    """Read a file as a run sees it: the same bytes for ever."""
-    run = await runs.get(call.ports, call.actor, call.params["id"])
-    file, content = await runs.file(call.ports, run, Path(call.params["path"]))
-    headers = {"ETag": file.etag, "Cache-Control": _FROZEN}
-    if matches(call, file.etag):
+async def get_run_file(request: Request) -> Response:
+    """Get a file of a run's snapshot. Its content never changes."""
+    run = await runs.get(request.ports, request.actor, request.params["id"])
+    file, content = await runs.read_file(request.ports, run, Path(request.params["path"]))
+    headers = {"ETag": file.etag, "Cache-Control": _IMMUTABLE_CACHE}
+    if etag_matches(request, file.etag):
         return Response.empty(304, headers)
-    return Response.json(layered_file(file, content), headers=headers)
+    return Response.json(overlay_file_to_model(file, content), headers=headers)
 
 
 @endpoint(
     "GET",
     "/v1/runs/{id}/diff",
-    query=DiffQuery,
+    query=RunDiffQuery,
     permission=Permission.WORKSPACE_READ,
-    responses={200: RunDiff},
+    responses={200: RunDiffModel},
     refusals=(ValidationError, NotFound),
     id="runs_diff",
     tag=_TAG,
 )
-async def diff(call: Request[None, DiffQuery]) -> Response:
-    """Show what has changed in the workspace since; with a path, the text that changed there."""
-    run = await runs.get(call.ports, call.actor, call.params["id"])
-    if call.query.path is None:
-        found = await runs_diff.diff(call.ports, run)
-        return Response.json(RunDiff(run_id=run.id, changes=[_changed(each) for each in found]))
-    one, text = await runs_diff.difference(call.ports, run, Path(call.query.path))
-    return Response.json(RunDiff(run_id=run.id, changes=[_changed(one, text)] if one else []))
+async def get_run_diff(request: Request[None, RunDiffQuery]) -> Response:
+    """Compare the snapshot with the current workspace; with a path, as text diff."""
+    run = await runs.get(request.ports, request.actor, request.params["id"])
+    if request.query.path is None:
+        differences = await runs_diff.diff(request.ports, run)
+        return Response.json(
+            RunDiffModel(
+                run_id=run.id, changes=[_difference_to_model(item) for item in differences]
+            )
+        )
+    difference, text = await runs_diff.diff_file(request.ports, run, Path(request.query.path))
+    return Response.json(
+        RunDiffModel(
+            run_id=run.id, changes=[_difference_to_model(difference, text)] if difference else []
+        )
+    )
 
 
-def _changed(difference: Difference, text: str | None = None) -> ChangedFile:
+def _difference_to_model(difference: Difference, text: str | None = None) -> ChangedFileModel:
     before, after = difference.before, difference.after
-    return ChangedFile(
+    return ChangedFileModel(
         path=difference.path.text,
         change=difference.kind,
         before_version=before.head.version if before else None,
@@ -134,29 +155,33 @@ def _changed(difference: Difference, text: str | None = None) -> ChangedFile:
 @endpoint(
     "GET",
     "/v1/runs/{id}/events",
-    query=LogQuery,
+    query=RunEventsQuery,
     permission=Permission.RUNS_READ,
     allow_unknown_query=True,
-    responses={200: RunEvents},
+    responses={200: RunEventPageModel},
     refusals=(ValidationError, NotFound),
     headers=(LAST_EVENT_ID,),
     id="runs_events",
     tag=_TAG,
 )
-async def log(call: Request[None, LogQuery]) -> Response:
-    """Show a run's log as JSON, or follow it where text/event-stream is accepted."""
-    run = await runs.get(call.ports, call.actor, call.params["id"])
-    if EVENT_STREAM in (call.header(b"accept") or ""):
-        stream = await streams.listen_to_run(call.ports, call.actor, run, since(call))
-        return Response.stream(event_stream(*stream, of_run=True))
-    start = since(call) or streams.BEGINNING
-    found, after, whole = await streams.page_of_run(call.ports, call.actor, run, start)
-    shown = RunEvents(
-        events=[run_event(each) for each in found],
-        is_complete=run.status is not RunStatus.RUNNING and whole,
-        next=after,
+async def list_run_events(request: Request[None, RunEventsQuery]) -> Response:
+    """List a run's events as JSON, or stream them if text/event-stream is accepted."""
+    run = await runs.get(request.ports, request.actor, request.params["id"])
+    if EVENT_STREAM in (request.header(b"accept") or ""):
+        stream = await streams.listen_to_run(
+            request.ports, request.actor, run, resume_cursor(request)
+        )
+        return Response.stream(event_stream(*stream, for_run=True))
+    start = resume_cursor(request) or streams.FROM_START
+    events, next_cursor, at_end = await streams.read_run_page(
+        request.ports, request.actor, run, start
     )
-    return Response.json(shown)
+    model = RunEventPageModel(
+        events=[run_event_to_model(event) for event in events],
+        is_complete=run.status is not RunStatus.RUNNING and at_end,
+        next=next_cursor,
+    )
+    return Response.json(model)
 
 
-ENDPOINTS: Final = (frozen_files, frozen_file, diff, log)
+ENDPOINTS: Final = (list_run_files, get_run_file, get_run_diff, list_run_events)

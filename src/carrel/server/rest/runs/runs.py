@@ -1,4 +1,4 @@
-"""Runs over HTTP: starting them, looking at them, ending them."""
+"""REST endpoints for runs: start, list, get and end."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from carrel.core.store.record import RecordType
 from carrel.server.http.endpoint import Request, RequestModel, ResponseModel, endpoint
 from carrel.server.http.query_fields import PageQuery
 from carrel.server.http.response import Response
-from carrel.server.rest.files.file_models import Number, When, rfc3339
+from carrel.server.rest.files.file_models import PositiveInt, Rfc3339, rfc3339
 from carrel.server.rest.runs import run_files
 
 _TAG: Final = "Runs"
-Asked = Request[Any, Any]
+AnyRequest = Request[Any, Any]
 Text = Annotated[str, Meta(max_length=256)]
 
 
-class NewRun(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
-    """What may be asked for. Whatever else openwop's clients say is taken and left aside."""
+class CreateRunBody(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
+    """Known fields of a run; other fields sent by openwop clients are ignored."""
 
     workflow_id: Text = ""
     agent_id: Text | None = None
@@ -35,31 +35,32 @@ class NewRun(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
     share_snapshot: bool = False
     replay_of: Text | None = None
     scope: (
-        Annotated[str, Meta(max_length=64, description="main, or anything else: shared.")] | None
+        Annotated[str, Meta(max_length=64, description="`main`; any other value means shared.")]
+        | None
     ) = None
 
 
-_, _KNOWN = msgspec.json.schema_components([NewRun])
-OpenRun: Any = Annotated[
+_, _KNOWN = msgspec.json.schema_components([CreateRunBody])
+OpenCreateRunBody: Any = Annotated[
     dict[str, Any],
-    Meta(extra_json_schema={**_KNOWN["NewRun"], "additionalProperties": True}),
+    Meta(extra_json_schema={**_KNOWN["CreateRunBody"], "additionalProperties": True}),
 ]
-"""A NewRun, and perhaps more: `inputs`, `configurable`, `metadata`, `tags`, `tenantId` …"""
+"""CreateRunBody with additional fields allowed: `inputs`, `metadata`, `tags` …"""
 
 
-class RunCreated(ResponseModel, frozen=True):
+class RunCreatedModel(ResponseModel, frozen=True):
     run_id: str
     status: RunStatus
     events_url: str
     status_url: str
 
 
-class SnapshotFile(ResponseModel, frozen=True):
+class SnapshotFileModel(ResponseModel, frozen=True):
     path: str
-    version: Number
+    version: PositiveInt
 
 
-class RunRow(ResponseModel, frozen=True):
+class RunSummaryModel(ResponseModel, frozen=True):
     run_id: str
     workflow_id: str
     status: RunStatus
@@ -68,44 +69,44 @@ class RunRow(ResponseModel, frozen=True):
     agent_id: str | None
     parent_run_id: str | None
     replay_of: str | None
-    started_at: When
-    ended_at: When | None
-    completed_at: When | None
+    started_at: Rfc3339
+    ended_at: Rfc3339 | None
+    completed_at: Rfc3339 | None
     kept: bool
 
 
-class RunModel(RunRow, frozen=True):
-    workspace: list[SnapshotFile]
+class RunModel(RunSummaryModel, frozen=True):
+    workspace: list[SnapshotFileModel]
 
 
-class RunPage(ResponseModel, frozen=True):
-    items: list[RunRow]
+class RunPageModel(ResponseModel, frozen=True):
+    items: list[RunSummaryModel]
     next: str | None
 
 
-class RunPatch(RequestModel, frozen=True):
+class UpdateRunBody(RequestModel, frozen=True):
     status: RunStatus | None = None
     kept: bool | None = None
 
 
-class RunsQuery(PageQuery, frozen=True):
+class RunListQuery(PageQuery, frozen=True):
     agent_id: Text | None = None
     workspace_id: Text | None = None
 
 
-async def _tenant(call: Asked) -> str:
-    """The tenant's slug, as people know it."""
-    id = call.actor.tenant
-    [record] = await call.ports.records.get(id, RecordType.TENANT, [id])
+async def _tenant_slug(request: AnyRequest) -> str:
+    """Slug of the caller's tenant."""
+    id = request.actor.tenant
+    [record] = await request.ports.records.get(id, RecordType.TENANT, [id])
     return str(record.body["slug"]) if record else id
 
 
-def row(run: Run, tenant: str) -> RunRow:
-    owner = {"tenant": tenant, "principal": run.by}
+def run_to_summary(run: Run, tenant: str) -> RunSummaryModel:
+    owner = {"tenant": tenant, "principal": run.author}
     if run.scope.kind is ScopeKind.WORKSPACE:
         owner["workspace"] = run.scope.name
-    ended = rfc3339(run.ended) if run.ended else None
-    return RunRow(
+    ended = rfc3339(run.ended_at) if run.ended_at else None
+    return RunSummaryModel(
         run_id=run.id,
         workflow_id=run.workflow,
         status=run.status,
@@ -114,7 +115,7 @@ def row(run: Run, tenant: str) -> RunRow:
         agent_id=run.scope.name if run.scope.kind is ScopeKind.AGENT else None,
         parent_run_id=run.parent,
         replay_of=run.replay_of,
-        started_at=rfc3339(run.started),
+        started_at=rfc3339(run.started_at),
         ended_at=ended,
         completed_at=ended,
         kept=run.snapshot_kept,
@@ -124,79 +125,85 @@ def row(run: Run, tenant: str) -> RunRow:
 @endpoint(
     "POST",
     "/v1/runs",
-    body=OpenRun,
+    body=OpenCreateRunBody,
     permission=Permission.RUNS_WRITE,
-    responses={201: RunCreated},
+    responses={201: RunCreatedModel},
     refusals=(ValidationError, NotFound, Conflict, Busy),
     response_headers=("Location",),
     idempotent=True,
     id="runs_start",
     tag=_TAG,
 )
-async def start(call: Asked) -> Response:
-    """Start a run: the workspace is frozen for it at this moment.
+async def start(request: AnyRequest) -> Response:
+    """Start a run with a snapshot of the workspace.
 
-    It needs a `workflowId` or an `agentId`, unless it follows another run. Unknown fields are
+    Requires a `workflowId` or an `agentId`, unless it follows another run. Unknown fields are
     ignored.
     """
     try:
-        asked = msgspec.convert(call.body, NewRun)
-    except msgspec.ValidationError as wrong:
-        raise ValidationError(f"the body does not fit: {wrong}") from None
-    mode = (
-        None if asked.scope is None else Audience.MAIN if asked.scope == "main" else Audience.SHARED
+        body = msgspec.convert(request.body, CreateRunBody)
+    except msgspec.ValidationError as error:
+        raise ValidationError(f"invalid body: {error}") from None
+    audience = (
+        None if body.scope is None else Audience.MAIN if body.scope == "main" else Audience.SHARED
     )
     run = await runs.start(
-        call.ports,
-        call.actor,
+        request.ports,
+        request.actor,
         RunRequest(
-            workflow=asked.workflow_id,
-            agent=asked.agent_id,
-            workspace=asked.workspace_id,
-            parent=asked.parent_run_id,
-            share_parent=asked.share_snapshot,
-            replay_of=asked.replay_of,
-            mode=mode,
+            workflow=body.workflow_id,
+            agent=body.agent_id,
+            workspace=body.workspace_id,
+            parent=body.parent_run_id,
+            share_parent=body.share_snapshot,
+            replay_of=body.replay_of,
+            mode=audience,
         ),
     )
     url = f"/v1/runs/{run.id}"
-    shown = RunCreated(run_id=run.id, status=run.status, events_url=f"{url}/events", status_url=url)
-    return Response.json(shown, 201, {"Location": url})
+    model = RunCreatedModel(
+        run_id=run.id, status=run.status, events_url=f"{url}/events", status_url=url
+    )
+    return Response.json(model, 201, {"Location": url})
 
 
 @endpoint(
     "GET",
     "/v1/runs",
-    query=RunsQuery,
+    query=RunListQuery,
     permission=Permission.RUNS_READ,
-    responses={200: RunPage},
+    responses={200: RunPageModel},
     refusals=(ValidationError, NotFound),
     id="runs_list",
     tag=_TAG,
 )
-async def listing(call: Request[None, RunsQuery]) -> Response:
+async def list_runs(request: Request[None, RunListQuery]) -> Response:
     """List runs, newest first."""
-    query = call.query
-    found = await runs.page(
-        call.ports,
-        call.actor,
+    query = request.query
+    page = await runs.list_runs(
+        request.ports,
+        request.actor,
         agent=query.agent_id,
         workspace=query.workspace_id,
         cursor=query.cursor,
         limit=query.limit,
     )
-    tenant = await _tenant(call)
-    return Response.json(RunPage(items=[row(run, tenant) for run in found.items], next=found.next))
+    tenant = await _tenant_slug(request)
+    return Response.json(
+        RunPageModel(items=[run_to_summary(run, tenant) for run in page.items], next=page.next)
+    )
 
 
-async def _shown(call: Asked, run: Run) -> Response:
+async def _run_response(request: AnyRequest, run: Run) -> Response:
     try:
-        seen = (await runs.manifest(call.ports, run)).files.values()
-    except NotFound:  # Its snapshot was let go, perhaps just now.
-        run, seen = await runs.get(call.ports, call.actor, run.id), {}.values()
-    workspace = [SnapshotFile(path=file.path.text, version=file.head.version) for file in seen]
-    shown = row(run, await _tenant(call))
-    return Response.json(RunModel(**msgspec.structs.asdict(shown), workspace=workspace))
+        files = (await runs.load_manifest(request.ports, run)).files.values()
+    except NotFound:  # The snapshot was released, possibly by a concurrent request.
+        run, files = await runs.get(request.ports, request.actor, run.id), {}.values()
+    workspace = [
+        SnapshotFileModel(path=file.path.text, version=file.head.version) for file in files
+    ]
+    summary = run_to_summary(run, await _tenant_slug(request))
+    return Response.json(RunModel(**msgspec.structs.asdict(summary), workspace=workspace))
 
 
 @endpoint(
@@ -208,15 +215,17 @@ async def _shown(call: Asked, run: Run) -> Response:
     id="runs_get",
     tag=_TAG,
 )
-async def get(call: Request) -> Response:
-    """Show a run, and which version of which file it sees."""
-    return await _shown(call, await runs.get(call.ports, call.actor, call.params["id"]))
+async def get(request: Request) -> Response:
+    """Get a run, with the version of each file in its snapshot."""
+    return await _run_response(
+        request, await runs.get(request.ports, request.actor, request.params["id"])
+    )
 
 
 @endpoint(
     "PATCH",
     "/v1/runs/{id}",
-    body=RunPatch,
+    body=UpdateRunBody,
     permission=Permission.RUNS_WRITE,
     responses={200: RunModel},
     refusals=(ValidationError, NotFound, Conflict, Busy),
@@ -224,12 +233,16 @@ async def get(call: Request) -> Response:
     id="runs_patch",
     tag=_TAG,
 )
-async def patch(call: Request[RunPatch]) -> Response:
-    """End a run, or let go of the snapshot that it holds."""
-    run = await runs.change(
-        call.ports, call.actor, call.params["id"], status=call.body.status, kept=call.body.kept
+async def patch(request: Request[UpdateRunBody]) -> Response:
+    """End a run, or release its snapshot."""
+    run = await runs.update(
+        request.ports,
+        request.actor,
+        request.params["id"],
+        status=request.body.status,
+        keep_snapshot=request.body.kept,
     )
-    return await _shown(call, run)
+    return await _run_response(request, run)
 
 
-ENDPOINTS: Final = (start, listing, get, patch, *run_files.ENDPOINTS)
+ENDPOINTS: Final = (start, list_runs, get, patch, *run_files.ENDPOINTS)

@@ -1,1 +1,1 @@
-"""Sandbox."""
+"""REST endpoints for sandboxes, shared workspaces and approvals."""

@@ -1,4 +1,4 @@
-"""Sandboxes and shared workspaces of an account as they go over the wire, and how they say no."""
+"""Models and error format of sandboxes and shared workspaces."""
 
 from __future__ import annotations
 
@@ -8,33 +8,36 @@ from msgspec import UNSET, Meta, UnsetType
 
 from carrel.core import field_validation
 from carrel.core.sandbox.sandbox_config import (
-    LARGEST_MEMORY,
-    LARGEST_OUTPUT,
-    LONGEST,
-    LONGEST_RUN,
+    MAX_LIFECYCLE_SECONDS,
+    MAX_MEMORY_MB,
+    MAX_OUTPUT_BYTES,
+    MAX_TIMEOUT_SECONDS,
     PROVIDERS,
     RUNTIMES,
-    VARIABLE,
-    masked,
+    VARIABLE_PATTERN,
+    mask_secrets,
 )
-from carrel.core.sandbox.tool_access import PermissionMode, namespace
-from carrel.core.sandbox.workspace_config import STORAGES
+from carrel.core.sandbox.tool_access import PermissionMode, derive_namespace
+from carrel.core.sandbox.workspace_config import STORAGE_PROVIDERS
 from carrel.core.store.record import Record
-from carrel.core.text_validation import LONGEST_LINE
+from carrel.core.text_validation import MAX_LINE_LENGTH
 from carrel.server.http.endpoint import ResponseModel
 from carrel.server.http.error_dialect import ErrorDialect
-from carrel.server.http.problems import WRONG_METHOD, Problem
-from carrel.server.rest.files.file_models import When, rfc3339
+from carrel.server.http.problems import METHOD_NOT_ALLOWED, Problem
+from carrel.server.rest.files.file_models import Rfc3339, rfc3339
 
 _TEXT: Final = {"type": "string"}
-_NAME: Final = {**_TEXT, "minLength": 1, "maxLength": LONGEST_LINE, "pattern": r"\S"}
-_ABOUT: Final = {"type": ["string", "null"], "maxLength": field_validation.LONGEST_DESCRIPTION}
+_NAME: Final = {**_TEXT, "minLength": 1, "maxLength": MAX_LINE_LENGTH, "pattern": r"\S"}
+_DESCRIPTION: Final = {
+    "type": ["string", "null"],
+    "maxLength": field_validation.MAX_DESCRIPTION_LENGTH,
+}
 _FLAG: Final = {"type": "boolean"}
-_IMPLIED: Final = ("HEAD", "OPTIONS")
+_IMPLIED_METHODS: Final = ("HEAD", "OPTIONS")
 
 
-def _whole(most: int) -> dict[str, Any]:
-    return {"type": "integer", "minimum": 1, "maximum": most}
+def _positive_int(maximum: int) -> dict[str, Any]:
+    return {"type": "integer", "minimum": 1, "maximum": maximum}
 
 
 _SANDBOX: Final = {
@@ -43,118 +46,128 @@ _SANDBOX: Final = {
     "internet": _FLAG,
     "network": {"type": "object", "properties": {"mode": {"enum": ["allow-all", "deny-all"]}}},
     "runtimes": {"type": "array", "items": {"enum": list(RUNTIMES)}, "minItems": 1},
-    "timeout": _whole(LONGEST_RUN),
-    "memoryLimit": _whole(LARGEST_MEMORY),
-    "outputLimitBytes": _whole(LARGEST_OUTPUT),
+    "timeout": _positive_int(MAX_TIMEOUT_SECONDS),
+    "memoryLimit": _positive_int(MAX_MEMORY_MB),
+    "outputLimitBytes": _positive_int(MAX_OUTPUT_BYTES),
     "envVars": {
         "type": "object",
-        "propertyNames": {"pattern": f"^{VARIABLE}$"},
+        "propertyNames": {"pattern": f"^{VARIABLE_PATTERN}$"},
         "additionalProperties": _TEXT,
     },
     "options": {"type": "object"},
     "persistent": _FLAG,
     "lifecycle": {
         "type": "object",
-        "properties": {name: _whole(most) for name, most in LONGEST.items()},
+        "properties": {
+            name: _positive_int(maximum) for name, maximum in MAX_LIFECYCLE_SECONDS.items()
+        },
     },
 }
 _WORKSPACE: Final = {
-    "storage": {"type": "object", "properties": {"provider": {"enum": list(STORAGES)}}},
+    "storage": {"type": "object", "properties": {"provider": {"enum": list(STORAGE_PROVIDERS)}}},
     "harness": {"type": "object", "properties": {"enabled": _FLAG}},
 }
 
 
 def _body(title: str, config: dict[str, Any], *required: str) -> Meta:
-    """What is not known is dropped."""
-    shape = {"type": ["object", "null"], "properties": config}
-    told: dict[str, Any] = {"properties": {"name": _NAME, "description": _ABOUT, "config": shape}}
+    """Schema of a request body; unknown fields are dropped."""
+    config_schema = {"type": ["object", "null"], "properties": config}
+    schema: dict[str, Any] = {
+        "properties": {"name": _NAME, "description": _DESCRIPTION, "config": config_schema}
+    }
     if required:
-        told["required"] = list(required)
-    about = "Fields that are not known are dropped; null is as good as nothing said."
+        schema["required"] = list(required)
+    description = "Unknown fields are dropped; null means absent."
     if not required:
-        about = "A merge-patch: null takes away. Fields that are not known are dropped."
-    return Meta(title=title, description=about, extra_json_schema=told)
+        description = "Merge patch: null removes a field. Unknown fields are dropped."
+    return Meta(title=title, description=description, extra_json_schema=schema)
 
 
-NewSandbox = Annotated[dict[str, Any], _body("NewSandbox", _SANDBOX, "name")]
-SandboxPatch = Annotated[dict[str, Any], _body("SandboxPatch", _SANDBOX)]
-NewWorkspace = Annotated[dict[str, Any], _body("NewWorkspace", _WORKSPACE, "name")]
-WorkspacePatch = Annotated[dict[str, Any], _body("WorkspacePatch", _WORKSPACE)]
+CreateSandboxBody = Annotated[dict[str, Any], _body("CreateSandboxBody", _SANDBOX, "name")]
+UpdateSandboxBody = Annotated[dict[str, Any], _body("UpdateSandboxBody", _SANDBOX)]
+CreateSharedWorkspaceBody = Annotated[
+    dict[str, Any], _body("CreateSharedWorkspaceBody", _WORKSPACE, "name")
+]
+UpdateSharedWorkspaceBody = Annotated[
+    dict[str, Any], _body("UpdateSharedWorkspaceBody", _WORKSPACE)
+]
 
 
-class SandboxRecord(ResponseModel, frozen=True):
+class SandboxModel(ResponseModel, frozen=True):
     account_id: str
     sandbox_id: str
     name: str
     config: dict[str, Any]
-    """Secrets in it are masked."""
-    created_at: When
-    updated_at: When
+    """Secrets are masked."""
+    created_at: Rfc3339
+    updated_at: Rfc3339
     description: str | UnsetType = UNSET
 
 
-class SandboxRecords(ResponseModel, frozen=True):
-    sandboxes: list[SandboxRecord]
+class SandboxListModel(ResponseModel, frozen=True):
+    sandboxes: list[SandboxModel]
 
 
-class WorkspaceRecord(ResponseModel, frozen=True):
+class SharedWorkspaceModel(ResponseModel, frozen=True):
     account_id: str
     workspace_id: str
     namespace: str
-    """What it is called outside, whoever looks at it."""
+    """Name of the workspace at sandbox providers."""
     name: str
     config: dict[str, Any]
-    created_at: When
-    updated_at: When
+    created_at: Rfc3339
+    updated_at: Rfc3339
     description: str | UnsetType = UNSET
 
 
-class WorkspaceRecords(ResponseModel, frozen=True):
-    workspaces: list[WorkspaceRecord]
+class SharedWorkspaceListModel(ResponseModel, frozen=True):
+    workspaces: list[SharedWorkspaceModel]
 
 
-class Deleted(ResponseModel, frozen=True):
+class DeletedModel(ResponseModel, frozen=True):
     deleted: bool = True
 
 
-class AccountRefusal(ResponseModel, frozen=True):
+class AccountErrorModel(ResponseModel, frozen=True):
     error: str
     method: str | UnsetType = UNSET
     allowed_methods: list[str] | UnsetType = UNSET
 
 
-def _refused(problem: Problem) -> AccountRefusal:
+def _format_error(problem: Problem) -> AccountErrorModel:
     details = {} if isinstance(problem.details, UnsetType) else problem.details
-    if problem.error == WRONG_METHOD[1]:
-        return AccountRefusal(
+    if problem.error == METHOD_NOT_ALLOWED[1]:
+        return AccountErrorModel(
             error="Method not allowed",
             method=details["method"],
-            allowed_methods=[each for each in details["allowedMethods"] if each not in _IMPLIED],
+            allowed_methods=[
+                method for method in details["allowedMethods"] if method not in _IMPLIED_METHODS
+            ],
         )
     id = details.get("correlationId")
-    return AccountRefusal(error=problem.message if id is None else f"{problem.message} ({id})")
+    return AccountErrorModel(error=problem.message if id is None else f"{problem.message} ({id})")
 
 
-MANNER: Final = ErrorDialect([], AccountRefusal, _refused)
+ACCOUNT_DIALECT: Final = ErrorDialect([], AccountErrorModel, _format_error)
 
 
-def sandbox_record(record: Record) -> SandboxRecord:
-    return SandboxRecord(
+def sandbox_to_model(record: Record) -> SandboxModel:
+    return SandboxModel(
         account_id=record.tenant,
         sandbox_id=record.id,
         name=record.body["name"],
         description=record.body.get("description", UNSET),
-        config=masked(record.body["config"]),
+        config=mask_secrets(record.body["config"]),
         created_at=rfc3339(record.created_at),
         updated_at=rfc3339(record.updated_at),
     )
 
 
-def workspace_record(record: Record) -> WorkspaceRecord:
-    return WorkspaceRecord(
+def workspace_to_model(record: Record) -> SharedWorkspaceModel:
+    return SharedWorkspaceModel(
         account_id=record.tenant,
         workspace_id=record.id,
-        namespace=namespace(record.tenant, record.id),
+        namespace=derive_namespace(record.tenant, record.id),
         name=record.body["name"],
         description=record.body.get("description", UNSET),
         config=dict(record.body["config"]),

@@ -1,4 +1,4 @@
-"""Sandboxes and shared workspaces of an account over HTTP, in the dialect that their users know."""
+"""REST endpoints for an account's sandboxes and shared workspaces."""
 
 from __future__ import annotations
 
@@ -10,211 +10,234 @@ from carrel.core.errors import Busy, NotFound, Refusal, ValidationError
 from carrel.server.http.endpoint import Request, endpoint
 from carrel.server.http.response import Response
 from carrel.server.rest.sandbox.account_models import (
-    MANNER,
-    Deleted,
-    NewSandbox,
-    NewWorkspace,
-    SandboxPatch,
-    SandboxRecord,
-    SandboxRecords,
-    WorkspacePatch,
-    WorkspaceRecord,
-    WorkspaceRecords,
-    sandbox_record,
-    workspace_record,
+    ACCOUNT_DIALECT,
+    CreateSandboxBody,
+    CreateSharedWorkspaceBody,
+    DeletedModel,
+    SandboxListModel,
+    SandboxModel,
+    SharedWorkspaceListModel,
+    SharedWorkspaceModel,
+    UpdateSandboxBody,
+    UpdateSharedWorkspaceBody,
+    sandbox_to_model,
+    workspace_to_model,
 )
 
 _TAG: Final = "Sandboxes and shared workspaces"
-_MOST: Final = 2**18
+_MAX_BODY_BYTES: Final = 2**18
 
 
-def _facts(id: str, permission: Permission, *refuses: type[Refusal]) -> dict[str, Any]:
+def _endpoint_options(id: str, permission: Permission, *refusals: type[Refusal]) -> dict[str, Any]:
     return {
         "id": id,
         "permission": permission,
-        "refusals": refuses,
+        "refusals": refusals,
         "allow_unknown_query": True,
-        "max_body": _MOST,
-        "error_dialect": MANNER,
+        "max_body": _MAX_BODY_BYTES,
+        "error_dialect": ACCOUNT_DIALECT,
         "tag": _TAG,
     }
 
 
-async def _deleted(call: Request, versions: tuple[int, ...]) -> Response:
-    return Response.json(Deleted())
+async def _rebuild_delete(request: Request, versions: tuple[int, ...]) -> Response:
+    return Response.json(DeletedModel())
 
 
-async def _sandbox_created(call: Request, versions: tuple[int, ...]) -> Response:
-    assert call.receipt is not None
-    found = await account_records.created(call.ports, call.actor, sandboxes.BOOK, call.receipt)
-    return Response.json(sandbox_record(found), 201)
+async def _rebuild_create_sandbox(request: Request, versions: tuple[int, ...]) -> Response:
+    assert request.idempotency_key is not None
+    record = await account_records.get_created(
+        request.ports, request.actor, sandboxes.SANDBOX_TYPE, request.idempotency_key
+    )
+    return Response.json(sandbox_to_model(record), 201)
 
 
 @endpoint(
     "POST",
     "/accounts/me/sandboxes",
-    body=NewSandbox,
-    responses={201: SandboxRecord},
+    body=CreateSandboxBody,
+    responses={201: SandboxModel},
     idempotent=True,
-    rebuild=_sandbox_created,
-    **_facts("sandboxes_create", Permission.TENANT_ADMIN, ValidationError, Busy),
+    rebuild=_rebuild_create_sandbox,
+    **_endpoint_options("sandboxes_create", Permission.TENANT_ADMIN, ValidationError, Busy),
 )
-async def create_sandbox(call: Request[dict[str, Any]]) -> Response:
-    """Describe a sandbox: a provider, limits, variables, and who is asked before it is used.
+async def create_sandbox(request: Request[dict[str, Any]]) -> Response:
+    """Create a sandbox: provider, limits, environment variables and permission mode.
 
-    Where nothing is said of it, the provider is `local`, the permissionMode `ask`, and there is no
-    network.
+    Defaults: provider `local`, permissionMode `ask`, no network.
     """
-    made = await sandboxes.create(call.ports, call.actor, call.body, call.receipt)
-    return Response.json(sandbox_record(made), 201)
+    record = await sandboxes.create(
+        request.ports, request.actor, request.body, request.idempotency_key
+    )
+    return Response.json(sandbox_to_model(record), 201)
 
 
 @endpoint(
     "GET",
     "/accounts/me/sandboxes",
-    responses={200: SandboxRecords},
-    **_facts("sandboxes_list", Permission.TENANT_READ),
+    responses={200: SandboxListModel},
+    **_endpoint_options("sandboxes_list", Permission.TENANT_READ),
 )
-async def list_sandboxes(call: Request) -> Response:
-    """List the sandboxes."""
-    found = await sandboxes.listing(call.ports, call.actor)
-    return Response.json(SandboxRecords(sandboxes=[sandbox_record(each) for each in found]))
+async def list_sandboxes(request: Request) -> Response:
+    """List sandboxes."""
+    records = await sandboxes.list_sandboxes(request.ports, request.actor)
+    return Response.json(
+        SandboxListModel(sandboxes=[sandbox_to_model(record) for record in records])
+    )
 
 
 @endpoint(
     "GET",
     "/accounts/me/sandboxes/{id}",
-    responses={200: SandboxRecord},
-    **_facts("sandboxes_get", Permission.TENANT_READ, NotFound),
+    responses={200: SandboxModel},
+    **_endpoint_options("sandboxes_get", Permission.TENANT_READ, NotFound),
 )
-async def get_sandbox(call: Request) -> Response:
-    """Look at a sandbox."""
-    found = await sandboxes.get(call.ports, call.actor, call.params["id"])
-    return Response.json(sandbox_record(found))
+async def get_sandbox(request: Request) -> Response:
+    """Get a sandbox."""
+    record = await sandboxes.get(request.ports, request.actor, request.params["id"])
+    return Response.json(sandbox_to_model(record))
 
 
-async def _sandbox_patched(call: Request, versions: tuple[int, ...]) -> Response:
-    found = await sandboxes.get(call.ports, call.actor, call.params["id"])
-    return Response.json(sandbox_record(found))
+async def _rebuild_patch_sandbox(request: Request, versions: tuple[int, ...]) -> Response:
+    record = await sandboxes.get(request.ports, request.actor, request.params["id"])
+    return Response.json(sandbox_to_model(record))
 
 
 @endpoint(
     "PATCH",
     "/accounts/me/sandboxes/{id}",
-    body=SandboxPatch,
-    responses={200: SandboxRecord},
+    body=UpdateSandboxBody,
+    responses={200: SandboxModel},
     idempotent=True,
-    rebuild=_sandbox_patched,
-    **_facts("sandboxes_patch", Permission.TENANT_ADMIN, ValidationError, NotFound, Busy),
+    rebuild=_rebuild_patch_sandbox,
+    **_endpoint_options(
+        "sandboxes_patch", Permission.TENANT_ADMIN, ValidationError, NotFound, Busy
+    ),
 )
-async def patch_sandbox(call: Request[dict[str, Any]]) -> Response:
-    """Change a sandbox by a merge-patch.
+async def patch_sandbox(request: Request[dict[str, Any]]) -> Response:
+    """Update a sandbox with a merge patch.
 
-    `null` takes away, and a masked secret that is sent back stays what it was. The whole must fit.
+    `null` removes a field; a masked secret that is sent back is kept. The result must be valid.
     """
-    id = call.params["id"]
-    found = await sandboxes.patch(call.ports, call.actor, id, call.body, call.receipt)
-    return Response.json(sandbox_record(found))
+    id = request.params["id"]
+    record = await sandboxes.patch(
+        request.ports, request.actor, id, request.body, request.idempotency_key
+    )
+    return Response.json(sandbox_to_model(record))
 
 
 @endpoint(
     "DELETE",
     "/accounts/me/sandboxes/{id}",
-    responses={200: Deleted},
+    responses={200: DeletedModel},
     idempotent=True,
-    rebuild=_deleted,
-    **_facts("sandboxes_delete", Permission.TENANT_ADMIN, NotFound, Busy),
+    rebuild=_rebuild_delete,
+    **_endpoint_options("sandboxes_delete", Permission.TENANT_ADMIN, NotFound, Busy),
 )
-async def delete_sandbox(call: Request) -> Response:
-    """Delete a sandbox. Agents that refer to it are told so when they would use it."""
-    await sandboxes.delete(call.ports, call.actor, call.params["id"], call.receipt)
-    return Response.json(Deleted())
+async def delete_sandbox(request: Request) -> Response:
+    """Delete a sandbox. Tool calls of agents that refer to it then fail."""
+    await sandboxes.delete(
+        request.ports, request.actor, request.params["id"], request.idempotency_key
+    )
+    return Response.json(DeletedModel())
 
 
-async def _workspace_created(call: Request, versions: tuple[int, ...]) -> Response:
-    assert call.receipt is not None
-    found = await account_records.created(call.ports, call.actor, workspaces.BOOK, call.receipt)
-    return Response.json(workspace_record(found), 201)
+async def _rebuild_create_workspace(request: Request, versions: tuple[int, ...]) -> Response:
+    assert request.idempotency_key is not None
+    record = await account_records.get_created(
+        request.ports, request.actor, workspaces.WORKSPACE_TYPE, request.idempotency_key
+    )
+    return Response.json(workspace_to_model(record), 201)
 
 
 @endpoint(
     "POST",
     "/accounts/me/workspaces",
-    body=NewWorkspace,
-    responses={201: WorkspaceRecord},
+    body=CreateSharedWorkspaceBody,
+    responses={201: SharedWorkspaceModel},
     idempotent=True,
-    rebuild=_workspace_created,
-    **_facts("shared_workspaces_create", Permission.TENANT_ADMIN, ValidationError, Busy),
+    rebuild=_rebuild_create_workspace,
+    **_endpoint_options("shared_workspaces_create", Permission.TENANT_ADMIN, ValidationError, Busy),
 )
-async def create_workspace(call: Request[dict[str, Any]]) -> Response:
-    """Make a workspace that agents share, by attaching it in their config.
+async def create_workspace(request: Request[dict[str, Any]]) -> Response:
+    """Create a shared workspace, which agents attach in their config.
 
     Its files are at `/v1/workspaces/{id}/files`.
     """
-    made = await workspaces.create(call.ports, call.actor, call.body, call.receipt)
-    return Response.json(workspace_record(made), 201)
+    record = await workspaces.create(
+        request.ports, request.actor, request.body, request.idempotency_key
+    )
+    return Response.json(workspace_to_model(record), 201)
 
 
 @endpoint(
     "GET",
     "/accounts/me/workspaces",
-    responses={200: WorkspaceRecords},
-    **_facts("shared_workspaces_list", Permission.TENANT_READ),
+    responses={200: SharedWorkspaceListModel},
+    **_endpoint_options("shared_workspaces_list", Permission.TENANT_READ),
 )
-async def list_workspaces(call: Request) -> Response:
-    """List the shared workspaces."""
-    found = await workspaces.listing(call.ports, call.actor)
-    return Response.json(WorkspaceRecords(workspaces=[workspace_record(each) for each in found]))
+async def list_workspaces(request: Request) -> Response:
+    """List shared workspaces."""
+    records = await workspaces.list_workspaces(request.ports, request.actor)
+    return Response.json(
+        SharedWorkspaceListModel(workspaces=[workspace_to_model(record) for record in records])
+    )
 
 
 @endpoint(
     "GET",
     "/accounts/me/workspaces/{id}",
-    responses={200: WorkspaceRecord},
-    **_facts("shared_workspaces_get", Permission.TENANT_READ, NotFound),
+    responses={200: SharedWorkspaceModel},
+    **_endpoint_options("shared_workspaces_get", Permission.TENANT_READ, NotFound),
 )
-async def get_workspace(call: Request) -> Response:
-    """Look at a shared workspace."""
-    found = await workspaces.get(call.ports, call.actor, call.params["id"])
-    return Response.json(workspace_record(found))
+async def get_workspace(request: Request) -> Response:
+    """Get a shared workspace."""
+    record = await workspaces.get(request.ports, request.actor, request.params["id"])
+    return Response.json(workspace_to_model(record))
 
 
-async def _workspace_patched(call: Request, versions: tuple[int, ...]) -> Response:
-    found = await workspaces.get(call.ports, call.actor, call.params["id"])
-    return Response.json(workspace_record(found))
+async def _rebuild_patch_workspace(request: Request, versions: tuple[int, ...]) -> Response:
+    record = await workspaces.get(request.ports, request.actor, request.params["id"])
+    return Response.json(workspace_to_model(record))
 
 
 @endpoint(
     "PATCH",
     "/accounts/me/workspaces/{id}",
-    body=WorkspacePatch,
-    responses={200: WorkspaceRecord},
+    body=UpdateSharedWorkspaceBody,
+    responses={200: SharedWorkspaceModel},
     idempotent=True,
-    rebuild=_workspace_patched,
-    **_facts("shared_workspaces_patch", Permission.TENANT_ADMIN, ValidationError, NotFound, Busy),
+    rebuild=_rebuild_patch_workspace,
+    **_endpoint_options(
+        "shared_workspaces_patch", Permission.TENANT_ADMIN, ValidationError, NotFound, Busy
+    ),
 )
-async def patch_workspace(call: Request[dict[str, Any]]) -> Response:
-    """Change a shared workspace by a merge-patch."""
-    id = call.params["id"]
-    found = await workspaces.patch(call.ports, call.actor, id, call.body, call.receipt)
-    return Response.json(workspace_record(found))
+async def patch_workspace(request: Request[dict[str, Any]]) -> Response:
+    """Update a shared workspace with a merge patch."""
+    id = request.params["id"]
+    record = await workspaces.patch(
+        request.ports, request.actor, id, request.body, request.idempotency_key
+    )
+    return Response.json(workspace_to_model(record))
 
 
 @endpoint(
     "DELETE",
     "/accounts/me/workspaces/{id}",
-    responses={200: Deleted},
+    responses={200: DeletedModel},
     idempotent=True,
-    rebuild=_deleted,
-    **_facts("shared_workspaces_delete", Permission.TENANT_ADMIN, NotFound, Busy),
+    rebuild=_rebuild_delete,
+    **_endpoint_options("shared_workspaces_delete", Permission.TENANT_ADMIN, NotFound, Busy),
 )
-async def delete_workspace(call: Request) -> Response:
-    """Delete a shared workspace and all files in it, in one commit.
+async def delete_workspace(request: Request) -> Response:
+    """Delete a shared workspace and all its files, in one commit.
 
-    What runs have frozen of it stays as it was.
+    Snapshots of runs are kept.
     """
-    await workspaces.delete(call.ports, call.actor, call.params["id"], call.receipt)
-    return Response.json(Deleted())
+    await workspaces.delete(
+        request.ports, request.actor, request.params["id"], request.idempotency_key
+    )
+    return Response.json(DeletedModel())
 
 
 ENDPOINTS: Final = (

@@ -1,4 +1,4 @@
-"""Approvals over HTTP: what waits for somebody's yes, the answer, and what became of it."""
+"""REST endpoints for tool call approvals."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 from msgspec import UNSET, Meta, UnsetType
 
 from carrel.actions.approvals import approvals
-from carrel.actions.approvals.approvals import LONGEST_REASON
+from carrel.actions.approvals.approvals import MAX_REASON_LENGTH
 from carrel.core.access import Permission
 from carrel.core.approvals import Approval, ApprovalStatus, ToolResult
 from carrel.core.errors import Busy, Conflict, Expired, Forbidden, NotFound, ValidationError
@@ -16,49 +16,55 @@ from carrel.core.runs import Audience
 from carrel.server.http.endpoint import Request, RequestModel, ResponseModel, endpoint
 from carrel.server.http.query_fields import Id, PageQuery
 from carrel.server.http.response import Response
-from carrel.server.rest.files.file_models import When, rfc3339
+from carrel.server.rest.files.file_models import Rfc3339, rfc3339
 
 _TAG: Final = "Approvals"
-_AT: Final = "/v1/approvals"
-_LONGEST_WAIT: Final = 25
-"""Seconds: less than clients usually have patience for."""
+_PATH: Final = "/v1/approvals"
+_MAX_WAIT_SECONDS: Final = 25
+"""Below the usual timeout of HTTP clients."""
 
 
-class ApprovalsQuery(PageQuery, frozen=True):
+class ApprovalListQuery(PageQuery, frozen=True):
     status: ApprovalStatus | None = None
-    agent: Annotated[Id, Meta(description="Only those of this agent, by id or slug.")] | None = None
+    agent: (
+        Annotated[Id, Meta(description="Only approvals of this agent, by id or slug.")] | None
+    ) = None
 
 
-class WaitQuery(RequestModel, frozen=True):
+class ApprovalWaitQuery(RequestModel, frozen=True):
     wait: Annotated[
         int,
         Meta(
             ge=0,
-            le=_LONGEST_WAIT,
-            description="Seconds to wait for the end of it, if it is not over yet.",
+            le=_MAX_WAIT_SECONDS,
+            description="Seconds to wait until the approval is closed.",
         ),
     ] = 0
 
 
-class ApprovalDecision(RequestModel, frozen=True):
+class ApprovalDecisionBody(RequestModel, frozen=True):
     approved: bool
-    reason: Annotated[str, Meta(max_length=LONGEST_REASON, description="The model sees it.")] = ""
+    reason: Annotated[
+        str, Meta(max_length=MAX_REASON_LENGTH, description="Shown to the model.")
+    ] = ""
 
 
-class CallResult(ResponseModel, frozen=True):
+class ToolResultModel(ResponseModel, frozen=True):
+    """Result of a tool call."""
+
     content: str
     is_error: bool
     structured: Any | UnsetType = UNSET
 
 
 class ApprovalModel(ResponseModel, frozen=True):
-    """A call that was asked about."""
+    """A tool call that requires approval."""
 
     id: str
     agent_id: str
     tool: str
     input: dict[str, Any]
-    """The arguments, with secrets replaced by their names; what runs are those that were given."""
+    """Arguments with secrets replaced by names; the call runs with the originals."""
     input_hash: str
     status: ApprovalStatus
     workspace_id: str | None
@@ -68,24 +74,24 @@ class ApprovalModel(ResponseModel, frozen=True):
     run_id: str | None
     call_id: str | None
     requested_by: str
-    requested_at: When
-    expires_at: When
+    requested_at: Rfc3339
+    expires_at: Rfc3339
     answered_by: str | None
-    answered_at: When | None
+    answered_at: Rfc3339 | None
     reason: str
-    """What was said with the answer, or why it was cancelled."""
-    started_at: When | None
-    finished_at: When | None
-    result: CallResult | None
-    """What the model is told, once nothing more becomes of it."""
+    """Reason of the decision or cancellation."""
+    started_at: Rfc3339 | None
+    finished_at: Rfc3339 | None
+    result: ToolResultModel | None
+    """Result for the model, once the approval is closed."""
 
 
-class ApprovalPage(ResponseModel, frozen=True):
+class ApprovalPageModel(ResponseModel, frozen=True):
     items: list[ApprovalModel]
     next: str | None = None
 
 
-def approval_shown(approval: Approval) -> ApprovalModel:
+def approval_to_model(approval: Approval) -> ApprovalModel:
     return ApprovalModel(
         id=approval.id,
         agent_id=approval.agent,
@@ -103,89 +109,93 @@ def approval_shown(approval: Approval) -> ApprovalModel:
         requested_at=rfc3339(approval.requested),
         expires_at=rfc3339(approval.expires),
         answered_by=approval.answered_by,
-        answered_at=_when(approval.answered),
+        answered_at=_optional_rfc3339(approval.answered),
         reason=approval.reason,
-        started_at=_when(approval.started),
-        finished_at=_when(approval.ended),
-        result=_result(approval.told),
+        started_at=_optional_rfc3339(approval.started),
+        finished_at=_optional_rfc3339(approval.ended),
+        result=_result_to_model(approval.model_result),
     )
 
 
-def _when(at: TimestampMs | None) -> str | None:
+def _optional_rfc3339(at: TimestampMs | None) -> str | None:
     return None if at is None else rfc3339(at)
 
 
-def _result(told: ToolResult | None) -> CallResult | None:
-    if told is None:
+def _result_to_model(result: ToolResult | None) -> ToolResultModel | None:
+    if result is None:
         return None
-    structured = UNSET if told.structured is None else told.structured
-    return CallResult(content=told.content, is_error=told.is_error, structured=structured)
+    structured = UNSET if result.structured is None else result.structured
+    return ToolResultModel(content=result.content, is_error=result.is_error, structured=structured)
 
 
 @endpoint(
     "GET",
-    _AT,
-    query=ApprovalsQuery,
+    _PATH,
+    query=ApprovalListQuery,
     permission=Permission.WORKSPACE_READ,
-    responses={200: ApprovalPage},
+    responses={200: ApprovalPageModel},
     refusals=(ValidationError, NotFound, Forbidden),
     id="approvals_list",
     tag=_TAG,
 )
-async def listing(call: Request[None, ApprovalsQuery]) -> Response:
-    """List approvals, the oldest first: with `status=requested` those that wait for an answer."""
-    asked = call.query
-    found = await approvals.listing(
-        call.ports,
-        call.actor,
-        agent=asked.agent,
-        status=asked.status,
-        cursor=asked.cursor,
-        limit=asked.limit,
+async def list_approvals(request: Request[None, ApprovalListQuery]) -> Response:
+    """List approvals, oldest first; `status=requested` selects pending ones."""
+    query = request.query
+    page = await approvals.list_approvals(
+        request.ports,
+        request.actor,
+        agent=query.agent,
+        status=query.status,
+        cursor=query.cursor,
+        limit=query.limit,
     )
-    shown = [approval_shown(one) for one in found.items]
-    return Response.json(ApprovalPage(items=shown, next=found.next))
+    items = [approval_to_model(approval) for approval in page.items]
+    return Response.json(ApprovalPageModel(items=items, next=page.next))
 
 
 @endpoint(
     "GET",
-    _AT + "/{id}",
-    query=WaitQuery,
+    _PATH + "/{id}",
+    query=ApprovalWaitQuery,
     permission=Permission.WORKSPACE_READ,
     responses={200: ApprovalModel},
     refusals=(ValidationError, NotFound),
     id="approvals_get",
     tag=_TAG,
 )
-async def get(call: Request[None, WaitQuery]) -> Response:
-    """Look at one, at once or when it is over; then it has a result, also where it never ran."""
-    found = await approvals.wait_until_closed(
-        call.ports, call.actor, call.params["id"], float(call.query.wait)
+async def get(request: Request[None, ApprovalWaitQuery]) -> Response:
+    """Get an approval, optionally waiting until it is closed.
+
+    A closed approval has a result, even if the call never ran.
+    """
+    approval = await approvals.wait_until_closed(
+        request.ports, request.actor, request.params["id"], float(request.query.wait)
     )
-    return Response.json(approval_shown(found))
+    return Response.json(approval_to_model(approval))
 
 
 @endpoint(
     "POST",
-    _AT + "/{id}",
-    body=ApprovalDecision,
+    _PATH + "/{id}",
+    body=ApprovalDecisionBody,
     permission=Permission.WORKSPACE_WRITE,
     responses={200: ApprovalModel},
     refusals=(ValidationError, NotFound, Forbidden, Conflict, Expired, Busy),
     id="approvals_answer",
     tag=_TAG,
 )
-async def answer(call: Request[ApprovalDecision]) -> Response:
-    """Answer one: an owner or admin may, and the person whom the agent works for or belongs to.
+async def answer(request: Request[ApprovalDecisionBody]) -> Response:
+    """Approve or deny a tool call.
 
-    What is approved runs at once, by the rights of whoever asked. The same answer again changes
-    nothing; another is refused, and one that comes too late.
+    Allowed for owners and admins, and for the person the agent is paired with or owned by. An
+    approved call runs at once with the permissions of the requester. Repeating the same decision
+    has no effect; a different or late decision is refused.
     """
-    said = call.body
-    found = await approvals.answer(
-        call.ports, call.actor, call.params["id"], said.approved, said.reason
+    decision = request.body
+    approval = await approvals.answer(
+        request.ports, request.actor, request.params["id"], decision.approved, decision.reason
     )
-    return Response.json(approval_shown(found))
+    return Response.json(approval_to_model(approval))
 
 
-ENDPOINTS: Final = (listing, get, answer)
+ENDPOINTS: Final = (list_approvals, get, answer)
