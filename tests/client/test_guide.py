@@ -1,4 +1,4 @@
-"""The programs of the guide for runtimes."""
+"""The Python examples of the README and of the runtime guide run against a server."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from tests.client.server_fixture import json_of
 from tests.support.server_process import PLAIN, TOKEN, Live, serving
 from tests.support.shell import BLOCK
 
-GUIDE = File(__file__).parents[2] / "docs/guide/build/runtime-client.md"
+ROOT = File(__file__).parents[2]
+GUIDE = "docs/guide/build/runtime-client.md"
 SOUL = "You are {{AGENT_NAME}}. Be patient.\n"
 
 
 def prepare(live: Live) -> None:
-    """What the page does with curl."""
+    """Create the template and the agent that the pages create with curl."""
     head = {"Authorization": f"Bearer {TOKEN}"}
     with httpx.Client(base_url=live.url, headers=head, verify=PLAIN) as http:
         json_of(http.post("/v1/templates", json={"slug": "support", "name": "Support"}))
@@ -28,11 +29,12 @@ def prepare(live: Live) -> None:
 
 
 @pytest.mark.anyio
-async def test_programs_of_the_guide_run_in_order(
-    tmp_path: File, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("page", "min_programs"), [("README.md", 1), (GUIDE, 5)])
+async def test_python_examples_run_in_order_and_complete_a_run(
+    page: str, min_programs: int, tmp_path: File, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    text = GUIDE.read_text("utf-8")
+    text = (ROOT / page).read_text("utf-8")
     names: dict[str, Any] = {}
     with serving(tmp_path / "store") as live:
         prepare(live)
@@ -40,9 +42,9 @@ async def test_programs_of_the_guide_run_in_order(
         text = text.replace("a-token-of-your-own-choosing", TOKEN)
         programs = [body for kind, body in BLOCK.findall(text) if kind == "python"]
         for program in programs:
-            code = compile(program, str(GUIDE), "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, True)
+            code = compile(program, page, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, True)
             result = eval(code, names)
             if inspect.isawaitable(result):
                 await result
-    assert len(programs) > 4
+    assert len(programs) >= min_programs
     assert names["run"].status == "completed"

@@ -150,7 +150,7 @@ async def talk(store: Any) -> None:
 
 
 async def rows_of(shelter: Shelter) -> Mapping[str, Sequence[Sequence[Any]]]:
-    async with shelter.store.upkeep.snapshot() as frozen:
+    async with shelter.store.maintenance.snapshot() as frozen:
         return {
             table: [tuple(row) async for rows in frozen.rows(table) for row in rows]
             for table in TABLES
@@ -159,7 +159,7 @@ async def rows_of(shelter: Shelter) -> Mapping[str, Sequence[Sequence[Any]]]:
 
 async def told(shelter: Shelter, *, now: int = NOW, grace: int = HOUR) -> list[str]:
     """What the doctor says."""
-    findings = await check_store(shelter.store.upkeep, shelter.objects, now=now, grace=grace)
+    findings = await check_store(shelter.store.maintenance, shelter.objects, now=now, grace=grace)
     return [f"{each.severity}: {each.subject}: {each.text}" for each in findings.items]
 
 
@@ -193,13 +193,17 @@ async def shown(shelter: Shelter) -> Mapping[str, Any]:
 
 
 async def take(shelter: Shelter, file: File, **more: Any) -> backup.BackupResult:
-    return await backup.create_backup(shelter.store.upkeep, shelter.objects, file, now=NOW, **more)
+    return await backup.create_backup(
+        shelter.store.maintenance, shelter.objects, file, now=NOW, **more
+    )
+        shelter.store.maintenance, shelter.objects, file, now=NOW, **more
+    )
 
 
 async def restore(shelter: Shelter, file: File) -> list[str]:
     """Restore, and return what the doctor said then."""
     store = shelter.store
-    _, findings = await backup.restore(file, store.upkeep, shelter.objects, now=NOW)
+    _, findings = await backup.restore(file, store.maintenance, shelter.objects, now=NOW)
     return [f"{each.subject}: {each.text}" for each in findings.items]
 
 

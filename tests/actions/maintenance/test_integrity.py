@@ -103,7 +103,7 @@ async def shelter(
 async def gc(shelter: Shelter, now: int) -> dict[str, int]:
     """What was collected, as far as it was anything."""
     counts = await collect(
-        shelter.store.upkeep,
+        shelter.store.maintenance,
         shelter.objects,
         now=now,
         grace=HOUR,
@@ -203,7 +203,7 @@ async def test_what_is_held_by_a_frozen_view_can_be_read_after_a_collection(
 ) -> None:
     await say(shelter, BODY.decode(), LARGE, max_versions=1)
     await say(shelter, "small", LARGE, max_versions=1)
-    async with shelter.store.upkeep.snapshot():
+    async with shelter.store.maintenance.snapshot():
         clock.time = NOW + 2 * HOUR
         assert await gc(shelter, clock.time) == {"contents": 1, "discarded": 1}
 

@@ -1,6 +1,6 @@
 """Managed files in the catalog as served to agents, possibly newer than stored.
 
-See docs/decisions/0018-a-managed-file-follows-as-it-is-read.md.
+See docs/decisions/0018-managed-files-are-rendered-on-read.md.
 """
 
 from __future__ import annotations
