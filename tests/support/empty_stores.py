@@ -196,8 +196,6 @@ async def take(shelter: Shelter, file: File, **more: Any) -> backup.BackupResult
     return await backup.create_backup(
         shelter.store.maintenance, shelter.objects, file, now=NOW, **more
     )
-        shelter.store.maintenance, shelter.objects, file, now=NOW, **more
-    )
 
 
 async def restore(shelter: Shelter, file: File) -> list[str]:
