@@ -80,7 +80,7 @@ def test_one_tenant_can_be_exported_alone(place: dict[str, str], tmp_path: File)
     assert (code, report["tenants"]) == (0, 1)
     assert [file.name for file in (tmp_path / "tenants").iterdir()] == ["acme"]
     missing = carrel("export", "--layout", "catalog", tmp_path, "--tenant", "nobody", **place)
-    assert (missing.returncode, missing.stderr) == (1, "Error: there is no tenant nobody\n")
+    assert (missing.returncode, missing.stderr) == (1, "Error: no such tenant: nobody\n")
 
 
 def test_a_damaged_pin_is_named_and_the_rest_is_exported(

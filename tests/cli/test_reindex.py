@@ -47,7 +47,7 @@ def test_it_makes_the_index_again_and_says_how_far_it_is(tmp_path: File) -> None
 
     done = carrel(tmp_path, "reindex")
 
-    assert (done.returncode, done.stdout) == (0, "3 entries and 0 words can be found\n"), (
+    assert (done.returncode, done.stdout) == (0, "3 entries and 0 words indexed\n"), (
         done.stderr
     )
     assert done.stderr == "indexing entries: 3 of 3\n"

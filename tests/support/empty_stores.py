@@ -106,7 +106,7 @@ async def fill(shelter: Shelter, *, talks: bool = True) -> None:
     run = Run("run_1", "acme", AGENT, "noop", Audience.MAIN, RunStatus.RUNNING, "ada", NOW)
     other = structs.replace(run, id="run_2", variables={"NAME": "Ada"})
     [started, ended] = await store.runs.start([(run, (AGENT, TEMPLATE)), (other, (AGENT,))])
-    done = structs.replace(ended, status=RunStatus.COMPLETED, ended=NOW, snapshot_kept=False)
+    done = structs.replace(ended, status=RunStatus.COMPLETED, ended_at=NOW, snapshot_kept=False)
     assert await store.runs.change(done, ended)
     await say(shelter, "later", run=started.id)
     await say(shelter, None, path=Path("gone.md"))
