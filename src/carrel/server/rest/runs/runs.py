@@ -40,10 +40,10 @@ class CreateRunBody(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
     ) = None
 
 
-_, _KNOWN = msgspec.json.schema_components([CreateRunBody])
+_, _COMPONENTS = msgspec.json.schema_components([CreateRunBody])
 OpenCreateRunBody: Any = Annotated[
     dict[str, Any],
-    Meta(extra_json_schema={**_KNOWN["CreateRunBody"], "additionalProperties": True}),
+    Meta(extra_json_schema={**_COMPONENTS["CreateRunBody"], "additionalProperties": True}),
 ]
 """CreateRunBody with additional fields allowed: `inputs`, `metadata`, `tags` …"""
 
