@@ -86,7 +86,7 @@ def stat_directory(directory: File) -> dict[str, tuple[int, int, int]]:
 class FaultyTransport(httpx.HTTPTransport):
     """A network that loses requests and responses, and records both."""
 
-    seen: list[httpx.Request] = field(default_factory=list)
+    requests: list[httpx.Request] = field(default_factory=list)
     answers: list[httpx.Response] = field(default_factory=list)
     lose_requests: int = 0
     lose_answers: int = 0
@@ -96,7 +96,7 @@ class FaultyTransport(httpx.HTTPTransport):
         httpx.HTTPTransport.__init__(self)
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        self.seen.append(request)
+        self.requests.append(request)
         if self.cut or self.lose_requests > 0:
             self.lose_requests -= 1
             raise httpx.ConnectError("no connection")

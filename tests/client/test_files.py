@@ -137,11 +137,11 @@ def test_write_memory_accepts_three_files_only(live: Live, editor: AgentEditor) 
         for name in ("lessons.md", "preferences.md", "contacts.md"):
             assert agent.write_memory(name, f"of {name}").path == f"memory/{name}"
             assert agent.get(f"memory/{name}").content == f"of {name}"
-        asked = len(transport.seen)
+        asked = len(transport.requests)
         for name in ("other.md", "memory/lessons.md", "../lessons.md", "LESSONS.md", "", "lessons"):
             with pytest.raises(ValidationError):
                 agent.write_memory(name, "x")
-        assert len(transport.seen) == asked
+        assert len(transport.requests) == asked
 
 
 def test_write_with_a_lost_response_is_done_once(
@@ -152,7 +152,7 @@ def test_write_with_a_lost_response_is_done_once(
     with client_over(transport, live.url) as client:
         agent = client.agent(editor.agent)
         put = agent.put("a.md", "x", if_none_match="*")
-        assert (put.version, len(transport.seen)) == (1, 3)
+        assert (put.version, len(transport.requests)) == (1, 3)
         transport.lose_answers = 1
         agent.delete("a.md", if_match=put.etag)
         with pytest.raises(NotFound):
@@ -166,4 +166,4 @@ def test_lost_connection_raises_server_unreachable(
     transport = FaultyTransport(cut=True)
     with client_over(transport, live.url) as client, pytest.raises(ServerUnreachable) as problem:
         client.agent(editor.agent).list()
-    assert (problem.value.status, len(transport.seen)) == (None, requests.MAX_ATTEMPTS)
+    assert (problem.value.status, len(transport.requests)) == (None, requests.MAX_ATTEMPTS)

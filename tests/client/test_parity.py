@@ -153,14 +153,14 @@ def test_every_rest_operation_is_reachable(tmp_path: FilePath) -> None:
 
 
 def test_every_request_is_one_of_the_rest_api(tmp_path: FilePath) -> None:
-    known = [
+    patterns = [
         (endpoint.method, re.compile(re.sub(r"\{\w+\.*\}", "[^/]+", endpoint.path)))
         for endpoint in endpoints(Settings())
     ]
     for request in requests_of_every_operation(tmp_path):
         assert any(
             method == request.method and pattern.fullmatch(request.path)
-            for method, pattern in known
+            for method, pattern in patterns
         ), request
 
 
