@@ -131,7 +131,7 @@ def test_what_the_model_is_told() -> None:
         "not run: superseded", True
     )
     assert expire_approval(NEW, 2000).model_result == ToolResult(
-        "not run: nobody answered in time", True
+        "not run: the approval expired", True
     )
 
 

@@ -264,7 +264,7 @@ def explain_resolution(path: Path, layers: Layers, file: File | None) -> str:
         case _:
             if layers[0].entry(path):
                 return (
-                    f"it is managed, and {file.source_label} is newer than what was written from it"
+                    f"managed; {file.source_label} changed since it was written from the profile"
                 )
             return f"managed; without a paired human, {file.source_label} applies"
     return (
