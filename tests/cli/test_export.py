@@ -208,7 +208,7 @@ def test_a_server_keeps_the_catalog_and_lets_nobody_else_write_there(tmp_path: F
             http.put(where, json={"content": "two"}).raise_for_status()
             appears(http, soul, b"two")
             busy = carrel("export", "--layout", "catalog", url, data=str(data), catalog_url=url)
-            assert (busy.returncode, "keeps the catalog" in busy.stderr) == (1, True)
+            assert (busy.returncode, "maintains the catalog" in busy.stderr) == (1, True)
             (tmp_path / "link").symlink_to(out)
             for other in (
                 str(out),
@@ -220,7 +220,7 @@ def test_a_server_keeps_the_catalog_and_lets_nobody_else_write_there(tmp_path: F
                 f"file://{tmp_path}/./link/",
             ):
                 busy = carrel(*_EXPORT, other, data=str(data), catalog_url=url)
-                assert (busy.returncode, "keeps the catalog" in busy.stderr) == (1, True), other
+                assert (busy.returncode, "maintains the catalog" in busy.stderr) == (1, True), other
             http.delete(where).raise_for_status()
             appears(http, soul, None)
         live.kill()

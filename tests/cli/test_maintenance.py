@@ -205,7 +205,10 @@ def test_what_cannot_be_done_is_said_in_a_line(
 
     for done, text in (
         (again, "Error: backup.zip already exists\n"),
-        (full, "Error: the store is not empty; a backup can only be restored into an empty store\n"),
+        (
+            full,
+            "Error: the store is not empty; a backup can only be restored into an empty store\n",
+        ),
         (nothing, f"Error: there is no store at {tmp_path}/nowhere/carrel.db\n"),
         (cut, "Error: the backup is damaged: the file cannot be read\n"),
     ):

@@ -41,7 +41,7 @@ def test_workspace_is_removed_only_after_confirmation(live: Live) -> None:
 
 def test_invalid_config_is_refused_before_a_request(live: Live) -> None:
     around = {"url": live.url, "token": TOKEN}
-    for wrong, told in (("{", "this is not JSON"), ("[]", "this is no JSON object")):
+    for wrong, told in (("{", "invalid JSON"), ("[]", "must be a JSON object")):
         done = carrel("sandboxes", "add", "x", "--config", wrong, **around)
         assert (done.returncode, told in done.stderr) == (2, True)
     refused = carrel("sandboxes", "add", "x", "--config", '{"timeout": 0}', **around)

@@ -130,7 +130,7 @@ def test_one_failing_agent_stops_no_other(command: ApplyCommand) -> None:
     other = "b" + secrets.token_hex(6)
     done = command.apply(f"agents: [{{id: {other}, template: nobody}}, {{id: AGENT}}]")
     assert [each["result"] for each in done["agents"]] == ["failed", "created"]
-    assert "there is no template nobody" in done["agents"][0]["problem"]
+    assert "no such template: nobody" in done["agents"][0]["problem"]
     assert (done["ok"], command.code) == (False, 1)
 
 
@@ -169,8 +169,8 @@ def test_files_of_a_directory_become_the_agents_own_the_first_time(command: Appl
     assert agent["taken"] == ["SOUL.md", "notes/a.md"]
     reason = {each["path"]: each["problem"] for each in agent["leftOut"]}
     assert reason == {
-        "USER.md": "it is managed: it was not taken",
-        "GUARDRAILS.md": "it is pinned: it was not taken",
+        "USER.md": "not uploaded: the file is managed",
+        "GUARDRAILS.md": "not uploaded: the file is pinned",
     }
     assert (work / "USER.md").read_text("utf-8") == "me"
     assert "taken" not in second["agents"][0], "what was removed since stays removed"
@@ -243,37 +243,37 @@ def test_example_of_the_documentation_is_accepted(tmp_path: File) -> None:
     [
         ("", 1, "the file must be a mapping"),
         ("agents: {}", 1, "agents must be a list"),
-        ("agents: []\nmore: 1", 2, "more is not known"),
-        ("agents:\n- id: a\n  workspce: x", 3, "workspce is not known"),
-        ("agents:\n- id: a\n  dreaming:\n    enable: true", 4, "dreaming.enable is not known"),
-        ("agents:\n- id: a\n  dreaming: {weights: {x: 1}}", 3, "dreaming.weights.x is not known"),
+        ("agents: []\nmore: 1", 2, "more is unknown"),
+        ("agents:\n- id: a\n  workspce: x", 3, "workspce is unknown"),
+        ("agents:\n- id: a\n  dreaming:\n    enable: true", 4, "dreaming.enable is unknown"),
+        ("agents:\n- id: a\n  dreaming: {weights: {x: 1}}", 3, "dreaming.weights.x is unknown"),
         ("agents:\n- id: a\n  dreaming: {min_score: 2}", 3, "config: Expected"),
         ("agents:\n- id: a\n  dreaming: 1", 3, "dreaming must be a mapping"),
         ("agents:\n- id: a\n  allowed_tools: x", 3, "config: Expected `array`"),
-        ("agents:\n- id: a\n  min: 1\n", 3, "min is not known"),
+        ("agents:\n- id: a\n  min: 1\n", 3, "min is unknown"),
         ("agents:\n- name: a", 2, "an agent must have an id"),
-        ("agents:\n- id: 12", 2, "id must be text; quote it"),
+        ("agents:\n- id: 12", 2, "id must be text; quote the value"),
         ("agents:\n- id: A b", 2, "is not a slug"),
         ("agents:\n- id: admin", 2, "admin"),
-        ("agents:\n- id: a\n- id: b\n- id: a", 4, "a is there twice, first in line 2"),
-        ("agents:\n- id: a\n  id: b", 3, "'id' is said twice, first in line 2"),
+        ("agents:\n- id: a\n- id: b\n- id: a", 4, "a is listed twice, first in line 2"),
+        ("agents:\n- id: a\n  id: b", 3, "'id' is a duplicate key, first in line 2"),
         ("agents:\n- id: a\n  name: !!python/name:os.system x", 3, "tags such as"),
         ("agents:\n- id: a\n  name: !!str x", 3, "tags such as"),
         ("agents:\n- id: a\n  name: 2024-01-01", 3, "is neither text nor a number"),
         ("agents:\n- id: a\n  <<: {name: x}", 3, "quote it"),
         ("agents:\n- id: a\n  name: .inf", 3, "a number must be finite"),
-        ("agents: &a [*a]", 1, "refers to too much, or to itself"),
+        ("agents: &a [*a]", 1, "aliases expand to too many values or are recursive"),
         ("agents: [\n", 2, "expected"),
         ("a: *b", 1, "found undefined alias"),
         ("--- {}\n--- {}", 2, "but found another document"),
-        ("agents: " + "[" * 50_000, 1, "too deep or too long"),
+        ("agents: " + "[" * 50_000, 1, "too deeply nested or too many values"),
         ("agents:\n- id: a\n  workspace: w\n- id: b\n  workspace: ./x/../w", 4, "same workspace"),
         ("agents:\n- id: a\n  workspace: w\n- id: b\n  workspace: w/b", 4, "is within that of a"),
         ("agents:\n- id: a\n  workspace: file", 3, "is not a directory"),
-        ('agents:\n- id: a\n  workspace: "a\\0b"', 3, "no name of a directory"),
-        ('agents:\n- id: a\n  workspace: "\\ud800"', 3, "no name of a directory"),
-        ("agents:\n- id: a\n  name: \x01", 1, "it is not YAML"),
-        ("x" * (2**20 + 1), 1, "the file may have"),
+        ('agents:\n- id: a\n  workspace: "a\\0b"', 3, "not a valid directory name"),
+        ('agents:\n- id: a\n  workspace: "\\ud800"', 3, "not a valid directory name"),
+        ("agents:\n- id: a\n  name: \x01", 1, "invalid YAML"),
+        ("x" * (2**20 + 1), 1, "the file is too large; at most 1048576 bytes are allowed"),
     ],
 )
 def test_invalid_file_is_refused_with_its_line(
@@ -290,7 +290,7 @@ def test_yaml_references_are_expanded_within_a_limit() -> None:
     bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n"
     for number in range(1, 9):
         bomb += f"a{number}: &a{number} [{', '.join([f'*a{number - 1}'] * 10)}]\n"
-    with pytest.raises(FileError, match="refers to too much"):
+    with pytest.raises(FileError, match="aliases expand to too many values"):
         parse_yaml(bomb)
     text = "agents: [{id: a, allowed_tools: &t [x]}, {id: b, allowed_tools: *t}]"
     assert [each.config for each in parse_agents(text, "")] == [{"allowedTools": ["x"]}] * 2

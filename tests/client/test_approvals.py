@@ -81,7 +81,7 @@ def test_approvals_are_listed_and_answered_by_commands(
     client: Client, command: Any, tmp_path: File
 ) -> None:
     nothing = command("approvals")
-    assert (nothing.exit_code, nothing.stdout, nothing.stderr) == (0, "", "nothing waits\n")
+    assert (nothing.exit_code, nothing.stdout, nothing.stderr) == (0, "", "no approvals\n")
     yes, no = waiting(client, tmp_path / "a"), waiting(client, tmp_path / "b")
     listed = command("approvals")
     assert listed.exit_code == 0

@@ -33,4 +33,4 @@ def test_dream_prints_its_report(editor: AgentEditor, live: Live) -> None:
     assert (found["ok"], found["dryRun"], found["promoted"]) == (True, False, [])
     missing = carrel("dream", "nobody", live=live)
     assert missing.returncode == 1
-    assert "there is no agent nobody" in missing.stderr
+    assert "no such agent: nobody" in missing.stderr

@@ -57,7 +57,7 @@ def test_unchanged_text_is_not_written(
 ) -> None:
     editor.put("a.md", "no newline at the end")
     assert carrel.output("edit", f"{editor.agent}/a.md", **editor_script(tmp_path, "touch $1")) == (
-        "Nothing was changed.\n"
+        "Nothing changed.\n"
     )
     carrel.output("edit", f"{editor.agent}/new.md", **editor_script(tmp_path, "true"))
     assert len(carrel.json("log", f"{editor.agent}/a.md")["versions"]) == 1
@@ -107,7 +107,7 @@ def test_pinned_file_is_opened_only_with_accept(
     file, environment = f"{editor.agent}/GUARDRAILS.md", editor_script(tmp_path, 'echo mine > "$1"')
     done = carrel("edit", file, **environment)
     assert (done.exit_code, done.stdout) == (1, "")
-    assert "is pinned: --accept" in done.stderr
+    assert "is pinned: use --accept" in done.stderr
     assert "is pinned" in carrel.json("edit", file, code=1)["problem"]
     assert "agent-override-pinned" in carrel.output("edit", file, "--accept", **environment)
 

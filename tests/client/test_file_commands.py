@@ -114,7 +114,7 @@ def test_put_overrides_a_pinned_file_only_with_accept(
     file = f"{editor.agent}/GUARDRAILS.md"
     done = carrel("put", file, input="all is allowed")
     assert (done.exit_code, done.stdout) == (1, "")
-    assert "GUARDRAILS.md is pinned: --accept" in done.stderr
+    assert "GUARDRAILS.md is pinned: use --accept" in done.stderr
     assert "managed" in carrel("put", f"{editor.agent}/USER.md", input="mine").stderr
     assert carrel.json("put", file, "--accept", input="mine")["source"] == "agent-override-pinned"
 
@@ -153,7 +153,7 @@ def test_explain_prints_why_a_layer_wins(editor: AgentEditor, carrel: CarrelComm
     editor.put("SOUL.md", "ours", "templates")
     said = carrel.output("explain", f"{editor.agent}/SOUL.md")
     assert re.search(r"^template +\S+ +1 +[0-9a-f]{12}$", said, re.M)
-    assert said.endswith("template: template decides, since agent says nothing of it\n")
+    assert said.endswith("template: template wins, since agent has nothing of it\n")
     told = carrel.json("explain", f"{editor.agent}/SOUL.md")
     assert [layer["kind"] for layer in told["layers"]] == ["agent", "template", "defaults"]
 
@@ -163,10 +163,10 @@ def test_errors_are_one_line_and_an_exit_code(command: str, carrel: CarrelComman
     where = "no-such-agent" if command == "ls" else "no-such-agent/a.md"
     none = carrel(command, where, input="")
     assert (none.exit_code, none.stdout) == (1, "")
-    assert none.stderr == "Error: there is no agent no-such-agent\n"
+    assert none.stderr == "Error: no such agent: no-such-agent\n"
     assert carrel.json(command, where, code=1, input="") == {
         "ok": False,
-        "problem": "there is no agent no-such-agent",
+        "problem": "no such agent: no-such-agent",
     }
     assert carrel(command, "finn/../a.md", input="").exit_code == 2
     assert carrel(command, where, input="", CARREL_TOKEN="").exit_code == 1

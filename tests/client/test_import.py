@@ -44,11 +44,11 @@ def test_import_writes_only_files_that_differ(
     editor.put("kept.md", "only there")
     editor.put("SOUL.md", "Brisk.\n", "templates")
     dry = carrel("import", folder, editor.agent, "--dry-run")
-    assert dry.stdout == "SOUL.md: would be changed (over template)\n"
+    assert dry.stdout == "SOUL.md: would be changed (replaces template)\n"
     assert dry.stderr == f"{editor.agent}: 1 would be written, 1 equal\n"
     assert "SOUL.md" not in own(editor)
     done = carrel("import", folder, editor.agent, "--reason", "moved in")
-    assert (done.exit_code, done.stdout) == (0, "SOUL.md: changed (over template)\n")
+    assert (done.exit_code, done.stdout) == (0, "SOUL.md: changed (replaces template)\n")
     assert done.stderr == f"importing: 1 of 1\n{editor.agent}: 1 written, 1 equal\n"
     expected = {"SOUL.md": ("Kind.\n", 1), "notes/a.md": ("one", 1), "kept.md": ("only there", 1)}
     assert {path: own(editor)[path] for path in expected} == expected
@@ -81,10 +81,10 @@ def test_link_binary_file_or_invalid_path_stops_the_import(
     done = carrel("import", folder, editor.agent)
     assert (done.exit_code, done.stdout) == (1, "")
     for line in (
-        "passwd: it is a link",
-        "elsewhere: it is a link",
-        "picture.png: it is not UTF-8",
-        "pipe: it is not a regular file",
+        "passwd: is a symbolic link",
+        "elsewhere: is a symbolic link",
+        "picture.png: is not UTF-8",
+        "pipe: is not a regular file",
     ):
         assert f"{line}\n" in done.stderr
     assert "backslash" in done.stderr
@@ -126,8 +126,8 @@ def test_file_changed_during_the_import_is_left_alone(
     told = carrel.json("import", folder, editor.agent, code=1)
     problems = {row["path"]: row["problem"] for row in told["files"]}
     assert problems == {
-        "SOUL.md": "it was changed there meanwhile",
-        "notes/a.md": "it was changed while it was imported",
+        "SOUL.md": "changed on the server during the import",
+        "notes/a.md": "the file changed during the import",
     }
     assert own(editor)["SOUL.md"] == ("theirs", 1)
     assert "notes/a.md" not in own(editor)

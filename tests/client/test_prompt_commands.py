@@ -59,7 +59,7 @@ def test_prompt_prints_text_or_json_on_request(editor: AgentEditor, around: dict
 
 def test_errors_of_prompt_are_one_line(editor: AgentEditor, around: dict[str, Any]) -> None:
     none = carrel("prompt", "nobody", **around)
-    assert (none.returncode, none.stderr) == (1, "Error: there is no agent nobody\n")
+    assert (none.returncode, none.stderr) == (1, "Error: no such agent: nobody\n")
     assert carrel("prompt", editor.agent, "--scope", "group", **around).returncode == 2
     assert carrel("prompt", editor.agent, url=NOBODY, token=TOKEN).returncode == 1
     assert "a token is needed" in carrel("prompt", editor.agent).stderr

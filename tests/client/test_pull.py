@@ -81,7 +81,7 @@ def test_failed_pull_is_one_line_and_leaves_the_files(
         (pull(editor.agent, directory, **around | {"url": "carrel"}), "is not the URL of a server"),
         (pull(editor.agent, directory, **around | {"token": "wrong"}), "credential"),
         (pull(editor.agent, directory, **around | {"token": ""}), "a token is needed"),
-        (pull("nobody", directory, **around), "there is no agent nobody"),
+        (pull("nobody", directory, **around), "no such agent: nobody"),
         (pull(editor.agent, other, **around), "is not empty"),
         (pull(editor.agent, ".", cwd=other, **around), "you are in that directory"),
         (pull(editor.agent, "..", cwd=other, **around), "you are in that directory"),
@@ -92,7 +92,7 @@ def test_failed_pull_is_one_line_and_leaves_the_files(
     assert os.listdir(other) == ["mine"]
     failed = pull("nobody", directory, "--json", **around)
     assert (failed.returncode, failed.stderr) == (1, "")
-    assert json.loads(failed.stdout) == {"ok": False, "problem": "there is no agent nobody"}
+    assert json.loads(failed.stdout) == {"ok": False, "problem": "no such agent: nobody"}
 
 
 def test_stale_files_are_used_only_on_request(

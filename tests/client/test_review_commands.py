@@ -98,7 +98,7 @@ def test_bulk_accept_prints_every_follower(editor: AgentEditor, carrel: CarrelCo
         0,
         f"{editor.agent}: accepted\n{other}: had it already\n",
     )
-    assert "looking at agents: 2 of 2" in done.stderr
+    assert "loading agents: 2 of 2" in done.stderr
     assert read_directory(editor, editor.agent) == read_directory(editor, other) == "Ask first.\n"
     none = carrel.output("accept", "--template", editor.template, PATH, "--yes")
     assert none == f"{PATH}: nothing newer is offered to any agent\n"

@@ -64,10 +64,10 @@ def test_unsyncable_files_are_named_and_others_are_synced(both: SyncProcess) -> 
         done = both.sync()
 
     why = {each["path"]: each["problem"] for each in done["leftOut"]}
-    assert why.pop("link.md") == why.pop("linked") == "it is a link"
-    assert why.pop("pipe") == why.pop("socket") == "it is not a regular file"
-    assert why.pop("binary.md") == "it is not text"
-    assert why.pop("latin.md") == "it is not UTF-8"
+    assert why.pop("link.md") == why.pop("linked") == "is a symbolic link"
+    assert why.pop("pipe") == why.pop("socket") == "is not a regular file"
+    assert why.pop("binary.md") == "is not text"
+    assert why.pop("latin.md") == "is not UTF-8"
     assert "bytes" in why.pop("large.md")
     assert "a file may have 1048576" in why.pop("over.md")
     assert "backslash" in why.pop("back\\slash.md")
