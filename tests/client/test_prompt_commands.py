@@ -40,7 +40,7 @@ def test_prompt_prints_a_table_of_blocks(editor: AgentEditor, around: dict[str, 
     assert re.search(
         r"^SOUL +agent-override +1 +12,007 +[\d,]+ +cut: 13000 characters", done.stdout, re.M
     )
-    assert re.search(r"^MEMORY +0 +0 +left out: there is no such file *$", done.stdout, re.M)
+    assert re.search(r"^MEMORY +0 +0 +left out: no such file *$", done.stdout, re.M)
     assert done.stdout.endswith("tokens of o200k_base\n")
     assert "\x1b" not in done.stdout
 

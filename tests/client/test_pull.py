@@ -110,8 +110,8 @@ def test_stale_files_are_used_only_on_request(
     told = json.loads(pull(editor.agent, directory, "--stale-ok", "--json", **gone).stdout)
 
     assert done.returncode == 0
-    assert done.stdout.endswith("files, as they were\n")
-    assert done.stderr.startswith("The server could not be asked: the server does not answer")
+    assert done.stdout.endswith("files, not updated\n")
+    assert done.stderr.startswith("The server could not be reached: the server does not answer")
     assert (told["stale"], told["changed"]) == (True, False)
     assert told["problem"].startswith("the server does not answer")
 

@@ -47,7 +47,7 @@ def read_directory(editor: AgentEditor, agent: str) -> str:
 
 def test_pins_are_listed_with_their_updates(editor: AgentEditor, carrel: CarrelCommand) -> None:
     assert re.search(
-        rf"^{PATH} +as reviewed +(\w{{12}}) +\1$", carrel.output("pins", editor.agent), re.M
+        rf"^{PATH} +up to date +(\w{{12}}) +\1$", carrel.output("pins", editor.agent), re.M
     )
     digest = offered(editor)
     said = carrel.output("pins", editor.agent)
@@ -96,12 +96,12 @@ def test_bulk_accept_prints_every_follower(editor: AgentEditor, carrel: CarrelCo
     done = carrel("accept", "--template", editor.template, PATH, "--yes")
     assert (done.exit_code, done.stdout) == (
         0,
-        f"{editor.agent}: accepted\n{other}: had it already\n",
+        f"{editor.agent}: accepted\n{other}: already accepted\n",
     )
     assert "loading agents: 2 of 2" in done.stderr
     assert read_directory(editor, editor.agent) == read_directory(editor, other) == "Ask first.\n"
     none = carrel.output("accept", "--template", editor.template, PATH, "--yes")
-    assert none == f"{PATH}: nothing newer is offered to any agent\n"
+    assert none == f"{PATH}: no update available for any agent\n"
     offered(editor, "Never ask.\n")
     late = carrel.json("accept", "--template", editor.template, PATH, "--sha256", digest, code=1)
     assert (late["ok"], late["accepted"], late["failed"]) == (False, 0, 2)
@@ -145,7 +145,7 @@ def test_terminal_prints_the_diff_and_asks(editor: AgentEditor, carrel: CarrelCo
     )
     assert one[0] == 1
     assert "\x1b[32m+Ask first.\x1b[0m" in one[1]
-    assert "Nothing was accepted." in one[1]
+    assert "Not accepted." in one[1]
     assert every[0] == 0, every[1]
     assert f"{editor.agent}, {other}:" in every[1]
     assert "Accept this for 2 agents?" in every[1]

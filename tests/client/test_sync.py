@@ -245,7 +245,7 @@ def test_directory_is_synced_by_one_process_at_a_time(both: SyncProcess) -> None
     finally:
         folder.close()
     assert (both.code, told["ok"]) == (1, False)
-    assert "is being synced by another" in told["problem"]
+    assert "is being synced by another process" in told["problem"]
     assert both.sync()["ok"]
 
 
@@ -255,7 +255,7 @@ def test_directory_belongs_to_one_agent(both: SyncProcess, http: httpx.Client) -
     other = AgentEditor.of_new_agent(http)
     told = both.sync(agent=other.agent)
     assert (both.code, told["ok"]) == (1, False)
-    assert f"is kept with {both.editor.agent}" in told["problem"]
+    assert f"is synced with {both.editor.agent}" in told["problem"]
     assert "a.md" not in other.served()
 
 
@@ -265,7 +265,7 @@ def test_another_agent_with_the_slug_is_refused(both: SyncProcess) -> None:
     http, agent = both.editor.http, both.editor.agent
     assert http.delete(f"/v1/agents/{agent}").status_code == 204
     json_of(http.post("/v1/agents", json={"slug": agent, "name": "B"}))
-    assert "is kept with" in both.sync()["problem"]
+    assert "is synced with" in both.sync()["problem"]
     assert both.local_files() == {"a.md": "mine"}
 
 

@@ -160,7 +160,7 @@ def test_second_watch_of_a_directory_is_refused(both: SyncProcess) -> None:
     with both.watched():
         both.write("a.md", "1")
         wait_for(lambda: both.server_files() == {"a.md": "1"})
-        assert "is being synced by another" in both.sync()["problem"]
+        assert "is being synced by another process" in both.sync()["problem"]
 
 
 def test_sync_killed_at_any_moment_loses_nothing(both: SyncProcess) -> None:

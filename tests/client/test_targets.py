@@ -47,12 +47,12 @@ def test_owner_and_path_of_a_target_are_parsed(text: str, place: TargetOwner, pa
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("", "no name"),
-        ("/", "no name"),
-        ("/SOUL.md", "no name"),
+        ("", "does not start with a name"),
+        ("/", "does not start with a name"),
+        ("/SOUL.md", "does not start with a name"),
         ("agents", "which agent? agents/NAME"),
         ("templates/", "which template? templates/NAME"),
-        ("workspaces//a.md", "no name"),
+        ("workspaces//a.md", "does not start with a name"),
         ("finn/../bo/SOUL.md", "'..' segment"),
         ("finn/a//b", "empty segment"),
         ("finn//", "empty segment"),
@@ -69,7 +69,7 @@ def test_ambiguous_target_is_refused(text: str, why: str) -> None:
 def test_file_target_needs_a_path_and_owner_target_has_none() -> None:
     with pytest.raises(TargetError, match="names no file: finn/PATH"):
         parse_file_target("finn")
-    with pytest.raises(TargetError, match="only templates/support is wanted"):
+    with pytest.raises(TargetError, match="expected only templates/support"):
         parse_owner("templates/support/SOUL.md")
     assert parse_owner("defaults") == TargetOwner("defaults")
 
