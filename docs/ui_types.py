@@ -1,4 +1,4 @@
-"""Writes the types of the desk anew from the server's descriptions: `make ui-types`."""
+"""Generate the console's types from OpenAPI and the GraphQL schema: `make ui-types`."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ UI: Final = File(__file__).resolve().parent.parent / "ui"
 
 
 def write(out: File) -> None:
-    """Leaves rest.generated.d.ts and graphql.generated.ts in a directory."""
-    told = [*endpoints(Settings()), Metrics().endpoint()]
-    told += documentation_endpoints(told, "Carrel", "")
+    """Write rest.generated.d.ts and graphql.generated.ts into a directory."""
+    all_endpoints = [*endpoints(Settings()), Metrics().endpoint()]
+    all_endpoints += documentation_endpoints(all_endpoints, "Carrel", "")
     with tempfile.TemporaryDirectory() as folder:
-        described = File(folder, "openapi.json")
-        described.write_text(json.dumps(build_document(told, "Carrel", "")), "utf-8")
+        openapi = File(folder, "openapi.json")
+        openapi.write_text(json.dumps(build_document(all_endpoints, "Carrel", "")), "utf-8")
         schema = File(folder, "schema.graphql")
         schema.write_text(SCHEMA_TEXT, "utf-8")
-        command = ["node", "codegen.mjs", str(described), str(schema), str(out)]
+        command = ["node", "codegen.mjs", str(openapi), str(schema), str(out)]
         subprocess.run(command, cwd=UI, check=True)
 
 
