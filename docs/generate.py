@@ -214,8 +214,8 @@ def _told(text: str) -> Iterator[tuple[str, str, str]]:
 def graphql() -> str:
     """The schema, and what errors and limits there are."""
     about = (
-        "What `POST /graphql` answers to; [the guide](../guide/extend/graphql.md) shows how. The same "
-        "text is at `/graphql/schema` of a running server."
+        "What `POST /graphql` answers to; [the guide](../guide/extend/graphql.md) shows how. The "
+        "same text is at `/graphql/schema` of a running server."
     )
     by_code: dict[str, list[str]] = {}
     for kind, code in CODES.items():

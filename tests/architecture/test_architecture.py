@@ -17,7 +17,7 @@ from carrel.core.errors import Refusal
 
 ROOT = File(carrel.__file__).parent
 HERE = File(__file__).parents[2]
-FILES = sorted(ROOT.rglob("*.py"))
+FILES = sorted([*ROOT.rglob("*.py"), *(HERE / "client" / "src").rglob("*.py")])
 CORE = sorted((ROOT / "core").rglob("*.py"))
 TESTS = sorted((HERE / "tests").rglob("*.py"))
 BEYOND_SETTINGS = [file for file in FILES if file != ROOT / "settings.py"]

@@ -31,7 +31,8 @@ async def _fill(data: File) -> None:
 
 async def _found(data: File) -> int:
     async with library.open(data) as desk:
-        return len(await desk.agent("kate").sessions.search("needle"))
+        sessions = await desk.agent("kate").sessions.search("needle")
+        return sum(len(session.facts["matches"]) for session in sessions)
 
 
 async def _lose(data: File) -> None:

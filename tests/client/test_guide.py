@@ -1,4 +1,4 @@
-"""The programs of the guide for runtimes do what the guide says."""
+"""The programs of the guide for runtimes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.client.server_fixture import made
+from tests.client.server_fixture import json_of
 from tests.support.server_process import PLAIN, TOKEN, Live, serving
 from tests.support.shell import BLOCK
 
@@ -21,14 +21,14 @@ def prepare(live: Live) -> None:
     """What the page does with curl."""
     head = {"Authorization": f"Bearer {TOKEN}"}
     with httpx.Client(base_url=live.url, headers=head, verify=PLAIN) as http:
-        made(http.post("/v1/templates", json={"slug": "support", "name": "Support"}))
+        json_of(http.post("/v1/templates", json={"slug": "support", "name": "Support"}))
         agent = {"slug": "ada", "name": "Ada", "templateId": "support"}
-        made(http.post("/v1/agents", json=agent))
-        made(http.put("/v1/templates/support/files/SOUL.md", json={"content": SOUL}))
+        json_of(http.post("/v1/agents", json=agent))
+        json_of(http.put("/v1/templates/support/files/SOUL.md", json={"content": SOUL}))
 
 
 @pytest.mark.anyio
-async def test_every_program_works_in_the_order_in_which_they_stand(
+async def test_programs_of_the_guide_run_in_order(
     tmp_path: File, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -8,10 +8,9 @@ import pytest
 from tests.support.empty_stores import Stores
 from tests.support.stores import world_of
 
-from carrel.actions import inbox, items
+from carrel.actions import demo, inbox, items
 from carrel.actions.accounts import audit, secrets, tenants
 from carrel.actions.agents import agents, overview, templates
-from carrel.actions.demo import demo
 from carrel.actions.events import webhooks
 from carrel.actions.maintenance.integrity import check_secrets, check_store
 from carrel.actions.memory import dreams, memories
