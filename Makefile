@@ -82,7 +82,7 @@ bench: $(VENV)/.dev ## measure, side by side, and print ratios
 docs: $(VENV)/.dev ## write docs/reference anew from the code
 	$(PY) docs/generate.py
 
-pictures: $(VENV)/.dev ui/node_modules/.dev $(PAGE) ## take the pictures of the desk anew, from the demo data
+pictures: $(VENV)/.dev ui/node_modules/.dev $(PAGE) ## take screenshots of the console with the demo data
 	$(PY) docs/pictures.py
 
 # The two locks are made together, so that they agree on every version they share.

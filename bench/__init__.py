@@ -1,1 +1,1 @@
-"""Speed, measured side by side in one run and told as ratios."""
+"""Benchmarks: measured side by side in one run and reported as ratios."""

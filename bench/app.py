@@ -1,4 +1,4 @@
-"""The server as it is, with an endpoint beside the others that returns constant bytes."""
+"""The server with additional endpoints that return constant bytes."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ class ConstantQuery(RequestModel, frozen=True):
 
 @endpoint("GET", "/bench/constant", public=True, query=ConstantQuery, responses={200: "text/plain"})
 async def constant(call: Request[None, ConstantQuery]) -> Response:
-    """The same bytes to everybody: what the server can do when it has nothing to do."""
+    """Return constant bytes: the upper bound of what the server can deliver."""
     return Response(200, BYTES[: call.query.size], [JSON_TYPE])
 
 
 @endpoint("GET", "/bench/process", public=True, responses={200: "text/plain"})
 async def process(call: Request[None, None]) -> Response:
-    """Which of the processes has answered."""
+    """Return the id of the worker process."""
     return Response(200, b"%d" % os.getpid(), [JSON_TYPE])
 
 

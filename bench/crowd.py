@@ -1,4 +1,4 @@
-"""A crowd of agents: what one of a million costs, beside one of a thousand."""
+"""Cost of agent operations in a store of 1,000,000 agents compared with 1,000."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from itertools import count
 from pathlib import Path as File
 from time import perf_counter
 
-from bench.table import Book
+from bench.table import Results
 from carrel.actions.accounts import tenants
 from carrel.actions.agents import agents, templates
 from carrel.actions.agents.agents import NewAgent
@@ -29,34 +29,34 @@ from carrel.wiring.ports import open_ports
 SIZES = tuple(map(int, os.environ.get("BENCH_AGENTS", "1000,1000000").split(",")))
 TEMPLATES = 100
 OVERRIDDEN = 100
-"""One agent of so many has a file of its own."""
-_ASKED = 300
-_AT_ONCE = 500
-_fresh = count()
+"""One of this many agents overrides a file."""
+_CALLS_PER_ROUND = 300
+_BATCH_SIZE = 500
+_agent_numbers = count()
 
 
 @asynccontextmanager
-async def opened(data: File) -> AsyncIterator[tuple[Ports, Actor]]:
+async def open_tenant(data: File) -> AsyncIterator[tuple[Ports, Actor]]:
     async with open_ports(load({"data": str(data)}, environ={})) as store:
         await tenants.bootstrap(store.ports)
         owner = await tenants.get_first_owner(store.ports, tenants.DEFAULT_TENANT_SLUG)
         yield store.ports, Actor(owner.tenant, "bench", role=Role.OWNER, person=owner.id)
 
 
-async def fill(data: File, size: int, tell: Callable[[int], None]) -> None:
-    """Agents as they are when made one by one, through the same write path, many at a time."""
-    async with opened(data) as (ports, actor):
-        firsts = [await _first(ports, actor, number) for number in range(TEMPLATES)]
-        for start in range(0, size, _AT_ONCE):
-            numbers = range(start, min(start + _AT_ONCE, size))
+async def fill(data: File, size: int, on_progress: Callable[[int], None]) -> None:
+    """Create agents as the API would, through the same write path, in batches."""
+    async with open_tenant(data) as (ports, actor):
+        first_agents = [await _create_template(ports, actor, number) for number in range(TEMPLATES)]
+        for start in range(0, size, _BATCH_SIZE):
+            numbers = range(start, min(start + _BATCH_SIZE, size))
             await ports.trees.commit(
-                [await _made(ports, firsts[n % TEMPLATES], n) for n in numbers]
+                [await _agent_commit(ports, first_agents[n % TEMPLATES], n) for n in numbers]
             )
-            tell(len(numbers))
+            on_progress(len(numbers))
 
 
-async def _first(ports: Ports, actor: Actor, number: int) -> Record:
-    """A template and the first agent to follow it, whom the others are like."""
+async def _create_template(ports: Ports, actor: Actor, number: int) -> Record:
+    """Create a template and its first agent, whose fields the other agents copy."""
     template = await templates.create(ports, actor, f"template-{number}", f"Template {number}")
     scope = await stacks.template_stack(ports, actor, template.id)
     await files.put(ports, scope, Path("SOUL.md"), f"soul {number}".encode(), actor)
@@ -65,26 +65,26 @@ async def _first(ports: Ports, actor: Actor, number: int) -> Record:
     )
 
 
-async def _made(ports: Ports, first: Record, number: int) -> Commit:
-    id, at = ports.clock.new_id("agt"), ports.clock.now()
+async def _agent_commit(ports: Ports, first: Record, number: int) -> Commit:
+    id, timestamp = ports.clock.new_id("agt"), ports.clock.now()
     body = {**agent_fields(first), "slug": slug_of(number), "name": f"Agent {number}"}
     change = agent_change(first.tenant, id, body, 0)
     writes: tuple[Write, ...] = ()
     if number % OVERRIDDEN == 0:
         [blob] = await ports.blobs.put([f"the soul of {number}".encode()])
         writes = (Write(Scope(first.tenant, ScopeKind.AGENT, id), Path("SOUL.md"), Entry(blob)),)
-    return Commit(writes, "bench", "create an agent", at, changes=(change,))
+    return Commit(writes, "bench", "create an agent", timestamp, changes=(change,))
 
 
 def slug_of(number: int) -> str:
     return f"agent-{number:07}"
 
 
-async def round(book: Book, data: File, size: int) -> None:
-    async with opened(data) as (ports, actor):
+async def measure_round(results: Results, data: File, size: int) -> None:
+    async with open_tenant(data) as (ports, actor):
 
         async def make() -> None:
-            number = next(_fresh)
+            number = next(_agent_numbers)
             new = NewAgent(f"new-{number}", f"New {number}", template="template-7")
             await agents.create(ports, actor, new)
 
@@ -93,32 +93,32 @@ async def round(book: Book, data: File, size: int) -> None:
             contents = await files.read_contents(ports, await files.list_files(ports, stack))
             assert len(contents.contents) == 11
 
-        cursors = [one.id for one in (await agents.list_agents(ports, actor, limit=500)).items]
+        cursors = [agent.id for agent in (await agents.list_agents(ports, actor, limit=500)).items]
 
         async def page() -> None:
             await agents.list_agents(ports, actor, cursor=random.choice(cursors), limit=100)
 
-        for what, act in (("making", make), ("composing", compose), ("listing", page)):
-            book.note(f"{what}, {size}", await _seconds(act))
+        for label, operation in (("making", make), ("composing", compose), ("listing", page)):
+            results.record(f"{label}, {size}", await _median_seconds(operation))
 
 
-async def _seconds(act: Callable[[], Awaitable[None]]) -> float:
-    took = []
-    for _ in range(_ASKED):
+async def _median_seconds(operation: Callable[[], Awaitable[None]]) -> float:
+    durations = []
+    for _ in range(_CALLS_PER_ROUND):
         began = perf_counter()
-        await act()
-        took.append(perf_counter() - began)
-    return sorted(took)[_ASKED // 2]
+        await operation()
+        durations.append(perf_counter() - began)
+    return sorted(durations)[_CALLS_PER_ROUND // 2]
 
 
-def rows(book: Book, folder: File) -> None:
-    least, most = SIZES[0], SIZES[-1]
-    for what in ("making", "composing", "listing"):
-        told = f"{what} one of {most:,} agents / of {least:,}"
-        book.ratio(told, f"{what}, {most}", f"{what}, {least}", at_most=1.5)
-    with closing(sqlite3.connect(folder / str(most) / "carrel.db")) as db:
+def add_rows(results: Results, folder: File) -> None:
+    smallest, largest = SIZES[0], SIZES[-1]
+    for label in ("making", "composing", "listing"):
+        title = f"{label} one of {largest:,} agents / of {smallest:,}"
+        results.ratio(title, f"{label}, {largest}", f"{label}, {smallest}", at_most=1.5)
+    with closing(sqlite3.connect(folder / str(largest) / "carrel.db")) as db:
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    size = (folder / str(most) / "carrel.db").stat().st_size
-    book.note("size", size / most)
-    what = f"database, an agent of {most:,}, three pins and 1 % overrides included"
-    book.figure(what, "size", "bytes", at_most=1024)
+    size = (folder / str(largest) / "carrel.db").stat().st_size
+    results.record("size", size / largest)
+    label = f"database, an agent of {largest:,}, three pins and 1 % overrides included"
+    results.figure(label, "size", "bytes", at_most=1024)

@@ -1,4 +1,4 @@
-"""What the disk and SQLite can do with no server around them."""
+"""Baselines: the disk and SQLite without a server."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def rate(seconds: float, step: Callable[[int], object]) -> float:
 
 
 def fdatasync_rate(folder: File, seconds: float) -> float:
-    """Blocks overwritten in place and made durable, one after the other."""
+    """Rate of overwriting a block in place and syncing it."""
     handle = os.open(folder / "fdatasync.bin", os.O_RDWR | os.O_CREAT)
     try:
         os.write(handle, b"x" * BLOCK * 64)
@@ -43,7 +43,7 @@ def fdatasync_rate(folder: File, seconds: float) -> float:
 
 
 def sqlite_rate(folder: File, seconds: float, group: int = 1) -> float:
-    """The same durable conditional writes in bare SQLite, so many a transaction."""
+    """Rate of conditional writes in bare SQLite, `group` per transaction."""
     db = sqlite3.connect(folder / "bare.db", isolation_level=None)
     db.execute("PRAGMA journal_mode = WAL")
     db.execute("PRAGMA synchronous = FULL")
@@ -51,8 +51,8 @@ def sqlite_rate(folder: File, seconds: float, group: int = 1) -> float:
     db.execute("CREATE TABLE IF NOT EXISTS head (path PRIMARY KEY, n, v) WITHOUT ROWID")
 
     def write(path: str) -> None:
-        found = db.execute("SELECT n FROM head WHERE path = ?", (path,)).fetchone()
-        number = found[0] + 1 if found else 1
+        head_row = db.execute("SELECT n FROM head WHERE path = ?", (path,)).fetchone()
+        number = head_row[0] + 1 if head_row else 1
         row = db.execute("INSERT INTO v (path, n, body) VALUES (?, ?, ?)", (path, number, CONTENT))
         db.execute("INSERT OR REPLACE INTO head VALUES (?, ?, ?)", (path, number, row.lastrowid))
 
@@ -72,7 +72,7 @@ SCOPE = Scope("bench", ScopeKind.WORKSPACE, "default")
 
 
 async def commit_rate(store: SqliteStore, writers: int, seconds: float) -> float:
-    """Carrel's own conditional commits, without HTTP."""
+    """Rate of Carrel's conditional commits, without HTTP."""
     ends = perf_counter() + seconds
     counts = await asyncio.gather(*(_write(store, n, ends) for n in range(writers)))
     return sum(counts) / seconds
@@ -91,7 +91,7 @@ async def _write(store: SqliteStore, number: int, ends: float) -> int:
 
 
 async def run_start_rate(store: SqliteStore, seconds: float, mark: str) -> float:
-    """Runs started one after the other: store time, without HTTP."""
+    """Rate of run starts, one after the other, without HTTP."""
     began, count = perf_counter(), 0
     while (took := perf_counter() - began) < seconds:
         id = f"run_{mark}{count:020}"

@@ -1,11 +1,11 @@
-"""A dream over very many memories and recalls: how long it takes."""
+"""Duration of a dream (memory consolidation) over many memories and recalls."""
 
 from __future__ import annotations
 
 from pathlib import Path as File
 from time import perf_counter
 
-from bench.table import Book
+from bench.table import Results
 from carrel.actions.agents.agents import NewAgent, create
 from carrel.actions.memory import dreams
 from carrel.adapters.system_clock import SystemClock
@@ -19,14 +19,14 @@ from carrel.settings import load
 from carrel.wiring.ports import open_ports
 
 MEMORIES, RECALLS = 10_000, 100_000
-WHAT = f"a dream over {MEMORIES:,} memories and {RECALLS:,} recalls"
+LABEL = f"a dream over {MEMORIES:,} memories and {RECALLS:,} recalls"
 _OWNER = Actor("acme", "bench")
 
 
-async def measure(data: File, book: Book, rounds: int) -> None:
-    """Each time a dry run over all of it, and in the end one that lands."""
-    async with open_ports(load({"data": str(data)})) as opened:
-        ports = opened.ports
+async def measure(data: File, results: Results, rounds: int) -> None:
+    """Measure dry runs over all memories, and one dream that commits at the end."""
+    async with open_ports(load({"data": str(data)})) as store:
+        ports = store.ports
         agent = (await create(ports, _OWNER, NewAgent("marco", "Marco"))).id
         await _fill(ports, agent)
         for number in range(rounds):
@@ -34,24 +34,24 @@ async def measure(data: File, book: Book, rounds: int) -> None:
             dry = number < rounds - 1
             report = await dreams.sweep(ports, _OWNER, agent, dry_run=dry)
             assert report.dream.candidates == MEMORIES
-            book.note(WHAT, perf_counter() - began)
+            results.record(LABEL, perf_counter() - began)
 
 
 async def _fill(ports: Ports, agent: str) -> None:
-    at, clock = ports.clock.now(), SystemClock()
-    each = RECALLS // MEMORIES
+    now, clock = ports.clock.now(), SystemClock()
+    recalls_per_memory = RECALLS // MEMORIES
     for start in range(0, MEMORIES, 500):
-        some = [
-            new_memory(
-                clock.new_id("mem"), agent, f"fact {n} of many that were told", Audience.MAIN, at
-            )
+        memories = [
+            new_memory(clock.new_id("mem"), agent, f"fact {n} of many", Audience.MAIN, now)
             for n in range(start, start + 500)
         ]
-        changes = tuple(memory_change(_OWNER.tenant, one, 0) for one in some)
-        await ports.trees.commit([Commit((), "bench", "", at, changes=changes)])
+        changes = tuple(memory_change(_OWNER.tenant, memory, 0) for memory in memories)
+        await ports.trees.commit([Commit((), "bench", "", now, changes=changes)])
         recalls = [
-            Recall(clock.new_id("rcl"), agent, one.id, f"question {k}", 1 / (k + 1), at - k * 10**7)
-            for one in some
-            for k in range(each)
+            Recall(
+                clock.new_id("rcl"), agent, memory.id, f"question {k}", 1 / (k + 1), now - k * 10**7
+            )
+            for memory in memories
+            for k in range(recalls_per_memory)
         ]
         await ports.recalls.record(_OWNER.tenant, recalls)

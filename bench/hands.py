@@ -1,4 +1,4 @@
-"""Tools in a workspace of many files; a command beside the bare isolation that it needs anyway."""
+"""File tools among many files, and sandbox overhead over bare bubblewrap."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from time import perf_counter
 from typing import Any, Final
 
 import carrel
-from bench.table import Book
+from bench.table import Results
 from carrel.adapters.sandbox.local import LocalSandbox
 from carrel.adapters.sandbox.local.self_test import SandboxSettings, bubblewrap_program
 from carrel.core.identifiers import Digest, Path, digest
@@ -18,16 +18,16 @@ from carrel.core.store.tree import Blob
 from carrel.ports.sandbox import CommandSpec, FileKind, InputFile
 
 FILES, TIMES, THOUGHT = 200, 12, 0.15
-OVER = f"`true` in {FILES} files, over bare bubblewrap"
-_WALLS = (
+OVERHEAD_LABEL = f"`true` in {FILES} files, over bare bubblewrap"
+_BWRAP_ARGUMENTS = (
     *("--unshare-all", "--die-with-parent", "--new-session", "--ro-bind", "/usr", "/usr"),
     *("--symlink", "usr/bin", "/bin", "--symlink", "usr/lib", "/lib"),
     *("--symlink", "usr/lib64", "/lib64", "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"),
 )
 
 
-async def measure(folder: File, book: Book) -> None:
-    """Time and again both, one after the other; an agent thinks for a moment between calls."""
+async def measure(folder: File, results: Results) -> None:
+    """Time a sandboxed command and bare bubblewrap in turn, with pauses."""
     contents = [f"file {number}\n".encode() * 100 for number in range(FILES)]
     bytes_of = {digest(content): content for content in contents}
     files = {
@@ -50,8 +50,8 @@ async def measure(folder: File, book: Book) -> None:
                 assert ran.exit_code == 0
             took = perf_counter() - began
             bare = await asyncio.to_thread(_bare)
-            if number:  # in the first the bytes come to the disk
-                book.note(OVER, took - bare)
+            if number:  # the first iteration materializes the files
+                results.record(OVERHEAD_LABEL, took - bare)
     finally:
         await sandbox.close()
 
@@ -59,7 +59,7 @@ async def measure(folder: File, book: Book) -> None:
 def _bare() -> float:
     began = perf_counter()
     subprocess.run(
-        [bubblewrap_program(SandboxSettings()), *_WALLS, "bash", "-c", "true"], check=True
+        [bubblewrap_program(SandboxSettings()), *_BWRAP_ARGUMENTS, "bash", "-c", "true"], check=True
     )
     return perf_counter() - began
 
@@ -71,39 +71,39 @@ TOOLS: Final[Mapping[str, Mapping[str, Any]]] = {
     "glob": {"pattern": "**/file-1*.md"},
     "grep": {"pattern": "line 7[0-9]$", "output_mode": "content", "line_numbers": True},
 }
-"""What each is called with, in a workspace of so many files of 5 KB."""
+"""Arguments of each tool, in a workspace of 200 files of 5 KB."""
 
 
-def tool(name: str) -> str:
+def tool_label(name: str) -> str:
     return f"`{name}` among {FILES} files"
 
 
-async def file_tools(folder: File, book: Book) -> None:
-    """In this process, on a store of its own."""
-    async with carrel.open(folder / "store") as desk:
-        sandbox = await desk.sandboxes.create("box", config={"permissionMode": "bypass"})
-        shared = await desk.workspaces.create("notes")
+async def file_tools(folder: File, results: Results) -> None:
+    """Time file tools in this process, on a separate store."""
+    async with carrel.open(folder / "store") as client:
+        sandbox = await client.sandboxes.create("box", config={"permissionMode": "bypass"})
+        shared = await client.workspaces.create("notes")
         attached = {"name": "notes", "workspaceId": shared.id}
         config = {"sandbox": sandbox.id, "workspaces": [attached]}
-        await desk.agents.create("kate", "Kate", config=config)
-        files = desk.workspace(shared.id)
+        await client.agents.create("kate", "Kate", config=config)
+        files = client.workspace(shared.id)
         for number in range(FILES):
             lines = "".join(f"file {number}, line {line}, and so on\n" for line in range(170))
             await files.put(f"room-{number % 20}/file-{number}.md", lines)
-        tools = desk.agent("kate").tools
+        tools = client.agent("kate").tools
         for number in range(TIMES + 1):
-            for name, given in TOOLS.items():
+            for name, arguments in TOOLS.items():
                 began = perf_counter()
-                told = await tools.call(name, _given(name, given, number))
+                result = await tools.call(name, _vary_arguments(name, arguments, number))
                 took = perf_counter() - began
-                assert not told.is_error, told.content
+                assert not result.is_error, result.content
                 if number:
-                    book.note(tool(name), took)
+                    results.record(tool_label(name), took)
 
 
-def _given(name: str, given: Mapping[str, Any], number: int) -> Mapping[str, Any]:
-    """What changes a file changes it each time."""
+def _vary_arguments(name: str, arguments: Mapping[str, Any], number: int) -> Mapping[str, Any]:
+    """Change the arguments so that every write and edit changes the file."""
     if name == "edit":
-        was, now = f"line {number}, and", f"line {number}, but"
-        return {**given, "old_string": was, "new_string": now}
-    return {**given, "content": f"{number}"} if name == "write" else given
+        old_line, new_line = f"line {number}, and", f"line {number}, but"
+        return {**arguments, "old_string": old_line, "new_string": new_line}
+    return {**arguments, "content": f"{number}"} if name == "write" else arguments

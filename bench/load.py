@@ -1,7 +1,7 @@
-"""A load generator: many connections, one request under way on each, latencies of all kept.
+"""HTTP load generator: many connections, one request in flight on each.
 
-Run as a process of its own, so that it does not share an interpreter with what it measures:
-``python -m bench.load`` takes a plan as JSON on its input and prints what it saw as JSON.
+Runs in a separate process, so that it shares no interpreter with the server: `python -m bench.load`
+reads a LoadPlan as JSON from stdin and prints a LoadResult as JSON.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _LENGTH = re.compile(rb"(?i)\r\ncontent-length: *([0-9]+)")
 _ETAG = re.compile(rb"(?i)\r\netag: *([^\r\n]+)")
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """What to send where. ``paths`` are taken in turn by each connection, starting apart."""
+class LoadPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """Requests to send. Connections cycle through `paths` from different offsets."""
 
     port: int
     token: str = ""
@@ -32,15 +32,15 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float = 1.0
     body: str = ""
     conditional: bool = False
-    """Each connection keeps to a path of its own and sends the ETag it was last given."""
+    """Each connection writes one path, with the last response's ETag as If-Match."""
     tag: str = ""
-    """Sent with every request as what is known already."""
+    """ETag sent as If-None-Match with every request."""
     once: bool = False
-    """Every path is asked for once, by whichever connection comes to it; then it is over."""
+    """Request every path once, distributed over the connections, then stop."""
     cpu: int | None = None
 
 
-class Seen(msgspec.Struct, frozen=True, kw_only=True):
+class LoadResult(msgspec.Struct, frozen=True, kw_only=True):
     requests: int
     rate: float
     p50: float
@@ -48,27 +48,27 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     statuses: dict[str, int]
     bytes: int
     cpu: float
-    """Seconds of processor time that the load itself took."""
+    """CPU seconds of the load generator."""
 
 
 class Connection(asyncio.Protocol):
-    """Sends the next request as soon as the last one is answered."""
+    """Sends the next request as soon as the last response is complete."""
 
-    def __init__(self, plan: Plan, number: int, done: asyncio.Future[None]) -> None:
+    def __init__(self, plan: LoadPlan, number: int, done: asyncio.Future[None]) -> None:
         self._plan, self._done = plan, done
         step = max(1, len(plan.paths) // max(1, plan.connections))
-        self._at = (number * step) % len(plan.paths)
-        head, rest = self._parts(plan.paths[self._at])
+        self._next_request = (number * step) % len(plan.paths)
+        head, rest = self._parts(plan.paths[self._next_request])
         self._head, self._rest = head + b"\r\nIf-Match: ", rest
         self._requests = (
             [head + rest]
             if plan.conditional
             else [b"".join(self._parts(path)) for path in plan.paths]
         )
-        self._at = 0 if plan.conditional else self._at
+        self._next_request = 0 if plan.conditional else self._next_request
         if plan.once:
             self._requests = self._requests[number :: plan.connections]
-            self._at = 0
+            self._next_request = 0
         self._etag = b""
         self._buffer = b""
         self._needed = 0
@@ -79,7 +79,7 @@ class Connection(asyncio.Protocol):
         self.received = 0
 
     def _parts(self, path: str) -> tuple[bytes, bytes]:
-        """A request up to where a condition may stand, and from there on."""
+        """Split a request at the place where If-Match is inserted."""
         plan = self._plan
         body = plan.body.encode()
         lines = [f"{plan.method} {path} HTTP/1.1", "Host: bench"]
@@ -97,10 +97,10 @@ class Connection(asyncio.Protocol):
         if self._etag:
             self._transport.write(self._head + self._etag + self._rest)
             return
-        self._transport.write(self._requests[self._at])
-        self._at += 1
-        if self._at == len(self._requests):
-            self._at = 0
+        self._transport.write(self._requests[self._next_request])
+        self._next_request += 1
+        if self._next_request == len(self._requests):
+            self._next_request = 0
             self._stopping = self._stopping or self._plan.once
 
     def stop(self) -> None:
@@ -138,58 +138,58 @@ class Connection(asyncio.Protocol):
 
 
 def _length(head: bytes) -> int:
-    found = _LENGTH.search(head)
-    return int(found[1]) if found else 0
+    match = _LENGTH.search(head)
+    return int(match[1]) if match else 0
 
 
 def _etag(buffer: bytes) -> bytes:
-    found = _ETAG.search(buffer)
-    return found[1] if found else b""
+    match = _ETAG.search(buffer)
+    return match[1] if match else b""
 
 
-def _same(client: Connection) -> Connection:
+def _identity(client: Connection) -> Connection:
     return client
 
 
-async def load(plan: Plan) -> Seen:
+async def load(plan: LoadPlan) -> LoadResult:
     loop = asyncio.get_running_loop()
-    endings = [loop.create_future() for _ in range(plan.connections)]
-    clients = [Connection(plan, n, ending) for n, ending in enumerate(endings)]
-    began, spent = perf_counter(), process_time()
+    futures = [loop.create_future() for _ in range(plan.connections)]
+    clients = [Connection(plan, n, future) for n, future in enumerate(futures)]
+    began, cpu_started = perf_counter(), process_time()
     for client in clients:
-        await loop.create_connection(partial(_same, client), "127.0.0.1", plan.port)
-    await asyncio.wait(endings, timeout=plan.seconds)
+        await loop.create_connection(partial(_identity, client), "127.0.0.1", plan.port)
+    await asyncio.wait(futures, timeout=plan.seconds)
     for client in clients:
         client.stop()
     took = perf_counter() - began
     sent = sum(len(client.latencies) for client in clients)
-    await asyncio.wait(endings, timeout=30)
+    await asyncio.wait(futures, timeout=30)
     latencies = sorted(took for client in clients for took in client.latencies)
     statuses: dict[str, int] = {}
     for client in clients:
         for status, count in client.statuses.items():
             statuses[status] = statuses.get(status, 0) + count
-    return Seen(
+    return LoadResult(
         requests=sent,
         rate=sent / took,
-        p50=_at(latencies, 0.5),
-        p99=_at(latencies, 0.99),
+        p50=_percentile(latencies, 0.5),
+        p99=_percentile(latencies, 0.99),
         statuses=statuses,
         bytes=sum(client.received for client in clients),
-        cpu=process_time() - spent,
+        cpu=process_time() - cpu_started,
     )
 
 
-def _at(values: list[float], share: float) -> float:
+def _percentile(values: list[float], share: float) -> float:
     return values[min(len(values) - 1, int(len(values) * share))] if values else 0.0
 
 
 def main() -> None:
-    plan = msgspec.json.decode(sys.stdin.buffer.read(), type=Plan)
+    plan = msgspec.json.decode(sys.stdin.buffer.read(), type=LoadPlan)
     if plan.cpu is not None:
         os.sched_setaffinity(0, {plan.cpu})
-    seen: Any = uvloop.run(load(plan))
-    sys.stdout.buffer.write(msgspec.json.encode(seen) + b"\n")
+    result: Any = uvloop.run(load(plan))
+    sys.stdout.buffer.write(msgspec.json.encode(result) + b"\n")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Cold starts: composed workspaces, known and new, beside constant bytes of their size."""
+"""Cold starts: composed workspaces, cached and uncached, next to constant bytes."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from pathlib import Path as File
 from time import perf_counter
 
 import carrel
-from bench.cases import SECOND
-from bench.server import TOKEN, Running
-from bench.table import Book
+from bench.cases import SECONDS
+from bench.server import TOKEN, RunningServer
+from bench.table import Results
 from carrel.defaults import FILES
 
 FOLLOWERS = 4_000
-LOADS = (1, 16)
+CONNECTION_COUNTS = (1, 16)
 ACCEPTS = tuple(map(int, os.environ.get("BENCH_ACCEPTS", "10000,100000").split(",")))
 _LINE = "{{AGENT_NAME}} keeps to what was agreed with {{HUMAN_NAME}}. "
 
 
 _PERSONAL = ("IDENTITY.md", "USER.md", "SOUL.md")
-"""The files with placeholders, as in the packaged ones and one more."""
+"""Files with placeholders: the packaged ones and one more."""
 
 
 def text(path: str) -> str:
@@ -31,19 +31,19 @@ def text(path: str) -> str:
     return (f"# {path}\n\n" + line * 4 + "\n").ljust(3_413, "x")
 
 
-async def prepare(data: File, tell: Callable[[int], None]) -> list[str]:
-    """A template with twelve files, and agents that follow it. Their slugs."""
+async def prepare(data: File, on_progress: Callable[[int], None]) -> list[str]:
+    """Create a template with twelve files and its agents. Returns the agents' slugs."""
     slugs = [f"agent-{n:05}" for n in range(FOLLOWERS)]
-    async with carrel.open(data) as desk:
-        await desk.templates.create("sales", "Sales")
+    async with carrel.open(data) as client:
+        await client.templates.create("sales", "Sales")
         for path in (*FILES, "AGENTS.md"):
-            await desk.template("sales").put(path, text(path))
+            await client.template("sales").put(path, text(path))
         for start in range(0, FOLLOWERS, 64):
-            some = slugs[start : start + 64]
+            batch = slugs[start : start + 64]
             await asyncio.gather(
-                *(desk.agents.create(slug, slug.title(), template_id="sales") for slug in some)
+                *(client.agents.create(slug, slug.title(), template_id="sales") for slug in batch)
             )
-            tell(len(some))
+            on_progress(len(batch))
     return slugs
 
 
@@ -51,100 +51,103 @@ def url(slug: str) -> str:
     return f"/v1/agents/{slug}/files?content=true"
 
 
-def round(book: Book, server: Running, slugs: list[str], number: int) -> None:
-    known = url(slugs[0])
-    size = len(server.ask("GET", known))
-    for load in LOADS:
-        etag = server.etag(known)
-        about = {"connections": load, "seconds": SECOND, "cpu": 1}
-        constant = server.load(paths=[f"/bench/constant?size={size}"], **about)
-        empty = server.load(paths=["/bench/constant?size=0"], **about)
-        again = server.load(token=TOKEN, paths=[known], **about)
-        unchanged = server.load(token=TOKEN, paths=[known], tag=etag, **about)
-        book.note(f"constant 40 KB, {load}", constant.rate)
-        book.note(f"nothing, {load}", empty.rate)
-        book.note(f"cold start, known, {load}", again.rate)
-        book.note(f"304, {load}", unchanged.rate)
+def measure_round(results: Results, server: RunningServer, slugs: list[str], number: int) -> None:
+    warm_url = url(slugs[0])
+    size = len(server.ask("GET", warm_url))
+    for load in CONNECTION_COUNTS:
+        etag = server.etag(warm_url)
+        common = {"connections": load, "seconds": SECONDS, "cpu": 1}
+        constant = server.load(paths=[f"/bench/constant?size={size}"], **common)
+        empty = server.load(paths=["/bench/constant?size=0"], **common)
+        warm = server.load(token=TOKEN, paths=[warm_url], **common)
+        unchanged = server.load(token=TOKEN, paths=[warm_url], tag=etag, **common)
+        results.record(f"constant 40 KB, {load}", constant.rate)
+        results.record(f"nothing, {load}", empty.rate)
+        results.record(f"cold start, known, {load}", warm.rate)
+        results.record(f"304, {load}", unchanged.rate)
         _edit(server, f"{number} {load}")
         new = server.load(
-            token=TOKEN, paths=[url(slug) for slug in slugs], **about | {"once": True}
+            token=TOKEN, paths=[url(slug) for slug in slugs], **common | {"once": True}
         )
-        book.note(f"cold start, new, {load}", new.rate)
-    _recovery(book, server, slugs[:1_000], number)
+        results.record(f"cold start, new, {load}", new.rate)
+    _recovery(results, server, slugs[:1_000], number)
 
 
-def _recovery(book: Book, server: Running, slugs: list[str], number: int) -> None:
-    """After an edit every follower's first read is right, and its second as quick as ever."""
-    about = {"token": TOKEN, "paths": [url(slug) for slug in slugs] * 5, "connections": 16}
-    about |= {"cpu": 1, "once": True, "seconds": 60.0}
-    server.load(**about)
-    book.note("followers, before", server.load(**about).rate)
+def _recovery(results: Results, server: RunningServer, slugs: list[str], number: int) -> None:
+    """After an edit, check every agent's first read and measure the second one."""
+    common = {"token": TOKEN, "paths": [url(slug) for slug in slugs] * 5, "connections": 16}
+    common |= {"cpu": 1, "once": True, "seconds": 60.0}
+    server.load(**common)
+    results.record("followers, before", server.load(**common).rate)
     mark = f"edit {number}"
     _edit(server, mark)
-    wrong = sum(mark not in _soul(server, slug) for slug in slugs)
-    book.note("followers, wrong", wrong)
-    book.note("followers, after", server.load(**about).rate)
+    wrong = sum(mark not in _read_soul(server, slug) for slug in slugs)
+    results.record("followers, wrong", wrong)
+    results.record("followers, after", server.load(**common).rate)
 
 
-def _soul(server: Running, slug: str) -> str:
+def _read_soul(server: RunningServer, slug: str) -> str:
     rows = json.loads(server.ask("GET", url(slug)))["files"]
     [soul] = [row["content"] for row in rows if row["path"] == "SOUL.md"]
     return soul if slug.title() in soul else ""
 
 
-def _edit(server: Running, mark: str) -> None:
+def _edit(server: RunningServer, mark: str) -> None:
     path = "/v1/templates/sales/files/SOUL.md"
     server.ask("PUT", path, {"content": f"{mark}\n{text('SOUL.md')}"[:3_413]})
 
 
-def rows(book: Book) -> None:
-    for load in LOADS:
+def add_rows(results: Results) -> None:
+    for load in CONNECTION_COUNTS:
         case = f"{load} connection{'s' * (load > 1)}"
         cold = "cold start of 12 files, 40 KB"
         constant = f"constant 40 KB, {load}"
-        book.ratio(
-            f"{cold}, known / constant, {case}",
+        results.ratio(
+            f"{cold}, cached / constant, {case}",
             f"cold start, known, {load}",
             constant,
             at_least=0.6,
         )
-        book.ratio(
-            f"{cold}, new / constant, {case}", f"cold start, new, {load}", constant, at_least=0.2
+        results.ratio(
+            f"{cold}, uncached / constant, {case}",
+            f"cold start, new, {load}",
+            constant,
+            at_least=0.2,
         )
-        book.ratio(
+        results.ratio(
             f"304 / empty constant, {case}", f"304, {load}", f"nothing, {load}", at_least=0.6
         )
-    book.ratio(
+    results.ratio(
         "1,000 followers, second read after an edit / before it",
         "followers, after",
         "followers, before",
         at_least=0.8,
     )
-    what = "1,000 followers, wrong first reads after an edit"
-    book.figure(what, "followers, wrong", "", 1, at_most=0)
+    label = "1,000 followers, wrong first reads after an edit"
+    results.figure(label, "followers, wrong", "", 1, at_most=0)
 
 
-async def accept(data: File, agents: int, tell: Callable[[int], None]) -> float:
-    """Seconds an agent that accepting for all takes."""
-    async with carrel.open(data) as desk:
-        await desk.templates.create("sales", "Sales")
+async def accept(data: File, agents: int, on_progress: Callable[[int], None]) -> float:
+    """Accept an update for all agents of a template. Returns seconds per agent."""
+    async with carrel.open(data) as client:
+        await client.templates.create("sales", "Sales")
         for start in range(0, agents, 64):
-            some = range(start, min(start + 64, agents))
+            batch = range(start, min(start + 64, agents))
             await asyncio.gather(
-                *(desk.agents.create(f"a-{n}", f"A {n}", template_id="sales") for n in some)
+                *(client.agents.create(f"a-{n}", f"A {n}", template_id="sales") for n in batch)
             )
-            tell(len(some))
-        better = await desk.template("sales").put("GUARDRAILS.md", "be better")
+            on_progress(len(batch))
+        better = await client.template("sales").put("GUARDRAILS.md", "be better")
         began = perf_counter()
-        results = await desk.template("sales").accept("GUARDRAILS.md", better.sha256)
+        results = await client.template("sales").accept("GUARDRAILS.md", better.sha256)
         took = perf_counter() - began
     assert sum(result.changed for result in results) == agents
     return took / agents
 
 
-def accept_rows(book: Book) -> None:
-    least, most = ACCEPTS[0], ACCEPTS[-1]
-    what = f"accepting for all {least:,} agents of a template"
-    book.figure(what, f"accept, {least}", "s", least, at_most=2 * least / 10_000)
-    what = f"accepting, an agent of {most:,} / of {least:,}"
-    book.ratio(what, f"accept, {most}", f"accept, {least}", at_most=1.2)
+def accept_rows(results: Results) -> None:
+    smallest, largest = ACCEPTS[0], ACCEPTS[-1]
+    label = f"accepting for all {smallest:,} agents of a template"
+    results.figure(label, f"accept, {smallest}", "s", smallest, at_most=2 * smallest / 10_000)
+    label = f"accepting, an agent of {largest:,} / of {smallest:,}"
+    results.ratio(label, f"accept, {largest}", f"accept, {smallest}", at_most=1.2)

@@ -1,4 +1,4 @@
-"""A PostgreSQL of its own for the measurements: the same that the tests use."""
+"""A temporary PostgreSQL server for the benchmarks, started like in the tests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.services.postgres import Postgres
 
 @contextmanager
 def database() -> Iterator[str]:
-    """The URL of an empty database, for as long as it is needed."""
+    """Yield the URL of an empty database; stop the server afterwards."""
     with tempfile.TemporaryDirectory(prefix="carrel-bench-") as folder, asyncio.Runner() as runner:
         File(folder).chmod(0o755)
         server = Postgres(File(folder), _free_port())

@@ -1,4 +1,4 @@
-"""Serves with the settings around it and prints only the port."""
+"""Serves with the settings of the environment and prints only the port."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from carrel.settings import load
 from carrel.wiring.server import StartupBanner, run
 
 
-def tell(welcome: StartupBanner) -> None:
-    print(welcome.url.rpartition(":")[2], flush=True)
+def print_port(banner: StartupBanner) -> None:
+    print(banner.url.rpartition(":")[2], flush=True)
 
 
 if __name__ == "__main__":
-    run(load(), tell, "bench.app:create_app")
+    run(load(), print_port, "bench.app:create_app")

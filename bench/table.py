@@ -1,4 +1,4 @@
-"""Measurements gathered round by round, and the ratios that are told of them."""
+"""Collects measurements of all rounds and prints ratios as a table."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ TIMES = "\N{MULTIPLICATION SIGN}"
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of the table: a ratio or a figure, and what it should be."""
+    """One line of the table: a ratio or a figure, and its goal."""
 
-    what: str
+    label: str
     value: float
     low: float
     high: float
@@ -42,57 +42,60 @@ class Row:
 
 
 @dataclass(slots=True)
-class Book:
-    """Every figure by name, one for each round."""
+class Results:
+    """All measurements by name, one for each round, and the rows of the table."""
 
     figures: dict[str, list[float]] = field(default_factory=dict)
     rows: list[Row] = field(default_factory=list)
 
-    def note(self, name: str, value: float) -> None:
+    def record(self, name: str, value: float) -> None:
         self.figures.setdefault(name, []).append(value)
 
     def ratio(
         self,
-        what: str,
+        label: str,
         above: str,
         below: str,
         *,
         at_least: float | None = None,
         at_most: float | None = None,
     ) -> None:
-        """The median of the rounds' own ratios, so that a slow moment slows both of its parts."""
+        """Add the median of the rounds' ratios.
+
+        A slow moment affects both parts of a round alike.
+        """
         pairs = zip(self.figures[above], self.figures[below], strict=True)
-        self._row(what, [a / b for a, b in pairs], TIMES, at_least, at_most)
+        self._add_row(label, [a / b for a, b in pairs], TIMES, at_least, at_most)
 
     def figure(
-        self, what: str, name: str, unit: str, scale: float = 1.0, at_most: float | None = None
+        self, label: str, name: str, unit: str, scale: float = 1.0, at_most: float | None = None
     ) -> None:
-        self._row(what, [value * scale for value in self.figures[name]], unit, None, at_most)
+        self._add_row(label, [value * scale for value in self.figures[name]], unit, None, at_most)
 
-    def _row(
+    def _add_row(
         self,
-        what: str,
+        label: str,
         values: list[float],
         unit: str,
         at_least: float | None,
         at_most: float | None,
     ) -> None:
         middle = statistics.median(values)
-        self.rows.append(Row(what, middle, min(values), max(values), unit, at_least, at_most))
+        self.rows.append(Row(label, middle, min(values), max(values), unit, at_least, at_most))
 
     def show(self, console: Console) -> None:
         table = Table(title="Carrel, measured in one run (median of rounds, lowest to highest)")
         for name in ("what", "median", "range", "goal", ""):
             table.add_column(name, justify="left" if name in ("what", "") else "right")
         for row in self.rows:
-            mark = {True: "[green]met[/]", False: "[red]missed[/]", None: ""}[row.met]
+            status = {True: "[green]met[/]", False: "[red]missed[/]", None: ""}[row.met]
             spread = f"{row.low:.3g} … {row.high:.3g}"
-            table.add_row(row.what, f"{row.value:.3g} {row.unit}", spread, row.goal, mark)
+            table.add_row(row.label, f"{row.value:.3g} {row.unit}", spread, row.goal, status)
         console.print(table)
 
     def write(self, file: File) -> None:
         rows = [
-            {"what": r.what, "value": r.value, "low": r.low, "high": r.high, "unit": r.unit}
+            {"what": r.label, "value": r.value, "low": r.low, "high": r.high, "unit": r.unit}
             | {"atLeast": r.at_least, "atMost": r.at_most, "met": r.met}
             for r in self.rows
         ]

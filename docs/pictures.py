@@ -15,7 +15,7 @@ ROOT: Final = File(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from playwright.sync_api import Browser, Page, Playwright, sync_playwright  # noqa: E402
-from tests.desk.browsing import chromium  # noqa: E402
+from tests.ui.browsing import chromium  # noqa: E402
 
 OUT: Final = ROOT / "docs" / "images"
 WIDE: Final = (1280, 800)

@@ -18,8 +18,8 @@ from tests.client.sync_process import STATE, Synced, wait_for
 from tests.support.server_process import TOKEN, Live, serving
 
 from carrel.cli import main
-from carrel.cli.apply.agents_file import agents_of
-from carrel.cli.apply.yaml_reader import FileError, parsed
+from carrel.cli.apply.agents_file import parse_agents
+from carrel.cli.apply.yaml_reader import FileError, parse_yaml
 
 EXAMPLE = File(__file__).parents[2] / "docs/examples"
 
@@ -273,7 +273,7 @@ def test_what_cannot_be_used_is_refused_with_its_line(
 ) -> None:
     (tmp_path / "file").write_text("x")
     with pytest.raises(FileError) as refused:
-        agents_of(text, tmp_path)
+        parse_agents(text, tmp_path)
     assert why in str(refused.value)
     assert refused.value.line == line, str(refused.value)
 
@@ -283,9 +283,9 @@ def test_what_is_said_once_may_be_referred_to_but_not_a_million_times() -> None:
     for number in range(1, 9):
         bomb += f"a{number}: &a{number} [{', '.join([f'*a{number - 1}'] * 10)}]\n"
     with pytest.raises(FileError, match="refers to too much"):
-        parsed(bomb)
+        parse_yaml(bomb)
     text = "agents: [{id: a, allowed_tools: &t [x]}, {id: b, allowed_tools: *t}]"
-    assert [each.config for each in agents_of(text, "")] == [{"allowedTools": ["x"]}] * 2
+    assert [each.config for each in parse_agents(text, "")] == [{"allowedTools": ["x"]}] * 2
 
 
 def test_a_file_that_is_no_text_or_not_there_is_said_in_a_line(desk: Desk) -> None:

@@ -127,15 +127,15 @@ def test_what_would_make_a_terminal_do_something_is_not_said(
 
 
 def test_whoever_watches_sees_those_that_come(live: Live, client: Client, tmp_path: File) -> None:
-    from carrel.cli.commands.approvals import _new  # noqa: PLC0415 - what a command goes on with
+    from carrel.cli.commands.approvals import _wait_for_new  # noqa: PLC0415 - what a command goes on with
 
     old = waiting(client, tmp_path / "old")
     server = {"url": live.url, "token": TOKEN}
 
     async def watched() -> list[str]:
-        first = await _new("requested", None, server, set(), True)
+        first = await _wait_for_new("requested", None, server, set(), True)
         seen = {one["id"] for one in first}
-        coming = asyncio.create_task(_new("requested", None, server, seen, True))
+        coming = asyncio.create_task(_wait_for_new("requested", None, server, seen, True))
         async with AsyncClient(live.url, TOKEN) as desk:
             asked = await desk.agent("kate").tools.call("bash", {"command": f"do {tmp_path}/new"})
         async with asyncio.timeout(30):

@@ -12,7 +12,7 @@ from tests.client.cli_runner import Carrel
 from tests.client.server_fixture import Hands, made
 
 from carrel.cli.import_files import directory_scan
-from carrel.cli.import_files.import_plan import ImportAction, ImportStep, execute_plan, planned
+from carrel.cli.import_files.import_plan import ImportOptions, ImportStep, execute_plan, plan_import
 from carrel_client import AsyncClient
 
 NOBODY = "http://127.0.0.1:1"
@@ -137,9 +137,9 @@ def test_a_server_that_goes_away_leaves_the_rest_untried(folder: Local) -> None:
 
     async def imported() -> list[ImportStep]:
         found = directory_scan.scan_directory(str(folder))
-        steps = planned(found, {})
+        steps = plan_import(found, {})
         async with AsyncClient(NOBODY, "t", transport=httpx.MockTransport(lost)) as desk:
-            how = ImportAction(None, accept=False)
+            how = ImportOptions(None, accept=False)
             await execute_plan(desk.agent("ada"), found, steps, how, lambda *_: None)
         return steps
 

@@ -8,7 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carrel.cli.targets import Target, TargetError, TargetOwner, file_of, parse_owner, parse_target
+from carrel.cli.targets import (
+    Target,
+    TargetError,
+    TargetOwner,
+    parse_file_target,
+    parse_owner,
+    parse_target,
+)
 
 FINN = TargetOwner("agents", "finn")
 
@@ -61,7 +68,7 @@ def test_what_is_unclear_is_said(text: str, why: str) -> None:
 
 def test_a_file_needs_a_path_and_a_place_has_none() -> None:
     with pytest.raises(TargetError, match="names no file: finn/PATH"):
-        file_of("finn")
+        parse_file_target("finn")
     with pytest.raises(TargetError, match="only templates/support is wanted"):
         parse_owner("templates/support/SOUL.md")
     assert parse_owner("defaults") == TargetOwner("defaults")

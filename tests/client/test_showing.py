@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from carrel.cli import formatting
-from carrel.cli.commands.pins import show_offer
+from carrel.cli.commands.pins import print_offer
 from carrel_client import Pin
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -29,18 +29,20 @@ NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
     ],
 )
 def test_how_long_ago_is_said_as_people_say_it(seconds: int, said: str) -> None:
-    assert formatting.ago(NOW - timedelta(seconds=seconds), NOW) == said
+    assert formatting.format_age(NOW - timedelta(seconds=seconds), NOW) == said
 
 
 @given(st.text())
 def test_a_line_that_is_shown_cannot_make_a_terminal_do_anything(text: str) -> None:
-    shown = formatting.plain(text)
+    shown = formatting.printable(text)
     assert len(shown) == len(text)
     assert not any(one < " " or "\x7f" <= one < "\xa0" for one in shown if one != "\t")
 
 
 def test_columns_are_aligned_and_whole_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
-    formatting.table(("path", "n"), [("a" * 300, "1"), ("b", ("22", "red"))], right=("n",))
+    formatting.print_table(
+        ("path", "n"), [("a" * 300, "1"), ("b", ("22", "red"))], right_aligned=("n",)
+    )
     head, first, second = capsys.readouterr().out.splitlines()
     assert head == "path" + " " * 298 + " n"
     assert first == "a" * 300 + "   1"
@@ -58,6 +60,6 @@ def test_what_cannot_be_read_is_not_offered(capsys: pytest.CaptureFixture[str]) 
         pinned="x",
         error="its bytes are gone",
     )
-    show_offer(pin)
+    print_offer(pin)
     said = capsys.readouterr()
     assert (said.out, said.err) == ("", "G.md: its bytes are gone\n")

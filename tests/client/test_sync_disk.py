@@ -173,14 +173,14 @@ def test_a_file_is_read_only_once_it_has_been_left_alone(folder: SyncedDirectory
     scanner = clock.eyes(folder)
     file = File(folder.path) / "a.md"
     file.write_text("half")
-    assert scanner.look(()).unsettled == {"a.md"}
+    assert scanner.scan(()).unsettled == {"a.md"}
     clock.now += 0.4
     file.write_text("half and half")
-    assert scanner.look(()).unsettled == {"a.md"}
+    assert scanner.scan(()).unsettled == {"a.md"}
     clock.now += 0.4
-    assert scanner.look(()).unsettled == {"a.md"}
+    assert scanner.scan(()).unsettled == {"a.md"}
     clock.now += 0.2
-    look = scanner.look(())
+    look = scanner.scan(())
     assert (look.unsettled, look.files["a.md"].digest) == (set(), digest("half and half"))
 
 
@@ -188,17 +188,17 @@ def test_a_removal_counts_only_once_the_file_has_stayed_away(folder: SyncedDirec
     clock = Clock()
     scanner = clock.eyes(folder)
     file = File(folder.path) / "a.md"
-    assert not scanner.look(["a.md"]).tells_of("a.md")
+    assert not scanner.scan(["a.md"]).is_determined("a.md")
     clock.now += 0.4
     file.write_text("saved by an editor that moves the old one away first")
-    assert not scanner.look(["a.md"]).tells_of("a.md")
+    assert not scanner.scan(["a.md"]).is_determined("a.md")
     clock.now += 0.6
-    assert scanner.look(["a.md"]).files.keys() == {"a.md"}
+    assert scanner.scan(["a.md"]).files.keys() == {"a.md"}
     file.unlink()
-    assert not scanner.look(["a.md"]).tells_of("a.md")
+    assert not scanner.scan(["a.md"]).is_determined("a.md")
     clock.now += 0.6
-    look = scanner.look(["a.md"])
-    assert look.tells_of("a.md")
+    look = scanner.scan(["a.md"])
+    assert look.is_determined("a.md")
     assert "a.md" not in look.files
 
 
@@ -206,10 +206,10 @@ def test_a_change_within_one_tick_of_the_disk_s_clock_is_seen(folder: SyncedDire
     scanner, file = DirectoryScanner(folder, 0), File(folder.path) / "a.md"
     file.write_text("1")
     info = file.stat()
-    assert scanner.look(()).files["a.md"].digest == digest("1")
+    assert scanner.scan(()).files["a.md"].digest == digest("1")
     file.write_text("2")
     os.utime(file, ns=(info.st_atime_ns, info.st_mtime_ns))
-    assert scanner.look(()).files["a.md"].digest == digest("2")
+    assert scanner.scan(()).files["a.md"].digest == digest("2")
 
 
 @pytest.mark.parametrize("can_exchange", [True, False])
@@ -299,14 +299,14 @@ def test_a_copy_that_an_editor_saves_by_renaming_is_not_taken_for_removed(
     scanner, copy = clock.eyes(folder), "a.conflict-00000000.md"
     file = File(folder.path) / copy
     (File(folder.path) / "a.md").write_text("mine")
-    scanner.look(())
+    scanner.scan(())
     clock.now += 1
-    assert scanner.look((), {"a.md": copy}).unsettled == {"a.md"}
+    assert scanner.scan((), {"a.md": copy}).unsettled == {"a.md"}
     clock.now += 0.4
     file.write_text("saved again")
-    assert scanner.look((), {"a.md": copy}).copies == {copy}
+    assert scanner.scan((), {"a.md": copy}).copies == {copy}
     file.unlink()
-    assert scanner.look((), {"a.md": copy}).unsettled == {"a.md"}
+    assert scanner.scan((), {"a.md": copy}).unsettled == {"a.md"}
     clock.now += 0.6
-    look = scanner.look((), {"a.md": copy})
+    look = scanner.scan((), {"a.md": copy})
     assert (look.unsettled, look.copies) == (set(), set())

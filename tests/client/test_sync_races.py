@@ -13,7 +13,7 @@ from tests.support.server_process import TOKEN, Live
 
 from carrel.cli.sync.directory import SyncedDirectory
 from carrel.cli.sync.sync_pass import PassResult
-from carrel.cli.sync.watch_loop import opened, passes
+from carrel.cli.sync.watch_loop import open_pair, sync_until_stable
 from carrel_client import AsyncClient, ServerUnreachable
 
 pytestmark = pytest.mark.anyio
@@ -49,9 +49,9 @@ class Meanwhile(httpx.AsyncHTTPTransport):
 async def synced(both: Synced, wire: Meanwhile) -> PassResult:
     async with (
         AsyncClient(both.live.url, TOKEN, transport=wire) as desk,
-        opened(desk, both.live.url, both.hands.agent, both.dir, 0) as (sides, _),
+        open_pair(desk, both.live.url, both.hands.agent, both.dir, 0) as (sides, _),
     ):
-        return await passes(sides, 0)
+        return await sync_until_stable(sides, 0)
 
 
 async def test_a_text_that_came_to_the_server_meanwhile_is_not_written_over(both: Synced) -> None:

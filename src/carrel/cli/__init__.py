@@ -1,4 +1,4 @@
-"""The face for people at a terminal: ``carrel`` and its commands, each imported when it is run."""
+"""Command line interface: `carrel` and its lazily imported commands."""
 
 from __future__ import annotations
 
@@ -10,16 +10,28 @@ import click
 
 from carrel.core.version import VERSION
 
-_FILES: Final = ("ls", "cat", "put", "edit", "rm", "log", "diff", "explain", "import")
-_REVIEW: Final = ("pins", "accept", "rollback")
-_RECORDS: Final = ("agents", "templates", "people")
-_ASKING: Final = (*_FILES, *_REVIEW, "run", "replay", *_RECORDS)
-_STORE: Final = ("doctor", "backup", "restore", "export", "gc", "reindex", "defaults", "git")
-_MIND: Final = ("prompt", "lint", "sessions", "dream")
-_HANDS: Final = ("sandboxes", "workspaces", "approvals", "approve")
-_DESK: Final = ("pull", *_MIND, *_HANDS, "apply", "sync")
-COMMANDS: Final = ("serve", "mcp", *_ASKING, *_DESK, *_STORE, "version")
-"""Each is a module here with a click command of its name. None may import much at its top."""
+_FILE_COMMANDS: Final = ("ls", "cat", "put", "edit", "rm", "log", "diff", "explain", "import")
+_REVIEW_COMMANDS: Final = ("pins", "accept", "rollback")
+_RECORD_COMMANDS: Final = ("agents", "templates", "people")
+_CLIENT_COMMANDS: Final = (*_FILE_COMMANDS, *_REVIEW_COMMANDS, "run", "replay", *_RECORD_COMMANDS)
+_STORE_COMMANDS: Final = (
+    "doctor",
+    "backup",
+    "restore",
+    "export",
+    "gc",
+    "reindex",
+    "defaults",
+    "git",
+)
+_MEMORY_COMMANDS: Final = ("prompt", "lint", "sessions", "dream")
+_TOOL_COMMANDS: Final = ("sandboxes", "workspaces", "approvals", "approve")
+_AGENT_COMMANDS: Final = ("pull", *_MEMORY_COMMANDS, *_TOOL_COMMANDS, "apply", "sync")
+COMMANDS: Final = ("serve", "mcp", *_CLIENT_COMMANDS, *_AGENT_COMMANDS, *_STORE_COMMANDS, "version")
+"""Every command is a module of that name in `commands`.
+
+Modules import heavy dependencies lazily, to keep `--help` fast.
+"""
 
 
 class LazyGroup(click.Group):
@@ -38,4 +50,4 @@ class LazyGroup(click.Group):
 @click.command(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(VERSION, prog_name="carrel", message="%(prog)s %(version)s")
 def main() -> None:
-    """A private desk for every AI agent: layered, versioned files, frozen for every run."""
+    """Layered, versioned files for AI agents, frozen for every run."""

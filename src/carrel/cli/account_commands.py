@@ -1,4 +1,4 @@
-"""Commands for what an account describes: list, add and remove, by kind."""
+"""Builds the `ls`, `add` and `rm` commands of account-level record types."""
 
 from __future__ import annotations
 
@@ -14,65 +14,77 @@ from carrel.cli.console import print_json, run, server_options
 Row = Mapping[str, Any]
 
 
-def _json(ctx: click.Context, param: click.Parameter, value: str | None) -> Any:
-    """A JSON object. Raises BadParameter."""
+def _parse_json_object(ctx: click.Context, param: click.Parameter, value: str | None) -> Any:
+    """Click callback that parses a JSON object. Raises BadParameter."""
     if value is None:
         return None
     try:
-        found = json.loads(value)
+        parsed_value = json.loads(value)
     except (ValueError, RecursionError):
-        raise click.BadParameter("this is not JSON") from None
-    if not isinstance(found, dict):
-        raise click.BadParameter("this is no JSON object")
-    return found
+        raise click.BadParameter("invalid JSON") from None
+    if not isinstance(parsed_value, dict):
+        raise click.BadParameter("must be a JSON object")
+    return parsed_value
 
 
-def _done(kind: str, work: Callable[[Any], Any], given: Mapping[str, Any], as_json: bool) -> Any:
+def _call_collection(
+    collection: str, work: Callable[[Any], Any], options: Mapping[str, Any], as_json: bool
+) -> Any:
     from carrel_client import CarrelError  # noqa: PLC0415 - so that --help stays quick
 
-    async def ask() -> Any:
-        async with connect(given) as (desk, _):
-            return await work(getattr(desk, kind))
+    async def call_server() -> Any:
+        async with connect(options) as (client, _):
+            return await work(getattr(client, collection))
 
-    return run(ask, as_json=as_json, expects=(CarrelError,))
+    return run(call_server, as_json=as_json, expected=(CarrelError,))
 
 
 def add_record_commands(
-    group: click.Group, word: str, told: Callable[[Row], Sequence[str]]
+    group: click.Group, singular: str, extra_columns: Callable[[Row], Sequence[str]]
 ) -> None:
-    """Add ``ls``, ``add`` and ``rm`` of one kind; a line of ``ls`` ends in what is ``told``."""
-    kind = group.name or ""
+    """Add `ls`, `add` and `rm` for one record type to `group`.
 
-    @group.command(help=f"List the {kind}.")
+    `extra_columns` returns the last columns of a line of `ls`.
+    """
+    collection = group.name or ""
+
+    @group.command(help=f"List the {collection}.")
     @server_options
-    def ls(as_json: bool, **given: Any) -> None:
-        records = _done(kind, lambda records: records.list(), given, as_json)
-        found = [record.facts for record in records]
+    def ls(as_json: bool, **options: Any) -> None:
+        records = _call_collection(collection, lambda records: records.list(), options, as_json)
+        rows = [record.facts for record in records]
         if as_json:
-            print_json(found)
-        for row in () if as_json else found:
-            click.echo("  ".join([row[f"{word}Id"], row["name"], *told(row)]))
+            print_json(rows)
+        for row in () if as_json else rows:
+            click.echo("  ".join([row[f"{singular}Id"], row["name"], *extra_columns(row)]))
 
-    @group.command(help=f"Describe a new {word} and say its id.")
+    @group.command(help=f"Create a {singular} and print its id.")
     @click.argument("name")
-    @click.option("--description", help="What it is for.")
-    @click.option("--config", metavar="JSON", callback=_json, help="As in the guide, an object.")
+    @click.option("--description", help="Description.")
+    @click.option(
+        "--config",
+        metavar="JSON",
+        callback=_parse_json_object,
+        help="Configuration, as a JSON object.",
+    )
     @server_options
-    def add(name: str, description: str | None, config: Any, as_json: bool, **given: Any) -> None:
-        record = _done(
-            kind,
+    def add(name: str, description: str | None, config: Any, as_json: bool, **options: Any) -> None:
+        record = _call_collection(
+            collection,
             lambda records: records.create(name, config, description=description),
-            given,
+            options,
             as_json,
         )
         print_json(record.facts) if as_json else click.echo(record.id)
 
-    more = " and all files in it" if word == "workspace" else ""
+    suffix = " and all files in it" if singular == "workspace" else ""
 
-    @group.command(help=f"Delete a {word}{more}. Agents that refer to it fail when they use it.")
+    @group.command(
+        help=f"Delete a {singular}{suffix}. Agents that refer to it fail when they use it."
+    )
     @click.argument("id")
-    @click.confirmation_option(prompt=f"Delete this {word}{more}?")
+    @click.confirmation_option(prompt=f"Delete this {singular}{suffix}?")
     @server_options
-    def rm(id: str, as_json: bool, **given: Any) -> None:
-        _done(kind, lambda records: records.delete(id), given, as_json)
+    def rm(id: str, as_json: bool, **options: Any) -> None:
+        _call_collection(collection, lambda records: records.delete(id), options, as_json)
         print_json({"deleted": True}) if as_json else click.echo(f"{id}: deleted")

@@ -1,4 +1,4 @@
-"""The server that commands speak to, by what they are given and the settings around."""
+"""Connects client commands to a server, from options and settings."""
 
 from __future__ import annotations
 
@@ -15,47 +15,56 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
-LONGEST_PREFIX: Final = 256
-"""Characters by which a server takes files to be chosen; what is longer is chosen here."""
+MAX_PREFIX_LENGTH: Final = 256
+"""Longest path prefix, in characters, that a server filters by.
+
+Longer prefixes are filtered by the client.
+"""
 
 
 @asynccontextmanager
-async def connect(given: Mapping[str, Any]) -> AsyncIterator[tuple[AsyncClient, str]]:
-    """A client, and the address that it speaks to. Raises Unopenable without a token."""
+async def connect(options: Mapping[str, Any]) -> AsyncIterator[tuple[AsyncClient, str]]:
+    """Open a client and yield it with the server URL.
+
+    Raises StoreUnavailable without a token.
+    """
     from carrel.wiring.cli_settings import StoreUnavailable, load_settings  # noqa: PLC0415 - as above
     from carrel_client import AsyncClient  # noqa: PLC0415 - so that --help stays quick
 
-    settings = load_settings(given)
+    settings = load_settings(options)
     if not settings.token:
-        raise StoreUnavailable("a token is needed: CARREL_TOKEN, or --token")
-    async with AsyncClient(settings.url, settings.token) as desk:
-        yield desk, settings.url
+        raise StoreUnavailable("no API token: set CARREL_TOKEN or pass --token")
+    async with AsyncClient(settings.url, settings.token) as client:
+        yield client, settings.url
 
 
 def run_on_server(
     work: Callable[[AsyncClient], Coroutine[Any, Any, Result]],
-    given: Mapping[str, Any],
+    options: Mapping[str, Any],
     *,
     as_json: bool,
 ) -> Result:
-    """Have something done by the server; what it refuses is said in a line, with exit code 1."""
+    """Run `work` with a client and return its result.
+
+    If the server refuses, prints the error and exits with code 1.
+    """
     from carrel_client import CarrelError  # noqa: PLC0415 - so that --help stays quick
 
-    async def asked() -> Result:
-        async with connect(given) as (desk, _):
-            return await work(desk)
+    async def call_server() -> Result:
+        async with connect(options) as (client, _):
+            return await work(client)
 
-    return run(asked, as_json=as_json, expects=(CarrelError,))
+    return run(call_server, as_json=as_json, expected=(CarrelError,))
 
 
-def files_at(desk: AsyncClient, place: TargetOwner) -> Files[AsyncDriver]:
-    """The files of a place. Nothing is asked for yet."""
-    match place.kind:
+def files_of(client: AsyncClient, owner: TargetOwner) -> Files[AsyncDriver]:
+    """Return the file API of an owner. Sends no request."""
+    match owner.kind:
         case "agents":
-            return desk.agent(place.name)
+            return client.agent(owner.name)
         case "templates":
-            return desk.template(place.name)
+            return client.template(owner.name)
         case "workspaces":
-            return desk.workspace(place.name)
+            return client.workspace(owner.name)
         case _:
-            return desk.defaults
+            return client.defaults

@@ -1,4 +1,4 @@
-"""How commands speak: results on stdout, everything else on stderr, bars where somebody watches."""
+"""Command output: results on stdout, everything else on stderr, progress bars."""
 
 from __future__ import annotations
 
@@ -12,67 +12,67 @@ import click
 if TYPE_CHECKING:
     pass
 
-Watch = Callable[[str, int, int], None]
+ProgressCallback = Callable[[str, int, int], None]
 Command = TypeVar("Command", bound=Callable[..., Any])
 Result = TypeVar("Result")
 
-FAILED = 1
-"""The exit code of a command that found something wrong, or could not do its work."""
+EXIT_FAILED = 1
+"""Exit code of a command that failed or found problems."""
 
 
 class PathArgument(click.Path):
-    """The name of a file or directory; what no system could take for one is a mistake in usage."""
+    """Path of a file or directory; an invalid name is a usage error."""
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
         try:
             return super().convert(value, param, ctx)
         except ValueError:
-            self.fail(f"{value!a} is no name of a file or directory", param, ctx)
+            self.fail(f"{value!a} is not a valid file or directory name", param, ctx)
 
 
 def store_options(command: Command) -> Command:
-    """Options of every command that works on a store; what is not given comes from settings."""
+    """Options of commands that open a store. Unset options come from settings."""
     command = click.option("--data", help="Directory for the database, bytes and keys.")(command)
     command = click.option("--database-url", help="sqlite:///file or postgresql://…")(command)
-    return click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")(command)
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)
 
 
 def server_options(command: Command) -> Command:
-    """Options of every command that speaks to a server; what is not given comes from settings."""
-    command = click.option("--token", help="Token to come with (rather CARREL_TOKEN).")(command)
-    command = click.option("--url", help="The server's address.")(command)
-    return click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")(command)
+    """Options of commands that call a server. Unset options come from settings."""
+    command = click.option("--token", help="API token. Prefer CARREL_TOKEN.")(command)
+    command = click.option("--url", help="Server URL.")(command)
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)
 
 
 def run(
     work: Callable[[], Coroutine[Any, Any, Result]],
     *,
     as_json: bool,
-    expects: tuple[type[Exception], ...] = (),
-    failed: int = FAILED,
+    expected: tuple[type[Exception], ...] = (),
+    exit_code: int = EXIT_FAILED,
 ) -> Result:
-    """Do it; what is refused or damaged is said in a line, and not in a traceback."""
+    """Run `work`; print expected errors as one line and exit with `exit_code`."""
     import asyncio  # noqa: PLC0415 - so that --help stays quick
 
     from carrel.core.errors import Refusal  # noqa: PLC0415 - as above
     from carrel.ports import CorruptContent  # noqa: PLC0415 - as above
     from carrel.wiring.cli_settings import StoreUnavailable  # noqa: PLC0415 - as above
 
-    foreseen: tuple[type[Exception], ...] = (
+    expected_errors: tuple[type[Exception], ...] = (
         Refusal,
         CorruptContent,
         StoreUnavailable,
         OSError,
-        *expects,
+        *expected,
     )
     try:
         return asyncio.run(work())
-    except foreseen as problem:
-        fail(str(problem), as_json=as_json, code=failed)
+    except expected_errors as problem:
+        fail(str(problem), as_json=as_json, code=exit_code)
 
 
-def fail(problem: str, *, as_json: bool, code: int = FAILED) -> NoReturn:
-    """Say what is wrong, and leave."""
+def fail(problem: str, *, as_json: bool, code: int = EXIT_FAILED) -> NoReturn:
+    """Print the problem and exit with `code`."""
     if as_json:
         print_json({"ok": False, "problem": problem})
     else:
@@ -81,17 +81,20 @@ def fail(problem: str, *, as_json: bool, code: int = FAILED) -> NoReturn:
 
 
 def print_json(result: Any) -> None:
-    """Say a result in JSON."""
+    """Print a result as indented JSON."""
     import json  # noqa: PLC0415 - so that --help stays quick
 
     click.echo(json.dumps(result, ensure_ascii=False, indent=2))
 
 
 @contextmanager
-def progress_bars() -> Iterator[Watch]:
-    """A Watch that draws bars on a terminal, and elsewhere says a line for all that is done."""
+def progress_bars() -> Iterator[ProgressCallback]:
+    """Yield a callback that draws progress bars on a terminal.
+
+    If stderr is no terminal, it prints one line per completed task.
+    """
     if not sys.stderr.isatty():
-        yield _say_when_done
+        yield _print_when_complete
         return
     from rich.console import Console  # noqa: PLC0415 - so that --help stays quick
     from rich.progress import (  # noqa: PLC0415 - as above
@@ -111,23 +114,23 @@ def progress_bars() -> Iterator[Watch]:
     with Progress(*columns, console=Console(stderr=True)) as bars:
         tasks: dict[str, Any] = {}
 
-        def watch(what: str, done: int, total: int) -> None:
-            if what not in tasks:
-                tasks[what] = bars.add_task(what, total=total)
-            bars.update(tasks[what], completed=done)
+        def on_progress(label: str, done: int, total: int) -> None:
+            if label not in tasks:
+                tasks[label] = bars.add_task(label, total=total)
+            bars.update(tasks[label], completed=done)
 
-        yield watch
+        yield on_progress
 
 
-def _say_when_done(what: str, done: int, total: int) -> None:
+def _print_when_complete(label: str, done: int, total: int) -> None:
     if done == total:
-        click.echo(f"{what}: {done} of {total}", err=True)
+        click.echo(f"{label}: {done} of {total}", err=True)
 
 
-def size(number: float) -> str:
-    """A number of bytes as people read it."""
+def format_size(byte_count: float) -> str:
+    """Format a number of bytes for people."""
     for unit in ("bytes", "KiB", "MiB", "GiB"):
-        if number < 1024 or unit == "GiB":
+        if byte_count < 1024 or unit == "GiB":
             break
-        number /= 1024
-    return f"{number:.0f} {unit}" if unit == "bytes" else f"{number:.1f} {unit}"
+        byte_count /= 1024
+    return f"{byte_count:.0f} {unit}" if unit == "bytes" else f"{byte_count:.1f} {unit}"

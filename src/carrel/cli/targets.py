@@ -1,4 +1,4 @@
-"""Where a file stands, as people write it: ``finn/SOUL.md``, ``templates/support/SOUL.md``."""
+"""Parses targets such as `finn/SOUL.md` or `templates/support/SOUL.md`."""
 
 from __future__ import annotations
 
@@ -7,73 +7,73 @@ from typing import Any, Final
 
 import click
 
-_NAMED: Final = {"agents": "agent", "templates": "template", "workspaces": "workspace"}
-"""What is written before a name, and what such a thing is called. Agents may go without."""
+_OWNER_NOUNS: Final = {"agents": "agent", "templates": "template", "workspaces": "workspace"}
+"""Singular nouns by target prefix. The prefix `agents/` is optional."""
 _DEFAULTS: Final = "defaults"
 
 
 class TargetError(ValueError):
-    """It names no place, or no file; the message says why."""
+    """The text names no owner or no file. The message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class TargetOwner:
-    """Whose files are meant."""
+    """Owner of files: an agent, a template, a workspace or the tenant's defaults."""
 
     kind: str
     """agents, templates, workspaces or defaults."""
     name: str = ""
 
     def __str__(self) -> str:
-        if self.kind == "agents" and self.name not in {*_NAMED, _DEFAULTS}:
+        if self.kind == "agents" and self.name not in {*_OWNER_NOUNS, _DEFAULTS}:
             return self.name
         return f"{self.kind}/{self.name}" if self.name else self.kind
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A path at a place; an empty one stands for all that is there."""
+    """A path at an owner. An empty path means all files of the owner."""
 
-    place: TargetOwner
+    owner: TargetOwner
     path: str
 
     def __str__(self) -> str:
-        return f"{self.place}/{self.path}" if self.path else str(self.place)
+        return f"{self.owner}/{self.path}" if self.path else str(self.owner)
 
 
 def parse_target(text: str) -> Target:
-    """A place, or a path at one. Raises Unclear."""
+    """Parse an owner, or a path at an owner. Raises TargetError."""
     kind, _, rest = text.partition("/")
     if kind == _DEFAULTS:
-        return Target(TargetOwner(_DEFAULTS), _path(rest))
-    if kind not in _NAMED:
+        return Target(TargetOwner(_DEFAULTS), _normalize_path(rest))
+    if kind not in _OWNER_NOUNS:
         kind, rest = "agents", text
     elif not rest:
-        raise TargetError(f"which {_NAMED[kind]}? {kind}/NAME")
+        raise TargetError(f"which {_OWNER_NOUNS[kind]}? {kind}/NAME")
     name, _, path = rest.partition("/")
     if not name:
-        raise TargetError(f"{text!a} begins with no name")
-    return Target(TargetOwner(kind, name), _path(path))
+        raise TargetError(f"{text!a} does not start with a name")
+    return Target(TargetOwner(kind, name), _normalize_path(path))
 
 
-def file_of(text: str) -> Target:
-    """A file at a place. Raises Unclear."""
+def parse_file_target(text: str) -> Target:
+    """Parse a file at an owner. Raises TargetError."""
     target = parse_target(text)
     if not target.path:
-        raise TargetError(f"{text!a} names no file: {target.place}/PATH")
+        raise TargetError(f"{text!a} names no file: {target.owner}/PATH")
     return target
 
 
 def parse_owner(text: str) -> TargetOwner:
-    """A place itself. Raises Unclear."""
+    """Parse an owner without a path. Raises TargetError."""
     target = parse_target(text)
     if target.path:
-        raise TargetError(f"{text!a} names a file; only {target.place} is wanted here")
-    return target.place
+        raise TargetError(f"{text!a} names a file; expected only {target.owner}")
+    return target.owner
 
 
-def _path(text: str) -> str:
-    """In the one form that a path has, without the slash that says that it is a directory."""
+def _normalize_path(text: str) -> str:
+    """Validate and normalize a path; strip a trailing slash. Raises TargetError."""
     from carrel.core.errors import ValidationError  # noqa: PLC0415 - so that --help stays quick
     from carrel.core.identifiers import Path  # noqa: PLC0415 - as above
 
@@ -85,8 +85,8 @@ def _path(text: str) -> str:
         raise TargetError(str(problem)) from None
 
 
-class _Argument(click.ParamType):  # type: ignore[type-arg]  # not every click has them
-    """What is unclear is a mistake in usage."""
+class _TargetParam(click.ParamType):  # type: ignore[type-arg]  # not every click has them
+    """Click parameter type that turns a TargetError into a usage error."""
 
     def __init__(self, name: str, parse: Any) -> None:
         self.name, self._parse = name, parse
@@ -100,6 +100,6 @@ class _Argument(click.ParamType):  # type: ignore[type-arg]  # not every click h
             self.fail(str(problem), param, ctx)
 
 
-FILE: Final = _Argument("file", file_of)
-PLACE: Final = _Argument("place", parse_owner)
-TARGET: Final = _Argument("place or file", parse_target)
+FILE: Final = _TargetParam("file", parse_file_target)
+OWNER: Final = _TargetParam("owner", parse_owner)
+TARGET: Final = _TargetParam("owner or file", parse_target)

@@ -15,8 +15,8 @@ from typing import Final
 import uvicorn
 from uvicorn.supervisors import Multiprocess
 
+from carrel.actions import demo as demos
 from carrel.actions.accounts import sign_in, tenants
-from carrel.actions.demo import demo as demos
 from carrel.server.http.uvicorn_protocol import Connection
 from carrel.settings import Settings, export, load
 from carrel.settings import metrics_directory as pooled_metrics

@@ -329,14 +329,7 @@ async def test_one_of_many_processes_mirrors_until_told_to_stop(
     stop = asyncio.Event()
     locks = [FileLeaderLock(tmp_path / "lock", "transcripts") for _ in range(3)]
     works = [
-        asyncio.create_task(
-            run_mirror(
-                ports,
-                DirectoryTranscriptMirror(tmp_path),
-                lock,
-                stop,
-            )
-        )
+        asyncio.create_task(run_mirror(ports, DirectoryTranscriptMirror(tmp_path), lock, stop))
         for lock in locks[:2]
     ]
     await talk(ports, owner, IDS[0], "hello")

@@ -1,1 +1,1 @@
-"""Agents as a file says they should be: reading it, and making the server's agents so."""
+"""`carrel apply`: reads an agents file and reconciles the server's agents with it."""

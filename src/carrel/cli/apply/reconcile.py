@@ -1,4 +1,4 @@
-"""Making an agent what a file says: compared first, so that what is so already is left alone."""
+"""Reconciles an agent with its desired state; changes only what differs."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any, Final
 from carrel.cli.apply.agents_file import DesiredAgent
 from carrel.cli.sync.directory import SyncedDirectory
 from carrel.cli.sync.scan import DirectoryScanner
-from carrel.cli.sync.sync_pass import PassResult, SyncPair, planned
-from carrel.cli.sync.sync_state import SyncState, noted_at
-from carrel.cli.sync.watch_loop import opened, passes
+from carrel.cli.sync.sync_pass import PassResult, SyncPair, plan_sync
+from carrel.cli.sync.sync_state import SyncState, read_state
+from carrel.cli.sync.watch_loop import open_pair, sync_until_stable
 from carrel_client import (
     AsyncClient,
     CarrelError,
@@ -22,21 +22,21 @@ from carrel_client import (
     Unauthenticated,
 )
 
-SETTLE: Final = 0.3
-_ENDS_ALL: Final = (ServerUnreachable, ServerError, Unauthenticated)
+SETTLE_SECONDS: Final = 0.3
+_FATAL_ERRORS: Final = (ServerUnreachable, ServerError, Unauthenticated)
 
 
 @dataclass(slots=True)
 class ApplyResult:
-    """What became of one agent."""
+    """Result for one agent."""
 
     id: str
     result: str = "unchanged"
     """created, changed, unchanged or failed."""
     changes: dict[str, tuple[Any, Any]] = field(default_factory=dict)
-    """What is another now, by its name: from what, to what."""
+    """Changed fields by name: old and new value."""
     files: PassResult | None = None
-    """What was taken from its directory, if that was looked at."""
+    """Result of the upload from its directory, if that was scanned."""
     problem: str = ""
 
     @property
@@ -45,107 +45,134 @@ class ApplyResult:
 
 
 async def apply_agent(
-    desk: AsyncClient, server: str, wanted: DesiredAgent, *, dry: bool
+    client: AsyncClient, server: str, desired: DesiredAgent, *, dry_run: bool
 ) -> ApplyResult:
-    """Make it so, or say what would be done. Raises CarrelError where no other could be either."""
-    done = ApplyResult(wanted.id)
+    """Create or update one agent, or report what would change.
+
+    Raises CarrelError for failures that would hit every other agent too.
+    """
+    outcome = ApplyResult(desired.id)
     try:
-        await _agent(desk, wanted, done, dry)
-        await _files(desk, server, wanted, done, dry)
-    except _ENDS_ALL:
+        await _apply_config(client, desired, outcome, dry_run)
+        await _upload_files(client, server, desired, outcome, dry_run)
+    except _FATAL_ERRORS:
         raise
     except (CarrelError, OSError) as problem:
-        done.problem = str(problem)
-        if not done.changes:
-            done.result = "failed"
-    return done
+        outcome.problem = str(problem)
+        if not outcome.changes:
+            outcome.result = "failed"
+    return outcome
 
 
-async def _agent(desk: AsyncClient, wanted: DesiredAgent, done: ApplyResult, dry: bool) -> None:
+async def _apply_config(
+    client: AsyncClient, desired: DesiredAgent, outcome: ApplyResult, dry_run: bool
+) -> None:
     facts: dict[str, Any] = {}
-    if "name" in wanted.facts:
-        facts["name"] = wanted.facts["name"]
-    if "template" in wanted.facts:
-        facts["templateId"] = await _template(desk, wanted.facts["template"])
+    if "name" in desired.facts:
+        facts["name"] = desired.facts["name"]
+    if "template" in desired.facts:
+        facts["templateId"] = await _resolve_template_id(client, desired.facts["template"])
     try:
-        was = (await desk.agents.get(wanted.id)).facts
+        current = (await client.agents.get(desired.id)).facts
     except NotFound:
-        config = {name: value for name, value in wanted.config.items() if value is not None}
-        facts = {"name": wanted.id, **facts, "config": config}
-        if not dry:
-            await desk.agents.create(wanted.id, **_fields(facts))
-        done.result, done.changes = "created", {name: (None, to) for name, to in facts.items()}
+        config = {name: value for name, value in desired.config.items() if value is not None}
+        facts = {"name": desired.id, **facts, "config": config}
+        if not dry_run:
+            await client.agents.create(desired.id, **_to_arguments(facts))
+        outcome.result, outcome.changes = (
+            "created",
+            {name: (None, new_value) for name, new_value in facts.items()},
+        )
         return
-    config = _merged(was["config"], wanted.config)
-    done_here = _differences(was, facts)
-    if config != was["config"]:
+    config = _merge_config(current["config"], desired.config)
+    changes = _differences(current, facts)
+    if config != current["config"]:
         facts["config"] = config
-        done_here |= {f"config.{name}": pair for name, pair in _settings(was, config).items()}
-    if done_here and not dry:
-        changed = {name: to for name, to in facts.items() if was.get(name) != to}
-        await desk.agents.change(str(was["id"]), **_fields(changed))
-    done.changes = done_here
-    done.result = "changed" if done_here else "unchanged"
+        changes |= {
+            f"config.{name}": pair for name, pair in _config_differences(current, config).items()
+        }
+    if changes and not dry_run:
+        changed = {
+            name: new_value for name, new_value in facts.items() if current.get(name) != new_value
+        }
+        await client.agents.change(str(current["id"]), **_to_arguments(changed))
+    outcome.changes = changes
+    outcome.result = "changed" if changes else "unchanged"
 
 
-async def _template(desk: AsyncClient, name: str | None) -> str | None:
-    return None if name is None else (await desk.templates.get(name)).id
+async def _resolve_template_id(client: AsyncClient, name: str | None) -> str | None:
+    return None if name is None else (await client.templates.get(name)).id
 
 
-def _fields(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of an agent as arguments of the client."""
+def _to_arguments(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Convert API field names to arguments of the client."""
     return {"template_id" if name == "templateId" else name: facts[name] for name in facts}
 
 
-def _merged(was: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """What the file says over what there is: what it does not speak of stays."""
-    return {name: value for name, value in {**was, **wanted}.items() if value is not None}
+def _merge_config(current: Mapping[str, Any], desired: Mapping[str, Any]) -> dict[str, Any]:
+    """Merge desired settings over current ones; None removes a setting."""
+    return {name: value for name, value in {**current, **desired}.items() if value is not None}
 
 
-def _differences(was: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
-    return {name: (was.get(name), to) for name, to in facts.items() if was.get(name) != to}
+def _differences(
+    current: Mapping[str, Any], facts: Mapping[str, Any]
+) -> dict[str, tuple[Any, Any]]:
+    return {
+        name: (current.get(name), new_value)
+        for name, new_value in facts.items()
+        if current.get(name) != new_value
+    }
 
 
-def _settings(was: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
-    before = was["config"]
+def _config_differences(
+    current: Mapping[str, Any], config: Mapping[str, Any]
+) -> dict[str, tuple[Any, Any]]:
+    before = current["config"]
     names = sorted({*before, *config})
     pairs = {name: (before.get(name), config.get(name)) for name in names}
     return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
 
 
-async def _files(
-    desk: AsyncClient, server: str, wanted: DesiredAgent, done: ApplyResult, dry: bool
+async def _upload_files(
+    client: AsyncClient, server: str, desired: DesiredAgent, outcome: ApplyResult, dry_run: bool
 ) -> None:
-    """Take over what its directory holds, once: from then on carrel sync keeps both the same."""
-    where = _untaken(wanted)
-    if where is None:
+    """Upload the directory's files, the first time only.
+
+    Later changes are synced by `carrel sync`.
+    """
+    path = _path_to_import(desired)
+    if path is None:
         return
-    if dry:
-        done.files = await _plan(desk, wanted, where, is_new=done.result == "created")
+    if dry_run:
+        outcome.files = await _plan_upload(
+            client, desired, path, is_new=outcome.result == "created"
+        )
         return
-    async with opened(desk, server, wanted.id, where, SETTLE) as (sides, _):
-        done.files = await passes(sides, SETTLE, taking=True)
+    async with open_pair(client, server, desired.id, path, SETTLE_SECONDS) as (pair, _):
+        outcome.files = await sync_until_stable(pair, SETTLE_SECONDS, upload_only=True)
 
 
-def _untaken(wanted: DesiredAgent) -> str | None:
-    """Its directory, if there is one whose files have not all been dealt with."""
-    where = wanted.workspace
-    if where is None or not os.path.isdir(where):
+def _path_to_import(desired: DesiredAgent) -> str | None:
+    """Return the directory if it exists and has not been fully imported."""
+    path = desired.workspace
+    if path is None or not os.path.isdir(path):
         return None
-    note = noted_at(where)
-    taken = note is not None and note.whole and note.agent == wanted.id
-    return None if taken else where
+    state = read_state(path)
+    is_imported = state is not None and state.whole and state.agent == desired.id
+    return None if is_imported else path
 
 
-async def _plan(desk: AsyncClient, wanted: DesiredAgent, where: str, *, is_new: bool) -> PassResult:
-    folder = SyncedDirectory(where)
+async def _plan_upload(
+    client: AsyncClient, desired: DesiredAgent, path: str, *, is_new: bool
+) -> PassResult:
+    directory = SyncedDirectory(path)
     try:
-        sides = SyncPair(
-            folder,
-            DirectoryScanner(folder, 0),
-            desk.agent(wanted.id),
+        pair = SyncPair(
+            directory,
+            DirectoryScanner(directory, 0),
+            client.agent(desired.id),
             SyncState(server="", agent=""),
         )
-        return await planned(sides, is_new=is_new)
+        return await plan_sync(pair, is_new=is_new)
     finally:
-        folder.close()
+        directory.close()

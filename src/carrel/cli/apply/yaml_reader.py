@@ -1,4 +1,4 @@
-"""YAML that is nothing but text, numbers, lists and mappings, each with the line it stands on."""
+"""Reads plain YAML (text, numbers, lists, mappings) with line numbers."""
 
 from __future__ import annotations
 
@@ -9,120 +9,126 @@ from typing import Any, Final
 
 import yaml
 
-LONGEST: Final = 2**20
-"""Bytes."""
-_DEEPEST: Final = 16
-_MOST: Final = 100_000
-_SIMPLE: Final = frozenset(
+MAX_FILE_BYTES: Final = 2**20
+_MAX_DEPTH: Final = 16
+_MAX_NODES: Final = 100_000
+_SCALAR_TAGS: Final = frozenset(
     f"tag:yaml.org,2002:{name}" for name in ("str", "int", "float", "bool", "null")
 )
-_BEGINS: Final = (yaml.SequenceStartEvent, yaml.MappingStartEvent)
-_ENDS: Final = (yaml.SequenceEndEvent, yaml.MappingEndEvent)
+_START_EVENTS: Final = (yaml.SequenceStartEvent, yaml.MappingStartEvent)
+_END_EVENTS: Final = (yaml.SequenceEndEvent, yaml.MappingEndEvent)
 
 
 class FileError(Exception):
-    """The file cannot be used as it is; the message says where and why."""
+    """The file is invalid. The message has the line and the reason."""
 
     def __init__(self, line: int, reason: str, file: str = "") -> None:
         super().__init__(f"{file and file + ', '}line {line}: {reason}")
-        self.line, self.why = line, reason
+        self.line, self.reason = line, reason
 
 
 @dataclass(frozen=True, slots=True)
 class LocatedValue:
-    """A value, and where it stands."""
+    """A YAML value with its line."""
 
     line: int
     value: Any
-    """A mapping of names to Said, a list of Said, or something simple."""
+    """A mapping of names to LocatedValue, a list of LocatedValue, or a scalar."""
 
-    def bare(self) -> Any:
-        """The same without lines."""
+    def to_plain(self) -> Any:
+        """Return the value without line numbers."""
         if isinstance(self.value, dict):
-            return {name: said.bare() for name, said in self.value.items()}
+            return {name: node.bare() for name, node in self.value.items()}
         if isinstance(self.value, list):
-            return [said.bare() for said in self.value]
+            return [node.bare() for node in self.value]
         return self.value
 
-    def mapping(self, what: str) -> Mapping[str, LocatedValue]:
+    def mapping(self, label: str) -> Mapping[str, LocatedValue]:
         if not isinstance(self.value, dict):
-            raise FileError(self.line, f"{what} must be a mapping")
+            raise FileError(self.line, f"{label} must be a mapping")
         return self.value
 
-    def text(self, what: str) -> str:
+    def text(self, label: str) -> str:
         if not isinstance(self.value, str):
-            raise FileError(self.line, f"{what} must be text; quote it if it is meant so")
+            raise FileError(self.line, f"{label} must be text; quote the value")
         return self.value
 
 
-def parsed(text: str) -> LocatedValue:
-    """Raises Wrong: for what is no YAML, for tags, names said twice, and too much of anything."""
-    if len(text.encode("utf-8", "replace")) > LONGEST:
-        raise FileError(1, f"the file may have {LONGEST} bytes")
+def parse_yaml(text: str) -> LocatedValue:
+    """Parse YAML text.
+
+    Raises FileError for invalid YAML, tags, duplicate keys and exceeded limits.
+    """
+    if len(text.encode("utf-8", "replace")) > MAX_FILE_BYTES:
+        raise FileError(1, f"the file is too large; at most {MAX_FILE_BYTES} bytes are allowed")
     try:
-        _look_through(yaml.parse(text, yaml.SafeLoader))
+        _check_events(yaml.parse(text, yaml.SafeLoader))
         node = yaml.compose(text, yaml.SafeLoader)
     except yaml.MarkedYAMLError as problem:
         mark = problem.problem_mark or problem.context_mark
-        raise FileError(mark.line + 1 if mark else 1, problem.problem or "it is not YAML") from None
+        raise FileError(mark.line + 1 if mark else 1, problem.problem or "invalid YAML") from None
     except yaml.YAMLError as problem:
-        raise FileError(1, f"it is not YAML: {problem}") from None
-    return LocatedValue(1, None) if node is None else _YamlReader().said(node)
+        raise FileError(1, f"invalid YAML: {problem}") from None
+    return LocatedValue(1, None) if node is None else _YamlReader().convert(node)
 
 
-def _look_through(events: Iterator[yaml.Event]) -> None:
-    deep = 0
+def _check_events(events: Iterator[yaml.Event]) -> None:
+    depth = 0
     for number, event in enumerate(events):
         line = event.start_mark.line + 1 if event.start_mark else 1
-        deep += isinstance(event, _BEGINS)
-        deep -= isinstance(event, _ENDS)
-        if deep > _DEEPEST or number > _MOST:
-            raise FileError(line, "it is too deep or too long")
+        depth += isinstance(event, _START_EVENTS)
+        depth -= isinstance(event, _END_EVENTS)
+        if depth > _MAX_DEPTH or number > _MAX_NODES:
+            raise FileError(line, "too deeply nested or too many values")
         if (tag := getattr(event, "tag", None)) is not None:
-            raise FileError(line, f"tags such as {tag} are not taken")
+            raise FileError(line, f"tags such as {tag} are not supported")
 
 
 @dataclass(slots=True)
 class _YamlReader:
-    left: int = _MOST
-    """Values that may still come: what stands once may be referred to many times."""
-    above: list[int] = field(default_factory=list)
+    remaining: int = _MAX_NODES
+    """Remaining node budget; aliases count every time they are expanded."""
+    ancestors: list[int] = field(default_factory=list)
 
-    def said(self, node: yaml.Node) -> LocatedValue:
+    def convert(self, node: yaml.Node) -> LocatedValue:
         line = node.start_mark.line + 1
-        self.left -= 1
-        if self.left < 0 or id(node) in self.above or len(self.above) > _DEEPEST:
-            raise FileError(line, "it refers to too much, or to itself")
-        self.above.append(id(node))
-        value = self._value(node, line)
-        self.above.pop()
+        self.remaining -= 1
+        if self.remaining < 0 or id(node) in self.ancestors or len(self.ancestors) > _MAX_DEPTH:
+            raise FileError(line, "aliases expand to too many values or are recursive")
+        self.ancestors.append(id(node))
+        value = self._convert_value(node, line)
+        self.ancestors.pop()
         return LocatedValue(line, value)
 
-    def _value(self, node: yaml.Node, line: int) -> Any:
+    def _convert_value(self, node: yaml.Node, line: int) -> Any:
         if isinstance(node, yaml.MappingNode):
-            return self._mapping(node)
+            return self._convert_mapping(node)
         if isinstance(node, yaml.SequenceNode):
-            return [self.said(each) for each in node.value]
-        if node.tag not in _SIMPLE:
+            return [self.convert(item) for item in node.value]
+        if node.tag not in _SCALAR_TAGS:
             raise FileError(
                 line, f"{str(node.value)[:80]!r} is neither text nor a number; quote it"
             )
         try:
             value = yaml.constructor.SafeConstructor().construct_object(node)
         except (ValueError, OverflowError, yaml.YAMLError):
-            raise FileError(line, f"{str(node.value)[:80]!r} is no number; quote it") from None
+            raise FileError(
+                line, f"{str(node.value)[:80]!r} is not a valid number; quote it"
+            ) from None
         if isinstance(value, float) and not math.isfinite(value):
             raise FileError(line, "a number must be finite")
         return value
 
-    def _mapping(self, node: yaml.MappingNode) -> dict[str, LocatedValue]:
-        found: dict[str, LocatedValue] = {}
+    def _convert_mapping(self, node: yaml.MappingNode) -> dict[str, LocatedValue]:
+        entries: dict[str, LocatedValue] = {}
         for name, value in node.value:
             line = name.start_mark.line + 1
-            key = self.said(name).value
+            key = self.convert(name).value
             if not isinstance(key, str):
-                raise FileError(line, f"{str(key)[:80]!r} is no name; quote it if it is meant so")
-            if key in found:
-                raise FileError(line, f"{key!r} is said twice, first in line {found[key].line}")
-            found[key] = LocatedValue(line, self.said(value).value)
-        return found
+                raise FileError(line, f"{str(key)[:80]!r} is not a text key; quote it")
+            if key in entries:
+                raise FileError(
+                    line, f"{key!r} is a duplicate key, first in line {entries[key].line}"
+                )
+            entries[key] = LocatedValue(line, self.convert(value).value)
+        return entries

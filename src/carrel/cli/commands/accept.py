@@ -1,4 +1,4 @@
-"""``carrel accept``: what was reviewed becomes what an agent is held to."""
+"""`carrel accept`: accepts the offered version of a pinned file."""
 
 from __future__ import annotations
 
@@ -9,42 +9,43 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from carrel.cli import formatting
-from carrel.cli.commands.pins import looked_at, pin_told, show_offer
+from carrel.cli.commands.pins import load_pins, pin_to_json, print_offer
 from carrel.cli.connection import run_on_server
-from carrel.cli.console import FAILED, fail, print_json, server_options
+from carrel.cli.console import EXIT_FAILED, fail, print_json, server_options
 
 if TYPE_CHECKING:
     from carrel.cli.commands.bulk_review import TemplateFollowers
     from carrel_client import Pin
 
-_UNASKED = "nobody can be asked here: --sha256 says what was reviewed, --yes takes the latest"
+_NOT_INTERACTIVE = (
+    "no terminal to ask on: pass --sha256 of the reviewed version, or --yes for the latest"
+)
 
 
 @click.command()
 @click.argument("names", nargs=-1, required=True, metavar="[AGENT] PATH")
 @server_options
-@click.option("--template", help="For every agent that follows this one; AGENT is left out.")
-@click.option("--sha256", metavar="DIGEST", help="Of what was reviewed; nothing is asked.")
-@click.option("--yes", is_flag=True, help="Accept the latest without being asked.")
+@click.option("--template", help="Accept for every agent of this template; omit AGENT.")
+@click.option("--sha256", metavar="DIGEST", help="Digest of the reviewed version; do not ask.")
+@click.option("--yes", is_flag=True, help="Accept the latest version; do not ask.")
 def accept(
-    names: Sequence[str], as_json: bool, sha256: str | None, yes: bool, **given: Any
+    names: Sequence[str], as_json: bool, sha256: str | None, yes: bool, **options: Any
 ) -> None:
-    """Accept what is offered for a pinned file.
+    """Accept the offered version of a pinned file.
 
-    It comes from the agent's template, or from the defaults. AGENT is an id or a slug. On a
-    terminal the difference is shown, and you are asked. What was shown is what is accepted: if it
-    has changed meanwhile, it is refused. Exit code 0: it was accepted, or nothing newer was
-    offered; 1: it was refused, or you said no; with --template also if it was refused for one
-    agent, which stops no other.
+    The version comes from the agent's template or from the defaults. AGENT is an id or a slug. On a
+    terminal the command shows the diff and asks. It accepts exactly the version that was shown; if
+    that has changed meanwhile, it fails. Exit code 0: accepted, or no update available; 1: refused
+    or declined; with --template also if one agent failed, which does not stop the others.
     """
-    template = given.pop("template")
+    template = options.pop("template")
     if len(names) != (1 if template else 2):
-        raise click.UsageError("it takes an AGENT and a PATH, or --template and a PATH")
+        raise click.UsageError("expected AGENT and PATH, or --template and PATH")
     digest = None if sha256 is None else _digest(sha256)
-    if not (digest or yes) and (as_json or not formatting.can_ask()):
-        raise click.UsageError(_UNASKED)
-    review = _PathReview(names[-1], digest, yes, as_json, given)
-    review.of_all(template) if template else review.of_one(names[0])
+    if not (digest or yes) and (as_json or not formatting.is_interactive()):
+        raise click.UsageError(_NOT_INTERACTIVE)
+    review = _PathReview(names[-1], digest, yes, as_json, options)
+    review.accept_for_followers(template) if template else review.accept_for_agent(names[0])
 
 
 def _digest(text: str) -> str:
@@ -58,99 +59,101 @@ def _digest(text: str) -> str:
 
 
 class _PathReview:
-    """One path under review: shown, asked about, accepted."""
+    """Review of one path: show, ask, accept."""
 
     def __init__(
-        self, path: str, digest: str | None, yes: bool, as_json: bool, given: Mapping[str, Any]
+        self, path: str, digest: str | None, yes: bool, as_json: bool, options: Mapping[str, Any]
     ) -> None:
         self._path, self._digest, self._yes = path, digest, yes
-        self._as_json, self._given = as_json, given
+        self._as_json, self._options = as_json, options
 
-    def of_one(self, agent: str) -> None:
+    def accept_for_agent(self, agent: str) -> None:
         digest = self._digest
         if digest is None:
             [pin] = run_on_server(
-                lambda desk: looked_at(desk, agent, self._path), self._given, as_json=self._as_json
+                lambda client: load_pins(client, agent, self._path),
+                self._options,
+                as_json=self._as_json,
             )
             if not pin.update_available or pin.latest_sha256 is None:
-                self._say_one(agent, pin, "nothing newer is offered")
+                self._print_one(agent, pin, "nothing newer is offered")
                 return
             if not self._yes:
-                self._insist_on_texts([pin])
-                show_offer(pin)
+                self._require_contents([pin])
+                print_offer(pin)
                 self._confirm(f"Accept this for {agent}?")
             digest = pin.latest_sha256
-        done = run_on_server(
-            lambda desk: desk.agent(agent).accept(self._path, digest),
-            self._given,
+        accepted = run_on_server(
+            lambda client: client.agent(agent).accept(self._path, digest),
+            self._options,
             as_json=self._as_json,
         )
-        self._say_one(agent, done, "accepted")
+        self._print_one(agent, accepted, "accepted")
 
-    def of_all(self, template: str) -> None:
-        from carrel.cli.commands.bulk_review import accept_for_all, followers_of  # noqa: PLC0415 - so that --help stays quick
+    def accept_for_followers(self, template: str) -> None:
+        from carrel.cli.commands.bulk_review import accept_for_all, load_followers  # noqa: PLC0415 - so that --help stays quick
 
         digest = self._digest
         if digest is None:
-            found = run_on_server(
-                lambda desk: followers_of(desk, template, self._path),
-                self._given,
+            followers = run_on_server(
+                lambda client: load_followers(client, template, self._path),
+                self._options,
                 as_json=self._as_json,
             )
-            digest = self._latest(found)
+            digest = self._offered_digest(followers)
             if digest is None:
-                self._say_all([])
+                self._print_all([])
                 return
             if not self._yes:
-                self._insist_on_texts(found.pins.values())
-                found.show()
-                self._confirm(f"Accept this for {found.waiting} agents?")
+                self._require_contents(followers.pins.values())
+                followers.show()
+                self._confirm(f"Accept this for {followers.waiting} agents?")
         path, reviewed = self._path, digest
         rows = run_on_server(
-            lambda desk: accept_for_all(desk, template, path, reviewed),
-            self._given,
+            lambda client: accept_for_all(client, template, path, reviewed),
+            self._options,
             as_json=self._as_json,
         )
-        self._say_all(rows)
+        self._print_all(rows)
 
-    def _latest(self, found: TemplateFollowers) -> str | None:
-        """The one digest that is offered to all. Where there are several, that is the end."""
-        if len(found.offered) > 1:
-            fail("it was changed while it was looked at: look again", as_json=self._as_json)
-        return next(iter(found.offered), None)
+    def _offered_digest(self, followers: TemplateFollowers) -> str | None:
+        """Return the digest offered to all followers, or None. Exits if there are several."""
+        if len(followers.offered) > 1:
+            fail("the file changed during the review; try again", as_json=self._as_json)
+        return next(iter(followers.offered), None)
 
-    def _insist_on_texts(self, pins: Iterable[Pin]) -> None:
-        """Nobody is asked about what cannot be shown."""
+    def _require_contents(self, pins: Iterable[Pin]) -> None:
+        """Exit if a pin's content cannot be shown."""
         for pin in pins:
             if pin.error:
-                fail(formatting.plain(f"{pin.path}: {pin.error}"), as_json=self._as_json)
+                fail(formatting.printable(f"{pin.path}: {pin.error}"), as_json=self._as_json)
 
     def _confirm(self, question: str) -> None:
         if not click.confirm(question, err=True):
-            click.echo("Nothing was accepted.", err=True)
-            sys.exit(FAILED)
+            click.echo("Not accepted.", err=True)
+            sys.exit(EXIT_FAILED)
 
-    def _say_one(self, agent: str, pin: Pin, result: str) -> None:
+    def _print_one(self, agent: str, pin: Pin, result: str) -> None:
         if self._as_json:
-            print_json({"ok": True, "result": result, **pin_told(pin)})
+            print_json({"ok": True, "result": result, **pin_to_json(pin)})
         else:
             click.echo(f"{agent}: {self._path}: {result}")
 
-    def _say_all(self, rows: Sequence[Mapping[str, Any]]) -> None:
+    def _print_all(self, rows: Sequence[Mapping[str, Any]]) -> None:
         failed = [row for row in rows if not row["success"]]
         if self._as_json:
             counts = {"accepted": len(rows) - len(failed), "failed": len(failed)}
             print_json({"ok": not failed, **counts, "results": list(rows)})
         elif not rows:
-            click.echo(f"{self._path}: nothing newer is offered to any agent")
+            click.echo(f"{self._path}: no update available for any agent")
         else:
             for row in rows:
-                click.echo(formatting.plain(f"{row['agent']}: {_result(row)}"))
+                click.echo(formatting.printable(f"{row['agent']}: {_result_text(row)}"))
         if failed:
-            sys.exit(FAILED)
+            sys.exit(EXIT_FAILED)
 
 
-def _result(row: Mapping[str, Any]) -> str:
+def _result_text(row: Mapping[str, Any]) -> str:
     if not row["success"]:
         return f"refused: {row['error']}"
-    return "accepted" if row["changed"] else "had it already"
+    return "accepted" if row["changed"] else "already accepted"

@@ -1,4 +1,4 @@
-"""``carrel agents``: who is there."""
+"""`carrel agents`: lists the agents."""
 
 from __future__ import annotations
 
@@ -19,33 +19,32 @@ Facts = Mapping[str, Any]
 
 @click.command()
 @server_options
-@click.option("--template", help="Only those that follow this one, by id or slug.")
-def agents(as_json: bool, template: str | None, **given: Any) -> None:
-    """List the agents of the tenant.
-
-    With the templates that they follow and whom they work for.
-    """
-    rows = run_on_server(lambda desk: _look(desk, template), given, as_json=as_json)
+@click.option("--template", help="Only agents of this template, by id or slug.")
+def agents(as_json: bool, template: str | None, **options: Any) -> None:
+    """List the agents of the tenant, with their templates and people."""
+    rows = run_on_server(lambda client: _load_agents(client, template), options, as_json=as_json)
     if as_json:
-        print_json({"agents": [{k: v for k, v in row.items() if k not in _SHOWN} for row in rows]})
+        print_json(
+            {"agents": [{k: v for k, v in row.items() if k not in _NAME_COLUMNS} for row in rows]}
+        )
     else:
-        formatting.facts_table(rows, ("slug", "name", *_SHOWN, "id"))
+        formatting.print_records(rows, ("slug", "name", *_NAME_COLUMNS, "id"))
 
 
-_SHOWN = ("template", "human")
-"""What is looked up for people; programs are told the ids."""
+_NAME_COLUMNS = ("template", "human")
+"""Columns with resolved names, for the table only. JSON output has the ids."""
 
 
-async def _look(desk: AsyncClient, template: str | None) -> list[Facts]:
-    wanted = None if template is None else (await desk.templates.get(template)).id
-    templates = {row.id: row.slug for row in await desk.templates.list()}
-    people = {row.id: row.name for row in await desk.people.list()}
+async def _load_agents(client: AsyncClient, template: str | None) -> list[Facts]:
+    template_id = None if template is None else (await client.templates.get(template)).id
+    templates = {row.id: row.slug for row in await client.templates.list()}
+    people = {row.id: row.name for row in await client.people.list()}
     return [
         {
             **row.facts,
             "template": templates.get(row.template_id or ""),
             "human": people.get(row.human_pair_id or ""),
         }
-        for row in await desk.agents.list()
-        if wanted is None or row.template_id == wanted
+        for row in await client.agents.list()
+        if template_id is None or row.template_id == template_id
     ]

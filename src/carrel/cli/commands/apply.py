@@ -1,4 +1,4 @@
-"""``carrel apply``: agents as a file says they should be."""
+"""`carrel apply`: reconciles agents with an agents file."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from carrel.cli.console import FAILED, print_json, progress_bars, run, server_options
+from carrel.cli.console import EXIT_FAILED, print_json, progress_bars, run, server_options
 
 if TYPE_CHECKING:
     from carrel.cli.apply.agents_file import DesiredAgent
@@ -18,90 +18,91 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("file", type=click.Path(dir_okay=False, path_type=File))
 @server_options
-@click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
-def apply(file: File, as_json: bool, dry_run: bool, **given: Any) -> None:
-    """Make agents what a file says.
+@click.option("--dry-run", is_flag=True, help="Print what would change; change nothing.")
+def apply(file: File, as_json: bool, dry_run: bool, **options: Any) -> None:
+    """Create and update agents from a file.
 
-    FILE is an agents.yaml: a list of agents, each with an id (its slug) and what is said of it;
-    what is not said stays, and what is so already is left alone. Where a workspace names a
-    directory that exists, its files become the agent's own the first time; carrel sync keeps them
-    the same from then on. Exit code 0: all is as the file says; 1: something could not be done; all
-    else was.
+    FILE is an agents.yaml: a list of agents, each with an id (its slug) and settings. Settings that
+    are not listed stay unchanged. If an agent's workspace names an existing directory, its files
+    are uploaded the first time; carrel sync keeps both equal from then on. Exit code 0: all agents
+    match the file; 1: an agent or file failed; the others were applied.
     """
     from carrel.cli.apply.yaml_reader import FileError  # noqa: PLC0415 - as above
     from carrel_client import CarrelError  # noqa: PLC0415 - so that --help stays quick
 
-    foreseen = (CarrelError, FileError)
-    done = run(lambda: _apply(file, dry_run, given), as_json=as_json, expects=foreseen)
-    ok = all(each.ok for each in done)
+    expected_errors = (CarrelError, FileError)
+    results = run(lambda: _apply(file, dry_run, options), as_json=as_json, expected=expected_errors)
+    ok = all(result.ok for result in results)
     if as_json:
-        print_json({"ok": ok, "dryRun": dry_run, "agents": [_told(each) for each in done]})
+        print_json(
+            {"ok": ok, "dryRun": dry_run, "agents": [_result_to_json(result) for result in results]}
+        )
     else:
-        for each in done:
-            _say(each, dry_run)
+        for result in results:
+            _print_result(result, dry_run)
     if not ok:
-        sys.exit(FAILED)
+        sys.exit(EXIT_FAILED)
 
 
-async def _apply(file: File, dry: bool, given: dict[str, Any]) -> list[ApplyResult]:
+async def _apply(file: File, dry_run: bool, options: dict[str, Any]) -> list[ApplyResult]:
     from carrel.cli.apply.reconcile import apply_agent  # noqa: PLC0415 - so that --help is quick
     from carrel.cli.connection import connect  # noqa: PLC0415 - as above
 
-    wanted = _wanted(file)
-    done: list[ApplyResult] = []
-    async with connect(given) as (desk, server):
-        with progress_bars() as watch:
-            for each in wanted:
-                done.append(await apply_agent(desk, server, each, dry=dry))
-                watch("applying", len(done), len(wanted))
-    return done
+    desired = _read_agents(file)
+    results: list[ApplyResult] = []
+    async with connect(options) as (client, server):
+        with progress_bars() as on_progress:
+            for agent in desired:
+                results.append(await apply_agent(client, server, agent, dry_run=dry_run))
+                on_progress("applying", len(results), len(desired))
+    return results
 
 
-def _wanted(file: File) -> list[DesiredAgent]:
-    """What the file says. Raises Wrong with its name."""
-    from carrel.cli.apply.agents_file import agents_of  # noqa: PLC0415 - as above
+def _read_agents(file: File) -> list[DesiredAgent]:
+    """Parse the file. Raises FileError with the file's name."""
+    from carrel.cli.apply.agents_file import parse_agents  # noqa: PLC0415 - as above
     from carrel.cli.apply.yaml_reader import FileError  # noqa: PLC0415 - as above
 
     try:
-        return agents_of(_text(file), file.resolve().parent)
+        return parse_agents(_read_text(file), file.resolve().parent)
     except FileError as problem:
-        raise FileError(problem.line, problem.why, file.name) from None
+        raise FileError(problem.line, problem.reason, file.name) from None
 
 
-def _text(file: File) -> str:
-    from carrel.cli.apply.yaml_reader import LONGEST, FileError  # noqa: PLC0415 - as above
+def _read_text(file: File) -> str:
+    from carrel.cli.apply.yaml_reader import MAX_FILE_BYTES, FileError  # noqa: PLC0415 - as above
 
-    with file.open("rb") as opened:
-        content = opened.read(LONGEST + 1)
+    with file.open("rb") as stream:
+        content = stream.read(MAX_FILE_BYTES + 1)
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise FileError(1, "it is not UTF-8") from None
+        raise FileError(1, "not UTF-8") from None
 
 
-def _say(done: ApplyResult, dry: bool) -> None:
-    would = "would be " if dry and done.result in {"created", "changed"} else ""
-    told = f"{done.id}: {would}{done.result}"
-    if done.result == "changed":
-        told += f" ({', '.join(sorted(done.changes))})"
-    if done.files is not None:
-        told += f", {len(done.files.up)} files {'would be ' if dry else ''}taken"
-    click.echo(told)
-    if done.problem:
-        click.echo(f"error: {done.id}: {done.problem}", err=True)
-    for path, reason in sorted(done.files.problems.items()) if done.files else ():
-        click.echo(f"left out: {done.id}: {path}: {reason}", err=True)
+def _print_result(result: ApplyResult, dry_run: bool) -> None:
+    would = "would be " if dry_run and result.result in {"created", "changed"} else ""
+    line = f"{result.id}: {would}{result.result}"
+    if result.result == "changed":
+        line += f" ({', '.join(sorted(result.changes))})"
+    if result.files is not None:
+        line += f", {len(result.files.up)} files {'would be ' if dry_run else ''}uploaded"
+    click.echo(line)
+    if result.problem:
+        click.echo(f"error: {result.id}: {result.problem}", err=True)
+    for path, reason in sorted(result.files.problems.items()) if result.files else ():
+        click.echo(f"skipped: {result.id}: {path}: {reason}", err=True)
 
 
-def _told(done: ApplyResult) -> dict[str, Any]:
-    told: dict[str, Any] = {"id": done.id, "ok": done.ok, "result": done.result}
-    told["changes"] = {
-        name: {"from": before, "to": after} for name, (before, after) in done.changes.items()
+def _result_to_json(result: ApplyResult) -> dict[str, Any]:
+    data: dict[str, Any] = {"id": result.id, "ok": result.ok, "result": result.result}
+    data["changes"] = {
+        name: {"from": before, "to": after} for name, (before, after) in result.changes.items()
     }
-    if done.files is not None:
+    if result.files is not None:
         left_out = [
             {"path": path, "problem": reason}
-            for path, reason in sorted(done.files.problems.items())
+            for path, reason in sorted(result.files.problems.items())
         ]
-        told |= {"taken": done.files.up, "leftOut": left_out}
-    return told | ({"problem": done.problem} if done.problem else {})
+        data |= {"taken": result.files.up, "leftOut": left_out}
+    return data | ({"problem": result.problem} if result.problem else {})

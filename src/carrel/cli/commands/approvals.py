@@ -1,4 +1,4 @@
-"""``carrel approvals``: the calls of agents that wait for somebody's yes."""
+"""`carrel approvals`: lists and answers tool calls that need approval."""
 
 from __future__ import annotations
 
@@ -9,60 +9,60 @@ from typing import Any, TypeVar
 import click
 
 from carrel.cli.connection import connect
-from carrel.cli.console import FAILED, print_json, run, server_options
+from carrel.cli.console import EXIT_FAILED, print_json, run, server_options
 
-_WIDEST = 100
-_PATIENCE = 10
-"""Seconds to wait for what comes of an answer."""
+_MAX_LINE_CHARS = 100
+_DEFAULT_WAIT_SECONDS = 10
+"""Time to wait for the result of an approved call."""
 _COLOURS = {"requested": "yellow", "finished": "green", "denied": "red", "cancelled": "red"}
 _STATUSES = ("requested", "approved", "running", "finished", "denied", "expired", "cancelled")
 Command = TypeVar("Command", bound=Any)
-Shown = Mapping[str, Any]
+ApprovalFacts = Mapping[str, Any]
 
 
 def answer_options(command: Command) -> Command:
-    """Options of every command that answers one."""
+    """Add the options of commands that answer an approval."""
     command = click.option(
         "--wait",
         type=click.IntRange(0, 25),
-        default=_PATIENCE,
+        default=_DEFAULT_WAIT_SECONDS,
         show_default=True,
-        help="Seconds to wait for what comes of it.",
+        help="Seconds to wait for the call's result.",
     )(command)
-    return click.option("--reason", default="", help="What the agent is told with it.")(command)
+    return click.option("--reason", default="", help="Reason given to the agent.")(command)
 
 
 @click.group(invoke_without_command=True)
 @server_options
-@click.option("--status", type=click.Choice(_STATUSES), help="List those in this status.")
-@click.option("--agent", help="Only those of this agent, by id or slug.")
-@click.option("--watch", is_flag=True, help="Go on with those that come.")
+@click.option("--status", type=click.Choice(_STATUSES), help="List approvals with this status.")
+@click.option("--agent", help="Only approvals of this agent, by id or slug.")
+@click.option("--watch", is_flag=True, help="Keep waiting for new approvals.")
 @click.option(
     "--ask/--no-ask",
     default=None,
-    help="Whether to ask what to answer to each; as it is on a terminal, if not said.",
+    help="Ask for an answer to each approval; by default only on a terminal.",
 )
 @click.pass_context
-def approvals(context: click.Context, /, **given: Any) -> None:
-    """Show calls of agents that wait for a yes, and answer them.
+def approvals(context: click.Context, /, **options: Any) -> None:
+    """Show tool calls that need approval, and answer them.
 
-    On a terminal each is shown with what it would do, to be approved, denied or skipped. Elsewhere,
-    and with --json, they are listed. Exit code 0: done; 1: something could not be done.
+    On a terminal each call is shown with its arguments, to be approved, denied or skipped.
+    Otherwise, and with --json, the calls are listed. Exit code 0: success; 1: an answer failed.
     """
-    context.obj = given
+    context.obj = options
     if context.invoked_subcommand is not None:
         return
-    asks = given.pop("ask")
-    if asks is None:
-        asks = sys.stdin.isatty() and sys.stdout.isatty() and not given["as_json"]
-    status, watch = given.pop("status"), given.pop("watch")
-    if status not in {None, "requested"} and (watch or asks):
-        raise click.UsageError("only those that are requested can be answered or watched")
+    interactive = options.pop("ask")
+    if interactive is None:
+        interactive = sys.stdin.isatty() and sys.stdout.isatty() and not options["as_json"]
+    status, watch = options.pop("status"), options.pop("watch")
+    if status not in {None, "requested"} and (watch or interactive):
+        raise click.UsageError("only approvals with status requested can be answered or watched")
     failed = False
-    for some in _batches(status or "requested", given.pop("agent"), watch, given):
-        failed = _shown(some, asks, given, watch) or failed
+    for batch in _batches(status or "requested", options.pop("agent"), watch, options):
+        failed = _show_batch(batch, interactive, options, watch) or failed
     if failed:
-        sys.exit(FAILED)
+        sys.exit(EXIT_FAILED)
 
 
 @approvals.command()
@@ -70,9 +70,9 @@ def approvals(context: click.Context, /, **given: Any) -> None:
 @answer_options
 @server_options
 @click.pass_obj
-def approve(before: dict[str, Any], /, id: str, **given: Any) -> None:
-    """Approve the call ID, and say what came of it."""
-    answer_one(id, True, _with_those(before, given))
+def approve(group_options: dict[str, Any], /, id: str, **options: Any) -> None:
+    """Approve the call ID and print its result."""
+    answer_approval(id, True, _merge_options(group_options, options))
 
 
 @approvals.command()
@@ -80,143 +80,156 @@ def approve(before: dict[str, Any], /, id: str, **given: Any) -> None:
 @answer_options
 @server_options
 @click.pass_obj
-def deny(before: dict[str, Any], /, id: str, **given: Any) -> None:
-    """Deny the call ID: it never runs, and the agent is told why."""
-    answer_one(id, False, _with_those(before, given))
+def deny(group_options: dict[str, Any], /, id: str, **options: Any) -> None:
+    """Deny the call ID. It never runs, and the agent gets the reason."""
+    answer_approval(id, False, _merge_options(group_options, options))
 
 
-def _with_those(before: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
-    """What was said after the verb, and else what was said before it."""
-    return {**given, **{n: given[n] or before[n] for n in ("as_json", "url", "token")}}
+def _merge_options(group_options: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
+    """Merge options given after the subcommand over those given before it."""
+    return {**options, **{n: options[n] or group_options[n] for n in ("as_json", "url", "token")}}
 
 
-def answer_one(id: str, approved: bool, given: dict[str, Any]) -> None:
-    """Answer, say what came of it, and exit with 1 where an approved call did not run."""
+def answer_approval(id: str, approved: bool, options: dict[str, Any]) -> None:
+    """Answer an approval and print the result.
+
+    Exits with 1 if an approved call did not run.
+    """
     from carrel_client import CarrelError  # noqa: PLC0415 - so that --help stays quick
 
-    as_json, reason, wait = given.pop("as_json"), given.pop("reason"), given.pop("wait")
-    found = run(
-        lambda: _answer(id, approved, reason, wait, given), as_json=as_json, expects=(CarrelError,)
+    as_json, reason, wait = options.pop("as_json"), options.pop("reason"), options.pop("wait")
+    approval = run(
+        lambda: _answer(id, approved, reason, wait, options),
+        as_json=as_json,
+        expected=(CarrelError,),
     )
     if as_json:
-        print_json({"ok": not _failed(found, approved), "approval": found})
+        print_json({"ok": not _failed(approval, approved), "approval": approval})
     else:
-        _say_outcome(found)
-    if _failed(found, approved):
-        sys.exit(FAILED)
+        _print_outcome(approval)
+    if _failed(approval, approved):
+        sys.exit(EXIT_FAILED)
 
 
-def _failed(found: Shown, approved: bool) -> bool:
-    return approved and found["status"] == "cancelled"
+def _failed(approval: ApprovalFacts, approved: bool) -> bool:
+    return approved and approval["status"] == "cancelled"
 
 
 async def _answer(
-    id: str, approved: bool, reason: str, wait: int, given: Mapping[str, Any]
+    id: str, approved: bool, reason: str, wait: int, options: Mapping[str, Any]
 ) -> dict[str, Any]:
-    async with connect(given) as (desk, _):
-        approval = await desk.approvals.answer(id, approved, reason)
+    async with connect(options) as (client, _):
+        approval = await client.approvals.answer(id, approved, reason)
         if approved and wait:
-            approval = await desk.approvals.get(id, wait=wait)
+            approval = await client.approvals.get(id, wait=wait)
         return dict(approval.facts)
 
 
 def _batches(
-    status: str, agent: str | None, watch: bool, given: dict[str, Any]
-) -> Iterator[Sequence[Shown]]:
-    """What there is; then, where one watches, what comes, as it comes."""
+    status: str, agent: str | None, watch: bool, options: dict[str, Any]
+) -> Iterator[Sequence[ApprovalFacts]]:
+    """Yield the current approvals; with `watch`, then new ones as they arrive."""
     from carrel_client import CarrelError  # noqa: PLC0415 - so that --help stays quick
 
-    as_json, seen = given["as_json"], set[str]()
-    server = {name: value for name, value in given.items() if name != "as_json"}
+    as_json, seen_ids = options["as_json"], set[str]()
+    server = {name: value for name, value in options.items() if name != "as_json"}
     while True:
-        found = run(
-            lambda: _new(status, agent, server, seen, watch),
+        batch = run(
+            lambda: _wait_for_new(status, agent, server, seen_ids, watch),
             as_json=as_json,
-            expects=(CarrelError,),
+            expected=(CarrelError,),
         )
-        yield found
+        yield batch
         if not watch:
             return
-        seen.update(one["id"] for one in found)
+        seen_ids.update(approval["id"] for approval in batch)
 
 
-async def _new(
-    status: str, agent: str | None, server: Mapping[str, Any], seen: set[str], watch: bool
-) -> Sequence[Shown]:
-    """Those that were not seen; where one watches, as soon as there is one."""
-    async with connect(server) as (desk, _):
+async def _wait_for_new(
+    status: str, agent: str | None, server: Mapping[str, Any], seen_ids: set[str], watch: bool
+) -> Sequence[ApprovalFacts]:
+    """Return approvals not in `seen_ids`; with `watch`, wait until there is one."""
+    async with connect(server) as (client, _):
         if not watch:
-            return [one.facts for one in await desk.approvals.list(status=status, agent=agent)]
-        async for _ in desk.events(types=["approval.requested"], include_connected=True):
-            found = await desk.approvals.list(status=status, agent=agent)
-            if new := [one.facts for one in found if one.id not in seen]:
+            return [
+                approval.facts
+                for approval in await client.approvals.list(status=status, agent=agent)
+            ]
+        async for _ in client.events(types=["approval.requested"], include_connected=True):
+            pending = await client.approvals.list(status=status, agent=agent)
+            if new := [approval.facts for approval in pending if approval.id not in seen_ids]:
                 return new
         return []
 
 
-def _shown(some: Sequence[Shown], asks: bool, given: dict[str, Any], watch: bool) -> bool:
-    """Show these, and ask for answers; whether one of those could not be given."""
-    if asks:
-        return any([_asked(one, given) for one in some])
-    if not given["as_json"]:
-        for one in some:
-            click.echo(_line(one))
-        if not some:
-            click.echo("nothing waits", err=True)
+def _show_batch(
+    batch: Sequence[ApprovalFacts], interactive: bool, options: dict[str, Any], watch: bool
+) -> bool:
+    """Show approvals and, if interactive, ask for answers. Returns whether one failed."""
+    if interactive:
+        return any([_ask_and_answer(approval, options) for approval in batch])
+    if not options["as_json"]:
+        for approval in batch:
+            click.echo(_summary_line(approval))
+        if not batch:
+            click.echo("no approvals", err=True)
     elif watch:
-        for one in some:
-            print_json(one)
+        for approval in batch:
+            print_json(approval)
     else:
-        print_json(list(some))
+        print_json(list(batch))
     return False
 
 
-def _asked(one: Shown, given: dict[str, Any]) -> bool:
-    """Show one, and answer it as one is told."""
+def _ask_and_answer(approval: ApprovalFacts, options: dict[str, Any]) -> bool:
+    """Show an approval, ask for the answer and send it. Returns whether that failed."""
     from carrel_client import CarrelError  # noqa: PLC0415 - so that --help stays quick
 
-    click.echo(_line(one))
-    where = [f"workspace {one['workspaceId']}"] if one["workspaceId"] else []
-    where += [f"sandbox {one['sandboxId']}"] if one["sandboxId"] else []
-    click.echo(f"  agent {one['agentId']}, {', '.join(where) or 'nowhere'}")
-    for name, value in one["input"].items():
+    click.echo(_summary_line(approval))
+    targets = [f"workspace {approval['workspaceId']}"] if approval["workspaceId"] else []
+    targets += [f"sandbox {approval['sandboxId']}"] if approval["sandboxId"] else []
+    click.echo(f"  agent {approval['agentId']}, {', '.join(targets) or 'no workspace or sandbox'}")
+    for name, value in approval["input"].items():
         for line in f"{name}: {value}".splitlines():
-            click.echo(f"    {_plain(line)}")
-    chosen = click.prompt(
+            click.echo(f"    {_printable(line)}")
+    choice = click.prompt(
         "approve, deny or skip", type=click.Choice(["a", "d", "s"]), default="s", err=True
     )
-    if chosen == "s":
+    if choice == "s":
         return False
     reason = click.prompt("reason", default="", show_default=False, err=True)
-    server = {name: value for name, value in given.items() if name != "as_json"}
-    yes = chosen == "a"
+    server = {name: value for name, value in options.items() if name != "as_json"}
+    approved = choice == "a"
     try:
-        found = run(lambda: _answer(one["id"], yes, reason, _PATIENCE, server), as_json=False)
+        answered = run(
+            lambda: _answer(approval["id"], approved, reason, _DEFAULT_WAIT_SECONDS, server),
+            as_json=False,
+        )
     except CarrelError as refused:
         click.ClickException(str(refused)).show()
         return True
-    _say_outcome(found)
-    return _failed(found, yes)
+    _print_outcome(answered)
+    return _failed(answered, approved)
 
 
-def _say_outcome(found: Shown) -> None:
-    click.echo(f"{found['id']}  {_status(found['status'])}")
-    if found["result"] is not None:
-        for line in found["result"]["content"].splitlines():
-            click.echo(f"  {_plain(line)}")
+def _print_outcome(approval: ApprovalFacts) -> None:
+    click.echo(f"{approval['id']}  {_styled_status(approval['status'])}")
+    if approval["result"] is not None:
+        for line in approval["result"]["content"].splitlines():
+            click.echo(f"  {_printable(line)}")
 
 
-def _line(one: Shown) -> str:
-    said = ", ".join(f"{name}={value}" for name, value in one["input"].items())
-    flat = _plain(" ".join(f"{one['tool']} {said}".split()))
-    cut = flat if len(flat) <= _WIDEST else flat[: _WIDEST - 1] + "…"
-    return f"{one['id']}  {one['requestedAt'][:16]}  {_status(one['status'])}  {cut}"
+def _summary_line(approval: ApprovalFacts) -> str:
+    arguments = ", ".join(f"{name}={value}" for name, value in approval["input"].items())
+    flat = _printable(" ".join(f"{approval['tool']} {arguments}".split()))
+    cut = flat if len(flat) <= _MAX_LINE_CHARS else flat[: _MAX_LINE_CHARS - 1] + "…"
+    return f"{approval['id']}  {approval['requestedAt'][:16]}  {_styled_status(approval['status'])}  {cut}"
 
 
-def _status(status: str) -> str:
+def _styled_status(status: str) -> str:
     return click.style(status, fg=_COLOURS.get(status))
 
 
-def _plain(text: str) -> str:
-    """Without what would make a terminal do something."""
-    return "".join(one if one.isprintable() or one == "\t" else "\ufffd" for one in text)
+def _printable(text: str) -> str:
+    """Replace control characters, which a terminal would interpret."""
+    return "".join(char if char.isprintable() or char == "\t" else "\ufffd" for char in text)

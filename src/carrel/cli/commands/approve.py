@@ -1,4 +1,4 @@
-"""``carrel approve``: saying yes to one call that waits."""
+"""`carrel approve`: approves one tool call."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from carrel.cli.commands.approvals import answer_one, answer_options
+from carrel.cli.commands.approvals import answer_approval, answer_options
 from carrel.cli.console import server_options
 
 
@@ -14,9 +14,9 @@ from carrel.cli.console import server_options
 @click.argument("id")
 @answer_options
 @server_options
-def approve(id: str, **given: Any) -> None:
-    """Approve the call ID that waits, and say what came of it.
+def approve(id: str, **options: Any) -> None:
+    """Approve the waiting call ID and print its result.
 
     The same as `carrel approvals approve ID`.
     """
-    answer_one(id, True, given)
+    answer_approval(id, True, options)

@@ -1,4 +1,4 @@
-"""All agents that follow a template, under one review: what each was held to, and what becomes."""
+"""Review of one pinned file for all agents that follow a template."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from carrel.cli import formatting
-from carrel.cli.commands.pins import offer
+from carrel.cli.commands.pins import offer_diff
 from carrel.cli.console import progress_bars
 
 if TYPE_CHECKING:
     from carrel_client import AsyncClient, Pin
 
-_AT_ONCE: Final = 8
-_NAMED: Final = 5
-"""Agents that are named of those to whom the same is shown."""
+_MAX_CONCURRENT: Final = 8
+_MAX_NAMES: Final = 5
+"""Agents listed by name in front of a diff."""
 
 
 @dataclass(frozen=True, slots=True)
 class TemplateFollowers:
-    """What is offered to whom."""
+    """Pins of a template's followers with an update available."""
 
     pins: Mapping[str, Pin]
-    """By the agent's slug; of those that have nothing newer to accept there is none."""
+    """By agent slug; only agents with an update available."""
 
     @property
     def offered(self) -> set[str]:
@@ -38,59 +38,59 @@ class TemplateFollowers:
         return len(self.pins)
 
     def show(self) -> None:
-        """One difference for all who were held to the same."""
-        alike: dict[str | None, list[str]] = {}
+        """Print one diff for each group of agents with the same accepted version."""
+        slugs_by_digest: dict[str | None, list[str]] = {}
         for slug, pin in self.pins.items():
-            alike.setdefault(pin.pinned_sha256, []).append(slug)
-        for slugs in alike.values():
-            click.echo(_named(slugs), err=True)
-            formatting.diff(offer(self.pins[slugs[0]]))
+            slugs_by_digest.setdefault(pin.pinned_sha256, []).append(slug)
+        for slugs in slugs_by_digest.values():
+            click.echo(_join_names(slugs), err=True)
+            formatting.print_diff(offer_diff(self.pins[slugs[0]]))
         overridden = [slug for slug, pin in self.pins.items() if pin.overridden]
         if overridden:
-            click.echo(f"Accepting it drops the overrides of {_named(overridden)}", err=True)
+            click.echo(f"Accepting removes the overrides of {_join_names(overridden)}", err=True)
 
 
-def _named(slugs: Sequence[str]) -> str:
-    more = len(slugs) - _NAMED
-    return ", ".join(slugs[:_NAMED]) + (f" and {more} more" if more > 0 else "") + ":"
+def _join_names(slugs: Sequence[str]) -> str:
+    remaining = len(slugs) - _MAX_NAMES
+    return ", ".join(slugs[:_MAX_NAMES]) + (f" and {remaining} more" if remaining > 0 else "") + ":"
 
 
-async def _following(desk: AsyncClient, template: str) -> dict[str, str]:
-    """The slugs of all agents that follow it, by id. Raises NotFound."""
-    id = (await desk.templates.get(template)).id
-    return {row.id: row.slug for row in await desk.agents.list() if row.template_id == id}
+async def _list_followers(client: AsyncClient, template: str) -> dict[str, str]:
+    """Return the slugs of a template's followers by id. Raises NotFound."""
+    id = (await client.templates.get(template)).id
+    return {row.id: row.slug for row in await client.agents.list() if row.template_id == id}
 
 
-async def followers_of(desk: AsyncClient, template: str, path: str) -> TemplateFollowers:
-    """Look at every agent that follows, a few at a time."""
-    slugs = await _following(desk, template)
-    found: dict[str, Pin] = {}
-    gate, done = asyncio.Semaphore(_AT_ONCE), 0
-    with progress_bars() as watch:
+async def load_followers(client: AsyncClient, template: str, path: str) -> TemplateFollowers:
+    """Load the pins of all followers, a few concurrently."""
+    slugs = await _list_followers(client, template)
+    pins_by_slug: dict[str, Pin] = {}
+    semaphore, done = asyncio.Semaphore(_MAX_CONCURRENT), 0
+    with progress_bars() as on_progress:
 
-        async def look(id: str, slug: str) -> None:
+        async def load_pin(id: str, slug: str) -> None:
             nonlocal done
-            async with gate:
-                pins = await desk.agent(id).pins()
-            for one in pins:
-                if one.path == path and one.update_available:
-                    found[slug] = one
+            async with semaphore:
+                pins = await client.agent(id).pins()
+            for pin in pins:
+                if pin.path == path and pin.update_available:
+                    pins_by_slug[slug] = pin
             done += 1
-            watch("looking at agents", done, len(slugs))
+            on_progress("loading agents", done, len(slugs))
 
-        await asyncio.gather(*(look(id, slug) for id, slug in slugs.items()))
-    return TemplateFollowers(dict(sorted(found.items())))
+        await asyncio.gather(*(load_pin(id, slug) for id, slug in slugs.items()))
+    return TemplateFollowers(dict(sorted(pins_by_slug.items())))
 
 
 async def accept_for_all(
-    desk: AsyncClient, template: str, path: str, digest: str
+    client: AsyncClient, template: str, path: str, digest: str
 ) -> list[dict[str, Any]]:
-    """What became of each, by its slug; the server does it for all in one request."""
-    slugs = await _following(desk, template)
-    results = await desk.template(template).accept(path, digest)
+    """Accept a version for all followers in one request; return the results by slug."""
+    slugs = await _list_followers(client, template)
+    results = await client.template(template).accept(path, digest)
     rows = []
-    for one in results:
-        facts = dataclasses.asdict(one)
+    for result in results:
+        facts = dataclasses.asdict(result)
         facts["agentId"] = facts.pop("agent")
-        rows.append({"agent": slugs.get(one.agent, one.agent), **facts})
+        rows.append({"agent": slugs.get(result.agent, result.agent), **facts})
     return sorted(rows, key=lambda row: str(row["agent"]))

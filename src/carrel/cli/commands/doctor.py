@@ -1,4 +1,4 @@
-"""``carrel doctor``: whether everything in a store agrees with everything else."""
+"""`carrel doctor`: checks the integrity of a store."""
 
 from __future__ import annotations
 
@@ -8,12 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from carrel.cli.console import FAILED, PathArgument, print_json, progress_bars, run, store_options
+from carrel.cli.console import (
+    EXIT_FAILED,
+    PathArgument,
+    print_json,
+    progress_bars,
+    run,
+    store_options,
+)
 
 if TYPE_CHECKING:
     from carrel.core.maintenance.findings import FindingList
 
-Walls = dict[str, Any]
+IsolationReport = dict[str, Any]
 
 
 @click.command()
@@ -21,77 +28,77 @@ Walls = dict[str, Any]
 @click.option(
     "--backup",
     type=PathArgument(exists=True, dir_okay=False, path_type=File),
-    help="Examine a backup instead of the store.",
+    help="Check a backup instead of the store.",
 )
-@click.option("--strict", is_flag=True, help="Fail for warnings too.")
-def doctor(as_json: bool, backup: File | None, strict: bool, **given: Any) -> None:
-    """Examine the store and say what is wrong with it.
+@click.option("--strict", is_flag=True, help="Fail on warnings too.")
+def doctor(as_json: bool, backup: File | None, strict: bool, **options: Any) -> None:
+    """Check the integrity of the store.
 
-    It may be serving meanwhile. Every file has its bytes, every digest is right, no version is
-    missing, every run can see what it froze, nothing is left over. Exit code 0: nothing is
-    wrong (there may be warnings); 1: something is.
+    The store may be serving meanwhile. Checks that every file has its content, every digest is
+    right, no version is missing, every run can read its snapshot, and nothing is left over. Exit
+    code 0: no errors (there may be warnings); 1: errors.
     """
-    work = _examine(given) if backup is None else _examine_backup(backup)
-    findings, walls = run(lambda: work, as_json=as_json)
+    work = _examine(options) if backup is None else _examine_backup(backup)
+    findings, isolation = run(lambda: work, as_json=as_json)
     if as_json:
-        print_json(_told(findings) | ({"sandbox": walls} if walls else {}))
+        print_json(_findings_to_json(findings) | ({"sandbox": isolation} if isolation else {}))
     else:
-        _say_walls(walls)
-        _say(findings)
+        _print_isolation(isolation)
+        _print_findings(findings)
     if findings.errors or (strict and findings.warnings):
-        sys.exit(FAILED)
+        sys.exit(EXIT_FAILED)
 
 
-async def _examine(given: dict[str, Any]) -> tuple[FindingList, Walls]:
+async def _examine(options: dict[str, Any]) -> tuple[FindingList, IsolationReport]:
     from carrel.actions.maintenance.integrity import check_secrets, check_store  # noqa: PLC0415 - keeps --help quick
     from carrel.wiring.lazy_local_sandbox import isolation_report  # noqa: PLC0415 - as above
     from carrel.wiring.open_store import open_store  # noqa: PLC0415 - as above
 
-    async with open_store(given) as store:
+    async with open_store(options) as store:
         now, grace = store.ports.clock.now(), store.settings.gc_grace_minutes * 60_000
-        with progress_bars() as watch:
+        with progress_bars() as on_progress:
             findings = await check_store(
-                store.maintenance, store.objects, now=now, grace=grace, on_progress=watch
+                store.maintenance, store.objects, now=now, grace=grace, on_progress=on_progress
             )
         await check_secrets(store.ports, findings)
         return findings, await isolation_report(store.ports)
 
 
-async def _examine_backup(file: File) -> tuple[FindingList, Walls]:
+async def _examine_backup(file: File) -> tuple[FindingList, IsolationReport]:
     from carrel.actions.maintenance.backup import examine_backup  # noqa: PLC0415 - keeps --help quick
 
-    with progress_bars() as watch:
-        return await examine_backup(file, on_progress=watch), {}
+    with progress_bars() as on_progress:
+        return await examine_backup(file, on_progress=on_progress), {}
 
 
-def _say_walls(walls: Walls) -> None:
-    """What keeps commands apart from this machine, and what is missing for more."""
-    if walls:
-        click.echo(f"sandbox: {walls['tier']}")
-        for each in walls["lacking"]:
-            click.echo(f"  {each}")
+def _print_isolation(isolation: IsolationReport) -> None:
+    """Print the sandbox isolation tier and what stronger tiers lack."""
+    if isolation:
+        click.echo(f"sandbox: {isolation['tier']}")
+        for requirement in isolation["lacking"]:
+            click.echo(f"  {requirement}")
 
 
-def _told(findings: FindingList) -> dict[str, Any]:
+def _findings_to_json(findings: FindingList) -> dict[str, Any]:
     return {
         "ok": findings.is_clean,
         "errors": findings.errors,
         "warnings": findings.warnings,
         "findings": [
-            {"level": each.severity, "subject": each.subject, "text": each.text}
-            for each in findings.items
+            {"level": finding.severity, "subject": finding.subject, "text": finding.text}
+            for finding in findings.items
         ],
     }
 
 
-def _say(findings: FindingList) -> None:
-    for each in findings.items:
-        level = click.style(each.severity, fg="red" if each.severity == "error" else "yellow")
-        click.echo(f"{level}: {each.subject}: {each.text}")
+def _print_findings(findings: FindingList) -> None:
+    for finding in findings.items:
+        level = click.style(finding.severity, fg="red" if finding.severity == "error" else "yellow")
+        click.echo(f"{level}: {finding.subject}: {finding.text}")
     if findings.omitted_count:
         click.echo(f"… and {findings.omitted_count} more")
     if findings.errors:
         click.echo(f"{findings.errors} errors, {findings.warnings} warnings")
     else:
-        warned = f", {findings.warnings} warnings" if findings.warnings else ""
-        click.echo(f"nothing is wrong{warned}")
+        suffix = f", {findings.warnings} warnings" if findings.warnings else ""
+        click.echo(f"no problems found{suffix}")

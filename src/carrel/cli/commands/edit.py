@@ -1,4 +1,4 @@
-"""``carrel edit``: a file in your editor, saved only over what you were looking at."""
+"""`carrel edit`: edits a file in an editor, with an ETag check on saving."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from carrel.cli import formatting
-from carrel.cli.commands.put import OVERRIDE, say_written
-from carrel.cli.connection import LONGEST_PREFIX, files_at, run_on_server
-from carrel.cli.console import FAILED, fail, print_json, server_options
+from carrel.cli.commands.put import PINNED_HINT, print_written
+from carrel.cli.connection import MAX_PREFIX_LENGTH, files_of, run_on_server
+from carrel.cli.console import EXIT_FAILED, fail, print_json, server_options
 from carrel.cli.targets import FILE, Target
 
 if TYPE_CHECKING:
@@ -26,111 +26,124 @@ if TYPE_CHECKING:
 @click.argument("file", type=FILE, metavar="WHERE/PATH")
 @server_options
 @click.option("--accept", is_flag=True, help="Override a pinned file of an agent.")
-@click.option("--reason", help="Why, for the history.")
-def edit(file: Target, as_json: bool, accept: bool, reason: str | None, **given: Any) -> None:
-    """Edit a file with your editor (VISUAL, or EDITOR).
+@click.option("--reason", help="Reason, for the history.")
+def edit(file: Target, as_json: bool, accept: bool, reason: str | None, **options: Any) -> None:
+    """Edit a file in your editor (VISUAL, or EDITOR).
 
-    WHERE is an agent, templates/NAME, defaults or workspaces/ID. You edit the text with its
-    placeholders as they stand; a file that is not there yet begins empty. It is saved only if
-    nobody has changed it meanwhile. If they have, or if it is refused, your text is kept in a file
-    that is named. If nothing was changed, nothing is written. Exit code 0: it was written, or you
-    changed nothing; 1: it was not written.
+    WHERE is an agent, templates/NAME, defaults or workspaces/ID. You edit the unrendered text; a
+    new file starts empty. The file is saved only if it has not changed meanwhile. If it has, or if
+    the server refuses it, your text is kept in a local file, whose name is printed. If you change
+    nothing, nothing is written. Exit code 0: written, or unchanged; 1: not written.
     """
-    seen = run_on_server(lambda desk: _read(desk, file), given, as_json=as_json)
-    if seen and seen.file_class == "pinned" and file.place.kind == "agents" and not accept:
-        fail(f"{file.path} is pinned: {OVERRIDE}", as_json=as_json)
-    draft = _draft(file.path, seen.content if seen else "")
-    text = _edited(draft, as_json=as_json)
-    if text == (seen.content.encode() if seen else b""):
-        _drop(draft)
-        print_json({"ok": True, "changed": False}) if as_json else click.echo(
-            "Nothing was changed."
-        )
+    original = run_on_server(lambda client: _read(client, file), options, as_json=as_json)
+    if original and original.file_class == "pinned" and file.owner.kind == "agents" and not accept:
+        fail(f"{file.path} is pinned: {PINNED_HINT}", as_json=as_json)
+    draft = _create_draft(file.path, original.content if original else "")
+    text = _run_editor(draft, as_json=as_json)
+    if text == (original.content.encode() if original else b""):
+        _delete_draft(draft)
+        print_json({"ok": True, "changed": False}) if as_json else click.echo("Nothing changed.")
         return
-    how = {"accept_template_update": accept, "reason": reason}
-    done = run_on_server(lambda desk: _write(desk, file, seen, text, how), given, as_json=as_json)
-    if isinstance(done, _UnsavedEdit):
-        _say_kept(done, draft, as_json=as_json)
-        sys.exit(FAILED)
-    _drop(draft)
-    say_written(file, done, text, as_json=as_json)
+    arguments = {"accept_template_update": accept, "reason": reason}
+    result = run_on_server(
+        lambda client: _write(client, file, original, text, arguments), options, as_json=as_json
+    )
+    if isinstance(result, _UnsavedEdit):
+        _print_unsaved(result, draft, as_json=as_json)
+        sys.exit(EXIT_FAILED)
+    _delete_draft(draft)
+    print_written(file, result, text, as_json=as_json)
 
 
 class _UnsavedEdit:
-    """It was not written: why, what was seen, what is there now, and what was to be written."""
+    """A refused write: the error, the original, the current and the edited text."""
 
-    def __init__(self, problem: CarrelError, seen: str, now: str | None, text: bytes) -> None:
-        self.problem, self.seen, self.now, self.text = problem, seen, now, text
+    def __init__(
+        self, problem: CarrelError, original: str, current: str | None, text: bytes
+    ) -> None:
+        self.problem, self.original, self.current, self.text = problem, original, current, text
 
 
-async def _read(desk: AsyncClient, file: Target) -> File | None:
+async def _read(client: AsyncClient, file: Target) -> File | None:
     from carrel_client import NotFound  # noqa: PLC0415 - so that --help stays quick
 
-    files = files_at(desk, file.place)
+    files = files_of(client, file.owner)
     try:
         return await files.get(file.path, raw=True)
     except NotFound:
-        await files.list(file.path[:LONGEST_PREFIX])  # Raises NotFound.
+        await files.list(file.path[:MAX_PREFIX_LENGTH])  # Raises NotFound.
         return None
 
 
 async def _write(
-    desk: AsyncClient, file: Target, seen: File | None, text: bytes, how: Mapping[str, Any]
+    client: AsyncClient,
+    file: Target,
+    original: File | None,
+    text: bytes,
+    arguments: Mapping[str, Any],
 ) -> File | _UnsavedEdit:
     from carrel_client import CarrelError, WorkspaceConflict  # noqa: PLC0415 - so that --help stays quick
 
-    files = files_at(desk, file.place)
-    match, absent = (seen.etag, None) if seen else (None, "*")
+    files = files_of(client, file.owner)
+    match, absent = (original.etag, None) if original else (None, "*")
     try:
-        return await files.put(file.path, text, if_match=match, if_none_match=absent, **how)
+        return await files.put(file.path, text, if_match=match, if_none_match=absent, **arguments)
     except CarrelError as problem:
-        now: str | None = None
+        current: str | None = None
         if isinstance(problem, WorkspaceConflict):
             try:
-                now = (await files.get(file.path, raw=True)).content
-            except CarrelError:  # It may be gone by now; what is kept is worth telling anyway.
-                now = ""
-        return _UnsavedEdit(problem, seen.content if seen else "", now, text)
+                current = (await files.get(file.path, raw=True)).content
+            except CarrelError:  # The file may be deleted by now; still report the kept text.
+                current = ""
+        return _UnsavedEdit(problem, original.content if original else "", current, text)
 
 
-def _draft(path: str, content: str) -> Local:
-    """A file of the same name, for nobody else to read, so that an editor knows its kind."""
-    room = Local(tempfile.mkdtemp(prefix="carrel-edit-"))
-    draft = room / os.path.basename(path)
+def _create_draft(path: str, content: str) -> Local:
+    """Write the text to a private file of the same name.
+
+    The name lets editors detect the file type.
+    """
+    directory = Local(tempfile.mkdtemp(prefix="carrel-edit-"))
+    draft = directory / os.path.basename(path)
     draft.write_bytes(content.encode())
     return draft
 
 
-def _edited(draft: Local, *, as_json: bool) -> bytes:
-    """What an editor made of it; if it failed, what it changed is kept, and that is the end."""
-    was = draft.read_bytes()
+def _run_editor(draft: Local, *, as_json: bool) -> bytes:
+    """Run the editor and return the edited text.
+
+    Exits if the editor fails; changed text is kept.
+    """
+    before = draft.read_bytes()
     try:
         click.edit(filename=str(draft))
         return draft.read_bytes()
     except (click.ClickException, OSError) as problem:
-        told = problem.message if isinstance(problem, click.ClickException) else str(problem)
-        told = told.rstrip(".") + "."
-        if draft.is_file() and draft.read_bytes() != was:
-            fail(f"{told} Your text is kept in {draft}", as_json=as_json)
-        _drop(draft)
-        fail(f"{told} Nothing was written.", as_json=as_json)
+        message = problem.message if isinstance(problem, click.ClickException) else str(problem)
+        message = message.rstrip(".") + "."
+        if draft.is_file() and draft.read_bytes() != before:
+            fail(f"{message} Your text is kept in {draft}", as_json=as_json)
+        _delete_draft(draft)
+        fail(f"{message} Nothing was written.", as_json=as_json)
 
 
-def _drop(draft: Local) -> None:
+def _delete_draft(draft: Local) -> None:
     shutil.rmtree(draft.parent, ignore_errors=True)
 
 
-def _say_kept(kept: _UnsavedEdit, draft: Local, *, as_json: bool) -> None:
+def _print_unsaved(unsaved: _UnsavedEdit, draft: Local, *, as_json: bool) -> None:
     if as_json:
-        facts = {"ok": False, "problem": str(kept.problem), "kept": str(draft)}
-        print_json(facts | ({} if kept.now is None else {"current": kept.now}))
+        facts = {"ok": False, "problem": str(unsaved.problem), "kept": str(draft)}
+        print_json(facts | ({} if unsaved.current is None else {"current": unsaved.current}))
         return
-    if kept.now is not None:
-        click.echo("What has changed there since you read it:", err=True)
-        formatting.diff(_diff(kept.seen.encode(), kept.now.encode(), draft.name))
-        click.echo("What you changed:", err=True)
-        formatting.diff(_diff(kept.seen.encode(), kept.text, draft.name))
-    click.ClickException(str(kept.problem)).show()
+    if unsaved.current is not None:
+        click.echo("Changes on the server since you read the file:", err=True)
+        formatting.print_diff(
+            _diff(unsaved.original.encode(), unsaved.current.encode(), draft.name)
+        )
+        click.echo("Your changes:", err=True)
+        formatting.print_diff(_diff(unsaved.original.encode(), unsaved.text, draft.name))
+    click.ClickException(str(unsaved.problem)).show()
     click.echo(f"Nothing was written. Your text is kept in {draft}", err=True)
 
 

@@ -1,4 +1,4 @@
-"""``carrel export``: the store in a layout that others read."""
+"""`carrel export`: writes the store's files to a directory or bucket."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from carrel.cli.console import FAILED, print_json, progress_bars, run, store_options
+from carrel.cli.console import EXIT_FAILED, print_json, progress_bars, run, store_options
 
 if TYPE_CHECKING:
     from carrel.actions.catalog.writer import ExportResult
@@ -16,52 +16,59 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("place", metavar="DEST")
 @click.option(
-    "--layout", type=click.Choice(["catalog"]), required=True, help="How files are laid out there."
+    "--layout", type=click.Choice(["catalog"]), required=True, help="Layout of the exported files."
 )
 @click.option("--tenant", metavar="SLUG", help="Export only this tenant.")
-@click.option("--adopt", is_flag=True, help="Take over a catalog that others have put there.")
+@click.option(
+    "--adopt", is_flag=True, help="Take over an existing catalog that Carrel did not write."
+)
 @store_options
-def export(place: str, layout: str, as_json: bool, **given: Any) -> None:
-    """Write files to where others read them.
+def export(place: str, layout: str, as_json: bool, **options: Any) -> None:
+    """Export files for other systems.
 
-    DEST is a directory or s3://bucket/prefix. What differs there is written, what is the same is
-    left alone, and what is in the store no more is removed, so that doing it again is quick. The
-    store may be serving meanwhile. Exit code 1: something could not be written; all else was.
+    DEST is a directory or s3://bucket/prefix. Only differences are written: changed files are
+    replaced and files that are no longer in the store are deleted, so repeated exports are fast.
+    The store may be serving meanwhile. Exit code 1: some files could not be written; all others
+    were.
     """
-    done = run(lambda: _export(place, given), as_json=as_json)
+    result = run(lambda: _export(place, options), as_json=as_json)
     if as_json:
-        print_json({"ok": not done.failures, "layout": layout, **_told(done)})
+        print_json({"ok": not result.failures, "layout": layout, **_result_to_json(result)})
     else:
-        _say(place, done)
-    if done.failures:
-        sys.exit(FAILED)
+        _print_result(place, result)
+    if result.failures:
+        sys.exit(EXIT_FAILED)
 
 
-async def _export(place: str, given: dict[str, Any]) -> ExportResult:
+async def _export(destination: str, options: dict[str, Any]) -> ExportResult:
     from carrel.wiring.catalog import export_catalog  # noqa: PLC0415 - so that --help stays quick
     from carrel.wiring.open_store import open_store  # noqa: PLC0415 - as above
 
-    only, adopt = given.pop("tenant"), given.pop("adopt")
-    async with open_store(given) as store:
-        with progress_bars() as watch:
-            return await export_catalog(store, place, only=only, adopt=adopt, watch=watch)
+    only, adopt = options.pop("tenant"), options.pop("adopt")
+    async with open_store(options) as store:
+        with progress_bars() as on_progress:
+            return await export_catalog(
+                store, destination, only=only, adopt=adopt, watch=on_progress
+            )
 
 
-def _told(done: ExportResult) -> dict[str, Any]:
+def _result_to_json(result: ExportResult) -> dict[str, Any]:
     return {
-        "tenants": done.tenants,
-        "written": done.written,
-        "unchanged": done.unchanged,
-        "deleted": done.deleted,
-        "failures": [{"key": each.key, "problem": each.reason} for each in done.failures],
-        "leftOut": done.left_out,
+        "tenants": result.tenants,
+        "written": result.written,
+        "unchanged": result.unchanged,
+        "deleted": result.deleted,
+        "failures": [
+            {"key": failure.key, "problem": failure.reason} for failure in result.failures
+        ],
+        "leftOut": result.left_out,
     }
 
 
-def _say(place: str, done: ExportResult) -> None:
-    counts = f"{done.written} written, {done.unchanged} unchanged, {done.deleted} deleted"
-    click.echo(f"{place}: {counts}")
-    for name in done.left_out:
-        click.echo(f"left out: {name}: its name means something else in this layout", err=True)
-    for each in done.failures:
-        click.echo(f"error: {each.key}: {each.reason}", err=True)
+def _print_result(destination: str, result: ExportResult) -> None:
+    counts = f"{result.written} written, {result.unchanged} unchanged, {result.deleted} deleted"
+    click.echo(f"{destination}: {counts}")
+    for name in result.left_out:
+        click.echo(f"skipped: {name}: the name is reserved in this layout", err=True)
+    for failure in result.failures:
+        click.echo(f"error: {failure.key}: {failure.reason}", err=True)

@@ -1,4 +1,4 @@
-"""``carrel gc``: removing what nothing refers to, and what has run out."""
+"""`carrel gc`: deletes unreferenced and expired data."""
 
 from __future__ import annotations
 
@@ -9,62 +9,62 @@ import click
 
 from carrel.cli.console import print_json, run, store_options
 
-_NAMES = {
-    "versions": "versions of files past their limit",
-    "contents": "contents that nothing refers to",
-    "receipts": "receipts that have run out",
-    "attempts": "attempts of old deliveries",
-    "deliveries": "old deliveries",
+_COUNT_LABELS = {
+    "versions": "file versions beyond the limit",
+    "contents": "unreferenced contents",
+    "receipts": "expired idempotency records",
+    "attempts": "attempts of old webhook deliveries",
+    "deliveries": "old webhook deliveries",
     "events": "old events",
-    "discarded": "large objects put into the trash",
-    "restored": "large objects brought back from the trash",
+    "discarded": "large objects moved to the trash",
+    "restored": "large objects restored from the trash",
     "objects": "large objects deleted",
-    "sessions": "sessions that have had their time",
-    "approvals": "approvals that were over long ago",
-    "jobs": "jobs that had ended long ago",
+    "sessions": "expired sessions",
+    "approvals": "old approvals",
+    "jobs": "old jobs",
 }
 
 
 @click.command()
 @store_options
-@click.option("--grace", type=click.IntRange(min=0), help="Minutes for which bytes stay.")
-@click.option("--transcripts", type=click.IntRange(min=1), help="Days for which sessions stay.")
-@click.option("--hands", type=click.IntRange(min=1), help="Days for which approvals and jobs stay.")
-@click.option("--events", type=click.IntRange(min=1), help="Days for which events stay.")
+@click.option("--grace", type=click.IntRange(min=0), help="Minutes to keep unreferenced content.")
+@click.option("--transcripts", type=click.IntRange(min=1), help="Days to keep sessions.")
+@click.option("--hands", type=click.IntRange(min=1), help="Days to keep approvals and jobs.")
+@click.option("--events", type=click.IntRange(min=1), help="Days to keep events.")
 def gc(
     as_json: bool,
     grace: int | None,
     events: int | None,
     transcripts: int | None,
     hands: int | None,
-    **given: Any,
+    **options: Any,
 ) -> None:
-    """Remove what nothing needs any more.
+    """Delete unreferenced and expired data.
 
-    The store may be serving meanwhile; a server does this by itself every hour. Large objects
-    go in two steps: into a trash first, and for good once they have lain there for the grace
-    period. Make that no shorter than any write or backup takes.
+    The store may be serving meanwhile; a server does this every hour. Large objects are deleted in
+    two steps: first moved to a trash, then deleted after the grace period. The grace period must be
+    longer than any write or backup takes.
     """
-    given |= {"gc_grace_minutes": grace, "events_days": events}
-    given |= {"transcripts_days": transcripts, "hands_days": hands}
-    counts = run(lambda: _collect(given), as_json=as_json)
+    options |= {"gc_grace_minutes": grace, "events_days": events}
+    options |= {"transcripts_days": transcripts, "hands_days": hands}
+    counts = run(lambda: _collect(options), as_json=as_json)
     if as_json:
         print_json({"ok": True, **counts})
         return
-    for what, count in counts.items():
+    for kind, count in counts.items():
         if count:
-            click.echo(f"{count} {_NAMES.get(what, what)}")
+            click.echo(f"{count} {_COUNT_LABELS.get(kind, kind)}")
     if not any(counts.values()):
-        click.echo("there was nothing to remove")
+        click.echo("nothing to delete")
 
 
-async def _collect(given: dict[str, Any]) -> Mapping[str, int]:
+async def _collect(options: dict[str, Any]) -> Mapping[str, int]:
     from carrel.actions.maintenance.integrity import collect  # noqa: PLC0415 - so that --help stays quick
     from carrel.wiring.open_store import open_store  # noqa: PLC0415 - as above
     from carrel.wiring.retention import expire_approvals_and_jobs  # noqa: PLC0415 - as above
     from carrel.wiring.transcripts import expire_sessions  # noqa: PLC0415 - as above
 
-    async with open_store(given) as store:
+    async with open_store(options) as store:
         counts = await collect(
             store.maintenance,
             store.objects,

@@ -1,4 +1,4 @@
-"""``carrel git``: an agent's history as a git repository, looked at and made again."""
+"""`carrel git`: shows and rebuilds an agent's git repository."""
 
 from __future__ import annotations
 
@@ -17,70 +17,78 @@ if TYPE_CHECKING:
 def git() -> None:
     """An agent's history as a git repository.
 
-    For agents whose config enables it. Servers bring a repository up to date by themselves
-    whenever somebody clones or fetches it.
+    For agents whose config enables it. Servers update a repository on every clone and fetch.
     """
 
 
 def _tenant_option(command: Any) -> Any:
-    return click.option("--tenant", help="The agent's tenant, by its slug; the first by default.")(
-        command
-    )
+    return click.option(
+        "--tenant", help="Slug of the agent's tenant; the first tenant by default."
+    )(command)
 
 
 @git.command()
 @click.argument("agent", metavar="AGENT")
 @_tenant_option
 @store_options
-def rebuild(agent: str, as_json: bool, tenant: str | None, **given: Any) -> None:
-    """Make an agent's repository again from what is stored.
+def rebuild(agent: str, as_json: bool, tenant: str | None, **options: Any) -> None:
+    """Rebuild an agent's repository from the store.
 
-    AGENT is an id or a slug. Every commit gets the id that it had: where one differs, somebody
-    has changed the repository, or a secret has come into the vault that stood in a file.
+    AGENT is an id or a slug. Every commit gets the same id as before. If one differs, the
+    repository was tampered with, or a secret that a file contains was added to the vault.
     """
-    done = run(lambda: _rebuild(given, tenant, agent), as_json=as_json)
+    result = run(lambda: _rebuild(options, tenant, agent), as_json=as_json)
     if as_json:
         print_json(
-            {"ok": True, "commits": done.commits_added, "revision": done.revision, "oid": done.tip}
+            {
+                "ok": True,
+                "commits": result.commits_added,
+                "revision": result.revision,
+                "oid": result.tip,
+            }
         )
     else:
-        click.echo(f"{agent}: {done.commits_added} commits, {done.tip or 'nothing written yet'}")
+        click.echo(
+            f"{agent}: {result.commits_added} commits, {result.tip or 'nothing written yet'}"
+        )
 
 
 @git.command()
 @click.argument("agent", metavar="AGENT")
 @click.option("--limit", type=click.IntRange(1, 100), default=10, show_default=True)
-@click.option("--diff", "include_diff", is_flag=True, help="And what they changed together.")
+@click.option("--diff", "include_diff", is_flag=True, help="Also show their combined diff.")
 @_tenant_option
 @store_options
 def log(
-    agent: str, as_json: bool, tenant: str | None, limit: int, include_diff: bool, **given: Any
+    agent: str, as_json: bool, tenant: str | None, limit: int, include_diff: bool, **options: Any
 ) -> None:
-    """Show an agent's newest commits: who, when and why."""
-    found = run(lambda: _log(given, tenant, agent, limit, include_diff), as_json=as_json)
+    """Show an agent's newest commits."""
+    git_history = run(lambda: _log(options, tenant, agent, limit, include_diff), as_json=as_json)
     if as_json:
-        print_json(_told(found))
+        print_json(_history_to_json(git_history))
     else:
-        _say(found)
+        _print_history(git_history)
 
 
-async def _rebuild(given: dict[str, Any], tenant: str | None, agent: str) -> ProjectionResult:
+async def _rebuild(options: dict[str, Any], tenant: str | None, agent: str) -> ProjectionResult:
     from carrel.actions.git import history  # noqa: PLC0415 - so that --help stays quick
     from carrel.wiring.open_store import open_store  # noqa: PLC0415 - as above
 
-    async with open_store(given) as store:
+    async with open_store(options) as store:
         actor = await _operator(store.ports, tenant)
-        with progress_bars() as watch:
-            return await history.refresh(store.ports, actor, agent, rebuild=True, on_progress=watch)
+        with progress_bars() as on_progress:
+            return await history.refresh(
+                store.ports, actor, agent, rebuild=True, on_progress=on_progress
+            )
 
 
 async def _log(
-    given: dict[str, Any], tenant: str | None, agent: str, limit: int, include_diff: bool
+    options: dict[str, Any], tenant: str | None, agent: str, limit: int, include_diff: bool
 ) -> GitHistory:
     from carrel.actions.git import history  # noqa: PLC0415 - so that --help stays quick
     from carrel.wiring.open_store import open_store  # noqa: PLC0415 - as above
 
-    async with open_store(given) as store:
+    async with open_store(options) as store:
         actor = await _operator(store.ports, tenant)
         return await history.load_history(
             store.ports, actor, agent, limit=limit, include_diff=include_diff
@@ -98,7 +106,7 @@ async def _operator(ports: Any, tenant: str | None) -> Any:
     )
 
 
-def _told(found: GitHistory) -> dict[str, Any]:
+def _history_to_json(git_history: GitHistory) -> dict[str, Any]:
     commits = [
         {
             "oid": line.commit.id,
@@ -108,21 +116,22 @@ def _told(found: GitHistory) -> dict[str, Any]:
             "timestamp": line.commit.seconds,
             "checkpoint": line.checkpoint.note if line.checkpoint else None,
         }
-        for line in found.commits
+        for line in git_history.commits
     ]
-    return {"commits": commits, "diff": found.diff}
+    return {"commits": commits, "diff": git_history.diff}
 
 
-def _say(found: GitHistory) -> None:
+def _print_history(git_history: GitHistory) -> None:
     from datetime import UTC, datetime  # noqa: PLC0415 - so that --help stays quick
 
-    for line in found.commits:
-        when = datetime.fromtimestamp(line.commit.seconds, UTC).isoformat()[:19]
-        who = line.commit.author.partition(" <")[0]
-        mark = f"  [{line.checkpoint.note}]" if line.checkpoint else ""
-        click.echo(f"{line.commit.id[:7]}  {when}Z  {who}  {line.commit.subject}{mark}")
-    if found.diff:
+    for line in git_history.commits:
+        time = datetime.fromtimestamp(line.commit.seconds, UTC).isoformat()[:19]
+        author = line.commit.author.partition(" <")[0]
+        suffix = f"  [{line.checkpoint.note}]" if line.checkpoint else ""
+        click.echo(f"{line.commit.id[:7]}  {time}Z  {author}  {line.commit.subject}{suffix}")
+    if git_history.diff:
         click.echo()
         click.echo(
-            "".join(c if c.isprintable() or c in "\n\t" else "�" for c in found.diff), nl=False
+            "".join(c if c.isprintable() or c in "\n\t" else "�" for c in git_history.diff),
+            nl=False,
         )

@@ -1,4 +1,4 @@
-"""``carrel import``: a directory's files as files of an agent, a template or a workspace."""
+"""`carrel import`: uploads a directory to an agent, a template or a workspace."""
 
 from __future__ import annotations
 
@@ -9,13 +9,20 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from carrel.cli import formatting
-from carrel.cli.connection import files_at, run_on_server
-from carrel.cli.console import FAILED, PathArgument, fail, print_json, progress_bars, server_options
-from carrel.cli.targets import PLACE, TargetOwner
+from carrel.cli.connection import files_of, run_on_server
+from carrel.cli.console import (
+    EXIT_FAILED,
+    PathArgument,
+    fail,
+    print_json,
+    progress_bars,
+    server_options,
+)
+from carrel.cli.targets import OWNER, TargetOwner
 
 if TYPE_CHECKING:
     from carrel.cli.import_files.directory_scan import LocalFiles
-    from carrel.cli.import_files.import_plan import ImportAction, ImportStep
+    from carrel.cli.import_files.import_plan import ImportOptions, ImportStep
     from carrel_client import AsyncClient
 
 _STYLES: Final = {"new": "green", "changed": "yellow"}
@@ -23,95 +30,99 @@ _STYLES: Final = {"new": "green", "changed": "yellow"}
 
 @click.command("import")
 @click.argument("dir", type=PathArgument(exists=True, file_okay=False, path_type=Directory))
-@click.argument("where", type=PLACE, metavar="WHERE")
+@click.argument("owner", type=OWNER, metavar="WHERE")
 @server_options
-@click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
+@click.option("--dry-run", is_flag=True, help="Print what would change; change nothing.")
 @click.option("--accept", is_flag=True, help="Override pinned files of an agent.")
-@click.option("--reason", help="Why, for the history.")
-def import_(dir: Directory, where: TargetOwner, as_json: bool, dry_run: bool, **given: Any) -> None:
-    """Write a directory's files to an agent or another layer.
+@click.option("--reason", help="Reason, for the history.")
+def import_(
+    dir: Directory, owner: TargetOwner, as_json: bool, dry_run: bool, **options: Any
+) -> None:
+    """Upload a directory's files to an agent or another layer.
 
-    WHERE is an agent by its id or slug, templates/NAME, defaults or workspaces/ID. What is equal
-    there is not written; what only is there stays. Hidden files and what editors leave are passed
-    over. If there is a link, or a name that is no path, or what is not text, nothing is written at
-    all. Files are written one by one, each only if it is still as it was compared with: one that
-    fails stops no other, and what became of each is told. Exit code 0: all is there as in DIR; 1:
-    something is not.
+    WHERE is an agent by its id or slug, templates/NAME, defaults or workspaces/ID. Equal files are
+    not written; files that exist only on the server stay. Hidden files and temporary files of
+    editors are skipped. If DIR contains a symbolic link, an invalid name or a file that is not
+    text, nothing is written. Files are written one at a time, each only if it has not changed since
+    the comparison. A failed file does not stop the others. Exit code 0: all files match DIR; 1:
+    some do not.
     """
-    accept, reason = given.pop("accept"), given.pop("reason")
-    local = _local(dir, as_json=as_json)
+    accept, reason = options.pop("accept"), options.pop("reason")
+    local = _scan_local(dir, as_json=as_json)
 
-    async def work(desk: AsyncClient) -> list[ImportStep]:
-        from carrel.cli.import_files.import_plan import ImportAction  # noqa: PLC0415 - so --help is quick
+    async def work(client: AsyncClient) -> list[ImportStep]:
+        from carrel.cli.import_files.import_plan import ImportOptions  # noqa: PLC0415 - so --help is quick
 
-        return await _import(desk, where, local, None if dry_run else ImportAction(reason, accept))
+        return await _run_import(
+            client, owner, local, None if dry_run else ImportOptions(reason, accept)
+        )
 
-    steps = run_on_server(work, given, as_json=as_json)
+    steps = run_on_server(work, options, as_json=as_json)
     failed = any(step.problem for step in steps)
     if as_json:
-        passed = local.passed_over
-        rows = [_told(step, dry_run) for step in steps]
-        print_json({"ok": not failed, "dryRun": dry_run, "files": rows, "passedOver": passed})
+        skipped = local.skipped
+        rows = [_step_to_json(step, dry_run) for step in steps]
+        print_json({"ok": not failed, "dryRun": dry_run, "files": rows, "passedOver": skipped})
     else:
-        _say(where, steps, dry_run)
+        _print_steps(owner, steps, dry_run)
     if failed:
-        sys.exit(FAILED)
+        sys.exit(EXIT_FAILED)
 
 
-def _local(dir: Directory, *, as_json: bool) -> LocalFiles:
-    """What the directory holds, if all of it can be imported."""
+def _scan_local(dir: Directory, *, as_json: bool) -> LocalFiles:
+    """Scan the directory. Exits if it contains files that cannot be imported."""
     from carrel.cli.import_files.directory_scan import scan_directory  # noqa: PLC0415 - so --help is quick
 
     try:
-        found = scan_directory(str(dir))
+        local_files = scan_directory(str(dir))
     except OSError as problem:
         fail(f"{problem.filename}: {problem.strerror}", as_json=as_json)
-    if not found.problems:
-        return found
-    problems = sorted(found.problems.items())
+    if not local_files.problems:
+        return local_files
+    problems = sorted(local_files.problems.items())
     if as_json:
         rows = [{"path": path, "problem": reason} for path, reason in problems]
         print_json({"ok": False, "problem": "nothing was written", "files": rows})
-        sys.exit(FAILED)
+        sys.exit(EXIT_FAILED)
     for path, reason in problems:
-        click.echo(formatting.plain(f"{path}: {reason}"), err=True)
-    fail("these cannot be imported; nothing was written", as_json=as_json)
+        click.echo(formatting.printable(f"{path}: {reason}"), err=True)
+    fail("these files cannot be imported; nothing was written", as_json=as_json)
 
 
-async def _import(
-    desk: AsyncClient, where: TargetOwner, local: LocalFiles, how: ImportAction | None
+async def _run_import(
+    client: AsyncClient, owner: TargetOwner, local: LocalFiles, action: ImportOptions | None
 ) -> list[ImportStep]:
-    from carrel.cli.import_files.import_plan import execute_plan, planned  # noqa: PLC0415 - as above
+    from carrel.cli.import_files.import_plan import execute_plan, plan_import  # noqa: PLC0415 - as above
 
-    files = files_at(desk, where)
-    steps = planned(local, {row.path: row for row in await files.list()})
-    if how is not None:
-        with progress_bars() as watch:
-            await execute_plan(files, local, steps, how, watch)
+    files = files_of(client, owner)
+    steps = plan_import(local, {row.path: row for row in await files.list()})
+    if action is not None:
+        with progress_bars() as on_progress:
+            await execute_plan(files, local, steps, action, on_progress)
     return steps
 
 
-def _say(where: TargetOwner, steps: list[ImportStep], dry: bool) -> None:
-    due = [step for step in steps if step.change != "equal"]
-    for step in due:
-        over = f" (over {step.over})" if step.over else ""
-        would = "would be " if dry and step.change == "changed" else ""
-        line = formatting.plain(f"{step.path}: {would}{step.change}{over}")
+def _print_steps(owner: TargetOwner, steps: list[ImportStep], dry_run: bool) -> None:
+    pending = [step for step in steps if step.change != "equal"]
+    for step in pending:
+        replaced = f" (replaces {step.source})" if step.source else ""
+        would = "would be " if dry_run and step.change == "changed" else ""
+        line = formatting.printable(f"{step.path}: {would}{step.change}{replaced}")
         if step.problem:
-            click.echo(formatting.plain(f"error: {step.path}: {step.problem}"), err=True)
+            click.echo(formatting.printable(f"error: {step.path}: {step.problem}"), err=True)
         else:
             click.secho(line, fg=_STYLES[step.change])
         if step.redacted:
-            click.echo(formatting.plain(f"{step.path}: a secret was redacted"), err=True)
-    failed = sum(bool(step.problem) for step in due)
-    verb = "would be written" if dry else "written"
-    equal = len(steps) - len(due)
-    told = f"{where}: {len(due) - failed} {verb}, {equal} equal"
-    click.echo(told + (f", {failed} failed" if failed else ""), err=True)
+            click.echo(formatting.printable(f"{step.path}: a secret was redacted"), err=True)
+    failed = sum(bool(step.problem) for step in pending)
+    verb = "would be written" if dry_run else "written"
+    equal = len(steps) - len(pending)
+    summary = f"{owner}: {len(pending) - failed} {verb}, {equal} equal"
+    click.echo(summary + (f", {failed} failed" if failed else ""), err=True)
 
 
-def _told(step: ImportStep, dry: bool) -> dict[str, Any]:
-    written = not dry and step.change != "equal" and not step.problem
+def _step_to_json(step: ImportStep, dry_run: bool) -> dict[str, Any]:
+    written = not dry_run and step.change != "equal" and not step.problem
     facts: dict[str, Any] = {"path": step.path, "change": step.change, "written": written}
     facts |= {"version": step.version, "redacted": step.redacted}
     return facts | ({"problem": step.problem} if step.problem else {})

@@ -1,4 +1,4 @@
-"""``carrel lint``: what is wrong with prompts, for people and for the checks of a repository."""
+"""`carrel lint`: checks agents' prompts, for people and for CI."""
 
 from __future__ import annotations
 
@@ -9,55 +9,62 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from carrel.cli.connection import connect
-from carrel.cli.console import FAILED, print_json, run, server_options
+from carrel.cli.console import EXIT_FAILED, print_json, run, server_options
 
 if TYPE_CHECKING:
     from carrel_client import PromptFlaw
 
-UNKNOWN: Final = 2
-"""The exit code where it could not be found out."""
+EXIT_UNKNOWN: Final = 2
+"""Exit code if the check could not be run."""
 
 
 @click.command()
 @click.argument("agents", metavar="AGENT...", nargs=-1)
-@click.option("--all", "every", is_flag=True, help="Look at all agents of the tenant.")
+@click.option("--all", "every", is_flag=True, help="Check all agents of the tenant.")
 @server_options
-def lint(agents: tuple[str, ...], every: bool, as_json: bool, **given: Any) -> None:
-    """Look for what is wrong with the prompts of agents.
+def lint(agents: tuple[str, ...], every: bool, as_json: bool, **options: Any) -> None:
+    """Check the prompts of agents for problems.
 
-    Files that are cut or left out for want of room, policy that does not fit, placeholders that
-    stand for nothing, what looks like a secret, a time of day in what should stay the same from day
-    to day, and extra files that are not there. Exit code 0: nothing is wrong; 1: something is; 2:
-    it could not be found out.
+    Finds files that are truncated or omitted because of the size limit, policy that does not fit,
+    unknown placeholders, likely secrets, times of day in files that should be stable, and missing
+    extra files. Exit code 0: no problems; 1: problems; 2: the check failed.
     """
     from carrel_client import CarrelError  # noqa: PLC0415 - so that --help stays quick
 
     if every == bool(agents):
-        raise click.UsageError("name some agents, or say --all")
+        raise click.UsageError("pass agents, or --all")
 
-    async def look() -> dict[str, tuple[PromptFlaw, ...]]:
-        async with connect(given) as (desk, _):
-            names = [row.slug for row in await desk.agents.list()] if every else agents
-            return {name: await desk.agent(name).lint() for name in names}
+    async def load_flaws() -> dict[str, tuple[PromptFlaw, ...]]:
+        async with connect(options) as (client, _):
+            names = [row.slug for row in await client.agents.list()] if every else agents
+            return {name: await client.agent(name).lint() for name in names}
 
-    found = run(look, as_json=as_json, expects=(CarrelError,), failed=UNKNOWN)
-    wrong = sum(map(len, found.values()))
+    flaws_by_agent = run(
+        load_flaws, as_json=as_json, expected=(CarrelError,), exit_code=EXIT_UNKNOWN
+    )
+    flaw_count = sum(map(len, flaws_by_agent.values()))
     if as_json:
-        print_json({"ok": not wrong, "agents": _told(found)})
+        print_json({"ok": not flaw_count, "agents": _flaws_to_json(flaws_by_agent)})
     else:
-        _say(found, wrong)
-    if wrong:
-        sys.exit(FAILED)
+        _print_flaws(flaws_by_agent, flaw_count)
+    if flaw_count:
+        sys.exit(EXIT_FAILED)
 
 
-def _told(found: dict[str, tuple[PromptFlaw, ...]]) -> dict[str, Any]:
-    return {name: [dataclasses.asdict(each) for each in flaws] for name, flaws in found.items()}
+def _flaws_to_json(flaws_by_agent: dict[str, tuple[PromptFlaw, ...]]) -> dict[str, Any]:
+    return {
+        name: [dataclasses.asdict(flaw) for flaw in flaws] for name, flaws in flaws_by_agent.items()
+    }
 
 
-def _say(found: dict[str, tuple[PromptFlaw, ...]], wrong: int) -> None:
-    for name, flaws in found.items():
-        for each in flaws:
-            fault = click.style(each.fault, fg="red")
-            click.echo(f"{name}: {each.path}: {fault}: {each.text}")
-    agents = f"{len(found)} agent{'s' * (len(found) != 1)}"
-    click.echo(f"{agents}: {wrong} wrong" if wrong else f"{agents}: nothing is wrong")
+def _print_flaws(flaws_by_agent: dict[str, tuple[PromptFlaw, ...]], flaw_count: int) -> None:
+    for name, flaws in flaws_by_agent.items():
+        for flaw in flaws:
+            fault = click.style(flaw.fault, fg="red")
+            click.echo(f"{name}: {flaw.path}: {fault}: {flaw.text}")
+    agents = f"{len(flaws_by_agent)} agent{'s' * (len(flaws_by_agent) != 1)}"
+    click.echo(
+        f"{agents}: {flaw_count} problem{'s' * (flaw_count != 1)}"
+        if flaw_count
+        else f"{agents}: no problems"
+    )

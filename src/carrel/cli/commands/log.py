@@ -1,4 +1,4 @@
-"""``carrel log``: what became of a file."""
+"""`carrel log`: lists the versions of a file."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from carrel.cli import formatting
-from carrel.cli.connection import files_at, run_on_server
-from carrel.cli.console import print_json, server_options, size
+from carrel.cli.connection import files_of, run_on_server
+from carrel.cli.console import format_size, print_json, server_options
 from carrel.cli.targets import FILE, Target
 
 if TYPE_CHECKING:
@@ -21,42 +21,59 @@ _PAGE = 500
 @click.command()
 @click.argument("file", type=FILE, metavar="WHERE/PATH")
 @server_options
-@click.option("--limit", type=click.IntRange(1), default=100, show_default=True, help="How many.")
-def log(file: Target, as_json: bool, limit: int, **given: Any) -> None:
-    """List the versions of a file, newest first, deletions included.
+@click.option(
+    "--limit",
+    type=click.IntRange(1),
+    default=100,
+    show_default=True,
+    help="Maximum number of versions.",
+)
+def log(file: Target, as_json: bool, limit: int, **options: Any) -> None:
+    """List the versions of a file, newest first, including deletions.
 
-    WHERE is an agent, templates/NAME, defaults or workspaces/ID. Of an agent it is its own
-    history; where a file comes from a template or the defaults, which carrel explain tells, ask
-    there.
+    WHERE is an agent, templates/NAME, defaults or workspaces/ID. For an agent, only its own layer
+    is listed. To see which layer a file comes from, use carrel explain.
     """
 
-    async def read(desk: AsyncClient) -> list[Version]:
-        files = files_at(desk, file.place)
-        found: list[Version] = []
-        while len(found) < limit:
-            before = found[-1].version if found else None
-            count = min(_PAGE, limit - len(found))
+    async def read(client: AsyncClient) -> list[Version]:
+        files = files_of(client, file.owner)
+        versions: list[Version] = []
+        while len(versions) < limit:
+            before = versions[-1].version if versions else None
+            count = min(_PAGE, limit - len(versions))
             page = await files.history(file.path, before=before, limit=count)
-            found += page
+            versions += page
             if len(page) < count:
                 break
-        return found
+        return versions
 
-    found = run_on_server(read, given, as_json=as_json)
+    versions = run_on_server(read, options, as_json=as_json)
     if as_json:
-        print_json({"path": file.path, "versions": [_told(one) for one in found]})
+        print_json(
+            {"path": file.path, "versions": [_version_to_json(version) for version in versions]}
+        )
         return
-    heads = ("version", "when", "author", "size", "reason")
-    formatting.table(heads, [_row(one) for one in found], right=("version", "size"))
+    headers = ("version", "when", "author", "size", "reason")
+    formatting.print_table(
+        headers, [_version_row(version) for version in versions], right_aligned=("version", "size")
+    )
 
 
-def _row(one: Version) -> list[formatting.Cell]:
-    held: formatting.Cell = ("deleted", "red") if one.deleted else size(one.size or 0)
-    return [str(one.version), formatting.when(one.updated_at), one.author, held, one.reason]
+def _version_row(version: Version) -> list[formatting.Cell]:
+    size_text: formatting.Cell = (
+        ("deleted", "red") if version.deleted else format_size(version.size or 0)
+    )
+    return [
+        str(version.version),
+        formatting.format_time(version.updated_at),
+        version.author,
+        size_text,
+        version.reason,
+    ]
 
 
-def _told(one: Version) -> dict[str, Any]:
-    facts = dataclasses.asdict(one)
-    renamed = {"updated_at": "updatedAt", "run_id": "runId", "content_type": "contentType"}
-    facts["updated_at"] = one.updated_at.isoformat()
-    return {renamed.get(name, name): fact for name, fact in facts.items()}
+def _version_to_json(version: Version) -> dict[str, Any]:
+    facts = dataclasses.asdict(version)
+    wire_names = {"updated_at": "updatedAt", "run_id": "runId", "content_type": "contentType"}
+    facts["updated_at"] = version.updated_at.isoformat()
+    return {wire_names.get(name, name): fact for name, fact in facts.items()}

@@ -1,4 +1,4 @@
-"""``carrel ls``: which files there are."""
+"""`carrel ls`: lists files."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from carrel.cli import formatting
-from carrel.cli.connection import LONGEST_PREFIX, files_at, run_on_server
+from carrel.cli.connection import MAX_PREFIX_LENGTH, files_of, run_on_server
 from carrel.cli.console import print_json, server_options
 from carrel.cli.targets import TARGET, Target
 
@@ -18,54 +18,54 @@ _STYLES: Final = {"pinned": "yellow", "managed": "magenta"}
 
 
 @click.command()
-@click.argument("where", type=TARGET, metavar="WHERE[/PATH]")
+@click.argument("target", type=TARGET, metavar="WHERE[/PATH]")
 @server_options
-@click.option("--long", "-l", is_flag=True, help="Say where each comes from, its class and more.")
-def ls(where: Target, as_json: bool, long: bool, **given: Any) -> None:
+@click.option("--long", "-l", is_flag=True, help="Show source, class, version and update time.")
+def ls(target: Target, as_json: bool, long: bool, **options: Any) -> None:
     """List files.
 
     WHERE is an agent by its id or slug (finn, or agents/finn), templates/NAME, defaults or
-    workspaces/ID. Of an agent all files are listed that it sees; with a PATH, that file or what is
-    within that directory.
+    workspaces/ID. For an agent, inherited files are included. With a PATH, only that file or that
+    directory is listed.
     """
 
-    async def look(desk: AsyncClient) -> tuple[FileRow, ...]:
+    async def look(client: AsyncClient) -> tuple[FileRow, ...]:
         from carrel_client import NotFound  # noqa: PLC0415 - so that --help stays quick
 
-        rows = await files_at(desk, where.place).list(where.path[:LONGEST_PREFIX])
-        within = f"{where.path}/"
-        found = tuple(r for r in rows if not where.path or f"{r.path}/".startswith(within))
-        if where.path and not found:
-            raise NotFound(f"there is nothing at {where}")
-        return found
+        rows = await files_of(client, target.owner).list(target.path[:MAX_PREFIX_LENGTH])
+        within = f"{target.path}/"
+        matches = tuple(r for r in rows if not target.path or f"{r.path}/".startswith(within))
+        if target.path and not matches:
+            raise NotFound(f"no such file or directory: {target}")
+        return matches
 
-    found = run_on_server(look, given, as_json=as_json)
+    files = run_on_server(look, options, as_json=as_json)
     if as_json:
-        print_json({"files": [formatting.told(row) for row in found]})
+        print_json({"files": [formatting.file_to_json(row) for row in files]})
     elif long:
-        _show(found)
+        _print_files(files)
     else:
-        for row in found:
-            click.secho(formatting.plain(row.path), fg=_STYLES.get(row.file_class))
+        for row in files:
+            click.secho(formatting.printable(row.path), fg=_STYLES.get(row.file_class))
 
 
-def _show(found: tuple[FileRow, ...]) -> None:
-    heads = ("path", "version", "source", "class", "updated", "")
+def _print_files(files: tuple[FileRow, ...]) -> None:
+    headers = ("path", "version", "source", "class", "updated", "")
     rows = [
         (
             (row.path, _STYLES.get(row.file_class, "")),
             str(row.version),
             row.source,
             row.file_class,
-            formatting.when(row.updated_at),
-            _remark(row),
+            formatting.format_time(row.updated_at),
+            _remark_cell(row),
         )
-        for row in found
+        for row in files
     ]
-    formatting.table(heads, rows, right=("version",))
+    formatting.print_table(headers, rows, right_aligned=("version",))
 
 
-def _remark(row: FileRow) -> formatting.Cell:
+def _remark_cell(row: FileRow) -> formatting.Cell:
     if row.error:
         return (row.error, "red")
     return ("update available", "yellow") if row.update_available else ""

@@ -1,4 +1,4 @@
-"""``carrel people``: whom agents work for."""
+"""`carrel people`: lists the people."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from carrel.cli.console import print_json, server_options
 
 @click.command()
 @server_options
-def people(as_json: bool, **given: Any) -> None:
+def people(as_json: bool, **options: Any) -> None:
     """List the people of the tenant."""
-    found = run_on_server(lambda desk: desk.people.list(), given, as_json=as_json)
-    rows = [person.facts for person in found]
+    records = run_on_server(lambda client: client.people.list(), options, as_json=as_json)
+    rows = [person.facts for person in records]
     if as_json:
         print_json({"people": rows})
     else:
-        formatting.facts_table(rows, ("name", "email", "role", "title", "timezone", "id"))
+        formatting.print_records(rows, ("name", "email", "role", "title", "timezone", "id"))

@@ -1,4 +1,4 @@
-"""``carrel prompt``: what an agent is told before anybody speaks to it."""
+"""`carrel prompt`: shows an agent's system prompt."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from carrel_client import Prompt
 
 _COLOURS: Final = ("red", "yellow", "green", "cyan", "blue", "magenta")
-_STATES: Final = {"kept": "green", "cut": "yellow", "left out": "bright_black"}
+_STATE_STYLES: Final = {"kept": "green", "cut": "yellow", "left out": "bright_black"}
 
 
 @click.command()
@@ -27,79 +27,81 @@ _STATES: Final = {"kept": "green", "cut": "yellow", "left out": "bright_black"}
     type=click.Choice(["main", "shared"]),
     default="main",
     show_default=True,
-    help="For one person, or where several listen.",
+    help="Audience: one person, or several.",
 )
-@click.option("--text", is_flag=True, help="Say the prompt itself, and nothing else.")
+@click.option("--text", is_flag=True, help="Print only the prompt's text.")
 @server_options
-def prompt(agent: str, scope: str, text: bool, as_json: bool, **given: Any) -> None:
+def prompt(agent: str, scope: str, text: bool, as_json: bool, **options: Any) -> None:
     """Show the system prompt of an agent, file by file.
 
-    AGENT is an id or a slug. For each file that could be in the prompt it says from which layer and
-    version it comes, how long it is, and whether it was kept, cut or left out, and why. Exit code
-    0: there is a prompt; 1: there is none, or it could not be had.
+    AGENT is an id or a slug. Lists for each candidate file its layer, version and length, and
+    whether it was kept, cut or left out, and why. Exit code 0: success; 1: there is no prompt, or
+    it could not be loaded.
     """
     from carrel_client import CarrelError  # noqa: PLC0415 - so that --help stays quick
 
-    async def ask() -> Prompt:
-        async with connect(given) as (desk, _):
-            return await desk.agent(agent).prompt(scope)
+    async def fetch() -> Prompt:
+        async with connect(options) as (client, _):
+            return await client.agent(agent).prompt(scope)
 
-    found = run(ask, as_json=as_json, expects=(CarrelError,))
+    assembled = run(fetch, as_json=as_json, expected=(CarrelError,))
     if as_json:
-        print_json(dataclasses.asdict(found))
+        print_json(dataclasses.asdict(assembled))
     elif text:
-        click.echo(found.text)
+        click.echo(assembled.text)
     else:
-        _show(found)
+        _print_prompt(assembled)
 
 
-def _show(found: Prompt) -> None:
+def _print_prompt(assembled: Prompt) -> None:
     from rich.console import Console  # noqa: PLC0415 - so that --help stays quick
 
     console = Console(highlight=False, soft_wrap=False)
     if console.is_terminal:
-        console.print(_bar(found, console.width))
-    console.print(_table(found, console.is_terminal))
-    estimated = " (an estimate)" if found.tokenizer == "estimate" else f" of {found.tokenizer}"
-    console.print(f"{found.chars:,} characters, {found.tokens:,} tokens{estimated}")
+        console.print(_bar(assembled, console.width))
+    console.print(_block_table(assembled, console.is_terminal))
+    estimated = (
+        " (an estimate)" if assembled.tokenizer == "estimate" else f" of {assembled.tokenizer}"
+    )
+    console.print(f"{assembled.chars:,} characters, {assembled.tokens:,} tokens{estimated}")
 
 
-def _colours(found: Prompt) -> dict[str, str]:
-    """Of the blocks that take part, by path."""
-    taking = [block.path for block in found.blocks if block.chars]
-    return {path: _COLOURS[at % len(_COLOURS)] for at, path in enumerate(taking)}
+def _colours(assembled: Prompt) -> dict[str, str]:
+    """Colours by path, for blocks that are part of the prompt."""
+    included = [block.path for block in assembled.blocks if block.chars]
+    return {path: _COLOURS[index % len(_COLOURS)] for index, path in enumerate(included)}
 
 
-def _bar(found: Prompt, width: int) -> Text:
-    """Each block as wide as its share of the prompt, and at least to be seen."""
+def _bar(assembled: Prompt, width: int) -> Text:
+    """Draw each block in proportion to its share, at least 1 character wide."""
     from rich.text import Text  # noqa: PLC0415 - so that --help stays quick
 
-    bar, colours = Text(), _colours(found)
-    room = max(width - len(colours), 1)
-    for block in found.blocks:
+    bar, colours = Text(), _colours(assembled)
+    available = max(width - len(colours), 1)
+    for block in assembled.blocks:
         if block.chars:
-            share = 1 + room * block.chars // max(found.chars, 1)
+            share = 1 + available * block.chars // max(assembled.chars, 1)
             bar.append("█" * share, style=colours[block.path])
     bar.truncate(width)
     return bar
 
 
-def _table(found: Prompt, coloured: bool) -> Table:
+def _block_table(assembled: Prompt, coloured: bool) -> Table:
     from rich.table import Table  # noqa: PLC0415 - so that --help stays quick
     from rich.text import Text  # noqa: PLC0415 - as above
 
-    table, colours = Table(box=None, pad_edge=False), _colours(found)
+    table, colours = Table(box=None, pad_edge=False), _colours(assembled)
     for name in ("block", "source", "version", "chars", "tokens", "state"):
         right = name in {"version", "chars", "tokens"}
         table.add_column(name, justify="right" if right else "left", no_wrap=name != "state")
-    for block in found.blocks:
+    for block in assembled.blocks:
         mark = "■ " if block.chars else "  "
-        shown = Text(mark if coloured else "", style=colours.get(block.path, ""))
-        shown.append(block.path if block.name == "RECENT NOTES" else block.name, style="default")
+        label = Text(mark if coloured else "", style=colours.get(block.path, ""))
+        label.append(block.path if block.name == "RECENT NOTES" else block.name, style="default")
         state = f"{block.kept}: {block.reason}" if block.reason else block.kept
         version = "" if block.version is None else str(block.version)
         table.add_row(
-            *(shown, Text(block.source or ""), version, f"{block.chars:,}", f"{block.tokens:,}"),
-            Text(state, style=_STATES.get(block.kept, "")),
+            *(label, Text(block.source or ""), version, f"{block.chars:,}", f"{block.tokens:,}"),
+            Text(state, style=_STATE_STYLES.get(block.kept, "")),
         )
     return table

@@ -1,4 +1,4 @@
-"""``carrel pull``: an agent's workspace as a directory."""
+"""`carrel pull`: downloads an agent's workspace to a directory."""
 
 from __future__ import annotations
 
@@ -17,51 +17,59 @@ if TYPE_CHECKING:
 @click.argument("agent")
 @click.argument("dir", type=PathArgument(file_okay=False, resolve_path=True, path_type=File))
 @server_options
-@click.option("--stale-ok", is_flag=True, help="If it fails, be content with what is there.")
-def pull(agent: str, dir: File, as_json: bool, stale_ok: bool, **given: Any) -> None:
-    """Make a directory hold an agent's workspace.
+@click.option("--stale-ok", is_flag=True, help="If it fails, accept the existing files.")
+def pull(agent: str, dir: File, as_json: bool, stale_ok: bool, **options: Any) -> None:
+    """Download an agent's workspace to a directory.
 
-    DIR will hold exactly the files that the server serves for AGENT (an id or a slug): it is
-    replaced as a whole, or not at all. One that holds anything else is left alone. If nothing has
-    changed since the last time, one small request tells so. Exit code 0: DIR holds the workspace;
-    1: it could not be had, and DIR is as it was.
+    DIR will contain exactly the files of AGENT (an id or a slug): it is replaced atomically, or not
+    at all. A directory with other files is not touched. If nothing has changed since the last pull,
+    only one small request is made. Exit code 0: DIR has the workspace; 1: failed, and DIR is
+    unchanged.
     """
     from carrel_client import CarrelError  # noqa: PLC0415 - so that --help stays quick
 
-    found = run(lambda: _pull(agent, dir, stale_ok, given), as_json=as_json, expects=(CarrelError,))
+    result = run(
+        lambda: _materialize(agent, dir, stale_ok, options),
+        as_json=as_json,
+        expected=(CarrelError,),
+    )
     if as_json:
-        print_json(_told(found))
+        print_json(_result_to_json(result))
         return
-    if found.stale:
-        click.echo(f"The server could not be asked: {found.problem}", err=True)
-    click.echo(f"{found.directory}: {len(found.files)} files, {_state(found)}")
+    if result.stale:
+        click.echo(f"The server could not be reached: {result.problem}", err=True)
+    click.echo(f"{result.directory}: {len(result.files)} files, {_state_label(result)}")
 
 
-async def _pull(agent: str, dir: File, stale_ok: bool, given: dict[str, Any]) -> MaterializeResult:
+async def _materialize(
+    agent: str, dir: File, stale_ok: bool, options: dict[str, Any]
+) -> MaterializeResult:
     from carrel.cli.connection import connect  # noqa: PLC0415 - as above
     from carrel_client import UnusableWorkspace  # noqa: PLC0415 - so that --help stays quick
 
-    if File.cwd().is_relative_to(dir):  # A shell would stay in what was there before.
-        raise UnusableWorkspace("you are in that directory; pull into it from outside")
-    async with connect(given) as (desk, _):
-        with progress_bars() as watch:
-            return await desk.materialize(agent, dir, stale_ok=stale_ok, progress=watch)
+    if File.cwd().is_relative_to(dir):  # The shell would stay in the replaced directory.
+        raise UnusableWorkspace(
+            "the target is the current directory or contains it; pull from outside of it"
+        )
+    async with connect(options) as (client, _):
+        with progress_bars() as on_progress:
+            return await client.materialize(agent, dir, stale_ok=stale_ok, progress=on_progress)
 
 
-def _state(found: MaterializeResult) -> str:
-    if found.stale:
-        return "as they were"
-    return "written" if found.changed else "unchanged"
+def _state_label(result: MaterializeResult) -> str:
+    if result.stale:
+        return "not updated"
+    return "written" if result.changed else "unchanged"
 
 
-def _told(found: MaterializeResult) -> dict[str, Any]:
+def _result_to_json(result: MaterializeResult) -> dict[str, Any]:
     facts = {
         "ok": True,
-        "directory": found.directory,
-        "changed": found.changed,
-        "stale": found.stale,
-        "fingerprint": found.fingerprint,
-        "etag": found.etag,
-        "files": dict(found.files),
+        "directory": result.directory,
+        "changed": result.changed,
+        "stale": result.stale,
+        "fingerprint": result.fingerprint,
+        "etag": result.etag,
+        "files": dict(result.files),
     }
-    return facts | ({"problem": str(found.problem)} if found.stale else {})
+    return facts | ({"problem": str(result.problem)} if result.stale else {})

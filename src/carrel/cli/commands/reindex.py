@@ -1,4 +1,4 @@
-"""``carrel reindex``: making the full text again of what was said and remembered."""
+"""`carrel reindex`: rebuilds the full-text index."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from carrel.cli.console import print_json, progress_bars, run, store_options
 
 @click.command()
 @store_options
-def reindex(as_json: bool, **given: Any) -> None:
-    """Make the full-text index again.
+def reindex(as_json: bool, **options: Any) -> None:
+    """Rebuild the full-text index of sessions and memories.
 
-    It has what was said and what is remembered, and is kept up to date by itself; this is for one
-    that was lost or damaged. The store may be serving meanwhile: what has not been reached yet is
-    not found by a search until it is. If it is interrupted, do it again.
+    The index is maintained automatically; use this if it was lost or damaged. The store may be
+    serving meanwhile: entries are not searchable until they are indexed again. If interrupted, run
+    it again.
     """
-    counts = run(lambda: _reindex(given), as_json=as_json)
+    counts = run(lambda: _reindex(options), as_json=as_json)
     if as_json:
         print_json({"ok": True, **counts})
         return
-    click.echo(f"{counts['entries']} entries and {counts['words']} words can be found")
+    click.echo(f"{counts['entries']} entries and {counts['words']} words indexed")
 
 
-async def _reindex(given: dict[str, Any]) -> dict[str, int]:
-    """How much there is of each thing that has words."""
+async def _reindex(options: dict[str, Any]) -> dict[str, int]:
+    """Rebuild the index and return counts by kind."""
     from carrel.actions.sessions import sessions  # noqa: PLC0415 - so that --help stays quick
     from carrel.wiring.open_store import open_store  # noqa: PLC0415 - as above
 
-    async with open_store(given) as store:
-        with progress_bars() as watch:
-            entries = await sessions.reindex(store.ports, watch)
+    async with open_store(options) as store:
+        with progress_bars() as on_progress:
+            entries = await sessions.reindex(store.ports, on_progress)
             return {"entries": entries, "words": await store.maintenance.reindex()}

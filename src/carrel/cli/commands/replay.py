@@ -1,4 +1,4 @@
-"""``carrel replay``: a run that reads what another did."""
+"""`carrel replay`: starts a run on the snapshot of another run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from carrel.cli.connection import run_on_server
-from carrel.cli.console import FAILED, print_json, server_options
+from carrel.cli.console import EXIT_FAILED, print_json, server_options
 
 if TYPE_CHECKING:
     from carrel_client import AsyncClient, FileRow
@@ -18,30 +18,32 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("run", metavar="RUN")
 @server_options
-def replay(run: str, as_json: bool, **given: Any) -> None:
-    """Start a run that reads what another did, to the byte.
+def replay(run: str, as_json: bool, **options: Any) -> None:
+    """Start a run that reads the same files as another run.
 
-    Both lists of files are compared before anything is said. The id of the new run stands on
-    standard output. Exit code 1: there is no such run, its files were let go, or they differ.
+    Compares both file lists, and prints the id of the new run. Exit code 1: no such run, its files
+    were released, or the lists differ.
     """
-    twin, same, count = run_on_server(lambda desk: _replay(desk, run), given, as_json=as_json)
+    new_run, same, count = run_on_server(
+        lambda client: _replay(client, run), options, as_json=as_json
+    )
     if as_json:
-        print_json({"ok": same, "files": count, "run": twin})
+        print_json({"ok": same, "files": count, "run": new_run})
     else:
-        click.echo(twin["runId"])
-        told = f"sees the same {count} files" if same else "does not see the same files"
-        click.echo(f"{twin['runId']} {told} as {run}", err=True)
+        click.echo(new_run["runId"])
+        comparison = f"sees the same {count} files" if same else "does not see the same files"
+        click.echo(f"{new_run['runId']} {comparison} as {run}", err=True)
     if not same:
-        sys.exit(FAILED)
+        sys.exit(EXIT_FAILED)
 
 
-async def _replay(desk: AsyncClient, id: str) -> tuple[Mapping[str, Any], bool, int]:
-    original = await desk.run(id)
-    seen = _seen(await original.workspace.list())
-    twin = await original.replay()
-    again = _seen(await twin.workspace.list())
-    return twin.facts, seen == again, len(seen)
+async def _replay(client: AsyncClient, id: str) -> tuple[Mapping[str, Any], bool, int]:
+    original = await client.run(id)
+    original_files = _versions_by_path(await original.workspace.list())
+    new_run = await original.replay()
+    replayed_files = _versions_by_path(await new_run.workspace.list())
+    return new_run.facts, original_files == replayed_files, len(original_files)
 
 
-def _seen(rows: tuple[FileRow, ...]) -> dict[str, tuple[int, str]]:
+def _versions_by_path(rows: tuple[FileRow, ...]) -> dict[str, tuple[int, str]]:
     return {row.path: (row.version, row.sha256) for row in rows}

@@ -1,4 +1,4 @@
-"""``carrel restore``: a store from a backup."""
+"""`carrel restore`: restores a store from a backup."""
 
 from __future__ import annotations
 
@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from carrel.cli.console import FAILED, PathArgument, print_json, progress_bars, run, store_options
+from carrel.cli.console import (
+    EXIT_FAILED,
+    PathArgument,
+    print_json,
+    progress_bars,
+    run,
+    store_options,
+)
 
 if TYPE_CHECKING:
     from carrel.actions.maintenance.archive import Manifest
@@ -18,46 +25,46 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("file", type=PathArgument(exists=True, dir_okay=False, path_type=File))
 @store_options
-def restore(file: File, as_json: bool, **given: Any) -> None:
-    """Fill an empty store from a backup.
+def restore(file: File, as_json: bool, **options: Any) -> None:
+    """Restore a backup into an empty store.
 
-    All of FILE is restored, or nothing. The backup is verified first, and the store is examined
-    afterwards. Secrets open only with the vault key that they were sealed with, which is not in
-    the backup.
+    All of FILE is restored, or nothing. The backup is verified first, and the store is checked
+    afterwards. Secrets can be decrypted only with the original vault key, which is not in the
+    backup.
     """
-    manifest, findings, key = run(lambda: _restore(file, given), as_json=as_json)
+    manifest, findings, key = run(lambda: _restore(file, options), as_json=as_json)
     rows = sum(table.rows for table in manifest.tables.values())
-    other = manifest.vault_key is not None and manifest.vault_key != key
+    key_differs = manifest.vault_key is not None and manifest.vault_key != key
     if as_json:
-        told = [f"{each.subject}: {each.text}" for each in findings.items]
+        finding_lines = [f"{finding.subject}: {finding.text}" for finding in findings.items]
         keys = {"vaultKey": key, "vaultKeyOfBackup": manifest.vault_key}
         counts = {"rows": rows, "objects": manifest.objects}
-        print_json({"ok": findings.is_clean, **counts, "findings": told, **keys})
+        print_json({"ok": findings.is_clean, **counts, "findings": finding_lines, **keys})
     else:
         click.echo(f"restored {rows} rows and {manifest.objects} objects")
-        for each in findings.items:
-            click.echo(f"{each.severity}: {each.subject}: {each.text}")
-    if other:
+        for finding in findings.items:
+            click.echo(f"{finding.severity}: {finding.subject}: {finding.text}")
+    if key_differs:
         click.echo(
-            f"It was sealed under the vault key {manifest.vault_key}, and cannot be served with"
+            f"The backup was encrypted with the vault key {manifest.vault_key}, and cannot be served with"
             f" {key}: set CARREL_VAULT_KEY, or put the old vault.key into the data directory.",
             err=True,
         )
     if findings.errors:
-        sys.exit(FAILED)
+        sys.exit(EXIT_FAILED)
 
 
-async def _restore(file: File, given: dict[str, Any]) -> tuple[Manifest, FindingList, str]:
+async def _restore(file: File, options: dict[str, Any]) -> tuple[Manifest, FindingList, str]:
     from carrel.actions.maintenance import backup  # noqa: PLC0415 - so that --help stays quick
     from carrel.wiring.open_store import open_store  # noqa: PLC0415 - as above
 
-    async with open_store(given, create=True) as store:
-        with progress_bars() as watch:
+    async with open_store(options, create=True) as store:
+        with progress_bars() as on_progress:
             manifest, findings = await backup.restore(
                 file,
                 store.maintenance,
                 store.objects,
                 now=store.ports.clock.now(),
-                on_progress=watch,
+                on_progress=on_progress,
             )
         return manifest, findings, store.ports.vault.fingerprint()

@@ -1,4 +1,4 @@
-"""``carrel rm``: a file no more."""
+"""`carrel rm`: deletes a file."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from carrel.cli.commands.put import etag
-from carrel.cli.connection import files_at, run_on_server
+from carrel.cli.commands.put import quote_etag
+from carrel.cli.connection import files_of, run_on_server
 from carrel.cli.console import print_json, server_options
 from carrel.cli.targets import FILE, Target
 
@@ -18,26 +18,34 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("file", type=FILE, metavar="WHERE/PATH")
 @server_options
-@click.option("--if-match", callback=etag, metavar="ETAG", help="Only if it is still this.")
-@click.option("--reason", help="Why, for the history.")
-def rm(file: Target, as_json: bool, if_match: str | None, reason: str | None, **given: Any) -> None:
-    """Remove a file; an agent's own gives way to what lies beneath.
+@click.option(
+    "--if-match",
+    callback=quote_etag,
+    metavar="ETAG",
+    help="Delete only if the current ETag matches.",
+)
+@click.option("--reason", help="Reason, for the history.")
+def rm(
+    file: Target, as_json: bool, if_match: str | None, reason: str | None, **options: Any
+) -> None:
+    """Delete a file, or an agent's override of one.
 
-    WHERE is an agent, templates/NAME, defaults or workspaces/ID. Its versions stay: carrel log
-    shows them, and carrel put --from-version brings one back.
+    WHERE is an agent, templates/NAME, defaults or workspaces/ID. After an override is removed, the
+    inherited file shows again. Earlier versions stay: carrel log lists them, and carrel put
+    --from-version restores one.
     """
 
-    async def remove(desk: AsyncClient) -> str | None:
+    async def remove(client: AsyncClient) -> str | None:
         from carrel_client import CarrelError  # noqa: PLC0415 - so that --help stays quick
 
-        files = files_at(desk, file.place)
+        files = files_of(client, file.owner)
         await files.delete(file.path, if_match=if_match, reason=reason)
         try:
             return (await files.explain(file.path)).source
-        except CarrelError:  # It is removed, whatever may be said of what is left.
+        except CarrelError:  # The file is deleted even if the new state cannot be loaded.
             return None
 
-    source = run_on_server(remove, given, as_json=as_json)
+    source = run_on_server(remove, options, as_json=as_json)
     if as_json:
         print_json({"ok": True, "path": file.path, "source": source})
     else:

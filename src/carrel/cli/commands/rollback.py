@@ -1,4 +1,4 @@
-"""``carrel rollback``: a pin as it was before."""
+"""`carrel rollback`: reverts the acceptance of a pinned file."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from carrel.cli import formatting
-from carrel.cli.commands.pins import pin_told
+from carrel.cli.commands.pins import pin_to_json
 from carrel.cli.connection import run_on_server
 from carrel.cli.console import print_json, server_options
 
@@ -16,17 +16,19 @@ from carrel.cli.console import print_json, server_options
 @click.argument("agent")
 @click.argument("path")
 @server_options
-@click.option("--version", type=click.IntRange(1), help="Of the agent's own history of the file.")
-def rollback(agent: str, path: str, as_json: bool, version: int | None, **given: Any) -> None:
-    """Take back an acceptance of a pinned file.
+@click.option(
+    "--version", type=click.IntRange(1), help="Version in the agent's own history of the file."
+)
+def rollback(agent: str, path: str, as_json: bool, version: int | None, **options: Any) -> None:
+    """Revert the acceptance of a pinned file.
 
-    The agent's pin goes back to what was reviewed before. AGENT is an id or a slug. An earlier
-    version of any other file comes back with carrel put --from-version.
+    The agent's pin returns to the previously accepted version. AGENT is an id or a slug. For other
+    files, use carrel put --from-version.
     """
     pin = run_on_server(
-        lambda desk: desk.agent(agent).roll_back(path, version), given, as_json=as_json
+        lambda client: client.agent(agent).roll_back(path, version), options, as_json=as_json
     )
     if as_json:
-        print_json({"ok": True, **pin_told(pin)})
+        print_json({"ok": True, **pin_to_json(pin)})
     else:
-        click.echo(f"{agent}: {path} is back at {formatting.short(pin.pinned_sha256)}")
+        click.echo(f"{agent}: {path} is back at {formatting.short_digest(pin.pinned_sha256)}")

@@ -1,4 +1,4 @@
-"""``carrel run``: runs, and the workspaces that were frozen for them."""
+"""`carrel run`: manages runs and shows their frozen workspaces."""
 
 from __future__ import annotations
 
@@ -23,186 +23,205 @@ _PAGE: Final = 500
 
 @click.group()
 def run() -> None:
-    """Runs: each reads files as they were when it began.
+    """Manage runs: each reads files as they were when it started.
 
-    carrel replay starts one that reads what another did.
+    carrel replay starts a run on the files of another run.
     """
 
 
 @run.command()
 @click.argument("agent", required=False)
 @server_options
-@click.option("--workflow", default="", help="What it is for; needed without an AGENT.")
-@click.option("--scope", type=click.Choice(["main", "shared"]), help="Who will listen.")
+@click.option("--workflow", default="", help="Workflow id; required without an AGENT.")
+@click.option("--scope", type=click.Choice(["main", "shared"]), help="Audience of the run.")
 @click.option("--parent", metavar="RUN", help="Start it as a child of this run.")
-@click.option("--share-snapshot", is_flag=True, help="See what the parent sees.")
-def start(agent: str | None, as_json: bool, scope: str | None, **given: Any) -> None:
-    """Start a run: the workspace is frozen for it now.
+@click.option("--share-snapshot", is_flag=True, help="Share the parent's snapshot.")
+def start(agent: str | None, as_json: bool, scope: str | None, **options: Any) -> None:
+    """Start a run and freeze its workspace.
 
-    AGENT is an id or a slug; without one it is the credential's own workspace. The id of the run is
-    all that is said.
+    AGENT is an id or a slug; without one, the token's own workspace is used. Prints the id of the
+    run.
     """
-    asked = {name: given.pop(name) for name in ("workflow", "parent", "share_snapshot")}
-    if not (agent or asked["workflow"] or asked["parent"]):
+    request = {name: options.pop(name) for name in ("workflow", "parent", "share_snapshot")}
+    if not (agent or request["workflow"] or request["parent"]):
         raise click.UsageError("a run needs an AGENT, a --workflow or a --parent")
-    if asked["share_snapshot"] and not asked["parent"]:
+    if request["share_snapshot"] and not request["parent"]:
         raise click.UsageError("--share-snapshot needs a --parent")
 
-    async def begin(desk: AsyncClient) -> Facts:
-        run = await desk.start_run(
-            asked["workflow"],
+    async def begin(client: AsyncClient) -> Facts:
+        run = await client.start_run(
+            request["workflow"],
             agent_id=agent,
             scope=scope,
-            parent_run_id=asked["parent"],
-            share_snapshot=asked["share_snapshot"],
+            parent_run_id=request["parent"],
+            share_snapshot=request["share_snapshot"],
         )
         return run.facts
 
-    found = run_on_server(begin, given, as_json=as_json)
-    print_json(found) if as_json else click.echo(found["runId"])
+    facts = run_on_server(begin, options, as_json=as_json)
+    print_json(facts) if as_json else click.echo(facts["runId"])
 
 
 @run.command()
 @server_options
 @click.option("--agent", help="Only runs of this agent, by id or slug.")
-@click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="How many.")
-def ls(as_json: bool, agent: str | None, limit: int, **given: Any) -> None:
+@click.option(
+    "--limit", type=click.IntRange(1), default=50, show_default=True, help="Maximum number of runs."
+)
+def ls(as_json: bool, agent: str | None, limit: int, **options: Any) -> None:
     """List runs, newest first."""
 
-    async def look(desk: AsyncClient) -> list[Facts]:
-        found: list[Facts] = []
-        while len(found) < limit:
-            before = str(found[-1]["runId"]) if found else ""
-            count = min(_PAGE, limit - len(found))
-            page = await desk.runs(agent_id=agent, before=before, limit=count)
-            found += [one.facts for one in page]
+    async def load(client: AsyncClient) -> list[Facts]:
+        loaded: list[Facts] = []
+        while len(loaded) < limit:
+            before = str(loaded[-1]["runId"]) if loaded else ""
+            count = min(_PAGE, limit - len(loaded))
+            page = await client.runs(agent_id=agent, before=before, limit=count)
+            loaded += [item.facts for item in page]
             if len(page) < count:
                 break
-        return found
+        return loaded
 
-    found = run_on_server(look, given, as_json=as_json)
+    runs = run_on_server(load, options, as_json=as_json)
     if as_json:
-        print_json({"runs": found})
+        print_json({"runs": runs})
         return
-    heads = ("run", "status", "started", "scope", "workflow", "agent")
-    formatting.table(heads, [_row(one) for one in found])
+    headers = ("run", "status", "started", "scope", "workflow", "agent")
+    formatting.print_table(headers, [_run_row(facts) for facts in runs])
 
 
-def _row(one: Facts) -> list[formatting.Cell]:
-    status = str(one["status"])
+def _run_row(facts: Facts) -> list[formatting.Cell]:
+    status = str(facts["status"])
     return [
-        str(one["runId"]),
+        str(facts["runId"]),
         (status, _STYLES.get(status, "")),
-        formatting.when(one["startedAt"]),
-        str(one["scope"]),
-        str(one["workflowId"]),
-        str(one["agentId"] or ""),
+        formatting.format_time(facts["startedAt"]),
+        str(facts["scope"]),
+        str(facts["workflowId"]),
+        str(facts["agentId"] or ""),
     ]
 
 
 @run.command()
 @click.argument("id", metavar="RUN")
 @server_options
-def show(id: str, as_json: bool, **given: Any) -> None:
-    """Show a run, and how many files it sees."""
+def show(id: str, as_json: bool, **options: Any) -> None:
+    """Show a run, and how many files it has."""
 
-    async def look(desk: AsyncClient) -> Facts:
-        return (await desk.run(id)).facts
+    async def load(client: AsyncClient) -> Facts:
+        return (await client.run(id)).facts
 
-    found = run_on_server(look, given, as_json=as_json)
+    facts = run_on_server(load, options, as_json=as_json)
     if as_json:
-        print_json(found)
+        print_json(facts)
         return
-    told = {
-        "run": found["runId"],
-        "status": found["status"],
-        "scope": found["scope"],
-        "workflow": found["workflowId"],
-        "agent": found["agentId"],
-        "parent": found["parentRunId"],
-        "replay of": found["replayOf"],
-        "started": formatting.when(found["startedAt"]),
-        "ended": formatting.when(found["endedAt"]),
-        "files": len(found["workspace"]) if found["kept"] else "let go",
+    fields = {
+        "run": facts["runId"],
+        "status": facts["status"],
+        "scope": facts["scope"],
+        "workflow": facts["workflowId"],
+        "agent": facts["agentId"],
+        "parent": facts["parentRunId"],
+        "replay of": facts["replayOf"],
+        "started": formatting.format_time(facts["startedAt"]),
+        "ended": formatting.format_time(facts["endedAt"]),
+        "files": len(facts["workspace"]) if facts["kept"] else "released",
     }
-    for name, fact in told.items():
+    for name, fact in fields.items():
         if fact not in (None, ""):
-            click.echo(f"{name:<10} {formatting.plain(str(fact))}")
+            click.echo(f"{name:<10} {formatting.printable(str(fact))}")
 
 
 @run.command()
 @click.argument("id", metavar="RUN")
 @server_options
-def files(id: str, as_json: bool, **given: Any) -> None:
-    """List the files that a run sees."""
+def files(id: str, as_json: bool, **options: Any) -> None:
+    """List the files of a run."""
 
-    async def look(desk: AsyncClient) -> tuple[FileRow, ...]:
-        return await (await desk.run(id)).workspace.list()
+    async def load(client: AsyncClient) -> tuple[FileRow, ...]:
+        return await (await client.run(id)).workspace.list()
 
-    found = run_on_server(look, given, as_json=as_json)
+    workspace_files = run_on_server(load, options, as_json=as_json)
     if as_json:
-        print_json({"runId": id, "files": [formatting.told(row) for row in found]})
+        print_json(
+            {"runId": id, "files": [formatting.file_to_json(row) for row in workspace_files]}
+        )
         return
-    rows = [(row.path, str(row.version), row.source, formatting.short(row.sha256)) for row in found]
-    formatting.table(("path", "version", "source", "sha256"), rows, right=("version",))
+    rows = [
+        (row.path, str(row.version), row.source, formatting.short_digest(row.sha256))
+        for row in workspace_files
+    ]
+    formatting.print_table(
+        ("path", "version", "source", "sha256"), rows, right_aligned=("version",)
+    )
 
 
 @run.command()
 @click.argument("id", metavar="RUN")
 @click.argument("path")
 @server_options
-def cat(id: str, path: str, as_json: bool, **given: Any) -> None:
-    """Show a file as a run sees it: the same bytes for ever."""
+def cat(id: str, path: str, as_json: bool, **options: Any) -> None:
+    """Show a file from a run's snapshot."""
 
-    async def look(desk: AsyncClient) -> File:
-        return await (await desk.run(id)).workspace.get(path)
+    async def load(client: AsyncClient) -> File:
+        return await (await client.run(id)).workspace.get(path)
 
-    found = run_on_server(look, given, as_json=as_json)
-    print_json(formatting.told(found)) if as_json else formatting.content(found.content)
+    response = run_on_server(load, options, as_json=as_json)
+    print_json(formatting.file_to_json(response)) if as_json else formatting.print_content(
+        response.content
+    )
 
 
 @run.command()
 @click.argument("id", metavar="RUN")
 @server_options
-def prompt(id: str, as_json: bool, **given: Any) -> None:
-    """Show the exact system prompt of a run, whatever has changed since."""
+def prompt(id: str, as_json: bool, **options: Any) -> None:
+    """Show the exact system prompt of a run."""
 
-    async def look(desk: AsyncClient) -> Prompt:
-        return await (await desk.run(id)).prompt()
+    async def load(client: AsyncClient) -> Prompt:
+        return await (await client.run(id)).prompt()
 
-    found = run_on_server(look, given, as_json=as_json)
-    print_json(dataclasses.asdict(found)) if as_json else formatting.content(found.text)
+    assembled = run_on_server(load, options, as_json=as_json)
+    print_json(dataclasses.asdict(assembled)) if as_json else formatting.print_content(
+        assembled.text
+    )
 
 
 @run.command()
 @click.argument("id", metavar="RUN")
 @click.argument("path", required=False)
 @server_options
-def diff(id: str, path: str | None, as_json: bool, **given: Any) -> None:
-    """Show what has changed in the workspace since a run began; with a PATH, how."""
+def diff(id: str, path: str | None, as_json: bool, **options: Any) -> None:
+    """Show changes in the workspace since a run started; with a PATH, its diff."""
 
-    async def look(desk: AsyncClient) -> tuple[tuple[Difference, ...], str]:
-        found = await desk.run(id)
-        return ((), await found.diff_of(path)) if path else (await found.diff(), "")
+    async def load(client: AsyncClient) -> tuple[tuple[Difference, ...], str]:
+        frozen_run = await client.run(id)
+        return ((), await frozen_run.diff_of(path)) if path else (await frozen_run.diff(), "")
 
-    changes, text = run_on_server(look, given, as_json=as_json)
+    changes, text = run_on_server(load, options, as_json=as_json)
     if as_json:
-        more = {"path": path, "diff": text} if path else {"changes": [_told(c) for c in changes]}
-        print_json({"runId": id, **more})
+        result = (
+            {"path": path, "diff": text}
+            if path
+            else {"changes": [_difference_to_json(c) for c in changes]}
+        )
+        print_json({"runId": id, **result})
     elif path:
-        formatting.diff(text)
+        formatting.print_diff(text)
     else:
         rows = [(c.path, c.kind, _number(c.before), _number(c.after)) for c in changes]
-        formatting.table(("path", "change", "then", "now"), rows, right=("then", "now"))
+        formatting.print_table(
+            ("path", "change", "then", "now"), rows, right_aligned=("then", "now")
+        )
 
 
 def _number(version: int | None) -> str:
     return "" if version is None else str(version)
 
 
-def _told(one: Difference) -> dict[str, Any]:
-    versions = {"beforeVersion": one.before, "afterVersion": one.after}
-    return {"path": one.path, "change": one.kind, **versions}
+def _difference_to_json(difference: Difference) -> dict[str, Any]:
+    versions = {"beforeVersion": difference.before, "afterVersion": difference.after}
+    return {"path": difference.path, "change": difference.kind, **versions}
 
 
 @run.command()
@@ -213,15 +232,15 @@ def _told(one: Difference) -> dict[str, Any]:
     type=click.Choice(["completed", "failed", "cancelled"]),
     default="completed",
     show_default=True,
-    help="How it ended.",
+    help="Final status.",
 )
-@click.option("--release", is_flag=True, help="Let go of its files too. There is no way back.")
-def end(id: str, as_json: bool, status: str, release: bool, **given: Any) -> None:
-    """End a run. One that has ended stays as it ended."""
+@click.option("--release", is_flag=True, help="Also release its snapshot. This cannot be undone.")
+def end(id: str, as_json: bool, status: str, release: bool, **options: Any) -> None:
+    """End a run. The status of an ended run does not change."""
 
-    async def finish(desk: AsyncClient) -> Facts:
-        found = await (await desk.run(id)).finish(status)
-        return (await found.release()).facts if release else found.facts
+    async def finish(client: AsyncClient) -> Facts:
+        ended_run = await (await client.run(id)).finish(status)
+        return (await ended_run.release()).facts if release else ended_run.facts
 
-    found = run_on_server(finish, given, as_json=as_json)
-    print_json(found) if as_json else click.echo(f"{id}: {found['status']}")
+    facts = run_on_server(finish, options, as_json=as_json)
+    print_json(facts) if as_json else click.echo(f"{id}: {facts['status']}")

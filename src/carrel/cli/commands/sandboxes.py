@@ -1,4 +1,4 @@
-"""``carrel sandboxes``: where commands of agents run."""
+"""`carrel sandboxes`: manages sandboxes."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from carrel.cli.account_commands import Row, add_record_commands
 
 @click.group()
 def sandboxes() -> None:
-    """Where commands of agents run, and who is asked before."""
+    """Manage sandboxes, in which agents run commands, and their permission modes."""
 
 
-def _told(row: Row) -> tuple[str, str]:
+def _extra_columns(row: Row) -> tuple[str, str]:
     return row["config"]["provider"], row["config"]["permissionMode"]
 
 
-add_record_commands(sandboxes, "sandbox", _told)
+add_record_commands(sandboxes, "sandbox", _extra_columns)

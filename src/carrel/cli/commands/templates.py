@@ -1,4 +1,4 @@
-"""``carrel templates``: what agents can follow."""
+"""`carrel templates`: lists the templates."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from carrel.cli.console import print_json, server_options
 
 @click.command()
 @server_options
-def templates(as_json: bool, **given: Any) -> None:
+def templates(as_json: bool, **options: Any) -> None:
     """List the templates of the tenant."""
-    found = run_on_server(lambda desk: desk.templates.list(), given, as_json=as_json)
-    rows = [template.facts for template in found]
+    records = run_on_server(lambda client: client.templates.list(), options, as_json=as_json)
+    rows = [template.facts for template in records]
     if as_json:
         print_json({"templates": rows})
     else:
-        formatting.facts_table(rows, ("slug", "name", "id"))
+        formatting.print_records(rows, ("slug", "name", "id"))

@@ -1,4 +1,4 @@
-"""``carrel version``: which Carrel this is."""
+"""`carrel version`: prints the version."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ from carrel.core.version import VERSION
 
 @click.command()
 def version() -> None:
-    """Say which version of Carrel this is."""
+    """Print the version of Carrel."""
     click.echo(VERSION)

@@ -1,4 +1,4 @@
-"""``carrel workspaces``: files that agents share."""
+"""`carrel workspaces`: manages shared workspaces."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from carrel.cli.account_commands import Row, add_record_commands
 
 @click.group()
 def workspaces() -> None:
-    """Files that agents share, each under an id."""
+    """Manage workspaces: files that agents share."""
 
 
-def _told(row: Row) -> tuple[str, ...]:
+def _extra_columns(row: Row) -> tuple[str, ...]:
     return tuple(filter(None, (row.get("description"),)))
 
 
-add_record_commands(workspaces, "workspace", _told)
+add_record_commands(workspaces, "workspace", _extra_columns)

@@ -1,1 +1,1 @@
-"""A directory's files on their way to a server: looked at, compared, written one by one."""
+"""`carrel import`: scans a directory, plans the changes and writes the files."""

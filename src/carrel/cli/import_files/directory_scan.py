@@ -1,4 +1,4 @@
-"""The files of a directory: no link is followed, and what could not be a file there is told."""
+"""Scans a directory for import. Follows no symlinks and reports invalid files."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from carrel.core.files.directory_sync import is_ignored
 from carrel.core.identifiers import Path
 
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_LINK: Final = "it is a link"
-_TWICE: Final = "another name here is the same but for how its letters are composed"
+_IS_SYMLINK: Final = "is a symbolic link"
+_DUPLICATE_NAME: Final = "another file has the same name in a different Unicode normalization"
 
 
 @dataclass(slots=True)
 class LocalFiles:
-    """What a directory holds."""
+    """Files of a scanned directory."""
 
     root: str
     files: dict[str, str] = field(default_factory=dict)
-    """The digest of each, by its path."""
+    """Content digests by path."""
     names: dict[str, str] = field(default_factory=dict)
-    """How each is spelled on this disk, which may compose letters otherwise."""
+    """Names on disk by path; their Unicode normalization may differ from the path's."""
     problems: dict[str, str] = field(default_factory=dict)
-    """What cannot be imported, and why."""
-    passed_over: list[str] = field(default_factory=list)
-    """Hidden files, and those that editors leave."""
+    """Reasons why files cannot be imported, by path."""
+    skipped: list[str] = field(default_factory=list)
+    """Hidden files and temporary files of editors."""
 
     def read(self, path: str) -> bytes:
-        """The bytes that were looked at. Raises OSError where they are there no more."""
-        content = _content(os.path.join(self.root, self.names[path]), None)
+        """Read the scanned content of a file. Raises OSError if it has changed since."""
+        content = _read_regular(os.path.join(self.root, self.names[path]), None)
         if digest_of(content) != self.files[path]:
-            raise OSError(errno.EBUSY, "it was changed while it was imported")
+            raise OSError(errno.EBUSY, "the file changed during the import")
         return content
 
 
@@ -47,61 +47,61 @@ def digest_of(content: bytes) -> str:
 
 
 def scan_directory(root: str) -> LocalFiles:
-    """Raises OSError where the directory itself cannot be read."""
-    found = LocalFiles(root)
-    for name, room in _names(found):
+    """Scan a directory tree. Raises OSError if a directory cannot be read."""
+    result = LocalFiles(root)
+    for name, dir_fd in _walk_files(result):
         path = unicodedata.normalize("NFC", name)
-        if reason := _problem(path) or (_TWICE if path in found.files else ""):
-            found.problems[_shown(path)] = reason
+        if reason := _path_problem(path) or (_DUPLICATE_NAME if path in result.files else ""):
+            result.problems[_printable(path)] = reason
             continue
         try:
-            content = _content(os.path.basename(name), room)
+            content = _read_regular(os.path.basename(name), dir_fd)
             content.decode()
         except UnicodeDecodeError:
-            found.problems[path] = "it is not UTF-8"
+            result.problems[path] = "is not UTF-8"
         except OSError as problem:
-            link = problem.errno == errno.ELOOP
-            found.problems[path] = _LINK if link else problem.strerror or str(problem)
+            is_symlink = problem.errno == errno.ELOOP
+            result.problems[path] = _IS_SYMLINK if is_symlink else problem.strerror or str(problem)
         else:
-            found.files[path] = digest_of(content)
-            found.names[path] = name
-    return found
+            result.files[path] = digest_of(content)
+            result.names[path] = name
+    return result
 
 
-def _names(found: LocalFiles) -> Iterator[tuple[str, int]]:
-    """Every file, and the directory that it is in by its descriptor."""
-    for at, below, files, room in os.fwalk(found.root, onerror=_raised):
-        above = os.path.relpath(at, found.root)
-        above = "" if above == "." else f"{above}/"
-        for name in sorted(below):
+def _walk_files(result: LocalFiles) -> Iterator[tuple[str, int]]:
+    """Yield every file with the descriptor of its directory."""
+    for directory, subdirectories, files, dir_fd in os.fwalk(result.root, onerror=_raise_error):
+        prefix = os.path.relpath(directory, result.root)
+        prefix = "" if prefix == "." else f"{prefix}/"
+        for name in sorted(subdirectories):
             if is_ignored(name):
-                below.remove(name)
-                found.passed_over.append(f"{above}{_shown(name)}/")
-            elif stat.S_ISLNK(os.stat(name, dir_fd=room, follow_symlinks=False).st_mode):
-                below.remove(name)
-                found.problems[_shown(above + name)] = _LINK
+                subdirectories.remove(name)
+                result.skipped.append(f"{prefix}{_printable(name)}/")
+            elif stat.S_ISLNK(os.stat(name, dir_fd=dir_fd, follow_symlinks=False).st_mode):
+                subdirectories.remove(name)
+                result.problems[_printable(prefix + name)] = _IS_SYMLINK
         for name in sorted(files):
             if is_ignored(name):
-                found.passed_over.append(above + _shown(name))
+                result.skipped.append(prefix + _printable(name))
             else:
-                yield above + name, room
+                yield prefix + name, dir_fd
 
 
-def _raised(problem: OSError) -> None:
-    """What cannot be looked into must not be taken for empty."""
+def _raise_error(problem: OSError) -> None:
+    """Error handler of os.fwalk: an unreadable directory must not look empty."""
     raise problem
 
 
-def _content(name: str, room: int | None) -> bytes:
-    """Raises OSError for a link, and for what is no regular file."""
-    fd = os.open(name, _READ, dir_fd=room)
+def _read_regular(name: str, dir_fd: int | None) -> bytes:
+    """Read a regular file. Raises OSError for symlinks and other kinds of files."""
+    fd = os.open(name, _READ, dir_fd=dir_fd)
     with os.fdopen(fd, "rb") as file:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
-            raise OSError(errno.EINVAL, "it is not a regular file")
+            raise OSError(errno.EINVAL, "is not a regular file")
         return file.read()
 
 
-def _problem(path: str) -> str:
+def _path_problem(path: str) -> str:
     try:
         Path(path)
     except ValidationError as problem:
@@ -109,6 +109,6 @@ def _problem(path: str) -> str:
     return ""
 
 
-def _shown(path: str) -> str:
-    """A name as it can be printed, whatever bytes it is made of."""
+def _printable(path: str) -> str:
+    """Make a file name printable, whatever bytes it consists of."""
     return path.encode("utf-8", "backslashreplace").decode()

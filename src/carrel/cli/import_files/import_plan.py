@@ -1,4 +1,4 @@
-"""What an import would change, and changing it: each file on the condition that it is as seen."""
+"""Plans and executes an import. Writes are conditional on the compared version."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from carrel.cli.console import Watch
+from carrel.cli.console import ProgressCallback
 from carrel.cli.import_files.directory_scan import LocalFiles
 from carrel_client import (
     CarrelError,
@@ -19,12 +19,12 @@ from carrel_client import (
 )
 from carrel_client.drivers import AsyncDriver
 
-_ENDS_ALL: Final = (ServerUnreachable, ServerError, Unauthenticated)
-_LEFT: Final = "not tried"
+_FATAL_ERRORS: Final = (ServerUnreachable, ServerError, Unauthenticated)
+_NOT_TRIED: Final = "not tried"
 
 
 @dataclass(frozen=True, slots=True)
-class ImportAction:
+class ImportOptions:
     reason: str | None
     accept: bool
     """Override pinned files of an agent."""
@@ -32,27 +32,27 @@ class ImportAction:
 
 @dataclass(slots=True)
 class ImportStep:
-    """One file: what is to become of it, and what did."""
+    """One file of an import: the planned change and its result."""
 
     path: str
     change: str
     """new, changed or equal."""
-    over: str = ""
-    """Where what is there now comes from."""
+    source: str = ""
+    """Source of the file that is replaced."""
     etag: str | None = None
     version: int | None = None
     redacted: bool = False
     problem: str = ""
 
 
-def planned(local: LocalFiles, there: Mapping[str, FileRow]) -> list[ImportStep]:
-    """In order of path."""
-    return list(_steps(local, there))
+def plan_import(local: LocalFiles, remote: Mapping[str, FileRow]) -> list[ImportStep]:
+    """Compare local and remote files. The steps are ordered by path."""
+    return list(_plan_steps(local, remote))
 
 
-def _steps(local: LocalFiles, there: Mapping[str, FileRow]) -> Iterator[ImportStep]:
+def _plan_steps(local: LocalFiles, remote: Mapping[str, FileRow]) -> Iterator[ImportStep]:
     for path, digest in sorted(local.files.items()):
-        row = there.get(path)
+        row = remote.get(path)
         if row is None:
             yield ImportStep(path, "new")
         else:
@@ -64,31 +64,33 @@ async def execute_plan(
     files: Files[AsyncDriver],
     local: LocalFiles,
     steps: list[ImportStep],
-    how: ImportAction,
-    watch: Watch,
+    action: ImportOptions,
+    on_progress: ProgressCallback,
 ) -> None:
-    """Write what is not equal, one file after another. What fails stops no other, unless it would
-    fail for all."""
-    due = [step for step in steps if step.change != "equal"]
-    for count, step in enumerate(due, 1):
+    """Write all files that differ, one at a time.
+
+    A failed file does not stop the others, unless the error would hit all of them.
+    """
+    pending = [step for step in steps if step.change != "equal"]
+    for count, step in enumerate(pending, 1):
         try:
-            await _write(files, local, step, how)
+            await _write(files, local, step, action)
         except WorkspaceConflict:
-            step.problem = "it was changed there meanwhile"
-        except _ENDS_ALL as problem:
+            step.problem = "changed on the server during the import"
+        except _FATAL_ERRORS as problem:
             step.problem = str(problem)
-            for later in due[count:]:
-                later.problem = _LEFT
+            for later in pending[count:]:
+                later.problem = _NOT_TRIED
             return
         except CarrelError as problem:
             step.problem = str(problem)
         except OSError as problem:
             step.problem = problem.strerror or str(problem)
-        watch("importing", count, len(due))
+        on_progress("importing", count, len(pending))
 
 
 async def _write(
-    files: Files[AsyncDriver], local: LocalFiles, step: ImportStep, how: ImportAction
+    files: Files[AsyncDriver], local: LocalFiles, step: ImportStep, action: ImportOptions
 ) -> None:
     content = local.read(step.path)
     absent = "*" if step.etag is None else None
@@ -97,7 +99,7 @@ async def _write(
         content,
         if_match=step.etag,
         if_none_match=absent,
-        accept_template_update=how.accept,
-        reason=how.reason,
+        accept_template_update=action.accept,
+        reason=action.reason,
     )
     step.version, step.redacted = stored.version, stored.content.encode() != content

@@ -1,1 +1,1 @@
-"""Keeping a directory and an agent's own files the same: the disk, the server, and both watched."""
+"""`carrel sync`: two-way synchronization of a directory with an agent's own files."""

@@ -1,8 +1,8 @@
-"""One directory, held open and locked: nothing in it is replaced unseen, nothing outside touched.
+"""A synced directory: locked, with atomic conditional writes and crash recovery.
 
-Every name is walked from the directory's descriptor without following a link. A file is written
-beside its name and changes places with what is there; if that turns out to be another text than was
-expected, it is put back. What a crash leaves behind is looked through by ``recover``.
+Names are resolved from the directory's descriptor without following symlinks. A write creates a
+temporary file and exchanges it with the target; if the target was not the expected content, they
+are exchanged back. `recover` handles temporary files that a crash left behind.
 """
 
 from __future__ import annotations
@@ -21,18 +21,21 @@ from carrel.core.files.directory_sync import conflict_copy_names
 from carrel_client.atomic_rename import swap_names
 from carrel_client.errors import DirectoryLocked, UnusableWorkspace
 
-STATE: Final = ".carrel-sync.json"
-LARGEST: Final = 4 * 2**20
-"""Bytes. No server takes more."""
+STATE_FILE: Final = ".carrel-sync.json"
+MAX_FILE_BYTES: Final = 4 * 2**20
+"""No server accepts larger files."""
 
-_NEW: Final = ".carrel-new-"
-"""Being written: worth nothing after a crash."""
-_SWAP: Final = ".carrel-swap-"
-"""Whole: after a crash it may be the only place of a text."""
-_DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-_NO_LINKS: Final = frozenset({errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS})
+_NEW_PREFIX: Final = ".carrel-new-"
+"""Prefix of incomplete temporary files. Deleted after a crash."""
+_SWAP_PREFIX: Final = ".carrel-swap-"
+"""Prefix of complete temporary files.
+
+After a crash such a file may be the only copy of a content.
+"""
+_OPEN_DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_OPEN_READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_OPEN_CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_NO_HARD_LINK_ERRORS: Final = frozenset({errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS})
 
 
 def digest_of(content: bytes) -> str:
@@ -40,36 +43,43 @@ def digest_of(content: bytes) -> str:
 
 
 class SyncedDirectory:
-    """Raises Occupied where another holds it, and Unfit for what is no directory."""
+    """An open and exclusively locked directory.
+
+    Raises DirectoryLocked if another process holds the lock, UnusableWorkspace if the path is not a
+    directory.
+    """
 
     def __init__(self, directory: str | os.PathLike[str]) -> None:
         self.path = os.path.realpath(directory)
         try:
             os.makedirs(self.path, exist_ok=True)
-            self.fd = os.open(self.path, _DIRECTORY)
+            self.fd = os.open(self.path, _OPEN_DIRECTORY)
         except (FileExistsError, NotADirectoryError):
             raise UnusableWorkspace(f"{self.path} is not a directory") from None
         try:
             fcntl.flock(self.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(self.fd)
-            raise DirectoryLocked(f"{self.path} is being synced by another") from None
+            raise DirectoryLocked(f"{self.path} is being synced by another process") from None
 
     def close(self) -> None:
         os.close(self.fd)
 
     def is_in_place(self) -> bool:
-        """Whether its name still leads to it: not once it was moved, removed or mounted over."""
+        """Whether the path still leads to this directory.
+
+        False after it was moved, removed or mounted over.
+        """
         try:
             return os.path.samestat(os.stat(self.path), os.fstat(self.fd))
         except OSError:
             return False
 
     def read(self, name: str) -> bytes | None:
-        """The content of a regular file; None for whatever else is there, or for nothing."""
+        """Read a regular file. Returns None for anything else and for a missing file."""
         try:
-            with self._room(name) as (room, last):
-                return _content(room, last)
+            with self._open_parent(name) as (dir_fd, base_name):
+                return _read_regular(dir_fd, base_name)
         except (FileNotFoundError, NotADirectoryError):
             return None
 
@@ -77,108 +87,119 @@ class SyncedDirectory:
         content = self.read(name)
         return None if content is None else digest_of(content)
 
-    def put(self, name: str, content: bytes, was: str | None) -> bool:
-        """Put a file where one of this digest is, or none. False where that is not so: nothing is
-        done then."""
-        with self._room(name, make=True) as (room, last), _written(room, last, content) as swap:
-            if was is None:
-                return _linked(room, swap, last)
+    def put(self, name: str, content: bytes, expected_digest: str | None) -> bool:
+        """Write a file if its current content has the expected digest (None: no file).
+
+        Returns False and changes nothing if it has not.
+        """
+        with (
+            self._open_parent(name, create=True) as (dir_fd, base_name),
+            _temporary_file(dir_fd, base_name, content) as swap,
+        ):
+            if expected_digest is None:
+                return _link_if_absent(dir_fd, swap, base_name)
             try:
-                done = _exchanged(room, swap, last, was)
+                exchanged = _exchange(dir_fd, swap, base_name, expected_digest)
             except FileNotFoundError:
                 return False
-            if not done:
-                self._keep_unless(room, swap, digest_of(content), name)
-            return done
+            if not exchanged:
+                self._save_unless(dir_fd, swap, digest_of(content), name)
+            return exchanged
 
-    def remove(self, name: str, was: str) -> bool:
-        """Remove a file of this digest, and directories that are empty then. False if it is not."""
+    def remove(self, name: str, expected_digest: str) -> bool:
+        """Remove a file if it has the expected digest, and directories that become empty.
+
+        Returns False if it has another digest or does not exist.
+        """
         try:
-            with self._room(name) as (room, last):
-                swap = _SWAP + secrets.token_hex(8)
-                os.rename(last, swap, src_dir_fd=room, dst_dir_fd=room)
-                found = _content(room, swap)
-                if found is None or digest_of(found) != was:
-                    if not _linked(room, swap, last):
-                        self._keep_unless(room, swap, was, name)
+            with self._open_parent(name) as (dir_fd, base_name):
+                swap = _SWAP_PREFIX + secrets.token_hex(8)
+                os.rename(base_name, swap, src_dir_fd=dir_fd, dst_dir_fd=dir_fd)
+                content = _read_regular(dir_fd, swap)
+                if content is None or digest_of(content) != expected_digest:
+                    if not _link_if_absent(dir_fd, swap, base_name):
+                        self._save_unless(dir_fd, swap, expected_digest, name)
                     return False
-                os.unlink(swap, dir_fd=room)
-                os.fsync(room)
+                os.unlink(swap, dir_fd=dir_fd)
+                os.fsync(dir_fd)
         except FileNotFoundError:
             return False
         self._prune(name)
         return True
 
-    def copy(self, name: str, content: bytes) -> str:
-        """Put a text beside a name; if it stands there already, that is where."""
-        for beside in conflict_copy_names(name, digest_of(content)):
-            if self.digest(beside) == digest_of(content) or self.put(beside, content, None):
-                return beside
-        raise FileExistsError(errno.EEXIST, "no name is free for a copy beside", name)
+    def write_copy(self, name: str, content: bytes) -> str:
+        """Write content next to `name` and return the copy's name. Reuses an equal copy."""
+        for copy_name in conflict_copy_names(name, digest_of(content)):
+            if self.digest(copy_name) == digest_of(content) or self.put(copy_name, content, None):
+                return copy_name
+        raise FileExistsError(errno.EEXIST, "no free name for a copy", name)
 
-    def note(self, state: bytes) -> None:
-        """Replace what is noted of the directory."""
-        with _written(self.fd, STATE, state) as swap:
-            os.rename(swap, STATE, src_dir_fd=self.fd, dst_dir_fd=self.fd)
+    def write_state(self, state: bytes) -> None:
+        """Replace the sync state file."""
+        with _temporary_file(self.fd, STATE_FILE, state) as swap:
+            os.rename(swap, STATE_FILE, src_dir_fd=self.fd, dst_dir_fd=self.fd)
             os.fsync(self.fd)
 
-    def recover(self, known: Collection[str]) -> list[str]:
-        """Clear away what a crash left; texts of no known digest are kept, and their names told."""
-        kept: list[str] = []
-        for at, below, files, room in os.fwalk(".", dir_fd=self.fd):
-            below[:] = [name for name in below if not name.startswith(".")]
+    def recover(self, known_digests: Collection[str]) -> list[str]:
+        """Remove temporary files of an interrupted sync.
+
+        Content with an unknown digest is kept as a copy; returns the copies' names.
+        """
+        recovered: list[str] = []
+        for directory, subdirectories, files, dir_fd in os.fwalk(".", dir_fd=self.fd):
+            subdirectories[:] = [name for name in subdirectories if not name.startswith(".")]
             for name in files:
-                if name.startswith(_NEW):
-                    os.unlink(name, dir_fd=room)
-                elif name.startswith(_SWAP):
-                    content = _content(room, name)
-                    if content is not None and digest_of(content) not in known:
-                        beside = os.path.normpath(os.path.join(at, "recovered.md"))
-                        kept.append(self.copy(beside, content))
-                    os.unlink(name, dir_fd=room)
-        return kept
+                if name.startswith(_NEW_PREFIX):
+                    os.unlink(name, dir_fd=dir_fd)
+                elif name.startswith(_SWAP_PREFIX):
+                    content = _read_regular(dir_fd, name)
+                    if content is not None and digest_of(content) not in known_digests:
+                        copy_name = os.path.normpath(os.path.join(directory, "recovered.md"))
+                        recovered.append(self.write_copy(copy_name, content))
+                    os.unlink(name, dir_fd=dir_fd)
+        return recovered
 
     @contextlib.contextmanager
-    def _room(self, name: str, *, make: bool = False) -> Iterator[tuple[int, str]]:
-        """The directory that a name is in, by its descriptor, and the last part of the name."""
-        *above, last = parts = name.split("/")
+    def _open_parent(self, name: str, *, create: bool = False) -> Iterator[tuple[int, str]]:
+        """Yield the descriptor of the directory that contains `name`, and its base name."""
+        *parents, base_name = parts = name.split("/")
         if {"", ".", ".."} & set(parts):
-            raise OSError(errno.EINVAL, "it is no name within the directory", name)
-        room = os.dup(self.fd)
+            raise OSError(errno.EINVAL, "not a name within the directory", name)
+        dir_fd = os.dup(self.fd)
         try:
-            for part in above:
-                if make:
+            for part in parents:
+                if create:
                     with contextlib.suppress(FileExistsError):
-                        os.mkdir(part, dir_fd=room)
-                        os.fsync(room)
-                below = os.open(part, _DIRECTORY, dir_fd=room)
-                os.close(room)
-                room = below
-            yield room, last
+                        os.mkdir(part, dir_fd=dir_fd)
+                        os.fsync(dir_fd)
+                child_fd = os.open(part, _OPEN_DIRECTORY, dir_fd=dir_fd)
+                os.close(dir_fd)
+                dir_fd = child_fd
+            yield dir_fd, base_name
         finally:
-            os.close(room)
+            os.close(dir_fd)
 
-    def _keep_unless(self, room: int, swap: str, digest: str, name: str) -> None:
-        """What lies there is taken away by whoever wrote it, unless somebody else has written."""
-        content = _content(room, swap)
+    def _save_unless(self, dir_fd: int, swap: str, digest: str, name: str) -> None:
+        """Delete the swap file; first copy its content if it has another digest."""
+        content = _read_regular(dir_fd, swap)
         if content is not None and digest_of(content) != digest:
-            self.copy(name, content)
+            self.write_copy(name, content)
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(swap, dir_fd=room)
+            os.unlink(swap, dir_fd=dir_fd)
 
     def _prune(self, name: str) -> None:
         while "/" in name:
             name = name.rpartition("/")[0]
             try:
-                with self._room(name) as (room, last):
-                    os.rmdir(last, dir_fd=room)
+                with self._open_parent(name) as (dir_fd, base_name):
+                    os.rmdir(base_name, dir_fd=dir_fd)
             except OSError:
                 return
 
 
-def _content(room: int, name: str) -> bytes | None:
+def _read_regular(dir_fd: int, name: str) -> bytes | None:
     try:
-        fd = os.open(name, _READ, dir_fd=room)
+        fd = os.open(name, _OPEN_READ, dir_fd=dir_fd)
     except OSError as problem:
         if problem.errno in {errno.ENOENT, errno.ELOOP, errno.ENXIO}:
             return None
@@ -193,71 +214,73 @@ def _content(room: int, name: str) -> bytes | None:
 
 
 @contextlib.contextmanager
-def _written(room: int, last: str, content: bytes) -> Iterator[str]:
-    """A whole file under a passing name, with the mode of the one that it is to replace.
+def _temporary_file(dir_fd: int, base_name: str, content: bytes) -> Iterator[str]:
+    """Yield a complete temporary file with the mode of the file that it replaces.
 
-    Once whole it is gone afterwards, but not after a failure: it may then be the only place of a
-    text.
+    It is removed afterwards, but kept after a failure, because it may be the only copy of a
+    content.
     """
     token = secrets.token_hex(8)
-    new, swap = _NEW + token, _SWAP + token
-    fd = os.open(new, _CREATE, 0o666, dir_fd=room)
+    new, swap = _NEW_PREFIX + token, _SWAP_PREFIX + token
+    fd = os.open(new, _OPEN_CREATE, 0o666, dir_fd=dir_fd)
     try:
         with os.fdopen(fd, "wb") as file:
             with contextlib.suppress(FileNotFoundError):
-                there = os.stat(last, dir_fd=room, follow_symlinks=False)
-                os.fchmod(fd, stat.S_IMODE(there.st_mode))
+                existing = os.stat(base_name, dir_fd=dir_fd, follow_symlinks=False)
+                os.fchmod(fd, stat.S_IMODE(existing.st_mode))
             file.write(content)
             file.flush()
             os.fsync(fd)
-    except OSError:  # A disk that is full needs every byte.
-        os.unlink(new, dir_fd=room)
+    except OSError:  # Free the space: the disk may be full.
+        os.unlink(new, dir_fd=dir_fd)
         raise
-    os.rename(new, swap, src_dir_fd=room, dst_dir_fd=room)
+    os.rename(new, swap, src_dir_fd=dir_fd, dst_dir_fd=dir_fd)
     yield swap
     with contextlib.suppress(FileNotFoundError):
-        os.unlink(swap, dir_fd=room)
+        os.unlink(swap, dir_fd=dir_fd)
 
 
-def _linked(room: int, swap: str, last: str) -> bool:
-    """Give it its name, if nothing has that yet."""
+def _link_if_absent(dir_fd: int, swap: str, base_name: str) -> bool:
+    """Link the swap file to its name if that is free."""
     try:
-        os.link(swap, last, src_dir_fd=room, dst_dir_fd=room, follow_symlinks=False)
+        os.link(swap, base_name, src_dir_fd=dir_fd, dst_dir_fd=dir_fd, follow_symlinks=False)
     except FileExistsError:
         return False
     except OSError as problem:
-        if problem.errno not in _NO_LINKS:
+        if problem.errno not in _NO_HARD_LINK_ERRORS:
             raise
-        if _exists(room, last):
+        if _exists(dir_fd, base_name):
             return False
-        os.rename(swap, last, src_dir_fd=room, dst_dir_fd=room)
+        os.rename(swap, base_name, src_dir_fd=dir_fd, dst_dir_fd=dir_fd)
     with contextlib.suppress(FileNotFoundError):
-        os.unlink(swap, dir_fd=room)
-    os.fsync(room)
+        os.unlink(swap, dir_fd=dir_fd)
+    os.fsync(dir_fd)
     return True
 
 
-def _exchanged(room: int, swap: str, last: str, was: str) -> bool:
-    """Let both change places; back again, where what was there is not what it should have been."""
-    if not _is(room, last, was):
+def _exchange(dir_fd: int, swap: str, base_name: str, expected_digest: str) -> bool:
+    """Exchange both files; undo it if the replaced content was not the expected one."""
+    if not _has_digest(dir_fd, base_name, expected_digest):
         return False
-    if not swap_names(swap, last, room):  # As good as can be had here: a moment is left.
-        os.rename(swap, last, src_dir_fd=room, dst_dir_fd=room)
-    elif not _is(room, swap, was):
-        swap_names(swap, last, room)
+    if not swap_names(
+        swap, base_name, dir_fd
+    ):  # No atomic exchange on this file system: a short race remains.
+        os.rename(swap, base_name, src_dir_fd=dir_fd, dst_dir_fd=dir_fd)
+    elif not _has_digest(dir_fd, swap, expected_digest):
+        swap_names(swap, base_name, dir_fd)
         return False
-    os.fsync(room)
+    os.fsync(dir_fd)
     return True
 
 
-def _is(room: int, name: str, digest: str) -> bool:
-    content = _content(room, name)
+def _has_digest(dir_fd: int, name: str, digest: str) -> bool:
+    content = _read_regular(dir_fd, name)
     return content is not None and digest_of(content) == digest
 
 
-def _exists(room: int, name: str) -> bool:
+def _exists(dir_fd: int, name: str) -> bool:
     try:
-        os.stat(name, dir_fd=room, follow_symlinks=False)
+        os.stat(name, dir_fd=dir_fd, follow_symlinks=False)
     except FileNotFoundError:
         return False
     return True

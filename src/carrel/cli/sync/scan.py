@@ -1,4 +1,4 @@
-"""What is in a directory: files that nobody is writing at the moment, and what cannot be synced."""
+"""Scans a synced directory: settled files, files being written, and problems."""
 
 from __future__ import annotations
 
@@ -12,224 +12,246 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from carrel.cli.sync.directory import LARGEST, SyncedDirectory, digest_of
+from carrel.cli.sync.directory import MAX_FILE_BYTES, SyncedDirectory, digest_of
 from carrel.core.errors import ValidationError
 from carrel.core.files.directory_sync import is_ignored
 from carrel.core.identifiers import Path
 
-Mark: TypeAlias = tuple[int, int, int, int, int]
-"""By which it is noticed that a file was touched: device, inode, size, times of change."""
+FileStamp: TypeAlias = tuple[int, int, int, int, int]
+"""Device, inode, size, mtime and ctime; differs after the file was changed."""
 
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_TWICE: Final = "another name here is the same but for how its letters are composed"
-_CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f]")
-_NONE: Final[Mapping[str, str]] = {}
-_LONG_AGO: Final = 2.0
-"""Seconds after which no clock of a disk is so coarse that a change could bear the same time."""
+_DUPLICATE_NAME: Final = "another file has the same name in a different Unicode normalization"
+_CONTROL_CHARS: Final = re.compile("[\x00-\x1f\x7f-\x9f]")
+_NO_COPIES: Final[Mapping[str, str]] = {}
+_STABLE_AGE_SECONDS: Final = 2.0
+"""Age from which a later change cannot have the same timestamp.
+
+Longer than the resolution of any file system's clock.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class ScannedFile:
     name: str
-    """As it is spelled on this disk, which may compose letters otherwise than the server."""
+    """Name on disk; its Unicode normalization may differ from the server's path."""
     digest: str
 
 
 @dataclass(slots=True)
 class ScanResult:
     files: dict[str, ScannedFile] = field(default_factory=dict)
-    """By the path that each has on the server."""
+    """By path on the server."""
     problems: dict[str, str] = field(default_factory=dict)
-    """What cannot be synced, by path, and why."""
+    """Reasons why files cannot be synced, by path."""
     unsettled: set[str] = field(default_factory=set)
-    """Paths that somebody is writing or has just removed: nothing can be said of them yet."""
+    """Paths that are being written or were just removed; their state is not known yet."""
     copies: set[str] = field(default_factory=set)
-    """Of those that were asked for, those that are there."""
+    """Those of the requested copies that exist."""
 
-    def tells_of(self, path: str) -> bool:
-        """Whether it is known what is at a path, or that nothing is."""
+    def is_determined(self, path: str) -> bool:
+        """Whether the state of a path is known: its content, or that it is absent."""
         parts = path.split("/")
-        above = ("/".join(parts[:count]) for count in range(1, len(parts) + 1))
-        return path not in self.unsettled and not any(each in self.problems for each in above)
+        ancestors = ("/".join(parts[:count]) for count in range(1, len(parts) + 1))
+        return path not in self.unsettled and not any(
+            ancestor in self.problems for ancestor in ancestors
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class _Read:
-    mark: Mark
+class _ReadResult:
+    stamp: FileStamp
     digest: str | None
     problem: str = ""
-    sure: bool = True
-    """Whether its mark is old enough to tell the next change by."""
+    is_reusable: bool = True
+    """Whether the stamp is old enough to detect the next change."""
 
 
 class FileChangedWhileRead(Exception):
-    """It was written to while it was read."""
+    """The file was written to while it was read."""
 
 
 class DirectoryScanner:
-    """Looks at a directory again and again, and remembers what need not be read twice."""
+    """Scans a directory repeatedly; caches digests of unchanged files."""
 
     def __init__(
         self,
-        folder: SyncedDirectory,
-        settle: float,
+        directory: SyncedDirectory,
+        settle_seconds: float,
         *,
         elapsed: Callable[[], float] = time.monotonic,
         now: Callable[[], float] = time.time,
     ) -> None:
-        self._folder, self._settle = folder, settle
+        self._directory, self._settle_seconds = directory, settle_seconds
         self._elapsed, self._now = elapsed, now
-        self._read: dict[str, _Read] = {}
-        self._since: dict[str, tuple[Mark | None, float]] = {}
-        """What was last seen at a path that had just changed, and since when it is so."""
+        self._cache: dict[str, _ReadResult] = {}
+        self._since: dict[str, tuple[FileStamp | None, float]] = {}
+        """Last stamp of a path that changed recently, and since when it has that stamp."""
         self._waiting: set[str] = set()
 
-    def look(self, known: Collection[str], copies: Mapping[str, str] = _NONE) -> ScanResult:
-        """``known`` are the paths whose absence would mean something, ``copies`` those that lie
-        beside some of them."""
-        found, seen = ScanResult(), set()
-        for name, room, last, problem in self._names():
+    def scan(
+        self, expected_paths: Collection[str], copies: Mapping[str, str] = _NO_COPIES
+    ) -> ScanResult:
+        """Scan the directory once.
+
+        `expected_paths` are paths whose absence would be a deletion. `copies` maps paths to the
+        names of their conflict copies.
+        """
+        result, seen_paths = ScanResult(), set()
+        for name, dir_fd, base_name, problem in self._walk():
             path = unicodedata.normalize("NFC", name)
-            twice = path in seen
-            seen.add(path)
-            if reason := problem or _path_problem(path) or (_TWICE if twice else ""):
-                found.problems[shown(path)] = reason
+            is_duplicate = path in seen_paths
+            seen_paths.add(path)
+            if (
+                reason := problem
+                or _path_problem(path)
+                or (_DUPLICATE_NAME if is_duplicate else "")
+            ):
+                result.problems[printable_path(path)] = reason
             else:
-                self._look_at(found, path, name, room, last)
-        for path in known:
-            if path not in seen and found.tells_of(path) and not self._settled(path, None):
-                found.unsettled.add(path)
+                self._scan_file(result, path, name, dir_fd, base_name)
+        for path in expected_paths:
+            if (
+                path not in seen_paths
+                and result.is_determined(path)
+                and not self._is_settled(path, None)
+            ):
+                result.unsettled.add(path)
         for path, copy in copies.items():
-            if self._folder.digest(copy) is not None:
-                found.copies.add(copy)
-            elif not self._settled(copy, None):
-                found.unsettled.add(path)
+            if self._directory.digest(copy) is not None:
+                result.copies.add(copy)
+            elif not self._is_settled(copy, None):
+                result.unsettled.add(path)
         self._since = {path: self._since[path] for path in self._waiting}
         self._waiting = set()
-        return found
+        return result
 
-    def _names(self) -> Iterator[tuple[str, int, str, str]]:
-        """Every name, the directory that it is in, its last part, and what is wrong with it."""
-        for at, below, files, room in os.fwalk(".", dir_fd=self._folder.fd, onerror=_failed):
-            above = "" if at == "." else at.removeprefix("./") + "/"
-            for name in [*below]:
+    def _walk(self) -> Iterator[tuple[str, int, str, str]]:
+        """Yield every name: path, directory descriptor, base name and problem."""
+        for directory, subdirectories, files, dir_fd in os.fwalk(
+            ".", dir_fd=self._directory.fd, onerror=_raise_unless_missing
+        ):
+            prefix = "" if directory == "." else directory.removeprefix("./") + "/"
+            for name in [*subdirectories]:
                 if is_ignored(name):
-                    below.remove(name)
-                elif problem := _directory_problem(room, name):
-                    below.remove(name)
-                    yield above + name, room, name, problem
+                    subdirectories.remove(name)
+                elif problem := _directory_problem(dir_fd, name):
+                    subdirectories.remove(name)
+                    yield prefix + name, dir_fd, name, problem
             for name in sorted(files):
                 if not is_ignored(name):
-                    yield above + name, room, name, ""
+                    yield prefix + name, dir_fd, name, ""
 
-    def _look_at(self, found: ScanResult, path: str, name: str, room: int, last: str) -> None:
+    def _scan_file(
+        self, result: ScanResult, path: str, name: str, dir_fd: int, base_name: str
+    ) -> None:
         try:
-            read = self._contents(path, room, last)
+            read = self._read_cached(path, dir_fd, base_name)
         except (FileChangedWhileRead, FileNotFoundError):
-            found.unsettled.add(path)
+            result.unsettled.add(path)
             self._since.setdefault(path, (None, self._elapsed()))
             self._waiting.add(path)
             return
         except OSError as problem:
-            link = problem.errno == errno.ELOOP
-            reason = "it is a link" if link else f"it cannot be read: {problem.strerror}"
-            found.problems[path] = reason
+            is_symlink = problem.errno == errno.ELOOP
+            reason = "is a symbolic link" if is_symlink else f"cannot be read: {problem.strerror}"
+            result.problems[path] = reason
             return
-        if not self._settled(path, read.mark):
-            found.unsettled.add(path)
+        if not self._is_settled(path, read.stamp):
+            result.unsettled.add(path)
         elif read.digest is None:
-            found.problems[path] = read.problem
+            result.problems[path] = read.problem
         else:
-            found.files[path] = ScannedFile(name, read.digest)
+            result.files[path] = ScannedFile(name, read.digest)
 
-    def _contents(self, path: str, room: int, last: str) -> _Read:
-        """Raises OSError, or Unstable."""
-        mark, mode = _marked(os.stat(last, dir_fd=room, follow_symlinks=False))
-        known = self._read.get(path)
-        if known is not None and known.sure and known.mark == mark:
-            return known
+    def _read_cached(self, path: str, dir_fd: int, base_name: str) -> _ReadResult:
+        """Return the cached or newly read result. Raises OSError, FileChangedWhileRead."""
+        stamp, mode = _stamp_of(os.stat(base_name, dir_fd=dir_fd, follow_symlinks=False))
+        cached = self._cache.get(path)
+        if cached is not None and cached.is_reusable and cached.stamp == stamp:
+            return cached
         if not stat.S_ISREG(mode):
-            problem = "it is a link" if stat.S_ISLNK(mode) else "it is not a regular file"
-            return _Read(mark, None, problem, sure=False)
-        fd = os.open(last, _READ, dir_fd=room)
+            problem = "is a symbolic link" if stat.S_ISLNK(mode) else "is not a regular file"
+            return _ReadResult(stamp, None, problem, is_reusable=False)
+        fd = os.open(base_name, _READ, dir_fd=dir_fd)
         try:
-            read = _read(fd, self._now())
+            read = _read_file(fd, self._now())
         finally:
             os.close(fd)
-        self._read[path] = read
+        self._cache[path] = read
         return read
 
-    def _settled(self, path: str, mark: Mark | None) -> bool:
-        """Whether it has been left alone for long enough: as its times say, or as was seen."""
-        if mark is not None and self._settle < _age(mark, self._now()):
+    def _is_settled(self, path: str, stamp: FileStamp | None) -> bool:
+        """Whether a path was unchanged for the settle time, by its times or by scans."""
+        if stamp is not None and self._settle_seconds < _age(stamp, self._now()):
             return True
         now = self._elapsed()
-        seen, since = self._since.get(path, (mark, now))
-        if seen != mark:
+        previous, since = self._since.get(path, (stamp, now))
+        if previous != stamp:
             since = now
-        if now - since >= self._settle:
+        if now - since >= self._settle_seconds:
             return True
-        self._since[path] = (mark, since)
+        self._since[path] = (stamp, since)
         self._waiting.add(path)
         return False
 
 
-def shown(path: str) -> str:
-    """A name as it can be printed, whatever bytes it is made of. What is a path stays as it is."""
+def printable_path(path: str) -> str:
+    """Escape a name for printing. Valid paths stay unchanged."""
     text = path.encode("utf-8", "backslashreplace").decode()
-    return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], text)
+    return _CONTROL_CHARS.sub(lambda match: ascii(match[0])[1:-1], text)
 
 
-def _failed(problem: OSError) -> None:
-    """What is gone is gone; what cannot be looked into must not be taken for gone."""
+def _raise_unless_missing(problem: OSError) -> None:
+    """Error handler of os.fwalk: an unreadable directory must not look empty."""
     if not isinstance(problem, FileNotFoundError):
         raise problem
 
 
-def _directory_problem(room: int, name: str) -> str:
+def _directory_problem(dir_fd: int, name: str) -> str:
     try:
-        os.close(os.open(name, _DIRECTORY, dir_fd=room))
+        os.close(os.open(name, _DIRECTORY, dir_fd=dir_fd))
     except FileNotFoundError:
         return ""
     except NotADirectoryError:
-        return "it is a link"
+        return "is a symbolic link"
     except OSError as problem:
-        return f"it cannot be read: {problem.strerror}"
+        return f"cannot be read: {problem.strerror}"
     return ""
 
 
-def _marked(info: os.stat_result) -> tuple[Mark, int]:
-    mark = (info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns)
-    return mark, info.st_mode
+def _stamp_of(info: os.stat_result) -> tuple[FileStamp, int]:
+    stamp = (info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns)
+    return stamp, info.st_mode
 
 
-def _age(mark: Mark, now: float) -> float:
-    return now - max(mark[3:]) / 1e9
+def _age(stamp: FileStamp, now: float) -> float:
+    return now - max(stamp[3:]) / 1e9
 
 
-def _read(fd: int, now: float) -> _Read:
-    mark, mode = _marked(os.fstat(fd))
+def _read_file(fd: int, now: float) -> _ReadResult:
+    stamp, mode = _stamp_of(os.fstat(fd))
     if not stat.S_ISREG(mode):
-        return _Read(mark, None, "it is not a regular file", sure=False)
-    if mark[2] > LARGEST:
-        return _Read(mark, None, f"it has {mark[2]} bytes; a file may have {LARGEST}")
+        return _ReadResult(stamp, None, "is not a regular file", is_reusable=False)
+    if stamp[2] > MAX_FILE_BYTES:
+        return _ReadResult(stamp, None, f"has {stamp[2]} bytes; the limit is {MAX_FILE_BYTES}")
     with os.fdopen(fd, "rb", closefd=False) as file:
-        content = file.read(LARGEST + 1)
-    if _marked(os.fstat(fd))[0] != mark:
+        content = file.read(MAX_FILE_BYTES + 1)
+    if _stamp_of(os.fstat(fd))[0] != stamp:
         raise FileChangedWhileRead
     problem = _text_problem(content)
-    sure = _age(mark, now) > _LONG_AGO
-    return _Read(mark, None if problem else digest_of(content), problem, sure)
+    is_reusable = _age(stamp, now) > _STABLE_AGE_SECONDS
+    return _ReadResult(stamp, None if problem else digest_of(content), problem, is_reusable)
 
 
 def _text_problem(content: bytes) -> str:
     if b"\0" in content:
-        return "it is not text"
+        return "is not text"
     try:
         content.decode()
     except UnicodeDecodeError:
-        return "it is not UTF-8"
+        return "is not UTF-8"
     return ""
 
 

@@ -1,4 +1,4 @@
-"""One pass over both sides: look, decide path by path, do it, note it."""
+"""One sync pass: scan both sides, decide per path, execute, save the state."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
-from carrel.cli.sync.directory import STATE, SyncedDirectory, digest_of
+from carrel.cli.sync.directory import STATE_FILE, SyncedDirectory, digest_of
 from carrel.cli.sync.scan import DirectoryScanner, ScannedFile, ScanResult
 from carrel.cli.sync.sync_state import SyncState
 from carrel.core.files.directory_sync import (
@@ -32,302 +32,316 @@ from carrel_client.errors import (
 from carrel_client.file_models import File, FileRow
 from carrel_client.workspaces import AgentWorkspace
 
-Watch: TypeAlias = Callable[[str, int, int], None]
+ProgressCallback: TypeAlias = Callable[[str, int, int], None]
 
-_ENDS_ALL: Final = (ServerUnreachable, ServerError, Unauthenticated, UnusableWorkspace)
+_FATAL_ERRORS: Final = (ServerUnreachable, ServerError, Unauthenticated, UnusableWorkspace)
 _SAVE_EVERY: Final = 50
-_QUIET: Final = frozenset({SyncAction.NOTHING, SyncAction.AWAIT_RESOLUTION})
-_TAKEN: Final = _QUIET | {SyncAction.UPLOAD, SyncAction.RECORD_SYNCED, SyncAction.DROP_RECORD}
+_NO_OPERATION: Final = frozenset({SyncAction.NOTHING, SyncAction.AWAIT_RESOLUTION})
+_UPLOAD_ONLY_ACTIONS: Final = _NO_OPERATION | {
+    SyncAction.UPLOAD,
+    SyncAction.RECORD_SYNCED,
+    SyncAction.DROP_RECORD,
+}
 
 
 @dataclass(slots=True)
 class PassResult:
-    """What was done, by path, and what could not be."""
+    """Paths by what was done, and problems."""
 
     up: list[str] = field(default_factory=list)
     down: list[str] = field(default_factory=list)
     removed_here: list[str] = field(default_factory=list)
     removed_there: list[str] = field(default_factory=list)
     redacted: list[str] = field(default_factory=list)
-    """Went up, and the server keeps them without their secrets."""
-    kept: dict[str, str] = field(default_factory=dict)
-    """Edits here that the server does not take, and where they are now."""
+    """Uploaded files that the server stored with secrets redacted."""
+    set_aside: dict[str, str] = field(default_factory=dict)
+    """Local edits that the server refuses, with the names of their copies."""
     conflicts: dict[str, str] = field(default_factory=dict)
-    """Where both have changed, and the copy with the server's text."""
+    """Paths that changed on both sides, with the copies of the server's content."""
     problems: dict[str, str] = field(default_factory=dict)
     unsettled: set[str] = field(default_factory=set)
-    moved: bool = False
-    """Whether another pass may find something else to do."""
+    has_more: bool = False
+    """Whether another pass may find more to do."""
 
     @property
     def ok(self) -> bool:
-        return not (self.conflicts or self.problems or self.kept or self.moved)
+        return not (self.conflicts or self.problems or self.set_aside or self.has_more)
 
-    def then(self, later: PassResult) -> None:
-        """Go on with what a later pass did."""
+    def merge(self, later: PassResult) -> None:
+        """Merge the result of a later pass."""
         for name in ("up", "down", "removed_here", "removed_there", "redacted"):
             getattr(self, name).extend(getattr(later, name))
-        self.kept |= later.kept
+        self.set_aside |= later.set_aside
         self.conflicts, self.problems = later.conflicts, later.problems
-        self.unsettled, self.moved = later.unsettled, later.moved
+        self.unsettled, self.has_more = later.unsettled, later.has_more
 
 
 @dataclass(slots=True)
 class SyncPair:
-    """A directory, an agent, and what is known of both."""
+    """A directory and an agent, with their sync state."""
 
-    folder: SyncedDirectory
-    eyes: DirectoryScanner
+    directory: SyncedDirectory
+    scanner: DirectoryScanner
     agent: AgentWorkspace[AsyncDriver]
-    note: SyncState
+    state: SyncState
 
     def save(self) -> None:
-        self.folder.note(self.note.encoded())
+        self.directory.write_state(self.state.encoded())
 
-    def must_be_there(self) -> None:
-        """Where a disk was taken away, all files being gone means nothing. Raises Unfit."""
-        if not self.folder.is_in_place() or self.folder.read(STATE) is None:
+    def check_in_place(self) -> None:
+        """Raise UnusableWorkspace if the directory was moved or unmounted.
+
+        Without this check, missing files would be taken for deletions.
+        """
+        if not self.directory.is_in_place() or self.directory.read(STATE_FILE) is None:
             raise UnusableWorkspace(
-                f"{self.folder.path} is not the directory any more that was being synced"
+                f"{self.directory.path} is no longer the directory that was being synced"
             )
 
 
 async def sync_once(
-    sides: SyncPair, *, taking: bool = False, watch: Watch | None = None
+    pair: SyncPair, *, upload_only: bool = False, on_progress: ProgressCallback | None = None
 ) -> PassResult:
-    """Make both sides the same, as far as nobody has to choose.
+    """Run one sync pass. Conflicts are reported, not resolved.
 
-    ``taking`` only takes up what is new here. Raises CarrelError where the server cannot be asked,
-    and OSError where the directory cannot be looked at.
+    `upload_only` uploads new local files and changes nothing else. Raises CarrelError if the server
+    cannot be reached, OSError if the directory cannot be read.
     """
-    sides.must_be_there()
-    rows = {row.path: row for row in await sides.agent.list(raw=True)}
-    files = sides.note.files
-    copies = {path: known.copy for path, known in files.items() if known.copy}
-    look = sides.eyes.look(files, copies)
-    sides.must_be_there()
-    work = _SyncPass(
-        sides, rows, look, PassResult(problems=look.problems, unsettled=look.unsettled)
+    pair.check_in_place()
+    rows = {row.path: row for row in await pair.agent.list(raw=True)}
+    files = pair.state.files
+    copies = {path: last.copy for path, last in files.items() if last.copy}
+    scan = pair.scanner.scan(files, copies)
+    pair.check_in_place()
+    sync_pass = _SyncPass(
+        pair, rows, scan, PassResult(problems=scan.problems, unsettled=scan.unsettled)
     )
-    work.recognise_own()
-    steps = work.decided()
-    todo = [(path, step) for path, step in steps.items() if step not in _QUIET]
-    work.announce(steps)
+    sync_pass.recognize_uploads()
+    steps = sync_pass.decide_actions()
+    pending = [(path, step) for path, step in steps.items() if step not in _NO_OPERATION]
+    sync_pass.record_uploads(steps)
     try:
-        for number, (path, step) in enumerate(todo, 1):
-            await work.do(path, step, taking)
+        for number, (path, step) in enumerate(pending, 1):
+            await sync_pass.run_step(path, step, upload_only)
             if number % _SAVE_EVERY == 0:
-                sides.save()
-            if watch is not None:
-                watch("syncing", number, len(todo))
-        if not (look.unsettled or sides.note.whole):
-            sides.note.whole = True
-            sides.save()
+                pair.save()
+            if on_progress is not None:
+                on_progress("syncing", number, len(pending))
+        if not (scan.unsettled or pair.state.whole):
+            pair.state.whole = True
+            pair.save()
     finally:
-        if todo:
-            sides.save()
-    return work.outcome
+        if pending:
+            pair.save()
+    return sync_pass.outcome
 
 
-async def planned(sides: SyncPair, *, is_new: bool) -> PassResult:
-    """What taking up would do, without doing it; of an agent that is not there yet, everything."""
-    rows = {} if is_new else {row.path: row for row in await sides.agent.list(raw=True)}
-    look = sides.eyes.look(())
-    work = _SyncPass(sides, rows, look, PassResult(problems=look.problems))
-    for path, step in work.decided().items():
+async def plan_sync(pair: SyncPair, *, is_new: bool) -> PassResult:
+    """Return what an upload would do, without doing it. A new agent has no files yet."""
+    rows = {} if is_new else {row.path: row for row in await pair.agent.list(raw=True)}
+    scan = pair.scanner.scan(())
+    sync_pass = _SyncPass(pair, rows, scan, PassResult(problems=scan.problems))
+    for path, step in sync_pass.decide_actions().items():
         if step is SyncAction.UPLOAD:
-            work.outcome.up.append(path)
-        work.left_alone(path, step)
-    return work.outcome
+            sync_pass.outcome.up.append(path)
+        sync_pass.report_skipped(path, step)
+    return sync_pass.outcome
 
 
 @dataclass(slots=True)
 class _SyncPass:
-    sides: SyncPair
+    pair: SyncPair
     rows: dict[str, FileRow]
-    look: ScanResult
+    scan: ScanResult
     outcome: PassResult
 
-    def recognise_own(self) -> None:
-        """What went up last time may be there although no answer came."""
-        for path, sent in self.sides.note.sending.items():
-            there = self._there(path)
-            if there is not None and there.digest == sent:
-                self.sides.note.files[path] = LastSynced(sent, sent, there.is_own)
+    def recognize_uploads(self) -> None:
+        """Recognize uploads of the last pass whose response was lost."""
+        for path, sent in self.pair.state.sending.items():
+            remote = self._remote_at(path)
+            if remote is not None and remote.digest == sent:
+                self.pair.state.files[path] = LastSynced(sent, sent, remote.is_own)
 
-    def announce(self, steps: dict[str, SyncAction]) -> None:
-        note, files = self.sides.note, self.look.files
-        before, ups = (
-            note.sending,
+    def record_uploads(self, steps: dict[str, SyncAction]) -> None:
+        state, files = self.pair.state, self.scan.files
+        before, uploads = (
+            state.sending,
             (path for path, step in steps.items() if step is SyncAction.UPLOAD),
         )
-        note.sending = {path: files[path].digest for path in ups}
-        if note.sending or before:
-            self.sides.save()
+        state.sending = {path: files[path].digest for path in uploads}
+        if state.sending or before:
+            self.pair.save()
 
-    def decided(self) -> dict[str, SyncAction]:
-        known, files = self.sides.note.files, self.look.files
-        own = {path for path, row in self.rows.items() if _there(row).is_own}
-        for path in filter(is_ignored, own):
-            self.outcome.problems[path] = "files of such a name are not synced"
-        paths = {path for path in known.keys() | files.keys() | own if not is_ignored(path)}
-        clashes = colliding_paths(paths, known)
-        for path, other in clashes.items():
-            self.outcome.problems[path] = f"some disks take it for the same file as {other}"
-        chosen = [path for path in paths - clashes.keys() if self.look.tells_of(path)]
-        return {path: self._decided(path) for path in sorted(chosen)}
+    def decide_actions(self) -> dict[str, SyncAction]:
+        last_synced, files = self.pair.state.files, self.scan.files
+        own_paths = {path for path, row in self.rows.items() if _remote_file(row).is_own}
+        for path in filter(is_ignored, own_paths):
+            self.outcome.problems[path] = "files with this name are not synced"
+        paths = {
+            path for path in last_synced.keys() | files.keys() | own_paths if not is_ignored(path)
+        }
+        collisions = colliding_paths(paths, last_synced)
+        for path, other in collisions.items():
+            self.outcome.problems[path] = f"some file systems do not distinguish it from {other}"
+        determined = [path for path in paths - collisions.keys() if self.scan.is_determined(path)]
+        return {path: self._decide_action(path) for path in sorted(determined)}
 
-    def _decided(self, path: str) -> SyncAction:
-        known, found = self.sides.note.files.get(path), self.look.files.get(path)
-        copy = known.copy if known else None
-        here = found.digest if found else None
-        step = decide_action(known, here, self._there(path), copy_exists=copy in self.look.copies)
+    def _decide_action(self, path: str) -> SyncAction:
+        last, local = self.pair.state.files.get(path), self.scan.files.get(path)
+        copy = last.copy if last else None
+        local_digest = local.digest if local else None
+        step = decide_action(
+            last, local_digest, self._remote_at(path), copy_exists=copy in self.scan.copies
+        )
         if step is SyncAction.AWAIT_RESOLUTION and copy:
             self.outcome.conflicts[path] = copy
         return step
 
-    def _there(self, path: str) -> RemoteFile | None:
+    def _remote_at(self, path: str) -> RemoteFile | None:
         row = self.rows.get(path)
-        return None if row is None else _there(row)
+        return None if row is None else _remote_file(row)
 
-    async def do(self, path: str, step: SyncAction, taking: bool) -> None:
-        if taking and (
-            step not in _TAKEN or (step is SyncAction.UPLOAD and path in self.sides.note.files)
+    async def run_step(self, path: str, step: SyncAction, upload_only: bool) -> None:
+        if upload_only and (
+            step not in _UPLOAD_ONLY_ACTIONS
+            or (step is SyncAction.UPLOAD and path in self.pair.state.files)
         ):
-            self.left_alone(path, step)
+            self.report_skipped(path, step)
             return
-        async with self._told(path):
-            before = self.sides.note.files.get(path)
-            after = await self._done(path, step, self.look.files.get(path))
+        async with self._record_problems(path):
+            before = self.pair.state.files.get(path)
+            after = await self._execute(path, step, self.scan.files.get(path))
             if after is None:
-                self.sides.note.files.pop(path, None)
+                self.pair.state.files.pop(path, None)
             else:
-                self.sides.note.files[path] = after
+                self.pair.state.files[path] = after
             self._clear_copy(before, after)
-            self.outcome.moved = True
+            self.outcome.has_more = True
 
-    def left_alone(self, path: str, step: SyncAction) -> None:
+    def report_skipped(self, path: str, step: SyncAction) -> None:
         row = self.rows.get(path)
         if step is SyncAction.MOVE_LOCAL_ASIDE and row is not None:
-            self.outcome.problems[path] = f"it is {row.file_class}: it was not taken"
+            self.outcome.problems[path] = f"not uploaded: the file is {row.file_class}"
         elif step is SyncAction.START_CONFLICT:
-            told = "the server has another text, which stays; carrel sync lets you choose"
-            self.outcome.problems[path] = told
+            message = "not uploaded: the server has different content; resolve it with carrel sync"
+            self.outcome.problems[path] = message
 
     @asynccontextmanager
-    async def _told(self, path: str) -> AsyncIterator[None]:
-        """What goes wrong at one path is said of that path; what ends everything is raised."""
+    async def _record_problems(self, path: str) -> AsyncIterator[None]:
+        """Record errors of one path as its problem. Fatal errors are raised."""
         try:
             yield
-        except _ENDS_ALL:
+        except _FATAL_ERRORS:
             raise
         except (WorkspaceConflict, _ChangedSinceScan):
-            self.outcome.moved = True
+            self.outcome.has_more = True
         except CarrelError as problem:
             self.outcome.problems[path] = str(problem)
         except OSError as problem:
             self.outcome.problems[path] = problem.strerror or str(problem)
 
-    async def _done(
-        self, path: str, step: SyncAction, found: ScannedFile | None
+    async def _execute(
+        self, path: str, step: SyncAction, local: ScannedFile | None
     ) -> LastSynced | None:
-        """What is known of the path afterwards."""
-        there = self._there(path)
+        """Execute an action and return the path's new sync state."""
+        remote = self._remote_at(path)
         match step:
-            case SyncAction.UPLOAD if found:
-                return await self._up(path, found)
-            case SyncAction.DOWNLOAD if there:
-                return await self._down(path, found)
-            case SyncAction.DELETE_LOCAL if found:
-                self._remove(path, found)
+            case SyncAction.UPLOAD if local:
+                return await self._upload(path, local)
+            case SyncAction.DOWNLOAD if remote:
+                return await self._download(path, local)
+            case SyncAction.DELETE_LOCAL if local:
+                self._remove_local(path, local)
             case SyncAction.DELETE_REMOTE:
-                await self._remove_there(path)
-            case SyncAction.MOVE_LOCAL_ASIDE if found:
-                return await self._aside(path, found, there)
-            case SyncAction.START_CONFLICT if found:
-                return await self._dispute(path, found)
-            case SyncAction.RECORD_SYNCED if found and there:
-                return LastSynced(found.digest, there.digest, there.is_own)
+                await self._remove_remote(path)
+            case SyncAction.MOVE_LOCAL_ASIDE if local:
+                return await self._set_aside(path, local, remote)
+            case SyncAction.START_CONFLICT if local:
+                return await self._record_conflict(path, local)
+            case SyncAction.RECORD_SYNCED if local and remote:
+                return LastSynced(local.digest, remote.digest, remote.is_own)
         return None
 
-    async def _up(self, path: str, found: ScannedFile) -> LastSynced:
-        content = self.sides.folder.read(found.name)
-        if content is None or digest_of(content) != found.digest:
+    async def _upload(self, path: str, local: ScannedFile) -> LastSynced:
+        content = self.pair.directory.read(local.name)
+        if content is None or digest_of(content) != local.digest:
             raise _ChangedSinceScan
         row = self.rows.get(path)
-        seen: dict[str, Any] = {"if_none_match": "*"}
+        conditions: dict[str, Any] = {"if_none_match": "*"}
         if row is not None:
-            seen = {"if_match": row.etag, "content_type": row.content_type}
-        file = await self.sides.agent.put(path, content, **seen)
+            conditions = {"if_match": row.etag, "content_type": row.content_type}
+        file = await self.pair.agent.put(path, content, **conditions)
         self.outcome.up.append(path)
-        if file.sha256 != found.digest:
+        if file.sha256 != local.digest:
             self.outcome.redacted.append(path)
-        return LastSynced(found.digest, file.sha256, _there(file).is_own)
+        return LastSynced(local.digest, file.sha256, _remote_file(file).is_own)
 
-    async def _down(self, path: str, found: ScannedFile | None) -> LastSynced:
-        file = await self._fetched(path)
-        name, was = (found.name, found.digest) if found else (path, None)
-        if not self.sides.folder.put(name, file.content.encode(), was):
+    async def _download(self, path: str, local: ScannedFile | None) -> LastSynced:
+        file = await self._fetch(path)
+        name, expected_digest = (local.name, local.digest) if local else (path, None)
+        if not self.pair.directory.put(name, file.content.encode(), expected_digest):
             raise _ChangedSinceScan
         self.outcome.down.append(path)
-        return LastSynced(file.sha256, file.sha256, _there(file).is_own)
+        return LastSynced(file.sha256, file.sha256, _remote_file(file).is_own)
 
-    async def _fetched(self, path: str) -> File:
-        """The file that was decided about, to the byte."""
+    async def _fetch(self, path: str) -> File:
+        """Fetch the file version that the decision was based on. Verifies its digest."""
         try:
-            file = await self.sides.agent.get(path, raw=True)
+            file = await self.pair.agent.get(path, raw=True)
         except NotFound:
             raise _ChangedSinceScan from None
         if file.sha256 != self.rows[path].sha256:
             raise _ChangedSinceScan
         if digest_of(file.content.encode()) != file.sha256:
-            raise InvalidResponse("its content is not what its digest says")
+            raise InvalidResponse("the content does not match its digest")
         return file
 
-    def _remove(self, path: str, found: ScannedFile) -> None:
-        if not self.sides.folder.remove(found.name, found.digest):
+    def _remove_local(self, path: str, local: ScannedFile) -> None:
+        if not self.pair.directory.remove(local.name, local.digest):
             raise _ChangedSinceScan
         self.outcome.removed_here.append(path)
 
-    async def _remove_there(self, path: str) -> None:
+    async def _remove_remote(self, path: str) -> None:
         try:
-            await self.sides.agent.delete(path, if_match=self.rows[path].etag)
+            await self.pair.agent.delete(path, if_match=self.rows[path].etag)
         except NotFound:
             raise _ChangedSinceScan from None
         self.outcome.removed_there.append(path)
 
-    async def _aside(
-        self, path: str, found: ScannedFile, there: RemoteFile | None
+    async def _set_aside(
+        self, path: str, local: ScannedFile, remote: RemoteFile | None
     ) -> LastSynced | None:
-        content = self.sides.folder.read(found.name)
-        if content is None or digest_of(content) != found.digest:
+        content = self.pair.directory.read(local.name)
+        if content is None or digest_of(content) != local.digest:
             raise _ChangedSinceScan
-        copy = self.sides.folder.copy(found.name, content)
-        self.outcome.kept[path] = copy
-        if there is not None and there.is_own:
-            return await self._down(path, found)
-        self._remove(path, found)
+        copy = self.pair.directory.write_copy(local.name, content)
+        self.outcome.set_aside[path] = copy
+        if remote is not None and remote.is_own:
+            return await self._download(path, local)
+        self._remove_local(path, local)
         return None
 
-    async def _dispute(self, path: str, found: ScannedFile) -> LastSynced:
-        file = await self._fetched(path)
-        copy = self.sides.folder.copy(found.name, file.content.encode())
+    async def _record_conflict(self, path: str, local: ScannedFile) -> LastSynced:
+        file = await self._fetch(path)
+        copy = self.pair.directory.write_copy(local.name, file.content.encode())
         self.outcome.conflicts[path] = copy
         return LastSynced(None, file.sha256, copy=copy)
 
     def _clear_copy(self, before: LastSynced | None, after: LastSynced | None) -> None:
-        """A copy that nobody waits for goes, if nobody has worked in it."""
+        """Remove an obsolete conflict copy unless it was edited."""
         copy = before.copy if before else None
         if before and copy and copy != (after.copy if after else None) and is_ignored(copy):
-            self.sides.folder.remove(copy, before.there)
+            self.pair.directory.remove(copy, before.there)
 
 
 class _ChangedSinceScan(Exception):
-    """Something is not as it was when it was looked at: the next pass decides again."""
+    """A file changed after the scan. The next pass decides again."""
 
 
-def _there(row: FileRow) -> RemoteFile:
-    held = row.file_class != "live"
+def _remote_file(row: FileRow) -> RemoteFile:
+    is_protected = row.file_class != "live"
     return RemoteFile(
-        row.sha256, is_own=held or row.source.startswith("agent-override"), read_only=held
+        row.sha256,
+        is_own=is_protected or row.source.startswith("agent-override"),
+        read_only=is_protected,
     )

@@ -1,4 +1,4 @@
-"""What is noted in a synced directory: which agent it is kept with, and what both sides had."""
+"""The sync state file: the agent of a directory and the last synced versions."""
 
 from __future__ import annotations
 
@@ -9,65 +9,72 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from carrel.cli.sync.directory import STATE, SyncedDirectory
+from carrel.cli.sync.directory import STATE_FILE, SyncedDirectory
 from carrel.core.files.directory_sync import LastSynced
 from carrel_client.errors import UnusableWorkspace
 from carrel_client.local_files import read_regular
 
 _FORMAT: Final = 1
-_ANEW: Final = f"remove {STATE} to begin anew: what differs will then be a conflict"
+_RESET_HINT: Final = f"remove {STATE_FILE} to start over; files that differ then become conflicts"
 
 
 class SyncState(Struct, kw_only=True):
     server: str
     agent: str
-    """As it was named."""
+    """As given on the command line."""
     id: str = ""
-    """The agent's, where the token may know it: another may come to have its slug."""
+    """The agent's id, if the token may read it; another agent may get its slug later."""
     files: dict[str, LastSynced] = {}
     sending: dict[str, str] = {}
-    """What is on its way up, by path: if its answer is lost, it is known again by its digest."""
+    """Digests of started uploads by path, to recognize them if the response is lost."""
     whole: bool = False
-    """Whether every file has been dealt with at least once."""
+    """Whether every file has been processed at least once."""
     format: int = _FORMAT
 
     def encoded(self) -> bytes:
         return msgspec.json.format(msgspec.json.encode(self), indent=1) + b"\n"
 
 
-def load_state(folder: SyncedDirectory) -> SyncState | None:
-    """Raises Unfit for what is none of ours."""
-    return _parsed(folder.read(STATE), folder.path)
+def load_state(directory: SyncedDirectory) -> SyncState | None:
+    """Load the state of a locked directory. Raises UnusableWorkspace if it is invalid."""
+    return _parse_state(directory.read(STATE_FILE), directory.path)
 
 
-def noted_at(directory: str) -> SyncState | None:
-    """The same of a directory that somebody else may be holding."""
-    return _parsed(read_regular(os.path.join(directory, STATE)), directory)
+def read_state(directory: str) -> SyncState | None:
+    """Read the state of a directory without locking it."""
+    return _parse_state(read_regular(os.path.join(directory, STATE_FILE)), directory)
 
 
-def _parsed(text: bytes | None, directory: str) -> SyncState | None:
+def _parse_state(text: bytes | None, directory: str) -> SyncState | None:
     if text is None:
         return None
     try:
-        note = msgspec.json.decode(text, type=SyncState)
+        state = msgspec.json.decode(text, type=SyncState)
     except (msgspec.DecodeError, UnicodeDecodeError) as problem:
         raise UnusableWorkspace(
-            f"{directory}/{STATE} cannot be understood ({problem}); {_ANEW}"
+            f"{directory}/{STATE_FILE} is invalid ({problem}); {_RESET_HINT}"
         ) from None
-    if note.format != _FORMAT:
-        raise UnusableWorkspace(f"{directory}/{STATE} is of another version of Carrel; {_ANEW}")
-    return note
-
-
-def same(folder: SyncedDirectory, note: SyncState | None, fresh: SyncState) -> SyncState:
-    """What is to go on from. Raises Unfit where the directory is kept with another agent."""
-    if note is None:
-        return fresh
-    known = (note.server, note.agent) == (fresh.server, fresh.agent)
-    if note.id and fresh.id:
-        known = note.id == fresh.id
-    if not known:
+    if state.format != _FORMAT:
         raise UnusableWorkspace(
-            f"{folder.path} is kept with {note.agent} at {note.server}; {_ANEW}"
+            f"{directory}/{STATE_FILE} was written by another version of Carrel; {_RESET_HINT}"
         )
-    return replace(note, server=fresh.server, agent=fresh.agent, id=fresh.id or note.id)
+    return state
+
+
+def resume_state(
+    directory: SyncedDirectory, state: SyncState | None, fresh: SyncState
+) -> SyncState:
+    """Return the state to continue from.
+
+    Raises UnusableWorkspace if the directory is synced with another agent.
+    """
+    if state is None:
+        return fresh
+    is_same_agent = (state.server, state.agent) == (fresh.server, fresh.agent)
+    if state.id and fresh.id:
+        is_same_agent = state.id == fresh.id
+    if not is_same_agent:
+        raise UnusableWorkspace(
+            f"{directory.path} is synced with {state.agent} at {state.server}; {_RESET_HINT}"
+        )
+    return replace(state, server=fresh.server, agent=fresh.agent, id=fresh.id or state.id)

@@ -1,4 +1,4 @@
-"""Passes one after another: until both sides are the same, or whenever something happens."""
+"""Repeats sync passes: until both sides are equal, or on every change."""
 
 from __future__ import annotations
 
@@ -12,98 +12,116 @@ from typing import Any, Final
 
 from carrel.cli.sync.directory import SyncedDirectory
 from carrel.cli.sync.scan import DirectoryScanner
-from carrel.cli.sync.sync_pass import PassResult, SyncPair, Watch, sync_once
-from carrel.cli.sync.sync_state import SyncState, load_state, same
+from carrel.cli.sync.sync_pass import PassResult, ProgressCallback, SyncPair, sync_once
+from carrel.cli.sync.sync_state import SyncState, load_state, resume_state
 from carrel_client import CONNECTED, AsyncClient, Forbidden, ServerError, ServerUnreachable
 
-PATIENCE: Final = 15.0
-"""Seconds to wait for files that are being written."""
-EVERY: Final = 300.0
-"""Seconds after which both sides are looked at even if neither has said a word."""
-UPDATED: Final = "workspace.updated"
-_MOST_PASSES: Final = 6
-_LONGEST_WAIT: Final = 60.0
-_WRITING: Final = "somebody is writing it: it is left for the next time"
+SETTLE_TIMEOUT_SECONDS: Final = 15.0
+"""Time to wait for files that are being written."""
+RESCAN_SECONDS: Final = 300.0
+"""Interval of full passes when neither side reports a change."""
+WORKSPACE_UPDATED: Final = "workspace.updated"
+_MAX_PASSES: Final = 6
+_MAX_RETRY_SECONDS: Final = 60.0
+_BEING_WRITTEN: Final = "being written: skipped until the next sync"
 
 
 @asynccontextmanager
-async def opened(
-    desk: AsyncClient, server: str, agent: str, directory: str | os.PathLike[str], settle: float
+async def open_pair(
+    client: AsyncClient,
+    server: str,
+    agent: str,
+    directory: str | os.PathLike[str],
+    settle_seconds: float,
 ) -> AsyncIterator[tuple[SyncPair, list[str]]]:
-    """Both sides, and the names of texts that were found to be left over from a crash.
+    """Open directory and agent; yield them with the names of recovered copies.
 
-    Raises Unfit, Occupied, NotFound.
+    Raises UnusableWorkspace, DirectoryLocked, NotFound.
     """
-    id = await _id_of(desk, agent)
-    folder = SyncedDirectory(directory)
+    id = await _find_agent_id(client, agent)
+    synced = SyncedDirectory(directory)
     try:
-        note = same(folder, load_state(folder), SyncState(server=server, agent=agent, id=id))
-        known = {digest for each in note.files.values() for digest in (each.here, each.there)}
-        kept = folder.recover({digest for digest in known if digest})
-        sides = SyncPair(folder, DirectoryScanner(folder, settle), desk.agent(agent), note)
-        sides.save()
-        yield sides, kept
+        state = resume_state(
+            synced, load_state(synced), SyncState(server=server, agent=agent, id=id)
+        )
+        digests = {digest for last in state.files.values() for digest in (last.here, last.there)}
+        recovered = synced.recover({digest for digest in digests if digest})
+        pair = SyncPair(
+            synced, DirectoryScanner(synced, settle_seconds), client.agent(agent), state
+        )
+        pair.save()
+        yield pair, recovered
     finally:
-        folder.close()
+        synced.close()
 
 
-async def _id_of(desk: AsyncClient, agent: str) -> str:
-    """Empty where the credential may not know."""
+async def _find_agent_id(client: AsyncClient, agent: str) -> str:
+    """Return the agent's id, or an empty text if the token may not read it."""
     try:
-        return str((await desk.agents.get(agent)).id)
+        return str((await client.agents.get(agent)).id)
     except Forbidden:
         return ""
 
 
-async def passes(
-    sides: SyncPair,
-    settle: float,
+async def sync_until_stable(
+    pair: SyncPair,
+    settle_seconds: float,
     *,
-    read_timeouts: float = PATIENCE,
-    taking: bool = False,
-    watch: Watch | None = None,
+    timeout: float = SETTLE_TIMEOUT_SECONDS,
+    upload_only: bool = False,
+    on_progress: ProgressCallback | None = None,
 ) -> PassResult:
-    """Pass after pass, until one finds nothing more to do; what is being written is waited for."""
-    all_done, count, ends = PassResult(), 0, time.monotonic() + read_timeouts
-    while count < _MOST_PASSES:
-        one = await sync_once(sides, taking=taking, watch=watch)
-        all_done.then(one)
-        if one.unsettled and time.monotonic() < ends:
-            await asyncio.sleep(max(settle, 0.01))
-        elif one.moved:
+    """Repeat passes until nothing is left to do.
+
+    Waits at most `timeout` seconds for files that are being written.
+    """
+    total, count, deadline = PassResult(), 0, time.monotonic() + timeout
+    while count < _MAX_PASSES:
+        outcome = await sync_once(pair, upload_only=upload_only, on_progress=on_progress)
+        total.merge(outcome)
+        if outcome.unsettled and time.monotonic() < deadline:
+            await asyncio.sleep(max(settle_seconds, 0.01))
+        elif outcome.has_more:
             count += 1
         else:
             break
-    if read_timeouts:
-        all_done.problems |= dict.fromkeys(all_done.unsettled, _WRITING)
-    return all_done
+    if timeout:
+        total.problems |= dict.fromkeys(total.unsettled, _BEING_WRITTEN)
+    return total
 
 
-async def follow(
-    sides: SyncPair, desk: AsyncClient, settle: float, tell: Callable[[PassResult | str], None]
+async def sync_continuously(
+    pair: SyncPair,
+    client: AsyncClient,
+    settle_seconds: float,
+    report: Callable[[PassResult | str], None],
 ) -> None:
-    """Keep both sides the same until cancelled. Raises CarrelError, OSError."""
-    bell, stop = asyncio.Event(), asyncio.Event()
+    """Keep both sides equal until cancelled. Raises CarrelError, OSError."""
+    wake, stop = asyncio.Event(), asyncio.Event()
     watchers = [
-        asyncio.create_task(_watch_here(sides.folder.path, bell, stop)),
-        asyncio.create_task(_watch_there(desk, sides.note.id, bell)),
+        asyncio.create_task(_watch_local(pair.directory.path, wake, stop)),
+        asyncio.create_task(_watch_remote(client, pair.state.id, wake)),
     ]
-    await asyncio.sleep(0)  # The directory is watched from here on: nothing is missed.
+    await asyncio.sleep(0)  # Let the watchers start before the first pass, to miss no change.
     failures, wait = 0, 0.0
     try:
         while True:
-            await _rung(bell, wait, watchers)
-            bell.clear()
+            await _wait_for_change(wake, wait, watchers)
+            wake.clear()
             try:
-                outcome = await passes(sides, settle, read_timeouts=0)
+                outcome = await sync_until_stable(pair, settle_seconds, timeout=0)
             except (ServerUnreachable, ServerError) as problem:
                 failures += 1
-                wait = min(2.0**failures, _LONGEST_WAIT)
-                tell(f"{problem}; trying again")
+                wait = min(2.0**failures, _MAX_RETRY_SECONDS)
+                report(f"{problem}; retrying")
                 continue
             failures = 0
-            wait = max(settle, 0.05) if outcome.unsettled or outcome.moved else EVERY
-            tell(outcome)
+            wait = (
+                max(settle_seconds, 0.05)
+                if outcome.unsettled or outcome.has_more
+                else RESCAN_SECONDS
+            )
+            report(outcome)
     finally:
         stop.set()
         for watcher in watchers:
@@ -111,56 +129,62 @@ async def follow(
         await asyncio.gather(*watchers, return_exceptions=True)
 
 
-async def _rung(bell: asyncio.Event, wait: float, watchers: list[asyncio.Task[None]]) -> None:
-    """Return when there is a reason to look. Raises what a watcher could not go on for."""
-    ringing = asyncio.create_task(bell.wait())
+async def _wait_for_change(
+    wake: asyncio.Event, wait: float, watchers: list[asyncio.Task[None]]
+) -> None:
+    """Wait for a change or a timeout. Raises the error of a failed watcher."""
+    waiting = asyncio.create_task(wake.wait())
     try:
-        await asyncio.wait({ringing, *watchers}, timeout=wait, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({waiting, *watchers}, timeout=wait, return_when=asyncio.FIRST_COMPLETED)
     finally:
-        ringing.cancel()
+        waiting.cancel()
     for watcher in watchers:
         if watcher.done():
             watcher.result()
 
 
-async def _watch_here(root: str, bell: asyncio.Event, stop: asyncio.Event) -> None:
-    from watchfiles import Change, awatch  # noqa: PLC0415 - only for those who watch
+async def _watch_local(root: str, wake: asyncio.Event, stop: asyncio.Event) -> None:
+    from watchfiles import Change, awatch  # noqa: PLC0415 - not needed for a single pass
 
-    def concerns(change: Change, path: str) -> bool:
+    def is_relevant(change: Change, path: str) -> bool:
         return not any(part.startswith(".") for part in path[len(root) :].split(os.sep))
 
     polling: bool | None = None
     while not stop.is_set():
-        changes = awatch(root, watch_filter=concerns, stop_event=stop, force_polling=polling)
+        changes = awatch(root, watch_filter=is_relevant, stop_event=stop, force_polling=polling)
         try:
             async for _ in changes:
-                bell.set()
-        except OSError:  # The system watches no more directories: look at them ourselves.
+                wake.set()
+        except OSError:  # The system's limit of watches is reached: poll instead.
             if polling:
                 raise
             polling = True
 
 
-async def _watch_there(desk: AsyncClient, id: str, bell: asyncio.Event) -> None:
+async def _watch_remote(client: AsyncClient, id: str, wake: asyncio.Event) -> None:
     try:
-        await _listen(desk, id, bell, own=False)
+        await _listen(client, id, wake, own_workspace=False)
     except Forbidden:
-        await _listen(desk, id, bell, own=True)
+        await _listen(client, id, wake, own_workspace=True)
 
 
-async def _listen(desk: AsyncClient, id: str, bell: asyncio.Event, *, own: bool) -> None:
-    async for heard in desk.events(types=[UPDATED], own_workspace=own, include_connected=True):
-        scope = heard.workspace or {}
-        others = scope.get("kind") == "agent" and id and scope.get("name") != id
-        if heard.type == CONNECTED or (heard.type == UPDATED and not others):
-            bell.set()
+async def _listen(
+    client: AsyncClient, id: str, wake: asyncio.Event, *, own_workspace: bool
+) -> None:
+    async for event in client.events(
+        types=[WORKSPACE_UPDATED], own_workspace=own_workspace, include_connected=True
+    ):
+        scope = event.workspace or {}
+        is_other_agent = scope.get("kind") == "agent" and id and scope.get("name") != id
+        if event.type == CONNECTED or (event.type == WORKSPACE_UPDATED and not is_other_agent):
+            wake.set()
 
 
 async def run_until_stopped(work: Coroutine[Any, Any, None]) -> None:
-    """Do it until somebody asks to stop, by Ctrl-C or otherwise."""
+    """Run `work` until SIGINT or SIGTERM cancels it."""
     task = asyncio.create_task(work)
     loop = asyncio.get_running_loop()
-    for each in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(each, task.cancel)
+    for signal_number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(signal_number, task.cancel)
     with suppress(asyncio.CancelledError):
         await task

@@ -55,8 +55,8 @@ function DeleteAgentCard({ agent }: { agent: Agent }) {
         </Button>
       </header>
       <p className="card-body soft">
-        Deletes its files, memories and items, and revokes its API keys. Existing runs can still be
-        replayed.
+        The agent is no longer available, and its API keys stop working. Runs with a snapshot can
+        still be replayed.
       </p>
       {isConfirming && <DeleteAgentDialog agent={agent} onClose={() => setConfirming(false)} />}
     </section>

@@ -41,7 +41,7 @@ function RunPage({ run }: { run: Run }) {
         </span>
       }
       subtitle={
-        <code className="bidi" title="Run id">
+        <code className="bidi" title="Run ID">
           {run.runId}
         </code>
       }

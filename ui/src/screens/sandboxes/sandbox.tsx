@@ -102,7 +102,7 @@ function ConfigCard({ sandbox }: { sandbox: Sandbox }) {
       <div className="card-body">
         <PropertyList
           items={[
-            ["Id", <CopyableId key="id" id={sandboxId} />],
+            ["ID", <CopyableId key="id" id={sandboxId} />],
             ["Provider", <code key="provider">{config.provider}</code>],
             [
               "Approval required for",
@@ -114,7 +114,7 @@ function ConfigCard({ sandbox }: { sandbox: Sandbox }) {
             ["Output", limitText(config.outputLimitBytes, "bytes", "65,536 bytes")],
             ["Runtimes", config.runtimes?.join(", ") ?? "all"],
             ["Persistent", <Persistence key="kept" config={config} />],
-            ["Variables", <NameList key="names" values={config.envVars} />],
+            ["Environment variables", <NameList key="names" values={config.envVars} />],
             ["Options", <NameList key="options" values={config.options} />],
             ["Created", <Time key="created" at={createdAt} />],
             ["Updated", <Time key="changed" at={updatedAt} />],
@@ -129,7 +129,7 @@ export function CopyableId({ id }: { id: string }) {
   return (
     <span className="row">
       <code className="truncate">{id}</code>
-      <CopyButton text={id} label="Copy id" />
+      <CopyButton text={id} label="Copy ID" />
     </span>
   );
 }

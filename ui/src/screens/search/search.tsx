@@ -112,7 +112,7 @@ function NoResults({ query }: { query: string }) {
     );
   }
   return (
-    <EmptyState icon={FileText} title="Search">
+    <EmptyState icon={FileText} title="Type to search">
       <p>Finds text in files, memories and sessions. Type at least 2 characters.</p>
     </EmptyState>
   );

@@ -49,7 +49,7 @@ export function TranscriptEntry({ entry, query, isTarget, unanswered }: Transcri
         <strong>{entry.role}</strong>
         {entry.senderId && <span className="bidi">{escapeText(entry.senderId, 60)}</span>}
         {entry.sourcePlugin && (
-          <span className="bidi">by {escapeText(entry.sourcePlugin, 40)}</span>
+          <span className="bidi">via {escapeText(entry.sourcePlugin, 40)}</span>
         )}
         <span className="end">
           {entry.number} · <Time at={entry.timestamp} />

@@ -165,7 +165,7 @@ function AgentField({ draft, update }: { draft: KeyDraft; update: UpdateDraft })
   const agents = useQuery(agentRecordsQuery);
   return (
     <div>
-      <Field label="Agent" hint="Id or slug.">
+      <Field label="Agent" hint="ID or slug.">
         <input
           className="input"
           required

@@ -51,7 +51,7 @@ function Table({ onOpen }: { onOpen: (open: OpenDialog) => void }) {
             <table className="table">
               <thead>
                 <tr>
-                  <th>Id</th>
+                  <th>ID</th>
                   <th>Created</th>
                   <th>Updated</th>
                   <th>
@@ -129,7 +129,7 @@ function SecretForm({ id: existingId, onClose }: { id: string; onClose: () => vo
       onSubmit={() => save.mutate()}
       onClose={onClose}
     >
-      <Field label="Id" hint="Stored in place of the value: [REDACTED:id].">
+      <Field label="ID" hint="Stored in place of the value: [REDACTED:id].">
         <input
           className="input mono"
           required

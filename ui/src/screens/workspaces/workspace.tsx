@@ -116,7 +116,7 @@ function RecordCard({ workspace }: { workspace: WorkspaceRecord }) {
       <div className="card-body">
         <PropertyList
           items={[
-            ["Id", <CopyableId key="id" id={workspace.workspaceId} />],
+            ["ID", <CopyableId key="id" id={workspace.workspaceId} />],
             ["Namespace", <code key="namespace">{workspace.namespace}</code>],
             [
               "In prompts",

@@ -71,7 +71,7 @@ function Table({ workspaces }: { workspaces: WorkspaceRecord[] }) {
         <thead>
           <tr>
             <th>Name</th>
-            <th className="only-large">Id</th>
+            <th className="only-large">ID</th>
             <th className="number">Agents</th>
             <th>Updated</th>
           </tr>

@@ -1,0 +1,298 @@
+"""The demo of `carrel serve --demo`, from the data in carrel/defaults/demo."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from importlib.resources import files as package_files
+from importlib.resources.abc import Traversable
+from typing import Any, Final
+
+import msgspec
+
+from carrel.actions import items
+from carrel.actions.accounts import keys, people, secrets, tenants
+from carrel.actions.accounts.people import Profile
+from carrel.actions.agents import agents, templates
+from carrel.actions.agents.agents import NewAgent
+from carrel.actions.approvals import approvals
+from carrel.actions.approvals.approvals import ApprovalRequest
+from carrel.actions.events import webhooks
+from carrel.actions.files import files
+from carrel.actions.files.files import WriteOptions
+from carrel.actions.memory import dreams, memories
+from carrel.actions.memory.memories import NewMemory
+from carrel.actions.overlay import stacks
+from carrel.actions.policy import policies
+from carrel.actions.policy.policies import ClassRuleModel, PolicyModel
+from carrel.actions.runs import runs
+from carrel.actions.runs.runs import RunRequest
+from carrel.actions.sandbox import sandboxes, workspaces
+from carrel.actions.sessions import sessions
+from carrel.actions.sessions.sessions import NewEntry
+from carrel.core.access import Actor, CredentialKind, Role
+from carrel.core.identifiers import Path, Stack, TimestampMs
+from carrel.core.overlay.file_classes import FileClass
+from carrel.core.runs import Audience, RunStatus
+from carrel.core.store.record import Record, RecordType
+from carrel.core.webhooks import PostResult
+from carrel.ports import Clock, Ports
+
+_DIRECTORY: Final = package_files("carrel.defaults") / "demo"
+_HOUR_MS: Final = 3_600_000
+_CHANNEL: Final = "web"
+_RUN_KEYS: Final = ("parent", "replay_of")
+"""Fields that name a run by the key of its step."""
+
+
+async def create_demo(ports: Ports, owner: Record) -> bool:
+    """Fill the owner's tenant; False, and no change, if it has agents or templates."""
+    for record_type in (RecordType.AGENT, RecordType.TEMPLATE):
+        if await ports.records.list(owner.tenant, record_type, limit=1):
+            return False
+    scene = DemoScene(ports, {"mara": _actor(owner, Role.OWNER)})
+    for moment in msgspec.yaml.decode((_DIRECTORY / "demo.yaml").read_bytes())["moments"]:
+        scene.ago = round(moment["hours_ago"] * _HOUR_MS)
+        for step in moment["steps"]:
+            await _play(scene, **step)
+    return True
+
+
+async def _play(scene: DemoScene, do: str, author: str = "mara", **fields: Any) -> None:
+    await _STEPS[do](scene, scene.people[author], **fields)
+
+
+def _actor(person: Record, role: Role) -> Actor:
+    return Actor(person.tenant, person.id, role=role, person=person.id)
+
+
+class EarlierClock:
+    """A clock that is behind; its ids and tokens are those of now."""
+
+    def __init__(self, clock: Clock, ago: TimestampMs) -> None:
+        self._clock, self._ago = clock, ago
+        self.new_id, self.new_token = clock.new_id, clock.new_token
+
+    def now(self) -> TimestampMs:
+        return self._clock.now() - self._ago
+
+
+class NoWebhooks:
+    """Webhook sender that looks up no address and sends nothing."""
+
+    async def send(self, url: str, headers: Mapping[str, str], body: bytes) -> PostResult:
+        return PostResult(None, "the demo sends nothing")
+
+    async def refusal_reason(self, url: str) -> str | None:
+        return None
+
+
+@dataclass
+class DemoScene:
+    """The ports at a moment of the past, and what earlier steps created, by key or name."""
+
+    now: Ports
+    people: dict[str, Actor]
+    ago: TimestampMs = 0
+    sandboxes: dict[str, Record] = field(default_factory=dict)
+    workspaces: dict[str, str] = field(default_factory=dict)
+    runs: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def ports(self) -> Ports:
+        return self.ports_after(0)
+
+    def ports_after(self, milliseconds: TimestampMs) -> Ports:
+        clock = EarlierClock(self.now.clock, max(0, self.ago - milliseconds))
+        return replace(self.now, clock=clock, webhook_sender=NoWebhooks())
+
+    def person_id(self, key: str | None) -> str | None:
+        return self.people[key].name if key else None
+
+
+async def _update_owner(scene: DemoScene, owner: Actor, **profile: str) -> None:
+    await people.patch(scene.ports, owner, owner.name, profile)
+
+
+async def _add_person(scene: DemoScene, author: Actor, key: str, role: str, **profile: str) -> None:
+    person = await people.create(scene.ports, author, Profile(role=Role(role), **profile))
+    scene.people[key] = _actor(person, Role(role))
+
+
+async def _add_webhook(
+    scene: DemoScene, author: Actor, url: str, events: Sequence[str], active: bool
+) -> None:
+    created = await webhooks.create(scene.ports, author, url, events)
+    patch = webhooks.WebhookPatch(active=active)
+    await webhooks.update(scene.ports, author, created.webhook.id, patch)
+
+
+async def _pin_files(scene: DemoScene, author: Actor, paths: Sequence[str], reason: str) -> None:
+    rules = tuple(ClassRuleModel(path, FileClass.PINNED) for path in paths)
+    await policies.put(scene.ports, author, PolicyModel(classes=rules), reason)
+
+
+async def _add_agent(
+    scene: DemoScene,
+    author: Actor,
+    human: str | None = None,
+    owner: str | None = None,
+    **fields: Any,
+) -> None:
+    human, owner = scene.person_id(human), scene.person_id(owner)
+    await agents.create(scene.ports, author, NewAgent(human=human, owner=owner, **fields))
+
+
+async def _write_template(
+    scene: DemoScene, author: Actor, template: str, directory: str, reason: str
+) -> None:
+    stack = await stacks.template_stack(scene.ports, author, template)
+    await _write_files(scene, author, stack, directory, reason)
+
+
+async def _write_agent(
+    scene: DemoScene, author: Actor, agent: str, directory: str, reason: str = ""
+) -> None:
+    stack = await stacks.agent_stack(scene.ports, author, agent)
+    await _write_files(scene, author, stack, directory, reason)
+
+
+async def _add_workspace(scene: DemoScene, author: Actor, name: str, directory: str) -> None:
+    workspace = await workspaces.create(scene.ports, author, {"name": name})
+    scene.workspaces[name] = workspace.id
+    stack = await stacks.workspace_stack(scene.ports, author, workspace.id)
+    await _write_files(scene, author, stack, directory)
+
+
+async def _write_files(
+    scene: DemoScene, author: Actor, stack: Stack, directory: str, reason: str = ""
+) -> None:
+    options = WriteOptions(reason=reason, accept_template_update=True)
+    root = _DIRECTORY.joinpath("files", *directory.split("/"))
+    for path, content in sorted(_read_files(root)):
+        await files.put(scene.ports, stack, Path(path), content, author, options)
+
+
+def _read_files(directory: Traversable, prefix: str = "") -> Iterator[tuple[str, bytes]]:
+    for child in directory.iterdir():
+        if child.is_dir():
+            yield from _read_files(child, f"{prefix}{child.name}/")
+        else:
+            yield prefix + child.name, child.read_bytes()
+
+
+async def _add_sandbox(scene: DemoScene, author: Actor, **body: Any) -> None:
+    scene.sandboxes[body["name"]] = await sandboxes.create(scene.ports, author, body)
+
+
+async def _attach(
+    scene: DemoScene, author: Actor, agent: str, sandbox: str, workspaces: Mapping[str, str]
+) -> None:
+    attached = [
+        {"name": name, "workspaceId": scene.workspaces[workspace]}
+        for name, workspace in workspaces.items()
+    ]
+    config = {"sandbox": scene.sandboxes[sandbox].id, "workspaces": attached}
+    await agents.patch(scene.ports, author, agent, {"config": config})
+
+
+async def _run(
+    scene: DemoScene,
+    author: Actor,
+    key: str = "",
+    status: str | None = None,
+    seconds: int = 90,
+    **fields: Any,
+) -> None:
+    """Start a run; with a status, end it after that many seconds."""
+    fields |= {name: scene.runs[fields[name]] for name in _RUN_KEYS if name in fields}
+    run = await runs.start(scene.ports, author, RunRequest(**fields))
+    scene.runs[key] = run.id
+    if status:
+        later = scene.ports_after(seconds * 1000)
+        await runs.update(later, author, run.id, status=RunStatus(status))
+
+
+async def _remember(
+    scene: DemoScene, author: Actor, agent: str, texts: Sequence[str], tags: Sequence[str] = ()
+) -> None:
+    for text in texts:
+        await memories.remember(scene.ports, author, agent, NewMemory(text, tags=tuple(tags)))
+
+
+async def _recall(scene: DemoScene, author: Actor, agent: str, questions: Sequence[str]) -> None:
+    for question in questions:
+        await memories.recall(scene.ports, author, agent, question)
+
+
+async def _talk(
+    scene: DemoScene,
+    author: Actor,
+    agent: str,
+    entries: Sequence[Mapping[str, str]],
+    closed: bool = False,
+) -> None:
+    """Start a session; an entry is a text by the role that said it."""
+    session = await sessions.start(scene.ports, author, agent, plugin=_CHANNEL)
+    new = [
+        NewEntry(role, text, plugin=_CHANNEL) for entry in entries for role, text in entry.items()
+    ]
+    await sessions.append(scene.ports, author, agent, session.id, new)
+    if closed:
+        await sessions.close(scene.ports, author, agent, session.id)
+
+
+async def _request_approval(
+    scene: DemoScene, author: Actor, agent: str, sandbox: str, workspace: str, **fields: Any
+) -> None:
+    record, box = await agents.get(scene.ports, author, agent), scene.sandboxes[sandbox]
+    session = await sessions.start(scene.ports, author, record.id, plugin=_CHANNEL)
+    request = ApprovalRequest(
+        agent=record.id,
+        mode=Audience.MAIN,
+        workspace=scene.workspaces[workspace],
+        sandbox=box.id,
+        sandbox_revision=box.revision,
+        session=session.id,
+        **fields,
+    )
+    await approvals.request_approval(scene.ports, author, request)
+
+
+def _call(action: Callable[..., Awaitable[object]]) -> Callable[..., Awaitable[None]]:
+    """Return a step that passes its fields to an action as they are."""
+
+    async def step(scene: DemoScene, author: Actor, **fields: Any) -> None:
+        await action(scene.ports, author, **fields)
+
+    return step
+
+
+async def _add_key(ports: Ports, author: Actor, name: str) -> None:
+    await keys.create(ports, author, keys.KeySpec(name, CredentialKind.SERVICE))
+
+
+_STEPS: Final[Mapping[str, Callable[..., Awaitable[None]]]] = {
+    "rename tenant": _call(tenants.rename),
+    "update owner": _update_owner,
+    "add person": _add_person,
+    "add secret": _call(secrets.put),
+    "add webhook": _add_webhook,
+    "add service key": _call(_add_key),
+    "pin files": _pin_files,
+    "add template": _call(templates.create),
+    "write template": _write_template,
+    "add agent": _add_agent,
+    "write agent": _write_agent,
+    "add sandbox": _add_sandbox,
+    "add workspace": _add_workspace,
+    "attach": _attach,
+    "run": _run,
+    "remember": _remember,
+    "recall": _recall,
+    "talk": _talk,
+    "put item": _call(items.put),
+    "publish item": _call(items.publish),
+    "dream": _call(dreams.sweep),
+    "request approval": _request_approval,
+}

@@ -1,0 +1,110 @@
+"""Every screen with the demo data: wide and narrow, light and dark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+from playwright.sync_api import Browser, expect
+from tests.support.server_process import TOKEN, Live, serving
+from tests.ui.browser import NARROW, WIDE, SignedInPage, sign_in
+
+MAX_FIRST_LOAD_BYTES = 250 * 1024
+
+
+@pytest.fixture(scope="module")
+def demo_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+    with serving(tmp_path_factory.mktemp("demo"), arguments=("--demo",)) as live_server:
+        yield live_server
+
+
+@pytest.fixture(scope="module")
+def screens(demo_server: Live) -> list[str]:
+    """URLs of all screens, error with data."""
+    head = {"Authorization": f"Bearer {TOKEN}"}
+    with httpx.Client(base_url=demo_server.url, headers=head, timeout=30) as http:
+
+        def first(path: str, items: str = "items") -> Any:
+            return http.get(path).raise_for_status().json()[items][0]
+
+        otto = http.get("/v1/agents/otto").raise_for_status().json()["id"]
+        iris = http.get("/v1/agents/iris").raise_for_status().json()["id"]
+        session = first(f"/v1/agents/{iris}/sessions")["id"]
+        sandbox = first("/accounts/me/sandboxes", "sandboxes")["sandboxId"]
+        workspace = first("/accounts/me/workspaces", "workspaces")["workspaceId"]
+        approval, run = first("/v1/approvals")["id"], first("/v1/runs")["runId"]
+        webhook = first("/v1/webhooks")["id"]
+    agent_tabs = ("prompt", "runs", "sessions", "memory", "items", "settings")
+    return [
+        "/agents",
+        "/inbox",
+        "/inbox?all",
+        f"/agents/{otto}/workspace?file=SOUL.md",
+        f"/agents/{otto}/workspace?file=GUARDRAILS.md&panel=history",
+        f"/agents/{otto}/workspace?file=GUARDRAILS.md&panel=explain",
+        *(f"/agents/{otto}/{screen}" for screen in agent_tabs),
+        f"/agents/{iris}/sessions/{session}",
+        "/agent-templates",
+        "/agent-templates/support?file=GUARDRAILS.md",
+        "/agent-templates/support/review?file=GUARDRAILS.md",
+        "/agent-templates/defaults?file=SOUL.md",
+        "/runs",
+        f"/runs/{run}",
+        "/approvals",
+        f"/approvals/{approval}",
+        "/workspaces",
+        f"/workspaces/{workspace}",
+        "/sandboxes",
+        f"/sandboxes/{sandbox}",
+        "/items",
+        *(f"/settings/{tab}" for tab in ("people", "keys", "policy", "secrets", "webhooks")),
+        f"/settings/webhooks/{webhook}",
+        "/settings/audit",
+        "/search?q=refund",
+        "/search/nowhere",
+    ]
+
+
+def wait_until_loaded(user: SignedInPage) -> None:
+    """Wait until a heading is visible and nothing is loading."""
+    expect(user.page.get_by_role("heading").first).to_be_visible()
+    expect(user.page.locator(".loading")).to_have_count(0)
+
+
+@pytest.mark.parametrize(("size", "dark"), [(WIDE, False), (NARROW, True)])
+def test_no_screen_has_accessibility_violations_errors_or_horizontal_scroll(
+    browser: Browser, demo_server: Live, screens: list[str], size: tuple[int, int], dark: bool
+) -> None:
+    failures: list[str] = []
+    with sign_in(browser, demo_server, size=size, dark=dark) as user:
+        for screen in screens:
+            user.visit(screen)
+            wait_until_loaded(user)
+            try:
+                user.check_accessibility()
+            except AssertionError as violation:
+                failures.append(f"{screen}: {violation}")
+            if (width := user.page.evaluate("document.documentElement.scrollWidth")) > size[0]:
+                failures.append(f"{screen}: is {width} wide")
+            failures += [f"{screen}: {error}" for error in user.errors]
+            user.errors.clear()
+    assert not failures, "\n".join(failures)
+
+
+def test_first_load_is_small_and_the_editor_is_loaded_on_demand(
+    browser: Browser, demo_server: Live
+) -> None:
+    scripts = """() => performance.getEntriesByType("resource")
+      .filter(({name}) => name.endsWith(".js"))
+      .reduce((sum, {encodedBodySize}) => sum + encodedBodySize, 0)"""
+    with sign_in(browser, demo_server) as user:
+        user.visit("/agents")
+        wait_until_loaded(user)
+        first = user.page.evaluate(scripts)
+        print(f"scripts of the first load: {first / 1024:.0f} KB")
+        assert 0 < first < MAX_FIRST_LOAD_BYTES
+        user.page.goto(f"{demo_server.url}/agents/otto/workspace?file=SOUL.md")
+        expect(user.page.locator(".cm-editor")).to_be_visible()
+        assert user.page.evaluate(scripts) > first
