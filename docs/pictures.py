@@ -1,8 +1,4 @@
-<<<<<<< HEAD
 """Take screenshots of the console with the demo data: `make pictures`."""
-=======
-"""Take the screenshots of the console from the demo data: `make pictures`."""
->>>>>>> guides
 
 from __future__ import annotations
 
@@ -19,7 +15,7 @@ ROOT: Final = File(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from playwright.sync_api import Browser, Page, Playwright, sync_playwright  # noqa: E402
-from tests.ui.browsing import chromium  # noqa: E402
+from tests.ui.browser import chromium_path  # noqa: E402
 
 OUT: Final = ROOT / "docs" / "images"
 WIDE: Final = (1280, 800)
@@ -28,22 +24,14 @@ NARROW: Final = (390, 844)
 
 @contextmanager
 def demo() -> Iterator[str]:
-<<<<<<< HEAD
     """Sign-in link of a server with the demo data."""
-=======
-    """Serve the demo data and yield the sign-in link."""
->>>>>>> guides
     with tempfile.TemporaryDirectory() as folder:
         carrel = str(File(sys.executable).parent / "carrel")
         command = [carrel, "serve", "--demo", "--data", folder, "--port", "0"]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         try:
             assert process.stdout
-<<<<<<< HEAD
             yield next(match[0] for line in process.stdout if (match := _LINK.search(line)))
-=======
-            yield next(match[0] for line in process.stdout if (match := _SIGN_IN_LINK.search(line)))
->>>>>>> guides
         finally:
             process.terminate()
             process.wait()
@@ -52,13 +40,8 @@ def demo() -> Iterator[str]:
 _LINK: Final = re.compile(r"http://\S+#code=\S+")
 
 
-<<<<<<< HEAD
 def sign_in(browser: Browser, link: str, size: tuple[int, int], theme: str) -> Page:
     """A page that is signed in by the link."""
-=======
-def signed_in_page(browser: Browser, link: str, size: tuple[int, int], theme: str) -> Page:
-    """Open a page that is signed in by the link."""
->>>>>>> guides
     width, height = size
     context = browser.new_context(
         viewport={"width": width, "height": height},
@@ -73,17 +56,10 @@ def signed_in_page(browser: Browser, link: str, size: tuple[int, int], theme: st
 
 
 def take_screenshots(playwright: Playwright, link: str) -> None:
-<<<<<<< HEAD
     browser = playwright.chromium.launch(executable_path=chromium_path(), args=["--no-sandbox"])
     page = sign_in(browser, link, WIDE, "light")
     root = link.partition("/sign-in")[0]
     for name, path, ready in SCREENSHOTS:
-=======
-    browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
-    page = signed_in_page(browser, link, WIDE, "light")
-    root = link.partition("/sign-in")[0]
-    for name, path, ready in SHOTS:
->>>>>>> guides
         take_screenshot(page, root + path, ready, name)
     session = page.context.storage_state()
     for suffix, size, theme in (("dark", WIDE, "dark"), ("narrow", NARROW, "light")):
@@ -95,15 +71,9 @@ def take_screenshots(playwright: Playwright, link: str) -> None:
             device_scale_factor=1.5,
             reduced_motion="reduce",
         )
-<<<<<<< HEAD
         page = context.new_page()
         name, path, ready = SCREENSHOTS[1]
         take_screenshot(page, root + path, ready, f"{name}-{suffix}")
-=======
-        themed_page = context.new_page()
-        name, path, ready = SHOTS[1]
-        take_screenshot(themed_page, root + path, ready, f"{name}-{suffix}")
->>>>>>> guides
     browser.close()
 
 
@@ -115,7 +85,7 @@ def take_screenshot(page: Page, address: str, ready: str, name: str) -> None:
     print(f"docs/images/console-{name}.png")
 
 
-SHOTS: Final = [
+SCREENSHOTS: Final = [
     ("agents", "/agents", "main tbody tr, main [role=row]"),
     ("workspace", "/agents/otto/workspace?file=SOUL.md", "main .markdown p"),
     ("review", "/agent-templates/support/review?file=GUARDRAILS.md", "main .cm-editor"),
