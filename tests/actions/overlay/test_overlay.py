@@ -16,7 +16,7 @@ from carrel.actions.files import files
 from carrel.actions.overlay import pins
 from carrel.actions.policy import policies
 from carrel.actions.policy.policies import ClassRuleModel, LimitsModel, PolicyModel
-from carrel.actions.runs import runs
+from carrel.actions.runs import runs, snapshots
 from carrel.core.access import CredentialKind, Role
 from carrel.core.errors import (
     Forbidden,
@@ -314,7 +314,8 @@ async def test_a_run_reads_the_same_after_everything_has_changed(office: Office)
     ports, owner = office.ports, office.owner
     run = await runs.start(ports, owner, runs.RunRequest(agent="marco"))
     seen = {
-        path: (await runs.read_file(ports, run, path)) for path in (SOUL, RULES, USER, IDENTITY)
+        path: (await snapshots.read_file(ports, run, path))
+        for path in (SOUL, RULES, USER, IDENTITY)
     }
     before = {path: files.render_content(*found) for path, found in seen.items()}
     await agents.patch(ports, owner, "marco", {"name": "Polo", "templateId": None})
@@ -326,7 +327,8 @@ async def test_a_run_reads_the_same_after_everything_has_changed(office: Office)
     replayed = await runs.start(ports, owner, runs.RunRequest(replay_of=run.id))
     for one in (run, replayed):
         again = {
-            path: files.render_content(*(await runs.read_file(ports, one, path))) for path in seen
+            path: files.render_content(*(await snapshots.read_file(ports, one, path)))
+            for path in seen
         }
         assert again == before
     assert before[SOUL] == b"Marco is brisk"
