@@ -200,10 +200,10 @@ async def test_a_run_that_was_let_go_has_nothing_to_show_or_to_share(ports: Port
             diff.diff(ports, stale),
             diff.diff_file(ports, stale, SOUL),
         ):
-            with pytest.raises(NotFound, match="let go"):
+            with pytest.raises(NotFound, match="its snapshot was deleted"):
                 await reading
     for asked in (RunRequest(replay_of=run.id), RunRequest(parent=run.id, share_parent=True)):
-        with pytest.raises(Conflict, match="let go"):
+        with pytest.raises(Conflict, match="its snapshot was deleted"):
             await runs.start(ports, ADA, asked)
     with pytest.raises(Conflict, match="kept again"):
         await runs.update(ports, ADA, run.id, keep_snapshot=True)
@@ -231,7 +231,7 @@ async def test_a_snapshot_that_is_let_go_while_it_is_taken_over_is_not_taken(
     await say(ports, "x")
     original = await runs.start(ports, ADA, RunRequest(NOOP_WORKFLOW))
     torn = replace(ports, runs=LetsGo(ports, original.id))
-    with pytest.raises(Conflict, match="let go"):
+    with pytest.raises(Conflict, match="its snapshot was deleted"):
         await runs.start(torn, ADA, RunRequest(replay_of=original.id))
     [replay, _] = (await runs.list_runs(ports, ADA)).items
     assert (replay.snapshot_kept, replay.status) == (False, RunStatus.CANCELLED)

@@ -282,7 +282,7 @@ async def test_whoever_was_overtaken_adds_nothing(ports: Ports, tmp_path: File) 
         assert await mirror.count_entries("kate", session, "kate") == 0
 
     await second.append("kate", session, 0, said, 1)
-    with pytest.raises(OSError, match="changed by somebody else"):
+    with pytest.raises(OSError, match="changed by another process"):
         await first.append("kate", session, 0, said, 1)
 
     assert list(files(tmp_path).values()) == [await exported(ports, owner, IDS[0])]
