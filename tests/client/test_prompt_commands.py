@@ -95,7 +95,7 @@ def test_lint_passes_a_good_prompt_and_fails_a_bad_one(
     editor.put("SOUL.md", "for {{HUMAN_NAME}}")
     lone = carrel("lint", editor.agent, **around)
     assert lone.returncode == 1
-    assert "SOUL.md: placeholder: {{HUMAN_NAME}} stands for nothing" in lone.stdout
+    assert "SOUL.md: placeholder: {{HUMAN_NAME}} has no value" in lone.stdout
     paired(editor)
     good = carrel("lint", editor.agent, **around)
     assert (good.returncode, good.stdout) == (0, "1 agent: no problems\n")
