@@ -138,7 +138,7 @@ async def test_members_and_agents_write_only_what_they_may(office: Office) -> No
             await office.write(own, IDENTITY, text, marco)
     for path in ("guardrails.md", "user.MD", "Platform.md"):
         for stack in (own, office.sales, office.defaults):
-            with pytest.raises(ValidationError, match="same file"):
+            with pytest.raises(ValidationError, match="collides on some file systems"):
                 await office.write(stack, Path(path), b"x")
     for guarded in (RULES, USER):
         with pytest.raises(Forbidden):
