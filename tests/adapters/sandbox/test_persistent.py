@@ -125,7 +125,7 @@ async def test_memory_is_looked_at_for_all_who_live_there_together(watched: Room
     order = watched.order(HOARD, limits=bounds)
     async with watched.sandbox.run(order, watched.cupboard.fetch) as ran:
         assert ran.exit_code == 137
-        assert ran.notes == ("killed: it needed more than 400 MB of memory",)
+        assert ran.notes == ("killed: memory limit exceeded (400 MB)",)
     for id in jobs:
         await watched.ended(id)
         job = await watched.sandbox.get_job(HERE, id)
