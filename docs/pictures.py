@@ -15,7 +15,7 @@ ROOT: Final = File(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from playwright.sync_api import Browser, Page, Playwright, sync_playwright  # noqa: E402
-from tests.ui.browsing import chromium  # noqa: E402
+from tests.ui.browser import chromium_path  # noqa: E402
 
 OUT: Final = ROOT / "docs" / "images"
 WIDE: Final = (1280, 800)
@@ -56,7 +56,7 @@ def signed_in_page(browser: Browser, link: str, size: tuple[int, int], theme: st
 
 
 def take_screenshots(playwright: Playwright, link: str) -> None:
-    browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
+    browser = playwright.chromium.launch(executable_path=chromium_path(), args=["--no-sandbox"])
     page = signed_in_page(browser, link, WIDE, "light")
     root = link.partition("/sign-in")[0]
     for name, path, ready in SHOTS:
