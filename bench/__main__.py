@@ -14,7 +14,7 @@ from pathlib import Path as File
 from rich.console import Console
 from rich.progress import Progress
 
-from bench import cases, crowd, dreams, hands, overlay, prompt
+from bench import cases, crowd, dreams, hands, in_process, overlay, prompt
 from bench.postgres import database
 from bench.server import run_server
 from bench.table import Results
@@ -31,7 +31,7 @@ def main(names: list[str]) -> int:
     parts = {
         **{"serve": serve, "store": store, "postgres": postgres, "runs": runs},
         **{"overlay": cold_starts, "accept": accepts, "agents": agents, "scale": scale},
-        **{"prompt": prompts, "dream": dream, "hands": commands},
+        **{"prompt": prompts, "dream": dream, "hands": commands, "in-process": reads_in_process},
     }
     with Progress(console=console) as progress, tempfile.TemporaryDirectory(dir=_disk()) as folder:
         for name in names or parts:
@@ -126,6 +126,15 @@ def commands(results: Results, folder: File, progress: Progress) -> None:
     results.figure(hands.OVERHEAD_LABEL, hands.OVERHEAD_LABEL, "ms", 1000, at_most=60)
     for name in hands.TOOLS:
         results.figure(hands.tool_label(name), hands.tool_label(name), "ms", 1000, at_most=5)
+
+
+def reads_in_process(results: Results, folder: File, progress: Progress) -> None:
+    folder.mkdir(parents=True)
+    task = progress.add_task("reads in process", total=ROUNDS)
+    for number in range(ROUNDS):
+        asyncio.run(in_process.measure(folder / str(number), results))
+        progress.advance(task)
+    in_process.rows(results)
 
 
 def cold_starts(results: Results, folder: File, progress: Progress) -> None:

@@ -1,4 +1,4 @@
-"""Take the screenshots of the console from the demo data: `make pictures`."""
+"""Take screenshots of the console with the demo data: `make pictures`."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ NARROW: Final = (390, 844)
 
 @contextmanager
 def demo() -> Iterator[str]:
-    """Serve the demo data and yield the sign-in link."""
+    """Sign-in link of a server with the demo data."""
     with tempfile.TemporaryDirectory() as folder:
         carrel = str(File(sys.executable).parent / "carrel")
         command = [carrel, "serve", "--demo", "--data", folder, "--port", "0"]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         try:
             assert process.stdout
-            yield next(match[0] for line in process.stdout if (match := _SIGN_IN_LINK.search(line)))
+            yield next(match[0] for line in process.stdout if (match := _LINK.search(line)))
         finally:
             process.terminate()
             process.wait()
 
 
-_SIGN_IN_LINK: Final = re.compile(r"http://\S+#code=\S+")
+_LINK: Final = re.compile(r"http://\S+#code=\S+")
 
 
-def signed_in_page(browser: Browser, link: str, size: tuple[int, int], theme: str) -> Page:
-    """Open a page that is signed in by the link."""
+def sign_in(browser: Browser, link: str, size: tuple[int, int], theme: str) -> Page:
+    """A page that is signed in by the link."""
     width, height = size
     context = browser.new_context(
         viewport={"width": width, "height": height},
@@ -57,9 +57,9 @@ def signed_in_page(browser: Browser, link: str, size: tuple[int, int], theme: st
 
 def take_screenshots(playwright: Playwright, link: str) -> None:
     browser = playwright.chromium.launch(executable_path=chromium_path(), args=["--no-sandbox"])
-    page = signed_in_page(browser, link, WIDE, "light")
+    page = sign_in(browser, link, WIDE, "light")
     root = link.partition("/sign-in")[0]
-    for name, path, ready in SHOTS:
+    for name, path, ready in SCREENSHOTS:
         take_screenshot(page, root + path, ready, name)
     session = page.context.storage_state()
     for suffix, size, theme in (("dark", WIDE, "dark"), ("narrow", NARROW, "light")):
@@ -71,9 +71,9 @@ def take_screenshots(playwright: Playwright, link: str) -> None:
             device_scale_factor=1.5,
             reduced_motion="reduce",
         )
-        themed_page = context.new_page()
-        name, path, ready = SHOTS[1]
-        take_screenshot(themed_page, root + path, ready, f"{name}-{suffix}")
+        page = context.new_page()
+        name, path, ready = SCREENSHOTS[1]
+        take_screenshot(page, root + path, ready, f"{name}-{suffix}")
     browser.close()
 
 
@@ -85,7 +85,7 @@ def take_screenshot(page: Page, address: str, ready: str, name: str) -> None:
     print(f"docs/images/console-{name}.png")
 
 
-SHOTS: Final = [
+SCREENSHOTS: Final = [
     ("agents", "/agents", "main tbody tr, main [role=row]"),
     ("workspace", "/agents/otto/workspace?file=SOUL.md", "main .markdown p"),
     ("review", "/agent-templates/support/review?file=GUARDRAILS.md", "main .cm-editor"),

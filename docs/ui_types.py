@@ -20,12 +20,12 @@ UI: Final = File(__file__).resolve().parent.parent / "ui"
 
 
 def write(out: File) -> None:
-    """Write rest.generated.d.ts and graphql.generated.ts to a directory."""
-    documented = [*endpoints(Settings()), Metrics().endpoint()]
-    documented += documentation_endpoints(documented, "Carrel", "")
+    """Write rest.generated.d.ts and graphql.generated.ts into a directory."""
+    all_endpoints = [*endpoints(Settings()), Metrics().endpoint()]
+    all_endpoints += documentation_endpoints(all_endpoints, "Carrel", "")
     with tempfile.TemporaryDirectory() as folder:
         openapi = File(folder, "openapi.json")
-        openapi.write_text(json.dumps(build_document(documented, "Carrel", "")), "utf-8")
+        openapi.write_text(json.dumps(build_document(all_endpoints, "Carrel", "")), "utf-8")
         schema = File(folder, "schema.graphql")
         schema.write_text(SCHEMA_TEXT, "utf-8")
         command = ["node", "codegen.mjs", str(openapi), str(schema), str(out)]

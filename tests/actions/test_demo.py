@@ -40,7 +40,7 @@ async def test_the_doctor_finds_nothing_wrong_with_it(stores: Stores, kind: str)
         ports = world_of(shelter.store)
         await furnished(ports)
         objects, now = shelter.objects, ports.clock.now()
-        findings = await check_store(shelter.store.upkeep, objects, now=now, grace=0)
+        findings = await check_store(shelter.store.maintenance, objects, now=now, grace=0)
         await check_secrets(ports, findings)
         assert findings.items == []
 

@@ -93,7 +93,12 @@ class Local:
         return signed(key or rsa("first"), said, alg)
 
     def verifier(self, **trust: Any) -> OidcIssuer:
-        trust = {"issuer": self.url, "audiences": frozenset({AUDIENCE}), "skew": SKEW, **trust}
+        trust = {
+            "issuer": self.url,
+            "audiences": frozenset({AUDIENCE}),
+            "clock_skew_seconds": SKEW,
+            **trust,
+        }
         return OidcIssuer(
             IssuerTrust(**trust), wall_clock=lambda: self.wall, monotonic=lambda: self.steady
         )

@@ -17,7 +17,7 @@ from carrel.core.errors import Refusal
 
 ROOT = File(carrel.__file__).parent
 HERE = File(__file__).parents[2]
-FILES = sorted(ROOT.rglob("*.py"))
+FILES = sorted([*ROOT.rglob("*.py"), *(HERE / "client" / "src").rglob("*.py")])
 CORE = sorted((ROOT / "core").rglob("*.py"))
 TESTS = sorted((HERE / "tests").rglob("*.py"))
 BEYOND_SETTINGS = [file for file in FILES if file != ROOT / "settings.py"]
@@ -122,10 +122,10 @@ def every_refusal(of: type[Refusal] = Refusal) -> Iterator[type[Refusal]]:
 
 
 def statuses() -> Iterator[dict[type[Refusal], int]]:
-    """The table of each face that has one: `problems.STATUS`."""
+    """The table of each face that has one: `problems.REFUSAL_STATUS`."""
     for face in pkgutil.iter_modules([str(ROOT / "server")], "carrel.server."):
         if face.ispkg and importlib.util.find_spec(f"{face.name}.problems"):
-            yield importlib.import_module(f"{face.name}.problems").STATUS
+            yield importlib.import_module(f"{face.name}.problems").REFUSAL_STATUS
 
 
 def test_every_refusal_has_a_status_in_every_face() -> None:
@@ -145,8 +145,8 @@ def test_every_refusal_says_what_it_is_by_a_code_of_its_own() -> None:
     assert all(refusal.__doc__ for refusal in every_refusal())
 
 
-VAGUE = {"base", "common", "data", "handler", "helper", "helpers", "impl", "info", "manager"}
-VAGUE |= {"misc", "processor", "service", "services", "shared", "stuff", "util", "utils"}
+VAGUE = {"base", "common", "helper", "helpers", "impl", "info", "manager", "misc", "processor"}
+VAGUE |= {"service", "services", "stuff", "util", "utils"}
 
 
 def vague_words(file: File) -> Finding:

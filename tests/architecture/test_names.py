@@ -22,6 +22,9 @@ BARE |= {"settled", "fitted", "gripped", "aimed", "understood", "one", "each", "
 BARE |= {"most", "where", "what", "whose", "whom", "who"}
 """Words that name nothing when they stand alone: told what, found which?"""
 
+API_FIELDS = {"asked", "kept"}
+"""Names of fields in the JSON of the API, which structs of the wire bear."""
+
 TRADE_GERUNDS = frozenset({"formatting", "logging", "tracing"})
 """Module names in -ing that are nouns of the trade."""
 
@@ -49,11 +52,26 @@ def bound_name(node: ast.AST) -> str | None:
             return None
 
 
+def api_fields(tree: ast.AST) -> set[int]:
+    """The nodes that name fields of the API in class bodies."""
+    return {
+        id(statement.target)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef)
+        for statement in node.body
+        if isinstance(statement, ast.AnnAssign)
+        and isinstance(statement.target, ast.Name)
+        and statement.target.id in API_FIELDS
+    }
+
+
 def bare_names(tree: ast.AST) -> list[tuple[int, str]]:
+    allowed = api_fields(tree)
     return [
         (getattr(node, "lineno", 0), name)
         for node in ast.walk(tree)
         if (name := bound_name(node)) and name.strip("_").lower() in BARE
+        if id(node) not in allowed
     ]
 
 

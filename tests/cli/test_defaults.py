@@ -32,7 +32,7 @@ def test_status_says_how_each_file_stands(data: File) -> None:
     assert rows == dict.fromkeys(FILES, "current") | {"SOUL.md": "edited", "ROUTER.md": "deleted"}
     lines = carrel("defaults", "status", "--data", data).stdout.splitlines()
     assert lines[0] == f"default: version {VERSION} of {VERSION}"
-    assert any("ROUTER.md" in line and "newer is offered" in line for line in lines)
+    assert any("ROUTER.md" in line and "update available" in line for line in lines)
 
 
 def test_update_takes_only_what_is_named(data: File) -> None:
@@ -49,7 +49,7 @@ def test_what_cannot_be_done_is_said_in_a_line(data: File) -> None:
     code, found = told(
         "defaults", "update", "--data", data, "--tenant", "default", "--take", "SOUL.md"
     )
-    assert (code, found) == (1, {"default": {"problem": "nothing newer is offered for SOUL.md"}})
+    assert (code, found) == (1, {"default": {"problem": "no update is available for SOUL.md"}})
     assert carrel("defaults", "update", "--data", data, "--take", "SOUL.md").returncode == 2
     code, found = told("defaults", "status", "--data", data, "--tenant", "nobody")
     assert (code, found["ok"]) == (1, False)

@@ -80,7 +80,7 @@ def test_one_tenant_can_be_exported_alone(place: dict[str, str], tmp_path: File)
     assert (code, report["tenants"]) == (0, 1)
     assert [file.name for file in (tmp_path / "tenants").iterdir()] == ["acme"]
     missing = carrel("export", "--layout", "catalog", tmp_path, "--tenant", "nobody", **place)
-    assert (missing.returncode, missing.stderr) == (1, "Error: there is no tenant nobody\n")
+    assert (missing.returncode, missing.stderr) == (1, "Error: no such tenant: nobody\n")
 
 
 def test_a_damaged_pin_is_named_and_the_rest_is_exported(
@@ -208,7 +208,7 @@ def test_a_server_keeps_the_catalog_and_lets_nobody_else_write_there(tmp_path: F
             http.put(where, json={"content": "two"}).raise_for_status()
             appears(http, soul, b"two")
             busy = carrel("export", "--layout", "catalog", url, data=str(data), catalog_url=url)
-            assert (busy.returncode, "keeps the catalog" in busy.stderr) == (1, True)
+            assert (busy.returncode, "maintains the catalog" in busy.stderr) == (1, True)
             (tmp_path / "link").symlink_to(out)
             for other in (
                 str(out),
@@ -220,7 +220,7 @@ def test_a_server_keeps_the_catalog_and_lets_nobody_else_write_there(tmp_path: F
                 f"file://{tmp_path}/./link/",
             ):
                 busy = carrel(*_EXPORT, other, data=str(data), catalog_url=url)
-                assert (busy.returncode, "keeps the catalog" in busy.stderr) == (1, True), other
+                assert (busy.returncode, "maintains the catalog" in busy.stderr) == (1, True), other
             http.delete(where).raise_for_status()
             appears(http, soul, None)
         live.kill()

@@ -1,4 +1,4 @@
-"""Commands called in this process, with the settings that a terminal would have around it."""
+"""``carrel`` commands run in this process, with the settings of a terminal."""
 
 from __future__ import annotations
 
@@ -16,40 +16,44 @@ from carrel.cli import main
 
 
 @dataclass(frozen=True)
-class Carrel:
-    """``carrel`` at one server."""
+class CarrelCommand:
+    """``carrel`` for one server."""
 
     url: str
     token: str = TOKEN
 
     def __call__(
-        self, *arguments: object, input: str | bytes | None = None, **around: str
+        self, *arguments: object, input: str | bytes | None = None, **variables: str
     ) -> Result:
-        settings = {"CARREL_URL": self.url, "CARREL_TOKEN": self.token, "COLUMNS": "200", **around}
-        done = CliRunner().invoke(main, [*map(str, arguments)], input=input, env=settings)
-        assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
-        assert "Traceback" not in done.output
-        return done
+        settings = {"CARREL_URL": self.url, "CARREL_TOKEN": self.token, "COLUMNS": "200"}
+        result = CliRunner().invoke(
+            main, [*map(str, arguments)], input=input, env={**settings, **variables}
+        )
+        assert result.exception is None or isinstance(result.exception, SystemExit), (
+            result.exception
+        )
+        assert "Traceback" not in result.output
+        return result
 
-    def said(self, *arguments: object, input: str | bytes | None = None, **around: str) -> str:
-        """What a command that goes well says on standard output."""
-        done = self(*arguments, input=input, **around)
-        assert done.exit_code == 0, done.output
-        return done.stdout
+    def output(self, *arguments: object, input: str | bytes | None = None, **variables: str) -> str:
+        """Standard output of a command that succeeds."""
+        result = self(*arguments, input=input, **variables)
+        assert result.exit_code == 0, result.output
+        return result.stdout
 
-    def told(self, *arguments: object, code: int = 0, input: str | None = None) -> Any:
-        """What a command says in JSON."""
-        done = self(*arguments, "--json", input=input)
-        assert done.exit_code == code, done.output
-        return json.loads(done.stdout)
+    def json(self, *arguments: object, code: int = 0, input: str | None = None) -> Any:
+        """Output of a command with ``--json``."""
+        result = self(*arguments, "--json", input=input)
+        assert result.exit_code == code, result.output
+        return json.loads(result.stdout)
 
 
-def finished(*arguments: object, **settings: str) -> CompletedProcess[str]:
-    """What became of a command, as of a process with just these settings; no token is said."""
+def run_command(*arguments: object, **settings: str) -> CompletedProcess[str]:
+    """Run a command with exactly these settings; asserts that it prints no token."""
     command = [*map(str, arguments)]
-    theirs = {name: None for name in os.environ if name.startswith("CARREL_")}
-    given = environment(File("nowhere"), **settings) | {"COLUMNS": "160"}
-    done = CliRunner().invoke(main, command, env={**theirs, **given})
-    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
-    assert TOKEN not in done.stdout + done.stderr
-    return CompletedProcess(command, done.exit_code, done.stdout, done.stderr)
+    cleared = {name: None for name in os.environ if name.startswith("CARREL_")}
+    variables = environment(File("nowhere"), **settings) | {"COLUMNS": "160"}
+    result = CliRunner().invoke(main, command, env={**cleared, **variables})
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    assert TOKEN not in result.stdout + result.stderr
+    return CompletedProcess(command, result.exit_code, result.stdout, result.stderr)

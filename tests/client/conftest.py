@@ -1,4 +1,4 @@
-"""A live server for all tests of the client, and agents on it, each a test's own."""
+"""A running server for the tests of the client, and an agent for each test."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.client.cli_runner import Carrel
+from tests.client.cli_runner import CarrelCommand
 from tests.client.drivers import DRIVERS, PLATFORM_TOKEN, open_client
-from tests.client.server_fixture import Hands
+from tests.client.server_fixture import AgentEditor
 from tests.support.server_process import PLAIN, TOKEN, Live, serving
 
 from carrel_client import Client, events, requests
@@ -36,9 +36,9 @@ def http(live: Live) -> Iterator[httpx.Client]:
 
 
 @pytest.fixture
-def hands(http: httpx.Client) -> Hands:
+def editor(http: httpx.Client) -> AgentEditor:
     """An agent of its own, that nobody else writes to."""
-    return Hands.of_new_agent(http)
+    return AgentEditor.of_new_agent(http)
 
 
 @pytest.fixture
@@ -55,18 +55,18 @@ async def api(request: pytest.FixtureRequest, live: Live, tmp_path: File) -> Asy
 
 
 @pytest.fixture
-def carrel(live: Live) -> Carrel:
+def carrel(live: Live) -> CarrelCommand:
     """The command line, as the owner."""
-    return Carrel(live.url)
+    return CarrelCommand(live.url)
 
 
 @pytest.fixture
-def desk(tmp_path: File) -> File:
+def directory(tmp_path: File) -> File:
     """A directory that is not there yet."""
-    return tmp_path / "runtime/desk"
+    return tmp_path / "runtime/directory"
 
 
 @pytest.fixture(autouse=True)
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (requests, events):
         monkeypatch.setattr(module, "FIRST_PAUSE_SECONDS", 0.001)

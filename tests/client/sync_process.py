@@ -1,4 +1,4 @@
-"""``carrel sync`` as tests run it: to its end, or in a process that watches."""
+"""``carrel sync`` for tests: once, or watching in a process of its own."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path as File
 from typing import Any
 
 from click.testing import CliRunner
-from tests.client.server_fixture import Hands, made
+from tests.client.server_fixture import AgentEditor, json_of
 from tests.support.server_process import TOKEN, Live, command, environment
 
 from carrel.cli import main
@@ -25,18 +25,18 @@ PATIENCE = 60.0
 
 
 @dataclass
-class Synced:
+class SyncProcess:
     """A directory, an agent, and the command that keeps them the same."""
 
     live: Live
-    hands: Hands
+    editor: AgentEditor
     dir: File
     done: dict[str, Any] = field(default_factory=dict)
     """What the last sync said."""
     code: int = 0
 
     def sync(self, *more: str, agent: str = "", settle: str = "0") -> dict[str, Any]:
-        agent = agent or self.hands.agent
+        agent = agent or self.editor.agent
         told = ["sync", agent, str(self.dir), "--once", "--json", "--settle", settle, *more]
         result = CliRunner().invoke(main, [*told, "--url", self.live.url, "--token", TOKEN])
         assert result.exception is None or isinstance(result.exception, SystemExit), result.output
@@ -45,7 +45,7 @@ class Synced:
         self.done = json.loads(result.stdout)
         return self.done
 
-    def rests(self) -> None:
+    def assert_settled(self) -> None:
         """Another sync has nothing to do."""
         again = self.sync()
         assert not any(again[name] for name in ("sent", "received", "removedHere", "removedThere"))
@@ -55,7 +55,7 @@ class Synced:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(text if isinstance(text, bytes) else text.encode())
 
-    def here(self) -> dict[str, str]:
+    def local_files(self) -> dict[str, str]:
         """The agent's own files in the directory: what is pinned or managed comes to every one."""
         found: dict[str, str] = {}
         for file in self.dir.rglob("[!.]*"):
@@ -64,18 +64,18 @@ class Synced:
                     found[file.relative_to(self.dir).as_posix()] = file.read_text("utf-8")
         return {path: text for path, text in found.items() if path not in HELD}
 
-    def there(self) -> dict[str, str]:
+    def server_files(self) -> dict[str, str]:
         return {row["path"]: row["content"] for row in self.rows() if row["class"] == "live"}
 
     def rows(self) -> list[dict[str, Any]]:
-        url = f"/v1/agents/{self.hands.agent}/files?content=true&raw=true"
-        rows = made(self.hands.http.get(url))["files"]
+        url = f"/v1/agents/{self.editor.agent}/files?content=true&raw=true"
+        rows = json_of(self.editor.http.get(url))["files"]
         return [row for row in rows if row["source"].startswith("agent-override")]
 
     @contextmanager
     def watched(self, *more: str, url: str = "") -> Iterator[subprocess.Popen[str]]:
         """A process that watches, until the block is left."""
-        told = ["sync", self.hands.agent, str(self.dir), "--settle", "0.05", "--json", *more]
+        told = ["sync", self.editor.agent, str(self.dir), "--settle", "0.05", "--json", *more]
         process = subprocess.Popen(
             [*command(PROGRAM), *told],
             env=environment(self.dir, url=url or self.live.url, token=TOKEN),

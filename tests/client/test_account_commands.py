@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import re
 
-from tests.client.cli_runner import finished as carrel
+from tests.client.cli_runner import run_command as carrel
 from tests.support.server_process import TOKEN, Live
 
 
-def test_people_list_add_and_remove_them_at_a_terminal(live: Live) -> None:
+def test_sandboxes_are_listed_added_and_removed(live: Live) -> None:
     around = {"url": live.url, "token": TOKEN}
     config = '{"permissionMode": "bypass", "envVars": {"A": "canary-4711"}}'
     added = carrel("sandboxes", "add", "quick", "--config", config, **around)
@@ -29,7 +29,7 @@ def test_people_list_add_and_remove_them_at_a_terminal(live: Live) -> None:
     assert json.loads(again.stdout) == {"ok": False, "problem": "Sandbox not found"}
 
 
-def test_a_workspace_goes_only_when_somebody_says_yes(live: Live) -> None:
+def test_workspace_is_removed_only_after_confirmation(live: Live) -> None:
     around = {"url": live.url, "token": TOKEN}
     shown = carrel("workspaces", "add", "notes", "--description", "ours", "--json", **around)
     id = json.loads(shown.stdout)["workspaceId"]
@@ -39,9 +39,9 @@ def test_a_workspace_goes_only_when_somebody_says_yes(live: Live) -> None:
     assert id not in carrel("workspaces", "ls", **around).stdout
 
 
-def test_what_is_no_config_is_said_at_once(live: Live) -> None:
+def test_invalid_config_is_refused_before_a_request(live: Live) -> None:
     around = {"url": live.url, "token": TOKEN}
-    for wrong, told in (("{", "this is not JSON"), ("[]", "this is no JSON object")):
+    for wrong, told in (("{", "invalid JSON"), ("[]", "must be a JSON object")):
         done = carrel("sandboxes", "add", "x", "--config", wrong, **around)
         assert (done.returncode, told in done.stderr) == (2, True)
     refused = carrel("sandboxes", "add", "x", "--config", '{"timeout": 0}', **around)

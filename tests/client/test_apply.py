@@ -1,4 +1,4 @@
-"""``carrel apply`` makes agents as a file says, takes their files over, and can be repeated."""
+"""``carrel apply`` creates agents as a file says, uploads their files, and can be repeated."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing import Any
 import httpx
 import pytest
 from click.testing import CliRunner
-from tests.client.server_fixture import Hands, made
-from tests.client.sync_process import STATE, Synced, wait_for
+from tests.client.server_fixture import AgentEditor, json_of
+from tests.client.sync_process import STATE, SyncProcess, wait_for
 from tests.support.server_process import TOKEN, Live, serving
 
 from carrel.cli import main
@@ -25,7 +25,7 @@ EXAMPLE = File(__file__).parents[2] / "docs/examples"
 
 
 @dataclass
-class Desk:
+class ApplyCommand:
     live: Live
     http: httpx.Client
     dir: File
@@ -43,17 +43,17 @@ class Desk:
         return answered
 
     def facts(self) -> Mapping[str, Any]:
-        found: Mapping[str, Any] = made(self.http.get(f"/v1/agents/{self.agent}"))
+        found: Mapping[str, Any] = json_of(self.http.get(f"/v1/agents/{self.agent}"))
         return found
 
     def own(self) -> dict[str, str]:
-        hands = Hands(self.http, self.agent, "")
-        return Synced(self.live, hands, self.dir).there()
+        editor = AgentEditor(self.http, self.agent, "")
+        return SyncProcess(self.live, editor, self.dir).server_files()
 
 
 @pytest.fixture
-def desk(live: Live, http: httpx.Client, tmp_path: File) -> Desk:
-    return Desk(live, http, tmp_path)
+def command(live: Live, http: httpx.Client, tmp_path: File) -> ApplyCommand:
+    return ApplyCommand(live, http, tmp_path)
 
 
 FULL = """
@@ -73,13 +73,13 @@ agents:
 """
 
 
-def test_an_agent_is_made_as_the_file_says_and_only_once(desk: Desk) -> None:
-    first, second = desk.apply(FULL), desk.apply(FULL)
+def test_agent_is_created_as_the_file_says_and_only_once(command: ApplyCommand) -> None:
+    first, second = command.apply(FULL), command.apply(FULL)
 
     assert [each["agents"][0]["result"] for each in (first, second)] == ["created", "unchanged"]
-    assert (first["ok"], second["ok"], desk.code) == (True, True, 0)
+    assert (first["ok"], second["ok"], command.code) == (True, True, 0)
     assert second["agents"][0]["changes"] == {}
-    facts = desk.facts()
+    facts = command.facts()
     assert facts["name"] == "Kate"
     assert facts["config"] == {
         "model": "some-model",
@@ -92,61 +92,67 @@ def test_an_agent_is_made_as_the_file_says_and_only_once(desk: Desk) -> None:
     }
 
 
-def test_what_the_file_does_not_speak_of_stays_and_null_takes_back(desk: Desk) -> None:
-    desk.apply(FULL)
-    config = {**desk.facts()["config"], "sandbox": "sb_1"}
-    made(desk.http.patch(f"/v1/agents/{desk.agent}", json={"config": config, "name": "Renamed"}))
+def test_fields_absent_from_the_file_stay_and_null_clears(command: ApplyCommand) -> None:
+    command.apply(FULL)
+    config = {**command.facts()["config"], "sandbox": "sb_1"}
+    json_of(
+        command.http.patch(
+            f"/v1/agents/{command.agent}", json={"config": config, "name": "Renamed"}
+        )
+    )
 
-    done = desk.apply("agents: [{id: AGENT, model: null, allowed_tools: []}]")
+    done = command.apply("agents: [{id: AGENT, model: null, allowed_tools: []}]")
 
     [agent] = done["agents"]
     assert agent["changes"] == {
         "config.model": {"from": "some-model", "to": None},
         "config.allowedTools": {"from": ["who_am_i", "memory_*"], "to": []},
     }
-    assert desk.facts()["name"] == "Renamed"
+    assert command.facts()["name"] == "Renamed"
     expected = {name: value for name, value in config.items() if name != "model"}
-    assert desk.facts()["config"] == {**expected, "allowedTools": []}
+    assert command.facts()["config"] == {**expected, "allowedTools": []}
 
 
-def test_a_template_is_followed_by_its_slug(desk: Desk) -> None:
+def test_template_is_named_by_its_slug(command: ApplyCommand) -> None:
     slug = "t" + secrets.token_hex(6)
-    made(desk.http.post("/v1/templates", json={"slug": slug, "name": "T"}))
+    json_of(command.http.post("/v1/templates", json={"slug": slug, "name": "T"}))
     text = f"agents: [{{id: AGENT, template: {slug}}}]"
-    assert desk.apply(text)["agents"][0]["result"] == "created"
-    assert desk.apply(text)["agents"][0]["result"] == "unchanged"
-    assert desk.facts()["templateId"] == made(desk.http.get(f"/v1/templates/{slug}"))["id"]
-    assert desk.apply("agents: [{id: AGENT, template: null}]")["agents"][0]["result"] == "changed"
-    assert desk.facts()["templateId"] is None
+    assert command.apply(text)["agents"][0]["result"] == "created"
+    assert command.apply(text)["agents"][0]["result"] == "unchanged"
+    assert command.facts()["templateId"] == json_of(command.http.get(f"/v1/templates/{slug}"))["id"]
+    assert (
+        command.apply("agents: [{id: AGENT, template: null}]")["agents"][0]["result"] == "changed"
+    )
+    assert command.facts()["templateId"] is None
 
 
-def test_one_that_cannot_be_made_keeps_none_of_the_others(desk: Desk) -> None:
+def test_one_failing_agent_stops_no_other(command: ApplyCommand) -> None:
     other = "b" + secrets.token_hex(6)
-    done = desk.apply(f"agents: [{{id: {other}, template: nobody}}, {{id: AGENT}}]")
+    done = command.apply(f"agents: [{{id: {other}, template: nobody}}, {{id: AGENT}}]")
     assert [each["result"] for each in done["agents"]] == ["failed", "created"]
-    assert "there is no template nobody" in done["agents"][0]["problem"]
-    assert (done["ok"], desk.code) == (False, 1)
+    assert "no such template: nobody" in done["agents"][0]["problem"]
+    assert (done["ok"], command.code) == (False, 1)
 
 
-def test_a_dry_run_says_what_would_change_and_changes_nothing(desk: Desk) -> None:
-    (desk.dir / "w").mkdir()
-    (desk.dir / "w/a.md").write_text("mine")
+def test_dry_run_reports_changes_and_makes_none(command: ApplyCommand) -> None:
+    (command.dir / "w").mkdir()
+    (command.dir / "w/a.md").write_text("mine")
     text = "agents: [{id: AGENT, name: Kate, workspace: w}]"
 
-    planned = desk.apply(text, "--dry-run")
+    planned = command.apply(text, "--dry-run")
 
     assert (planned["dryRun"], planned["agents"][0]["result"]) == (True, "created")
     assert planned["agents"][0]["taken"] == ["a.md"]
-    assert desk.http.get(f"/v1/agents/{desk.agent}").status_code == 404
-    assert [file.name for file in (desk.dir / "w").iterdir()] == ["a.md"]
-    desk.apply(text)
-    again = desk.apply("agents: [{id: AGENT, name: Grace, workspace: w}]", "--dry-run")
+    assert command.http.get(f"/v1/agents/{command.agent}").status_code == 404
+    assert [file.name for file in (command.dir / "w").iterdir()] == ["a.md"]
+    command.apply(text)
+    again = command.apply("agents: [{id: AGENT, name: Grace, workspace: w}]", "--dry-run")
     assert again["agents"][0]["changes"] == {"name": {"from": "Kate", "to": "Grace"}}
-    assert desk.facts()["name"] == "Kate"
+    assert command.facts()["name"] == "Kate"
 
 
-def test_the_files_of_a_directory_become_the_agent_s_own_the_first_time(desk: Desk) -> None:
-    work = desk.dir / "data/workspace/kate"
+def test_files_of_a_directory_become_the_agents_own_the_first_time(command: ApplyCommand) -> None:
+    work = command.dir / "data/workspace/kate"
     (work / "notes").mkdir(parents=True)
     (work / "SOUL.md").write_text("I am Kate.")
     (work / "notes/a.md").write_text("a note")
@@ -154,71 +160,73 @@ def test_the_files_of_a_directory_become_the_agent_s_own_the_first_time(desk: De
     (work / "GUARDRAILS.md").write_text("none")
     text = "agents: [{id: AGENT, workspace: ./data/workspace/kate}]"
 
-    first = desk.apply(text)
-    hands = Hands(desk.http, desk.agent, "")
-    hands.delete("notes/a.md")
-    second = desk.apply(text)
+    first = command.apply(text)
+    editor = AgentEditor(command.http, command.agent, "")
+    editor.delete("notes/a.md")
+    second = command.apply(text)
 
     [agent] = first["agents"]
     assert agent["taken"] == ["SOUL.md", "notes/a.md"]
     reason = {each["path"]: each["problem"] for each in agent["leftOut"]}
     assert reason == {
-        "USER.md": "it is managed: it was not taken",
-        "GUARDRAILS.md": "it is pinned: it was not taken",
+        "USER.md": "not uploaded: the file is managed",
+        "GUARDRAILS.md": "not uploaded: the file is pinned",
     }
     assert (work / "USER.md").read_text("utf-8") == "me"
     assert "taken" not in second["agents"][0], "what was removed since stays removed"
-    assert (desk.code, desk.own()) == (0, {"SOUL.md": "I am Kate."})
+    assert (command.code, command.own()) == (0, {"SOUL.md": "I am Kate."})
 
-    synced = Synced(desk.live, hands, work)
+    synced = SyncProcess(command.live, editor, work)
     synced.sync()
     assert not (work / "notes/a.md").exists()
-    assert synced.there() == {"SOUL.md": "I am Kate."}
+    assert synced.server_files() == {"SOUL.md": "I am Kate."}
 
 
-def test_what_the_server_has_already_is_not_written_over(desk: Desk) -> None:
-    desk.apply("agents: [{id: AGENT}]")
-    hands = Hands(desk.http, desk.agent, "")
-    hands.put("SOUL.md", "theirs")
-    hands.put("same.md", "same")
-    (desk.dir / "w").mkdir()
-    (desk.dir / "w/SOUL.md").write_text("mine")
-    (desk.dir / "w/same.md").write_text("same")
+def test_files_on_the_server_are_not_overwritten(command: ApplyCommand) -> None:
+    command.apply("agents: [{id: AGENT}]")
+    editor = AgentEditor(command.http, command.agent, "")
+    editor.put("SOUL.md", "theirs")
+    editor.put("same.md", "same")
+    (command.dir / "w").mkdir()
+    (command.dir / "w/SOUL.md").write_text("mine")
+    (command.dir / "w/same.md").write_text("same")
 
-    done = desk.apply("agents: [{id: AGENT, workspace: w}]")
+    done = command.apply("agents: [{id: AGENT, workspace: w}]")
 
     assert [each["path"] for each in done["agents"][0]["leftOut"]] == ["SOUL.md"]
-    assert (done["agents"][0]["taken"], desk.code) == ([], 1)
-    assert desk.own() == {"SOUL.md": "theirs", "same.md": "same"}
-    assert (desk.dir / "w/SOUL.md").read_text("utf-8") == "mine"
+    assert (done["agents"][0]["taken"], command.code) == ([], 1)
+    assert command.own() == {"SOUL.md": "theirs", "same.md": "same"}
+    assert (command.dir / "w/SOUL.md").read_text("utf-8") == "mine"
 
 
-def test_a_directory_that_is_not_there_is_not_made(desk: Desk) -> None:
-    assert desk.apply("agents: [{id: AGENT, workspace: ./nowhere}]")["ok"]
-    assert not (desk.dir / "nowhere").exists()
+def test_absent_directory_is_not_created(command: ApplyCommand) -> None:
+    assert command.apply("agents: [{id: AGENT, workspace: ./nowhere}]")["ok"]
+    assert not (command.dir / "nowhere").exists()
 
 
-def test_while_a_directory_is_being_synced_it_is_left_alone(desk: Desk) -> None:
-    (desk.dir / "w").mkdir()
+def test_directory_that_is_being_synced_is_left_alone(command: ApplyCommand) -> None:
+    (command.dir / "w").mkdir()
     text = "agents: [{id: AGENT, workspace: w}]"
-    desk.apply(text)
-    synced = Synced(desk.live, Hands(desk.http, desk.agent, ""), desk.dir / "w")
+    command.apply(text)
+    synced = SyncProcess(
+        command.live, AgentEditor(command.http, command.agent, ""), command.dir / "w"
+    )
     with synced.watched():
         synced.write("a.md", "mine")
-        wait_for(lambda: synced.there() == {"a.md": "mine"})
-        assert desk.apply(text)["ok"]
+        wait_for(lambda: synced.server_files() == {"a.md": "mine"})
+        assert command.apply(text)["ok"]
 
 
-def test_whoever_may_not_is_told(desk: Desk) -> None:
+def test_missing_permission_is_reported(command: ApplyCommand) -> None:
     body = {"name": "k", "kind": "service", "scopes": ["tenant:read"]}
-    key = made(desk.http.post("/v1/keys", json=body))["key"]
-    done = desk.apply("agents: [{id: AGENT}]", token=key)
-    assert (done["agents"][0]["result"], desk.code) == ("failed", 1)
+    key = json_of(command.http.post("/v1/keys", json=body))["key"]
+    done = command.apply("agents: [{id: AGENT}]", token=key)
+    assert (done["agents"][0]["result"], command.code) == ("failed", 1)
     assert "tenant:admin" in done["agents"][0]["problem"]
-    assert "credential" in desk.apply("agents: [{id: AGENT}]", token="wrong")["problem"]
+    assert "credential" in command.apply("agents: [{id: AGENT}]", token="wrong")["problem"]
 
 
-def test_the_example_of_the_documentation_is_taken(tmp_path: File) -> None:
+def test_example_of_the_documentation_is_accepted(tmp_path: File) -> None:
     shutil.copytree(EXAMPLE, tmp_path / "examples")
     with serving(tmp_path / "store") as live:
         told = ["apply", str(tmp_path / "examples/agents.yaml")]
@@ -235,40 +243,40 @@ def test_the_example_of_the_documentation_is_taken(tmp_path: File) -> None:
     [
         ("", 1, "the file must be a mapping"),
         ("agents: {}", 1, "agents must be a list"),
-        ("agents: []\nmore: 1", 2, "more is not known"),
-        ("agents:\n- id: a\n  workspce: x", 3, "workspce is not known"),
-        ("agents:\n- id: a\n  dreaming:\n    enable: true", 4, "dreaming.enable is not known"),
-        ("agents:\n- id: a\n  dreaming: {weights: {x: 1}}", 3, "dreaming.weights.x is not known"),
+        ("agents: []\nmore: 1", 2, "more is unknown"),
+        ("agents:\n- id: a\n  workspce: x", 3, "workspce is unknown"),
+        ("agents:\n- id: a\n  dreaming:\n    enable: true", 4, "dreaming.enable is unknown"),
+        ("agents:\n- id: a\n  dreaming: {weights: {x: 1}}", 3, "dreaming.weights.x is unknown"),
         ("agents:\n- id: a\n  dreaming: {min_score: 2}", 3, "config: Expected"),
         ("agents:\n- id: a\n  dreaming: 1", 3, "dreaming must be a mapping"),
         ("agents:\n- id: a\n  allowed_tools: x", 3, "config: Expected `array`"),
-        ("agents:\n- id: a\n  min: 1\n", 3, "min is not known"),
+        ("agents:\n- id: a\n  min: 1\n", 3, "min is unknown"),
         ("agents:\n- name: a", 2, "an agent must have an id"),
-        ("agents:\n- id: 12", 2, "id must be text; quote it"),
+        ("agents:\n- id: 12", 2, "id must be text; quote the value"),
         ("agents:\n- id: A b", 2, "is not a slug"),
         ("agents:\n- id: admin", 2, "admin"),
-        ("agents:\n- id: a\n- id: b\n- id: a", 4, "a is there twice, first in line 2"),
-        ("agents:\n- id: a\n  id: b", 3, "'id' is said twice, first in line 2"),
+        ("agents:\n- id: a\n- id: b\n- id: a", 4, "a is listed twice, first in line 2"),
+        ("agents:\n- id: a\n  id: b", 3, "'id' is a duplicate key, first in line 2"),
         ("agents:\n- id: a\n  name: !!python/name:os.system x", 3, "tags such as"),
         ("agents:\n- id: a\n  name: !!str x", 3, "tags such as"),
         ("agents:\n- id: a\n  name: 2024-01-01", 3, "is neither text nor a number"),
         ("agents:\n- id: a\n  <<: {name: x}", 3, "quote it"),
         ("agents:\n- id: a\n  name: .inf", 3, "a number must be finite"),
-        ("agents: &a [*a]", 1, "refers to too much, or to itself"),
+        ("agents: &a [*a]", 1, "aliases expand to too many values or are recursive"),
         ("agents: [\n", 2, "expected"),
         ("a: *b", 1, "found undefined alias"),
         ("--- {}\n--- {}", 2, "but found another document"),
-        ("agents: " + "[" * 50_000, 1, "too deep or too long"),
+        ("agents: " + "[" * 50_000, 1, "too deeply nested or too many values"),
         ("agents:\n- id: a\n  workspace: w\n- id: b\n  workspace: ./x/../w", 4, "same workspace"),
         ("agents:\n- id: a\n  workspace: w\n- id: b\n  workspace: w/b", 4, "is within that of a"),
         ("agents:\n- id: a\n  workspace: file", 3, "is not a directory"),
-        ('agents:\n- id: a\n  workspace: "a\\0b"', 3, "no name of a directory"),
-        ('agents:\n- id: a\n  workspace: "\\ud800"', 3, "no name of a directory"),
-        ("agents:\n- id: a\n  name: \x01", 1, "it is not YAML"),
-        ("x" * (2**20 + 1), 1, "the file may have"),
+        ('agents:\n- id: a\n  workspace: "a\\0b"', 3, "not a valid directory name"),
+        ('agents:\n- id: a\n  workspace: "\\ud800"', 3, "not a valid directory name"),
+        ("agents:\n- id: a\n  name: \x01", 1, "invalid YAML"),
+        ("x" * (2**20 + 1), 1, "the file is too large; at most 1048576 bytes are allowed"),
     ],
 )
-def test_what_cannot_be_used_is_refused_with_its_line(
+def test_invalid_file_is_refused_with_its_line(
     text: str, line: int, why: str, tmp_path: File
 ) -> None:
     (tmp_path / "file").write_text("x")
@@ -278,22 +286,22 @@ def test_what_cannot_be_used_is_refused_with_its_line(
     assert refused.value.line == line, str(refused.value)
 
 
-def test_what_is_said_once_may_be_referred_to_but_not_a_million_times() -> None:
+def test_yaml_references_are_expanded_within_a_limit() -> None:
     bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n"
     for number in range(1, 9):
         bomb += f"a{number}: &a{number} [{', '.join([f'*a{number - 1}'] * 10)}]\n"
-    with pytest.raises(FileError, match="refers to too much"):
+    with pytest.raises(FileError, match="aliases expand to too many values"):
         parse_yaml(bomb)
     text = "agents: [{id: a, allowed_tools: &t [x]}, {id: b, allowed_tools: *t}]"
     assert [each.config for each in parse_agents(text, "")] == [{"allowedTools": ["x"]}] * 2
 
 
-def test_a_file_that_is_no_text_or_not_there_is_said_in_a_line(desk: Desk) -> None:
-    file = desk.dir / "x.yaml"
+def test_unreadable_file_is_reported_in_one_line(command: ApplyCommand) -> None:
+    file = command.dir / "x.yaml"
     for content in (None, b"\xff"):
         if content is not None:
             file.write_bytes(content)
-        told = ["apply", str(file), "--url", desk.live.url, "--token", TOKEN]
+        told = ["apply", str(file), "--url", command.live.url, "--token", TOKEN]
         result = CliRunner().invoke(main, told)
         assert result.exit_code == 1
         assert result.stderr.startswith("Error: ")

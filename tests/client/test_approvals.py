@@ -1,4 +1,4 @@
-"""Approvals for programs and at the terminal: over HTTP, in process, and by commands."""
+"""Approvals by the client over HTTP and in process, and by commands."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
 
 @pytest.fixture
 def client(live: Live) -> Iterator[Client]:
-    with Client(live.url, TOKEN) as desk:
-        for one in desk.approvals.list(status="requested"):
-            desk.approvals.answer(one.id, False)
-        yield desk
+    with Client(live.url, TOKEN) as client:
+        for one in client.approvals.list(status="requested"):
+            client.approvals.answer(one.id, False)
+        yield client
 
 
 @pytest.fixture
@@ -55,7 +55,9 @@ def waiting(client: Client, file: File) -> str:
     return found.id
 
 
-def test_a_program_asks_answers_and_waits(client: Client, tmp_path: File) -> None:
+def test_program_answers_an_approval_and_waits_for_its_result(
+    client: Client, tmp_path: File
+) -> None:
     reply = asks(client, tmp_path / "x", call_id="first")
     assert reply.approval is not None
     assert reply.approval.id in reply.content
@@ -75,11 +77,11 @@ def test_a_program_asks_answers_and_waits(client: Client, tmp_path: File) -> Non
         asks(client, tmp_path / "y", call_id="first")
 
 
-def test_they_are_listed_and_answered_by_commands(
+def test_approvals_are_listed_and_answered_by_commands(
     client: Client, command: Any, tmp_path: File
 ) -> None:
     nothing = command("approvals")
-    assert (nothing.exit_code, nothing.stdout, nothing.stderr) == (0, "", "nothing waits\n")
+    assert (nothing.exit_code, nothing.stdout, nothing.stderr) == (0, "", "no approvals\n")
     yes, no = waiting(client, tmp_path / "a"), waiting(client, tmp_path / "b")
     listed = command("approvals")
     assert listed.exit_code == 0
@@ -102,7 +104,7 @@ def test_they_are_listed_and_answered_by_commands(
     assert no in command("approvals", "--status", "denied").stdout
 
 
-def test_one_by_one_they_are_approved_denied_and_skipped(
+def test_approvals_are_approved_denied_and_skipped_one_by_one(
     client: Client, command: Any, tmp_path: File
 ) -> None:
     ids = [waiting(client, tmp_path / name) for name in "abc"]
@@ -115,7 +117,7 @@ def test_one_by_one_they_are_approved_denied_and_skipped(
     assert statuses[1].reason == "not now"
 
 
-def test_what_would_make_a_terminal_do_something_is_not_said(
+def test_terminal_control_characters_are_not_printed(
     client: Client, command: Any, tmp_path: File
 ) -> None:
     bell = client.agent("kate").tools.call("bash", {"command": "x \x1b[2J \u202e y"})
@@ -126,7 +128,7 @@ def test_what_would_make_a_terminal_do_something_is_not_said(
         assert "\u202e" not in said
 
 
-def test_whoever_watches_sees_those_that_come(live: Live, client: Client, tmp_path: File) -> None:
+def test_watch_prints_new_approvals(live: Live, client: Client, tmp_path: File) -> None:
     from carrel.cli.commands.approvals import _wait_for_new  # noqa: PLC0415 - what a command goes on with
 
     old = waiting(client, tmp_path / "old")
@@ -136,8 +138,10 @@ def test_whoever_watches_sees_those_that_come(live: Live, client: Client, tmp_pa
         first = await _wait_for_new("requested", None, server, set(), True)
         seen = {one["id"] for one in first}
         coming = asyncio.create_task(_wait_for_new("requested", None, server, seen, True))
-        async with AsyncClient(live.url, TOKEN) as desk:
-            asked = await desk.agent("kate").tools.call("bash", {"command": f"do {tmp_path}/new"})
+        async with AsyncClient(live.url, TOKEN) as awaiting:
+            asked = await awaiting.agent("kate").tools.call(
+                "bash", {"command": f"do {tmp_path}/new"}
+            )
         async with asyncio.timeout(30):
             found = await coming
         assert asked.approval is not None
@@ -148,29 +152,29 @@ def test_whoever_watches_sees_those_that_come(live: Live, client: Client, tmp_pa
 
 
 @pytest.mark.anyio
-async def test_a_program_without_a_server_runs_what_it_approves(
+async def test_approved_call_runs_in_process(
     tmp_path: File, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shell = standing_in(monkeypatch)
-    async with carrel.open(tmp_path / "data") as desk:
-        tenant = (await desk.tenants.me()).id
+    async with carrel.open(tmp_path / "data") as client:
+        tenant = (await client.tenants.me()).id
         config = {"permissionMode": "ask"}
-        await kept(desk._ports, tenant, RecordType.SANDBOX, HERE["sandbox"], config)
-        await desk.agents.create("kate", config=HERE)
-        tools = desk.agent("kate").tools
+        await kept(client._ports, tenant, RecordType.SANDBOX, HERE["sandbox"], config)
+        await client.agents.create("kate", config=HERE)
+        tools = client.agent("kate").tools
         assert "bash" in [one["name"] for one in await tools.describe()]
         reply = await tools.call("bash", {"command": "ls"}, call_id="c1")
         assert reply.approval is not None
-        [one] = await desk.approvals.list(status="requested", agent="kate")
+        [one] = await client.approvals.list(status="requested", agent="kate")
         assert (one.id, one.input, one.result) == (reply.approval.id, {"command": "ls"}, None)
-        done = await desk.approvals.answer(one.id, True)
+        done = await client.approvals.answer(one.id, True)
         assert done.result is not None
         assert (done.status, done.result.content) == ("finished", "ran ls")
-        assert await desk.approvals.answer(one.id, True) == done
-        assert await desk.approvals.get(one.id, wait=1) == done
+        assert await client.approvals.answer(one.id, True) == done
+        assert await client.approvals.get(one.id, wait=1) == done
         assert (await tools.call("bash", {"command": "ls"}, call_id="c1")).content == "ran ls"
         with pytest.raises(carrel.Conflict):
-            await desk.approvals.answer(one.id, False)
+            await client.approvals.answer(one.id, False)
         with pytest.raises(carrel.ValidationError):
-            await desk.approvals.list(status="maybe")
+            await client.approvals.list(status="maybe")
     assert shell.ran == ["ls"]

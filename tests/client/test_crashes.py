@@ -15,7 +15,7 @@ from pathlib import Path as File
 from typing import Any
 
 import pytest
-from tests.client.server_fixture import Hands, held
+from tests.client.server_fixture import AgentEditor, read_directory
 
 from carrel_client import Client, atomic_directory
 
@@ -66,12 +66,16 @@ class Machine:
 
 
 def interrupted(
-    client: Client, hands: Hands, desk: File, machine: Machine, patch: pytest.MonkeyPatch
+    client: Client,
+    editor: AgentEditor,
+    directory: File,
+    machine: Machine,
+    patch: pytest.MonkeyPatch,
 ) -> BaseException | None:
     with patch.context() as within:
         machine.install(within)
         try:
-            client.materialize(hands.agent, desk)
+            client.materialize(editor.agent, directory)
         except (Killed, OSError) as problem:
             return problem
     return None
@@ -103,37 +107,41 @@ CASES = [Case(*each) for each in itertools.product(BOTH, BOTH, BOTH)]
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_whenever_it_is_interrupted_the_directory_is_whole(
-    client: Client, hands: Hands, desk: File, monkeypatch: pytest.MonkeyPatch, case: Case
+def test_interruption_at_any_step_leaves_a_complete_directory(
+    client: Client,
+    editor: AgentEditor,
+    directory: File,
+    monkeypatch: pytest.MonkeyPatch,
+    case: Case,
 ) -> None:
     if not case.exchange:
         monkeypatch.setattr(atomic_directory, "swap_names", never)
-    hands.put("a.md", "0")
-    hands.put("b/c.md", "0")
-    client.materialize(hands.agent, desk)
-    reached, seen, after = 0, set(), hands.served()
+    editor.put("a.md", "0")
+    editor.put("b/c.md", "0")
+    client.materialize(editor.agent, directory)
+    reached, seen, after = 0, set(), editor.served()
     for until in range(ROUNDS):
         before: dict[str, bytes] = after
         if case.first:
-            shutil.rmtree(desk.parent, ignore_errors=True)
+            shutil.rmtree(directory.parent, ignore_errors=True)
             before = {}
         else:
-            hands.put("a.md", f"{until}")
-            after = hands.served()
-        assert held(desk) == before
+            editor.put("a.md", f"{until}")
+            after = editor.served()
+        assert read_directory(directory) == before
         machine = Machine(until, deadly=case.deadly)
-        problem = interrupted(client, hands, desk, machine, monkeypatch)
+        problem = interrupted(client, editor, directory, machine, monkeypatch)
 
-        found = held(desk)
-        if case.gap and not desk.exists():
+        found = read_directory(directory)
+        if case.gap and not directory.exists():
             seen.add("between")
         else:
             assert found in (before, after)
             seen.add("old" if found == before else "new")
-        client.materialize(hands.agent, desk)
-        assert held(desk) == after
-        assert sorted(os.listdir(desk.parent)) == [".desk.carrel", "desk"]
-        assert os.listdir(desk.parent / ".desk.carrel") == ["lock"]
+        client.materialize(editor.agent, directory)
+        assert read_directory(directory) == after
+        assert sorted(os.listdir(directory.parent)) == [".directory.carrel", "directory"]
+        assert os.listdir(directory.parent / ".directory.carrel") == ["lock"]
         if not machine.struck:
             break
         reached += 1
@@ -143,14 +151,14 @@ def test_whenever_it_is_interrupted_the_directory_is_whole(
     assert ("between" in seen) == case.gap
 
 
-def test_what_was_interrupted_between_two_renames_is_found_again_without_the_server(
-    client: Client, hands: Hands, desk: File, monkeypatch: pytest.MonkeyPatch
+def test_interruption_between_two_renames_is_repaired_without_the_server(
+    client: Client, editor: AgentEditor, directory: File, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hands.put("a.md", "x")
-    client.materialize(hands.agent, desk)
-    os.rename(desk, desk.parent / ".desk.carrel/old")
+    editor.put("a.md", "x")
+    client.materialize(editor.agent, directory)
+    os.rename(directory, directory.parent / ".directory.carrel/old")
 
     with Client("http://127.0.0.1:1", "t") as nobody, pytest.raises(Exception, match="answer"):
-        nobody.materialize(hands.agent, desk)
+        nobody.materialize(editor.agent, directory)
 
-    assert held(desk) == hands.served()
+    assert read_directory(directory) == editor.served()

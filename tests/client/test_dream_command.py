@@ -6,7 +6,7 @@ import json
 import subprocess
 from pathlib import Path as File
 
-from tests.client.server_fixture import Hands
+from tests.client.server_fixture import AgentEditor
 from tests.support.server_process import TOKEN, Live, command, environment
 
 
@@ -23,14 +23,14 @@ def carrel(*arguments: str, live: Live, token: str = TOKEN) -> subprocess.Comple
     return done
 
 
-def test_an_agent_dreams_at_a_terminal(hands: Hands, live: Live) -> None:
-    dry = carrel("dream", hands.agent, "--dry-run", live=live)
+def test_dream_prints_its_report(editor: AgentEditor, live: Live) -> None:
+    dry = carrel("dream", editor.agent, "--dry-run", live=live)
     assert (dry.returncode, dry.stdout) == (0, "")
     assert dry.stderr == "0 came up, 0 would be promoted, 0 not\n"
-    told = carrel("dream", hands.agent, "--json", live=live)
+    told = carrel("dream", editor.agent, "--json", live=live)
     assert told.returncode == 0
     found = json.loads(told.stdout)
     assert (found["ok"], found["dryRun"], found["promoted"]) == (True, False, [])
     missing = carrel("dream", "nobody", live=live)
     assert missing.returncode == 1
-    assert "there is no agent nobody" in missing.stderr
+    assert "no such agent: nobody" in missing.stderr

@@ -26,7 +26,7 @@ async def test_agents_inherit_from_templates_and_defaults(api: Any) -> None:
     explanation = await ada.explain("B.md")
     assert (explanation.source, len(explanation.layers)) == ("agent-override", 3)
     assert (await run.workspace.get("B.md")).content == "template"
-    assert [found.id for found in await ada.runs()] == [run.id]
+    assert [listed.id for listed in await ada.runs()] == [run.id]
     assert (await ada.run(run.id)).agent_id == created.id
     assert (await api.agents.get(created.id), await api.agents.list()) == (created, (created,))
     assert (await api.templates.get("calm")).agent_count == 1
@@ -53,7 +53,7 @@ async def test_pin_is_reviewed_accepted_and_rolled_back(api: Any) -> None:
     for slug in ("ada", "bob"):
         await api.agents.create(slug, slug.title(), template_id="calm")
     await calm.put("GUARDRAILS.md", "two")
-    assert (await calm.impact("GUARDRAILS.md")).asked == 2
+    assert (await calm.impact("GUARDRAILS.md")).pending_reviews == 2
     assert (await api.inbox()).counts["pins"] == 2
     [pin] = [pin for pin in await ada.pins() if pin.update_available]
     assert (pin.path, pin.pinned, pin.latest) == ("GUARDRAILS.md", "one", "two")
@@ -167,7 +167,7 @@ async def test_sessions_are_found_by_id_and_listed_by_scope(api: Any) -> None:
     assert {session.id for session in await sessions.list()} == {group.id, main.id}
     assert [session.id for session in await sessions.list(scope="shared")] == [group.id]
     assert (await sessions.start(main.id)).scope == "main"
-    with pytest.raises(carrel.Conflict, match="never changes"):
+    with pytest.raises(carrel.Conflict, match="cannot change"):
         await sessions.start(main.id, scope="shared")
     with pytest.raises(carrel.ValidationError):
         await sessions.list(scope="group")

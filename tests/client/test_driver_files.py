@@ -103,11 +103,11 @@ async def test_workspaces_of_a_tenant_are_separate(api: Any) -> None:
     assert await api.workspace().list() == ()
     run = await api.workspace("team").start_run("nightly")
     assert [row.path for row in await run.workspace.list()] == ["a.md"]
-    assert [found.id for found in await api.workspace("team").runs()] == [run.id]
-    assert [found.id for found in await api.runs(workspace_id="team")] == [run.id]
+    assert [listed.id for listed in await api.workspace("team").runs()] == [run.id]
+    assert [listed.id for listed in await api.runs(workspace_id="team")] == [run.id]
     assert await api.workspace().runs() == ()
-    found = await api.run(run.id)
-    assert (found.workflow_id, found.agent_id) == ("nightly", None)
+    fetched = await api.run(run.id)
+    assert (fetched.workflow_id, fetched.agent_id) == ("nightly", None)
     assert [other.id for other in await api.runs()] == [run.id]
     with pytest.raises(carrel.ValidationError):
         await api.start_run("nightly", workspace_id="team", agent_id="ada")
@@ -149,7 +149,7 @@ async def test_child_runs_replays_and_release(api: Any) -> None:
     await run.release()
     with pytest.raises(carrel.NotFound):
         await run.workspace.get("AGENTS.md")
-    assert (await (await api.run(run.id)).refresh()).kept is False
+    assert (await (await api.run(run.id)).refresh()).holds_snapshot is False
     with pytest.raises(carrel.Conflict):
         await run.finish("completed")
     with pytest.raises(carrel.ValidationError):

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 from tests.client.drivers import next_event
-from tests.client.server_fixture import Hands, made
+from tests.client.server_fixture import AgentEditor, json_of
 from tests.support.server_process import TOKEN, Live
 
 from carrel_client import (
@@ -63,9 +63,9 @@ class CutStream(httpx.AsyncByteStream):
 
 
 @pytest.mark.anyio
-async def test_no_event_is_lost_when_the_connection_breaks(live: Live, hands: Hands) -> None:
+async def test_no_event_is_lost_when_the_connection_breaks(live: Live, editor: AgentEditor) -> None:
     transport = CuttingTransport()
-    agent = made(hands.http.get(f"/v1/agents/{hands.agent}"))["id"]
+    agent = json_of(editor.http.get(f"/v1/agents/{editor.agent}"))["id"]
     paths: list[str] = []
     async with (
         AsyncClient(live.url, TOKEN, transport=transport) as client,
@@ -73,7 +73,7 @@ async def test_no_event_is_lost_when_the_connection_breaks(live: Live, hands: Ha
     ):
         await until(stream, CONNECTED)
         for number in range(6):
-            hands.put(f"notes/{number}.md", "x")
+            editor.put(f"notes/{number}.md", "x")
         while len(paths) < 6:
             event = await until(stream, UPDATED)
             if event.workspace["name"] == agent:
@@ -85,18 +85,20 @@ async def test_no_event_is_lost_when_the_connection_breaks(live: Live, hands: Ha
 
 
 @pytest.mark.anyio
-async def test_bound_credential_reads_its_own_workspace_only(live: Live, hands: Hands) -> None:
+async def test_bound_credential_reads_its_own_workspace_only(
+    live: Live, editor: AgentEditor
+) -> None:
     async with AsyncClient(live.url, TOKEN) as client:
         with pytest.raises(ValidationError):
             await anext(client.events(since="1.2.3.4"))
-    agent = made(hands.http.get(f"/v1/agents/{hands.agent}"))["id"]
+    agent = json_of(editor.http.get(f"/v1/agents/{editor.agent}"))["id"]
     body = {"name": "k", "kind": "agent", "agentId": agent}
-    key = made(hands.http.post("/v1/keys", json=body))["key"]
+    key = json_of(editor.http.post("/v1/keys", json=body))["key"]
     async with AsyncClient(live.url, key) as bound:
         with pytest.raises(Forbidden):
             await anext(bound.events())
         async with bound.events(own_workspace=True) as stream:
-            hands.put("a.md", "x")
+            editor.put("a.md", "x")
             assert (await until(stream, UPDATED)).payload["path"] == "a.md"
 
 

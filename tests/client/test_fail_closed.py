@@ -1,4 +1,4 @@
-"""What a server cannot or need not give: lost bytes are told by name, an agent's key suffices."""
+"""Lost bytes are reported by name, and the key of an agent is sufficient."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.client.server_fixture import Hands, held
+from tests.client.server_fixture import AgentEditor, read_directory
 from tests.support.server_process import PLAIN, TOKEN, Live, serving
 
 from carrel_client import Client, IncompleteWorkspace, NotFound, ServerError, Unauthenticated
@@ -21,13 +21,13 @@ def owner(live: Live) -> httpx.Client:
     return httpx.Client(base_url=live.url, headers=head, timeout=60, verify=PLAIN)
 
 
-def test_a_file_whose_bytes_are_lost_is_named_and_nothing_is_written(
-    tmp_path: File, desk: File
+def test_file_with_lost_bytes_is_named_and_nothing_is_written(
+    tmp_path: File, directory: File
 ) -> None:
     objects = tmp_path / "objects"
     place: dict[str, Any] = {"blobs_url": f"file://{objects}", "inline_bytes": "0"}
     with serving(tmp_path / "store", **place) as live, owner(live) as http:
-        agent = Hands.of_new_agent(http)
+        agent = AgentEditor.of_new_agent(http)
         agent.put("kept.md", "kept")
         agent.put("lost.md", LOST)
     name = hashlib.sha256(LOST.encode()).hexdigest()
@@ -36,31 +36,31 @@ def test_a_file_whose_bytes_are_lost_is_named_and_nothing_is_written(
 
     with serving(tmp_path / "store", **place) as live, Client(live.url, TOKEN) as client:
         with pytest.raises(IncompleteWorkspace) as refusal:
-            client.materialize(agent.agent, desk)
+            client.materialize(agent.agent, directory)
         assert list(refusal.value.files) == ["lost.md"]
-        assert not desk.exists()
+        assert not directory.exists()
         with pytest.raises(IncompleteWorkspace):
             client.agent(agent.agent).read()
         with pytest.raises((ServerError, NotFound)):
             client.agent(agent.agent).get("lost.md")
 
-        result = client.materialize(agent.agent, desk, tolerate=["lost.md"])
+        result = client.materialize(agent.agent, directory, tolerate=["lost.md"])
 
         assert list(result.unavailable) == ["lost.md"]
-        assert held(desk)["kept.md"] == b"kept"
-        assert "lost.md" not in held(desk)
+        assert read_directory(directory)["kept.md"] == b"kept"
+        assert "lost.md" not in read_directory(directory)
         with pytest.raises(IncompleteWorkspace) as refusal:
-            client.materialize(agent.agent, desk, stale_ok=True)
+            client.materialize(agent.agent, directory, stale_ok=True)
         assert list(refusal.value.files) == ["lost.md"]
 
     with Client(live.url, TOKEN) as client:
         with pytest.raises(IncompleteWorkspace):
-            client.materialize(agent.agent, desk, stale_ok=True)
-        again = client.materialize(agent.agent, desk, stale_ok=True, tolerate=["lost.md"])
+            client.materialize(agent.agent, directory, stale_ok=True)
+        again = client.materialize(agent.agent, directory, stale_ok=True, tolerate=["lost.md"])
         assert (again.stale, list(again.unavailable)) == (True, ["lost.md"])
 
 
-def test_whoever_stands_between_may_refuse_in_words_of_their_own() -> None:
+def test_proxy_may_refuse_without_an_envelope() -> None:
     refused = httpx.MockTransport(lambda _: httpx.Response(401, text="who are you?"))
     with (
         Client("http://carrel", TOKEN, transport=refused) as client,
@@ -69,16 +69,16 @@ def test_whoever_stands_between_may_refuse_in_words_of_their_own() -> None:
         client.agent("ada").list()
 
 
-def test_a_key_of_the_agents_own_is_enough(
-    live: Live, hands: Hands, http: httpx.Client, desk: File
+def test_key_of_the_agent_is_sufficient(
+    live: Live, editor: AgentEditor, http: httpx.Client, directory: File
 ) -> None:
-    hands.put("memory/lessons.md", "none yet")
-    body = {"name": "runtime", "kind": "agent", "agentId": hands.agent}
+    editor.put("memory/lessons.md", "none yet")
+    body = {"name": "runtime", "kind": "agent", "agentId": editor.agent}
     key = http.post("/v1/keys", json=body).json()["key"]
     with Client(live.url, key) as client:
-        client.materialize(hands.agent, desk)
-        client.agent(hands.agent).write_memory("lessons.md", "one")
-        run = client.agent(hands.agent).start_run()
+        client.materialize(editor.agent, directory)
+        client.agent(editor.agent).write_memory("lessons.md", "one")
+        run = client.agent(editor.agent).start_run()
         assert run.workspace.get("memory/lessons.md").content == "one"
-        assert client.materialize(hands.agent, desk).changed
-    assert held(desk) == hands.served()
+        assert client.materialize(editor.agent, directory).changed
+    assert read_directory(directory) == editor.served()

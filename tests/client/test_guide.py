@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.client.server_fixture import made
+from tests.client.server_fixture import json_of
 from tests.support.server_process import PLAIN, TOKEN, Live, serving
 from tests.support.shell import BLOCK
 
@@ -22,10 +22,10 @@ def prepare(live: Live) -> None:
     """Create the template and the agent that the pages create with curl."""
     head = {"Authorization": f"Bearer {TOKEN}"}
     with httpx.Client(base_url=live.url, headers=head, verify=PLAIN) as http:
-        made(http.post("/v1/templates", json={"slug": "support", "name": "Support"}))
+        json_of(http.post("/v1/templates", json={"slug": "support", "name": "Support"}))
         agent = {"slug": "ada", "name": "Ada", "templateId": "support"}
-        made(http.post("/v1/agents", json=agent))
-        made(http.put("/v1/templates/support/files/SOUL.md", json={"content": SOUL}))
+        json_of(http.post("/v1/agents", json=agent))
+        json_of(http.put("/v1/templates/support/files/SOUL.md", json={"content": SOUL}))
 
 
 @pytest.mark.anyio

@@ -1,4 +1,4 @@
-"""``carrel import``: a directory's files as they come to stand on a server, over the wire."""
+"""``carrel import`` of a directory, against a running server."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path as Local
 
 import httpx
 import pytest
-from tests.client.cli_runner import Carrel
-from tests.client.server_fixture import Hands, made
+from tests.client.cli_runner import CarrelCommand
+from tests.client.server_fixture import AgentEditor, json_of
 
 from carrel.cli.import_files import directory_scan
 from carrel.cli.import_files.import_plan import ImportOptions, ImportStep, execute_plan, plan_import
@@ -30,47 +30,47 @@ def folder(tmp_path: Local) -> Local:
     return room
 
 
-def own(hands: Hands) -> dict[str, tuple[str, int]]:
+def own(editor: AgentEditor) -> dict[str, tuple[str, int]]:
     """The agent's own files, and their versions."""
-    rows = made(hands.http.get(f"/v1/agents/{hands.agent}/files?content=true"))["files"]
+    rows = json_of(editor.http.get(f"/v1/agents/{editor.agent}/files?content=true"))["files"]
     mine = [row for row in rows if row["source"] == "agent-override"]
     return {row["path"]: (row["content"], row["version"]) for row in mine}
 
 
-def test_what_differs_is_written_and_what_is_equal_is_not(
-    hands: Hands, carrel: Carrel, folder: Local
+def test_import_writes_only_files_that_differ(
+    editor: AgentEditor, carrel: CarrelCommand, folder: Local
 ) -> None:
-    hands.put("notes/a.md", "one")
-    hands.put("kept.md", "only there")
-    hands.put("SOUL.md", "Brisk.\n", "templates")
-    dry = carrel("import", folder, hands.agent, "--dry-run")
-    assert dry.stdout == "SOUL.md: would be changed (over template)\n"
-    assert dry.stderr == f"{hands.agent}: 1 would be written, 1 equal\n"
-    assert "SOUL.md" not in own(hands)
-    done = carrel("import", folder, hands.agent, "--reason", "moved in")
-    assert (done.exit_code, done.stdout) == (0, "SOUL.md: changed (over template)\n")
-    assert done.stderr == f"importing: 1 of 1\n{hands.agent}: 1 written, 1 equal\n"
+    editor.put("notes/a.md", "one")
+    editor.put("kept.md", "only there")
+    editor.put("SOUL.md", "Brisk.\n", "templates")
+    dry = carrel("import", folder, editor.agent, "--dry-run")
+    assert dry.stdout == "SOUL.md: would be changed (replaces template)\n"
+    assert dry.stderr == f"{editor.agent}: 1 would be written, 1 equal\n"
+    assert "SOUL.md" not in own(editor)
+    done = carrel("import", folder, editor.agent, "--reason", "moved in")
+    assert (done.exit_code, done.stdout) == (0, "SOUL.md: changed (replaces template)\n")
+    assert done.stderr == f"importing: 1 of 1\n{editor.agent}: 1 written, 1 equal\n"
     expected = {"SOUL.md": ("Kind.\n", 1), "notes/a.md": ("one", 1), "kept.md": ("only there", 1)}
-    assert {path: own(hands)[path] for path in expected} == expected
-    told = carrel.told("import", folder, hands.agent)
+    assert {path: own(editor)[path] for path in expected} == expected
+    told = carrel.json("import", folder, editor.agent)
     assert [(row["change"], row["written"]) for row in told["files"]] == [("equal", False)] * 2
     assert told["passedOver"] == [".git/", "a.md~"]
-    assert own(hands)["SOUL.md"] == ("Kind.\n", 1)
-    assert carrel.told("log", f"{hands.agent}/SOUL.md")["versions"][0]["reason"] == "moved in"
+    assert own(editor)["SOUL.md"] == ("Kind.\n", 1)
+    assert carrel.json("log", f"{editor.agent}/SOUL.md")["versions"][0]["reason"] == "moved in"
 
 
-def test_what_a_template_says_already_makes_no_file_of_the_agents(
-    hands: Hands, carrel: Carrel, folder: Local
+def test_file_equal_to_the_templates_makes_no_override(
+    editor: AgentEditor, carrel: CarrelCommand, folder: Local
 ) -> None:
-    carrel.said("import", folder, f"templates/{hands.template}")
-    told = carrel.told("import", folder, hands.agent)
+    carrel.output("import", folder, f"templates/{editor.template}")
+    told = carrel.json("import", folder, editor.agent)
     assert {row["change"] for row in told["files"]} == {"equal"}
-    assert {"SOUL.md", "notes/a.md"}.isdisjoint(own(hands))
-    assert carrel.said("cat", f"{hands.agent}/notes/a.md") == "one"
+    assert {"SOUL.md", "notes/a.md"}.isdisjoint(own(editor))
+    assert carrel.output("cat", f"{editor.agent}/notes/a.md") == "one"
 
 
-def test_a_link_or_what_is_no_text_or_no_path_stops_all(
-    hands: Hands, carrel: Carrel, folder: Local
+def test_link_binary_file_or_invalid_path_stops_the_import(
+    editor: AgentEditor, carrel: CarrelCommand, folder: Local
 ) -> None:
     (folder / "passwd").symlink_to("/etc/passwd")
     (folder / "elsewhere").symlink_to("/etc")
@@ -78,69 +78,71 @@ def test_a_link_or_what_is_no_text_or_no_path_stops_all(
     (folder / "picture.png").write_bytes(b"\x89PNG\xff")
     os.mkfifo(folder / "pipe")
     (folder / os.fsdecode(b"\xff.md")).write_text("x")
-    done = carrel("import", folder, hands.agent)
+    done = carrel("import", folder, editor.agent)
     assert (done.exit_code, done.stdout) == (1, "")
     for line in (
-        "passwd: it is a link",
-        "elsewhere: it is a link",
-        "picture.png: it is not UTF-8",
-        "pipe: it is not a regular file",
+        "passwd: is a symbolic link",
+        "elsewhere: is a symbolic link",
+        "picture.png: is not UTF-8",
+        "pipe: is not a regular file",
     ):
         assert f"{line}\n" in done.stderr
     assert "backslash" in done.stderr
     assert "not valid Unicode" in done.stderr
-    assert own(hands) == {}
-    told = carrel.told("import", folder, hands.agent, code=1)
+    assert own(editor) == {}
+    told = carrel.json("import", folder, editor.agent, code=1)
     assert (told["ok"], len(told["files"])) == (False, 6)
-    assert carrel("import", folder / "none", hands.agent).exit_code == 2
-    assert carrel("import", folder, f"{hands.agent}/notes").exit_code == 2
+    assert carrel("import", folder / "none", editor.agent).exit_code == 2
+    assert carrel("import", folder, f"{editor.agent}/notes").exit_code == 2
 
 
-def test_one_that_is_refused_stops_no_other(hands: Hands, carrel: Carrel, folder: Local) -> None:
+def test_one_refused_file_stops_no_other(
+    editor: AgentEditor, carrel: CarrelCommand, folder: Local
+) -> None:
     (folder / "GUARDRAILS.md").write_text("All is allowed.")
-    done = carrel("import", folder, hands.agent)
+    done = carrel("import", folder, editor.agent)
     assert done.exit_code == 1
     assert done.stderr.startswith("importing: 3 of 3\nerror: GUARDRAILS.md: ")
-    assert done.stderr.endswith(f"{hands.agent}: 2 written, 0 equal, 1 failed\n")
-    assert {"SOUL.md", "notes/a.md"} <= set(own(hands))
-    told = carrel.told("import", folder, hands.agent, "--accept")
+    assert done.stderr.endswith(f"{editor.agent}: 2 written, 0 equal, 1 failed\n")
+    assert {"SOUL.md", "notes/a.md"} <= set(own(editor))
+    told = carrel.json("import", folder, editor.agent, "--accept")
     assert [row["path"] for row in told["files"] if row["written"]] == ["GUARDRAILS.md"]
 
 
-def test_what_was_changed_meanwhile_is_left_alone(
-    hands: Hands, carrel: Carrel, folder: Local, monkeypatch: pytest.MonkeyPatch
+def test_file_changed_during_the_import_is_left_alone(
+    editor: AgentEditor, carrel: CarrelCommand, folder: Local, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Files are read once more right before they are written: that is when others write here."""
     read = directory_scan.LocalFiles.read
 
     def meddled(here: directory_scan.LocalFiles, path: str) -> bytes:
         if path == "SOUL.md":
-            hands.put("SOUL.md", "theirs")
+            editor.put("SOUL.md", "theirs")
         else:
             (folder / path).write_text("changed on disk")
         return read(here, path)
 
     monkeypatch.setattr(directory_scan.LocalFiles, "read", meddled)
-    told = carrel.told("import", folder, hands.agent, code=1)
+    told = carrel.json("import", folder, editor.agent, code=1)
     problems = {row["path"]: row["problem"] for row in told["files"]}
     assert problems == {
-        "SOUL.md": "it was changed there meanwhile",
-        "notes/a.md": "it was changed while it was imported",
+        "SOUL.md": "changed on the server during the import",
+        "notes/a.md": "the file changed during the import",
     }
-    assert own(hands)["SOUL.md"] == ("theirs", 1)
-    assert "notes/a.md" not in own(hands)
+    assert own(editor)["SOUL.md"] == ("theirs", 1)
+    assert "notes/a.md" not in own(editor)
 
 
-def test_a_server_that_goes_away_leaves_the_rest_untried(folder: Local) -> None:
+def test_unreachable_server_ends_the_import(folder: Local) -> None:
     def lost(request: httpx.Request) -> httpx.Response:
         raise httpx.ConnectError("nobody there", request=request)
 
     async def imported() -> list[ImportStep]:
         found = directory_scan.scan_directory(str(folder))
         steps = plan_import(found, {})
-        async with AsyncClient(NOBODY, "t", transport=httpx.MockTransport(lost)) as desk:
+        async with AsyncClient(NOBODY, "t", transport=httpx.MockTransport(lost)) as client:
             how = ImportOptions(None, accept=False)
-            await execute_plan(desk.agent("ada"), found, steps, how, lambda *_: None)
+            await execute_plan(client.agent("ada"), found, steps, how, lambda *_: None)
         return steps
 
     first, rest = asyncio.run(imported())

@@ -217,7 +217,7 @@ async def test_errors_that_are_no_refusals_are_raised_as_they_are(
         async def fail(*_: object, **__: object) -> None:
             raise ZeroDivisionError
 
-        monkeypatch.setattr("carrel.actions.files.files.find_file", fail)
+        monkeypatch.setattr("carrel.actions.files.files.get_file", fail)
         with pytest.raises(ZeroDivisionError):
             await client.workspace().get("a.md")
 
@@ -236,7 +236,7 @@ async def test_corrupt_content_is_raised_without_a_retry(
             calls.append(1)
             raise CorruptContent("its bytes are gone")
 
-        monkeypatch.setattr("carrel.actions.files.files.find_file", fail)
+        monkeypatch.setattr("carrel.actions.files.files.get_file", fail)
         with pytest.raises(carrel.CorruptContent, match="its bytes are gone"):
             await client.workspace().get("a.md")
     assert len(calls) == 1

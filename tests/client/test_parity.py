@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path as FilePath
 from typing import Any, Final
@@ -152,14 +153,14 @@ def test_every_rest_operation_is_reachable(tmp_path: FilePath) -> None:
 
 
 def test_every_request_is_one_of_the_rest_api(tmp_path: FilePath) -> None:
-    known = [
+    patterns = [
         (endpoint.method, re.compile(re.sub(r"\{\w+\.*\}", "[^/]+", endpoint.path)))
         for endpoint in endpoints(Settings())
     ]
     for request in requests_of_every_operation(tmp_path):
         assert any(
             method == request.method and pattern.fullmatch(request.path)
-            for method, pattern in known
+            for method, pattern in patterns
         ), request
 
 
@@ -179,3 +180,13 @@ def test_conditions_are_spelled_alike_everywhere(tmp_path: FilePath) -> None:
 @pytest.mark.parametrize("file", sorted(SOURCE.glob("*.py")), ids=lambda file: file.name)
 def test_client_is_valid_python_3_10(file: FilePath) -> None:
     ast.parse(file.read_text("utf-8"), feature_version=(3, 10))
+
+
+def test_client_imports_the_standard_library_and_httpx_alone() -> None:
+    for file in SOURCE.glob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom):
+                names = [node.module or ""]
+            roots = {name.partition(".")[0] for name in names}
+            assert roots <= sys.stdlib_module_names | {"carrel_client", "httpx"}, (file, roots)

@@ -1,4 +1,4 @@
-"""No path leads out of a directory, and no two meet in one file."""
+"""No path leads out of a directory, and no two paths are one file."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def folding(names: Sequence[str]) -> str | None:
     ],
     ids=ascii,
 )
-def test_a_path_that_would_escape_is_refused(path: str) -> None:
+def test_path_that_would_escape_is_refused(path: str) -> None:
     with pytest.raises(UnsafePath):
         refuse_unsafe([path], exact)
 
@@ -54,7 +54,7 @@ def test_a_path_that_would_escape_is_refused(path: str) -> None:
     [["a", "a"], ["a", "a/b"], ["a/b", "a"], ["a/b/c", "a/b"], ["x", "a/b", "a/b/c"]],
     ids=str,
 )
-def test_a_path_is_not_two_things_at_once(paths: list[str]) -> None:
+def test_path_that_is_file_and_directory_is_refused(paths: list[str]) -> None:
     with pytest.raises(UnsafePath):
         refuse_unsafe(paths, exact)
 
@@ -72,18 +72,18 @@ def test_a_path_is_not_two_things_at_once(paths: list[str]) -> None:
     ],
     ids=ascii,
 )
-def test_names_that_the_file_system_confuses_are_refused_there_only(paths: list[str]) -> None:
+def test_names_are_refused_only_if_the_file_system_confuses_them(paths: list[str]) -> None:
     refuse_unsafe(paths, exact)
     with pytest.raises(UnsafePath):
         refuse_unsafe(paths, folding)
 
 
-def test_ordinary_paths_pass() -> None:
+def test_ordinary_paths_are_accepted() -> None:
     paths = ["SOUL.md", "memory/lessons.md", "a b/ü ж.md", ".hidden", "...", "ab:c/d:e", "日本/本"]
     refuse_unsafe(paths, folding)
 
 
-def test_many_names_alike_are_asked_about_together() -> None:
+def test_similar_names_are_tried_together() -> None:
     names = [f"{number:020b}".translate({48: "a", 49: "A"}) for number in range(20_000)]
     asked: list[Sequence[str]] = []
 
@@ -97,7 +97,7 @@ def test_many_names_alike_are_asked_about_together() -> None:
 
 @given(PATHS)
 @example(["a/b", "A/c"])
-def test_what_passes_stays_within_and_apart(paths: list[str]) -> None:
+def test_accepted_paths_stay_within_the_directory_and_distinct(paths: list[str]) -> None:
     try:
         refuse_unsafe(paths, folding)
     except UnsafePath:
@@ -110,7 +110,7 @@ def test_what_passes_stays_within_and_apart(paths: list[str]) -> None:
     assert not any(one.startswith(other + "/") for one in flat for other in flat)
 
 
-def test_the_file_system_itself_is_asked(tmp_path: File) -> None:
+def test_clash_is_tried_on_the_file_system(tmp_path: File) -> None:
     place = TargetDirectory.at(tmp_path / "desk")
 
     assert place.find_clash(["same", "other"]) is None

@@ -1,4 +1,4 @@
-"""Templates, defaults, workspaces, pins and history by the client, waiting or awaiting."""
+"""Files of every layer, and responses that are not what was requested."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.client.server_fixture import Hands
+from tests.client.server_fixture import AgentEditor
 
 from carrel_client import (
     Client,
@@ -18,15 +18,17 @@ from carrel_client import (
 PATH = "GUARDRAILS.md"
 
 
-def test_a_file_of_every_layer_is_written_read_and_removed(hands: Hands, client: Client) -> None:
+def test_files_of_every_layer_are_written_read_and_deleted(
+    editor: AgentEditor, client: Client
+) -> None:
     places = [
-        client.template(hands.template),
+        client.template(editor.template),
         client.defaults,
         client.workspace("desk"),
-        client.agent(hands.agent),
+        client.agent(editor.agent),
     ]
     for number, place in enumerate(places):
-        name = f"{hands.agent}-{number}.md"
+        name = f"{editor.agent}-{number}.md"
         was = place.put(name, "one", if_none_match="*", reason="begun")
         place.put(name, "two", if_match=was.etag)
         with pytest.raises(WorkspaceConflict):
@@ -45,9 +47,9 @@ def test_a_file_of_every_layer_is_written_read_and_removed(hands: Hands, client:
 
 
 @pytest.mark.parametrize("told", [[], {}, {"items": 1}, {"items": [1]}, {"items": [{}]}, None])
-def test_what_is_no_answer_is_told(told: Any) -> None:
-    wire = httpx.MockTransport(lambda _: httpx.Response(200, json=told))
-    with Client("http://127.0.0.1", "t", transport=wire) as client:
+def test_unexpected_json_is_an_invalid_response(told: Any) -> None:
+    transport = httpx.MockTransport(lambda _: httpx.Response(200, json=told))
+    with Client("http://127.0.0.1", "t", transport=transport) as client:
         agent = client.agent("ada")
         for ask in (
             lambda: agent.history("a.md"),

@@ -1,4 +1,4 @@
-"""``carrel pins``, ``accept`` and ``rollback``, over the wire and at a terminal."""
+"""``carrel pins``, ``accept`` and ``rollback``, against a running server and at a terminal."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import re
 import subprocess
 from pathlib import Path as Local
 
-from tests.client.cli_runner import Carrel
-from tests.client.server_fixture import Hands, made
+from tests.client.cli_runner import CarrelCommand
+from tests.client.server_fixture import AgentEditor, json_of
 from tests.support.server_process import TOKEN, command, environment
 
 PATH = "GUARDRAILS.md"
@@ -26,91 +26,93 @@ for arguments in json.loads(sys.argv[1]):
 """
 
 
-def offered(hands: Hands, text: str = "Ask first.\n") -> str:
+def offered(editor: AgentEditor, text: str = "Ask first.\n") -> str:
     """Let the template say something newer; its digest."""
-    hands.put(PATH, text, "templates")
+    editor.put(PATH, text, "templates")
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def follower(hands: Hands, slug: str) -> str:
-    made(
-        hands.http.post(
-            "/v1/agents", json={"slug": slug, "name": slug, "templateId": hands.template}
+def follower(editor: AgentEditor, slug: str) -> str:
+    json_of(
+        editor.http.post(
+            "/v1/agents", json={"slug": slug, "name": slug, "templateId": editor.template}
         )
     )
     return slug
 
 
-def held(hands: Hands, agent: str) -> str:
-    return str(made(hands.http.get(f"/v1/agents/{agent}/files/{PATH}"))["content"])
+def read_directory(editor: AgentEditor, agent: str) -> str:
+    return str(json_of(editor.http.get(f"/v1/agents/{agent}/files/{PATH}"))["content"])
 
 
-def test_pins_are_listed_with_what_is_offered(hands: Hands, carrel: Carrel) -> None:
+def test_pins_are_listed_with_their_updates(editor: AgentEditor, carrel: CarrelCommand) -> None:
     assert re.search(
-        rf"^{PATH} +as reviewed +(\w{{12}}) +\1$", carrel.said("pins", hands.agent), re.M
+        rf"^{PATH} +up to date +(\w{{12}}) +\1$", carrel.output("pins", editor.agent), re.M
     )
-    digest = offered(hands)
-    said = carrel.said("pins", hands.agent)
+    digest = offered(editor)
+    said = carrel.output("pins", editor.agent)
     assert re.search(rf"^{PATH} +update available +\w{{12}} +{digest[:12]}$", said, re.M)
-    one = carrel("pins", hands.agent, PATH)
+    one = carrel("pins", editor.agent, PATH)
     assert "\n+Ask first.\n" in one.stdout
     assert f"--sha256 {digest}" in one.stderr
-    [pin] = carrel.told("pins", hands.agent, PATH)["pins"]
+    [pin] = carrel.json("pins", editor.agent, PATH)["pins"]
     assert (pin["latestSha256"], pin["latestContent"]) == (digest, "Ask first.\n")
-    assert carrel("pins", hands.agent, "SOUL.md").exit_code == 1
+    assert carrel("pins", editor.agent, "SOUL.md").exit_code == 1
     assert carrel("pins", "no-such-agent").exit_code == 1
 
 
-def test_what_was_reviewed_is_accepted_by_its_digest_and_taken_back(
-    hands: Hands, carrel: Carrel
+def test_review_is_accepted_by_digest_and_rolled_back(
+    editor: AgentEditor, carrel: CarrelCommand
 ) -> None:
-    before, digest = held(hands, hands.agent), offered(hands)
-    assert carrel("accept", hands.agent, PATH, "--sha256", "0" * 64).exit_code == 1
-    assert held(hands, hands.agent) == before
-    said = carrel.said("accept", hands.agent, PATH, "--sha256", f"sha256:{digest}")
-    assert said == f"{hands.agent}: {PATH}: accepted\n"
-    assert held(hands, hands.agent) == "Ask first.\n"
-    assert "is back at" in carrel.said("rollback", hands.agent, PATH)
-    assert held(hands, hands.agent) == before
-    assert carrel.told("rollback", hands.agent, PATH, "--version", 99, code=1)["ok"] is False
+    before, digest = read_directory(editor, editor.agent), offered(editor)
+    assert carrel("accept", editor.agent, PATH, "--sha256", "0" * 64).exit_code == 1
+    assert read_directory(editor, editor.agent) == before
+    said = carrel.output("accept", editor.agent, PATH, "--sha256", f"sha256:{digest}")
+    assert said == f"{editor.agent}: {PATH}: accepted\n"
+    assert read_directory(editor, editor.agent) == "Ask first.\n"
+    assert "is back at" in carrel.output("rollback", editor.agent, PATH)
+    assert read_directory(editor, editor.agent) == before
+    assert carrel.json("rollback", editor.agent, PATH, "--version", 99, code=1)["ok"] is False
 
 
-def test_where_nobody_can_be_asked_one_has_to_say_what(hands: Hands, carrel: Carrel) -> None:
-    digest = offered(hands)
-    for wrong in ([], ["--json"], ["--template", hands.template], ["--sha256", "abc"]):
-        assert carrel("accept", hands.agent, PATH, *wrong).exit_code == 2
+def test_accept_without_a_terminal_needs_a_digest(
+    editor: AgentEditor, carrel: CarrelCommand
+) -> None:
+    digest = offered(editor)
+    for wrong in ([], ["--json"], ["--template", editor.template], ["--sha256", "abc"]):
+        assert carrel("accept", editor.agent, PATH, *wrong).exit_code == 2
     assert carrel("accept", PATH, "--yes").exit_code == 2
-    assert held(hands, hands.agent) != "Ask first.\n"
-    told = carrel.told("accept", hands.agent, PATH, "--yes")
+    assert read_directory(editor, editor.agent) != "Ask first.\n"
+    told = carrel.json("accept", editor.agent, PATH, "--yes")
     assert (told["result"], told["pinnedSha256"]) == ("accepted", digest)
-    again = carrel.told("accept", hands.agent, PATH, "--yes")
+    again = carrel.json("accept", editor.agent, PATH, "--yes")
     assert again["result"] == "nothing newer is offered"
 
 
-def test_all_who_follow_are_told_of_one_by_one(hands: Hands, carrel: Carrel) -> None:
-    other = follower(hands, f"z{hands.agent}")
-    digest = offered(hands)
-    carrel.said("accept", other, PATH, "--yes")
-    done = carrel("accept", "--template", hands.template, PATH, "--yes")
+def test_bulk_accept_prints_every_follower(editor: AgentEditor, carrel: CarrelCommand) -> None:
+    other = follower(editor, f"z{editor.agent}")
+    digest = offered(editor)
+    carrel.output("accept", other, PATH, "--yes")
+    done = carrel("accept", "--template", editor.template, PATH, "--yes")
     assert (done.exit_code, done.stdout) == (
         0,
-        f"{hands.agent}: accepted\n{other}: had it already\n",
+        f"{editor.agent}: accepted\n{other}: already accepted\n",
     )
-    assert "looking at agents: 2 of 2" in done.stderr
-    assert held(hands, hands.agent) == held(hands, other) == "Ask first.\n"
-    none = carrel.said("accept", "--template", hands.template, PATH, "--yes")
-    assert none == f"{PATH}: nothing newer is offered to any agent\n"
-    offered(hands, "Never ask.\n")
-    late = carrel.told("accept", "--template", hands.template, PATH, "--sha256", digest, code=1)
+    assert "loading agents: 2 of 2" in done.stderr
+    assert read_directory(editor, editor.agent) == read_directory(editor, other) == "Ask first.\n"
+    none = carrel.output("accept", "--template", editor.template, PATH, "--yes")
+    assert none == f"{PATH}: no update available for any agent\n"
+    offered(editor, "Never ask.\n")
+    late = carrel.json("accept", "--template", editor.template, PATH, "--sha256", digest, code=1)
     assert (late["ok"], late["accepted"], late["failed"]) == (False, 0, 2)
-    assert [row["agent"] for row in late["results"]] == [hands.agent, other]
-    said = carrel("accept", "--template", hands.template, PATH, "--sha256", digest)
+    assert [row["agent"] for row in late["results"]] == [editor.agent, other]
+    said = carrel("accept", "--template", editor.template, PATH, "--sha256", digest)
     assert said.exit_code == 1
     assert said.stdout.count(": refused: ") == 2
     assert carrel("accept", "--template", "no-such", PATH, "--yes").exit_code == 1
 
 
-def at_terminal(carrel: Carrel, *calls: tuple[list[str], bytes]) -> list[tuple[int, str]]:
+def at_terminal(carrel: CarrelCommand, *calls: tuple[list[str], bytes]) -> list[tuple[int, str]]:
     """The exit code of each call and all that is shown, when somebody answers its question."""
     mine, theirs = pty.openpty()
     settings = environment(Local("nowhere"), url=carrel.url, token=TOKEN)
@@ -133,22 +135,20 @@ def at_terminal(carrel: Carrel, *calls: tuple[list[str], bytes]) -> list[tuple[i
     return [(int(code), part) for part, code in zip(parts[::2], parts[1::2], strict=False)]
 
 
-def test_at_a_terminal_the_difference_is_shown_and_one_is_asked(
-    hands: Hands, carrel: Carrel
-) -> None:
-    other = follower(hands, f"z{hands.agent}")
-    offered(hands)
+def test_terminal_prints_the_diff_and_asks(editor: AgentEditor, carrel: CarrelCommand) -> None:
+    other = follower(editor, f"z{editor.agent}")
+    offered(editor)
     one, every = at_terminal(
         carrel,
-        (["accept", hands.agent, PATH], b"n\n"),
-        (["accept", "--template", hands.template, PATH], b"y\n"),
+        (["accept", editor.agent, PATH], b"n\n"),
+        (["accept", "--template", editor.template, PATH], b"y\n"),
     )
     assert one[0] == 1
     assert "\x1b[32m+Ask first.\x1b[0m" in one[1]
-    assert "Nothing was accepted." in one[1]
+    assert "Not accepted." in one[1]
     assert every[0] == 0, every[1]
-    assert f"{hands.agent}, {other}:" in every[1]
+    assert f"{editor.agent}, {other}:" in every[1]
     assert "Accept this for 2 agents?" in every[1]
-    assert held(hands, hands.agent) == held(hands, other) == "Ask first.\n"
-    [accepted] = carrel.told("log", f"{hands.agent}/{PATH}")["versions"]
+    assert read_directory(editor, editor.agent) == read_directory(editor, other) == "Ask first.\n"
+    [accepted] = carrel.json("log", f"{editor.agent}/{PATH}")["versions"]
     assert accepted["reason"].endswith(", for all")  # What was declined has left no trace.

@@ -1,4 +1,4 @@
-"""Sessions by way of the client and of ``carrel sessions``, over a live server."""
+"""Sessions over a faulty network, and ``carrel sessions``."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.client.cli_runner import finished
-from tests.client.server_fixture import Hands, Wire, over
+from tests.client.cli_runner import run_command
+from tests.client.server_fixture import AgentEditor, FaultyTransport, client_over
 from tests.support.server_process import TOKEN, Live
 
 from carrel_client import Client, InvalidResponse
 
 
 def carrel(live: Live, *arguments: object) -> CompletedProcess[str]:
-    return finished(*arguments, url=live.url, token=TOKEN)
+    return run_command(*arguments, url=live.url, token=TOKEN)
 
 
-def test_what_was_said_over_a_bad_line_is_said_once(live: Live, hands: Hands) -> None:
-    wire = Wire()
-    with over(wire, live.url) as client:
-        session = client.agent(hands.agent).sessions.start()
-        wire.lose_answers = 2
+def test_entry_with_a_lost_response_is_appended_once(live: Live, editor: AgentEditor) -> None:
+    transport = FaultyTransport()
+    with client_over(transport, live.url) as client:
+        session = client.agent(editor.agent).sessions.start()
+        transport.lose_answers = 2
         assert session.append("user", "hello").number == 1
-        wire.lose_requests = 2
+        transport.lose_requests = 2
         assert session.append("user", "again").number == 2
         assert len(session.lines()) == 3
 
@@ -33,7 +33,7 @@ def test_what_was_said_over_a_bad_line_is_said_once(live: Live, hands: Hands) ->
 @pytest.mark.parametrize(
     "body", [b"[]", b"{}", b'{"items": [1]}', b'{"items": [{"id": "x"}]}', b"x", b"\xff\n"]
 )
-def test_an_answer_that_is_no_session_is_garbled(body: bytes) -> None:
+def test_response_that_is_not_a_session_is_invalid(body: bytes) -> None:
     def answer(request: httpx.Request) -> httpx.Response:
         return httpx.Response(200, content=body)
 
@@ -44,26 +44,26 @@ def test_an_answer_that_is_no_session_is_garbled(body: bytes) -> None:
                 ask()
 
 
-def test_the_command_lists_shows_searches_and_exports(
-    live: Live, client: Client, hands: Hands
+def test_sessions_are_listed_printed_searched_and_exported(
+    live: Live, client: Client, editor: AgentEditor
 ) -> None:
-    known = client.agent(hands.agent).sessions
+    known = client.agent(editor.agent).sessions
     first, second = known.start(source_plugin="web"), known.start(scope="group")
     for n in range(4):
         first.append("user", f"question {n}\x1b[31m\nsecond line")
     second.append("assistant", "an answer")
     second.close()
 
-    listed = carrel(live, "sessions", hands.agent).stdout.splitlines()
+    listed = carrel(live, "sessions", editor.agent).stdout.splitlines()
     assert [line.split()[0] for line in listed] == [second.id, first.id]
     assert listed[0].endswith("1 entries, shared")
     assert listed[1].endswith("4 entries, main, web, open")
-    main = carrel(live, "sessions", hands.agent, "--scope", "main", "--json").stdout
+    main = carrel(live, "sessions", editor.agent, "--scope", "main", "--json").stdout
     assert [row["id"] for row in json.loads(main)] == [first.id]
-    found = carrel(live, "sessions", hands.agent, "--search", "answ").stdout.splitlines()
+    found = carrel(live, "sessions", editor.agent, "--search", "answ").stdout.splitlines()
     assert [line.split()[-1] for line in found] == ["shared", "answer"]
 
-    shown = carrel(live, "sessions", hands.agent, first.id, "--limit", 2).stdout
+    shown = carrel(live, "sessions", editor.agent, first.id, "--limit", 2).stdout
     assert "\x1b" not in shown
     lines = [line.strip() for line in shown.splitlines()]
     assert [line for line in lines if "question" in line or "second" in line] == [
@@ -73,19 +73,19 @@ def test_the_command_lists_shows_searches_and_exports(
         "second line",
     ]
     told: dict[str, Any] = json.loads(
-        carrel(live, "sessions", hands.agent, first.id, "--json").stdout
+        carrel(live, "sessions", editor.agent, first.id, "--json").stdout
     )
     assert [entry["number"] for entry in told["entries"]] == [1, 2, 3, 4]
-    exported = carrel(live, "sessions", hands.agent, first.id, "--jsonl").stdout
+    exported = carrel(live, "sessions", editor.agent, first.id, "--jsonl").stdout
     assert tuple(exported.split("\n")[:-1]) == first.lines()
 
 
-def test_the_command_says_what_is_wrong(live: Live, hands: Hands) -> None:
+def test_errors_of_sessions_are_one_line(live: Live, editor: AgentEditor) -> None:
     for arguments, code in (
         (("nobody",), 1),
-        ((hands.agent, "x"), 1),
-        ((hands.agent, "--jsonl"), 2),
-        ((hands.agent, "x", "--search", "y"), 2),
+        ((editor.agent, "x"), 1),
+        ((editor.agent, "--jsonl"), 2),
+        ((editor.agent, "x", "--search", "y"), 2),
     ):
         done = carrel(live, "sessions", *arguments)
         assert (done.returncode, done.stdout) == (code, "")

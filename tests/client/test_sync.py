@@ -1,4 +1,4 @@
-"""A directory and an agent's own files are kept the same, and nobody's text is lost."""
+"""``carrel sync`` keeps a directory and an agent's own files the same, and loses no text."""
 
 from __future__ import annotations
 
@@ -10,114 +10,118 @@ from pathlib import Path as File
 
 import httpx
 import pytest
-from tests.client.server_fixture import Hands, made
-from tests.client.sync_process import HELD, STATE, Synced
+from tests.client.server_fixture import AgentEditor, json_of
+from tests.client.sync_process import HELD, STATE, SyncProcess
 from tests.support.server_process import Live
 
 from carrel.cli.sync.directory import SyncedDirectory
 
 
 @pytest.fixture
-def both(live: Live, hands: Hands, tmp_path: File) -> Synced:
-    return Synced(live, hands, tmp_path / "desk")
+def both(live: Live, editor: AgentEditor, tmp_path: File) -> SyncProcess:
+    return SyncProcess(live, editor, tmp_path / "desk")
 
 
-def test_what_is_new_on_one_side_comes_to_the_other(both: Synced) -> None:
+def test_new_files_are_copied_to_the_other_side(both: SyncProcess) -> None:
     both.write("notes/mine.md", "mine")
-    both.hands.put("notes/theirs.md", "theirs")
+    both.editor.put("notes/theirs.md", "theirs")
 
     done = both.sync()
 
-    assert both.here() == both.there() == {"notes/mine.md": "mine", "notes/theirs.md": "theirs"}
+    assert (
+        both.local_files()
+        == both.server_files()
+        == {"notes/mine.md": "mine", "notes/theirs.md": "theirs"}
+    )
     assert (done["sent"], done["ok"], both.code) == (["notes/mine.md"], True, 0)
     assert "notes/theirs.md" in done["received"]
-    both.rests()
+    both.assert_settled()
 
 
-def test_edits_and_removals_travel_both_ways(both: Synced) -> None:
+def test_edits_and_deletions_are_copied_both_ways(both: SyncProcess) -> None:
     for name in ("edit-here", "edit-there", "remove-here", "remove-there", "stays"):
         both.write(f"notes/{name}.md", name)
     both.sync()
 
     both.write("notes/edit-here.md", "edited here")
-    both.hands.put("notes/edit-there.md", "edited there")
+    both.editor.put("notes/edit-there.md", "edited there")
     (both.dir / "notes/remove-here.md").unlink()
-    both.hands.delete("notes/remove-there.md")
+    both.editor.delete("notes/remove-there.md")
     done = both.sync()
 
     expected = {"notes/edit-here.md": "edited here", "notes/edit-there.md": "edited there"}
-    assert both.here() == both.there() == {**expected, "notes/stays.md": "stays"}
+    assert both.local_files() == both.server_files() == {**expected, "notes/stays.md": "stays"}
     assert (done["removedHere"], done["removedThere"]) == (
         ["notes/remove-there.md"],
         ["notes/remove-here.md"],
     )
-    both.rests()
+    both.assert_settled()
 
 
-def test_a_change_beats_a_removal(both: Synced) -> None:
+def test_change_wins_over_a_deletion(both: SyncProcess) -> None:
     both.write("a.md", "1")
     both.write("b.md", "1")
     both.sync()
 
     (both.dir / "a.md").unlink()
-    both.hands.put("a.md", "2")
+    both.editor.put("a.md", "2")
     both.write("b.md", "2")
-    both.hands.delete("b.md")
+    both.editor.delete("b.md")
     both.sync()
 
-    assert both.here() == both.there() == {"a.md": "2", "b.md": "2"}
+    assert both.local_files() == both.server_files() == {"a.md": "2", "b.md": "2"}
 
 
-def test_a_conflict_leaves_both_texts_until_a_person_has_chosen(both: Synced) -> None:
+def test_conflict_keeps_both_texts_until_it_is_resolved(both: SyncProcess) -> None:
     both.write("a.md", "1")
     both.sync()
     both.write("a.md", "mine")
-    both.hands.put("a.md", "theirs")
+    both.editor.put("a.md", "theirs")
 
     first, second = both.sync(), both.sync()
 
-    [copy] = [path for path in both.here() if path != "a.md"]
+    [copy] = [path for path in both.local_files() if path != "a.md"]
     assert first["conflicts"] == second["conflicts"] == [{"path": "a.md", "copy": copy}]
     assert (first["ok"], both.code) == (False, 1)
     assert copy.startswith("a.conflict-")
-    assert both.here() == {"a.md": "mine", copy: "theirs"}
-    assert both.there() == {"a.md": "theirs"}
+    assert both.local_files() == {"a.md": "mine", copy: "theirs"}
+    assert both.server_files() == {"a.md": "theirs"}
 
     both.write("a.md", "mine and theirs")
     (both.dir / copy).unlink()
     both.sync()
-    assert both.here() == both.there() == {"a.md": "mine and theirs"}
+    assert both.local_files() == both.server_files() == {"a.md": "mine and theirs"}
     assert both.code == 0
 
 
-def test_whoever_takes_the_server_s_text_ends_the_conflict_too(both: Synced) -> None:
+def test_taking_the_servers_text_resolves_the_conflict(both: SyncProcess) -> None:
     both.write("a.md", "mine")
-    both.hands.put("a.md", "theirs")
+    both.editor.put("a.md", "theirs")
     both.sync()
-    [copy] = [path for path in both.here() if path != "a.md"]
+    [copy] = [path for path in both.local_files() if path != "a.md"]
     os.rename(both.dir / copy, both.dir / "a.md")
 
     assert both.sync()["ok"]
-    assert both.here() == both.there() == {"a.md": "theirs"}
+    assert both.local_files() == both.server_files() == {"a.md": "theirs"}
 
 
-def test_the_server_may_move_on_while_a_person_chooses(both: Synced) -> None:
+def test_server_may_change_during_a_conflict(both: SyncProcess) -> None:
     both.write("a.md", "mine")
-    both.hands.put("a.md", "theirs")
+    both.editor.put("a.md", "theirs")
     both.sync()
-    both.hands.put("a.md", "theirs again")
+    both.editor.put("a.md", "theirs again")
     both.sync()
 
-    assert sorted(both.here().values()) == ["mine", "theirs again"]
-    [copy] = [path for path in both.here() if path != "a.md"]
+    assert sorted(both.local_files().values()) == ["mine", "theirs again"]
+    [copy] = [path for path in both.local_files() if path != "a.md"]
     both.write(copy, "worked on")
-    both.hands.put("a.md", "theirs at last")
+    both.editor.put("a.md", "theirs at last")
     both.sync()
-    assert sorted(both.here().values()) == ["mine", "theirs at last", "worked on"]
-    assert both.there() == {"a.md": "theirs at last"}
+    assert sorted(both.local_files().values()) == ["mine", "theirs at last", "worked on"]
+    assert both.server_files() == {"a.md": "theirs at last"}
 
 
-def test_pinned_and_managed_files_come_down_and_an_edit_of_them_is_set_aside(both: Synced) -> None:
+def test_pinned_and_managed_files_are_read_only(both: SyncProcess) -> None:
     both.sync()
     file = both.dir / "GUARDRAILS.md"
     reviewed = file.read_text("utf-8")
@@ -138,62 +142,62 @@ def test_pinned_and_managed_files_come_down_and_an_edit_of_them_is_set_aside(bot
     assert file.read_text("utf-8") == reviewed
 
 
-def test_what_is_inherited_stays_away_until_it_is_overridden(both: Synced) -> None:
-    both.hands.put("SOUL.md", "the template's", of="templates")
+def test_inherited_files_are_not_copied_until_overridden(both: SyncProcess) -> None:
+    both.editor.put("SOUL.md", "the template's", of="templates")
     both.sync()
-    assert both.here() == {}
+    assert both.local_files() == {}
 
     both.write("SOUL.md", "my own")
     both.sync()
-    assert both.there() == {"SOUL.md": "my own"}
+    assert both.server_files() == {"SOUL.md": "my own"}
 
     (both.dir / "SOUL.md").unlink()
     both.sync()
-    assert (both.there(), both.here()) == ({}, {})
-    assert both.hands.served()["SOUL.md"] == b"the template's"
+    assert (both.server_files(), both.local_files()) == ({}, {})
+    assert both.editor.served()["SOUL.md"] == b"the template's"
 
 
-def test_a_copy_of_what_is_inherited_makes_no_override_and_follows(both: Synced) -> None:
-    both.hands.put("SOUL.md", "the template's", of="templates")
+def test_copy_of_an_inherited_file_makes_no_override(both: SyncProcess) -> None:
+    both.editor.put("SOUL.md", "the template's", of="templates")
     both.write("SOUL.md", "the template's")
     both.sync()
-    assert both.there() == {}
+    assert both.server_files() == {}
 
-    both.hands.put("SOUL.md", "newer", of="templates")
+    both.editor.put("SOUL.md", "newer", of="templates")
     both.sync()
-    assert (both.here(), both.there()) == ({"SOUL.md": "newer"}, {})
+    assert (both.local_files(), both.server_files()) == ({"SOUL.md": "newer"}, {})
 
     both.write("SOUL.md", "mine")
     both.sync()
-    assert both.there() == {"SOUL.md": "mine"}
+    assert both.server_files() == {"SOUL.md": "mine"}
 
 
-def test_placeholders_are_edited_and_not_what_they_are_filled_with(both: Synced) -> None:
-    both.hands.put("SOUL.md", "You are {{AGENT_NAME}}.")
+def test_placeholders_are_synced_unrendered(both: SyncProcess) -> None:
+    both.editor.put("SOUL.md", "You are {{AGENT_NAME}}.")
     both.sync()
-    assert both.here() == {"SOUL.md": "You are {{AGENT_NAME}}."}
-    both.hands.rename("Grace")
+    assert both.local_files() == {"SOUL.md": "You are {{AGENT_NAME}}."}
+    both.editor.rename("Grace")
     both.sync()
     assert "SOUL.md" not in both.done["received"]
 
 
-def test_a_secret_stays_here_and_the_server_keeps_none(both: Synced) -> None:
+def test_secret_stays_local_and_is_redacted_on_the_server(both: SyncProcess) -> None:
     text = "key: AKIA" + "ABCDEFGHIJKLMNOP" + "\n"
     both.write("a.md", text)
     assert both.sync()["redacted"] == ["a.md"]
-    assert both.here() == {"a.md": text}
-    assert "AKIA" not in both.there()["a.md"]
-    both.rests()
+    assert both.local_files() == {"a.md": text}
+    assert "AKIA" not in both.server_files()["a.md"]
+    both.assert_settled()
 
-    both.hands.put("a.md", "another")
+    both.editor.put("a.md", "another")
     both.sync()
-    assert sorted(both.here().values()) == sorted([text, "another"])
-    assert both.there() == {"a.md": "another"}
+    assert sorted(both.local_files().values()) == sorted([text, "another"])
+    assert both.server_files() == {"a.md": "another"}
 
 
-def test_the_kind_of_a_file_outlives_an_edit(both: Synced) -> None:
+def test_content_type_is_kept_by_an_edit(both: SyncProcess) -> None:
     body = {"content": "{}", "contentType": "application/json"}
-    made(both.hands.http.put(both.hands.url("a.json"), json=body))
+    json_of(both.editor.http.put(both.editor.url("a.json"), json=body))
     both.sync()
     both.write("a.json", "[]")
     both.sync()
@@ -201,35 +205,39 @@ def test_the_kind_of_a_file_outlives_an_edit(both: Synced) -> None:
     assert (row["content"], row["contentType"]) == ("[]", "application/json")
 
 
-def test_names_that_are_composed_otherwise_are_the_same_file(both: Synced) -> None:
+def test_unicode_normal_forms_name_the_same_file(both: SyncProcess) -> None:
     composed = "é.md"
     both.write(unicodedata.normalize("NFD", composed), "1")
     both.sync()
-    assert both.there() == {composed: "1"}
-    both.hands.put(composed, "2")
+    assert both.server_files() == {composed: "1"}
+    both.editor.put(composed, "2")
     both.sync()
-    assert both.here() == {unicodedata.normalize("NFD", composed): "2"}
+    assert both.local_files() == {unicodedata.normalize("NFD", composed): "2"}
     both.write(composed, "3")
     assert [each["path"] for each in both.sync()["leftOut"]] == [composed]
-    assert both.there() == {composed: "2"}
+    assert both.server_files() == {composed: "2"}
 
 
-def test_what_was_interrupted_before_it_was_noted_is_taken_up(both: Synced) -> None:
+def test_interrupted_sync_is_resumed(both: SyncProcess) -> None:
     both.write("mine.md", "mine")
     both.write("gone.md", "gone")
     both.sync()
     before = (both.dir / STATE).read_bytes()
     both.write("mine.md", "mine, edited")
-    both.hands.put("theirs.md", "theirs")
+    both.editor.put("theirs.md", "theirs")
     (both.dir / "gone.md").unlink()
     both.sync()
     (both.dir / STATE).write_bytes(before)  # As if it had been killed before it could note that.
 
     assert both.sync()["ok"]
-    assert both.here() == both.there() == {"mine.md": "mine, edited", "theirs.md": "theirs"}
+    assert (
+        both.local_files()
+        == both.server_files()
+        == {"mine.md": "mine, edited", "theirs.md": "theirs"}
+    )
 
 
-def test_one_directory_is_synced_by_one_at_a_time(both: Synced) -> None:
+def test_directory_is_synced_by_one_process_at_a_time(both: SyncProcess) -> None:
     both.sync()
     folder = SyncedDirectory(both.dir)
     try:
@@ -237,32 +245,32 @@ def test_one_directory_is_synced_by_one_at_a_time(both: Synced) -> None:
     finally:
         folder.close()
     assert (both.code, told["ok"]) == (1, False)
-    assert "is being synced by another" in told["problem"]
+    assert "is being synced by another process" in told["problem"]
     assert both.sync()["ok"]
 
 
-def test_a_directory_belongs_to_one_agent(both: Synced, http: httpx.Client) -> None:
+def test_directory_belongs_to_one_agent(both: SyncProcess, http: httpx.Client) -> None:
     both.write("a.md", "mine")
     both.sync()
-    other = Hands.of_new_agent(http)
+    other = AgentEditor.of_new_agent(http)
     told = both.sync(agent=other.agent)
     assert (both.code, told["ok"]) == (1, False)
-    assert f"is kept with {both.hands.agent}" in told["problem"]
+    assert f"is synced with {both.editor.agent}" in told["problem"]
     assert "a.md" not in other.served()
 
 
-def test_another_agent_of_the_same_name_is_another_agent(both: Synced) -> None:
+def test_another_agent_with_the_slug_is_refused(both: SyncProcess) -> None:
     both.write("a.md", "mine")
     both.sync()
-    http, agent = both.hands.http, both.hands.agent
+    http, agent = both.editor.http, both.editor.agent
     assert http.delete(f"/v1/agents/{agent}").status_code == 204
-    made(http.post("/v1/agents", json={"slug": agent, "name": "B"}))
-    assert "is kept with" in both.sync()["problem"]
-    assert both.here() == {"a.md": "mine"}
+    json_of(http.post("/v1/agents", json={"slug": agent, "name": "B"}))
+    assert "is synced with" in both.sync()["problem"]
+    assert both.local_files() == {"a.md": "mine"}
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"format": 2, "server": "", "agent": ""}'])
-def test_a_note_that_is_none_of_ours_is_refused(both: Synced, text: str) -> None:
+def test_foreign_state_file_is_refused(both: SyncProcess, text: str) -> None:
     both.write("a.md", "mine")
     both.write(STATE, text)
     assert both.sync()["ok"] is False
@@ -270,7 +278,7 @@ def test_a_note_that_is_none_of_ours_is_refused(both: Synced, text: str) -> None
     assert (both.dir / STATE).read_text("utf-8") == text
 
 
-def test_a_forged_note_leads_nowhere_else(both: Synced) -> None:
+def test_forged_state_file_does_not_lead_out_of_the_directory(both: SyncProcess) -> None:
     outside = both.dir.parent / "x.conflict-00000000.md"
     outside.write_text("not mine")
     both.sync()
@@ -278,19 +286,19 @@ def test_a_forged_note_leads_nowhere_else(both: Synced) -> None:
     for path, copy in (("../y.md", None), ("a.md", "../x.conflict-00000000.md")):
         known = {"here": None, "there": "0" * 64, "copy": copy}
         both.write(STATE, json.dumps({**state, "files": {path: known}}))
-        both.hands.put("a.md", "theirs")
+        both.editor.put("a.md", "theirs")
         both.sync()
     assert outside.read_text("utf-8") == "not mine"
 
 
-def test_a_text_whose_answer_was_lost_is_known_again_and_makes_no_conflict(both: Synced) -> None:
+def test_lost_response_makes_no_conflict(both: SyncProcess) -> None:
     both.sync()
     state = json.loads((both.dir / STATE).read_text("utf-8"))
-    both.hands.put("a.md", "on its way")
+    both.editor.put("a.md", "on its way")
     both.write("a.md", "edited since")
     sent = sha256(b"on its way").hexdigest()
     both.write(STATE, json.dumps({**state, "sending": {"a.md": sent}}))
 
     assert both.sync()["sent"] == ["a.md"]
-    assert both.here() == both.there() == {"a.md": "edited since"}
+    assert both.local_files() == both.server_files() == {"a.md": "edited since"}
     assert json.loads((both.dir / STATE).read_text("utf-8"))["sending"] == {}

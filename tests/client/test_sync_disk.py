@@ -1,4 +1,4 @@
-"""What lies about on disks, editors that save in their ways, and crashes: nothing is led astray."""
+"""``carrel sync`` with links, unusual names, editors that save by renaming, and crashes."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from pathlib import Path as File
 from typing import Any
 
 import pytest
-from tests.client.server_fixture import Hands
-from tests.client.sync_process import STATE, Synced
+from tests.client.server_fixture import AgentEditor
+from tests.client.sync_process import STATE, SyncProcess
 from tests.support.server_process import Live
 
 from carrel.cli.sync import directory as sync_directory
@@ -22,9 +22,9 @@ from carrel_client import atomic_rename
 
 
 @pytest.fixture
-def both(live: Live, hands: Hands, tmp_path: File) -> Synced:
+def both(live: Live, editor: AgentEditor, tmp_path: File) -> SyncProcess:
     (tmp_path / "desk").mkdir()
-    return Synced(live, hands, tmp_path / "desk")
+    return SyncProcess(live, editor, tmp_path / "desk")
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def names(directory: File) -> set[str]:
     return {file.relative_to(directory).as_posix() for file in directory.rglob("*")}
 
 
-def test_what_cannot_be_synced_is_told_by_name_and_all_else_is_synced(both: Synced) -> None:
+def test_unsyncable_files_are_named_and_others_are_synced(both: SyncProcess) -> None:
     outside = both.dir.parent / "outside"
     outside.mkdir()
     (outside / "secret.md").write_text("not yours")
@@ -63,35 +63,35 @@ def test_what_cannot_be_synced_is_told_by_name_and_all_else_is_synced(both: Sync
         os.close(here)
         done = both.sync()
 
-    reason = {each["path"]: each["problem"] for each in done["leftOut"]}
-    assert reason.pop("link.md") == reason.pop("linked") == "it is a link"
-    assert reason.pop("pipe") == reason.pop("socket") == "it is not a regular file"
-    assert reason.pop("binary.md") == "it is not text"
-    assert reason.pop("latin.md") == "it is not UTF-8"
-    assert "bytes" in reason.pop("large.md")
-    assert "a file may have 1048576" in reason.pop("over.md")
-    assert "backslash" in reason.pop("back\\slash.md")
-    assert "not valid Unicode" in reason.pop("caf\\udce9.md")
-    assert "control character" in reason.pop("red\\x1b[31m\\nsent all.md")
-    assert not reason
-    assert both.there() == {"fine.md": "fine"}
+    why = {each["path"]: each["problem"] for each in done["leftOut"]}
+    assert why.pop("link.md") == why.pop("linked") == "is a symbolic link"
+    assert why.pop("pipe") == why.pop("socket") == "is not a regular file"
+    assert why.pop("binary.md") == "is not text"
+    assert why.pop("latin.md") == "is not UTF-8"
+    assert "bytes" in why.pop("large.md")
+    assert "a file may have 1048576" in why.pop("over.md")
+    assert "backslash" in why.pop("back\\slash.md")
+    assert "not valid Unicode" in why.pop("caf\\udce9.md")
+    assert "control character" in why.pop("red\\x1b[31m\\nsent all.md")
+    assert not why
+    assert both.server_files() == {"fine.md": "fine"}
     assert both.code == 1
 
 
-def test_nothing_is_written_through_a_link(both: Synced) -> None:
+def test_links_are_not_written_through(both: SyncProcess) -> None:
     outside = both.dir.parent / "outside"
     outside.mkdir()
     (both.dir / "notes").symlink_to(outside)
-    both.hands.put("notes/a.md", "theirs")
+    both.editor.put("notes/a.md", "theirs")
 
     done = both.sync()
 
     assert not list(outside.iterdir())
     assert {each["path"] for each in done["leftOut"]} >= {"notes"}
-    assert both.there() == {"notes/a.md": "theirs"}
+    assert both.server_files() == {"notes/a.md": "theirs"}
 
 
-def test_a_directory_that_became_a_link_is_not_taken_for_an_empty_one(both: Synced) -> None:
+def test_directory_replaced_by_a_link_deletes_nothing(both: SyncProcess) -> None:
     both.write("notes/a.md", "mine")
     both.sync()
     outside = both.dir.parent / "outside"
@@ -99,60 +99,63 @@ def test_a_directory_that_became_a_link_is_not_taken_for_an_empty_one(both: Sync
     os.rename(both.dir / "notes", both.dir.parent / "elsewhere")
     (both.dir / "notes").symlink_to(outside)
     both.sync()
-    assert both.there() == {"notes/a.md": "mine"}
+    assert both.server_files() == {"notes/a.md": "mine"}
     assert not list(outside.iterdir())
 
 
-def test_a_file_where_the_server_has_a_directory_is_told(both: Synced) -> None:
+def test_file_in_place_of_a_directory_is_reported(both: SyncProcess) -> None:
     both.write("notes", "a file")
-    both.hands.put("notes/a.md", "theirs")
+    both.editor.put("notes/a.md", "theirs")
     done = both.sync()
     assert "notes/a.md" in {each["path"] for each in done["leftOut"]}
-    assert both.here() == {"notes": "a file"}
+    assert both.local_files() == {"notes": "a file"}
 
 
-def test_names_that_some_disks_take_for_one_are_told(both: Synced) -> None:
+def test_names_that_some_file_systems_confuse_are_reported(both: SyncProcess) -> None:
     both.write("a.md", "mine")
-    both.hands.put("A.md", "theirs")
+    both.editor.put("A.md", "theirs")
     done = both.sync()
     assert [each["path"] for each in done["leftOut"]] == ["a.md"]
-    assert (both.here(), both.there()) == ({"a.md": "mine", "A.md": "theirs"}, {"A.md": "theirs"})
+    assert (both.local_files(), both.server_files()) == (
+        {"a.md": "mine", "A.md": "theirs"},
+        {"A.md": "theirs"},
+    )
 
 
-def test_a_file_may_be_renamed_in_its_letters_only(both: Synced) -> None:
+def test_rename_that_changes_case_only_is_synced(both: SyncProcess) -> None:
     both.write("readme.md", "1")
     both.sync()
     os.rename(both.dir / "readme.md", both.dir / "README.md")
     assert both.sync()["ok"]
-    assert both.here() == both.there() == {"README.md": "1"}
+    assert both.local_files() == both.server_files() == {"README.md": "1"}
 
 
-def test_what_is_hidden_or_in_the_making_never_goes_up(both: Synced) -> None:
+def test_hidden_and_temporary_files_are_not_uploaded(both: SyncProcess) -> None:
     for name in (".hidden.md", ".git/config", "a.md~", ".a.md.swp", "4913", "#a.md#", "a.tmp"):
         both.write(name, "x")
-    both.hands.put("b.tmp", "theirs")
+    both.editor.put("b.tmp", "theirs")
     done = both.sync()
-    assert both.there() == {"b.tmp": "theirs"}
+    assert both.server_files() == {"b.tmp": "theirs"}
     assert [each["path"] for each in done["leftOut"]] == ["b.tmp"]
     assert not (both.dir / "b.tmp").exists()
 
 
-def test_modes_are_kept_and_links_of_others_are_not_written_into(both: Synced) -> None:
+def test_modes_are_kept_and_hard_links_are_not_written_into(both: SyncProcess) -> None:
     both.write("a.md", "1")
     (both.dir / "a.md").chmod(0o640)
     os.link(both.dir / "a.md", both.dir.parent / "other.md")
     both.sync()
-    both.hands.put("a.md", "2")
+    both.editor.put("a.md", "2")
     both.sync()
     assert (both.dir / "a.md").stat().st_mode & 0o777 == 0o640
     assert (both.dir.parent / "other.md").read_text("utf-8") == "1"
 
 
-def test_empty_directories_go_with_their_last_file(both: Synced) -> None:
+def test_empty_directories_are_removed_with_their_last_file(both: SyncProcess) -> None:
     both.write("notes/deep/a.md", "1")
     both.write("notes/b.md", "1")
     both.sync()
-    both.hands.delete("notes/deep/a.md")
+    both.editor.delete("notes/deep/a.md")
     both.sync()
     assert (both.dir / "notes/b.md").exists()
     assert not (both.dir / "notes/deep").exists()
@@ -168,7 +171,7 @@ class Clock:
         return DirectoryScanner(folder, 0.5, elapsed=lambda: self.now, now=lambda: 0.0)
 
 
-def test_a_file_is_read_only_once_it_has_been_left_alone(folder: SyncedDirectory) -> None:
+def test_file_is_read_after_it_has_settled(folder: SyncedDirectory) -> None:
     clock = Clock()
     scanner = clock.eyes(folder)
     file = File(folder.path) / "a.md"
@@ -184,7 +187,7 @@ def test_a_file_is_read_only_once_it_has_been_left_alone(folder: SyncedDirectory
     assert (look.unsettled, look.files["a.md"].digest) == (set(), digest("half and half"))
 
 
-def test_a_removal_counts_only_once_the_file_has_stayed_away(folder: SyncedDirectory) -> None:
+def test_deletion_counts_after_it_has_settled(folder: SyncedDirectory) -> None:
     clock = Clock()
     scanner = clock.eyes(folder)
     file = File(folder.path) / "a.md"
@@ -202,7 +205,7 @@ def test_a_removal_counts_only_once_the_file_has_stayed_away(folder: SyncedDirec
     assert "a.md" not in look.files
 
 
-def test_a_change_within_one_tick_of_the_disk_s_clock_is_seen(folder: SyncedDirectory) -> None:
+def test_change_within_one_clock_tick_is_detected(folder: SyncedDirectory) -> None:
     scanner, file = DirectoryScanner(folder, 0), File(folder.path) / "a.md"
     file.write_text("1")
     info = file.stat()
@@ -213,7 +216,7 @@ def test_a_change_within_one_tick_of_the_disk_s_clock_is_seen(folder: SyncedDire
 
 
 @pytest.mark.parametrize("can_exchange", [True, False])
-def test_what_was_saved_in_the_meantime_is_not_replaced(
+def test_file_saved_during_the_sync_is_not_replaced(
     folder: SyncedDirectory, can_exchange: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not can_exchange:
@@ -232,7 +235,7 @@ def test_what_was_saved_in_the_meantime_is_not_replaced(
     assert names(File(folder.path)) == {"a.md"}
 
 
-def test_what_a_disk_has_no_room_for_leaves_none_of_it_behind(folder: SyncedDirectory) -> None:
+def test_full_disk_leaves_no_partial_file(folder: SyncedDirectory) -> None:
     file = File(folder.path) / "a.md"
     file.write_text("mine")
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -247,7 +250,7 @@ def test_what_a_disk_has_no_room_for_leaves_none_of_it_behind(folder: SyncedDire
     assert file.read_text("utf-8") == "mine"
 
 
-def test_a_save_in_the_very_moment_of_replacing_is_put_back(
+def test_file_saved_during_the_exchange_is_restored(
     folder: SyncedDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = File(folder.path) / "a.md"
@@ -267,7 +270,7 @@ def test_a_save_in_the_very_moment_of_replacing_is_put_back(
     assert names(File(folder.path)) == {"a.md"}
 
 
-def test_what_a_crash_left_is_looked_through(both: Synced) -> None:
+def test_temporary_files_of_a_crash_are_recovered(both: SyncProcess) -> None:
     both.write("notes/a.md", "known")
     both.sync()
     both.write("notes/.carrel-swap-1", "known")
@@ -278,21 +281,21 @@ def test_what_a_crash_left_is_looked_through(both: Synced) -> None:
     both.sync()
 
     copy = f"notes/recovered.conflict-{digest(lost)[:8]}.md"
-    assert both.here() == {"notes/a.md": "known", copy: lost}
+    assert both.local_files() == {"notes/a.md": "known", copy: lost}
     assert names(both.dir) >= {STATE, copy}
     assert not [name for name in names(both.dir) if "carrel-swap" in name or "-new-" in name]
 
 
-def test_a_directory_that_was_taken_away_is_not_an_empty_one(both: Synced) -> None:
+def test_removed_directory_deletes_nothing_on_the_server(both: SyncProcess) -> None:
     both.write("a.md", "mine")
     both.sync()
     (both.dir / STATE).unlink()
     (both.dir / "a.md").unlink()
     both.sync()  # It begins anew, and removes nothing.
-    assert both.here() == both.there() == {"a.md": "mine"}
+    assert both.local_files() == both.server_files() == {"a.md": "mine"}
 
 
-def test_a_copy_that_an_editor_saves_by_renaming_is_not_taken_for_removed(
+def test_file_saved_by_renaming_is_not_taken_for_deleted(
     folder: SyncedDirectory,
 ) -> None:
     clock = Clock()

@@ -1,4 +1,4 @@
-"""Somebody is quicker: between the look and the write, on the server and on the disk."""
+"""``carrel sync`` when a file changes between the scan and the write."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path as File
 
 import httpx
 import pytest
-from tests.client.server_fixture import Hands
-from tests.client.sync_process import Synced
+from tests.client.server_fixture import AgentEditor
+from tests.client.sync_process import SyncProcess
 from tests.support.server_process import TOKEN, Live
 
 from carrel.cli.sync.directory import SyncedDirectory
@@ -20,8 +20,8 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
-def both(live: Live, hands: Hands, tmp_path: File) -> Synced:
-    return Synced(live, hands, tmp_path / "desk")
+def both(live: Live, editor: AgentEditor, tmp_path: File) -> SyncProcess:
+    return SyncProcess(live, editor, tmp_path / "desk")
 
 
 class Meanwhile(httpx.AsyncHTTPTransport):
@@ -46,67 +46,67 @@ class Meanwhile(httpx.AsyncHTTPTransport):
         return await super().handle_async_request(request)
 
 
-async def synced(both: Synced, wire: Meanwhile) -> PassResult:
+async def synced(both: SyncProcess, transport: Meanwhile) -> PassResult:
     async with (
-        AsyncClient(both.live.url, TOKEN, transport=wire) as desk,
-        open_pair(desk, both.live.url, both.hands.agent, both.dir, 0) as (sides, _),
+        AsyncClient(both.live.url, TOKEN, transport=transport) as client,
+        open_pair(client, both.live.url, both.editor.agent, both.dir, 0) as (sides, _),
     ):
         return await sync_until_stable(sides, 0)
 
 
-async def test_a_text_that_came_to_the_server_meanwhile_is_not_written_over(both: Synced) -> None:
+async def test_file_created_on_the_server_meanwhile_is_not_overwritten(both: SyncProcess) -> None:
     both.write("a.md", "mine")
-    done = await synced(both, Meanwhile("PUT", lambda: both.hands.put("a.md", "theirs")))
-    assert both.there() == {"a.md": "theirs"}
-    assert sorted(both.here().values()) == ["mine", "theirs"]
+    done = await synced(both, Meanwhile("PUT", lambda: both.editor.put("a.md", "theirs")))
+    assert both.server_files() == {"a.md": "theirs"}
+    assert sorted(both.local_files().values()) == ["mine", "theirs"]
     assert list(done.conflicts) == ["a.md"]
 
 
-async def test_an_edit_that_came_to_the_server_meanwhile_is_not_written_over(both: Synced) -> None:
+async def test_edit_on_the_server_meanwhile_is_not_overwritten(both: SyncProcess) -> None:
     both.write("a.md", "1")
     await synced(both, Meanwhile("", lambda: None))
     both.write("a.md", "mine")
-    await synced(both, Meanwhile("PUT", lambda: both.hands.put("a.md", "theirs")))
-    assert both.there() == {"a.md": "theirs"}
-    assert sorted(both.here().values()) == ["mine", "theirs"]
+    await synced(both, Meanwhile("PUT", lambda: both.editor.put("a.md", "theirs")))
+    assert both.server_files() == {"a.md": "theirs"}
+    assert sorted(both.local_files().values()) == ["mine", "theirs"]
 
 
-async def test_an_edit_that_came_to_the_server_meanwhile_is_not_removed(both: Synced) -> None:
+async def test_edit_on_the_server_meanwhile_is_not_deleted(both: SyncProcess) -> None:
     both.write("a.md", "1")
     await synced(both, Meanwhile("", lambda: None))
     (both.dir / "a.md").unlink()
-    await synced(both, Meanwhile("DELETE", lambda: both.hands.put("a.md", "theirs")))
-    assert both.here() == both.there() == {"a.md": "theirs"}
+    await synced(both, Meanwhile("DELETE", lambda: both.editor.put("a.md", "theirs")))
+    assert both.local_files() == both.server_files() == {"a.md": "theirs"}
 
 
-async def test_a_text_that_was_saved_here_meanwhile_is_not_replaced(both: Synced) -> None:
+async def test_local_edit_meanwhile_is_not_replaced(both: SyncProcess) -> None:
     both.write("SOUL.md", "1")
     await synced(both, Meanwhile("", lambda: None))
-    both.hands.put("SOUL.md", "theirs")
+    both.editor.put("SOUL.md", "theirs")
     await synced(both, Meanwhile("GET", lambda: both.write("SOUL.md", "saved meanwhile")))
-    assert sorted(both.here().values()) == ["saved meanwhile", "theirs"]
-    assert both.there() == {"SOUL.md": "theirs"}
+    assert sorted(both.local_files().values()) == ["saved meanwhile", "theirs"]
+    assert both.server_files() == {"SOUL.md": "theirs"}
 
 
-async def test_a_file_that_was_made_here_meanwhile_is_not_replaced(both: Synced) -> None:
+async def test_local_file_created_meanwhile_is_not_replaced(both: SyncProcess) -> None:
     await synced(both, Meanwhile("", lambda: None))
-    both.hands.put("a.md", "theirs")
+    both.editor.put("a.md", "theirs")
     await synced(both, Meanwhile("GET", lambda: both.write("a.md", "made meanwhile")))
-    assert sorted(both.here().values()) == ["made meanwhile", "theirs"]
-    assert both.there() == {"a.md": "theirs"}
+    assert sorted(both.local_files().values()) == ["made meanwhile", "theirs"]
+    assert both.server_files() == {"a.md": "theirs"}
 
 
-async def test_a_write_whose_answer_is_lost_for_good_makes_no_conflict(both: Synced) -> None:
+async def test_permanently_lost_response_makes_no_conflict(both: SyncProcess) -> None:
     both.write("a.md", "1")
     with pytest.raises(ServerUnreachable):
         await synced(both, Meanwhile("PUT", lambda: None, lost=True))
-    assert both.there() == {"a.md": "1"}
+    assert both.server_files() == {"a.md": "1"}
     both.write("a.md", "2")
     done = await synced(both, Meanwhile("", lambda: None))
-    assert (done.ok, both.there()) == (True, {"a.md": "2"})
+    assert (done.ok, both.server_files()) == (True, {"a.md": "2"})
 
 
-async def test_the_folder_itself_follows_no_link_and_leaves_for_no_name(tmp_path: File) -> None:
+async def test_synced_directory_follows_no_link(tmp_path: File) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "a.md").write_text("not yours")

@@ -1,4 +1,4 @@
-"""Whatever became of a directory or of a listing: what is there is what is served, or untouched."""
+"""Modified directories and invalid listings: the result is what is served, or unchanged."""
 
 from __future__ import annotations
 
@@ -10,7 +10,14 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.client.server_fixture import STATE, Hands, Wire, held, look, over
+from tests.client.server_fixture import (
+    STATE,
+    AgentEditor,
+    FaultyTransport,
+    client_over,
+    read_directory,
+    stat_directory,
+)
 from tests.support.server_process import Live
 
 from carrel_client import (
@@ -23,37 +30,39 @@ from carrel_client import (
 )
 
 TAMPERINGS: dict[str, Any] = {
-    "changed": lambda desk: (desk / "a.md").write_text("z"),
-    "missing": lambda desk: (desk / "a.md").unlink(),
-    "extra": lambda desk: (desk / "extra.md").write_text(""),
-    "extra deep": lambda desk: (desk / "b/extra.md").write_text(""),
-    "an empty directory": lambda desk: (desk / "empty").mkdir(),
-    "a link to the same": lambda desk: relinked(desk / "a.md"),
-    "a directory that is a link": lambda desk: relinked(desk / "b"),
-    "a link out": lambda desk: (desk / "out").symlink_to("/"),
-    "a file for a directory": lambda desk: remade(desk / "b"),
-    "a pipe": lambda desk: piped(desk / "a.md"),
-    "a socket": lambda desk: bound(desk / "extra"),
-    "a name that is no text": lambda desk: File(os.fsdecode(bytes(desk) + b"/\xff")).touch(),
-    "another etag": lambda desk: restated(desk, etag='"other"'),
-    "another agent": lambda desk: restated(desk, agent="other"),
-    "another agent by id": lambda desk: restated(desk, agent_id="agt_other"),
+    "changed": lambda directory: (directory / "a.md").write_text("z"),
+    "missing": lambda directory: (directory / "a.md").unlink(),
+    "extra": lambda directory: (directory / "extra.md").write_text(""),
+    "extra deep": lambda directory: (directory / "b/extra.md").write_text(""),
+    "an empty directory": lambda directory: (directory / "empty").mkdir(),
+    "a link to the same": lambda directory: relinked(directory / "a.md"),
+    "a directory that is a link": lambda directory: relinked(directory / "b"),
+    "a link out": lambda directory: (directory / "out").symlink_to("/"),
+    "a file for a directory": lambda directory: remade(directory / "b"),
+    "a pipe": lambda directory: piped(directory / "a.md"),
+    "a socket": lambda directory: bound(directory / "extra"),
+    "a name that is no text": lambda directory: File(
+        os.fsdecode(bytes(directory) + b"/\xff")
+    ).touch(),
+    "another etag": lambda directory: restated(directory, etag='"other"'),
+    "another agent": lambda directory: restated(directory, agent="other"),
+    "another agent by id": lambda directory: restated(directory, agent_id="agt_other"),
 }
 
 FORGERIES: dict[str, Any] = {
-    "nonsense": lambda desk: (desk / STATE).write_text("{"),
-    "nothing": lambda desk: (desk / STATE).write_text(""),
-    "no meaning": lambda desk: (desk / STATE).write_text("[" * 100_000),
-    "bytes": lambda desk: (desk / STATE).write_bytes(b"\xff\x00"),
-    "somebody else's": lambda desk: (desk / STATE).write_text('{"name": "mine"}'),
-    "another format": lambda desk: restated(desk, format=99),
-    "an etag that breaks lines": lambda desk: restated(desk, etag='"a\r\nb"'),
-    "an etag that is a number": lambda desk: restated(desk, etag=5),
-    "an id that is a number": lambda desk: restated(desk, agent_id=5),
-    "a server that is a list": lambda desk: restated(desk, server=[]),
-    "files that are none": lambda desk: restated(desk, files=[]),
-    "files of another fingerprint": lambda desk: restated(desk, fingerprint="0" * 64),
-    "a field too many": lambda desk: restated(desk, more=1),
+    "nonsense": lambda directory: (directory / STATE).write_text("{"),
+    "nothing": lambda directory: (directory / STATE).write_text(""),
+    "no meaning": lambda directory: (directory / STATE).write_text("[" * 100_000),
+    "bytes": lambda directory: (directory / STATE).write_bytes(b"\xff\x00"),
+    "somebody else's": lambda directory: (directory / STATE).write_text('{"name": "mine"}'),
+    "another format": lambda directory: restated(directory, format=99),
+    "an etag that breaks lines": lambda directory: restated(directory, etag='"a\r\nb"'),
+    "an etag that is a number": lambda directory: restated(directory, etag=5),
+    "an id that is a number": lambda directory: restated(directory, agent_id=5),
+    "a server that is a list": lambda directory: restated(directory, server=[]),
+    "files that are none": lambda directory: restated(directory, files=[]),
+    "files of another fingerprint": lambda directory: restated(directory, fingerprint="0" * 64),
+    "a field too many": lambda directory: restated(directory, more=1),
 }
 
 
@@ -83,67 +92,67 @@ def bound(path: File) -> None:
     os.chdir(before)
 
 
-def restated(desk: File, **facts: Any) -> None:
-    state = json.loads((desk / STATE).read_text("utf-8"))
-    (desk / STATE).write_text(json.dumps(state | facts), "utf-8")
+def restated(directory: File, **facts: Any) -> None:
+    state = json.loads((directory / STATE).read_text("utf-8"))
+    (directory / STATE).write_text(json.dumps(state | facts), "utf-8")
 
 
 @pytest.mark.parametrize("how", TAMPERINGS)
-def test_a_directory_that_was_tampered_with_is_made_anew(
-    client: Client, hands: Hands, desk: File, how: str
+def test_modified_directory_is_written_again(
+    client: Client, editor: AgentEditor, directory: File, how: str
 ) -> None:
-    hands.put("a.md", "x")
-    hands.put("b/c.md", "y")
-    client.materialize(hands.agent, desk)
-    TAMPERINGS[how](desk)
+    editor.put("a.md", "x")
+    editor.put("b/c.md", "y")
+    client.materialize(editor.agent, directory)
+    TAMPERINGS[how](directory)
 
-    client.materialize(hands.agent, desk)
+    client.materialize(editor.agent, directory)
 
-    assert held(desk) == hands.served()
-    assert not any(path.is_symlink() for path in desk.rglob("*"))
-    assert not client.materialize(hands.agent, desk).changed
-    assert os.listdir(desk.parent / ".desk.carrel") == ["lock"]
+    assert read_directory(directory) == editor.served()
+    assert not any(path.is_symlink() for path in directory.rglob("*"))
+    assert not client.materialize(editor.agent, directory).changed
+    assert os.listdir(directory.parent / ".directory.carrel") == ["lock"]
 
 
 @pytest.mark.parametrize("how", FORGERIES)
-def test_a_directory_whose_manifest_is_none_is_not_taken_for_ours(
-    client: Client, hands: Hands, desk: File, how: str
+def test_directory_with_an_invalid_state_file_is_refused(
+    client: Client, editor: AgentEditor, directory: File, how: str
 ) -> None:
-    hands.put("a.md", "x")
-    client.materialize(hands.agent, desk)
-    FORGERIES[how](desk)
-    (desk / "mine.txt").write_text("mine")
-    before = look(desk)
+    editor.put("a.md", "x")
+    client.materialize(editor.agent, directory)
+    FORGERIES[how](directory)
+    (directory / "mine.txt").write_text("mine")
+    before = stat_directory(directory)
 
     for stale_ok in (False, True):
-        with pytest.raises(NotACarrelDirectory, match=str(desk / STATE)):
-            client.materialize(hands.agent, desk, stale_ok=stale_ok)
+        with pytest.raises(NotACarrelDirectory, match=str(directory / STATE)):
+            client.materialize(editor.agent, directory, stale_ok=stale_ok)
 
-    assert look(desk) == before
+    assert stat_directory(directory) == before
 
 
-def test_no_link_in_the_old_directory_is_followed(
-    client: Client, hands: Hands, desk: File, tmp_path: File
+def test_links_in_the_old_directory_are_not_followed(
+    client: Client, editor: AgentEditor, directory: File, tmp_path: File
 ) -> None:
     precious = tmp_path / "precious"
     precious.mkdir()
     (precious / "a.md").write_text("precious")
-    hands.put("a.md", "x")
-    hands.put("b/a.md", "x")
-    client.materialize(hands.agent, desk)
-    (desk / "a.md").unlink()
-    (desk / "a.md").symlink_to(precious / "a.md")
-    (desk / "b/a.md").unlink()
-    (desk / "b").rmdir()
-    (desk / "b").symlink_to(precious)
+    editor.put("a.md", "x")
+    editor.put("b/a.md", "x")
+    client.materialize(editor.agent, directory)
+    (directory / "a.md").unlink()
+    (directory / "a.md").symlink_to(precious / "a.md")
+    (directory / "b/a.md").unlink()
+    (directory / "b").rmdir()
+    (directory / "b").symlink_to(precious)
 
-    client.materialize(hands.agent, desk)
+    client.materialize(editor.agent, directory)
 
     assert (precious / "a.md").read_text() == "precious"
-    assert held(desk) == hands.served()
+    assert read_directory(directory) == editor.served()
 
 
-class Lying(Wire):
+class Lying(FaultyTransport):
     """A server of which one row of the listing is not what it should be."""
 
     def __init__(self, **row: Any) -> None:
@@ -175,37 +184,42 @@ LIES: list[tuple[type[CarrelError], dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("kind", "lie"), LIES, ids=str)
-def test_a_listing_that_cannot_be_trusted_is_not_written(
-    live: Live, client: Client, hands: Hands, desk: File, kind: type[CarrelError], lie: Any
+def test_invalid_listing_is_not_written(
+    live: Live,
+    client: Client,
+    editor: AgentEditor,
+    directory: File,
+    kind: type[CarrelError],
+    lie: Any,
 ) -> None:
-    hands.put("a.md", "x")
-    client.materialize(hands.agent, desk)
-    hands.put("a.md", "newer")
-    before = look(desk.parent)
+    editor.put("a.md", "x")
+    client.materialize(editor.agent, directory)
+    editor.put("a.md", "newer")
+    before = stat_directory(directory.parent)
 
-    with over(Lying(**lie), live.url) as deceived, pytest.raises(kind):
-        deceived.materialize(hands.agent, desk)
+    with client_over(Lying(**lie), live.url) as deceived, pytest.raises(kind):
+        deceived.materialize(editor.agent, directory)
 
-    assert look(desk.parent).keys() == before.keys()
-    assert look(desk) == {path: before[path] for path in look(desk)}
+    assert stat_directory(directory.parent).keys() == before.keys()
+    assert stat_directory(directory) == {path: before[path] for path in stat_directory(directory)}
 
 
-def test_a_file_that_cannot_be_given_fails_all_by_name_unless_it_is_tolerated(
-    live: Live, client: Client, hands: Hands, desk: File
+def test_unavailable_file_fails_unless_tolerated(
+    live: Live, client: Client, editor: AgentEditor, directory: File
 ) -> None:
-    hands.put("a.md", "x")
-    with over(Lying(error="its pin cannot be found"), live.url) as deceived:
+    editor.put("a.md", "x")
+    with client_over(Lying(error="its pin cannot be found"), live.url) as deceived:
         for tolerate in ((), ("other.md",)):
             with pytest.raises(IncompleteWorkspace) as refusal:
-                deceived.materialize(hands.agent, desk, tolerate=tolerate)
+                deceived.materialize(editor.agent, directory, tolerate=tolerate)
             assert refusal.value.files == {"lie.md": "its pin cannot be found"}
             assert "lie.md" in str(refusal.value)
-            assert not desk.exists()
+            assert not directory.exists()
 
-        result = deceived.materialize(hands.agent, desk, tolerate=["lie.md"])
+        result = deceived.materialize(editor.agent, directory, tolerate=["lie.md"])
         assert result.unavailable == {"lie.md": "its pin cannot be found"}
         assert result.etag is None
-        assert held(desk) == {"a.md": b"x"}
+        assert read_directory(directory) == {"a.md": b"x"}
 
-    mended = client.materialize(hands.agent, desk)
-    assert (mended.unavailable, held(desk)) == ({}, hands.served())
+    mended = client.materialize(editor.agent, directory)
+    assert (mended.unavailable, read_directory(directory)) == ({}, editor.served())

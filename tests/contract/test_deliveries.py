@@ -22,8 +22,8 @@ def delivery(id: str, **more: Any) -> Delivery:
         "type": "workspace.updated",
         "body": b'{"\xc3\xa9": 1}',
         "state": DeliveryState.PENDING,
-        "created": NOW,
-        "due": NOW,
+        "created_at": NOW,
+        "due_at": NOW,
     }
     return Delivery(id, **{**facts, **more})
 
@@ -90,9 +90,9 @@ async def test_the_mark_can_move_on_without_deliveries(ports: Ports) -> None:
 async def test_only_what_is_pending_and_whose_time_has_come_is_due(ports: Ports) -> None:
     await queued(
         ports,
-        delivery("dl_past", due=NOW - 5),
-        delivery("dl_now", due=NOW, tenant=GLOBEX),
-        delivery("dl_future", due=NOW + 1),
+        delivery("dl_past", due_at=NOW - 5),
+        delivery("dl_now", due_at=NOW, tenant=GLOBEX),
+        delivery("dl_future", due_at=NOW + 1),
         delivery("dl_done", state=DeliveryState.DELIVERED),
         delivery("dl_failed", state=DeliveryState.FAILED),
     )
@@ -109,18 +109,18 @@ async def test_nobody_else_is_given_a_delivery_until_the_lease_is_over(ports: Po
 
 
 async def test_no_more_are_given_than_asked_for_and_the_longest_due_first(ports: Ports) -> None:
-    await queued(ports, *[delivery(f"dl_{n}", due=NOW - n) for n in range(5)])
+    await queued(ports, *[delivery(f"dl_{n}", due_at=NOW - n) for n in range(5)])
 
     assert await due(ports, limit=2) == {"dl_4", "dl_3"}
     assert await due(ports, limit=9) == {"dl_2", "dl_1", "dl_0"}
 
 
 async def test_a_delivery_that_is_given_is_whole(ports: Ports) -> None:
-    await queued(ports, delivery("dl_1", tries=2))
+    await queued(ports, delivery("dl_1", attempts=2))
 
     [given] = await ports.deliveries.lease_due(NOW, NOW + 60, 1)
 
-    assert replace(given, due_at=NOW) == delivery("dl_1", tries=2)
+    assert replace(given, due_at=NOW) == delivery("dl_1", attempts=2)
 
 
 async def test_two_workers_never_get_the_same_one(ports: Ports) -> None:
@@ -142,8 +142,8 @@ async def test_what_became_of_an_attempt_is_kept_with_the_delivery(ports: Ports)
     await queued(ports, delivery("dl_1"), delivery("dl_2"))
     failed = DeliveryAttempt(NOW + 1, PostResult(503, elapsed_ms=12))
     broken = DeliveryAttempt(NOW + 2, PostResult(None, "connection refused", 3))
-    again = delivery("dl_1", tries=1, due=NOW + 5000)
-    done = delivery("dl_2", tries=1, state=DeliveryState.DELIVERED)
+    again = delivery("dl_1", attempts=1, due_at=NOW + 5000)
+    done = delivery("dl_2", attempts=1, state=DeliveryState.DELIVERED)
 
     await ports.deliveries.record_attempts(
         [(again, failed), (done, DeliveryAttempt(NOW + 1, PostResult(204)))]
@@ -197,7 +197,7 @@ async def test_a_replayed_delivery_is_due_again_with_its_attempts_forgiven(
     ports: Ports, state: DeliveryState
 ) -> None:
     await queued(ports, delivery("dl_1"))
-    over = delivery("dl_1", state=state, tries=8)
+    over = delivery("dl_1", state=state, attempts=8)
     attempts = tuple(DeliveryAttempt(NOW + n, PostResult(500)) for n in range(3))
     for attempt in attempts:
         await ports.deliveries.record_attempts([(over, attempt)])
@@ -205,7 +205,7 @@ async def test_a_replayed_delivery_is_due_again_with_its_attempts_forgiven(
 
     await ports.deliveries.replay(replace(over, due_at=NOW + 7))
 
-    assert await ports.deliveries.get(ACME, ["dl_1"]) == (delivery("dl_1", due=NOW + 7),)
+    assert await ports.deliveries.get(ACME, ["dl_1"]) == (delivery("dl_1", due_at=NOW + 7),)
     assert await due(ports, NOW + 6) == set()
     [given] = await ports.deliveries.lease_due(NOW + 7, NOW + 60, 1)
     assert given.attempts == 0

@@ -167,7 +167,11 @@ async def test_handles_and_links_replace_what_the_record_had(ports: Ports) -> No
 
     found = await ports.records.get_by_unique_key([ADA, KEY, "new"])
     assert [record and record.id for record in found] == [None, "ada", "ada"]
-    assert [await ids(ports, link=link) for link in ("red", "big", "old")] == [[], ["ada"], ["ada"]]
+    assert [await ids(ports, index_key=link) for link in ("red", "big", "old")] == [
+        [],
+        ["ada"],
+        ["ada"],
+    ]
 
 
 async def test_deleting_a_record_gives_up_its_names(ports: Ports) -> None:
@@ -175,10 +179,10 @@ async def test_deleting_a_record_gives_up_its_names(ports: Ports) -> None:
     await changed(ports, person("ada", None))
 
     assert await ports.records.get_by_unique_key([ADA]) == (None,)
-    assert await ids(ports, link="red") == []
+    assert await ids(ports, index_key="red") == []
     await changed(ports, person("bob", {}, unique_keys=(ADA,), expected=0))
     await changed(ports, person("ada", {}, expected=0))
-    assert await ids(ports, link="red") == []
+    assert await ids(ports, index_key="red") == []
 
 
 async def test_a_handle_that_another_record_has_is_refused_by_name(ports: Ports) -> None:
@@ -237,9 +241,9 @@ async def test_a_list_by_link_holds_only_those_with_that_link(ports: Ports) -> N
         await changed(ports, person(f"p{n}", {}, index_keys=("even",) if n % 2 == 0 else ("odd",)))
     await changed(ports, person("p9", {}, index_keys=("even",), tenant=GLOBEX))
 
-    assert await ids(ports, link="even") == ["p0", "p2", "p4"]
-    assert await ids(ports, link="even", after="p0", limit=1) == ["p2"]
-    assert await ids(ports, link="eve") == []
+    assert await ids(ports, index_key="even") == ["p0", "p2", "p4"]
+    assert await ids(ports, index_key="even", after="p0", limit=1) == ["p2"]
+    assert await ids(ports, index_key="eve") == []
 
 
 async def test_an_empty_tenant_lists_those_of_all(ports: Ports) -> None:

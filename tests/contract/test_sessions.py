@@ -36,7 +36,7 @@ def session(n: int = 1, **more: Any) -> Session:
         "agent": MARCO,
         "mode": Audience.MAIN,
         "plugin": "web",
-        "started": NOW,
+        "started_at": NOW,
         "last_entry_at": NOW,
     }
     return Session(**{"tenant": ACME, "id": id_of(n), **facts, **more})
@@ -49,7 +49,7 @@ def said(text: str, **more: Any) -> TranscriptEntry:
 
 
 def addition(*entries: TranscriptEntry, n: int = 1, **more: Any) -> SessionAppend:
-    facts = {"tenant": ACME, "session": id_of(n), "agent": MARCO, "utterances": entries}
+    facts = {"tenant": ACME, "session": id_of(n), "agent": MARCO, "entries": entries}
     return SessionAppend(**{**facts, **more})
 
 
@@ -84,10 +84,10 @@ async def test_a_session_is_begun_once_and_returned_as_it_is_afterwards(ports: P
     await tell(ports, "hello")
 
     again = await begun(
-        ports, mode=Audience.SHARED, agent=KATE, started=NOW + 5, last_entry_at=NOW + 5
+        ports, mode=Audience.SHARED, agent=KATE, started_at=NOW + 5, last_entry_at=NOW + 5
     )
 
-    assert again == session(entries=1)
+    assert again == session(entry_count=1)
     assert await ports.sessions.get(ACME, [id_of(2), id_of(1)]) == (session(2), again)
 
 
@@ -99,12 +99,12 @@ async def test_what_is_said_is_numbered_on_and_whole(ports: Ports) -> None:
     [became] = await ports.sessions.append([addition(first, second)])
     await tell(ports, "third")
 
-    assert became == session(entries=2, last_entry_at=NOW + 7)
+    assert became == session(entry_count=2, last_entry_at=NOW + 7)
     heard = await ports.sessions.read(ACME, id_of(1))
     assert heard[:2] == (replace(first, sequence=1), replace(second, sequence=2))
     assert [one.sequence for one in heard] == [1, 2, 3]
     [now] = await ports.sessions.get(ACME, [id_of(1)])
-    assert now == session(entries=3, last_entry_at=NOW + 7)
+    assert now == session(entry_count=3, last_entry_at=NOW + 7)
 
 
 async def test_of_several_additions_those_to_closed_or_foreign_sessions_are_passed_over(
@@ -123,7 +123,7 @@ async def test_of_several_additions_those_to_closed_or_foreign_sessions_are_pass
 
 async def test_16_writers_on_one_new_session_begin_it_once_and_lose_nothing(ports: Ports) -> None:
     async def write(n: int) -> None:
-        await begun(ports, started=NOW + n, last_entry_at=NOW + n)
+        await begun(ports, started_at=NOW + n, last_entry_at=NOW + n)
         for turn in range(5):
             await tell(ports, f"writer {n} says {turn}", f"writer {n} adds {turn}")
 
@@ -148,7 +148,7 @@ def replace_store(ports: Ports, twin: Any) -> Ports:
 
 
 async def speak(ports: Ports, n: int) -> None:
-    await begun(ports, started=NOW + n, last_entry_at=NOW + n)
+    await begun(ports, started_at=NOW + n, last_entry_at=NOW + n)
     for turn in range(5):
         await tell(ports, f"writer {n} says {turn}", f"writer {n} adds {turn}")
 
@@ -156,7 +156,7 @@ async def speak(ports: Ports, n: int) -> None:
 async def test_a_closed_session_stays_as_it_ended(ports: Ports) -> None:
     await begun(ports)
     [closed] = await ports.sessions.close(ACME, MARCO, [id_of(1)], NOW + 5)
-    assert closed == session(ended=NOW + 5)
+    assert closed == session(ended_at=NOW + 5)
 
     assert await ports.sessions.close(ACME, MARCO, [id_of(1)], NOW + 9) == (closed,)
     assert await ports.sessions.close(ACME, KATE, [id_of(1)], NOW + 9) == (None,)
@@ -186,7 +186,7 @@ async def test_sessions_are_counted_by_agent_within_their_tenant(ports: Ports) -
 async def test_sessions_are_listed_by_when_something_was_last_said(ports: Ports) -> None:
     modes = (Audience.MAIN, Audience.SHARED)
     for n in range(6):
-        await begun(ports, n, mode=modes[n % 2], started=NOW + n, last_entry_at=NOW + n)
+        await begun(ports, n, mode=modes[n % 2], started_at=NOW + n, last_entry_at=NOW + n)
     await begun(ports, 9, agent=KATE)
     await tell(ports, "late", n=2, at=NOW + 100)
 
@@ -222,7 +222,7 @@ async def test_what_was_said_is_found_by_the_beginnings_of_its_words(ports: Port
     assert await found(ports, "COD") == ["codes of conduct", "Der Código ist fertig"]
     assert await found(ports, "cod fertig") == ["Der Código ist fertig"]
     assert await found(ports, "conduct fertig") == []
-    assert await found(ports, "conduct fertig", every=False) == [
+    assert await found(ports, "conduct fertig", match_all=False) == [
         "codes of conduct",
         "Der Código ist fertig",
     ]
@@ -266,7 +266,7 @@ async def test_a_text_of_very_many_and_very_long_words_can_be_said(ports: Ports)
 
 async def test_touched_sessions_are_those_of_all_tenants_in_order(ports: Ports) -> None:
     for n in range(5):
-        await begun(ports, n, started=NOW + n // 2, last_entry_at=NOW + n // 2)
+        await begun(ports, n, started_at=NOW + n // 2, last_entry_at=NOW + n // 2)
     await begun(ports, 1, tenant=GLOBEX)
     await tell(ports, "late", n=1, at=NOW + 9)
 
@@ -337,7 +337,7 @@ async def test_an_addition_marks_its_receipt_with_its_numbers(ports: Ports) -> N
     await tell(ports, "first")
     assert await ports.idempotency.claim(key, "f", NOW, 0) == Claimed()
 
-    await ports.sessions.append([addition(said("a"), said("b"), receipt=key)])
+    await ports.sessions.append([addition(said("a"), said("b"), idempotency_key=key)])
 
     assert await ports.idempotency.claim(key, "f", NOW, NOW + 1) == Committed((2, 3))
 
@@ -347,5 +347,5 @@ async def test_what_was_said_is_there_when_the_store_is_opened_again(ports: Port
     await tell(ports, "remember this")
     async with ports.twin() as twin:
         [again] = await twin.sessions.get(ACME, [id_of(1)])
-        assert again == session(entries=1)
+        assert again == session(entry_count=1)
         assert await found(replace_store(ports, twin), "rem") == ["remember this"]

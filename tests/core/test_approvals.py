@@ -38,7 +38,7 @@ NEW = Approval(
     agent="agt_1",
     tool="bash",
     asker=Requester.from_actor(KEY),
-    shown={"command": "ls"},
+    redacted_arguments={"command": "ls"},
     sealed="v1.sealed",
     digest=call_fingerprint("bash", {"command": "ls"}),
     requested=1000,
@@ -131,7 +131,7 @@ def test_what_the_model_is_told() -> None:
         "not run: superseded", True
     )
     assert expire_approval(NEW, 2000).model_result == ToolResult(
-        "not run: nobody answered in time", True
+        "not run: the approval expired", True
     )
 
 

@@ -199,5 +199,5 @@ def test_the_log_tells_who_when_and_why_at_a_terminal(tmp_path: File) -> None:
     assert "making commits: 4 of 4" in rebuilt.stderr
     refused = carrel(tmp_path, "git", "rebuild", "nobody")
     assert (refused.returncode, refused.stdout) == (1, "")
-    assert "there is no agent nobody" in refused.stderr
+    assert "no such agent: nobody" in refused.stderr
     assert carrel(tmp_path, "git", "log", "marco", "--tenant", "other").returncode == 1

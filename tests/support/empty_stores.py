@@ -106,8 +106,8 @@ async def fill(shelter: Shelter, *, talks: bool = True) -> None:
     run = Run("run_1", "acme", AGENT, "noop", Audience.MAIN, RunStatus.RUNNING, "ada", NOW)
     other = structs.replace(run, id="run_2", variables={"NAME": "Ada"})
     [started, ended] = await store.runs.start([(run, (AGENT, TEMPLATE)), (other, (AGENT,))])
-    done = structs.replace(ended, status=RunStatus.COMPLETED, ended=NOW, snapshot_kept=False)
-    assert await store.runs.change(done, ended)
+    done = structs.replace(ended, status=RunStatus.COMPLETED, ended_at=NOW, snapshot_kept=False)
+    assert await store.runs.update(done, ended)
     await say(shelter, "later", run=started.id)
     await say(shelter, None, path=Path("gone.md"))
     await say(shelter, "x", path=Path("gone.md"))
@@ -132,7 +132,7 @@ async def fill(shelter: Shelter, *, talks: bool = True) -> None:
     await store.idempotency.claim(key, "print", NOW, 0)
     await store.idempotency.complete(key, StoredResponse(200, "sealed"))
     delivery = Delivery("del_1", "acme", "wh_1", "t", b"\x00\xff", DeliveryState.PENDING, NOW, NOW)
-    events = await store.events.after(None, limit=4)
+    events = await store.events.read_after(None, limit=4)
     assert await store.deliveries.enqueue(None, events[-1].cursor, [delivery])
     await store.deliveries.record_attempts(
         [(delivery, DeliveryAttempt(NOW, PostResult(None, "no", 3)))]
@@ -150,7 +150,7 @@ async def talk(store: Any) -> None:
 
 
 async def rows_of(shelter: Shelter) -> Mapping[str, Sequence[Sequence[Any]]]:
-    async with shelter.store.upkeep.snapshot() as frozen:
+    async with shelter.store.maintenance.snapshot() as frozen:
         return {
             table: [tuple(row) async for rows in frozen.rows(table) for row in rows]
             for table in TABLES
@@ -159,7 +159,7 @@ async def rows_of(shelter: Shelter) -> Mapping[str, Sequence[Sequence[Any]]]:
 
 async def told(shelter: Shelter, *, now: int = NOW, grace: int = HOUR) -> list[str]:
     """What the doctor says."""
-    findings = await check_store(shelter.store.upkeep, shelter.objects, now=now, grace=grace)
+    findings = await check_store(shelter.store.maintenance, shelter.objects, now=now, grace=grace)
     return [f"{each.severity}: {each.subject}: {each.text}" for each in findings.items]
 
 
@@ -170,21 +170,23 @@ async def shown(shelter: Shelter) -> Mapping[str, Any]:
     trees = await store.trees.read([AGENT, TEMPLATE, *run.snapshot])
     entries = [head.entry for tree in trees for head in tree.heads.values() if head.entry]
     contents = await store.blobs.get([entry.blob for entry in entries])
-    due = await store.events.after(await store.deliveries.cursor())
+    due = await store.events.read_after(await store.deliveries.cursor())
     return {
         "trees": trees,
         "contents": contents,
         "history": [await store.trees.history(AGENT, path) for path in (SOUL, LARGE)],
         "runs": (run, released),
         "person": await store.records.get_by_unique_key(["acme/person/email:a"]),
-        "linked": await store.records.list("acme", RecordType.PERSON, link="x"),
+        "linked": await store.records.list("acme", RecordType.PERSON, index_key="x"),
         "audit": await store.records.audit("acme"),
         "shelves": await store.records.collection_revisions(
             [("acme", RecordType.PERSON), ("acme", RecordType.SECRET)]
         ),
         "used": await store.records.last_used(["key_1"]),
         "deliveries": await store.deliveries.list("acme", "wh_1"),
-        "events": [(e.type, e.payload, e.run, e.sequence) for e in await store.events.after(None)],
+        "events": [
+            (e.type, e.payload, e.run, e.sequence) for e in await store.events.read_after(None)
+        ],
         "sessions": await store.sessions.list("acme", "marco"),
         "said": await store.sessions.read("acme", TALKS[0]),
         "found": await store.sessions.search("acme", "marco", ["said"]),
@@ -193,13 +195,15 @@ async def shown(shelter: Shelter) -> Mapping[str, Any]:
 
 
 async def take(shelter: Shelter, file: File, **more: Any) -> backup.BackupResult:
-    return await backup.create_backup(shelter.store.upkeep, shelter.objects, file, now=NOW, **more)
+    return await backup.create_backup(
+        shelter.store.maintenance, shelter.objects, file, now=NOW, **more
+    )
 
 
 async def restore(shelter: Shelter, file: File) -> list[str]:
     """Restore, and return what the doctor said then."""
     store = shelter.store
-    _, findings = await backup.restore(file, store.upkeep, shelter.objects, now=NOW)
+    _, findings = await backup.restore(file, store.maintenance, shelter.objects, now=NOW)
     return [f"{each.subject}: {each.text}" for each in findings.items]
 
 

@@ -39,7 +39,7 @@ async def test_a_call_waits_for_a_yes_and_then_runs_as_it_was_given(room: Room) 
         one = reply.approval
         assert one is not None
         assert one.id in reply.content
-        assert (one.status, one.shown, one.sandbox) == (
+        assert (one.status, one.redacted_arguments, one.sandbox) == (
             ApprovalStatus.REQUESTED,
             {"command": "rm -r old"},
             SANDBOX,
@@ -76,7 +76,7 @@ async def test_who_asked_what_who_answered_and_what_came_of_it_stands_in_the_aud
     entries = (await audit.list_audit_entries(room.ports, room.ada)).items
     mine = [(d.author, d.reason) for d in reversed(entries) if f"approval/{one.id}" in d.subjects]
     assert mine == [
-        (room.kate.name, "ask to run bash"),
+        (room.kate.name, "request approval to run bash"),
         (room.ada.name, "approve a call of bash"),
         ("carrel", "run a call of bash"),
         ("carrel", "finish a call of bash"),
@@ -171,7 +171,7 @@ async def test_the_same_call_is_asked_about_and_done_once(room: Room) -> None:
     asked, refused = await rivals(*(room.asked("ls", call="c1") for _ in range(8)))
     assert not refused
     assert len({one.id for one in asked}) == 1
-    with pytest.raises(Conflict, match="another one"):
+    with pytest.raises(Conflict, match="used for a different call"):
         await room.bash("ls -a", call="c1")
     assert (await room.asked("ls", call="c2")).id != asked[0].id
     async with running(room.ports):
@@ -188,7 +188,7 @@ async def test_a_call_that_nobody_is_asked_about_is_done_once_too(room: Room) ->
     assert {type(reason) for reason in refused} <= {IdempotencyInFlight}
     assert {one.content for one in told} == {"ran ls"}
     assert (await room.bash("ls", call="c1")).content == "ran ls"
-    with pytest.raises(Conflict, match="another one"):
+    with pytest.raises(Conflict, match="used for a different call"):
         await room.bash("ls -a", call="c1")
     assert (await room.bash("json", call="c2")).structured == {"n": 1}
     assert (await room.bash("json", call="c2")).structured == {"n": 1}
@@ -207,7 +207,7 @@ async def test_what_is_no_id_of_a_call_is_refused(room: Room, call: str) -> None
 async def test_nobody_is_asked_about_what_cannot_be_done(room: Room) -> None:
     for told, expected in [
         (await room.bash(" "), "Error: command must not be empty"),
-        (await room.bash("ls", colour="red"), "Error: the arguments of bash do not fit"),
+        (await room.bash("ls", colour="red"), "Error: the arguments of bash are invalid"),
     ]:
         assert told.is_error
         assert told.approval is None

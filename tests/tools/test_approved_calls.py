@@ -67,13 +67,13 @@ async def no_key(room: Room) -> None:
 
 
 CHANGES = [
-    (gone_agent, "there is no agent"),
+    (gone_agent, "no such agent: agt_"),
     (gone_sandbox, f"Referenced sandbox not found: {SANDBOX}"),
-    (changed_sandbox, f"sandbox {SANDBOX} has changed"),
+    (changed_sandbox, f"sandbox {SANDBOX} changed since the approval was requested"),
     (other_sandbox, f"not {SANDBOX}"),
     (other_workspace, f"workspace {SHARED}"),
     (no_tool, "this agent has no tool 'bash'"),
-    (no_key, "the credential that asked for it is there no more"),
+    (no_key, "the credential that requested the call no longer exists"),
 ]
 
 
@@ -111,7 +111,7 @@ async def test_a_change_between_the_last_look_and_the_beginning_is_seen(
         await room.answer(one)
         done = await room.ended(one)
     assert (done.status, looks, room.shell.ran) == (ApprovalStatus.CANCELLED, 3, [])
-    assert "has changed" in done.reason
+    assert "changed since the approval was requested" in done.reason
 
 
 async def test_of_many_who_answer_at_once_one_is_heard(room: Room) -> None:
@@ -258,7 +258,7 @@ async def test_a_sign_of_life_keeps_others_from_giving_a_call_up(room: Room) -> 
     ("command", "content"),
     [
         ("refuse", "Error: nothing of that name"),
-        ("break", "Error: something went wrong here, and it is not run again"),
+        ("break", "Error: internal error; the call is not run again"),
     ],
 )
 async def test_what_goes_wrong_is_told_and_not_tried_again(

@@ -35,7 +35,7 @@ async def shop(tmp_path: File) -> AsyncIterator[Workshop]:
 async def begun(shop: Workshop, command: str) -> str:
     said = await shop.call("bash", command=command, background=True)
     [id] = re.findall(
-        r"\AStarted in the background: ask async_status for (call_[0-9a-f]{24})\Z", said
+        r"\AStarted in the background; use async_status with statusId (call_[0-9a-f]{24})\Z", said
     )
     return str(id)
 

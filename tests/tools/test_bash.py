@@ -136,7 +136,7 @@ async def test_an_agent_without_workspaces_has_an_empty_directory(ports: Ports) 
 async def test_what_is_wrong_is_told_before_anything_runs(ports: Ports) -> None:
     shop = await workshop(ports, runtimes=["bash", "node"])
     assert await refused(shop, command=" \n") == "command is required"
-    assert await refused(shop, command="a\0b") == "command must hold no NUL"
+    assert await refused(shop, command="a\0b") == "command must not contain NUL"
     assert await refused(shop, command="ä" * 65_536) == "command must have 131071 bytes at most"
     assert await refused(shop, command="true", workspace="x") == "unknown workspace x"
     assert await refused(shop, command="/usr/bin/python3.11 -c 1") == (
@@ -169,7 +169,7 @@ async def test_a_persistent_sandbox_has_an_instance_for_each_workspace(ports: Po
 async def test_a_provider_that_is_not_here_is_named(ports: Ports) -> None:
     shop = await workshop(ports, provider="e2b")
     with pytest.raises(
-        CapabilityNotProvided, match="Sandbox setup failed: there is no provider e2b here"
+        CapabilityNotProvided, match="Sandbox setup failed: provider e2b is not available"
     ):
         await shop.gate("bash", command="true")
 
@@ -190,7 +190,7 @@ async def test_secrets_in_files_are_replaced_and_the_caller_is_told(shop: Worksh
     await secrets.put(shop.ports, shop.owner, "door", "sesame-open-now")
     said = await shop.call("bash", command="echo say sesame-open-now > a; touch sesame-open-now")
     assert said == (
-        "[redacted in a: door]\n[warning: a file whose name holds a secret was not kept]"
+        "[redacted in a: door]\n[warning: a file whose name contains a secret was not saved]"
     )
     assert await shop.files() == {"a": b"say [REDACTED:door]\n"}
     [version] = await shop.history("a")
@@ -211,7 +211,7 @@ async def test_too_many_changes_are_refused_as_a_whole(shop: Workshop) -> None:
     with pytest.raises(WorkspaceTooLarge) as problem:
         await shop.call("bash", command="echo hi; for n in {1..5001}; do : > f$n; done")
     assert str(problem.value).startswith(
-        "the changes were not kept: 5001 paths changed, and 5000 may: f1, f10, "
+        "the changes were not saved: 5001 paths changed; the limit is 5000: f1, f10, "
     )
     assert str(problem.value).endswith("more\nhi\n")
     assert await shop.files() == {}
@@ -229,7 +229,7 @@ async def test_what_was_said_is_told_though_the_workspace_went_meanwhile(
     await workspaces.delete(shop.ports, shop.owner, NOTES)
     await asyncio.to_thread(go.write_bytes, b"")
     told = await under_way
-    assert told.startswith("the changes were not kept: there is no workspace ")
+    assert told.startswith("the changes were not saved: no such workspace: ")
     assert told.endswith("\nsaid\n")
 
 

@@ -100,16 +100,16 @@ async def test_what_was_read_may_have_changed_and_the_current_version_is_named(
     await cook.does("workspace_write", key="k", value="1", version=0)
     for version in (0, 2):
         told = await cook.cannot("workspace_write", key="k", value="2", version=version)
-        assert told == "the item 'k' is not as it was read: it is at version 1"
+        assert told == "item 'k' changed since it was read: it is now at version 1"
     told = await cook.cannot("workspace_delete", key="k", version=3)
-    assert "it is at version 1" in told
-    assert "there is none" in await cook.cannot("workspace_write", key="n", value="", version=1)
+    assert "it is now at version 1" in told
+    assert "it does not exist" in await cook.cannot("workspace_write", key="n", value="", version=1)
     done = await cook.does("workspace_delete", key="k", version=1)
     assert done == {"status": "deleted", "key": "k"}
-    assert await cook.cannot("workspace_read", key="k") == "there is no item 'k'"
-    assert await cook.cannot("workspace_delete", key="k") == "there is no item 'k'"
+    assert await cook.cannot("workspace_read", key="k") == "no such item: 'k'"
+    assert await cook.cannot("workspace_delete", key="k") == "no such item: 'k'"
     assert "control" in await cook.cannot("workspace_write", key="\x07", value="x")
-    assert "do not fit" in await cook.cannot("workspace_read", key="")
+    assert "are invalid" in await cook.cannot("workspace_read", key="")
 
 
 async def test_what_is_published_is_a_copy_with_a_shared_agent(

@@ -112,7 +112,7 @@ async def test_what_is_remembered_is_recalled_and_forgotten(ada: httpx.AsyncClie
     assert found["memories"][0]["score"] == 1.0
     assert await called(ada, "forget", id=kept["id"]) == {"ok": True, "id": kept["id"]}
     assert (await called(ada, "recall", query="cafe"))["count"] == 0
-    assert "there is no memory" in await refused(ada, "forget", arguments={"id": kept["id"]})
+    assert "no such memory" in await refused(ada, "forget", arguments={"id": kept["id"]})
 
 
 async def test_numbers_are_those_of_the_agent_alone(ada: httpx.AsyncClient) -> None:

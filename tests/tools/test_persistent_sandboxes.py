@@ -124,7 +124,7 @@ async def test_others_and_a_job_meet_as_they_do_with_any_command(shop: Workshop)
 async def test_what_is_too_much_is_told_with_the_job(shop: Workshop) -> None:
     id = await begun(shop, "for n in {1..5001}; do : > f$n; done")
     await ended(shop, id)
-    assert "[the changes were not kept: 5001 paths were changed" in await asked(shop, id, "logs")
+    assert "[the changes were not saved: 5001 paths were changed" in await asked(shop, id, "logs")
     assert await shop.files() == {}
 
 

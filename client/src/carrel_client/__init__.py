@@ -39,7 +39,7 @@ from carrel_client.errors import (
 )
 
 if TYPE_CHECKING:
-    from carrel_client.account_records import Sandbox, SharedWorkspace
+    from carrel_client.account_records import Sandbox, WorkspaceRecord
     from carrel_client.accounts import (
         AuditEntry,
         CreatedKey,
@@ -70,7 +70,7 @@ if TYPE_CHECKING:
     from carrel_client.workspaces import AgentWorkspace, Workspace
 
 _MODULES: Final = {
-    "account_records": ("Sandbox", "SharedWorkspace"),
+    "account_records": ("Sandbox", "WorkspaceRecord"),
     "accounts": (
         *("AuditEntry", "CreatedKey", "CreatedTenant", "Key", "Person", "Secret", "Tenant"),
     ),
@@ -159,7 +159,6 @@ __all__ = [
     "ServerError",
     "ServerUnreachable",
     "Session",
-    "SharedWorkspace",
     "Template",
     "Tenant",
     "ToolReply",
@@ -171,6 +170,7 @@ __all__ = [
     "Webhook",
     "Workspace",
     "WorkspaceConflict",
+    "WorkspaceRecord",
     "WorkspaceTooLarge",
 ]
 

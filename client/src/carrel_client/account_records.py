@@ -43,7 +43,7 @@ class Sandbox(Model):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SharedWorkspace(Model):
+class WorkspaceRecord(Model):
     """A shared workspace; ``client.workspace(id)`` has its files."""
 
     id: str = wire_name("workspaceId")
@@ -130,11 +130,11 @@ class Sandboxes(AccountRecords[Driver, Sandbox]):
     model = Sandbox
 
 
-class SharedWorkspaces(AccountRecords[Driver, SharedWorkspace]):
+class WorkspaceRecords(AccountRecords[Driver, WorkspaceRecord]):
     """Workspaces that several agents share."""
 
     type_name = "workspaces"
-    model = SharedWorkspace
+    model = WorkspaceRecord
 
 
 def _by_status(steps: Steps[Any]) -> Steps[Any]:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from carrel_client.account_records import Sandboxes, SharedWorkspaces
+from carrel_client.account_records import Sandboxes, WorkspaceRecords
 from carrel_client.accounts import Audit, Keys, People, Secrets, Tenants
 from carrel_client.agents import Agents, Templates
 from carrel_client.approvals import Approvals
@@ -56,7 +56,7 @@ class ApiClient(Resource[Driver]):
         self.agents = Agents(driver)
         self.templates = Templates(driver)
         self.sandboxes = Sandboxes(driver)
-        self.workspaces = SharedWorkspaces(driver)
+        self.workspaces = WorkspaceRecords(driver)
         self.approvals = Approvals(driver)
 
     def __repr__(self) -> str:

@@ -13,6 +13,7 @@ from carrel_client.history import Explanation, Version, explanation_from_json, v
 from carrel_client.http_messages import HttpRequest
 from carrel_client.requests import (
     api_path,
+    encode_segment,
     get_json,
     send_idempotent,
     send_json,
@@ -32,8 +33,8 @@ class Files(Resource[Driver]):
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {'/'.join(self._location)}>"
 
-    def _path(self, *segments: str) -> str:
-        return api_path(*self._location, "files", *segments)
+    def _path(self, path: str, *segments: str) -> str:
+        return "/".join((self._root, encode_segment(path), *segments))
 
     @operation
     def get(self, path: str, *, raw: bool = False, version: int | None = None) -> Steps[File]:

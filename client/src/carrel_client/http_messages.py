@@ -63,7 +63,7 @@ class HttpResponse:
 
     @property
     def is_success(self) -> bool:
-        return 200 <= self.status < 300
+        return self.status // 100 == 2
 
     def json(self) -> Any:
         """Raises InvalidResponse."""

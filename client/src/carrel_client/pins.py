@@ -53,7 +53,7 @@ class EditImpact(Model):
     """Agents that have this layer below them: the sum of the next three."""
     changes: int
     """Agents that would be served another content at once."""
-    asked: int
+    pending_reviews: int = wire_name("asked")
     """Agents whose pin would wait for a review."""
     shadowed: int
     """Agents with a nearer layer that wins."""
@@ -79,7 +79,7 @@ class DefaultsStatus(Model):
     files: tuple[DefaultFile, ...] = nested_list(DefaultFile)
 
 
-class SharedLayerFiles(Files[Driver]):
+class LayerFiles(Files[Driver]):
     """The files of a layer that many agents have below them."""
 
     @operation
@@ -88,7 +88,7 @@ class SharedLayerFiles(Files[Driver]):
         return model_from_json(EditImpact, (yield from get_json(self._path(path, "impact"))))
 
 
-class TemplateFiles(SharedLayerFiles[Driver]):
+class TemplateFiles(LayerFiles[Driver]):
     """A template's own files, and accepts for all agents that follow it."""
 
     def __init__(self, driver: Driver, template: str) -> None:
@@ -107,7 +107,7 @@ class TemplateFiles(SharedLayerFiles[Driver]):
         return frozenset({("template", str(record["id"]))})
 
 
-class DefaultFiles(SharedLayerFiles[Driver]):
+class DefaultFiles(LayerFiles[Driver]):
     """The files below all agents of the tenant."""
 
     def __init__(self, driver: Driver) -> None:

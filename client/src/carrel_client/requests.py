@@ -128,37 +128,41 @@ def send_with_retry(request: HttpRequest) -> Steps[HttpResponse]:
 
     A GET, and a write with an idempotency key, is retried after transient failures.
     """
-    is_safe = request.method == "GET" or IDEMPOTENCY_KEY in request.headers
     request.started_at = time.monotonic()
     attempt = 1
     while True:
-        result, requested_pause = yield from _attempt(request)
-        if isinstance(result, HttpResponse):
-            return result
+        try:
+            response: HttpResponse = yield request
+        except TransportFailure as failure:
+            error, requested_pause = _transport_error(failure)
+        else:
+            if response.is_success or response.status == 304:
+                return response
+            error, requested_pause = _response_error(response)
         pause = _pause(attempt, requested_pause)
+        is_safe = request.method == "GET" or IDEMPOTENCY_KEY in request.headers
         if not is_safe or requested_pause is None:
-            raise result
+            raise error
         if attempt == MAX_ATTEMPTS or pause > MAX_PAUSE_SECONDS:
-            raise result
+            raise error
         try:
             yield Sleep(pause, request.started_at)
         except DeadlineExceeded:
-            raise result from None
+            raise error from None
         attempt += 1
 
 
-def _attempt(request: HttpRequest) -> Steps[tuple[HttpResponse | CarrelError, str | None]]:
-    """The response, or the error and, if it may be retried, the ``Retry-After`` given."""
-    try:
-        response: HttpResponse = yield request
-    except UndecodableBody as failure:
+def _transport_error(failure: TransportFailure) -> tuple[CarrelError, str | None]:
+    """The error, and an empty pause if the request may be retried."""
+    if isinstance(failure, UndecodableBody):
         return InvalidResponse(f"the response cannot be decoded: {failure}"), None
-    except UnsendableRequest as failure:
+    if isinstance(failure, UnsendableRequest):
         return ValidationError(f"the request cannot be sent: {failure}"), None
-    except TransportFailure as failure:
-        return ServerUnreachable(f"the server does not answer: {failure}"), ""
-    if response.is_success or response.status == 304:
-        return response, None
+    return ServerUnreachable(f"the server does not answer: {failure}"), ""
+
+
+def _response_error(response: HttpResponse) -> tuple[CarrelError, str | None]:
+    """The error and, if the request may be retried, the ``Retry-After`` given."""
     error = error_from_response(response)
     if not response.may_retry or not is_transient(error):
         return error, None

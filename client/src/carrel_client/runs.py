@@ -109,8 +109,8 @@ class Run(Resource[Driver]):
         return None if ended_at is None else parse_time(ended_at)
 
     @property
-    def kept(self) -> bool:
-        """Whether its snapshot is held; False after ``release``."""
+    def holds_snapshot(self) -> bool:
+        """False after ``release``."""
         return bool(self.facts.get("kept", True))
 
     @property

@@ -123,8 +123,8 @@ class S3BlobStore:
             yield digest, at
 
     async def list_blobs(self) -> AsyncIterator[tuple[Digest, int, TimestampMs]]:
-        async for found in self._list(self._prefix):
-            yield found
+        async for blob in self._list(self._prefix):
+            yield blob
 
     async def _copy(self, pairs: Sequence[tuple[str, str]]) -> None:
         for start in range(0, len(pairs), _MAX_CONCURRENT):

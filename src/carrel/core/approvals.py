@@ -111,7 +111,7 @@ class Approval(Struct, frozen=True, kw_only=True):
     agent: str
     tool: str
     asker: Requester
-    shown: Mapping[str, Any]
+    redacted_arguments: Mapping[str, Any]
     """Arguments with secrets redacted, for display."""
     sealed: str
     """Original arguments, sealed for the tool.
@@ -129,7 +129,7 @@ class Approval(Struct, frozen=True, kw_only=True):
     """Revision of the sandbox record at the time of the request."""
     run: str | None = None
     session: str | None = None
-    said: int = 0
+    entry_count: int = 0
     """Number of session entries at the time of the request."""
     call: str | None = None
     """The caller's id of this call."""

@@ -22,7 +22,7 @@ from msgspec import NODEFAULT, Struct
 from msgspec.structs import fields
 
 from carrel.actions.files import files
-from carrel.actions.runs import runs
+from carrel.actions.runs import snapshots
 from carrel.core.access import Actor
 from carrel.core.agents.agent import agent_fields
 from carrel.core.agents.config import AgentConfig, config_from_stored
@@ -80,12 +80,12 @@ class ToolContext(Struct, frozen=True):
     async def list_paths(self) -> Set[Path]:
         """Paths of all files of the agent."""
         if self.run is not None:
-            return set((await runs.load_manifest(self.ports, self.run)).files)
+            return set((await snapshots.load_manifest(self.ports, self.run)).files)
         return set((await files.list_files(self.ports, self.stack)).files)
 
     async def _read_content(self, path: Path) -> bytes:
         if self.run is not None:
-            return (await runs.read_file(self.ports, self.run, path))[1]
+            return (await snapshots.read_file(self.ports, self.run, path))[1]
         return await files.read_content(
             self.ports, await files.get_file(self.ports, self.stack, path)
         )

@@ -42,13 +42,15 @@ async def background_work(store: OpenStore, stop: asyncio.Event) -> AsyncIterato
     ]
     if object_store := configured_object_store(settings):
         coroutines.append(follow_catalog(store, object_store, stop))
-    if settings.defaults_follow:
+    if settings.defaults_auto_update:
         coroutines.append(_update_defaults(ports))
-    if settings.dreams_seconds:
+    if settings.dream_poll_seconds:
         coroutines.append(_run_dreams(store, stop))
-    if settings.gc_minutes:
+    if settings.gc_interval_minutes:
         coroutines.append(
-            _run_periodically(settings.gc_minutes * 60.0, stop, lambda: _collect_garbage(store))
+            _run_periodically(
+                settings.gc_interval_minutes * 60.0, stop, lambda: _collect_garbage(store)
+            )
         )
     tasks = [asyncio.create_task(coroutine) for coroutine in coroutines]
     try:
@@ -102,7 +104,7 @@ async def _run_dreams(store: OpenStore, stop: asyncio.Event) -> None:
     lock = leader_lock(store.settings, "dreams")
     try:
         await _run_periodically(
-            store.settings.dreams_seconds, stop, lambda: run_dreams_as_leader(store, lock)
+            store.settings.dream_poll_seconds, stop, lambda: run_dreams_as_leader(store, lock)
         )
     finally:
         await lock.release()
@@ -135,7 +137,7 @@ async def _collect_garbage(store: OpenStore) -> None:
         store.objects,
         now=store.ports.clock.now(),
         grace=settings.gc_grace_minutes * 60_000,
-        event_retention_ms=settings.events_days * 86_400_000,
+        event_retention_ms=settings.event_retention_days * 86_400_000,
     )
     await expire_sessions(store)
     await expire_approvals_and_jobs(store)

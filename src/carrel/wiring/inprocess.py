@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path as FilePath
 from typing import Any, Final
@@ -60,11 +60,11 @@ class InProcessClient(AsyncClient):
 
     @classmethod
     def of_actor(cls, ports: Ports, app: LocalApp, actor: Actor, server: str) -> InProcessClient:
-        async def respond(
+        def respond(
             target: tuple[str, bytes], query: bytes, headers: Mapping[bytes, bytes], body: bytes
-        ) -> Response:
+        ) -> Awaitable[Response]:
             caller = PLATFORM if target == _CREATE_TENANT else actor
-            return await app.respond(caller, target, query, headers, body)
+            return app.respond(caller, target, query, headers, body)
 
         client = cls.over(InProcessDriver(respond, _MsgspecCodec()), server)
         client._ports, client._app, client._other_tenants = ports, app, []

@@ -15,9 +15,9 @@ _DAY_MS: Final = 86_400_000
 async def expire_approvals_and_jobs(store: OpenStore) -> Mapping[str, int]:
     """Delete approvals and jobs that ended before the retention limit; return counts."""
     settings, ports = store.settings, store.ports
-    if not settings.hands_days:
+    if not settings.approval_retention_days:
         return {"approvals": 0, "jobs": 0}
-    cutoff = ports.clock.now() - settings.hands_days * _DAY_MS
+    cutoff = ports.clock.now() - settings.approval_retention_days * _DAY_MS
     return {
         "approvals": await transitions.delete_closed(ports, cutoff),
         "jobs": await jobs.delete_ended(ports, cutoff),

@@ -10,20 +10,20 @@ from carrel.wiring.ports import OpenStore
 def observe_store(metrics: Metrics, open_store: OpenStore) -> None:
     record_cache, store = open_store.ports.record_cache, open_store.store
     metrics.observe(
-        "carrel_answers_kept_hits_total",
+        "carrel_response_cache_hits_total",
         "Responses served from the cache.",
         lambda: RESPONSE_CACHE.hits,
     )
     metrics.observe(
-        "carrel_answers_kept_misses_total",
+        "carrel_response_cache_misses_total",
         "Responses not in the cache.",
         lambda: RESPONSE_CACHE.misses,
     )
     metrics.observe(
-        "carrel_records_kept_hits_total", "Record cache hits.", lambda: record_cache.hits
+        "carrel_record_cache_hits_total", "Record cache hits.", lambda: record_cache.hits
     )
     metrics.observe(
-        "carrel_records_kept_misses_total", "Record cache misses.", lambda: record_cache.misses
+        "carrel_record_cache_misses_total", "Record cache misses.", lambda: record_cache.misses
     )
     counts = store.counts
     metrics.observe("carrel_commits_total", "Commits applied.", lambda: counts.commits)
@@ -33,4 +33,6 @@ def observe_store(metrics: Metrics, open_store: OpenStore) -> None:
         lambda: counts.conflicts,
     )
     metrics.observe("carrel_fsyncs_total", "Durable transactions.", lambda: counts.transactions)
-    metrics.observe("carrel_queue_depth", "Commits waiting for the writer.", lambda: store.waiting)
+    metrics.observe(
+        "carrel_commit_queue_depth", "Commits waiting for the writer.", lambda: store.waiting
+    )

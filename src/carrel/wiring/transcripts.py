@@ -38,9 +38,9 @@ async def run_transcript_mirror(store: OpenStore, stop: asyncio.Event) -> None:
 async def expire_sessions(store: OpenStore) -> int:
     """Delete sessions older than the retention limit; return their number."""
     settings, ports = store.settings, store.ports
-    if not settings.transcripts_days:
+    if not settings.transcript_retention_days:
         return 0
-    cutoff = ports.clock.now() - settings.transcripts_days * _DAY_MS
+    cutoff = ports.clock.now() - settings.transcript_retention_days * _DAY_MS
     return await delete_expired(
         ports, DirectoryTranscriptMirror(settings.transcripts_directory), cutoff
     )

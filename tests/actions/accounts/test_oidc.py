@@ -214,7 +214,7 @@ async def test_an_address_in_several_tenants_does_not_say_which_is_meant(ports: 
 async def test_the_one_person_is_found_among_many_tenants(
     ports: Ports, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("carrel.actions.accounts.oidc._MANY", 2)
+    monkeypatch.setattr("carrel.actions.accounts.oidc._BATCH_SIZE", 2)
     for number in range(5):
         await founded(ports, f"tenant-{number}")
     for number in range(5):

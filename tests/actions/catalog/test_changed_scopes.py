@@ -77,7 +77,7 @@ async def test_only_the_files_of_what_changed_are_looked_through(town: Town) -> 
 
 
 async def test_many_changes_are_done_as_one(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("carrel.actions.catalog.follower._MOST_PARTS", 1)
+    monkeypatch.setattr("carrel.actions.catalog.follower._MAX_CHANGED_SCOPES", 1)
     object_store, ports, owner = Watched(), town.ports, town.owners[1]
     follower = CatalogFollower(ports, object_store)
     await follower.catch_up()

@@ -334,7 +334,7 @@ async def test_a_place_that_fails_is_told_tried_again_and_stops_nothing(town: To
                     await town.ports.events.wait_for_new(0.01)
             object_store.fails_after = None
             await caught_up(town.ports, object_store)
-    assert logs[0]["event"] == "the catalog is held up"
+    assert logs[0]["event"] == "catalog export failed"
     assert logs[0]["said"] == "the place is gone"
 
 

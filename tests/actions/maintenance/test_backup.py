@@ -50,10 +50,10 @@ async def test_a_backup_from_before_there_were_sessions_can_be_restored(
         await fill(first, talks=False)
         seen = await shown(first)
         with file.open("w+b") as opened, closing(ArchiveWriter(opened)) as packing:
-            async with first.store.upkeep.snapshot() as frozen:
+            async with first.store.maintenance.snapshot() as frozen:
                 for table in [table for table in TABLES if table not in OPTIONAL_TABLES]:
                     await packing.add_table(table, frozen.rows(table))
-            packing.finish(VERSION, NOW, await first.store.upkeep.migrations(), None)
+            packing.finish(VERSION, NOW, await first.store.maintenance.migrations(), None)
     async with stores.open(target, objects=False) as second:
         assert await restore(second, file) == []
         assert await shown(second) == seen
@@ -177,7 +177,7 @@ async def test_the_manifest_says_where_a_backup_comes_from(stores: Stores, file:
     async with stores.open("sqlite") as first:
         await fill(first)
         await take(first, file, vault_key="0123456789abcdef")
-        steps = await first.store.upkeep.migrations()
+        steps = await first.store.maintenance.migrations()
 
     manifest = await maintenance_backup.verify(file)
 
@@ -233,7 +233,7 @@ async def test_ids_go_on_though_no_counter_came_along(stores: Stores, target: st
                 yield table, rows[table]
 
     async with stores.open(target, first.objects or False) as second:
-        await second.store.upkeep.load(uncounted())
+        await second.store.maintenance.load(uncounted())
         await say(second, "after")
 
         assert not [text for text in await told(second) if "counter records" not in text]
@@ -257,7 +257,7 @@ async def test_a_backup_goes_into_an_empty_store_only(
         assert [each async for each in second.objects.list_blobs()] == []
 
         with pytest.raises(Conflict, match="not empty"):
-            await second.store.upkeep.load(nothing())
+            await second.store.maintenance.load(nothing())
 
 
 async def nothing() -> Any:
@@ -305,7 +305,7 @@ async def test_rows_that_fail_half_way_leave_the_store_empty(
     async with stores.open(target) as second:
         before = await rows_of(second)
         with pytest.raises(CorruptContent):
-            await second.store.upkeep.load(broken())
+            await second.store.maintenance.load(broken())
         assert await rows_of(second) == before
 
 

@@ -163,8 +163,8 @@ def lose_a_version(members: dict[str, bytes]) -> None:
 @pytest.mark.parametrize(
     ("change", "text"),
     [
-        (lose_a_version, "of its versions, 2 is missing"),
-        (lambda members: members.pop(first_object(members)), "its bytes are gone"),
+        (lose_a_version, "version 2 is missing"),
+        (lambda members: members.pop(first_object(members)), "its content is missing"),
         (
             lambda members: members.update({"objects/" + digest(b"strange")[7:]: b"strange"}),
             "nothing in the backup refers to it",
@@ -180,7 +180,7 @@ async def test_a_backup_that_contradicts_itself_is_refused_though_every_hash_is_
         await take(first, file)
     rewrite(file, change, honest=True)
 
-    with pytest.raises(CorruptContent, match=f"does not agree with itself: .*{text}"):
+    with pytest.raises(CorruptContent, match=f"the backup is inconsistent: .*{text}"):
         await backup.verify(file)
     findings = await backup.examine_backup(file)
     assert [each.text for each in findings.items] == [text]
@@ -261,4 +261,4 @@ async def test_a_damaged_store_gives_no_backup_but_the_name_of_what_is_damaged(
 
     await attempt(lose, lost)
     await attempt(change, other)
-    await attempt(forget, r"SOUL\.md: of its versions, 2 is missing")
+    await attempt(forget, r"SOUL\.md: version 2 is missing")

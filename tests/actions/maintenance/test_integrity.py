@@ -103,7 +103,7 @@ async def shelter(
 async def gc(shelter: Shelter, now: int) -> dict[str, int]:
     """What was collected, as far as it was anything."""
     counts = await collect(
-        shelter.store.upkeep,
+        shelter.store.maintenance,
         shelter.objects,
         now=now,
         grace=HOUR,
@@ -130,8 +130,8 @@ async def test_large_bytes_that_are_gone_or_others_are_found(
 
     assert sorted(await told(shelter)) == sorted(
         [
-            f"error: object {gone}: its bytes are gone",
-            f"error: object {other}: its bytes are others",
+            f"error: object {gone}: its content is missing",
+            f"error: object {other}: its content does not match its digest",
         ]
     )
 
@@ -143,7 +143,7 @@ async def test_large_bytes_that_nothing_refers_to_are_a_warning_once_they_are_ol
 
     assert await told(shelter, now=NOW + HOUR) == []
     assert await told(shelter, now=NOW + HOUR + 1) == [
-        f"warning: objects: nothing refers to 1 of them, of {len(BODY)} bytes; carrel gc takes them"
+        f"warning: objects: 1 are unreferenced, {len(BODY)} bytes in total; carrel gc deletes them"
     ]
 
 
@@ -154,7 +154,9 @@ async def test_a_collection_takes_what_nothing_refers_to_and_the_doctor_is_conte
     for n in range(3):
         await say(shelter, f"text {n}", max_versions=1)
     later = NOW + 2 * HOUR
-    assert any("content: nothing refers to 2" in text for text in await told(shelter, now=later))
+    assert any(
+        "content: 2 rows are unreferenced" in text for text in await told(shelter, now=later)
+    )
 
     assert await gc(shelter, later) == {"contents": 2}
 
@@ -203,7 +205,7 @@ async def test_what_is_held_by_a_frozen_view_can_be_read_after_a_collection(
 ) -> None:
     await say(shelter, BODY.decode(), LARGE, max_versions=1)
     await say(shelter, "small", LARGE, max_versions=1)
-    async with shelter.store.upkeep.snapshot():
+    async with shelter.store.maintenance.snapshot():
         clock.time = NOW + 2 * HOUR
         assert await gc(shelter, clock.time) == {"contents": 1, "discarded": 1}
 
@@ -220,13 +222,11 @@ async def test_a_secret_that_the_key_of_the_vault_does_not_open_is_found(ports: 
     await secrets.put(ports, owner, "sec_1", "open sesame")
     assert await problems(bytes(32)) == []
     assert await problems(b"x" * 32) == [
-        f"secret sec_1 of {owner.tenant}: the key of the vault does not open it"
+        f"secret sec_1 of {owner.tenant}: the vault key does not open it"
     ]
 
     assert await vault_check.verify_vault_key(ports)
-    assert await problems(b"x" * 32) == [
-        "vault: its key is not the one that this store was sealed with"
-    ]
+    assert await problems(b"x" * 32) == ["vault: its key is not the one this store was sealed with"]
 
 
 async def test_rows_are_woven_by_their_keys_however_they_are_batched() -> None:

@@ -44,7 +44,7 @@ async def kept(shop: Workshop, id: str, status: ApprovalStatus, ended: int | Non
         agent=shop.agent.id,
         tool="bash",
         asker=Requester("ada", CredentialKind.PERSON, ()),
-        shown={},
+        redacted_arguments={},
         sealed="",
         digest="",
         requested=OLD,

@@ -196,7 +196,7 @@ async def test_no_change_makes_a_file_larger_than_a_file_may_be(office: Office) 
     await policies.put(ports, owner, PolicyModel(limits=LimitsModel(max_file_bytes=most)))
 
     async def refused(change: Awaitable[object]) -> None:
-        with pytest.raises(WorkspaceTooLarge, match=r"USER\.md of the agent marco") as told:
+        with pytest.raises(WorkspaceTooLarge, match=r"USER\.md of agent marco") as told:
             await change
         assert told.value.details["maxBytes"] == most
         assert told.value.details["providedBytes"] > most
@@ -211,7 +211,7 @@ async def test_no_change_makes_a_file_larger_than_a_file_may_be(office: Office) 
 
     large = b"- **Name:** Marco\n".ljust(most, b"x")
     await office.write(await office.own(), IDENTITY, large)
-    with pytest.raises(WorkspaceTooLarge, match=r"IDENTITY\.md of the agent marco"):
+    with pytest.raises(WorkspaceTooLarge, match=r"IDENTITY\.md of agent marco"):
         await agents.patch(ports, owner, "marco", {"name": "Leonardo"})
     await agents.patch(ports, owner, "marco", {"name": "Polo"})
     assert await office.read(IDENTITY) == large.replace(b"Marco", b"Polo")

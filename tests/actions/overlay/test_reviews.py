@@ -41,24 +41,24 @@ async def test_explain_tells_why_a_pinned_or_managed_file_is_as_it_is(office: Of
     async def reason(path: Path) -> str:
         return (await history.explain(ports, own, path)).reason
 
-    assert await reason(SOUL) == "template decides, since agent says nothing of it"
-    assert await reason(RULES) == "it is pinned: this is what was reviewed"
+    assert await reason(SOUL) == "template wins, since agent has nothing of it"
+    assert await reason(RULES) == "pinned: the reviewed version"
     layers = (await history.explain(ports, own, RULES)).layers
     assert [said.scope.kind for said in layers] == ["agent", "pins", "template", "defaults"]
     await office.write(office.sales, RULES, b"be better")
-    assert "something newer waits for a review" in await reason(RULES)
+    assert "an update awaits review" in await reason(RULES)
     await office.write(own, RULES, b"mine", accept_template_update=True)
-    assert "overridden for this agent alone; something newer" in await reason(RULES)
-    assert await reason(USER) == "it is managed; until there is a human, defaults decides"
+    assert "overridden for this agent; an update awaits review" in await reason(RULES)
+    assert await reason(USER) == "managed; without a paired human, defaults applies"
     ann, _ = await joined(ports, office.owner, "ann")
     await agents.patch(ports, office.owner, "marco", {"humanPairId": ann.id})
-    assert await reason(USER) == "it is managed: written from the profile of the paired human"
+    assert await reason(USER) == "managed: written from the profile of the paired human"
     await policies.put(
         ports, office.owner, PolicyModel(classes=(ClassRuleModel("NOTICE.md", FileClass.PINNED),))
     )
     assert await reason(NOTICE) == "no layer has it"
     await office.write(office.sales, NOTICE, b"mind the gap")
-    assert await reason(NOTICE) == "it is pinned, and waits for its first review"
+    assert await reason(NOTICE) == "pinned; awaits its first review"
 
 
 async def test_the_audit_tells_of_every_review_and_override(office: Office) -> None:
@@ -184,7 +184,7 @@ async def test_what_an_agent_was_made_with_has_a_version_and_a_history(office: O
     assert (await files.read_version(ports, own, RULES, 1))[1] == b"be better"
     await pins.roll_back(ports, office.owner, "marco", RULES)
     newest = (await history.list_versions(ports, own, RULES)).items[0]
-    assert newest.reason.startswith("roll GUARDRAILS.md back to what it was made with, from")
+    assert newest.reason.startswith("roll GUARDRAILS.md back to its initial pin, from")
 
 
 async def test_who_leaves_owns_and_pairs_with_nobody_any_more(office: Office) -> None:

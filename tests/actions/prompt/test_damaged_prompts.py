@@ -35,7 +35,7 @@ async def test_damaged_bytes_are_told_and_of_policy_refused(ports: Ports, tmp_pa
     assert ("unreadable", "SOUL.md") in told
 
     overwrite_content(tmp_path, digest(RULES), b"be goof")
-    with pytest.raises(Conflict, match=r"GUARDRAILS\.md cannot be had"):
+    with pytest.raises(Conflict, match=r"GUARDRAILS\.md is required and could not be loaded"):
         await prompts.load_agent_prompt(ports, owner, "marco")
     told = [(flaw.rule, flaw.path) for flaw in await lint.lint_agent(ports, owner, "marco")]
     assert ("refused", "GUARDRAILS.md") in told

@@ -94,7 +94,7 @@ async def test_a_memory_that_is_a_link_says_nothing(ports: Ports) -> None:
     shown = await room.shown()
     assert "/etc/passwd" not in shown.text
     [block] = [one for one in shown.blocks if one.name == "MEMORY — notes"]
-    assert (block.chars, block.reason) == (0, "it is a link, and links are not followed")
+    assert (block.chars, block.reason) == (0, "it is a symbolic link; links are not followed")
 
 
 async def test_a_shared_memory_that_is_cut_is_found_by_lint(ports: Ports) -> None:

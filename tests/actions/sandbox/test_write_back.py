@@ -138,13 +138,13 @@ async def test_many_warnings_are_told_in_few_lines(shop: Workshop) -> None:
         await write(shop, name, "theirs")
     told = await back(shop, start, left(**dict.fromkeys(names, "ours")))
     assert len(told) == 21
-    assert told[-1] == "[warning: so it was with 5 other paths]"
+    assert told[-1] == "[warning: the same applies to 5 other paths]"
 
 
 async def test_a_file_that_is_too_large_is_named_and_nothing_is_kept(shop: Workshop) -> None:
     await limited(shop, max_file_bytes=10)
     start = await write_back.load_inputs(shop.bench())
-    with pytest.raises(WorkspaceTooLarge, match="a file may have 10 bytes, and more have huge"):
+    with pytest.raises(WorkspaceTooLarge, match="a file may have 10 bytes; larger: huge"):
         await back(shop, start, left(["d/x"], a="ours", huge="x" * 11))
     assert await shop.files() == {"a": b"a", "d/x": b"x"}
     assert await back(shop, start, left(a="ours")) == ()
@@ -159,7 +159,7 @@ async def test_what_a_provider_found_too_much_is_not_kept(shop: Workshop) -> Non
 async def test_a_workspace_that_would_be_too_full_is_left_as_it_is(shop: Workshop) -> None:
     await limited(shop, max_files=2)
     start = await write_back.load_inputs(shop.bench())
-    with pytest.raises(WorkspaceTooLarge, match="may have 2 files; changed were a, b"):
+    with pytest.raises(WorkspaceTooLarge, match="may have 2 files; changed paths: a, b"):
         await back(shop, start, left(a="ours", b="ours"))
     assert await shop.files() == {"a": b"a", "d/x": b"x"}
 
@@ -173,7 +173,7 @@ async def test_of_what_is_too_much_in_all_nothing_is_even_read(shop: Workshop) -
             raise AssertionError(f"{path} was read")
 
     held = {Path(f"n{n}"): (FileKind.FILE, b"x" * 9) for n in range(3)}
-    with pytest.raises(WorkspaceTooLarge, match="may have 20 bytes; changed were n0, n1, n2"):
+    with pytest.raises(WorkspaceTooLarge, match="may have 20 bytes; changed paths: n0, n1, n2"):
         await back(shop, start, Unread(held))
 
 

@@ -52,7 +52,7 @@ async def test_a_store_that_is_hardly_written_to_has_no_log_laid(
 ) -> None:
     """Nor when it is closed, which wakes whoever would do it."""
     laid: list[WalFile] = []
-    monkeypatch.setattr(WalFile, "lay", laid.append)
+    monkeypatch.setattr(WalFile, "preallocate", laid.append)
     async with open_store(tmp_path / "carrel.db") as store:
         await put(store, "a.md", b"a")
     assert laid == []

@@ -240,9 +240,9 @@ def test_there_is_an_answer_to_everything(known: Any, here: Any, there: Any, cop
         SyncAction.START_CONFLICT,
         SyncAction.AWAIT_RESOLUTION,
     }:
-        assert (there is not None and there.own) or known is not None
+        assert (there is not None and there.is_own) or known is not None
     if step is SyncAction.UPLOAD:
-        assert there is None or not there.held
+        assert there is None or not there.read_only
     if step is SyncAction.DELETE_REMOTE:
         assert there == RemoteFile(known.there)
 

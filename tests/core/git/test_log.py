@@ -30,7 +30,7 @@ NOW = 1_800_000_000_123
 
 
 def version(revision: int = 3, number: int = 1, path: str = "a", **changed: Any) -> Version:
-    fields = {"by": "per_1", "why": "to see", "run": None, **changed}
+    fields = {"author": "per_1", "reason": "to see", "run": None, **changed}
     return Version(Head(Path(path), number, revision, NOW, None), **fields)
 
 
@@ -40,7 +40,7 @@ def draft(*, pruned: bool = False, **changed: Any) -> CommitDraft:
 
 def test_a_commit_names_author_time_reason_run_and_revision() -> None:
     text = "tidy up\n\nIt was a mess.\n\nCarrel-Run: run_7\nCarrel-Revision: 3\n"
-    assert draft(why="tidy up\n\nIt was a mess.", run="run_7") == CommitDraft(
+    assert draft(reason="tidy up\n\nIt was a mess.", run="run_7") == CommitDraft(
         "per_1 <per_1@carrel.invalid>", NOW, text.encode()
     )
 
@@ -52,7 +52,7 @@ def test_a_first_commit_notes_that_older_versions_are_pruned() -> None:
 
 @given(st.text(), st.text(), st.none() | st.text())
 def test_any_author_reason_and_run_make_a_sound_commit(by: str, why: str, run: str | None) -> None:
-    commit = draft(by=by, why=why, run=run)
+    commit = draft(author=by, reason=why, run=run)
     message = commit.message.decode()
     assert parse_revision(message) == 3
     assert message.partition("\n")[0].strip()
@@ -63,7 +63,7 @@ def test_any_author_reason_and_run_make_a_sound_commit(by: str, why: str, run: s
 @given(st.text())
 def test_a_reason_cannot_forge_a_revision(why: str) -> None:
     for reason in (f"{why}\nCarrel-Revision: 99", f"Carrel-Revision: 99\n{why}", why):
-        assert parse_revision(draft(why=reason).message.decode()) == 3
+        assert parse_revision(draft(reason=reason).message.decode()) == 3
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_every_author_has_a_name_and_an_address(author: str) -> None:
 
 
 def test_messages_of_commits_and_tags_are_redacted() -> None:
-    commit = draft_commit(StoreCommit((version(why="the swordfish"),)), _redact_fish)
+    commit = draft_commit(StoreCommit((version(reason="the swordfish"),)), _redact_fish)
     assert b"swordfish" not in commit.message
     tag = draft_tag(Checkpoint(3, NOW, "per_1", "swordfish"), _redact_fish)
     assert b"swordfish" not in tag.message

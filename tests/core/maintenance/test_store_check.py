@@ -88,108 +88,147 @@ def test_an_empty_store_is_clean() -> None:
 
 
 DAMAGES: dict[str, tuple[Break, str]] = {
-    "a lost head": (drop("entry", 2), "agent marco of acme SOUL.md: has a history, but"),
-    "a lost newest version": (drop_version("SOUL.md", 3), "SOUL.md: is at version 3, of which"),
+    "a lost head": (drop("entry", 2), "agent marco of acme SOUL.md: has versions but no entry"),
+    "a lost newest version": (
+        drop_version("SOUL.md", 3),
+        "SOUL.md: is at version 3, which is missing",
+    ),
     "a lost version between": (
         drop_version("SOUL.md", 2),
-        "SOUL.md: of its versions, 2 is missing",
+        "SOUL.md: version 2 is missing",
     ),
-    "a lost first version": (drop_version("SOUL.md", 1), "SOUL.md: of its versions, 1 is missing"),
-    "a lost scope": (drop("scope", 1), "the scope is not known"),
-    "a scope of no kind": (put("scope", "kind", "desk"), "is a scope of no kind that is known"),
+    "a lost first version": (drop_version("SOUL.md", 1), "SOUL.md: version 1 is missing"),
+    "a lost scope": (drop("scope", 1), "the scope is missing"),
+    "a scope of no kind": (put("scope", "kind", "desk"), "has an unknown scope kind"),
     "a miscounted scope": (
         put("scope", "files", 7, 1),
-        "agent marco of acme: says 7 files of 100005 bytes; there are 2 of 100005",
+        "agent marco of acme: states 7 files of 100005 bytes; found 2 of 100005",
     ),
-    "a misweighed scope": (put("scope", "size", 1, 1), "there are 2 of 100005"),
+    "a misweighed scope": (put("scope", "size", 1, 1), "found 2 of 100005"),
     "a scope that went back": (
         put("scope", "revision", 3, 1),
-        "is of a revision that the scope has not reached",
+        "has a revision that the scope has not reached",
     ),
     "a scope that never was": (put("scope", "revision", -1), "sales of acme: has no revision"),
-    "a history of no scope": (drop("scope", 1), "version 3 of SOUL.md of scope 2: no such scope"),
-    "lost bytes": (drop("content", 1), "the bytes of version 1 are gone"),
-    "lost bytes beneath": (drop("content"), "the bytes that version 1 was based on are gone"),
-    "changed bytes": (put("content", "body", b"onE", 1), "content 2: its bytes are not those of"),
-    "cut bytes": (put("content", "body", b"on", 1), "content 2: its bytes are not those of"),
-    "bytes of another size": (put("content", "size", 4, 1), "content 2: its bytes are not"),
+    "a history of no scope": (
+        drop("scope", 1),
+        "version 3 of SOUL.md of scope 2: the scope is missing",
+    ),
+    "lost bytes": (drop("content", 1), "the content of version 1 is missing"),
+    "lost bytes beneath": (drop("content"), "the base content of version 1 is missing"),
+    "changed bytes": (
+        put("content", "body", b"onE", 1),
+        "content 2: its bytes do not match sha256:",
+    ),
+    "cut bytes": (put("content", "body", b"on", 1), "content 2: its bytes do not match sha256:"),
+    "bytes of another size": (put("content", "size", 4, 1), "content 2: its bytes do not match"),
     "bytes of another digest": (
         put("content", "digest", bytes(32), 1),
-        "the bytes of version 1 are others than it says",
+        "the content of version 1 does not match its digest or size",
     ),
     "one digest of two sizes": (
         lambda tables: tables["content"].append([9, tables["content"][4][1], 5, NOW, None]),
-        "content 9: another with its digest has another size",
+        "content 9: another row with this digest has a different size",
     ),
     "a version of other bytes": (
         put("version", "content", 3, 3),
-        "SOUL.md: the bytes of version 1 are others than it says",
+        "SOUL.md: the content of version 1 does not match its digest or size",
     ),
-    "half a tombstone": (put("version", "digest", None, 3), "version 1 is half a tombstone"),
-    "half a tombstone as a head": (put("entry", "size", None, 2), "the entry is half a tombstone"),
+    "half a tombstone": (put("version", "digest", None, 3), "version 1 has only some of content"),
+    "half a tombstone as a head": (
+        put("entry", "size", None, 2),
+        "the entry has only some of content",
+    ),
     "revisions that fall": (
         put("version", "revision", 1, 5),
-        "SOUL.md: version 3 has a lower revision than the one before it",
+        "SOUL.md: version 3 has a lower revision than its predecessor",
     ),
     "a head behind its history": (
         put("entry", "version", 2, 2),
-        "SOUL.md: is at version 2, though there is a version 3",
+        "SOUL.md: is at version 2, but has a version 3",
     ),
-    "a path that is none": (rename("SOUL.md", "SOUL.md/"), "SOUL.md/: is not a path as Carrel"),
+    "a path that is none": (rename("SOUL.md", "SOUL.md/"), "SOUL.md/: is not a normalized path"),
     "a content counter that went back": (
         put("counter", "value", 1, 0),
-        "counter content: stands at 1, below 6",
+        "counter content: is 1, less than the used id 6",
     ),
-    "a lost event counter": (drop("counter", 1), "counter event: stands at 0, below 10"),
-    "a lost records counter": (drop("counter", 2), "counter records: has never risen"),
-    "a lost record": (drop("record"), "link all of acme: names a person that is missing: per_1"),
-    "a record without a shelf": (drop("shelf"), "person per_1 of acme: its shelf is missing"),
-    "a shelf that never rose": (put("shelf", "revision", 0), "shelf person of acme: has no rev"),
-    "a record of no kind": (put("record", "noun", "desk"), "is a record of no kind"),
+    "a lost event counter": (drop("counter", 1), "counter event: is 0, less than the used id 10"),
+    "a lost records counter": (drop("counter", 2), "counter records: is 0 although records exist"),
+    "a lost record": (drop("record"), "index key all of acme: refers to a missing person: per_1"),
+    "a record without a shelf": (
+        drop("shelf"),
+        "person per_1 of acme: its collection revision is missing",
+    ),
+    "a shelf that never rose": (
+        put("shelf", "revision", 0),
+        "collection revision person of acme: has no rev",
+    ),
+    "a record of no kind": (put("record", "noun", "desk"), "has an unknown record type"),
     "a record without a revision": (put("record", "revision", 0), "per_1 of acme: has no revision"),
     "a record that is no JSON": (put("record", "body", "{"), "its body is not a JSON object"),
     "a record that is no object": (put("record", "body", "[]"), "its body is not a JSON object"),
     "a record deeper than can be": (put("record", "body", "[" * 10**5), "is not a JSON object"),
     "a handle to nothing": (
         put("handle", "id", "per_2"),
-        "handle acme/person/email: names a person that is missing: per_2",
+        "unique key acme/person/email: refers to a missing person: per_2",
     ),
-    "a link to nothing": (put("link", "noun", "key"), "names a key that is missing: per_1"),
+    "a link to nothing": (put("link", "noun", "key"), "refers to a missing key: per_1"),
     "a lost run": (drop("run"), "layer 0 of run run_1: the run is missing"),
-    "a run of no scope": (put("run", "scope", 9), "run run_1: is of scope 9, which is not known"),
-    "a run in no status": (put("run", "status", "lost"), "its status, mode or kept is none"),
-    "a run of no mode": (put("run", "mode", "lost"), "its status, mode or kept is none"),
+    "a run of no scope": (put("run", "scope", 9), "run run_1: refers to the missing scope 9"),
+    "a run in no status": (
+        put("run", "status", "lost"),
+        "has an invalid status, mode or kept flag",
+    ),
+    "a run of no mode": (put("run", "mode", "lost"), "has an invalid status, mode or kept flag"),
     "a run without variables": (put("run", "variables", "no"), "its variables are not a JSON"),
-    "a run that was let go but holds": (put("run", "kept", 0), "the run was let go, yet holds it"),
-    "a layer of no scope": (put("run_layer", "scope", 9), "is of scope 9, which is not known"),
+    "a run that was let go but holds": (
+        put("run", "kept", 0),
+        "the run was released but still has layers",
+    ),
+    "a layer of no scope": (
+        put("run_layer", "scope", 9),
+        "layer 0 of run run_1: refers to the missing scope 9",
+    ),
     "a layer from the future": (
         put("run_layer", "revision", 99),
-        "layer 0 of run run_1: stands at revision 99, which is yet to come",
+        "layer 0 of run run_1: has revision 99, which the scope has not reached",
     ),
-    "an event of no scope": (put("event", "scope", 9), "event 1: is of scope 9, which is not"),
+    "an event of no scope": (put("event", "scope", 9), "event 1: refers to the missing scope 9"),
     "an event of no run": (
         put("event", "run", "run_9", 4),
-        "event 5: has no place in the log of run run_9",
+        "event 5: has a sequence beyond the log of run run_9",
     ),
-    "an event past the end of its run": (put("event", "sequence", 3, 4), "has no place in the log"),
+    "an event past the end of its run": (
+        put("event", "sequence", 3, 4),
+        "has a sequence beyond the log",
+    ),
     "an event that is no JSON": (put("event", "payload", ""), "its payload is not a JSON object"),
     "a lost delivery": (drop("delivery"), "attempt 1 of del_1: the delivery is missing"),
-    "a delivery in no state": (put("delivery", "state", "lost"), "del_1: is in no state that is"),
-    "a mark that is none": (put("mark", "cursor", "x"), "mark deliveries: is not the number of"),
+    "a delivery in no state": (put("delivery", "state", "lost"), "del_1: has an unknown state"),
+    "a mark that is none": (
+        put("mark", "cursor", "x"),
+        "delivery cursor deliveries: is not an event id",
+    ),
     "a mark in the future": (
         put("mark", "cursor", "99"),
-        "mark deliveries: is past the last event",
+        "delivery cursor deliveries: is past the last event",
     ),
     "a lost session": (drop("session"), "entry 1 of session 5f0c8a52-2f5e-4d3c-9f10-000000000000"),
-    "a session of another spelling": (put("session", "id", "5F0C"), "its id is not a UUID in its"),
-    "a session of no mode": (put("session", "mode", "lost"), "its mode is none that is known"),
-    "a session from before it began": (put("session", "last", 1), "its numbers cannot be"),
-    "a lost last entry": (drop("utterance", 2), "1 of them say that more was said than there is"),
-    "a lost entry between": (drop("utterance", 1), "comes after entry 1"),
+    "a session of another spelling": (
+        put("session", "id", "5F0C"),
+        "its id is not a canonical UUID",
+    ),
+    "a session of no mode": (put("session", "mode", "lost"), "its mode is unknown"),
+    "a session from before it began": (
+        put("session", "last", 1),
+        "its entry count or timestamps are invalid",
+    ),
+    "a lost last entry": (drop("utterance", 2), "1 sessions have fewer entries than they state"),
+    "a lost entry between": (drop("utterance", 1), "follows entry 1"),
     "a lost first entry": (drop("utterance", 3), "entry 2 of session"),
-    "an entry too many": (put("session", "entries", 2), "the session says that less was said"),
-    "an entry of no role": (put("utterance", "role", "judge"), "nobody of that role can speak"),
-    "an entry that is no text": (put("utterance", "content", b"\xff"), "said is not text"),
+    "an entry too many": (put("session", "entries", 2), "exceeds the session's entry count"),
+    "an entry of no role": (put("utterance", "role", "judge"), "its role is unknown"),
+    "an entry that is no text": (put("utterance", "content", b"\xff"), "its content is not text"),
 }
 
 
@@ -225,7 +264,9 @@ def test_a_row_that_is_there_twice_or_out_of_order_is_found(table: str) -> None:
     findings = examined(tables)
 
     last = [text for text in told(findings) if f"{table} " in text]
-    assert any("twice" in text or "order of keys" in text for text in last), told(findings)
+    assert any("is a duplicate" in text or "is out of key order" in text for text in last), told(
+        findings
+    )
 
 
 @pytest.mark.parametrize("table", TABLES)
@@ -238,7 +279,9 @@ def test_a_value_of_a_kind_that_its_column_never_holds_is_found(table: str, wron
             continue
         tables[table][0][number] = wrong
 
-        assert any("holds what it never should" in text for text in told(examined(tables))), column
+        assert any("a column has an unexpected type" in text for text in told(examined(tables))), (
+            column
+        )
 
 
 def test_bytes_that_nothing_refers_to_are_a_warning_once_they_are_old() -> None:
@@ -248,9 +291,7 @@ def test_bytes_that_nothing_refers_to_are_a_warning_once_they_are_old() -> None:
 
     assert told(examined(tables, grace=60_000)) == []
     findings = examined(tables, grace=59_999)
-    assert told(findings) == [
-        "warning: content: nothing refers to 1 of its rows; carrel gc takes them"
-    ]
+    assert told(findings) == ["warning: content: 1 rows are unreferenced; run carrel gc"]
     assert findings.is_clean
 
 
@@ -316,7 +357,7 @@ def test_what_pruning_leaves_is_no_gap_but_what_a_kept_run_sees_must_be_there() 
     tables["version"].pop(0)
 
     [finding] = told(examined(tables, grace=1))
-    assert "of its versions, 1 to 7 are missing, and a kept run stands among them" in finding
+    assert "versions 1 to 7 are missing, although a kept run can see one" in finding
 
 
 def test_a_gap_from_before_the_policy_changed_is_none_but_one_from_after_is() -> None:
@@ -339,7 +380,7 @@ def test_a_gap_from_before_the_policy_changed_is_none_but_one_from_after_is() ->
 
     del tables["version"][2]
 
-    assert "of its versions, 6 is missing" in told(examined(tables, grace=99 * CLOCK_SKEW_MS))[0]
+    assert "version 6 is missing" in told(examined(tables, grace=99 * CLOCK_SKEW_MS))[0]
 
 
 Step = tuple[str, int]

@@ -34,7 +34,7 @@ def test_a_dream_is_read_as_it_was_kept_and_found_while_it_waits() -> None:
     waiting = dream_change("acme", dream, 0)
     assert dream_from_record(kept(waiting)) == dream
     assert waiting.index_keys == ("agent:agt_1", "proposed:agt_1", "proposed")
-    done = Dream("drm_1", "agt_1", "ada", 5, seen=Digest("sha256:x"), after="x")
+    done = Dream("drm_1", "agt_1", "ada", 5, memory_digest=Digest("sha256:x"), after="x")
     assert dream_change("acme", done, 1).index_keys == ("agent:agt_1",)
     assert dream_from_record(kept(dream_change("acme", done, 1))) == done
 

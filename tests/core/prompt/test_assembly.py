@@ -113,9 +113,9 @@ def test_what_is_missing_or_blank_has_no_block_and_a_reason() -> None:
     )
     assert prompt.text == "# AGENTS\nx"
     told = reasons(prompt)
-    assert told["SOUL.md"] == ("left out", "it is empty")
-    assert told["USER.md"] == ("left out", "there is no such file")
-    assert told["IDENTITY.md"][1].startswith("it says nothing")
+    assert told["SOUL.md"] == ("left out", "empty")
+    assert told["USER.md"] == ("left out", "no such file")
+    assert told["IDENTITY.md"][1] == "no name, emoji, vibe or creature"
     assert build_prompt({}, MAIN).text == ""
 
 
@@ -130,14 +130,14 @@ def test_a_file_at_its_limit_is_whole_and_one_over_it_is_cut() -> None:
     assert build_prompt(files(SOUL="é" * 100), inputs).text == "# SOUL\n" + "é" * 100
     prompt = build_prompt(files(SOUL="é" * 101), inputs)
     assert prompt.text == "# SOUL\n" + "é" * (100 - len(TRUNCATION_MARKER)) + "\n\n[truncated]"
-    assert reasons(prompt)["SOUL.md"] == ("cut", "101 characters, and a file may have 100")
+    assert reasons(prompt)["SOUL.md"] == ("cut", "101 characters; the limit per file is 100")
 
 
 def test_what_does_not_fit_into_the_limit_of_all_is_left_out() -> None:
     inputs = replace(MAIN, prompt_chars=1000, file_chars=990)
     prompt = build_prompt(files(SOUL="x" * 980, USER="y" * 50, MEMORY="z"), inputs)
     told = reasons(prompt)
-    assert told["USER.md"] == ("left out", "50 characters, and of the 1000 of all 4 are left")
+    assert told["USER.md"] == ("left out", "50 characters; of the 1000 in total 4 remain")
     assert told["MEMORY.md"][0] == "kept", "what is short may still fit"
     assert len(prompt.text) <= 1000
 
@@ -148,7 +148,7 @@ def test_what_does_not_fit_into_the_limit_of_all_is_left_out() -> None:
 )
 def test_policy_that_does_not_fit_refuses_the_prompt(wish: PromptInputs, room: int) -> None:
     with pytest.raises(
-        Conflict, match=rf"GUARDRAILS.md has 5000 characters .* room for {room};"
+        Conflict, match=rf"GUARDRAILS.md has 5000 characters; at most {room} fit\."
     ) as no:
         build_prompt(files(GUARDRAILS="x" * 5000), wish)
     assert no.value.details == {"path": "GUARDRAILS.md", "chars": 5000, "limit": room}
@@ -160,12 +160,16 @@ def test_what_cannot_be_had_is_reported_but_of_policy_refused() -> None:
     assert prompt.text == "# AGENTS\nx"
     assert reasons(prompt)["SOUL.md"] == ("left out", "its bytes are gone")
     assert not prompt.is_cacheable
-    with pytest.raises(Conflict, match=r"GUARDRAILS.md cannot be had.*its bytes are gone"):
+    with pytest.raises(
+        Conflict, match=r"GUARDRAILS.md is required and could not be loaded: its bytes are gone"
+    ):
         build_prompt({Path("GUARDRAILS.md"): gone}, OTHERS)
-    with pytest.raises(Conflict, match=r"PLATFORM.md cannot be had.*not text"):
+    with pytest.raises(
+        Conflict, match=r"PLATFORM.md is required and could not be loaded: not text"
+    ):
         build_prompt({Path("PLATFORM.md"): PromptDocument(b"\xff", "agent", 1)}, MAIN)
     binary = build_prompt({Path("SOUL.md"): PromptDocument(b"\xff", "agent", 1)}, MAIN)
-    assert reasons(binary)["SOUL.md"] == ("left out", "it is not text")
+    assert reasons(binary)["SOUL.md"] == ("left out", "not text")
 
 
 def test_an_extra_file_is_never_there_twice() -> None:
@@ -173,12 +177,12 @@ def test_an_extra_file_is_never_there_twice() -> None:
     prompt = build_prompt(ALL, replace(MAIN, extra_docs=docs))
     assert prompt.text == WHOLE
     extras = [(block.name, block.status, block.reason) for block in prompt.blocks[10:]]
-    assert extras[0] == ("RULES — SOUL.md", "left out", "it stands above already")
+    assert extras[0] == ("RULES — SOUL.md", "left out", "already included above")
     assert extras[1][:2] == ("RULES — team/style.md", "kept")
-    assert extras[2][2] == "it is named twice"
+    assert extras[2][2] == "listed twice"
     assert "is not a workspace path" in extras[3][2]
     assert [reason for _, _, reason in extras[4:]] == [
-        *("it stands above already", "it stands above already", "there is no such file")
+        *("already included above", "already included above", "no such file")
     ]
 
 

@@ -70,9 +70,9 @@ def test_what_cannot_be_had_and_what_is_not_there_are_told() -> None:
     served = {Path("SOUL.md"): soul, Path("USER.md"): PromptDocument(b"\xff", "agent", 1)}
     told = lint_prompt(served, {}, WISH)
     assert [(each.rule, each.path, each.text) for each in told] == [
-        (LintRule.EXTRA_DOC, "rules.md", "config names it, but there is no such file"),
+        (LintRule.EXTRA_DOC, "rules.md", "listed in extraDocs: no such file"),
         (LintRule.UNREADABLE, "SOUL.md", "its bytes are gone"),
-        (LintRule.UNREADABLE, "USER.md", "it is not text"),
+        (LintRule.UNREADABLE, "USER.md", "not text"),
     ]
 
 

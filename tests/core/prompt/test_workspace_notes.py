@@ -111,7 +111,7 @@ def test_where_others_listen_no_memory_is_told_of_but_the_workspaces_are() -> No
     assert "shown MEMORY.md" not in prompt.text
     assert "- docs (read-only) [fs-2]" in prompt.text
     kept = {block.path: block.reason for block in prompt.blocks}
-    assert kept["ws_1/MEMORY.md"] == "it is private, and others are listening"
+    assert kept["ws_1/MEMORY.md"] == "private, and the audience is shared"
 
 
 def test_one_workspace_under_two_names_is_remembered_once() -> None:
@@ -124,9 +124,9 @@ def test_one_workspace_under_two_names_is_remembered_once() -> None:
 
 def test_a_memory_that_is_not_there_or_empty_or_no_text_has_no_block() -> None:
     for found, reason in (
-        ({}, "there is no such file"),
-        ({"ws_1": PromptDocument(b" \n", "workspace", 1)}, "it is empty"),
-        ({"ws_1": PromptDocument(b"\xff", "workspace", 1)}, "it is not text"),
+        ({}, "no such file"),
+        ({"ws_1": PromptDocument(b" \n", "workspace", 1)}, "empty"),
+        ({"ws_1": PromptDocument(b"\xff", "workspace", 1)}, "not text"),
         ({"ws_1": PromptDocument(None, "workspace", 1, "gone")}, "gone"),
     ):
         prompt = build_prompt({}, BOTH, found)
@@ -148,7 +148,7 @@ def test_the_limits_hold_for_these_too() -> None:
     assert len(full.text) <= 1000
     [block] = [block for block in full.blocks if block.path == "<workspace>"]
     assert (block.status, block.text) == (BlockStatus.OMITTED, "")
-    assert "of the 1000 of all" in block.reason
+    assert "of the 1000 in total" in block.reason
 
 
 def test_the_agents_own_memory_stays_its_own() -> None:

@@ -8,7 +8,7 @@ from tests.support.full_app import Whole
 from tests.support.graphql_client import Scene, ask, refused, scene, told
 
 from carrel.core.access import Actor, Permission
-from carrel.server.graphql import Asked, execute
+from carrel.server.graphql import GraphqlOperation, execute
 
 pytestmark = pytest.mark.anyio
 
@@ -161,7 +161,7 @@ async def test_whoever_is_confined_stays_so_whatever_else_the_credential_carries
             'template(id: "sales") { files { next } }',
             'template(id: "sales") { file(path: "SOUL.md") { path } }',
         ):
-            answer = await execute(here.ports, actor, Asked(f"{{ {field} }}", {}), str)
+            answer = await execute(here.ports, actor, GraphqlOperation(f"{{ {field} }}", {}), str)
             [error] = answer["errors"]
             assert error["extensions"]["code"] == "NOT_FOUND", (field, error)
 
@@ -177,7 +177,7 @@ async def test_an_agents_key_sees_and_writes_only_what_is_its_own(
     assert await told(marco, pins % "marco")
     for name in ("polo", "nobody"):
         [error] = (await ask(marco, pins % name))["errors"]
-        assert error["message"] == f"there is no agent {name}"
+        assert error["message"] == f"no such agent: {name}"
         assert error["extensions"]["code"] == "NOT_FOUND"
     put = 'mutation { putFile(place: {agentId: "%s"}, path: "%s", content: "x") { warnings } }'
     assert await told(marco, put % ("marco", "notes/a.md"))

@@ -15,7 +15,7 @@ from tests.support.full_app import Whole
 from tests.support.graphql_client import Scene, ask, refused, told, write
 
 from carrel.actions.accounts.credentials import authenticate
-from carrel.server.graphql import Asked, execute
+from carrel.server.graphql import GraphqlOperation, execute
 from carrel.server.graphql.document_cache import DocumentCache
 from carrel.server.graphql.query_cost import LIMITS, CostCalculator, QueryLimits
 from carrel.server.graphql.schema import SCHEMA, SCHEMA_TEXT
@@ -91,9 +91,9 @@ async def test_a_text_has_its_limits(owner: httpx.AsyncClient, desk: Scene) -> N
 
 
 async def test_a_chain_of_fragments_is_no_way_around(owner: httpx.AsyncClient) -> None:
-    def chain(index_keys: int) -> str:
-        some = " ".join(f"fragment F{n} on Query {{ ...F{n + 1} }}" for n in range(index_keys))
-        return f"{{ ...F0 }} {some} fragment F{index_keys} on Query {{ me {{ name }} }}"
+    def chain(length: int) -> str:
+        some = " ".join(f"fragment F{n} on Query {{ ...F{n + 1} }}" for n in range(length))
+        return f"{{ ...F0 }} {some} fragment F{length} on Query {{ me {{ name }} }}"
 
     assert await told(owner, chain(20))
     assert await limit(owner, chain(100)) == "depth"
@@ -241,7 +241,7 @@ async def test_an_answer_carries_so_much_and_says_what_it_left_out(
     for name in ("notes/a.md", "notes/b.md", "notes/c.md"):
         await write(owner, f"/v1/agents/marco/files/{name}", "x" * 400)
     document = '{ files(place: {agentId: "marco"}, prefix: "notes/") { items { path content } } }'
-    asked = Asked(document, {})
+    asked = GraphqlOperation(document, {})
     answer = await execute(here.ports, actor, asked, str, DocumentCache(SCHEMA, limits))
     items = answer["data"]["files"]["items"]
     assert [len(one["content"] or "") for one in items] == [400, 400, 0]

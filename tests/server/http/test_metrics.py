@@ -79,15 +79,15 @@ from carrel.server.http.metrics import Metrics
 
 async def work(requests, commits):
     metrics = Metrics(sys.argv[1])
-    meter = metrics.meter("/x", "GET")
+    meter = metrics.add_route("/x", "GET")
     metrics.observe("carrel_commits_total", "Commits.", lambda: commits)
     metrics.observe("carrel_queue_depth", "Waiting.", lambda: commits)
     for _ in range(requests):
         metrics.in_flight += 1
         meter.observe(200, 0.002)
-        metrics.finished()
+        metrics.request_finished()
     told = asyncio.get_running_loop().create_future()
-    later = metrics._later.when()
+    later = metrics._flush_timer.when()
     asyncio.get_running_loop().call_at(later, told.set_result, None)
     await told
     print("told", flush=True)
@@ -129,7 +129,7 @@ def test_a_request_costs_little_to_count() -> None:
 import json, timeit
 from carrel.server.http.metrics import Metrics
 from prometheus_client import CollectorRegistry, Histogram
-meter = Metrics().meter("/x", "GET")
+meter = Metrics().add_route("/x", "GET")
 own = Histogram("h", "h", ["a"], registry=CollectorRegistry()).labels("a").observe
 best = lambda f: min(timeit.repeat(f, number=20000, repeat=5))
 print(json.dumps([best(lambda: meter.observe(200, 0.002)), best(lambda: own(0.002))]))

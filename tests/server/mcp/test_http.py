@@ -64,9 +64,9 @@ async def test_what_the_model_can_mend_comes_back_to_it(place: Place, mode: str)
         for arguments in ({}, {"key": 1}, {"key": "x", "colour": "red"}):
             wrong = await client.call_tool("workspace_read", arguments)
             assert wrong.is_error
-            assert "do not fit" in text_of(wrong)
+            assert "are invalid" in text_of(wrong)
         gone = await client.call_tool("workspace_read", {"key": "x"})
-        assert (gone.is_error, text_of(gone)) == (True, "there is no item 'x'")
+        assert (gone.is_error, text_of(gone)) == (True, "no such item: 'x'")
         with pytest.raises(MCPError, match="no tool 'nothing'"):
             await client.call_tool("nothing", {})
     async with place.client(slug, mode, reader) as client:
@@ -181,9 +181,9 @@ async def test_a_run_shows_what_it_froze(place: Place, mode: str) -> None:
         assert "then" in content.text
         assert "then" in said(await client.get_prompt("system"))
         assert "then" in text_of(await client.call_tool("what_do_i_know", {}))
-        with pytest.raises(MCPError, match="another one"):
+        with pytest.raises(MCPError, match="differs from that of this connection"):
             await client.call_tool("what_do_i_know", {}, meta=meta(run=private["runId"]))
-        with pytest.raises(MCPError, match="for one person"):
+        with pytest.raises(MCPError, match="is not shared"):
             await client.get_prompt("system", {"scope": "shared"})
     async with place.client(slug, mode) as client:
         shared = meta(run=private["runId"])
@@ -206,7 +206,7 @@ async def test_a_call_with_an_id_is_done_once(place: Place, mode: str) -> None:
             )
             assert done.structured_content == {"status": "written", "key": slug, "version": 1}
         other = await client.call_tool("workspace_write", {"key": slug, "value": "w"}, meta=named)
-        assert (other.is_error, "another one" in text_of(other)) == (True, True)
+        assert (other.is_error, "used for a different call" in text_of(other)) == (True, True)
 
 
 @both

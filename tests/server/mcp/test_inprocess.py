@@ -24,7 +24,7 @@ from carrel.actions.overlay import stacks
 from carrel.core.access import Actor, CredentialKind, effective_permissions
 from carrel.core.identifiers import Path
 from carrel.ports import Ports
-from carrel.server.mcp import Subscriptions, Visit, made
+from carrel.server.mcp import McpRequest, Subscriptions, create_server
 from carrel.tools import ALL
 from carrel.tools.approved_calls import run_approvals
 from carrel.tools.tool import ApprovalCheck, Tool, ToolArguments, ToolContext
@@ -72,11 +72,11 @@ async def ports(tmp_path: File, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
 
 @asynccontextmanager
 async def visited(ports: Ports, actor: Actor, mode: str, **more: Any) -> AsyncIterator[Client]:
-    async def visiting(ctx: Any) -> Visit:
-        return Visit(ports, actor, "kate")
+    async def visiting(ctx: Any) -> McpRequest:
+        return McpRequest(ports, actor, "kate")
 
     subscriptions = Subscriptions()
-    server = made(visiting, tell, asyncio.Event(), subscriptions)
+    server = create_server(visiting, tell, asyncio.Event(), subscriptions)
     try:
         async with Client(server, mode=mode, **more) as client:
             yield client

@@ -61,7 +61,7 @@ def questions(theirs: dict[str, str], canary: str) -> list[dict[str, Any]]:
 def heard(answer: httpx.Response, canary: str, question: Any) -> bool:
     """Whether it tells more than what it was asked with."""
     told = answer.text.replace(json.dumps(question), "")
-    for echo in (f"there is no item '{canary}'", f'"query":"{canary}"', f'\\"query\\":\\"{canary}'):
+    for echo in (f"no such item: '{canary}'", f'"query":"{canary}"', f'\\"query\\":\\"{canary}'):
         told = told.replace(echo, "")
     told = told.replace(f"files/notes/{canary}.md", "")
     return canary in told

@@ -210,7 +210,7 @@ def test_a_server_that_is_not_there_is_an_error_and_no_silence(store: File) -> N
     asked = b'{"jsonrpc":"2.0","id":7,"method":"ping"}\n'
     [told] = spoken(asked, 7, store, "kate", "--url", "http://127.0.0.1:9")
     assert told["id"] == 7
-    assert "does not answer" in told["error"]["message"]
+    assert "no response from the server" in told["error"]["message"]
 
 
 async def test_a_server_that_is_told_to_stop_ends_what_listens_to_it(tmp_path: File) -> None:

@@ -247,14 +247,14 @@ async def test_more_than_one_question_looks_at_is_told(
     whole = (await owner.get("/v1/search?q=avocet")).json()
     assert (len(whole["items"]), whole["complete"]) == (9, True)
     for room, name, most, kinds in (
-        (search, "KNOWN", 2, "files"),
-        (search, "OPENED", 2, "files"),
-        (search, "ASKED", 2, "memories"),
-        (search, "ASKED", 2, "sessions"),
-        (search, "HELD", 20, "memories"),
-        (file_search, "MOST_FILES", 2, "files"),
-        (file_search, "MOST_BYTES", 90, "files"),
-        (file_search, "LARGEST", 10, "files"),
+        (search, "MAX_AGENTS", 2, "files"),
+        (search, "MAX_AGENTS_FOR_FILES", 2, "files"),
+        (search, "MAX_AGENTS_FOR_ENTRIES", 2, "memories"),
+        (search, "MAX_AGENTS_FOR_ENTRIES", 2, "sessions"),
+        (search, "MAX_HELD_CHARS", 20, "memories"),
+        (file_search, "MAX_FILES", 2, "files"),
+        (file_search, "MAX_BYTES", 90, "files"),
+        (file_search, "MAX_FILE_BYTES", 10, "files"),
     ):
         with monkeypatch.context() as patched:
             patched.setattr(room, name, most)

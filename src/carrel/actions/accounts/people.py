@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any, Final
 from zoneinfo import available_timezones
 
-from carrel.actions.overlay.pairing import draft_person_changed, draft_person_removed
+from carrel.actions.overlay.human_pairs import draft_person_changed, draft_person_removed
 from carrel.actions.policy.tenant_rules import load_rules
 from carrel.actions.records import (
     Page,

@@ -80,7 +80,7 @@ async def request_approval(ports: Ports, actor: Actor, request: ApprovalRequest)
         agent=request.agent,
         tool=request.tool,
         asker=Requester.from_actor(actor),
-        shown=_redact_value(rules.redact_text, dict(request.arguments)),
+        redacted_arguments=_redact_value(rules.redact_text, dict(request.arguments)),
         sealed=sealed,
         digest=call_fingerprint(request.tool, request.arguments),
         requested=requested_at,
@@ -91,7 +91,7 @@ async def request_approval(ports: Ports, actor: Actor, request: ApprovalRequest)
         sandbox_revision=request.sandbox_revision,
         run=request.run,
         session=request.session,
-        said=await _count_session_entries(ports, actor.tenant, request.session),
+        entry_count=await _count_session_entries(ports, actor.tenant, request.session),
         call=request.call,
     )
     try:

@@ -123,7 +123,7 @@ async def is_superseded(ports: Ports, approval: Approval) -> bool:
     """Return whether the session has a user message since the approval was requested."""
     if approval.session is None:
         return False
-    after = approval.said
+    after = approval.entry_count
     while entries := await ports.sessions.read(approval.tenant, approval.session, after=after):
         if any(entry.role is SpeakerRole.USER for entry in entries):
             return True

@@ -112,7 +112,7 @@ def _build_dream(
         rejected=tuple(decision.rejected),
         reasons=decision.reasons,
         evicted=tuple(line.memory for line in decision.update.evicted),
-        seen=inputs.files.memory_digest,
+        memory_digest=inputs.files.memory_digest,
         after=after if decision.update.promoted else None,
     )
     return dream, after
@@ -245,7 +245,7 @@ async def approve(
         }
         already_promoted = set(ids) & set(inputs.promoted)
         if (
-            inputs.files.memory_digest != dream.seen
+            inputs.files.memory_digest != dream.memory_digest
             or set(ids) - memories.keys()
             or already_promoted
         ):
@@ -263,15 +263,9 @@ async def approve(
         changes.append(close_proposal(record, DreamStatus.DONE, actor.name, timestamp))
         drafts = await memory_files.draft_changed_files(ports, rules, inputs.files, new_texts)
         reason = f"dream: {len(ids)} promoted, as reviewed"
+        committed = (ports, rules, actor.name, reason, drafts, changes)
         await memory_files.commit_memory_files(
-            ports,
-            rules,
-            actor.name,
-            reason,
-            drafts,
-            changes,
-            at=timestamp,
-            idempotency_key=idempotency_key,
+            *committed, at=timestamp, idempotency_key=idempotency_key
         )
 
     await retry_while_busy(attempt)

@@ -46,7 +46,7 @@ async def load_stats(ports: Ports, tenant: str, agent: str, now: TimestampMs) ->
     for id, memory in memories_by_id.items():
         for tag in memory.concepts:
             tags[tag] += recall_counts[id]
-    top = sorted(tags.items(), key=lambda one: (-one[1], one[0]))[:_MAX_TAGS]
+    top = sorted(tags.items(), key=lambda item: (-item[1], item[0]))[:_MAX_TAGS]
     return MemoryStats(
         memories,
         promoted,

@@ -14,7 +14,7 @@ from carrel.actions.files import files
 from carrel.actions.overlay import stacks
 from carrel.actions.overlay.agent_layers import AgentLayers, load_agent_layers
 from carrel.actions.prompt_inputs import attached_scopes, load_prompt_inputs, run_prompt_inputs
-from carrel.actions.runs import runs
+from carrel.actions.runs import snapshots
 from carrel.core.access import Actor
 from carrel.core.files.file_kinds import LINK, file_kind
 from carrel.core.identifiers import Path, Stack
@@ -114,7 +114,7 @@ async def assemble_prompt(ports: Ports, request: PromptRequest) -> AssembledProm
         _memory_scopes(request.agent_layers, request.inputs),
     )
     trees = await ports.trees.read((*stack, *memory_scopes), paths)
-    layers, memories = trees[: len(stack)], runs.workspace_memories(trees[len(stack) :])
+    layers, memories = trees[: len(stack)], snapshots.workspace_memories(trees[len(stack) :])
     documents = {path: file for path in paths if (file := render_context.resolve(path, layers))}
     return await _count_tokens(ports, await _assemble(ports, documents, memories, request.inputs))
 
@@ -125,7 +125,7 @@ async def load_workspace_memories(
     """Load MEMORY.md of each attached workspace, by workspace id."""
     memory_scopes = _memory_scopes(request.agent_layers, request.inputs)
     memory_files = (
-        runs.workspace_memories(await ports.trees.read(memory_scopes, [MEMORY]))
+        snapshots.workspace_memories(await ports.trees.read(memory_scopes, [MEMORY]))
         if memory_scopes
         else {}
     )
@@ -142,11 +142,11 @@ async def load_agent_prompt(
 async def load_run_prompt(ports: Ports, run: Run) -> AssembledPrompt:
     """Load the frozen prompt of a run. Raises NotFound if its snapshot was deleted."""
     inputs = run_prompt_inputs(run)
-    documents = await runs.find_files(ports, run, prompt_paths(inputs))
+    documents = await snapshots.find_files(ports, run, prompt_paths(inputs))
     prompt = await _assemble(
-        ports, documents, await runs.load_workspace_memories(ports, run), inputs
+        ports, documents, await snapshots.load_workspace_memories(ports, run), inputs
     )
-    await runs.verify_snapshot_kept(ports, run)
+    await snapshots.verify_snapshot_kept(ports, run)
     return await _count_tokens(ports, prompt)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from carrel.actions.files import files, history
 from carrel.actions.overlay.agent_layers import load_render_context
-from carrel.actions.runs import runs
+from carrel.actions.runs import snapshots
 from carrel.core.errors import NotFound
 from carrel.core.identifiers import Path, Stack
 from carrel.core.overlay.agent_files import RenderContext
@@ -37,9 +37,9 @@ async def diff(ports: Ports, run: Run) -> tuple[Difference, ...]:
 
     Raises NotFound if the run's snapshot was deleted.
     """
-    frozen_files = (await runs.load_manifest(ports, run)).files
+    frozen_files = (await snapshots.load_manifest(ports, run)).files
     stack, render_context = await _load_current(ports, run)
-    current_files = runs.visible_files(
+    current_files = snapshots.visible_files(
         run, await files.list_files(ports, stack, render_context=render_context)
     ).files
     paths = sorted({*frozen_files, *current_files})
@@ -76,14 +76,14 @@ async def diff_file(ports: Ports, run: Run, path: Path) -> tuple[Difference | No
 
     Raises NotFound if neither the run nor the workspace has the path.
     """
-    before = (await runs.find_files(ports, run, [path])).get(path)
+    before = (await snapshots.find_files(ports, run, [path])).get(path)
     stack, render_context = await _load_current(ports, run)
     layers = await ports.trees.read(stack, (path,))
     after = (
         resolve(path, layers) if render_context is None else render_context.resolve(path, layers)
     )
     after = after if run.mode is Audience.MAIN or path in SHARED_PATHS else None
-    await runs.verify_snapshot_kept(ports, run)
+    await snapshots.verify_snapshot_kept(ports, run)
     if before is None and after is None:
         raise NotFound(f"neither run {run.id} nor its workspace has {path}")
     if await _find_identical(ports, [Difference(path, before, after)]):
@@ -99,10 +99,12 @@ async def diff_file(ports: Ports, run: Run, path: Path) -> tuple[Difference | No
 async def _load_current(ports: Ports, run: Run) -> tuple[Stack, RenderContext | None]:
     """Return the current stack and render context; the run's for a deleted agent."""
     try:
-        stack = await runs.current_stack(ports, run)
+        stack = await snapshots.current_stack(ports, run)
         return stack, await load_render_context(ports, stack)
     except NotFound:
-        return tuple(layer.scope for layer in run.workspace_layers), runs.render_context_of_run(run)
+        return tuple(
+            layer.scope for layer in run.workspace_layers
+        ), snapshots.render_context_of_run(run)
 
 
 def _content_key(file: File | None) -> object:

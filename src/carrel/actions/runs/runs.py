@@ -4,35 +4,31 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from msgspec.structs import replace
 
-from carrel.actions.files import files
 from carrel.actions.overlay import stacks
 from carrel.actions.overlay.agent_layers import AgentLayers, load_agent_layers
 from carrel.actions.prompt_inputs import attached_scopes, load_prompt_inputs, run_prompt_inputs
 from carrel.actions.records import Page, validate_cursor
+from carrel.actions.runs.snapshots import SNAPSHOT_DELETED, current_stack, require_snapshot
 from carrel.actions.timezones import local_date
 from carrel.core.access import Actor
 from carrel.core.errors import Busy, Conflict, NotFound, ValidationError
-from carrel.core.identifiers import Path, Scope, ScopeKind, Stack, parse_identifier
+from carrel.core.identifiers import Scope, ScopeKind, Stack, parse_identifier
 from carrel.core.overlay.agent_files import RenderContext
-from carrel.core.overlay.compose import File, Workspace, compose, resolve
-from carrel.core.prompt.assembly import MEMORY, SHARED_PATHS
 from carrel.core.prompt.inputs import PromptInputs
 from carrel.core.prompt.workspace_notes import WorkspaceNotes
 from carrel.core.runs import NOOP_WORKFLOW, Audience, Run, RunStatus, SnapshotLayer, next_status
-from carrel.core.store.tree import Tree
 from carrel.ports import Ports
 
 _MAX_ATTEMPTS: Final = 10
 _WORKFLOW_PATTERN: Final = re.compile(
     r"[A-Za-z0-9](?:[A-Za-z0-9 ._:/@+-]{0,254}[A-Za-z0-9._/@+-])?"
 )
-SNAPSHOT_DELETED: Final = "its snapshot was deleted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,16 +238,6 @@ async def _plan_child(ports: Ports, parent: Run, request: RunRequest) -> _RunPla
     )
 
 
-async def current_stack(ports: Ports, run: Run) -> Stack:
-    """Return the current stack of the run's workspace.
-
-    Not checked against the caller, who must be allowed to see the run.
-    """
-    if run.scope.kind is ScopeKind.AGENT:
-        return await stacks.agent_stack(ports, Actor(run.tenant, run.author), run.scope.name)
-    return (run.scope,)
-
-
 async def _verify_takeover(ports: Ports, snapshot_owner: Run, started: Run) -> None:
     """Cancel the run if the reused snapshot may have been pruned. Raises Conflict.
 
@@ -336,96 +322,4 @@ def _updated_run(
     snapshot = run.snapshot if snapshot_kept else ()
     return replace(
         run, status=new_status, ended_at=ended, snapshot_kept=snapshot_kept, snapshot=snapshot
-    )
-
-
-def require_snapshot(run: Run, refusal: type[NotFound] | type[Conflict] = NotFound) -> None:
-    if not run.snapshot_kept:
-        raise refusal(f"run {run.id} has no files: {SNAPSHOT_DELETED}")
-
-
-async def verify_snapshot_kept(ports: Ports, run: Run) -> None:
-    """Raise NotFound if the snapshot was deleted while it was read."""
-    [reloaded] = await ports.runs.get(run.tenant, [run.id])
-    if reloaded is None:
-        raise NotFound(f"no such run: {run.id}")
-    require_snapshot(reloaded)
-
-
-async def load_manifest(ports: Ports, run: Run) -> Workspace:
-    """List the files of a run's snapshot. Raises NotFound if it was deleted."""
-    require_snapshot(run)
-    layers, render_context = (
-        await ports.trees.read(run.workspace_layers),
-        render_context_of_run(run),
-    )
-    workspace = compose(layers) if render_context is None else render_context.compose(layers)
-    await verify_snapshot_kept(ports, run)
-    return visible_files(run, workspace)
-
-
-def visible_files(run: Run, workspace: Workspace) -> Workspace:
-    """Return the files the run may see; a shared run sees only the allow-listed ones."""
-    if run.mode is Audience.MAIN:
-        return workspace
-    return Workspace({path: file for path, file in workspace.files.items() if path in SHARED_PATHS})
-
-
-async def read_file(ports: Ports, run: Run, path: Path) -> tuple[File, bytes]:
-    """Read a file from a run's snapshot. Raises NotFound."""
-    run_file = (await find_files(ports, run, [path])).get(path)
-    if run_file is None:
-        raise NotFound(f"run {run.id} has no file {path}")
-    content = await files.read_content(ports, run_file)
-    await verify_snapshot_kept(ports, run)
-    return run_file, content
-
-
-async def read_contents(ports: Ports, run: Run, workspace: Workspace) -> files.FileContents:
-    """Read contents of a run's files in one batch; collects errors per path."""
-    contents_by_path = await files.read_contents(ports, workspace)
-    await verify_snapshot_kept(ports, run)
-    return contents_by_path
-
-
-async def find_files(ports: Ports, run: Run, paths: Collection[Path]) -> Mapping[Path, File]:
-    """Resolve paths in a run's snapshot without content; omits missing ones."""
-    require_snapshot(run)
-    allowed_paths = [path for path in paths if run.mode is Audience.MAIN or path in SHARED_PATHS]
-    layers, render_context = (
-        await ports.trees.read(run.workspace_layers, allowed_paths),
-        render_context_of_run(run),
-    )
-    resolved = (
-        (
-            path,
-            resolve(path, layers)
-            if render_context is None
-            else render_context.resolve(path, layers),
-        )
-        for path in allowed_paths
-    )
-    return {path: file for path, file in resolved if file}
-
-
-async def load_workspace_memories(ports: Ports, run: Run) -> Mapping[str, File]:
-    """Load MEMORY.md of each attached workspace from the snapshot, by workspace id."""
-    if run.mode is not Audience.MAIN or not run.attached_layers:
-        return {}
-    require_snapshot(run)
-    return workspace_memories(await ports.trees.read(run.attached_layers, [MEMORY]))
-
-
-def workspace_memories(trees: Sequence[Tree]) -> Mapping[str, File]:
-    """Return MEMORY.md of each workspace tree, by workspace id."""
-    resolved = ((tree.scope.name, resolve(MEMORY, (tree,))) for tree in trees)
-    return {workspace: file for workspace, file in resolved if file}
-
-
-def render_context_of_run(run: Run) -> RenderContext | None:
-    """Return the render context frozen with an agent's run; None for other workspaces."""
-    return (
-        RenderContext.from_run_variables(run.variables)
-        if run.scope.kind is ScopeKind.AGENT
-        else None
     )

@@ -108,7 +108,7 @@ def select_files(
     """Select files to search, name matches and newest first; also whether that is all."""
     ordered = sorted(
         files,
-        key=lambda one: (has_all_terms(terms, one.path.text), one.updated_at, one.path.text),
+        key=lambda file: (has_all_terms(terms, file.path.text), file.updated_at, file.path.text),
         reverse=True,
     )
     digests: set[Digest] = set()

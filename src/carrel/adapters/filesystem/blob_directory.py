@@ -52,8 +52,8 @@ class DirectoryBlobStore:
             yield digest, at
 
     async def list_blobs(self) -> AsyncIterator[tuple[Digest, int, TimestampMs]]:
-        async for found in _list_blobs(self._root):
-            yield found
+        async for blob in _list_blobs(self._root):
+            yield blob
 
     @property
     def _trash(self) -> File:

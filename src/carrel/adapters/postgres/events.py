@@ -24,23 +24,23 @@ class PostgresEvents:
         self, cursor: str | None, filter: EventFilter | None = None, *, limit: int = 500
     ) -> tuple[Event, ...]:
         self._notifier.mark_seen()
-        wanted: Row = (None, None, None, None, None)
+        conditions: Row = (None, None, None, None, None)
         if filter is not None:
             scopes = sorted(scope for scope in filter.scopes if scope.tenant == filter.tenant)
-            wanted = (
+            conditions = (
                 searchable_text(filter.tenant) or "",
                 filter.run if filter.run is None else searchable_text(filter.run) or "",
                 sorted(filter.types) or None,
                 [scope.kind for scope in scopes] if filter.scopes else None,
                 [scope.name for scope in scopes] if filter.scopes else None,
             )
-        rows = await self._database.rows("events_after", *_parse_cursor(cursor), *wanted, limit)
+        rows = await self._database.rows("events_after", *_parse_cursor(cursor), *conditions, limit)
         return tuple(map(_event_from_row, rows))
 
     async def latest_cursor(self) -> str:
-        """Whatever shows up later belongs to the transaction at the horizon or to a later one."""
-        found = await self._database.row("latest_event")
-        return f"{int(found[0]) - 1}.{found[1]}"
+        """Return the cursor of the horizon; later events are of its transaction or later ones."""
+        row = await self._database.row("latest_event")
+        return f"{int(row[0]) - 1}.{row[1]}"
 
     async def wait_for_new(self, seconds: float) -> bool:
         """Wait for new events; may return True before they are visible.

@@ -45,10 +45,10 @@ class PostgresRecalls:
         *,
         before: TimestampMs | None = None,
     ) -> int:
-        wanted = [memory for one in memories if (memory := searchable_text(one))]
+        ids = [id for memory in memories if (id := searchable_text(memory))]
         upto = _MAX_TIMESTAMP if before is None else before
-        gone = await self._database.value("drop_recalls", tenant, agent, wanted, upto)
-        return int(gone)
+        deleted = await self._database.value("drop_recalls", tenant, agent, ids, upto)
+        return int(deleted)
 
     async def prune(self, tenant: str, agent: str, before: TimestampMs) -> int:
         return int(await self._database.value("prune_recalls", tenant, agent, before))

@@ -72,21 +72,25 @@ class PostgresRuns:
         return tuple(map(_run_from_row, rows))
 
     async def newest_by_scope(self, tenant: str, scopes: Sequence[Scope]) -> tuple[Run | None, ...]:
-        asked = transpose([(scope.tenant, scope.kind, scope.name) for scope in scopes], 3)
-        rows = await self._database.rows("newest_runs", tenant, *asked)
-        found = {run.scope: run for run in map(_run_from_row, rows)}
-        return tuple(found.get(scope) for scope in scopes)
+        columns = transpose([(scope.tenant, scope.kind, scope.name) for scope in scopes], 3)
+        rows = await self._database.rows("newest_runs", tenant, *columns)
+        newest = {run.scope: run for run in map(_run_from_row, rows)}
+        return tuple(newest.get(scope) for scope in scopes)
 
     async def update(self, run: Run, expected: Run) -> bool:
-        told = None if run.status is expected.status else RUN_ENDED_BY_STATUS[run.status]
+        event_type = None if run.status is expected.status else RUN_ENDED_BY_STATUS[run.status]
         changed: bool = await self._database.value(
             "change_run",
             lock_number(run_lock_name(run.id)),
             *(run.id, run.tenant, expected.status, expected.ended_at, int(expected.snapshot_kept)),
             *(run.status, run.ended_at, int(run.snapshot_kept)),
-            *(told, _event_payload(run), run.started_at if run.ended_at is None else run.ended_at),
+            *(
+                event_type,
+                _event_payload(run),
+                run.started_at if run.ended_at is None else run.ended_at,
+            ),
         )
-        if changed and told:
+        if changed and event_type:
             self._notifier.notify()
         return changed
 

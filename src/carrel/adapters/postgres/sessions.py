@@ -138,7 +138,7 @@ class PostgresSessions:
         return tuple(map(_session_from_row, rows))
 
     async def delete(self, sessions: Sequence[Session]) -> int:
-        rows = [(one.tenant, one.id, one.entry_count) for one in sessions]
+        rows = [(session.tenant, session.id, session.entry_count) for session in sessions]
         return int(await self._database.value("drop_sessions", *transpose(rows, 3)))
 
     async def clear_index(self) -> int:

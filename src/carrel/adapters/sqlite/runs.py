@@ -51,8 +51,8 @@ class SqliteRuns:
 
     async def newest_by_scope(self, tenant: str, scopes: Sequence[Scope]) -> tuple[Run | None, ...]:
         ask = (scopes_to_json(dict.fromkeys(scopes)), tenant)
-        found = {run.scope: run for run in self._read_runs("newest_runs", ask)}
-        return tuple(found.get(scope) for scope in scopes)
+        newest = {run.scope: run for run in self._read_runs("newest_runs", ask)}
+        return tuple(newest.get(scope) for scope in scopes)
 
     async def update(self, run: Run, expected: Run) -> bool:
         return await self._writer.submit(lambda db, batch: _change_run(db, batch, run, expected))

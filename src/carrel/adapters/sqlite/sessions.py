@@ -136,11 +136,11 @@ class SqliteSessions:
         return tuple(map(_session_from_row, rows))
 
     async def delete(self, sessions: Sequence[Session]) -> int:
-        gone = [
-            await self._writer.submit(partial(_delete_session, one), is_long=True)
-            for one in sessions
+        deleted = [
+            await self._writer.submit(partial(_delete_session, session), is_long=True)
+            for session in sessions
         ]
-        return sum(gone)
+        return sum(deleted)
 
     async def clear_index(self) -> int:
         return await self._writer.submit(_unindex, is_long=True)

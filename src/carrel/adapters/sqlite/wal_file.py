@@ -22,17 +22,17 @@ _AHEAD: Final = 1_000
 
 
 class WalFile:
-    def __init__(self, database: File, most: int) -> None:
-        """``most`` are the frames beyond which it is left as it is."""
+    def __init__(self, database: File, max_frames: int) -> None:
+        """`max_frames` is the size beyond which the file is not extended."""
         self._file = f"{database}-wal"
-        self._most = most
+        self._max_frames = max_frames
         self._enough = _BRIEF
 
     def should_preallocate(self, frames: int) -> bool:
         """Whether it is time to `lay` for a log of so many frames; told once for as many."""
-        if frames <= self._enough or self._enough >= self._most:
+        if frames <= self._enough or self._enough >= self._max_frames:
             return False
-        self._enough = min(frames + _AHEAD, self._most)
+        self._enough = min(frames + _AHEAD, self._max_frames)
         return True
 
     def reset(self) -> None:

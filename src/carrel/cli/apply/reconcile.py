@@ -158,7 +158,7 @@ def _path_to_import(desired: DesiredAgent) -> str | None:
     if path is None or not os.path.isdir(path):
         return None
     state = read_state(path)
-    is_imported = state is not None and state.whole and state.agent == desired.id
+    is_imported = state is not None and state.is_complete and state.agent == desired.id
     return None if is_imported else path
 
 

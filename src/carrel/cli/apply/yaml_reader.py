@@ -38,9 +38,9 @@ class LocatedValue:
     def to_plain(self) -> Any:
         """Return the value without line numbers."""
         if isinstance(self.value, dict):
-            return {name: node.bare() for name, node in self.value.items()}
+            return {name: node.to_plain() for name, node in self.value.items()}
         if isinstance(self.value, list):
-            return [node.bare() for node in self.value]
+            return [node.to_plain() for node in self.value]
         return self.value
 
     def mapping(self, label: str) -> Mapping[str, LocatedValue]:

@@ -21,7 +21,7 @@ Facts = Mapping[str, Any]
 @server_options
 @click.option("--template", help="Only agents of this template, by id or slug.")
 def agents(as_json: bool, template: str | None, **options: Any) -> None:
-    """List the agents of the tenant, with their templates and people."""
+    """List the agents of the tenant: names, templates, people."""
     rows = run_on_server(lambda client: _load_agents(client, template), options, as_json=as_json)
     if as_json:
         print_json(

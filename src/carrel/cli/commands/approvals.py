@@ -223,7 +223,8 @@ def _summary_line(approval: ApprovalFacts) -> str:
     arguments = ", ".join(f"{name}={value}" for name, value in approval["input"].items())
     flat = _printable(" ".join(f"{approval['tool']} {arguments}".split()))
     cut = flat if len(flat) <= _MAX_LINE_CHARS else flat[: _MAX_LINE_CHARS - 1] + "…"
-    return f"{approval['id']}  {approval['requestedAt'][:16]}  {_styled_status(approval['status'])}  {cut}"
+    status = _styled_status(approval["status"])
+    return f"{approval['id']}  {approval['requestedAt'][:16]}  {status}  {cut}"
 
 
 def _styled_status(status: str) -> str:

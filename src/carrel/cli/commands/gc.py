@@ -29,14 +29,14 @@ _COUNT_LABELS = {
 @store_options
 @click.option("--grace", type=click.IntRange(min=0), help="Minutes to keep unreferenced content.")
 @click.option("--transcripts", type=click.IntRange(min=1), help="Days to keep sessions.")
-@click.option("--hands", type=click.IntRange(min=1), help="Days to keep approvals and jobs.")
+@click.option("--approvals", type=click.IntRange(min=1), help="Days to keep approvals and jobs.")
 @click.option("--events", type=click.IntRange(min=1), help="Days to keep events.")
 def gc(
     as_json: bool,
     grace: int | None,
     events: int | None,
     transcripts: int | None,
-    hands: int | None,
+    approvals: int | None,
     **options: Any,
 ) -> None:
     """Delete unreferenced and expired data.
@@ -45,8 +45,8 @@ def gc(
     two steps: first moved to a trash, then deleted after the grace period. The grace period must be
     longer than any write or backup takes.
     """
-    options |= {"gc_grace_minutes": grace, "events_days": events}
-    options |= {"transcripts_days": transcripts, "hands_days": hands}
+    options |= {"gc_grace_minutes": grace, "event_retention_days": events}
+    options |= {"transcript_retention_days": transcripts, "approval_retention_days": approvals}
     counts = run(lambda: _collect(options), as_json=as_json)
     if as_json:
         print_json({"ok": True, **counts})
@@ -70,7 +70,7 @@ async def _collect(options: dict[str, Any]) -> Mapping[str, int]:
             store.objects,
             now=store.ports.clock.now(),
             grace=store.settings.gc_grace_minutes * 60_000,
-            event_retention_ms=store.settings.events_days * 86_400_000,
+            event_retention_ms=store.settings.event_retention_days * 86_400_000,
         )
         sessions = await expire_sessions(store)
         return {**counts, "sessions": sessions, **await expire_approvals_and_jobs(store)}

@@ -29,7 +29,7 @@ _PAGE = 500
     help="Maximum number of versions.",
 )
 def log(file: Target, as_json: bool, limit: int, **options: Any) -> None:
-    """List the versions of a file, newest first, including deletions.
+    """List the versions and deletions of a file, newest first.
 
     WHERE is an agent, templates/NAME, defaults or workspaces/ID. For an agent, only its own layer
     is listed. To see which layer a file comes from, use carrel explain.

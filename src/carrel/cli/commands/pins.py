@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @click.argument("path", required=False)
 @server_options
 def pins(agent: str, path: str | None, as_json: bool, **options: Any) -> None:
-    """Show the pinned files of an agent, or the update available for one.
+    """Show an agent's pinned files, or the update for one of them.
 
     AGENT is an id or a slug. With a PATH, shows the diff between the accepted version and the
     current one of its template or the defaults. To accept it, use carrel accept.

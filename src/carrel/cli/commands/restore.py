@@ -46,8 +46,9 @@ def restore(file: File, as_json: bool, **options: Any) -> None:
             click.echo(f"{finding.severity}: {finding.subject}: {finding.text}")
     if key_differs:
         click.echo(
-            f"The backup was encrypted with the vault key {manifest.vault_key}, and cannot be served with"
-            f" {key}: set CARREL_VAULT_KEY, or put the old vault.key into the data directory.",
+            f"The backup was encrypted with the vault key {manifest.vault_key}, and cannot be"
+            f" served with {key}: set CARREL_VAULT_KEY, or put the old vault.key into the"
+            " data directory.",
             err=True,
         )
     if findings.errors:

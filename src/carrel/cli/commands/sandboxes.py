@@ -9,7 +9,7 @@ from carrel.cli.account_commands import Row, add_record_commands
 
 @click.group()
 def sandboxes() -> None:
-    """Manage sandboxes, in which agents run commands, and their permission modes."""
+    """Manage sandboxes: where agents run commands."""
 
 
 def _extra_columns(row: Row) -> tuple[str, str]:

@@ -127,8 +127,8 @@ async def sync_once(
                 pair.save()
             if on_progress is not None:
                 on_progress("syncing", number, len(pending))
-        if not (scan.unsettled or pair.state.whole):
-            pair.state.whole = True
+        if not (scan.unsettled or pair.state.is_complete):
+            pair.state.is_complete = True
             pair.save()
     finally:
         if pending:

@@ -27,7 +27,7 @@ class SyncState(Struct, kw_only=True):
     files: dict[str, LastSynced] = {}
     sending: dict[str, str] = {}
     """Digests of started uploads by path, to recognize them if the response is lost."""
-    whole: bool = False
+    is_complete: bool = msgspec.field(name="whole", default=False)
     """Whether every file has been processed at least once."""
     format: int = _FORMAT
 

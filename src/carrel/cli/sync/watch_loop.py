@@ -67,15 +67,15 @@ async def sync_until_stable(
     pair: SyncPair,
     settle_seconds: float,
     *,
-    timeout: float = SETTLE_TIMEOUT_SECONDS,
+    timeout_seconds: float = SETTLE_TIMEOUT_SECONDS,
     upload_only: bool = False,
     on_progress: ProgressCallback | None = None,
 ) -> PassResult:
     """Repeat passes until nothing is left to do.
 
-    Waits at most `timeout` seconds for files that are being written.
+    Waits at most `timeout_seconds` for files that are being written.
     """
-    total, count, deadline = PassResult(), 0, time.monotonic() + timeout
+    total, count, deadline = PassResult(), 0, time.monotonic() + timeout_seconds
     while count < _MAX_PASSES:
         outcome = await sync_once(pair, upload_only=upload_only, on_progress=on_progress)
         total.merge(outcome)
@@ -85,7 +85,7 @@ async def sync_until_stable(
             count += 1
         else:
             break
-    if timeout:
+    if timeout_seconds:
         total.problems |= dict.fromkeys(total.unsettled, _BEING_WRITTEN)
     return total
 
@@ -109,7 +109,7 @@ async def sync_continuously(
             await _wait_for_change(wake, wait, watchers)
             wake.clear()
             try:
-                outcome = await sync_until_stable(pair, settle_seconds, timeout=0)
+                outcome = await sync_until_stable(pair, settle_seconds, timeout_seconds=0)
             except (ServerUnreachable, ServerError) as problem:
                 failures += 1
                 wait = min(2.0**failures, _MAX_RETRY_SECONDS)

@@ -52,7 +52,7 @@ class Dream(Struct, frozen=True, rename="camel", omit_defaults=True):
     reasons: Mapping[str, int] = {}
     evicted: tuple[str, ...] = ()
     """Memories whose lines were evicted."""
-    seen: Digest | None = None
+    memory_digest: Digest | None = None
     """Digest of MEMORY.md when it was proposed; None if absent."""
     after: str | None = None
     """Proposed text of MEMORY.md."""

@@ -263,9 +263,7 @@ def explain_resolution(path: Path, layers: Layers, file: File | None) -> str:
             return "managed: written from the profile of the paired human"
         case _:
             if layers[0].entry(path):
-                return (
-                    f"it is managed, and {file.source_label} is newer than what was written from it"
-                )
+                return f"managed; {file.source_label} changed since it was written from the profile"
             return f"managed; without a paired human, {file.source_label} applies"
     return (
         explanation if file.available_update is None else f"{explanation}; an update awaits review"

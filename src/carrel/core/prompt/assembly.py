@@ -315,7 +315,7 @@ def _truncate(body: str, limit: int) -> str:
 
 def _too_large_error(slot: _PromptSlot, body: str, limit: int) -> Conflict:
     return Conflict(
-        f"{slot.display_path} has {len(body)} characters; {max(limit, 0)} remain. Policy"
+        f"{slot.display_path} has {len(body)} characters; at most {max(limit, 0)} fit. Policy"
         " files are never truncated: shorten the file or raise the limit",
         path=slot.display_path,
         chars=len(body),

@@ -11,7 +11,7 @@ from carrel.actions.agents import overview
 from carrel.actions.agents.overview import PinOffer
 from carrel.actions.blob_contents import count_tokens, load_contents
 from carrel.actions.overlay import pins
-from carrel.actions.runs import runs
+from carrel.actions.runs import snapshots
 from carrel.core.access import Actor, Permission
 from carrel.core.errors import NotFound, WorkspaceTooLarge
 from carrel.core.identifiers import Digest, Path, Scope, Stack
@@ -166,7 +166,7 @@ class ResolverContext:
             run_files = [file for file in files if file.run and file.run.id == run.id]
             workspace = Workspace({file.composed.path: file.composed for file in run_files})
             try:
-                contents = await runs.read_contents(self.ports, run, workspace)
+                contents = await snapshots.read_contents(self.ports, run, workspace)
             except NotFound as error:
                 by_file |= {id(file): error for file in run_files}
                 continue

@@ -8,7 +8,7 @@ from ariadne import ObjectType, QueryType
 from msgspec.structs import replace
 
 from carrel.actions.overlay.pins import can_see_agent
-from carrel.actions.runs import diff, runs
+from carrel.actions.runs import diff, runs, snapshots
 from carrel.core.access import Permission
 from carrel.core.errors import NotFound
 from carrel.core.identifiers import Path
@@ -70,7 +70,7 @@ async def load_agent(source: RunType, info: Info) -> AgentType | None:
 async def list_run_files(source: RunType, info: Info, first: int, after: str) -> PageType[FileType]:
     context = info.context
     context.require(Permission.WORKSPACE_READ)
-    page = files_page(await runs.load_manifest(context.ports, source.run), (), first, after)
+    page = files_page(await snapshots.load_manifest(context.ports, source.run), (), first, after)
     return replace(page, items=[replace(file, run=source.run) for file in page.items])
 
 
@@ -79,7 +79,7 @@ async def get_run_file(source: RunType, info: Info, path: str) -> FileType:
     context = info.context
     context.require(Permission.WORKSPACE_READ)
     requested = Path(path)
-    snapshot: Workspace = await runs.load_manifest(context.ports, source.run)
+    snapshot: Workspace = await snapshots.load_manifest(context.ports, source.run)
     if requested not in snapshot.files:
         raise NotFound(f"run {source.id} has no file {path}")
     return FileType.from_file(snapshot.files[requested], (), source.run)

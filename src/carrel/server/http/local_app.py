@@ -43,43 +43,26 @@ class LocalApp:
 
         Refusals and corrupt content are responses as over HTTP; other errors are raised.
         """
+        compiled = None
         try:
             compiled, params = self._routes.get(target) or self._find_route(target)
-        except Refusal as refusal:
-            return refusal_response(refusal)
-        try:
-            response = await self._run(compiled, actor, params, query, headers, body)
+            if not compiled.public:
+                compiled.authorize(actor)
+            request: Request[Any, Any] = Request(self._ports, actor, headers, params, "")
+            request.query = compiled.query.read(query)
+            endpoint = compiled.endpoint
+            if endpoint.body is not None:
+                _read_body(compiled, request, body)
+            if endpoint.idempotent and (key := headers.get(IDEMPOTENCY_HEADER)) is not None:
+                response = await respond_once(endpoint, request, key, query)
+            else:
+                response = await compiled.run(request)
         except Refusal as refusal:
             response = refusal_response(refusal)
         except CorruptContent as error:
             response = corrupt_response(str(error), self._ports.clock.new_id("req"))
-        return (
-            response if compiled.error_dialect is None else compiled.error_dialect.apply(response)
-        )
-
-    async def _run(
-        self,
-        compiled: CompiledEndpoint,
-        actor: Actor,
-        params: dict[str, str],
-        query: bytes,
-        headers: Headers,
-        body: bytes,
-    ) -> Response:
-        if not compiled.public:
-            compiled.authorize(actor)
-        request: Request[Any, Any] = Request(self._ports, actor, headers, params, "")
-        request.query = compiled.query.read(query)
-        endpoint = compiled.endpoint
-        if endpoint.body is not None:
-            if len(body) > compiled.max_body_bytes:
-                message = f"request body exceeds {compiled.max_body_bytes} bytes"
-                raise PayloadTooLarge(message, maxBytes=compiled.max_body_bytes)
-            request.raw_body = body
-            request.body = body if compiled.body is None else compiled.body.read(body, headers)
-        if endpoint.idempotent and (key := headers.get(IDEMPOTENCY_HEADER)) is not None:
-            return await respond_once(endpoint, request, key, query)
-        return await compiled.run(request)
+        dialect = compiled.error_dialect if compiled else None
+        return response if dialect is None else dialect.apply(response)
 
     def _find_route(self, target: tuple[str, bytes]) -> Route:
         """Match a path. Raises NotFound and ValidationError."""
@@ -93,3 +76,12 @@ class LocalApp:
             self._routes.clear()
         route = self._routes[target] = (compiled, params)
         return route
+
+
+def _read_body(compiled: CompiledEndpoint, request: Request[Any, Any], body: bytes) -> None:
+    """Raises PayloadTooLarge and ValidationError."""
+    if len(body) > compiled.max_body_bytes:
+        message = f"request body exceeds {compiled.max_body_bytes} bytes"
+        raise PayloadTooLarge(message, maxBytes=compiled.max_body_bytes)
+    request.raw_body = body
+    request.body = body if compiled.body is None else compiled.body.read(body, request.headers)

@@ -100,7 +100,7 @@ class Metrics:
             registry=self._registry,
         )
         self.observe("carrel_requests_in_flight", "Requests in flight.", lambda: self.in_flight)
-        self.observe("carrel_streams_open", "Open event streams.", lambda: self.open_streams)
+        self.observe("carrel_event_streams_open", "Open event streams.", lambda: self.open_streams)
         if directory is None:
             ProcessCollector(registry=self._registry)
 

@@ -119,7 +119,7 @@ async def _apply_answer(
 
 
 def _message(context: ToolContext, approval: Approval) -> str:
-    arguments = json.dumps(approval.shown, ensure_ascii=False, indent=1)
+    arguments = json.dumps(approval.redacted_arguments, ensure_ascii=False, indent=1)
     excerpt = (
         arguments
         if len(arguments) <= _MAX_ARGUMENT_CHARS

@@ -12,7 +12,7 @@ from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 
 from carrel.actions.files import files
-from carrel.actions.runs import runs
+from carrel.actions.runs import snapshots
 from carrel.core.errors import NotFound, ValidationError
 from carrel.core.identifiers import Path
 from carrel.core.overlay.compose import File
@@ -70,7 +70,7 @@ async def read_resource(request: McpRequest, ctx: Context, uri: str) -> types.Re
 async def visible_files(context: ToolContext) -> Mapping[Path, File]:
     """Files visible to the audience; a shared audience sees no private ones."""
     if context.run is not None:
-        visible = (await runs.load_manifest(context.ports, context.run)).files
+        visible = (await snapshots.load_manifest(context.ports, context.run)).files
     else:
         visible = (await files.list_files(context.ports, context.stack)).files
     if context.audience is Audience.MAIN:
@@ -82,7 +82,7 @@ async def _content(context: ToolContext, path: Path) -> tuple[File, bytes]:
     if context.audience is Audience.SHARED and path not in SHARED_PATHS:
         raise NotFound(f"no such file: {path}")
     if context.run is not None:
-        return await runs.read_file(context.ports, context.run, path)
+        return await snapshots.read_file(context.ports, context.run, path)
     file = await files.get_file(context.ports, context.stack, path)
     return file, await files.read_content(context.ports, file)
 

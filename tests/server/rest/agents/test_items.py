@@ -79,7 +79,7 @@ async def test_an_item_is_written_read_listed_and_removed(ada: httpx.AsyncClient
     assert (await ada.delete(at("shopping"))).status_code == 204
     assert (await ada.delete(at("shopping"))).status_code == 404
     gone = await ada.get(at("shopping"))
-    assert (gone.status_code, gone.json()["message"]) == (404, "there is no item 'shopping'")
+    assert (gone.status_code, gone.json()["message"]) == (404, "no such item: 'shopping'")
     assert (await ada.get(at("shopping"), params={"version": 1})).json() == item
 
 

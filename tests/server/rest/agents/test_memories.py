@@ -112,7 +112,7 @@ async def test_a_sweep_tells_what_it_did_and_why_it_did_not_more(
     assert [one["memoryId"] for one in report["promoted"]] == [tea["id"]]
     [rejected] = report["rejected"]
     assert (rejected["reason"], rejected["content"]) == ("hits", "Bob prefers milk")
-    assert rejected["message"] == "recalled 1 times, and 3 are needed"
+    assert rejected["message"] == "recalled 1 times; 3 required"
     assert report["reasons"] == {"hits": 1}
     assert report["diff"] == dry["diff"].replace(_stamp(dry["diff"]), _stamp(report["diff"]))
     text = (await owner.get(f"{MARCO}/files/MEMORY.md")).json()["content"]

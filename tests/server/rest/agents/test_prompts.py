@@ -74,7 +74,7 @@ async def test_a_prompt_has_its_text_and_a_row_for_every_file(ada: httpx.AsyncCl
         "reason": "",
     }
     [extra] = [block for block in told["blocks"] if block["path"] == "extra.md"]
-    assert (extra["kept"], extra["reason"]) == ("left out", "there is no such file")
+    assert (extra["kept"], extra["reason"]) == ("left out", "no such file")
 
 
 async def test_who_has_it_already_is_told_so(here: Whole, ada: httpx.AsyncClient) -> None:

@@ -120,7 +120,7 @@ async def test_a_number_that_no_entry_has_comes_back_to_the_model(
     session = (await ada.post(f"{AGENT}/sessions", json={})).json()["id"]
     arguments = {"action": "read_session", "session_id": session, "after": after}
     told = await called(ada, "session_logs", arguments=arguments)
-    assert "session_logs do not fit" in told["content"]
+    assert "session_logs are invalid" in told["content"]
 
 
 async def test_what_is_told_is_json_twice(ada: httpx.AsyncClient) -> None:
@@ -147,7 +147,7 @@ async def test_arguments_that_do_not_fit_come_back_to_the_model(
 ) -> None:
     told = await called(ada, "what_do_i_know", arguments=wrong)
     assert told["isError"]
-    assert "what_do_i_know do not fit" in told["content"]
+    assert "what_do_i_know are invalid" in told["content"]
 
 
 @pytest.mark.parametrize("scope", ["shared", "group", "", "MAIN"])

@@ -94,7 +94,7 @@ async def test_what_is_no_json_object_is_400(owner: httpx.AsyncClient, body: byt
 async def test_no_body_is_an_empty_one(owner: httpx.AsyncClient) -> None:
     for body in (b"", b"{}"):
         answer = await owner.post(URL, content=body)
-        assert (answer.status_code, answer.json()["error"]) == (400, "action is missing")
+        assert (answer.status_code, answer.json()["error"]) == (400, "action is required")
 
 
 @pytest.mark.parametrize("field", ["tenantId", "tenantSlug", "instanceId"])
@@ -123,7 +123,7 @@ async def test_a_credential_of_no_tenant_is_401_after_the_body_was_looked_at(her
 async def test_no_action_is_400_before_the_selectors(owner: httpx.AsyncClient, action: Any) -> None:
     for more in ({}, {"agentId": "nobody"}):
         answer = await owner.post(URL, json={"action": action, **more})
-        assert (answer.status_code, answer.json()["error"]) == (400, "action is missing")
+        assert (answer.status_code, answer.json()["error"]) == (400, "action is required")
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from msgspec import Meta
 from carrel.actions.prompt import lint as prompt_lint
 from carrel.actions.prompt import prompts
 from carrel.actions.prompt.prompts import AssembledPrompt
-from carrel.actions.runs import runs
+from carrel.actions.runs import runs, snapshots
 from carrel.core.access import Permission
 from carrel.core.errors import Conflict, NotFound
 from carrel.core.prompt.assembly import BlockStatus
@@ -138,7 +138,7 @@ async def get_run_prompt(request: Request) -> Response:
     A run in scope `shared` always returns the shared prompt.
     """
     run = await runs.get(request.ports, request.actor, request.params["id"])
-    runs.require_snapshot(run)
+    snapshots.require_snapshot(run)
     key = (request.actor.tenant, "run prompt", run.id, request.ports.tokenizer.name)
 
     async def assemble() -> object:

@@ -161,3 +161,23 @@ def overlay_file_to_model(
 
 def _hex_digest(digest: Digest) -> str:
     return digest.removeprefix("sha256:")
+
+
+class WireFileQuery(RequestModel, frozen=True):
+    version: PositiveInt | None = None
+
+
+class FileQuery(RequestModel, frozen=True):
+    version: PositiveInt | None = None
+    raw: bool = False
+    """Return the unrendered text, with placeholders."""
+
+
+class FileListQuery(RequestModel, frozen=True):
+    prefix: Annotated[str, msgspec.Meta(max_length=256)] = ""
+    content: bool = False
+    raw: bool = False
+
+
+class WireFileListQuery(RequestModel, frozen=True):
+    prefix: Annotated[str, msgspec.Meta(max_length=256)] = ""

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Annotated, Any, Final
-
-import msgspec
+from typing import Any, Final
 
 from carrel.actions.files import files
 from carrel.actions.files.files import FileContents, WorkspaceView, WriteOptions, WriteResult
@@ -33,17 +31,19 @@ from carrel.server.http.endpoint import (
     Endpoint,
     Request,
     RequestHeader,
-    RequestModel,
     endpoint,
 )
 from carrel.server.http.response import JSON_TYPE, Response, encode
 from carrel.server.rest.files.file_models import (
     FileBody,
     FileListModel,
+    FileListQuery,
+    FileQuery,
     OverlayFileBody,
     OverlayFileListModel,
     OverlayFileModel,
-    PositiveInt,
+    WireFileListQuery,
+    WireFileQuery,
     WirePath,
     WorkspaceFileModel,
     file_to_summary,
@@ -64,26 +64,6 @@ REASON_HEADER: Final = RequestHeader("Carrel-Reason", "Reason, stored in the his
 MAX_BODY_BYTES: Final = 6 * 4 * 2**20 + 2**16
 
 AnyRequest = Request[Any, Any]
-
-
-class WireFileQuery(RequestModel, frozen=True):
-    version: PositiveInt | None = None
-
-
-class FileQuery(RequestModel, frozen=True):
-    version: PositiveInt | None = None
-    raw: bool = False
-    """Return the unrendered text, with placeholders."""
-
-
-class FileListQuery(RequestModel, frozen=True):
-    prefix: Annotated[str, msgspec.Meta(max_length=256)] = ""
-    content: bool = False
-    raw: bool = False
-
-
-class WireFileListQuery(RequestModel, frozen=True):
-    prefix: Annotated[str, msgspec.Meta(max_length=256)] = ""
 
 
 @dataclass(frozen=True, slots=True)

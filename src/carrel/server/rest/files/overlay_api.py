@@ -95,7 +95,7 @@ async def handle_action(request: OverlayRequest) -> Response:
             " the credential selects the tenant"
         )
     if request.actor.platform:
-        raise Unauthenticated("this credential does not identify a tenant")
+        raise Unauthenticated("the credential does not identify a caller tenant")
     action = request.body.get("action")
     if not action:
         raise ValidationError("action is required")

@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from carrel.actions.events import streams
 from carrel.actions.runs import diff as runs_diff
-from carrel.actions.runs import runs
+from carrel.actions.runs import runs, snapshots
 from carrel.actions.runs.diff import Difference
 from carrel.core.access import Permission
 from carrel.core.errors import Conflict, NotFound, ValidationError
@@ -84,7 +84,7 @@ class RunEventPageModel(ResponseModel, frozen=True):
 async def list_run_files(request: Request) -> Response:
     """List the files of a run's snapshot."""
     run = await runs.get(request.ports, request.actor, request.params["id"])
-    snapshot = await runs.load_manifest(request.ports, run)
+    snapshot = await snapshots.load_manifest(request.ports, run)
     return Response.json(
         OverlayFileListModel(
             files=[overlay_file_to_model(file) for file in snapshot.files.values()]
@@ -106,7 +106,7 @@ async def list_run_files(request: Request) -> Response:
 async def get_run_file(request: Request) -> Response:
     """Get a file of a run's snapshot. Its content never changes."""
     run = await runs.get(request.ports, request.actor, request.params["id"])
-    file, content = await runs.read_file(request.ports, run, Path(request.params["path"]))
+    file, content = await snapshots.read_file(request.ports, run, Path(request.params["path"]))
     headers = {"ETag": file.etag, "Cache-Control": _IMMUTABLE_CACHE}
     if etag_matches(request, file.etag):
         return Response.empty(304, headers)

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import Meta
 
-from carrel.actions.runs import runs
+from carrel.actions.runs import runs, snapshots
 from carrel.actions.runs.runs import RunRequest
 from carrel.core.access import Permission
 from carrel.core.errors import Busy, Conflict, NotFound, ValidationError
@@ -40,10 +40,10 @@ class CreateRunBody(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
     ) = None
 
 
-_, _KNOWN = msgspec.json.schema_components([CreateRunBody])
+_, _COMPONENTS = msgspec.json.schema_components([CreateRunBody])
 OpenCreateRunBody: Any = Annotated[
     dict[str, Any],
-    Meta(extra_json_schema={**_KNOWN["CreateRunBody"], "additionalProperties": True}),
+    Meta(extra_json_schema={**_COMPONENTS["CreateRunBody"], "additionalProperties": True}),
 ]
 """CreateRunBody with additional fields allowed: `inputs`, `metadata`, `tags` …"""
 
@@ -196,7 +196,7 @@ async def list_runs(request: Request[None, RunListQuery]) -> Response:
 
 async def _run_response(request: AnyRequest, run: Run) -> Response:
     try:
-        files = (await runs.load_manifest(request.ports, run)).files.values()
+        files = (await snapshots.load_manifest(request.ports, run)).files.values()
     except NotFound:  # The snapshot was released, possibly by a concurrent request.
         run, files = await runs.get(request.ports, request.actor, run.id), {}.values()
     workspace = [

@@ -96,7 +96,7 @@ def approval_to_model(approval: Approval) -> ApprovalModel:
         id=approval.id,
         agent_id=approval.agent,
         tool=approval.tool,
-        input=dict(approval.shown),
+        input=dict(approval.redacted_arguments),
         input_hash=approval.digest,
         status=approval.status,
         workspace_id=approval.workspace,

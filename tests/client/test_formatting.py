@@ -1,4 +1,4 @@
-"""What results look like, wherever they go."""
+"""Formatting of results for terminals and pipes."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
         (14 * 86_400, "2026-02-15"),
     ],
 )
-def test_how_long_ago_is_said_as_people_say_it(seconds: int, said: str) -> None:
+def test_age_is_printed_in_words(seconds: int, said: str) -> None:
     assert formatting.format_age(NOW - timedelta(seconds=seconds), NOW) == said
 
 
 @given(st.text())
-def test_a_line_that_is_shown_cannot_make_a_terminal_do_anything(text: str) -> None:
+def test_printed_line_has_no_control_characters(text: str) -> None:
     shown = formatting.printable(text)
     assert len(shown) == len(text)
     assert not any(one < " " or "\x7f" <= one < "\xa0" for one in shown if one != "\t")
 
 
-def test_columns_are_aligned_and_whole_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
+def test_columns_are_aligned_and_complete_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
     formatting.print_table(
         ("path", "n"), [("a" * 300, "1"), ("b", ("22", "red"))], right_aligned=("n",)
     )
@@ -49,7 +49,7 @@ def test_columns_are_aligned_and_whole_in_a_pipe(capsys: pytest.CaptureFixture[s
     assert second == "b" + " " * 299 + "  22"
 
 
-def test_what_cannot_be_read_is_not_offered(capsys: pytest.CaptureFixture[str]) -> None:
+def test_unreadable_file_is_not_listed(capsys: pytest.CaptureFixture[str]) -> None:
     pin = Pin(
         path="G.md",
         pinned_sha256="a" * 64,

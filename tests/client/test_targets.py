@@ -1,4 +1,4 @@
-"""How places and files are written at a terminal."""
+"""Targets of commands: owners and paths as arguments."""
 
 from __future__ import annotations
 
@@ -40,19 +40,19 @@ FINN = TargetOwner("agents", "finn")
         ("finn/cafe\u0301.md", FINN, "caf\u00e9.md"),
     ],
 )
-def test_a_place_and_a_path_are_told_apart(text: str, place: TargetOwner, path: str) -> None:
+def test_owner_and_path_of_a_target_are_parsed(text: str, place: TargetOwner, path: str) -> None:
     assert parse_target(text) == Target(place, path)
 
 
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("", "no name"),
-        ("/", "no name"),
-        ("/SOUL.md", "no name"),
+        ("", "does not start with a name"),
+        ("/", "does not start with a name"),
+        ("/SOUL.md", "does not start with a name"),
         ("agents", "which agent? agents/NAME"),
         ("templates/", "which template? templates/NAME"),
-        ("workspaces//a.md", "no name"),
+        ("workspaces//a.md", "does not start with a name"),
         ("finn/../bo/SOUL.md", "'..' segment"),
         ("finn/a//b", "empty segment"),
         ("finn//", "empty segment"),
@@ -61,15 +61,15 @@ def test_a_place_and_a_path_are_told_apart(text: str, place: TargetOwner, path: 
         ("finn/a\udcff", "valid Unicode"),
     ],
 )
-def test_what_is_unclear_is_said(text: str, why: str) -> None:
+def test_ambiguous_target_is_refused(text: str, why: str) -> None:
     with pytest.raises(TargetError, match=why.replace("?", r"\?").replace("..", r"\.\.")):
         parse_target(text)
 
 
-def test_a_file_needs_a_path_and_a_place_has_none() -> None:
+def test_file_target_needs_a_path_and_owner_target_has_none() -> None:
     with pytest.raises(TargetError, match="names no file: finn/PATH"):
         parse_file_target("finn")
-    with pytest.raises(TargetError, match="only templates/support is wanted"):
+    with pytest.raises(TargetError, match="expected only templates/support"):
         parse_owner("templates/support/SOUL.md")
     assert parse_owner("defaults") == TargetOwner("defaults")
 
@@ -92,6 +92,6 @@ SEGMENTS = (
 
 
 @given(place=PLACES, segments=st.lists(SEGMENTS, max_size=3))
-def test_what_is_shown_can_be_written_again(place: TargetOwner, segments: list[str]) -> None:
+def test_printed_target_can_be_parsed(place: TargetOwner, segments: list[str]) -> None:
     shown = Target(place, "/".join(segments))
     assert parse_target(str(shown)) == shown

@@ -1,4 +1,4 @@
-"""How long a server may take and how much it may send: past that, an error and nothing changed."""
+"""Limits on the time and size of responses: beyond them an error, and nothing changes."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from itertools import chain, repeat
 from pathlib import Path as File
 
 import httpx
 import pytest
-from tests.client.server_fixture import Hands, held, look
+from tests.client.server_fixture import AgentEditor, read_directory, stat_directory
 from tests.support.server_process import TOKEN, Live
 
 from carrel_client import (
@@ -113,85 +112,85 @@ def serving(manner: Manner) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("manner", SLOW)
-def test_an_answer_that_takes_too_long_is_given_up(manner: Manner, desk: File) -> None:
+def test_response_after_the_deadline_is_given_up(manner: Manner, directory: File) -> None:
     with serving(manner) as url, Client(url, TOKEN, deadline=0.3) as client:
         began = time.monotonic()
         with pytest.raises(DeadlineExceeded, match=r"within 0\.3 s"):
-            client.materialize("ada", desk)
+            client.materialize("ada", directory)
         assert 0.3 <= time.monotonic() - began < 5
         with pytest.raises(DeadlineExceeded):
             client.agent("ada").get("a.md")
-    assert not desk.exists()
+    assert not directory.exists()
 
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("manner", SLOW)
-async def test_the_same_is_true_for_who_awaits(manner: Manner, desk: File) -> None:
+async def test_awaiting_client_gives_up_after_the_deadline(manner: Manner, directory: File) -> None:
     with serving(manner) as url:
         async with AsyncClient(url, TOKEN, deadline=0.3) as client:
             began = time.monotonic()
             with pytest.raises(DeadlineExceeded):
-                await client.materialize("ada", desk)
+                await client.materialize("ada", directory)
             assert 0.3 <= time.monotonic() - began < 5
-    assert not held(desk)
+    assert not read_directory(directory)
 
 
 @pytest.mark.parametrize("manner", LARGE)
-def test_an_answer_that_is_too_large_is_given_up(manner: Manner, desk: File) -> None:
+def test_response_over_the_limit_is_given_up(manner: Manner, directory: File) -> None:
     with serving(manner) as url, Client(url, TOKEN, max_response_bytes=100_000) as client:
         with pytest.raises(ResponseTooLarge, match="exceeds 100000 bytes"):
-            client.materialize("ada", desk)
+            client.materialize("ada", directory)
         with pytest.raises(ResponseTooLarge):
             client.agent("ada").list()
-    assert not desk.exists()
+    assert not directory.exists()
 
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("manner", LARGE)
-async def test_too_large_is_too_large_for_who_awaits(manner: Manner, desk: File) -> None:
+async def test_awaiting_client_gives_up_over_the_limit(manner: Manner, directory: File) -> None:
     with serving(manner) as url:
         async with AsyncClient(url, TOKEN, max_response_bytes=100_000) as client:
             with pytest.raises(ResponseTooLarge):
-                await client.materialize("ada", desk)
-    assert not held(desk)
+                await client.materialize("ada", directory)
+    assert not read_directory(directory)
 
 
-def test_what_is_packed_in_a_way_that_was_not_asked_for_is_not_unpacked(desk: File) -> None:
+def test_unrequested_encoding_is_not_decompressed(directory: File) -> None:
     with serving(packed_twice) as url, Client(url, TOKEN) as client, pytest.raises(InvalidResponse):
-        client.materialize("ada", desk)
+        client.materialize("ada", directory)
 
 
-def test_what_was_there_stays_and_may_be_taken(
-    live: Live, client: Client, hands: Hands, desk: File
+def test_earlier_files_stay_and_may_be_used(
+    live: Live, client: Client, editor: AgentEditor, directory: File
 ) -> None:
-    hands.put("a.md", "x" * 1000)
-    client.materialize(hands.agent, desk)
-    before = look(desk)
-    hands.put("a.md", "y" * 1000)
+    editor.put("a.md", "x" * 1000)
+    client.materialize(editor.agent, directory)
+    before = stat_directory(directory)
+    editor.put("a.md", "y" * 1000)
     with Client(live.url, TOKEN, max_response_bytes=1000) as small:
         with pytest.raises(ResponseTooLarge):
-            small.materialize(hands.agent, desk)
-        stale = small.materialize(hands.agent, desk, stale_ok=True)
-    assert look(desk) == before
+            small.materialize(editor.agent, directory)
+        stale = small.materialize(editor.agent, directory, stale_ok=True)
+    assert stat_directory(directory) == before
     assert (stale.stale, type(stale.problem)) == (True, ResponseTooLarge)
 
 
-def test_an_answer_of_exactly_the_limit_is_taken(
-    live: Live, client: Client, hands: Hands, desk: File
+def test_response_of_exactly_the_limit_is_accepted(
+    live: Live, client: Client, editor: AgentEditor, directory: File
 ) -> None:
-    url = f"/v1/agents/{hands.agent}/files?content=true"
-    size = len(hands.http.get(url).content)
+    url = f"/v1/agents/{editor.agent}/files?content=true"
+    size = len(editor.http.get(url).content)
     with Client(live.url, TOKEN, max_response_bytes=size) as enough:
-        enough.materialize(hands.agent, desk)
-    assert held(desk) == hands.served()
+        enough.materialize(editor.agent, directory)
+    assert read_directory(directory) == editor.served()
     with (
         Client(live.url, TOKEN, max_response_bytes=size - 1) as less,
         pytest.raises(ResponseTooLarge),
     ):
-        less.agent(hands.agent).read()
+        less.agent(editor.agent).read()
 
 
-def test_a_pause_that_would_outlast_the_deadline_is_not_begun(
+def test_pause_beyond_the_deadline_is_not_begun(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(requests, "FIRST_PAUSE_SECONDS", 60.0)
@@ -206,8 +205,8 @@ def test_a_pause_that_would_outlast_the_deadline_is_not_begun(
         assert time.monotonic() - began < 20
 
 
-def test_a_client_goes_on_after_it_has_given_up() -> None:
-    answers = chain([trickling_body], repeat(prompt))
+def test_client_works_after_it_has_given_up() -> None:
+    answers = iter([trickling_body, prompt])
 
     def first_slowly(line: socket.socket, over: threading.Event) -> None:
         next(answers)(line, over)
@@ -226,7 +225,7 @@ def test_a_client_goes_on_after_it_has_given_up() -> None:
 
 @pytest.mark.parametrize("bound", ["timeout", "deadline", "max_response_bytes"])
 @pytest.mark.parametrize("value", [0, -1, math.nan, math.inf])
-def test_bounds_are_numbers_that_bound(bound: str, value: float) -> None:
+def test_limits_must_be_positive_numbers(bound: str, value: float) -> None:
     with pytest.raises(ValidationError, match=bound):
         Client("http://carrel", TOKEN, **{bound: value})  # type: ignore[arg-type]  # as given
 

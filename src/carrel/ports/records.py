@@ -1,0 +1,73 @@
+"""Records beside the files: tenants, people, agents, policy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from carrel.core.identifiers import TimestampMs
+from carrel.core.store.record import AuditEntry, Record, RecordType
+
+
+class Records(Protocol):
+    """Records. They change only by Trees.commit."""
+
+    async def get(
+        self, tenant: str, record_type: RecordType, ids: Sequence[str]
+    ) -> tuple[Record | None, ...]:
+        """Return each record of this tenant and type by id."""
+
+    async def get_by_unique_key(self, unique_keys: Sequence[str]) -> tuple[Record | None, ...]:
+        """Return each record by one of its unique keys, in any tenant."""
+
+    async def list(
+        self,
+        tenant: str,
+        record_type: RecordType,
+        *,
+        index_key: str = "",
+        after: str = "",
+        limit: int = 100,
+    ) -> tuple[Record, ...]:
+        """Return records ordered by id, past `after`, optionally with this index key.
+
+        An empty tenant lists all tenants: only for maintenance.
+        """
+
+    async def count(
+        self, tenant: str, record_type: RecordType, index_keys: Sequence[str]
+    ) -> tuple[int, ...]:
+        """Return the number of records of this tenant and type for each index key."""
+
+    async def find(
+        self,
+        tenant: str,
+        record_type: RecordType,
+        index_key: str,
+        terms: Sequence[str],
+        *,
+        limit: int = 100,
+    ) -> tuple[Record, ...]:
+        """Return records with this index key and a word that starts with a term.
+
+        Ordered by number of matching terms, then of whole words, then by id descending. Terms are
+        those of `core.search.full_text`.
+        """
+
+    async def collection_revisions(
+        self, collections: Sequence[tuple[str, RecordType]]
+    ) -> tuple[int, ...]:
+        """Return the revision of each (tenant, type), 0 if it never had a record."""
+
+    async def revision(self) -> int:
+        """Return a number that increases with every change of an audited record."""
+
+    async def mark_used(self, used_at: Mapping[str, TimestampMs]) -> None:
+        """Store when each id was last used; earlier times never replace later ones."""
+
+    async def last_used(self, ids: Sequence[str]) -> tuple[TimestampMs | None, ...]: ...
+
+    async def audit(
+        self, tenant: str, *, before: int = 0, limit: int = 100
+    ) -> tuple[AuditEntry, ...]:
+        """Return audit entries, newest first, with ids below `before` if not 0."""

@@ -1,0 +1,38 @@
+"""Runs and their snapshots."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from carrel.core.identifiers import Scope
+from carrel.core.runs import Run, SnapshotLayer
+
+
+class Runs(Protocol):
+    """Runs and their snapshots."""
+
+    async def start(
+        self, runs: Sequence[tuple[Run, Sequence[Scope | SnapshotLayer]]]
+    ) -> tuple[Run, ...]:
+        """Store each run with its layers; a Scope is frozen at its current revision.
+
+        The cost is independent of the number of files. Logs an event `run.started`.
+        """
+
+    async def get(self, tenant: str, ids: Sequence[str]) -> tuple[Run | None, ...]: ...
+
+    async def list(
+        self, tenant: str, *, scope: Scope | None = None, before: str = "", limit: int = 100
+    ) -> tuple[Run, ...]:
+        """Return runs by id descending, those before `before` if given."""
+
+    async def newest_by_scope(self, tenant: str, scopes: Sequence[Scope]) -> tuple[Run | None, ...]:
+        """Return the newest run of each scope (by id), None if it has none."""
+
+    async def update(self, run: Run, expected: Run) -> bool:
+        """Store status, ended_at and snapshot_kept if the run still equals `expected`.
+
+        Else return False. Logs an event if the status changes. Releasing a run deletes its
+        snapshot.
+        """

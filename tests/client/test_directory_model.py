@@ -1,0 +1,117 @@
+"""Property: whatever is written and deleted on the server, a directory equals the listing."""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from collections.abc import Callable
+from pathlib import Path as File
+
+import httpx
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.client.server_fixture import (
+    STATE,
+    AgentEditor,
+    FaultyTransport,
+    client_over,
+    read_directory,
+)
+from tests.support.server_process import Live
+
+from carrel_client import Client, UnsafePath
+
+NAMES = ["a", "A", "b.md", "ä", ".c", "d e"]
+PATHS = st.lists(st.sampled_from(NAMES), min_size=1, max_size=3).map("/".join)
+TEXTS = st.sampled_from(["", "x", "I am {{AGENT_NAME}}", "one\r\ntwo\r"]) | st.text(max_size=20)
+Deed = Callable[[AgentEditor, File], None]
+WORKSPACES = st.dictionaries(PATHS, TEXTS, max_size=6)
+
+
+def without_overlaps(files: dict[str, str]) -> dict[str, str]:
+    """Less what is within what is a file."""
+    return {
+        path: text
+        for path, text in files.items()
+        if not any(path.startswith(f"{other}/") for other in files)
+    }
+
+
+def arrange(editor: AgentEditor, wanted: dict[str, str], present: set[str]) -> None:
+    for path in present - wanted.keys():
+        editor.delete(path)
+    for path, text in wanted.items():
+        editor.put(path, text)
+
+
+def scribble(editor: AgentEditor, directory: File) -> None:
+    (directory / "scribble").write_text("by the agent")
+
+
+def lose(editor: AgentEditor, directory: File) -> None:
+    for path in list(directory.rglob("*")):
+        if path.is_file() and path.name != STATE:
+            path.unlink()
+
+
+def rename(editor: AgentEditor, directory: File) -> None:
+    editor.rename("Grace")
+
+
+def nothing(editor: AgentEditor, directory: File) -> None:
+    """Leave all as it is."""
+
+
+@settings(
+    max_examples=25,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(
+    st.lists(
+        st.tuples(WORKSPACES, st.sampled_from([nothing, scribble, lose, rename])),
+        min_size=1,
+        max_size=4,
+    )
+)
+def test_directory_equals_the_listing(
+    live: Live, http: httpx.Client, steps: list[tuple[dict[str, str], Deed]]
+) -> None:
+    editor = AgentEditor.of_new_agent(http)
+    present: set[str] = set()
+    fingerprint, transport = None, FaultyTransport()
+    with tempfile.TemporaryDirectory() as room, client_over(transport, live.url) as client:
+        directory = File(room) / "directory"
+        for files, deed in steps:
+            wanted = without_overlaps(files)
+            arrange(editor, wanted, present)
+            present = set(wanted)
+            before = read_directory(directory)
+
+            result = client.materialize(editor.agent, directory)
+
+            assert read_directory(directory) == editor.served()
+            assert result.files == {
+                path: hashlib.sha256(text).hexdigest()
+                for path, text in read_directory(directory).items()
+            }
+            assert result.changed == (before != read_directory(directory) or fingerprint is None)
+            if fingerprint is not None and before == read_directory(directory):
+                assert result.fingerprint == fingerprint
+            fingerprint = result.fingerprint
+            deed(editor, directory)
+
+
+def test_paths_that_no_directory_can_hold_are_refused_by_name(
+    client: Client, editor: AgentEditor, directory: File
+) -> None:
+    editor.put("a/b", "x")
+    client.materialize(editor.agent, directory)
+    before = read_directory(directory)
+    editor.put("a", "x", of="templates")
+
+    with pytest.raises(UnsafePath, match="'a"):
+        client.materialize(editor.agent, directory)
+
+    assert read_directory(directory) == before
