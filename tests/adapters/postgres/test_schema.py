@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from importlib.resources import files
 
 import asyncpg
@@ -50,11 +51,16 @@ async def told(url: str, *statements: str) -> None:
         await databases.tell(url, statement)
 
 
+def plain(*row: object) -> str:
+    """A row without the comments of function bodies, which are no part of the schema."""
+    return str(tuple(re.sub(r"--[^\n]*", "", v) if isinstance(v, str) else v for v in row))
+
+
 async def shape(url: str) -> dict[str, list[str]]:
     connection = await asyncpg.connect(url)
     try:
         return {
-            what: sorted(str(tuple(row)) for row in await connection.fetch(question))
+            what: sorted(plain(*row) for row in await connection.fetch(question))
             for what, question in SHAPE.items()
         }
     finally:
