@@ -225,7 +225,7 @@ def dying(ports: Ports) -> HttpApp:
         permission=Permission.WORKSPACE_WRITE,
         body=Note,
         idempotent=True,
-        id="toys_put",
+        id="sample_endpoints_put",
         responses={200: None},
     )
     async def put_and_die(call: Request[Note]) -> Response:

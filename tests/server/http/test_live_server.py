@@ -116,7 +116,7 @@ async def test_a_client_that_leaves_in_the_middle_is_no_error() -> None:
     over = threading.Event()
 
     class Watched(Metrics):
-        def finished(self) -> None:
+        def request_finished(self) -> None:
             super().request_finished()
             over.set()
 

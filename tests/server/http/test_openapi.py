@@ -102,11 +102,11 @@ def test_every_schema_is_one() -> None:
 
 
 def test_two_endpoints_of_one_name_are_refused() -> None:
-    @endpoint("GET", "/other", id="toys_alive", public=True)
+    @endpoint("GET", "/other", id="sample_endpoints_alive", public=True)
     async def other(call: Request) -> Response:
         return Response.empty()
 
-    with pytest.raises(ValueError, match="toys_alive"):
+    with pytest.raises(ValueError, match="sample_endpoints_alive"):
         build_document([*TOYS, other], "Toys", "1.0")
 
 

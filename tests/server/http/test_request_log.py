@@ -89,7 +89,7 @@ async def test_a_failure_is_logged_once_by_type_and_place(written: io.StringIO) 
     [failure] = [line for line in lines(written) if line["level"] == "error"]
     assert failure["request_id"] == answer.json()["details"]["correlationId"]
     assert failure["failure"]["error"] == "builtins.KeyError"
-    assert failure["failure"]["at"][-1].startswith("toys.broken:")
+    assert failure["failure"]["at"][-1].startswith("sample_endpoints.broken:")
     assert "secret" not in written.getvalue()
 
 
