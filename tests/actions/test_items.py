@@ -183,12 +183,12 @@ async def test_publishing_is_refused_for_the_first_reason_there_is(ports: Ports)
             return str(refused)
         return f"{to.id} {kept.item.key} {kept.value}"
 
-    assert "no agent nobody" in await published("nobody", "k", "nowhere")
+    assert "no such agent: nobody" in await published("nobody", "k", "nowhere")
     assert "cannot publish" in await published("desk", "k", "nowhere")
-    assert "no agent nowhere" in await published("mine", "k", "nowhere")
-    assert "no agent theirs" in await published("mine", "k", "theirs")
+    assert "no such agent: nowhere" in await published("mine", "k", "nowhere")
+    assert "no such agent: theirs" in await published("mine", "k", "theirs")
     assert "target is private" in await published("mine", "k", "other")
-    assert "no item 'k'" in await published("mine", "k", "desk")
+    assert "no such item: 'k'" in await published("mine", "k", "desk")
     await items.put(ports, owner, "mine", "k", "v")
     assert await published("mine", "k", "desk") == f"{desk.id} k v"
     assert await published("mine", "k", "desk", target_key="a/b") == f"{desk.id} a/b v"

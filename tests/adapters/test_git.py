@@ -307,7 +307,7 @@ async def main():
     directory = GitDirectory(Path(sys.argv[1]))
     contents = texts(20, sys.argv[2])
     for _ in range(2):
-        async with directory.held(SCOPE) as repository:
+        async with directory.lock(SCOPE) as repository:
             await repository.begin("key")
             print("begun", flush=True)
             tip = None

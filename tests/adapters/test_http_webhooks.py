@@ -229,7 +229,7 @@ async def test_a_receiver_that_says_nothing_is_given_up() -> None:
         HttpWebhookSender(allow_private=True, timeout=0.2) as post,
     ):
         posted = await post.send(f"http://127.0.0.1:{port}/", {}, BODY)
-    assert (posted.status, posted.problem) == (None, "no answer within 0.2 seconds")
+    assert (posted.status, posted.problem) == (None, "no response within 0.2 seconds")
     assert 100 < posted.elapsed_ms < 60_000
 
 
@@ -314,7 +314,7 @@ async def test_where_nobody_listens_no_connection_is_made() -> None:
         bound.bind(("127.0.0.1", 0))
         async with HttpWebhookSender(allow_private=True) as post:
             posted = await post.send(f"http://127.0.0.1:{bound.getsockname()[1]}/", {}, BODY)
-    assert posted == PostResult(None, "no connection could be made", posted.elapsed_ms)
+    assert posted == PostResult(None, "connection failed", posted.elapsed_ms)
 
 
 def certified(directory: File, name: str) -> tuple[ssl.SSLContext, ssl.SSLContext]:
@@ -360,8 +360,6 @@ async def test_a_certificate_is_checked_against_the_name_and_not_the_address(
         async with HttpWebhookSender(allow_private=True, resolve=names) as post:
             unknown = await post.send(f"https://receiver.example:{port}/", {}, BODY)
     assert (good.status, good.problem) == (204, "")
-    assert [problem.problem[:27] for problem in (other, unknown)] == [
-        "the certificate is not good"
-    ] * 2
+    assert [problem.problem[:20] for problem in (other, unknown)] == ["invalid certificate:"] * 2
     assert shown == ["receiver.example", "other.example", "receiver.example"]
     assert len(got) == 1

@@ -137,14 +137,14 @@ async def refusal(directory: File, model: File | str) -> str:
 async def test_what_is_no_model_is_said_at_the_start(tmp_path: File) -> None:
     for absent in (tmp_path / "nothing", "minishlab/potion-base-8M"):
         said = await refusal(tmp_path, absent)
-        assert said == f"CARREL_SEMANTIC_MODEL: there is no directory {absent}"
+        assert said == f"CARREL_SEMANTIC_MODEL: no such directory: {absent}"
     empty = tmp_path / "empty"
     empty.mkdir()
-    assert f"{empty} holds no model of model2vec" in await refusal(tmp_path, empty)
+    assert f"{empty} is not a model2vec model" in await refusal(tmp_path, empty)
     for name in ("model.safetensors", "tokenizer.json", "config.json"):
         model = thesaurus.saved(tmp_path / name)
         (model / name).write_text("{")
-        assert f"{model} holds no model of model2vec" in await refusal(tmp_path, model)
+        assert f"{model} is not a model2vec model" in await refusal(tmp_path, model)
 
 
 async def test_a_model_of_what_are_no_numbers_is_damaged(tmp_path: File) -> None:

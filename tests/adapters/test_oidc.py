@@ -19,7 +19,6 @@ from carrel.adapters.oidc import (
     INVALID_CREDENTIAL_MESSAGE,
     RETRY_DELAY_SECONDS,
     IssuerTrust,
-    IssuerUnreachable,
     OidcIssuer,
     TokenClaims,
 )
@@ -356,64 +355,3 @@ async def test_what_is_signed_and_yet_no_claims_is_refused(local: Local) -> None
     verifier, header = local.verifier(), {"alg": "RS256", "kid": "first"}
     for payload in (b"", b"[]", b"7", b"{", b"\xff", b"[" * 5_000):
         await refused(verifier, jws.serialize_compact(header, payload, rsa("first")))
-
-
-async def test_while_the_issuer_is_down_nobody_can_tell(local: Local) -> None:
-    verifier, port = local.verifier(), int(local.url.rpartition(":")[2])
-    local.close()
-    for _ in range(2):
-        with pytest.raises(IssuerUnreachable) as reason:
-            await verifier.claims(local.token())
-        assert isinstance(reason.value, ConnectionError)
-        assert ADA.sub not in str(reason.value)
-    await local.open(port)
-    with pytest.raises(IssuerUnreachable):
-        await verifier.claims(local.token())
-    assert not local.asked
-    local.steady = RETRY_DELAY_SECONDS
-    assert await verifier.claims(local.token()) == ADA
-
-
-async def test_known_keys_go_on_working_while_the_issuer_is_down(local: Local) -> None:
-    verifier = local.verifier()
-    await verifier.claims(local.token())
-    local.close()
-    local.steady = RETRY_DELAY_SECONDS
-    with pytest.raises(IssuerUnreachable):
-        await verifier.claims(local.token(rsa("strange")))
-    assert await verifier.claims(local.token()) == ADA
-
-
-SENSELESS = [b"", b"{", b"[]", b"{}", b'{"keys":7}', b"\xff" * 9, b" " * 300_000 + b'{"keys":[]}']
-
-
-@pytest.mark.parametrize("path", [DISCOVERY, "/jwks"])
-async def test_an_issuer_that_makes_no_sense_is_as_good_as_down(local: Local, path: str) -> None:
-    for said in SENSELESS:
-        local.said[path] = said
-        with pytest.raises(IssuerUnreachable):
-            await local.verifier().claims(local.token())
-
-
-@pytest.mark.parametrize("status", [204, 301, 404, 500])
-async def test_an_issuer_that_fails_is_as_good_as_down(local: Local, status: int) -> None:
-    local.status = status
-    with pytest.raises(IssuerUnreachable):
-        await local.verifier().claims(local.token())
-    local.status = 200
-    with pytest.raises(IssuerUnreachable):
-        await local.verifier(jwks_url=f"{local.url}/moved").claims(local.token())
-    assert "/jwks" not in local.asked
-
-
-ELSEWHERE = [("issuer", "http://127.0.0.1:1"), ("jwks_uri", "no url"), ("jwks_uri", "file:///x")]
-
-
-@pytest.mark.parametrize(("name", "value"), ELSEWHERE)
-async def test_a_configuration_that_leads_elsewhere_is_not_followed(
-    local: Local, name: str, value: str
-) -> None:
-    said = {"issuer": local.url, "jwks_uri": f"{local.url}/jwks", name: value}
-    local.said[DISCOVERY] = json.dumps(said).encode()
-    with pytest.raises(IssuerUnreachable):
-        await local.verifier().claims(local.token())

@@ -114,7 +114,7 @@ def test_the_doctor_says_what_is_wrong_and_exits_with_1(place: dict[str, str], d
     code, report = told("doctor", **place)
 
     subjects = ["template sales of acme SOUL.md", "agent marco of acme SOUL.md"]
-    text = "of its versions, 2 is missing"
+    text = "version 2 is missing"
     assert done.returncode == code == 1
     assert done.stdout.splitlines() == [
         WALLS,
@@ -136,7 +136,7 @@ def test_a_warning_fails_only_where_that_is_asked_for(place: dict[str, str], dat
     done = carrel("doctor", **place)
 
     assert done.returncode == 0
-    assert "warning: content: nothing refers to 1 of its rows" in done.stdout
+    assert "warning: content: 1 rows are unreferenced; run carrel gc" in done.stdout
     assert "no problems found, 1 warnings" in done.stdout
     assert carrel("doctor", "--strict", **place).returncode == 1
     assert told("gc", **place)[1]["contents"] == 1
@@ -209,7 +209,7 @@ def test_what_cannot_be_done_is_said_in_a_line(
             full,
             "Error: the store is not empty; a backup can only be restored into an empty store\n",
         ),
-        (nothing, f"Error: there is no store at {tmp_path}/nowhere/carrel.db\n"),
+        (nothing, f"Error: no store at {tmp_path}/nowhere/carrel.db\n"),
         (cut, "Error: the backup is damaged: the file cannot be read\n"),
     ):
         assert (done.returncode, done.stdout) == (1, "")
@@ -217,7 +217,7 @@ def test_what_cannot_be_done_is_said_in_a_line(
     assert not (tmp_path / "nowhere").exists()
     assert told("doctor", **empty) == (
         1,
-        {"ok": False, "problem": f"there is no store at {tmp_path}/nowhere/carrel.db"},
+        {"ok": False, "problem": f"no store at {tmp_path}/nowhere/carrel.db"},
     )
 
 
@@ -239,7 +239,7 @@ def test_a_command_that_was_said_wrong_exits_with_2(arguments: list[str]) -> Non
 
 @pytest.mark.parametrize(
     "settings",
-    [{"database_url": "mysql://x"}, {"vault_key": "short"}, {"gc_minutes": "often"}],
+    [{"database_url": "mysql://x"}, {"vault_key": "short"}, {"gc_interval_minutes": "often"}],
     ids=str,
 )
 def test_settings_that_cannot_be_used_are_named(

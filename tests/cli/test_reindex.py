@@ -61,6 +61,6 @@ def test_it_makes_the_index_again_and_says_how_far_it_is(tmp_path: File) -> None
 def test_sessions_stay_for_ever_unless_told_otherwise(tmp_path: File) -> None:
     asyncio.run(_fill(tmp_path))
     assert told(carrel(tmp_path, "gc", "--json"))["sessions"] == 0
-    assert told(carrel(tmp_path, "gc", "--json", transcripts_days="1"))["sessions"] == 0
+    assert told(carrel(tmp_path, "gc", "--json", transcript_retention_days="1"))["sessions"] == 0
     assert told(carrel(tmp_path, "gc", "--json", "--transcripts", "1"))["sessions"] == 0
     assert asyncio.run(_found(tmp_path)) == 3

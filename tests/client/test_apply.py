@@ -233,7 +233,7 @@ def test_example_of_the_documentation_is_accepted(tmp_path: File) -> None:
         told += ["--url", live.url, "--token", TOKEN]
         first, second = (CliRunner().invoke(main, told) for _ in range(2))
     assert (first.exit_code, second.exit_code) == (0, 0), first.output
-    assert first.stdout == "kate: created, 2 files taken\nluis: created\n"
+    assert first.stdout == "kate: created, 2 files uploaded\nluis: created\n"
     assert second.stdout == "kate: unchanged\nluis: unchanged\n"
     assert (tmp_path / "examples/kate" / STATE).exists()
 

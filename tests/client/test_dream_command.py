@@ -26,7 +26,7 @@ def carrel(*arguments: str, live: Live, token: str = TOKEN) -> subprocess.Comple
 def test_dream_prints_its_report(editor: AgentEditor, live: Live) -> None:
     dry = carrel("dream", editor.agent, "--dry-run", live=live)
     assert (dry.returncode, dry.stdout) == (0, "")
-    assert dry.stderr == "0 came up, 0 would be promoted, 0 not\n"
+    assert dry.stderr == "0 candidates, 0 would be promoted, 0 rejected\n"
     told = carrel("dream", editor.agent, "--json", live=live)
     assert told.returncode == 0
     found = json.loads(told.stdout)

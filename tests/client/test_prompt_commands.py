@@ -62,7 +62,7 @@ def test_errors_of_prompt_are_one_line(editor: AgentEditor, around: dict[str, An
     assert (none.returncode, none.stderr) == (1, "Error: no such agent: nobody\n")
     assert carrel("prompt", editor.agent, "--scope", "group", **around).returncode == 2
     assert carrel("prompt", editor.agent, url=NOBODY, token=TOKEN).returncode == 1
-    assert "a token is needed" in carrel("prompt", editor.agent).stderr
+    assert "no API token" in carrel("prompt", editor.agent).stderr
 
 
 def test_terminal_gets_a_coloured_bar(editor: AgentEditor, around: dict[str, Any]) -> None:
@@ -91,14 +91,14 @@ def test_lint_passes_a_good_prompt_and_fails_a_bad_one(
     editor: AgentEditor, around: dict[str, Any]
 ) -> None:
     lone = carrel("lint", editor.agent, **around)
-    assert (lone.returncode, lone.stdout) == (0, "1 agent: nothing is wrong\n")
+    assert (lone.returncode, lone.stdout) == (0, "1 agent: no problems\n")
     editor.put("SOUL.md", "for {{HUMAN_NAME}}")
     lone = carrel("lint", editor.agent, **around)
     assert lone.returncode == 1
-    assert "SOUL.md: placeholder: {{HUMAN_NAME}} stands for nothing" in lone.stdout
+    assert "SOUL.md: placeholder: {{HUMAN_NAME}} has no value" in lone.stdout
     paired(editor)
     good = carrel("lint", editor.agent, **around)
-    assert (good.returncode, good.stdout) == (0, "1 agent: nothing is wrong\n")
+    assert (good.returncode, good.stdout) == (0, "1 agent: no problems\n")
     editor.put("SOUL.md", "{{NOBODY}}\n" + "x" * 13_000)
     json_of(
         editor.http.patch(f"/v1/agents/{editor.agent}", json={"config": {"extraDocs": ["no.md"]}})

@@ -80,7 +80,7 @@ def test_failed_pull_is_one_line_and_leaves_the_files(
         (pull(editor.agent, directory, **around | {"url": NOBODY}), "the server does not answer"),
         (pull(editor.agent, directory, **around | {"url": "carrel"}), "is not the URL of a server"),
         (pull(editor.agent, directory, **around | {"token": "wrong"}), "credential"),
-        (pull(editor.agent, directory, **around | {"token": ""}), "a token is needed"),
+        (pull(editor.agent, directory, **around | {"token": ""}), "no API token"),
         (pull("nobody", directory, **around), "no such agent: nobody"),
         (pull(editor.agent, other, **around), "is not empty"),
         (pull(editor.agent, ".", cwd=other, **around), "you are in that directory"),
@@ -119,7 +119,7 @@ def test_stale_files_are_used_only_on_request(
 def test_invalid_directory_name_is_a_usage_error() -> None:
     done = CliRunner().invoke(main, ["pull", "ada", "de\0sk"])
     assert (done.exit_code, done.exception.__class__) == (2, SystemExit)
-    assert "is no name of a file or directory" in done.output
+    assert "is not a valid file or directory name" in done.output
 
 
 @pytest.mark.parametrize("arguments", [[], ["ada"], ["ada", "x", "y"], ["ada", "x", "--frob"]])

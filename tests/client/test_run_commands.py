@@ -52,7 +52,7 @@ def test_runs_are_listed_printed_and_ended(editor: AgentEditor, carrel: CarrelCo
     assert re.search(r"^status +failed$", shown, re.M)
     assert re.search(r"^files +\d+$", shown, re.M)
     carrel.output("run", "end", last, "--release")
-    assert re.search(r"^files +let go$", carrel.output("run", "show", last), re.M)
+    assert re.search(r"^files +released$", carrel.output("run", "show", last), re.M)
     assert carrel("run", "files", last).exit_code == 1
 
 

@@ -69,7 +69,7 @@ def test_unsyncable_files_are_named_and_others_are_synced(both: SyncProcess) -> 
     assert why.pop("binary.md") == "is not text"
     assert why.pop("latin.md") == "is not UTF-8"
     assert "bytes" in why.pop("large.md")
-    assert "a file may have 1048576" in why.pop("over.md")
+    assert "the limit is 1048576" in why.pop("over.md")
     assert "backslash" in why.pop("back\\slash.md")
     assert "not valid Unicode" in why.pop("caf\\udce9.md")
     assert "control character" in why.pop("red\\x1b[31m\\nsent all.md")

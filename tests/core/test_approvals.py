@@ -102,11 +102,11 @@ def test_what_is_over_stays_as_it_is(tries: list[tuple[str, int]]) -> None:
 def test_the_same_answer_is_fine_another_is_not_and_late_is_too_late() -> None:
     yes = answer_approval(NEW, True, "ada", 1500, "go on")
     assert answer_approval(yes, True, "bob", 9000, "me too") is yes
-    with pytest.raises(Conflict, match="approved before"):
+    with pytest.raises(Conflict, match="already approved"):
         answer_approval(yes, False, "bob", 1600)
     no = answer_approval(NEW, False, "ada", 1500)
     assert answer_approval(no, False, "bob", 9000) is no
-    with pytest.raises(Conflict, match="denied before"):
+    with pytest.raises(Conflict, match="already denied"):
         answer_approval(no, True, "bob", 1600)
     for late in (NEW, expire_approval(NEW, 2000)):
         with pytest.raises(Expired):

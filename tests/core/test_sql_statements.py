@@ -14,5 +14,5 @@ def test_each_statement_is_found_by_its_name() -> None:
 
 
 def test_no_two_have_one_name() -> None:
-    with pytest.raises(ValueError, match="called one"):
+    with pytest.raises(ValueError, match="duplicate statement names: one"):
         parse_statements(SELECTS + "-- name: one\nSELECT 3;\n")

@@ -82,7 +82,7 @@ while True:
 """
     tried = await prison.python(crowd, ResourceLimits(memory_mb=128, seconds=25))
     assert not tried.timed_out
-    assert "more than 128 MB of memory" in tried.notes
+    assert "memory limit exceeded (128 MB)" in tried.notes
 
 
 HOARDS = {

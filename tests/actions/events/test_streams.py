@@ -189,7 +189,7 @@ async def test_a_thousand_listeners_cost_the_log_no_more_than_one(ports: Ports) 
         async with asyncio.timeout(30):
             batches = await asyncio.gather(*waiting)
     assert {batch[0].payload["path"] for batch in batches} == {"news.md"}
-    assert counting.asked["after"] < 10
+    assert counting.asked["read_after"] < 10
 
 
 async def test_those_who_arrive_together_share_one_reading(ports: Ports) -> None:
@@ -197,7 +197,7 @@ async def test_those_who_arrive_together_share_one_reading(ports: Ports) -> None
     async with shared_broadcaster(counting) as broadcaster:
         counting.asked.clear()
         await asyncio.gather(*(broadcaster.catch_up() for _ in range(1000)))
-    assert counting.asked["after"] < 10
+    assert counting.asked["read_after"] < 10
 
 
 async def test_the_last_listener_switches_off_the_light(ports: Ports) -> None:
@@ -234,7 +234,7 @@ class Flaky:
         self.failed = asyncio.Event()
 
     def __getattr__(self, name: str) -> Any:
-        if self.away and name in {"after", "wake"}:
+        if self.away and name in {"read_after", "wait_for_new"}:
             self.failed.set()
             raise OSError("the store is away")
         return getattr(self._events, name)
@@ -325,7 +325,7 @@ class Forgetful:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._events, name)
 
-    async def after(self, *args: Any, **more: Any) -> tuple[Event, ...]:
+    async def read_after(self, *args: Any, **more: Any) -> tuple[Event, ...]:
         return ()
 
 

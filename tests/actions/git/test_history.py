@@ -86,7 +86,7 @@ async def test_it_goes_on_from_where_it_ended(ports: Ports) -> None:
     await studio.delete(SOUL)
     again = await studio.refresh()
     assert (again.commits_added, again.rebuilt) == (2, False)
-    assert (await studio.refresh(anew=True)).tip == again.tip
+    assert (await studio.refresh(rebuild=True)).tip == again.tip
     assert texts(studio.place, history(studio.place)[-1]) == {"MEMORY.md": b"two"}
 
 
@@ -114,7 +114,7 @@ async def test_what_was_pruned_before_git_was_enabled_is_told_to_be_missing(port
     await studio.write({"SOUL.md": "text 6"}, keep=2)
     assert (await studio.refresh()).rebuilt is False
     tip = (await studio.refresh()).tip
-    assert (await studio.refresh(anew=True)).tip == tip
+    assert (await studio.refresh(rebuild=True)).tip == tip
     sound(studio.place)
 
 
@@ -129,7 +129,7 @@ async def test_what_was_pruned_while_git_was_off_is_never_served(ports: Ports) -
     await studio.enable(True)
     again = await studio.refresh()
     assert again.rebuilt
-    assert (await studio.refresh(anew=True)).tip == again.tip
+    assert (await studio.refresh(rebuild=True)).tip == again.tip
     sound(studio.place)
 
 
@@ -144,7 +144,7 @@ async def test_a_file_that_a_folder_hid_is_there_again_without_it(ports: Ports) 
         {"a/b": b"in a folder of that name"},
         {"a": b"a file"},
     ]
-    assert (await studio.refresh(anew=True)).tip == grown.tip
+    assert (await studio.refresh(rebuild=True)).tip == grown.tip
 
 
 STEPS = st.lists(
@@ -179,7 +179,7 @@ def test_however_it_came_about_making_it_again_gives_the_same(
             await studio.enable(True)
             kept = await studio.refresh()
             before = refs(studio.place)
-            built = await studio.refresh(anew=True)
+            built = await studio.refresh(rebuild=True)
             assert built.tip == kept.tip
             assert refs(studio.place) == before
             await _agrees(studio)
@@ -258,7 +258,7 @@ async def test_a_secret_is_in_no_object_of_whatever_age(ports: Ports) -> None:
     assert found[0].message.startswith(b"[REDACTED:fish] it is\n")
     assert b"[REDACTED:fish]" in texts(studio.place, found[-1])["MEMORY.md"]
     assert before.tip not in {commit.id.decode() for commit in found}
-    assert (await studio.refresh(anew=True)).tip == after.tip
+    assert (await studio.refresh(rebuild=True)).tip == after.tip
     sound(studio.place)
 
 
@@ -287,7 +287,7 @@ async def test_a_checkpoint_is_a_tag_with_its_note(anywhere: Ports) -> None:
     assert [made.oid, other.oid] == found
     before = refs(studio.place)
     assert {b"refs/tags/checkpoint/1", b"refs/tags/checkpoint/2"} < before.keys()
-    await studio.refresh(anew=True)
+    await studio.refresh(rebuild=True)
     assert refs(studio.place) == before
     sound(studio.place)
 
@@ -373,5 +373,5 @@ async def test_many_at_once_make_each_commit_once(ports: Ports) -> None:
     await asyncio.gather(*map(writer, range(6)))
     assert len(history(studio.place)) == 30
     tip = (await studio.refresh()).tip
-    assert (await studio.refresh(anew=True)).tip == tip
+    assert (await studio.refresh(rebuild=True)).tip == tip
     sound(studio.place)

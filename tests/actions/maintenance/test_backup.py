@@ -93,7 +93,7 @@ async def test_a_restored_store_goes_on_where_the_first_stood(
         await take(first, file)
     async with stores.open(target) as second:
         await restore(second, file)
-        past = await second.store.events.latest()
+        past = await second.store.events.latest_cursor()
 
         head = await say(second, "after")
         await say(second, "z" * 100_000, path=Path("new.txt"))
@@ -101,7 +101,7 @@ async def test_a_restored_store_goes_on_where_the_first_stood(
 
         assert head.version == was.version(SOUL) + 1
         assert head.revision == was.revision + 1
-        events = await second.store.events.after(past)
+        events = await second.store.events.read_after(past)
         assert [event.payload["path"] for event in events] == ["SOUL.md", "new.txt", "new.md"]
         assert await told(second) == []
         again = file.with_name("again.zip")
@@ -204,7 +204,7 @@ async def test_a_file_that_is_there_is_never_written_over(stores: Stores, file: 
     async with stores.open("sqlite") as first:
         await fill(first)
         with pytest.raises(Conflict, match=r"backup\.zip"):
-            await take(first, file, watch=lambda what, *_: started.append(what))
+            await take(first, file, on_progress=lambda what, *_: started.append(what))
 
     assert content(file) == b"mine"
     assert started == []
@@ -216,7 +216,7 @@ async def test_a_file_that_comes_meanwhile_is_not_written_over_either(
     async with stores.open("sqlite") as first:
         await fill(first)
         with pytest.raises(Conflict, match=r"backup\.zip"):
-            await take(first, file, watch=lambda *_: fill_file(file, b"mine"))
+            await take(first, file, on_progress=lambda *_: fill_file(file, b"mine"))
 
     assert content(file) == b"mine"
 

@@ -16,7 +16,7 @@ from carrel.actions.files import files
 from carrel.actions.overlay import pins
 from carrel.actions.policy import policies
 from carrel.actions.policy.policies import ClassRuleModel, LimitsModel, PolicyModel
-from carrel.actions.runs import runs
+from carrel.actions.runs import runs, snapshots
 from carrel.core.access import CredentialKind, Role
 from carrel.core.errors import (
     Forbidden,
@@ -138,7 +138,7 @@ async def test_members_and_agents_write_only_what_they_may(office: Office) -> No
             await office.write(own, IDENTITY, text, marco)
     for path in ("guardrails.md", "user.MD", "Platform.md"):
         for stack in (own, office.sales, office.defaults):
-            with pytest.raises(ValidationError, match="same file"):
+            with pytest.raises(ValidationError, match="collides on some file systems"):
                 await office.write(stack, Path(path), b"x")
     for guarded in (RULES, USER):
         with pytest.raises(Forbidden):
@@ -314,7 +314,8 @@ async def test_a_run_reads_the_same_after_everything_has_changed(office: Office)
     ports, owner = office.ports, office.owner
     run = await runs.start(ports, owner, runs.RunRequest(agent="marco"))
     seen = {
-        path: (await runs.read_file(ports, run, path)) for path in (SOUL, RULES, USER, IDENTITY)
+        path: (await snapshots.read_file(ports, run, path))
+        for path in (SOUL, RULES, USER, IDENTITY)
     }
     before = {path: files.render_content(*found) for path, found in seen.items()}
     await agents.patch(ports, owner, "marco", {"name": "Polo", "templateId": None})
@@ -326,7 +327,8 @@ async def test_a_run_reads_the_same_after_everything_has_changed(office: Office)
     replayed = await runs.start(ports, owner, runs.RunRequest(replay_of=run.id))
     for one in (run, replayed):
         again = {
-            path: files.render_content(*(await runs.read_file(ports, one, path))) for path in seen
+            path: files.render_content(*(await snapshots.read_file(ports, one, path)))
+            for path in seen
         }
         assert again == before
     assert before[SOUL] == b"Marco is brisk"

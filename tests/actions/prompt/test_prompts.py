@@ -18,7 +18,7 @@ from carrel.actions.files import files
 from carrel.actions.policy import policies
 from carrel.actions.policy.policies import LimitsModel, PolicyModel
 from carrel.actions.prompt import prompts
-from carrel.actions.runs import diff, runs
+from carrel.actions.runs import diff, runs, snapshots
 from carrel.actions.runs.runs import RunRequest
 from carrel.actions.timezones import local_date
 from carrel.adapters.tokenizers.splintr import SplintrTokens
@@ -206,13 +206,13 @@ async def test_a_shared_run_shows_nothing_private_in_any_way(office: Office) -> 
     for path in PRIVATE:
         await write(office, path, CANARY)
     run = await begun(office, Audience.SHARED)
-    seen = {path.text for path in (await runs.load_manifest(ports, run)).files}
+    seen = {path.text for path in (await snapshots.load_manifest(ports, run)).files}
     allowed = {"PLATFORM.md", "GUARDRAILS.md", "CAPABILITIES.md", "IDENTITY.md", "SOUL.md"}
     assert seen == allowed
     for path in PRIVATE:
         await write(office, path, f"{CANARY} again")
         with pytest.raises(NotFound):
-            await runs.read_file(ports, run, Path(path))
+            await snapshots.read_file(ports, run, Path(path))
         with pytest.raises(NotFound):
             await diff.diff_file(ports, run, Path(path))
     await write(office, "AGENTS.md", "peers")

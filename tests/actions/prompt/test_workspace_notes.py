@@ -15,7 +15,7 @@ from carrel.actions.overlay import stacks
 from carrel.actions.policy import policies
 from carrel.actions.policy.policies import LimitsModel, PolicyModel
 from carrel.actions.prompt import lint, prompts
-from carrel.actions.runs import diff, runs
+from carrel.actions.runs import diff, runs, snapshots
 from carrel.actions.runs.runs import RunRequest
 from carrel.actions.sandbox import sandboxes, workspaces
 from carrel.core.errors import NotFound, ValidationError
@@ -180,10 +180,10 @@ async def test_the_files_of_a_run_are_the_agents_own_whatever_is_attached(ports:
     await room.remember(room.notes, "theirs", Path("theirs.md"))
     run = await runs.start(ports, room.owner, RunRequest(agent="marco"))
     assert len(run.attached_layers) == 2
-    seen = await runs.load_manifest(ports, run)
+    seen = await snapshots.load_manifest(ports, run)
     assert not {MEMORY, Path("theirs.md")} & set(seen.files)
     with pytest.raises(NotFound):
-        await runs.read_file(ports, run, Path("theirs.md"))
+        await snapshots.read_file(ports, run, Path("theirs.md"))
     assert await diff.diff(ports, run) == ()
     await agents.delete(ports, room.owner, "marco")
     assert Path("theirs.md") not in {each.path for each in await diff.diff(ports, run)}

@@ -16,7 +16,7 @@ from carrel.actions.files import files
 from carrel.actions.files.files import WriteOptions
 from carrel.actions.policy import policies
 from carrel.actions.policy.policies import LimitsModel, PolicyModel
-from carrel.actions.runs import diff, runs
+from carrel.actions.runs import diff, runs, snapshots
 from carrel.actions.runs.runs import RunRequest
 from carrel.core.access import Actor
 from carrel.core.errors import Conflict, NotFound, ValidationError
@@ -40,8 +40,8 @@ async def say(ports: Ports, text: str, path: Path = SOUL, stack: Stack = OWN) ->
 
 async def seen(ports: Ports, run: Run) -> dict[str, tuple[int, bytes]]:
     """Everything that a run sees: path to version and bytes."""
-    manifest = await runs.load_manifest(ports, run)
-    contents = {path: await runs.read_file(ports, run, path) for path in manifest.files}
+    manifest = await snapshots.load_manifest(ports, run)
+    contents = {path: await snapshots.read_file(ports, run, path) for path in manifest.files}
     return {path.text: (file.head.version, text) for path, (file, text) in contents.items()}
 
 
@@ -77,7 +77,7 @@ async def test_a_write_in_a_run_is_invisible_to_it_and_seen_by_the_next(ports: P
     assert await seen(ports, after) == {"SOUL.md": (2, b"during"), "notes/today.md": (1, b"new")}
     assert await log_of(ports, run) == ["run.started", "workspace.updated", "workspace.updated"]
     with pytest.raises(NotFound):
-        await runs.read_file(ports, run, NOTES)
+        await snapshots.read_file(ports, run, NOTES)
 
 
 async def test_frozen_bytes_survive_edits_deletes_recreates_and_pruning(ports: Ports) -> None:
@@ -195,15 +195,15 @@ async def test_a_run_that_was_let_go_has_nothing_to_show_or_to_share(ports: Port
     assert gone == await runs.get(ports, ADA, run.id)
     for stale in (run, gone):
         for reading in (
-            runs.load_manifest(ports, stale),
-            runs.read_file(ports, stale, SOUL),
+            snapshots.load_manifest(ports, stale),
+            snapshots.read_file(ports, stale, SOUL),
             diff.diff(ports, stale),
             diff.diff_file(ports, stale, SOUL),
         ):
-            with pytest.raises(NotFound, match="let go"):
+            with pytest.raises(NotFound, match="its snapshot was deleted"):
                 await reading
     for asked in (RunRequest(replay_of=run.id), RunRequest(parent=run.id, share_parent=True)):
-        with pytest.raises(Conflict, match="let go"):
+        with pytest.raises(Conflict, match="its snapshot was deleted"):
             await runs.start(ports, ADA, asked)
     with pytest.raises(Conflict, match="kept again"):
         await runs.update(ports, ADA, run.id, keep_snapshot=True)
@@ -231,7 +231,7 @@ async def test_a_snapshot_that_is_let_go_while_it_is_taken_over_is_not_taken(
     await say(ports, "x")
     original = await runs.start(ports, ADA, RunRequest(NOOP_WORKFLOW))
     torn = replace(ports, runs=LetsGo(ports, original.id))
-    with pytest.raises(Conflict, match="let go"):
+    with pytest.raises(Conflict, match="its snapshot was deleted"):
         await runs.start(torn, ADA, RunRequest(replay_of=original.id))
     [replay, _] = (await runs.list_runs(ports, ADA)).items
     assert (replay.snapshot_kept, replay.status) == (False, RunStatus.CANCELLED)

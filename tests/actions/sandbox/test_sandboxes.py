@@ -11,7 +11,7 @@ from tests.support.tenants import founded, later, rivals
 
 from carrel.actions.files import files
 from carrel.actions.overlay import stacks
-from carrel.actions.runs import runs
+from carrel.actions.runs import runs, snapshots
 from carrel.actions.runs.runs import RunRequest
 from carrel.actions.sandbox import sandboxes, workspaces
 from carrel.actions.sandbox.tool_access import load_tool_access
@@ -250,7 +250,7 @@ async def test_a_run_in_a_workspace_sees_it_after_it_was_deleted(ports: Ports) -
     await files.put(ports, await stacks.default_stack(ports, bound), Path("a.md"), b"kept", bound)
     run = await runs.start(ports, bound, RunRequest("work"))
     await workspaces.delete(ports, owner, notes.id)
-    assert (await runs.read_file(ports, run, Path("a.md")))[1] == b"kept"
+    assert (await snapshots.read_file(ports, run, Path("a.md")))[1] == b"kept"
     with pytest.raises(NotFound):
         await runs.start(ports, bound, RunRequest("work"))
 

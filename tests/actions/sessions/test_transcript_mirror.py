@@ -206,9 +206,7 @@ async def test_a_link_in_place_of_a_file_is_not_followed(ports: Ports, tmp_path:
 
 
 @settings(
-    max_examples=40,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(st.data())
 async def test_however_a_file_was_torn_it_is_mended(tmp_path: File, data: st.DataObject) -> None:
@@ -282,7 +280,7 @@ async def test_whoever_was_overtaken_adds_nothing(ports: Ports, tmp_path: File) 
         assert await mirror.count_entries("kate", session, "kate") == 0
 
     await second.append("kate", session, 0, said, 1)
-    with pytest.raises(OSError, match="changed by somebody else"):
+    with pytest.raises(OSError, match="changed by another process"):
         await first.append("kate", session, 0, said, 1)
 
     assert list(files(tmp_path).values()) == [await exported(ports, owner, IDS[0])]

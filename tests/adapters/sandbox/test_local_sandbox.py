@@ -74,9 +74,9 @@ async def said(sandbox: LocalSandbox, command: str) -> str:
 @pytest.mark.parametrize(
     ("wishes", "reason"),
     [
-        (SandboxSettings("off"), "switched off"),
+        (SandboxSettings("off"), "disabled by CARREL_SANDBOX=off"),
         (SandboxSettings("bubblewrap", program="/nowhere/bwrap"), "No such file"),
-        (SandboxSettings("bubblewrap", program="/bin/false"), "could not be set up"),
+        (SandboxSettings("bubblewrap", program="/bin/false"), "sandbox setup failed"),
     ],
 )
 async def test_without_walls_nothing_runs(
@@ -215,7 +215,7 @@ async def test_a_bound_of_memory_that_somebody_asked_for_is_kept_by_the_kernel_o
         reason = sandbox.unsupported_reason(insisting.limits, persistent=persistent)
         assert reason == (None if grouped else MEMORY_LIMIT_NOT_ENFORCED)
     if not grouped:
-        with pytest.raises(SandboxUnavailable, match="memoryLimit cannot be enforced here"):
+        with pytest.raises(SandboxUnavailable, match="memoryLimit cannot be enforced: "):
             async with sandbox.run(insisting, nothing):
                 raise AssertionError("it ran")
     await sandbox.close()
@@ -227,7 +227,9 @@ async def test_behind_landlock_nothing_is_kept_between_calls(tmp_path: File) -> 
     sandbox = LocalSandbox(tmp_path, tested_tools=tried)
     await sandbox.ready()
     assert sandbox.unsupported_reason(ResourceLimits()) is None
-    assert "behind Landlock" in str(sandbox.unsupported_reason(ResourceLimits(), persistent=True))
+    assert "not supported with Landlock" in str(
+        sandbox.unsupported_reason(ResourceLimits(), persistent=True)
+    )
     await sandbox.close()
 
 

@@ -119,18 +119,18 @@ HOARD = "exec python3 -c 'import time; hoard = b\"x\" * (150 << 20); time.sleep(
 
 async def test_memory_is_looked_at_for_all_who_live_there_together(watched: Room) -> None:
     bounds = ResourceLimits(memory_mb=400)
-    await watched.run("(setsid sleep 1717 &)", bounds=bounds)
-    jobs = [await watched.start(HOARD, bounds=bounds) for _ in range(2)]
-    assert (await watched.run("echo both", bounds=bounds))[0] == "both\n"
-    order = watched.order(HOARD, bounds=bounds)
+    await watched.run("(setsid sleep 1717 &)", limits=bounds)
+    jobs = [await watched.start(HOARD, limits=bounds) for _ in range(2)]
+    assert (await watched.run("echo both", limits=bounds))[0] == "both\n"
+    order = watched.order(HOARD, limits=bounds)
     async with watched.sandbox.run(order, watched.cupboard.fetch) as ran:
         assert ran.exit_code == 137
-        assert ran.notes == ("killed: it needed more than 400 MB of memory",)
+        assert ran.notes == ("killed: memory limit exceeded (400 MB)",)
     for id in jobs:
         await watched.ended(id)
         job = await watched.sandbox.get_job(HERE, id)
         assert job is not None and job.exit_code == 137
-    assert (await watched.run("pgrep -c sleep", bounds=bounds))[0] == "1\n", "it is another"
+    assert (await watched.run("pgrep -c sleep", limits=bounds))[0] == "1\n", "it is another"
 
 
 CROWD = """python3 -c '
@@ -151,9 +151,9 @@ os.kill(0, 9)
 
 async def test_processes_are_counted_for_all_who_live_there_together(watched: Room) -> None:
     bounds = ResourceLimits(processes=24)
-    job = await watched.start(CROWD.format(most=14), bounds=bounds)
+    job = await watched.start(CROWD.format(most=14), limits=bounds)
     await watched.holds("crowded", b"")
-    said, _ = await watched.run(CROWD.format(most=99), bounds=bounds)
+    said, _ = await watched.run(CROWD.format(most=99), limits=bounds)
     assert int(said.split(maxsplit=1)[0]) <= 10
     told = await watched.sandbox.get_job(HERE, job)
     assert told is not None and told.exit_code is None
@@ -171,7 +171,7 @@ async def test_home_tmp_and_processes_are_there_for_the_next_command(room: Room)
     await room.run("echo kept > ~/a; echo too > /tmp/b; (setsid sleep 1717 &)")
     said, _ = await room.run("cat ~/a /tmp/b; pgrep -f 'sleep 1717' >/dev/null && echo alive")
     assert said == "kept\ntoo\nalive\n"
-    said, _ = await room.run("cat ~/a", reservation="another")
+    said, _ = await room.run("cat ~/a", instance_key="another")
     assert "No such file" in said
 
 
@@ -204,7 +204,7 @@ async def test_walls_and_bounds_are_the_same_in_there(room: Room) -> None:
     assert said.endswith("0\n1\n2\n3\n")
     said, _ = await room.run("unshare -Ur id; cat /etc/shadow; (exec 3<>/dev/tcp/127.0.0.1/22)")
     assert "uid=0" not in said
-    order = room.order("echo begun; sleep 1000", bounds=ResourceLimits(seconds=2))
+    order = room.order("echo begun; sleep 1000", limits=ResourceLimits(seconds=2))
     async with room.sandbox.run(order, room.cupboard.fetch) as ran:
         assert (ran.timed_out, ran.exit_code, ran.stdout) == (True, None, b"begun\n")
     assert (await room.run("pgrep -c sleep"))[0] == "1\n"
@@ -275,7 +275,7 @@ async def test_a_command_that_is_waited_for_may_end_when_its_instance_is_old(roo
 @pytest.mark.parametrize(
     "other",
     [
-        {"bounds": ResourceLimits(memory_mb=512)},
+        {"limits": ResourceLimits(memory_mb=512)},
         {"env": {"TOKEN": "x"}},
         {"options": {"any": 1}},
         {"lifetime_seconds": 900},
@@ -286,7 +286,7 @@ async def test_an_instance_is_not_used_by_other_settings(
 ) -> None:
     await room.run("echo old > ~/a")
     job = await room.start("sleep 1717")
-    assert (await room.run("cat ~/a", bounds=ResourceLimits(seconds=20, output_bytes=999)))[
+    assert (await room.run("cat ~/a", limits=ResourceLimits(seconds=20, output_bytes=999)))[
         0
     ] == "old\n"
     assert "No such file" in (await room.run("cat ~/a", **other))[0]
@@ -341,10 +341,10 @@ async def test_nothing_is_laid_through_a_link(room: Room, tmp_path: File) -> Non
 async def test_what_a_job_changed_goes_home_when_it_ends(room: Room) -> None:
     home = Hearth(room)
     room.put("a", "1")
-    id = await room.start("printf 2 > a; printf n > new; exit 3", home=home)
+    id = await room.start("printf 2 > a; printf n > new; exit 3", write_back=home)
     await room.ended(id)
     assert home.brought == [(3, {"a": b"2", "new": b"n"})]
-    id = await room.start("printf 3 > a; exec sleep 1717", home=home)
+    id = await room.start("printf 3 > a; exec sleep 1717", write_back=home)
     await room.holds("a", b"3")
     await room.sandbox.stop_job(HERE, id)
     assert home.brought[1:] == [(143, {"a": b"3"})]
@@ -355,10 +355,10 @@ async def test_what_a_job_changed_goes_home_when_it_ends(room: Room) -> None:
 async def test_what_lies_changed_goes_home_before_an_instance_is_gone(room: Room) -> None:
     home = Hearth(room)
     late = "(setsid sh -c 'sleep 0.2; echo late > a' >/dev/null 2>&1 &)"
-    await room.run(late, home=home, idle_seconds=2)
+    await room.run(late, write_back=home, idle_seconds=2)
     await until(lambda: home.brought)
     assert home.brought == [(None, {"a": b"late\n"})]
-    await room.start("echo half > b; sleep 1717", home=home)
+    await room.start("echo half > b; sleep 1717", write_back=home)
     await room.holds("b", b"half\n")
     await room.sandbox.close()
     assert home.brought[1:] == [(137, {"b": b"half\n"}), (None, {})]

@@ -155,7 +155,7 @@ def test_a_network_that_nobody_can_promise_is_refused(tmp_path: File) -> None:
     for setting in ({"kubernetes_config": "x"}, {"lambda_online_function": "f"}):
         [sandbox] = remote_sandboxes(load(setting, environ={}, file=tmp_path / "none")).values()
         bounds = Provider.bounds
-        assert "without a network" in (sandbox.unsupported_reason(bounds) or "")
+        assert "without network access" in (sandbox.unsupported_reason(bounds) or "")
 
 
 def test_lambda_takes_and_gives_only_so_much(tmp_path: File) -> None:
@@ -163,7 +163,7 @@ def test_lambda_takes_and_gives_only_so_much(tmp_path: File) -> None:
         noise = secrets.token_bytes(5_000_000)
         assert "6291456" in refused(provider, files={"noise": noise})
         ended = tell(ran(provider, "head -c 5000000 /dev/urandom >noise"))
-        assert ended.discard_reason and "5000000 bytes" in ended.unkept
+        assert ended.discard_reason and "5000000 bytes" in ended.discard_reason
         assert (ended.changed, ended.exit_code) == ({}, 0)
 
 
@@ -186,12 +186,12 @@ def test_a_function_that_was_ended_keeps_nothing(tmp_path: File) -> None:
 def test_a_function_that_cannot_keep_a_bound_runs_nothing(tmp_path: File) -> None:
     with on_lambda(tmp_path) as provider:
         service: Any = provider.service
-        assert "less" in refused(provider, bounds=replace(provider.bounds, memory_mb=256))
+        assert "lower limit" in refused(provider, bounds=replace(provider.bounds, memory_mb=256))
         assert "840" in refused(provider, bounds=replace(provider.bounds, seconds=841))
         service.memory_mb = 2048
         assert "2048 MB" in refused(provider)
         service.memory_mb, service.milliseconds = 512, 3000
-        assert "time-out" in refused(provider)
+        assert "timeout" in refused(provider)
         service.names = set()
         assert "ResourceNotFoundException" in refused(provider)
 

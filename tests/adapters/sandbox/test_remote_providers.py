@@ -63,11 +63,11 @@ async def test_more_than_its_disk_is_not_kept_at_all(provider: Provider) -> None
 
 async def test_it_keeps_no_instance(provider: Provider) -> None:
     assert provider.sandbox.unsupported_reason(provider.bounds) is None
-    assert "between commands" in (
+    assert "does not support persistent sandboxes" in (
         provider.sandbox.unsupported_reason(provider.bounds, persistent=True) or ""
     )
-    with pytest.raises(SandboxUnavailable, match="between commands"):
-        async with provider.ran("true", reservation="desk"):
+    with pytest.raises(SandboxUnavailable, match="does not support persistent sandboxes"):
+        async with provider.ran("true", instance_key="desk"):
             pass
     assert provider.service.alive == []
 

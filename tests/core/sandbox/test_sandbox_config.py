@@ -161,9 +161,11 @@ def test_a_mask_that_comes_back_stands_for_what_is_kept() -> None:
     assert restore_secrets(merge_patch(SECRET, mask_secrets(SECRET)), SECRET) == SECRET
     changed = merge_patch(SECRET, {"envVars": {"A": MASK, "B": None, "C": "new"}})
     assert restore_secrets(changed, SECRET)["envVars"] == {"A": "canary", "C": "new"}
-    with pytest.raises(ValidationError, match=r"config.envVars.D has no stored value"):
+    with pytest.raises(ValidationError, match=r"config.envVars.D is .*, but no value is stored"):
         restore_secrets({"envVars": {"D": MASK}}, SECRET)
-    with pytest.raises(ValidationError, match=r"config.options.tokens.0 has no stored value"):
+    with pytest.raises(
+        ValidationError, match=r"config.options.tokens.0 is .*, but no value is stored"
+    ):
         restore_secrets({"options": {"tokens": [MASK]}}, SECRET)
     assert restore_secrets({"options": {"region": MASK}}, {}) == {"options": {"region": MASK}}
 

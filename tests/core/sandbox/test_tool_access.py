@@ -167,7 +167,7 @@ def test_a_name_that_nobody_gave_is_refused_whatever_the_tool() -> None:
             assert case.answer(tool, "elsewhere") is ValidationError
     with pytest.raises(ValidationError, match=r"\Aunknown workspace elsewhere\Z"):
         resolve_call_target("read", ALL[-1].hands, "elsewhere")
-    with pytest.raises(ValidationError, match="there is no workspace"):
+    with pytest.raises(ValidationError, match="no workspace is attached"):
         resolve_call_target("read", ToolAccess())
 
 

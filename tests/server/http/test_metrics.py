@@ -64,13 +64,13 @@ async def test_durations_fall_into_buckets_that_add_up() -> None:
 async def test_what_others_count_is_asked_for_when_it_is_wanted() -> None:
     metrics, counters = Metrics(), {"commits": 3.0, "depth": 9.0}
     metrics.observe("carrel_commits_total", "Commits.", lambda: counters["commits"])
-    metrics.observe("carrel_queue_depth", "Waiting.", lambda: counters["depth"])
+    metrics.observe("carrel_commit_queue_depth", "Waiting.", lambda: counters["depth"])
     async with client(toy_app(metrics=metrics)) as http:
         first = samples((await http.get("/metrics")).text)
         counters.update(commits=5.0, depth=2.0)
         second = samples((await http.get("/metrics")).text)
-    assert (first[("carrel_commits_total",)], first[("carrel_queue_depth",)]) == (3, 9)
-    assert (second[("carrel_commits_total",)], second[("carrel_queue_depth",)]) == (5, 2)
+    assert (first[("carrel_commits_total",)], first[("carrel_commit_queue_depth",)]) == (3, 9)
+    assert (second[("carrel_commits_total",)], second[("carrel_commit_queue_depth",)]) == (5, 2)
 
 
 WORKER = """
@@ -81,7 +81,7 @@ async def work(requests, commits):
     metrics = Metrics(sys.argv[1])
     meter = metrics.add_route("/x", "GET")
     metrics.observe("carrel_commits_total", "Commits.", lambda: commits)
-    metrics.observe("carrel_queue_depth", "Waiting.", lambda: commits)
+    metrics.observe("carrel_commit_queue_depth", "Waiting.", lambda: commits)
     for _ in range(requests):
         metrics.in_flight += 1
         meter.observe(200, 0.002)
@@ -119,7 +119,7 @@ def test_any_worker_tells_what_all_of_them_counted(tmp_path: File) -> None:
     counted = samples(text)
     assert counted["carrel_request_seconds_count", "GET", "/x", "2xx"] == 5
     assert counted[("carrel_commits_total",)] == 12
-    assert counted[("carrel_queue_depth",)] == 12
+    assert counted[("carrel_commit_queue_depth",)] == 12
     assert counted[("carrel_requests_in_flight",)] == 0
 
 

@@ -258,7 +258,7 @@ async def test_a_thousand_streams_are_cheap_and_counted() -> None:
         listener.leave()
     await asyncio.gather(*pouring)
     assert len(streams) == 0
-    assert b"carrel_streams_open 0.0" in metrics.render()
+    assert b"carrel_event_streams_open 0.0" in metrics.render()
 
 
 async def test_an_open_stream_is_no_request_in_flight() -> None:
@@ -275,6 +275,6 @@ async def test_an_open_stream_is_no_request_in_flight() -> None:
 
     async with client(toy_app(looking, metrics=metrics)) as http:
         await http.get("/v1/looking")
-    assert b"carrel_streams_open 1.0" in seen[0]
+    assert b"carrel_event_streams_open 1.0" in seen[0]
     assert b"carrel_requests_in_flight 0.0" in seen[0]
-    assert b"carrel_streams_open 0.0" in metrics.render()
+    assert b"carrel_event_streams_open 0.0" in metrics.render()

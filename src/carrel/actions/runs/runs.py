@@ -314,7 +314,7 @@ def _updated_run(
 ) -> Run:
     new_status = next_status(run, run.status if status is None else status)
     if keep_snapshot and not run.snapshot_kept:
-        raise Conflict(f"run {run.id} cannot be restored: {SNAPSHOT_DELETED}")
+        raise Conflict(f"run {run.id} cannot be kept again: {SNAPSHOT_DELETED}")
     snapshot_kept = run.snapshot_kept if keep_snapshot is None else keep_snapshot
     if not snapshot_kept and new_status is RunStatus.RUNNING:
         raise Conflict("a run that has not ended needs its snapshot", status=run.status)

@@ -11,7 +11,6 @@ from pathlib import Path as File
 from typing import Final, Protocol
 
 from carrel.adapters.sqlite.database import connect
-from carrel.adapters.sqlite.wal_file import WalFile
 from carrel.adapters.sqlite.wal_index import WalIndex
 from carrel.adapters.sqlite.write_lock import WriteLock
 
@@ -33,10 +32,7 @@ class WalCheckpointer:
         self._file, self._counts = file, counts
         self._db = connect(file)
         self._index = WalIndex(file, self._db)
-        self._log = WalFile(file, 2 * _CHECKPOINT_PAGES)
         self._checkpointed_frames = 0
-        self._needs_preallocation = False
-        """Whether the WAL file needs preallocation."""
         self._needs_checkpoint = False
         """Whether a checkpoint is due."""
         self.is_running = False
@@ -50,10 +46,6 @@ class WalCheckpointer:
         frames = self._index.frames()
         if frames < self._checkpointed_frames:
             self._checkpointed_frames = 0
-            self._log.reset()
-        if self._log.should_preallocate(frames):
-            self._needs_preallocation = True
-            self._wake.set()
         if frames > self._checkpointed_frames + _CHECKPOINT_PAGES:
             self._checkpointed_frames = frames
             self._needs_checkpoint = self.is_running = True
@@ -78,10 +70,6 @@ class WalCheckpointer:
         with closing(lock):
             while self._wake.wait() and not self._stopping:
                 self._wake.clear()
-                if self._needs_preallocation:
-                    self._needs_preallocation = False
-                    with suppress(OSError):  # a full disk is reported to the next writer
-                        self._log.preallocate()
                 if self._needs_checkpoint:
                     self._needs_checkpoint = False
                     self._checkpoint(lock)

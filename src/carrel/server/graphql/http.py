@@ -57,10 +57,6 @@ class GraphqlResponseModel(ResponseModel, frozen=True):
     errors: list[GraphqlErrorModel] | msgspec.UnsetType = msgspec.UNSET
 
 
-def preload() -> None:
-    """Import the schema and the executor."""
-
-
 @cache
 def _documents(depth: int, cost: int) -> DocumentCache:
     """Document cache with the configured limits, created on first use."""

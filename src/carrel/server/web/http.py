@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
 from functools import cache, partial
 from typing import Any, Final
 
@@ -17,18 +15,6 @@ from carrel.server.web import HEADERS, IMMUTABLE_CACHE, PREFIXES, Asset, load_as
 _TAG: Final = "Page"
 _load_assets = cache(load_assets)
 _load_page = cache(load_page)
-
-
-preload: Callable[[], None] | None = None
-"""Called when the page is first requested; set by wiring."""
-
-
-@cache
-def _preload_graphql() -> None:
-    """Load GraphQL in the background: the page queries it next."""
-    if preload is not None:
-        asyncio.get_running_loop().run_in_executor(None, preload)
-
 
 _asset = partial(
     endpoint,
@@ -55,7 +41,6 @@ _asset = partial(
 )
 async def get_page(request: Request) -> Response:
     """Show the admin console."""
-    _preload_graphql()
     body, headers = _load_page().render()
     return Response.content(body, "text/html; charset=utf-8", headers=headers)
 
@@ -93,7 +78,6 @@ def _asset_response(request: Request, name: str, cache_control: str) -> Response
 
 async def _serve_page(scope: Any, receive: Any, send: Any) -> None:
     """Serve the page at every console path."""
-    _preload_graphql()
     is_read = scope["method"] in {"GET", "HEAD"}
     body, page_headers = _load_page().render() if is_read else (b"", {"Allow": "GET, HEAD"})
     headers = [(name.lower().encode(), value.encode()) for name, value in page_headers.items()]

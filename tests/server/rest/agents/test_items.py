@@ -196,5 +196,5 @@ async def test_a_member_sees_the_items_of_no_other_person(
     asks = [await his.get(ITEMS), await his.get(at("canary")), await put(his, "canary", "x")]
     assert [one.status_code for one in asks] == [403] * 3
     tool = await his.post("/v1/agents/cook/tools/workspace_read", json={"arguments": {"key": "x"}})
-    assert tool.json() == {"content": "these are the items of another person", "isError": True}
+    assert tool.json() == {"content": "these items belong to another person", "isError": True}
     assert (await his.get("/v1/agents/desk/items")).status_code == 200
