@@ -102,7 +102,7 @@ def test_late_decisions_show_why_they_were_refused(
     page.route(f"**/v1/approvals/{second['id']}", answer_expired)
     user.visit(f"/approvals/{first['id']}")
     page.get_by_role("button", name="Approve").click()
-    expect(page.get_by_text("Already decided: it was denied before.")).to_be_visible()
+    expect(page.get_by_text("Already denied.")).to_be_visible()
     expect(page.get_by_role("region", name="Result")).to_contain_text("I was here first")
     user.visit(f"/approvals/{second['id']}")
     page.get_by_role("button", name="Approve").click()

@@ -79,7 +79,7 @@ def test_a_dry_run_lists_reasons_and_a_dream_updates_memory_md(
     expect(dialog.get_by_role("region", name="Diff")).to_contain_text(f"+- {_COFFEE}")
     expect(dialog.get_by_role("list", name="Promoted", exact=True)).to_contain_text(_COFFEE)
     rejected = dialog.get_by_role("list", name="Not promoted")
-    expect(rejected).to_contain_text("recalled 1 times, and 3 are needed")
+    expect(rejected).to_contain_text("recalled 1 times; 3 required")
     expect(rejected.get_by_role("img", name="minimum 0.35")).to_be_visible()
     user.check_accessibility()
     dialog.get_by_role("button", name="Close").last.click()

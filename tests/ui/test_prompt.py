@@ -33,14 +33,14 @@ def test_a_prompt_shows_its_blocks_by_size_with_file_layer_and_version(
     rows = main.get_by_role("table", name="Blocks of the main prompt")
     agents = rows.get_by_role("row", name=re.compile("^AGENTS"))
     expect(agents).to_contain_text("cut")
-    expect(agents).to_contain_text("a file may have 12000")
+    expect(agents).to_contain_text("the limit per file is 12000")
     expect(agents).to_contain_text("agent")
     expect(rows.get_by_role("link", name="MEMORY.md")).to_have_attribute(
         "href", f"/agents/{agent['id']}/workspace?file=MEMORY.md"
     )
     private = shared.get_by_role("row", name=re.compile("^MEMORY"))
     expect(private).to_contain_text("left out")
-    expect(private).to_contain_text("it is private, and others are listening")
+    expect(private).to_contain_text("private, and the audience is shared")
     expect(shared.get_by_role("region", name="Text of the shared prompt")).not_to_contain_text(
         "Ana has"
     )
@@ -67,7 +67,7 @@ def test_a_policy_file_that_does_not_fit_is_named_and_linked(
     user.expected_statuses |= {409}
     user.visit(f"/agents/{agent['id']}/prompt")
     main = user.page.get_by_role("region", name="Main", exact=True)
-    expect(main.get_by_role("alert")).to_contain_text("policy is never cut")
+    expect(main.get_by_role("alert")).to_contain_text("Policy files are never truncated")
     expect(main.get_by_role("link", name="GUARDRAILS.md")).to_have_attribute(
         "href", f"/agents/{agent['id']}/workspace?file=GUARDRAILS.md"
     )

@@ -59,8 +59,7 @@ export function DecisionForm({ approval }: { approval: Approval }) {
 
 /** Message for a decision that the server refused. */
 export function decisionError(error: unknown): string {
-  if (!(error instanceof Problem)) return toSentence(error);
-  if (error.status === 409) return `Already decided: ${error.message}.`;
-  if (error.status === 410) return "This approval has expired. The call was not run.";
+  if (error instanceof Problem && error.status === 410)
+    return "This approval has expired. The call was not run.";
   return toSentence(error);
 }
