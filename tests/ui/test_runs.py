@@ -40,7 +40,10 @@ def test_runs_are_listed_filtered_and_paged(api_setup: ApiSetup, signed_in_page:
     page.get_by_label("Status").select_option("cancelled")
     expect(page.get_by_text("No cancelled runs among the latest 51.")).to_be_visible()
     page.get_by_label("Status").select_option("")
+    # Both filters are in the URL: a second change must not start from the old one.
+    expect(page).not_to_have_url(re.compile("status="))
     page.get_by_role("button", name="Clear agent filter").click()
+    expect(page).not_to_have_url(re.compile("agent="))
     expect(rows.filter(has_text=name).first).to_be_visible()
 
     # Runs started by others appear without a reload.
