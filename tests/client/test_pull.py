@@ -83,8 +83,8 @@ def test_failed_pull_is_one_line_and_leaves_the_files(
         (pull(editor.agent, directory, **around | {"token": ""}), "no API token"),
         (pull("nobody", directory, **around), "no such agent: nobody"),
         (pull(editor.agent, other, **around), "is not empty"),
-        (pull(editor.agent, ".", cwd=other, **around), "you are in that directory"),
-        (pull(editor.agent, "..", cwd=other, **around), "you are in that directory"),
+        (pull(editor.agent, ".", cwd=other, **around), "target is the current directory"),
+        (pull(editor.agent, "..", cwd=other, **around), "target is the current directory"),
     ):
         assert (done.returncode, done.stdout) == (1, "")
         assert re.fullmatch(rf"Error: .*{text}.*\n", done.stderr), done.stderr

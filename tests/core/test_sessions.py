@@ -35,7 +35,7 @@ names = st.text("abc:-_1", min_size=1, max_size=12)
 moments = st.integers(0, 4_000_000_000_000)
 utterances = st.builds(
     TranscriptEntry,
-    number=st.just(0),
+    sequence=st.just(0),
     at=moments,
     role=st.sampled_from(SpeakerRole),
     content=texts,

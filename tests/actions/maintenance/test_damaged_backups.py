@@ -81,7 +81,7 @@ DAMAGES: dict[str, tuple[Change, type[Exception], str]] = {
     "a lost row": (
         lambda members: members.update({"usage.jsonl": b""}),
         CorruptContent,
-        r"usage\.jsonl is not what its manifest says",
+        r"usage\.jsonl does not match its manifest",
     ),
     "a row of another form": (
         replace("usage.jsonl", b'"key_1"', b"17"),
@@ -91,36 +91,40 @@ DAMAGES: dict[str, tuple[Change, type[Exception], str]] = {
     "changed large bytes": (
         lambda members: members.update({first_object(members): b"0" * 99_999 + b"1"}),
         CorruptContent,
-        r"objects/[0-9a-f]{64} is not what its name says",
+        r"objects/[0-9a-f]{64} does not match its digest",
     ),
     "lost large bytes": (
         lambda members: members.pop(first_object(members)),
         CorruptContent,
-        "does not hold what its manifest lists",
+        "members differ from its manifest",
     ),
     "large bytes under another name": (
         lambda members: members.update(
             {"objects/" + digest(b"strange")[7:]: b"strange", first_object(members): b""}
         ),
         CorruptContent,
-        "does not hold what its manifest lists",
+        "members differ from its manifest",
     ),
-    "a lost table": (lambda members: members.pop("mark.jsonl"), CorruptContent, "does not hold"),
+    "a lost table": (lambda members: members.pop("mark.jsonl"), CorruptContent, "members differ"),
     "something more": (
         lambda members: members.update({"more": b""}),
         CorruptContent,
-        "does not hold",
+        "members differ",
     ),
-    "no manifest": (lambda members: members.pop("manifest.json"), ValidationError, "not a backup"),
+    "no manifest": (
+        lambda members: members.pop("manifest.json"),
+        ValidationError,
+        "not a Carrel backup",
+    ),
     "a manifest that is none": (
         lambda members: members.update({"manifest.json": b"[1]"}),
         ValidationError,
-        "not a backup",
+        "not a Carrel backup",
     ),
     "a manifest without tables": (
         replace("manifest.json", b"tables", b"t"),
         ValidationError,
-        "not a",
+        "not a Carrel backup",
     ),
     "another program's": (
         replace("manifest.json", b"carrel-backup", b"other"),

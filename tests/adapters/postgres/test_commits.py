@@ -226,7 +226,7 @@ async def test_a_commit_cannot_refer_to_content_that_is_gone(store: PostgresStor
     gone = Blob((await store.blobs.put([b"gone"]))[0].digest, 4, 12_345)
     write = Write(agent("marco"), PATH, Entry(gone))
 
-    with pytest.raises(CorruptContent, match="content 12345 is missing"):
+    with pytest.raises(CorruptContent, match="content 12345 is gone"):
         await store.trees.commit([Commit((write,), "ada", "", NOW)])
 
     assert await store.trees.revisions([agent("marco")]) == (0,)

@@ -165,7 +165,7 @@ async def test_a_job_of_a_killed_server_is_told_as_lost_and_nothing_is_left(tmp_
     beside = LocalSandbox(tmp_path)
     with keeping(tmp_path):
         assert await beside.get_job("one", "job") == BackgroundJob("job", None, b"")
-    lost = BackgroundJob("job", 137, b"[lost: the server ended before it did]")
+    lost = BackgroundJob("job", 137, b"[lost: the server stopped before the job ended]")
     assert await beside.get_job("one", "job") == lost
     assert await said(beside, "echo anew") == b"anew\n"
     assert await beside.get_job("one", "job") == lost

@@ -32,7 +32,7 @@ async def desk(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[
 async def test_the_mark_of_a_deletion_is_no_file(desk: Desk) -> None:
     async with desk.run("mknod mark c 0 0 || mkfifo mark; printf x > file") as ran:
         assert {path.text: await ran.content(path) for path in ran.changed} == {"file": b"x"}
-        assert "mark is neither a file nor a link" in "\n".join(ran.notes)
+        assert "mark is neither a file nor a symlink" in "\n".join(ran.notes)
         assert ran.changed.keys() == {Path("file")}
 
 

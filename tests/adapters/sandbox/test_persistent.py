@@ -370,7 +370,7 @@ async def test_an_error_on_the_way_home_is_told_and_all_stays(room: Room) -> Non
             await ran.content(Path("a"))
             raise LookupError
 
-    id = await room.start("echo 1 > a", home=lost)
+    id = await room.start("echo 1 > a", write_back=lost)
     await room.ended(id)
     job = await room.sandbox.get_job(HERE, id)
     assert job is not None and job.log == b"[the files that it changed could not be brought back]"

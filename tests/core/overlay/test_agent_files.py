@@ -113,7 +113,7 @@ def test_a_managed_file_is_filled_in_from_what_is_newer_and_never_waits_for_a_re
         assert file.available_update is None
         assert EYE.compose(newer).files[USER] == file
         assert (
-            "defaults changed since it was written from the profile"
+            f"{origin} changed since it was written from the profile"
             in agent_files.explain_resolution(USER, newer, file)
         )
     nothing = layers(USER, written)

@@ -178,12 +178,12 @@ async def test_a_client_that_listens_is_told_what_changes(
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        (("nobody",), "no agent"),
+        (("nobody",), "no such agent"),
         (("kate", "--tenant", "nowhere"), "nowhere"),
         (("kate", "--token", "nonsense"), "credential"),
-        (("kate", "--url", "http://127.0.0.1:9"), "a token is needed"),
+        (("kate", "--url", "http://127.0.0.1:9"), "no api token"),
         (("kate", "--data", "no such directory"), "no store"),
-        (("kate", "--run", "run_none"), "no run"),
+        (("kate", "--run", "run_none"), "no such run"),
     ],
 )
 def test_what_cannot_be_served_is_said_in_a_line(

@@ -136,7 +136,7 @@ async def _broken() -> object:
 
 
 class Unsure(Struct):
-    lasts: bool = False
+    is_cacheable: bool = False
 
 
 async def test_what_does_not_last_is_not_kept() -> None:
@@ -145,7 +145,7 @@ async def test_what_does_not_last_is_not_kept() -> None:
     async def make() -> object:
         return Unsure()
 
-    assert await kept.get_or_create("key", make) == b'{"lasts":false}'
+    assert await kept.get_or_create("key", make) == b'{"is_cacheable":false}'
     assert kept.get("key") is None
 
 
