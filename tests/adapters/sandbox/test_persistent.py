@@ -373,5 +373,5 @@ async def test_an_error_on_the_way_home_is_told_and_all_stays(room: Room) -> Non
     id = await room.start("echo 1 > a", write_back=lost)
     await room.ended(id)
     job = await room.sandbox.get_job(HERE, id)
-    assert job is not None and job.log == b"[the files that it changed could not be brought back]"
+    assert job is not None and job.log == b"[changed files could not be written back]"
     assert (await room.run("true"))[1] == {"a": b"1\n"}
