@@ -145,7 +145,18 @@ def test_every_refusal_says_what_it_is_by_a_code_of_its_own() -> None:
     assert all(refusal.__doc__ for refusal in every_refusal())
 
 
-VAGUE = {"base", "common", "helper", "helpers", "impl", "info", "manager", "misc", "processor"}
+VAGUE = {
+    "base",
+    "common",
+    "data",
+    "helper",
+    "helpers",
+    "impl",
+    "info",
+    "manager",
+    "misc",
+    "processor",
+}
 VAGUE |= {"service", "services", "stuff", "util", "utils"}
 
 

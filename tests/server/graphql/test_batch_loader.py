@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carrel.server.graphql.batch_loader import DataLoader
+from carrel.server.graphql.batch_loader import BatchLoader
 
 pytestmark = pytest.mark.anyio
 
@@ -26,7 +26,7 @@ class Doubling:
         return [ValueError(key) if key % 2 else key * 2 for key in keys]
 
 
-async def late(loader: DataLoader[int, int], key: int, turns: int) -> int:
+async def late(loader: BatchLoader[int, int], key: int, turns: int) -> int:
     """Whoever comes to ask only after something else."""
     for _ in range(turns):
         await asyncio.sleep(0)
@@ -38,7 +38,7 @@ def test_each_key_is_fetched_once_and_everybody_gets_their_own(keys: list[int]) 
     fetch = Doubling()
 
     async def ask() -> list[int | BaseException]:
-        loader = DataLoader(fetch)
+        loader = BatchLoader(fetch)
         wanted = (late(loader, key, place % 2) for place, key in enumerate(keys))
         return await asyncio.gather(*wanted, return_exceptions=True)
 
@@ -49,7 +49,7 @@ def test_each_key_is_fetched_once_and_everybody_gets_their_own(keys: list[int]) 
 
 
 async def test_who_is_given_up_takes_nobody_along() -> None:
-    loader = DataLoader(Doubling())
+    loader = BatchLoader(Doubling())
     one, other = (asyncio.ensure_future(loader.load(2)) for _ in range(2))
     await asyncio.sleep(0)
     one.cancel()
@@ -59,7 +59,7 @@ async def test_who_is_given_up_takes_nobody_along() -> None:
 
 async def test_what_is_known_is_not_asked_for_and_what_fails_fails_for_all() -> None:
     fetch = Doubling()
-    loader = DataLoader(fetch)
+    loader = BatchLoader(fetch)
     loader.prime(1, 2)
     assert await loader.load_many([1, 2, 2]) == [2, 4, 4]
     assert fetch.batches == [[2]]
@@ -67,6 +67,6 @@ async def test_what_is_known_is_not_asked_for_and_what_fails_fails_for_all() -> 
     async def fail(keys: Sequence[int]) -> Sequence[int | Exception]:
         raise LookupError
 
-    broken = DataLoader(fail)
+    broken = BatchLoader(fail)
     found = await asyncio.gather(broken.load(1), broken.load(2), return_exceptions=True)
     assert [type(one) for one in found] == [LookupError] * 2

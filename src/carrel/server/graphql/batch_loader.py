@@ -10,7 +10,7 @@ Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 
 
-class DataLoader(Generic[Key, Value]):
+class BatchLoader(Generic[Key, Value]):
     """Collects keys until the event loop is idle, then fetches them in one call.
 
     `fetch` returns one value per key, in order, or the exception to raise for it.

@@ -21,7 +21,7 @@ from carrel.core.runs import Run
 from carrel.core.store.record import Record, RecordType
 from carrel.core.store.tree import Blob, Version
 from carrel.ports import CorruptContent, Ports
-from carrel.server.graphql.batch_loader import DataLoader
+from carrel.server.graphql.batch_loader import BatchLoader
 from carrel.server.graphql.errors import UnreadableFile
 from carrel.server.graphql.file_types import FileType
 from carrel.server.graphql.types import AgentType
@@ -38,19 +38,19 @@ class ResolverContext:
         self._reset_loaders()
 
     def _reset_loaders(self) -> None:
-        self.agents = DataLoader(self._records(RecordType.AGENT))
-        self.templates = DataLoader(self._records(RecordType.TEMPLATE))
-        self.people = DataLoader(self._records(RecordType.PERSON))
-        self.workspaces = DataLoader(self._workspaces)
-        self.pins = DataLoader(self._pins)
-        self.overrides = DataLoader(self._overrides)
-        self.newest_runs = DataLoader(self._newest_runs)
-        self.offers = DataLoader(self._offers)
-        self.followers = DataLoader(self._followers)
-        self.versions = DataLoader(self._versions)
-        self._blobs = DataLoader(self._load_blobs)
-        self._tokens = DataLoader(self._load_token_counts)
-        self._run_contents = DataLoader(self._load_run_contents)
+        self.agents = BatchLoader(self._records(RecordType.AGENT))
+        self.templates = BatchLoader(self._records(RecordType.TEMPLATE))
+        self.people = BatchLoader(self._records(RecordType.PERSON))
+        self.workspaces = BatchLoader(self._workspaces)
+        self.pins = BatchLoader(self._pins)
+        self.overrides = BatchLoader(self._overrides)
+        self.newest_runs = BatchLoader(self._newest_runs)
+        self.offers = BatchLoader(self._offers)
+        self.followers = BatchLoader(self._followers)
+        self.versions = BatchLoader(self._versions)
+        self._blobs = BatchLoader(self._load_blobs)
+        self._tokens = BatchLoader(self._load_token_counts)
+        self._run_contents = BatchLoader(self._load_run_contents)
 
     def require(self, permission: Permission) -> None:
         self.actor.require(permission)
