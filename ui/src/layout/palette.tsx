@@ -1,7 +1,7 @@
 // Command palette: a combobox with a listbox.
 
 import { Search } from "lucide-react";
-import { type KeyboardEvent, useCallback, useDeferredValue, useEffect, useState } from "react";
+import { type KeyboardEvent, useCallback, useEffect, useState } from "react";
 import { useNavigate } from "react-router";
 import { useModal } from "../components/dialog";
 import { type PaletteEntry, type PaletteGroup, usePaletteEntries } from "./palette-entries";
@@ -30,7 +30,8 @@ export function usePalette() {
 export function Palette({ onClose }: { onClose: () => void }) {
   const dialog = useModal();
   const [text, setText] = useState("");
-  const groups = usePaletteEntries(useDeferredValue(text));
+  // Not deferred: Enter must act on the entries of the text that was typed.
+  const groups = usePaletteEntries(text);
   const entries = groups.flatMap((group) => group.entries);
   const [selectedIndex, setSelectedIndex] = useState(0);
   const activeIndex = Math.min(selectedIndex, Math.max(entries.length - 1, 0));
