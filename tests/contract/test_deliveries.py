@@ -1,4 +1,4 @@
-"""Contract of DeliveryQueue: each event is enqueued once, each delivery leased once."""
+"""Contract of DeliveryQueue: events enqueued once, deliveries leased once."""
 
 from __future__ import annotations
 

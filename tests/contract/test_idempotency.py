@@ -1,4 +1,4 @@
-"""Contract of IdempotencyStore: one request claims a key, and its response is stored."""
+"""Contract of IdempotencyStore: one claim per key and a stored response."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Contract of RecordStore: records by id, unique key and index key, changed by commits."""
+"""Contract of RecordStore: records by id, unique key and index key."""
 
 from __future__ import annotations
 

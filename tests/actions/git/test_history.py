@@ -1,4 +1,4 @@
-"""An agent's git history: its commits, tags and diffs, the same however it is built."""
+"""An agent's git history: commits, tags and diffs, the same for every rebuild."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def clock() -> Clock:
 
 
 class ClockedBlobStore(DirectoryBlobStore):
-    """Blob directory whose files carry the test's time instead of the machine's."""
+    """Blob directory with the file times of the test clock."""
 
     def __init__(self, root: File, clock: Clock) -> None:
         super().__init__(root)

@@ -1,4 +1,4 @@
-"""Closed approvals and ended jobs are deleted after their retention, and no others."""
+"""Closed approvals and ended jobs are deleted after their retention time."""
 
 from __future__ import annotations
 

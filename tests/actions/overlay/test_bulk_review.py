@@ -1,4 +1,4 @@
-"""Accepting for all takes a bounded number of statements for any number of followers."""
+"""Accepting for all takes few statements for any number of followers."""
 
 from __future__ import annotations
 

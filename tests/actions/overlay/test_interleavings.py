@@ -1,4 +1,4 @@
-"""Two sandboxes on one workspace: overlapping commands, writes, edits and deletions.
+"""Two sandboxes on one workspace: overlapping commands, writes and deletions.
 
 A command has two steps, loading its files and writing back its changes, so anything can happen in
 between. A naive model computes the expected result by the rules of the guide.

@@ -58,7 +58,7 @@ class Model:
             await files.delete(self.ports, stack, RULES, self.owner)
         self.upstream[layer] = text
 
-    async def hire(self, agent: str, template: str | None) -> None:
+    async def create_agent(self, agent: str, template: str | None) -> None:
         if agent not in self.follows:
             await agents.create(self.ports, self.owner, NewAgent(agent, agent, template))
             self.follows[agent] = template
@@ -140,7 +140,9 @@ steps: st.SearchStrategy[Step] = st.one_of(
         st.sampled_from([*TEMPLATES, "defaults"]),
         st.none() | texts,
     ),
-    st.builds(lambda a, t: lambda model: model.hire(a, t), agent_names, st.none() | template_names),
+    st.builds(
+        lambda a, t: lambda model: model.create_agent(a, t), agent_names, st.none() | template_names
+    ),
     st.builds(lambda a, t: lambda model: model.move(a, t), agent_names, st.none() | template_names),
     st.builds(lambda agent: lambda model: model.accept(agent), agent_names),
     st.builds(lambda template: lambda model: model.accept_all(template), template_names),
@@ -160,7 +162,7 @@ def test_a_guardrail_changes_only_by_a_review_or_an_override(history: list[Step]
             for template in TEMPLATES:
                 await templates.create(ports, owner, template, template)
             await model.edit("defaults", b"0")
-            await model.hire("ada", "sales")
+            await model.create_agent("ada", "sales")
             for step in history:
                 try:
                     await step(model)

@@ -1,4 +1,4 @@
-"""A write applies the tenant's current rules, also if another process changed them."""
+"""A write applies the tenant's current rules, also after changes by others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Prompts with damaged content: policy files refuse the prompt, others are reported."""
+"""Prompts with damaged content: refused for policy, else reported."""
 
 from __future__ import annotations
 

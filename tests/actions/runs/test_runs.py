@@ -34,7 +34,7 @@ SOUL, NOTES = Path("SOUL.md"), Path("notes/today.md")
 WORK = RunRequest("work")
 
 
-async def say(ports: Ports, text: str, path: Path = SOUL, stack: Stack = OWN) -> None:
+async def write(ports: Ports, text: str, path: Path = SOUL, stack: Stack = OWN) -> None:
     await files.put(ports, stack, path, text.encode(), ADA)
 
 
@@ -57,7 +57,7 @@ async def keep_only(ports: Ports, versions: int) -> None:
 
 
 async def test_a_run_is_recorded_as_requested(ports: Ports) -> None:
-    await say(ports, "kind")
+    await write(ports, "kind")
     run = await runs.start(ports, ADA, RunRequest("a workflow", mode=Audience.SHARED))
     assert await runs.get(ports, ADA, run.id) == run
     assert (run.scope, run.author, run.workflow) == (ADA.scope, "ada", "a workflow")
@@ -68,7 +68,7 @@ async def test_a_run_is_recorded_as_requested(ports: Ports) -> None:
 
 
 async def test_a_write_in_a_run_is_invisible_to_it_and_visible_to_the_next(ports: Ports) -> None:
-    await say(ports, "before")
+    await write(ports, "before")
     run = await runs.start(ports, ADA, WORK)
     await files.put(ports, OWN, SOUL, b"during", ADA, WriteOptions(run=run.id))
     await files.put(ports, OWN, NOTES, b"new", ADA, WriteOptions(run=run.id))
@@ -89,14 +89,14 @@ async def test_a_write_in_a_run_is_invisible_to_it_and_visible_to_the_next(ports
 
 async def test_a_snapshot_survives_edits_deletions_recreation_and_pruning(ports: Ports) -> None:
     await keep_only(ports, 2)
-    await say(ports, "first")
-    await say(ports, "kept", NOTES)
+    await write(ports, "first")
+    await write(ports, "kept", NOTES)
     run = await runs.start(ports, ADA, WORK)
     frozen = await read_all(ports, run)
     for number in range(5):
-        await say(ports, f"edit {number}")
+        await write(ports, f"edit {number}")
         await files.delete(ports, OWN, SOUL, ADA)
-        await say(ports, f"again {number}")
+        await write(ports, f"again {number}")
         assert await read_all(ports, run) == frozen
     await files.delete(ports, OWN, NOTES, ADA)
     assert (
@@ -116,10 +116,10 @@ async def test_an_agents_run_freezes_every_layer(ports: Ports) -> None:
     agent = await agents.create(ports, ADA, NewAgent("marco", "Marco", "sales"))
     above = (Scope("acme", ScopeKind.TEMPLATE, template.id),)
     own = (Scope("acme", ScopeKind.AGENT, agent.id),)
-    await say(ports, "of the template", stack=above)
+    await write(ports, "of the template", stack=above)
     run = await runs.start(ports, ADA, RunRequest(agent="marco"))
-    await say(ports, "newer", stack=above)
-    await say(ports, "its own", stack=own)
+    await write(ports, "newer", stack=above)
+    await write(ports, "its own", stack=own)
     assert await read_all(ports, run) == {"SOUL.md": (1, b"of the template")}
     assert run.scope == own[0]
     assert [layer.scope.kind for layer in run.snapshot] == ["agent", "template", "defaults"]
@@ -142,9 +142,9 @@ async def test_the_noop_workflow_is_completed_when_it_is_returned(ports: Ports) 
 async def test_a_child_run_has_its_parents_workspace_and_its_own_snapshot(
     ports: Ports,
 ) -> None:
-    await say(ports, "old", stack=(OTHER.scope,))
+    await write(ports, "old", stack=(OTHER.scope,))
     parent = await runs.start(ports, OTHER, RunRequest("parent", mode=Audience.SHARED))
-    await say(ports, "new", stack=(OTHER.scope,))
+    await write(ports, "new", stack=(OTHER.scope,))
     child = await runs.start(ports, ADA, RunRequest("child", parent=parent.id, mode=Audience.MAIN))
     assert (child.parent, child.scope) == (parent.id, OTHER.scope)
     assert await read_all(ports, child) == {"SOUL.md": (2, b"new")}
@@ -153,7 +153,7 @@ async def test_a_child_run_has_its_parents_workspace_and_its_own_snapshot(
 
 
 async def test_a_child_of_a_shared_run_cannot_replay_a_main_run(ports: Ports) -> None:
-    await say(ports, "x")
+    await write(ports, "x")
     private = await runs.start(ports, ADA, RunRequest("private"))
     parent = await runs.start(ports, ADA, RunRequest("parent", mode=Audience.SHARED))
     with pytest.raises(ValidationError, match="shared"):
@@ -163,9 +163,9 @@ async def test_a_child_of_a_shared_run_cannot_replay_a_main_run(ports: Ports) ->
 
 
 async def test_a_child_may_share_its_parents_snapshot(ports: Ports) -> None:
-    await say(ports, "old")
+    await write(ports, "old")
     parent = await runs.start(ports, ADA, RunRequest("parent", variables={"AGENT_NAME": "Marco"}))
-    await say(ports, "new")
+    await write(ports, "new")
     child = await runs.start(ports, ADA, RunRequest(parent=parent.id, share_parent=True))
     assert await read_all(ports, child) == await read_all(ports, parent) == {"SOUL.md": (1, b"old")}
     assert (child.snapshot, child.variables) == (parent.snapshot, parent.variables)
@@ -174,12 +174,12 @@ async def test_a_child_may_share_its_parents_snapshot(ports: Ports) -> None:
 
 async def test_a_replay_reads_the_same_content_as_the_original(ports: Ports) -> None:
     await keep_only(ports, 1)
-    await say(ports, "as it was")
+    await write(ports, "as it was")
     variables = {"HUMAN_NAME": "Zoë"}
     original = await runs.start(
         ports, ADA, RunRequest("w", mode=Audience.SHARED, variables=variables)
     )
-    await say(ports, "edited")
+    await write(ports, "edited")
     await files.delete(ports, OWN, SOUL, ADA)
     again = await runs.start(ports, ADA, RunRequest(replay_of=original.id))
     assert await read_all(ports, again) == {"SOUL.md": (1, b"as it was")}
@@ -191,12 +191,12 @@ async def test_a_replay_reads_the_same_content_as_the_original(ports: Ports) -> 
     assert original.variables["HUMAN_NAME"] == "Zoë"
     assert again.replay_of == original.id
     await runs.update(ports, ADA, original.id, status=RunStatus.COMPLETED, keep_snapshot=False)
-    await say(ports, "pruning what only the replay still holds")
+    await write(ports, "pruning what only the replay still holds")
     assert await read_all(ports, again) == {"SOUL.md": (1, b"as it was")}
 
 
 async def test_a_released_run_cannot_be_read_or_shared(ports: Ports) -> None:
-    await say(ports, "x")
+    await write(ports, "x")
     run = await runs.start(ports, ADA, RunRequest(NOOP_WORKFLOW))
     released = await runs.update(ports, ADA, run.id, keep_snapshot=False)
     assert released == await runs.get(ports, ADA, run.id)
@@ -238,7 +238,7 @@ class ReleasingRuns:
 async def test_a_replay_of_a_run_released_at_the_same_time_is_refused(
     ports: Ports,
 ) -> None:
-    await say(ports, "x")
+    await write(ports, "x")
     original = await runs.start(ports, ADA, RunRequest(NOOP_WORKFLOW))
     racing = replace(ports, runs=ReleasingRuns(ports, original.id))
     with pytest.raises(Conflict, match="its snapshot was deleted"):
@@ -354,13 +354,13 @@ async def test_runs_are_listed_newest_first_in_pages(ports: Ports) -> None:
 
 async def test_a_diff_lists_the_changes_since_the_run(ports: Ports) -> None:
     for path, text in {"a.md": "1\n2\n", "b.md": "b", "c.md": "c", "d.md": "d"}.items():
-        await say(ports, text, Path(path))
+        await write(ports, text, Path(path))
     run = await runs.start(ports, ADA, WORK)
     assert await diff.diff(ports, run) == ()
-    await say(ports, "1\nTWO\n", Path("a.md"))
+    await write(ports, "1\nTWO\n", Path("a.md"))
     await files.delete(ports, OWN, Path("b.md"), ADA)
-    await say(ports, "c", Path("c.md"))
-    await say(ports, "e", Path("e.md"))
+    await write(ports, "c", Path("c.md"))
+    await write(ports, "e", Path("e.md"))
     changes = await diff.diff(ports, run)
     assert [(change.path.text, change.kind) for change in changes] == [
         ("a.md", "changed"),
@@ -384,7 +384,7 @@ async def test_the_diff_of_a_deleted_agents_run_uses_the_layers_of_the_run(
 ) -> None:
     agent = await agents.create(ports, ADA, NewAgent("marco", "Marco"))
     own = (Scope("acme", ScopeKind.AGENT, agent.id),)
-    await say(ports, "x", stack=own)
+    await write(ports, "x", stack=own)
     run = await runs.start(ports, ADA, RunRequest(agent="marco"))
     await agents.delete(ports, ADA, "marco")
     assert await diff.diff(ports, run) == ()

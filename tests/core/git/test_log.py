@@ -1,4 +1,4 @@
-"""Drafts of git commits and tags: stable, printable and with a revision that cannot be forged."""
+"""Drafts of git commits and tags: stable, printable, with an unforgeable revision."""
 
 from __future__ import annotations
 

@@ -28,9 +28,9 @@ from carrel.core.sandbox.tool_access import (
     with_workspace,
 )
 
-ONE, TWO = "sb_1", "sb_2"
+FIRST, SECOND = "sb_1", "sb_2"
 ABSENT: Final = object()
-REFS: Final = (ABSENT, None, ONE, TWO)
+REFS: Final = (ABSENT, None, FIRST, SECOND)
 KINDS: Final = tuple(product(PermissionMode, (False, True)))
 FILE_TOOLS: Final = frozenset({"read", "write", "edit", "glob", "grep", "bash"})
 MATRIX: Final = {
@@ -57,8 +57,8 @@ class Case:
     def __init__(self, kinds: Any, agent: str | None, refs: tuple[Any, ...]) -> None:
         (mode, persistent), (other_mode, other_persistent) = kinds
         self.sandboxes = {
-            ONE: SandboxSpec(ONE, 1, mode, {"persistent": persistent}),
-            TWO: SandboxSpec(TWO, 1, other_mode, {"persistent": other_persistent}),
+            FIRST: SandboxSpec(FIRST, 1, mode, {"persistent": persistent}),
+            SECOND: SandboxSpec(SECOND, 1, other_mode, {"persistent": other_persistent}),
         }
         attached = [{"name": f"w{n}", "workspaceId": f"ws_{n}"} for n, _ in enumerate(refs)]
         for workspace, ref in zip(attached, refs, strict=True):
@@ -85,7 +85,7 @@ class Case:
 
 def cases() -> Iterator[Case]:
     for kinds in product(KINDS, KINDS):
-        for agent in (None, ONE, TWO):
+        for agent in (None, FIRST, SECOND):
             for count in range(3):
                 for refs in product(REFS, repeat=count):
                     yield Case(kinds, agent, refs)

@@ -1,4 +1,4 @@
-"""Snapshots: a vector of revisions always reads the same, whatever is written later."""
+"""Snapshots: a vector of revisions reads the same after any later write."""
 
 from __future__ import annotations
 
