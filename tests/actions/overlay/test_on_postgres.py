@@ -96,12 +96,12 @@ async def test_characters_that_postgresql_cannot_store_are_refused_before_the_qu
             with pytest.raises(NotFound):
                 await request
     for text in set(ODD) - {"é", "a/b"}:
-        for request in (
+        for write in (
             people.create(ports, owner, Profile(text, "bob@example.org", Role.MEMBER)),
             tenants.rename(ports, owner, text),
             templates.create(ports, owner, "sales", text),
             keys.create(ports, owner, KeySpec(text, CredentialKind.SERVICE)),
         ):
             with pytest.raises(ValidationError):
-                await request
+                await write
     await secrets.put(ports, owner, "token", "hunter2\x00hunter2")
