@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from carrel.actions.files.file_writer import quota_error
+from carrel.actions.idempotency import IdempotentOperation, json_codec, run_once
 from carrel.actions.overlay.stacks import load_workspace_revision
 from carrel.actions.policy.tenant_rules import TenantRules, load_rules
 from carrel.actions.sandbox.workspace_files import WorkspaceFiles
@@ -29,14 +29,6 @@ from carrel.core.sandbox.write_back import (
     plan_merge,
     short_id,
 )
-from carrel.core.store.idempotency import (
-    Claimed,
-    Committed,
-    Completed,
-    InProgress,
-    KeyMismatch,
-    StoredResponse,
-)
 from carrel.core.store.record import CollectionRevision
 from carrel.core.store.tree import (
     Applied,
@@ -52,9 +44,7 @@ from carrel.core.store.tree import (
 from carrel.ports.sandbox import CommandResult, FileKind, InputFile
 
 _MAX_ATTEMPTS: Final = 25
-_CLAIM_LEASE_MS: Final = 60_000
-_STATUS_OK: Final = 200
-_SEAL_CONTEXT: Final = "returned"
+_CODEC: Final = json_codec(tuple[str, ...])
 _MAX_REASON_CHARS: Final = 400
 """Characters of a command stored in the commit reason."""
 _INLINE_REDACTION_BYTES: Final = 1024 * 1024
@@ -95,29 +85,22 @@ async def commit_changes(
     if workspace.name is None:
         return await _WriteBack(workspace, start, result, id, reason).commit()
     key = IdempotencyKey(workspace.actor.tenant, f"hands/{workspace.workspace}", workspace.name)
-    ports, now = workspace.ports, workspace.ports.clock.now()
-    match await ports.idempotency.claim(key, "returned", now, now - _CLAIM_LEASE_MS):
-        case Completed(stored):
-            decrypted = ports.vault.open(stored.sealed, _SEAL_CONTEXT)
-            return msgspec.json.decode(decrypted, type=tuple[str, ...])
-        case Committed():
-            return ()
-        case InProgress() | KeyMismatch():
-            raise IdempotencyInFlight("the changes of this call are already being committed")
-        case Claimed():
-            return await _run_claimed(_WriteBack(workspace, start, result, id, reason, key), key)
+    in_progress = IdempotencyInFlight("the changes of this call are already being committed")
+    operation: IdempotentOperation[Sequence[str]] = IdempotentOperation(
+        key=key,
+        fingerprint="returned",
+        codec=_CODEC,
+        mismatch=in_progress,
+        in_progress=in_progress,
+        rebuild=_no_messages,
+        polls=False,
+    )
+    write_back = _WriteBack(workspace, start, result, id, reason, key)
+    return await run_once(workspace.ports, operation, write_back.commit)
 
 
-async def _run_claimed(write_back: _WriteBack, key: IdempotencyKey) -> Sequence[str]:
-    ports = write_back.workspace.ports
-    try:
-        messages = await write_back.commit()
-    except Exception:
-        await ports.idempotency.release(key)
-        raise
-    sealed = ports.vault.seal(msgspec.json.encode(messages), _SEAL_CONTEXT)
-    await ports.idempotency.complete(key, StoredResponse(_STATUS_OK, sealed))
-    return messages
+async def _no_messages(_: tuple[int, ...]) -> Sequence[str]:
+    return ()
 
 
 class _WriteBack(Struct):
