@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from carrel.actions.overlay.agent_layers import load_render_context
-from carrel.actions.overlay.stacks import is_account_workspace, load_workspace_revision
+from carrel.actions.overlay.stacks import load_workspace_revision
 from carrel.actions.policy.tenant_rules import TenantRules, find_cached_rules, load_rules
 from carrel.core.access import Actor, CredentialKind, require_write_access
 from carrel.core.agents.identity_name import IDENTITY_PATH, parse_names
@@ -248,7 +248,7 @@ class FileWriter(Struct, frozen=True, gc=False):
         if options.reason:
             reason = rules.redactor.redact(options.reason.encode()).content.decode()
         collection_revisions = rules.collection_revisions
-        if is_account_workspace(scope):
+        if scope.is_shared_workspace:
             collection_revisions = (
                 *collection_revisions,
                 *await load_workspace_revision(self.ports, scope),
@@ -295,9 +295,8 @@ class FileWriter(Struct, frozen=True, gc=False):
         """
         [run] = await self.ports.runs.get(self.actor.tenant, [id])
         scope = self.stack[0]
-        shared = scope.kind is ScopeKind.WORKSPACE and scope.name.startswith("ws_")
         if run is None or not (
-            run.scope == scope or (shared and run.scope.kind is ScopeKind.AGENT)
+            run.scope == scope or (scope.is_shared_workspace and run.scope.kind is ScopeKind.AGENT)
         ):
             raise NotFound(f"no such run: {id}")
         if run.status is not RunStatus.RUNNING:

@@ -124,7 +124,7 @@ def _path_checks(path: Path, scopes: Stack) -> tuple[PathFree, ...]:
     Shared workspaces are materialized on disk for commands, so their paths must not nest in files.
     """
     scope = scopes[0]
-    is_flat = scope.kind is ScopeKind.WORKSPACE and not scope.name.startswith("ws_")
+    is_flat = scope.kind is ScopeKind.WORKSPACE and not scope.is_shared_workspace
     return () if is_flat else (PathFree(path, scopes),)
 
 
