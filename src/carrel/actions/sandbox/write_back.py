@@ -13,6 +13,7 @@ from carrel.actions.files.file_writer import quota_error
 from carrel.actions.idempotency import IdempotentOperation, json_codec, run_once
 from carrel.actions.overlay.stacks import load_workspace_revision
 from carrel.actions.policy.tenant_rules import TenantRules, load_rules
+from carrel.actions.retry import retry_on_conflict
 from carrel.actions.sandbox.workspace_files import WorkspaceFiles
 from carrel.core.errors import Busy, IdempotencyInFlight, WorkspaceTooLarge
 from carrel.core.files import file_kinds
@@ -120,29 +121,25 @@ class _WriteBack(Struct):
     notes: list[str] = []
     conflicts: dict[Path, PathConflict] = {}
 
+    @retry_on_conflict(_MAX_ATTEMPTS)
     async def commit(self) -> Sequence[str]:
         ports = self.workspace.ports
-        for _ in range(_MAX_ATTEMPTS):
-            rules, changes = await self._load_changes()
-            changes = self._remaining_changes(changes)
-            [current_tree] = await ports.trees.read((self.workspace.scope,))
-            plan = plan_merge(changes, current_tree, short_id(self.id))
-            self._raise_if_exceeded(self._check_quota(rules, plan, current_tree))
-            collection_revisions = (
-                *rules.collection_revisions,
-                *await load_workspace_revision(ports, self.workspace.scope),
-            )
-            outcomes = await ports.trees.commit(
-                self._build_commits(rules, plan, collection_revisions)
-            )
-            self._record_conflicts(plan, outcomes)
-            if all(isinstance(outcome, Applied) for outcome in outcomes):
-                return (*self.notes, *await self._load_warnings())
-            self._raise_if_exceeded(
-                next(
-                    (exceeded for exceeded in outcomes if isinstance(exceeded, QuotaExceeded)), None
-                )
-            )
+        rules, changes = await self._load_changes()
+        changes = self._remaining_changes(changes)
+        [current_tree] = await ports.trees.read((self.workspace.scope,))
+        plan = plan_merge(changes, current_tree, short_id(self.id))
+        self._raise_if_exceeded(self._check_quota(rules, plan, current_tree))
+        collection_revisions = (
+            *rules.collection_revisions,
+            *await load_workspace_revision(ports, self.workspace.scope),
+        )
+        outcomes = await ports.trees.commit(self._build_commits(rules, plan, collection_revisions))
+        self._record_conflicts(plan, outcomes)
+        if all(isinstance(outcome, Applied) for outcome in outcomes):
+            return (*self.notes, *await self._load_warnings())
+        self._raise_if_exceeded(
+            next((exceeded for exceeded in outcomes if isinstance(exceeded, QuotaExceeded)), None)
+        )
         raise Busy("concurrent changes kept conflicting; try again")
 
     def _check_quota(
