@@ -17,11 +17,11 @@ from carrel.core.store.idempotency import (
     Claimed,
     Committed,
     Completed,
+    IdempotencyKey,
     InProgress,
     KeyMismatch,
     StoredResponse,
 )
-from carrel.core.store.tree import IdempotencyKey
 from carrel.ports import Ports
 
 CLAIM_LEASE_MS: Final = 60_000

@@ -44,8 +44,8 @@ from carrel.core.overlay.compose import File, resolve
 from carrel.core.overlay.edit import UNCONDITIONAL, WriteCondition
 from carrel.core.redaction.redactor import RedactionResult
 from carrel.core.runs import RunStatus
+from carrel.core.store.idempotency import IdempotencyKey
 from carrel.core.store.record import Record, RecordType
-from carrel.core.store.tree import IdempotencyKey
 from carrel.ports import Ports
 
 MAX_ITEMS: Final = 10_000

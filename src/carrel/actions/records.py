@@ -13,6 +13,8 @@ from msgspec import Struct
 
 from carrel.core.errors import Busy, Conflict, NotFound, ValidationError
 from carrel.core.identifiers import TimestampMs, parse_identifier
+from carrel.core.store.commit import Applied, Commit, Expect, ExpectationFailed, Write
+from carrel.core.store.idempotency import IdempotencyKey
 from carrel.core.store.record import (
     CollectionRevision,
     Record,
@@ -20,7 +22,6 @@ from carrel.core.store.record import (
     RecordType,
     unique_key,
 )
-from carrel.core.store.tree import Applied, Commit, Expect, ExpectationFailed, IdempotencyKey, Write
 from carrel.ports import Ports
 
 _BATCH_SIZE: Final = 100

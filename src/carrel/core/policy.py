@@ -8,7 +8,7 @@ from carrel.core.errors import WorkspaceTooLarge
 from carrel.core.identifiers import Scope, ScopeKind
 from carrel.core.overlay.file_classes import FileClassRules
 from carrel.core.redaction.redactor import SecretPatternMode
-from carrel.core.store.tree import Quota
+from carrel.core.store.commit import Quota
 
 MIB = 1024 * 1024
 

@@ -11,7 +11,7 @@ from carrel.actions.approvals.approvals import ApprovalRequest
 from carrel.actions.idempotency import IdempotentOperation, ResultCodec, run_once
 from carrel.core.approvals import ToolResult, call_fingerprint, scoped_call_name
 from carrel.core.errors import Conflict, IdempotencyInFlight
-from carrel.core.store.tree import IdempotencyKey
+from carrel.core.store.idempotency import IdempotencyKey
 from carrel.tools.tool import ToolContext, ToolReply
 
 _decode: Final = msgspec.json.Decoder(ToolResult).decode

@@ -38,7 +38,7 @@ from carrel.adapters.sandbox.local.self_test import (
     detect_isolation,
 )
 from carrel.core.identifiers import Digest, Path, digest
-from carrel.core.store.tree import Blob
+from carrel.core.store.blob import Blob
 from carrel.ports.sandbox import (
     CommandSpec,
     FileKind,

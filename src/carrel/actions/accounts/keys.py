@@ -29,8 +29,8 @@ from carrel.core.access import (
 )
 from carrel.core.errors import Forbidden, NotFound, ValidationError
 from carrel.core.identifiers import TimestampMs, parse_identifier
+from carrel.core.store.idempotency import IdempotencyKey
 from carrel.core.store.record import CollectionRevision, Record, RecordChange, RecordType
-from carrel.core.store.tree import IdempotencyKey
 from carrel.core.text_validation import single_line
 from carrel.ports import Ports
 

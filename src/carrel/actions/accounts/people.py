@@ -24,6 +24,7 @@ from carrel.actions.records import (
 from carrel.actions.retry import retry_on_conflict
 from carrel.core.access import Actor, Role
 from carrel.core.errors import Busy, Conflict, Forbidden, NotFound, ValidationError
+from carrel.core.store.idempotency import IdempotencyKey
 from carrel.core.store.record import (
     CollectionRevision,
     Record,
@@ -32,7 +33,6 @@ from carrel.core.store.record import (
     global_unique_key,
     unique_key,
 )
-from carrel.core.store.tree import IdempotencyKey
 from carrel.core.text_validation import email_key, parse_email, single_line
 from carrel.ports import Ports
 

@@ -14,8 +14,8 @@ from carrel.actions.retry import retry_on_conflict
 from carrel.core.access import Actor
 from carrel.core.errors import ValidationError
 from carrel.core.redaction.redactor import secret_problem
+from carrel.core.store.idempotency import IdempotencyKey
 from carrel.core.store.record import Record, RecordChange, RecordType
-from carrel.core.store.tree import IdempotencyKey
 from carrel.ports import Ports
 
 

@@ -21,8 +21,8 @@ from carrel.actions.retry import retry_on_conflict
 from carrel.core.access import Actor, CredentialKind, Role
 from carrel.core.errors import Conflict, NotFound
 from carrel.core.redaction.redactor import Redactor
+from carrel.core.store.idempotency import IdempotencyKey
 from carrel.core.store.record import Record, RecordChange, RecordType, global_unique_key
-from carrel.core.store.tree import IdempotencyKey
 from carrel.core.text_validation import parse_unreserved_slug, single_line
 from carrel.ports import Ports
 

@@ -36,8 +36,10 @@ from carrel.core.overlay.compose import resolve
 from carrel.core.overlay.file_classes import FileClass
 from carrel.core.overlay.layers import upstream_stack
 from carrel.core.overlay.pin_sets import pin_set_scope, plan_missing_pins
+from carrel.core.store.commit import expect_unchanged
+from carrel.core.store.entry import Entry
+from carrel.core.store.idempotency import IdempotencyKey
 from carrel.core.store.record import CollectionRevision, Record, RecordChange, RecordType
-from carrel.core.store.tree import Entry, IdempotencyKey, expect_unchanged
 from carrel.core.text_validation import parse_unreserved_slug, single_line
 from carrel.ports import Ports
 

@@ -16,8 +16,8 @@ from carrel.actions.retry import retry_on_conflict
 from carrel.core.access import Actor
 from carrel.core.agents.agent import by_template_index
 from carrel.core.errors import Conflict
+from carrel.core.store.idempotency import IdempotencyKey
 from carrel.core.store.record import Record, RecordChange, RecordType, unique_key
-from carrel.core.store.tree import IdempotencyKey
 from carrel.core.text_validation import parse_unreserved_slug, single_line
 from carrel.ports import Ports
 

@@ -26,8 +26,8 @@ from carrel.core.access import Actor
 from carrel.core.errors import Forbidden, NotFound, ValidationError
 from carrel.core.identifiers import parse_identifier
 from carrel.core.store.event import EVENT_TYPES
+from carrel.core.store.idempotency import IdempotencyKey
 from carrel.core.store.record import Record, RecordChange, RecordType
-from carrel.core.store.tree import IdempotencyKey
 from carrel.core.webhooks import Delivery, DeliveryAttempt
 from carrel.ports import Ports
 

@@ -37,17 +37,10 @@ from carrel.core.overlay.file_classes import FileClass
 from carrel.core.overlay.placeholders import render_bytes
 from carrel.core.redaction.redactor import RedactionResult
 from carrel.core.runs import RunStatus
+from carrel.core.store.commit import Applied, Commit, ExpectationFailed, PathOccupied, QuotaExceeded
+from carrel.core.store.entry import MARKDOWN, Head
+from carrel.core.store.idempotency import IdempotencyKey
 from carrel.core.store.record import RecordType
-from carrel.core.store.tree import (
-    MARKDOWN,
-    Applied,
-    Commit,
-    ExpectationFailed,
-    Head,
-    IdempotencyKey,
-    PathOccupied,
-    QuotaExceeded,
-)
 from carrel.ports import Ports
 
 _MEDIA_TYPE: Final = re.compile(

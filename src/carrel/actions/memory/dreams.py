@@ -35,8 +35,8 @@ from carrel.core.memory.dream_records import (
 )
 from carrel.core.memory.memory import agent_index_key, index_memories
 from carrel.core.memory.promoted_lines import MEMORY_PATH
+from carrel.core.store.idempotency import IdempotencyKey
 from carrel.core.store.record import Record, RecordType
-from carrel.core.store.tree import IdempotencyKey
 from carrel.ports import Ports
 
 PROMOTED_RECALL_RETENTION_MS: Final = 30 * 86_400_000

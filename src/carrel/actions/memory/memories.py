@@ -51,8 +51,8 @@ from carrel.core.memory.promoted_lines import MEMORY_PATH, remove_lines
 from carrel.core.memory.recall import Recall
 from carrel.core.runs import Audience
 from carrel.core.search.full_text import query_terms, rank_texts, searched_text
+from carrel.core.store.idempotency import IdempotencyKey
 from carrel.core.store.record import Record, RecordChange, RecordType
-from carrel.core.store.tree import IdempotencyKey
 from carrel.ports import Ports
 
 DEFAULT_RESULTS: Final = 5

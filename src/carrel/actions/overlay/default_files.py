@@ -21,8 +21,11 @@ from carrel.core.identifiers import Digest, Path, Scope, ScopeKind, digest
 from carrel.core.overlay import default_files
 from carrel.core.overlay.default_files import DefaultsPlan, PackagedFiles, SeedState
 from carrel.core.redaction.redactor import Redactor
+from carrel.core.store.commit import Expect, Write
+from carrel.core.store.entry import Entry
+from carrel.core.store.idempotency import IdempotencyKey
 from carrel.core.store.record import Record, RecordChange, RecordType
-from carrel.core.store.tree import Entry, Expect, IdempotencyKey, Tree, Write
+from carrel.core.store.tree import Tree
 from carrel.defaults import FILES, VERSION
 from carrel.ports import Ports
 

@@ -29,8 +29,10 @@ from carrel.core.overlay.compose import Layers, upstream_blob
 from carrel.core.overlay.file_classes import FileClass
 from carrel.core.overlay.layers import build_stack
 from carrel.core.overlay.pins import PinStatus
+from carrel.core.store.entry import Head
+from carrel.core.store.idempotency import IdempotencyKey
 from carrel.core.store.record import Record, RecordType
-from carrel.core.store.tree import Head, IdempotencyKey, Tree
+from carrel.core.store.tree import Tree
 from carrel.ports import CorruptContent, Ports
 
 _AGENT_PAGE_SIZE: Final = 5_000

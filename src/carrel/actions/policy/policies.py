@@ -33,8 +33,8 @@ from carrel.core.overlay.layers import build_stack
 from carrel.core.overlay.pin_sets import pin_set_scope
 from carrel.core.policy import DEFAULT_AGENT_WRITABLE, SHARED_WORKSPACE_LIMITS, Limits, Policy
 from carrel.core.redaction.redactor import SecretPatternMode
+from carrel.core.store.commit import Write
 from carrel.core.store.record import Record, RecordChange, RecordType
-from carrel.core.store.tree import Write
 from carrel.core.text_validation import single_line
 from carrel.ports import Ports
 

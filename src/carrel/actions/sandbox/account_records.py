@@ -15,8 +15,8 @@ from carrel.core import field_validation
 from carrel.core.access import Actor
 from carrel.core.errors import NotFound, ValidationError
 from carrel.core.identifiers import parse_identifier
+from carrel.core.store.idempotency import IdempotencyKey
 from carrel.core.store.record import Record, RecordChange, RecordType, unique_key
-from carrel.core.store.tree import IdempotencyKey
 from carrel.ports import Ports
 
 Config = Mapping[str, Any]

@@ -24,8 +24,8 @@ from carrel.core.sandbox.sandbox_config import (
     parse_sandbox_config,
     restore_secrets,
 )
+from carrel.core.store.idempotency import IdempotencyKey
 from carrel.core.store.record import Record, RecordChange, RecordType
-from carrel.core.store.tree import IdempotencyKey
 from carrel.ports import Ports
 from carrel.ports.sandbox import ResourceLimits
 

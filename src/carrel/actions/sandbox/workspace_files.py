@@ -18,7 +18,7 @@ from carrel.core.files import file_kinds
 from carrel.core.identifiers import Path, Scope, ScopeKind
 from carrel.core.overlay.edit import WriteCondition
 from carrel.core.sandbox.file_tools import compile_glob, relative_to, replace_text
-from carrel.core.store.tree import Entry, Head
+from carrel.core.store.entry import Entry, Head
 from carrel.ports import Ports
 
 

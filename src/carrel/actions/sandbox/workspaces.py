@@ -14,8 +14,9 @@ from carrel.core.access import Actor
 from carrel.core.field_validation import merge_patch
 from carrel.core.identifiers import Scope, ScopeKind
 from carrel.core.sandbox.workspace_config import parse_workspace_config
+from carrel.core.store.commit import Write
+from carrel.core.store.idempotency import IdempotencyKey
 from carrel.core.store.record import Record, RecordChange, RecordType
-from carrel.core.store.tree import IdempotencyKey, Write
 from carrel.ports import Ports
 
 

@@ -30,18 +30,11 @@ from carrel.core.sandbox.write_back import (
     plan_merge,
     short_id,
 )
+from carrel.core.store.commit import Applied, Commit, Outcome, Quota, QuotaExceeded
+from carrel.core.store.entry import Entry, Head
+from carrel.core.store.idempotency import IdempotencyKey
 from carrel.core.store.record import CollectionRevision
-from carrel.core.store.tree import (
-    Applied,
-    Commit,
-    Entry,
-    Head,
-    IdempotencyKey,
-    Outcome,
-    Quota,
-    QuotaExceeded,
-    Tree,
-)
+from carrel.core.store.tree import Tree
 from carrel.ports.sandbox import CommandResult, FileKind, InputFile
 
 _MAX_ATTEMPTS: Final = 25

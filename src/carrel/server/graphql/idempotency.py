@@ -11,8 +11,8 @@ import msgspec
 from carrel.actions.idempotency import IdempotentOperation, json_codec, parse_key, run_once
 from carrel.core.access import Actor
 from carrel.core.errors import IdempotencyInFlight, IdempotencyKeyMismatch
+from carrel.core.store.idempotency import IdempotencyKey
 from carrel.core.store.record import Record
-from carrel.core.store.tree import IdempotencyKey
 from carrel.ports import Ports
 
 _CODEC: Final = json_codec(Record)

@@ -14,8 +14,8 @@ from carrel.actions.policy import policies
 from carrel.actions.policy.policies import PolicyModel
 from carrel.core.access import Actor, CredentialKind, Permission
 from carrel.core.errors import ValidationError
+from carrel.core.store.idempotency import IdempotencyKey
 from carrel.core.store.record import Record
-from carrel.core.store.tree import IdempotencyKey
 from carrel.core.text_validation import single_line
 from carrel.server.graphql.arguments import (
     ArgumentMap,

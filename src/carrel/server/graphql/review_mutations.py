@@ -11,8 +11,8 @@ from carrel.actions.overlay import pins
 from carrel.core.access import Permission
 from carrel.core.errors import NotFound
 from carrel.core.identifiers import Path
+from carrel.core.store.idempotency import IdempotencyKey
 from carrel.core.store.record import Record
-from carrel.core.store.tree import IdempotencyKey
 from carrel.server.graphql.arguments import parse_reviewed_digest
 from carrel.server.graphql.context import Info
 from carrel.server.graphql.idempotency import IdempotentMutation, run_mutation_once
