@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from tests.support.escape_harness import processes_marked
 from tests.support.local_providers import LOCAL, Desk
 from tests.support.remote_providers import ELSEWHERE, Provider
+from tests.support.waiting import wait_until
 
 from carrel.core.identifiers import Path
 from carrel.ports.sandbox import CommandResult, FileKind, SandboxUnavailable
@@ -45,17 +46,11 @@ async def desk(
     else:
         provider = elsewhere(request.param)
         yield Desk(provider.sandbox, provider.bounds)
-        await until(lambda: provider.service.alive == [])
+        await wait_until(lambda: provider.service.alive == [], "no instance is alive")
 
 
 def forms(ran: CommandResult) -> dict[str, FileKind]:
     return {path.text: changed.kind for path, changed in ran.changed.items()}
-
-
-async def until(true: Callable[[], object]) -> None:
-    async with asyncio.timeout(30):
-        while not true():  # noqa: ASYNC110 - it happens in other processes
-            await asyncio.sleep(0.05)
 
 
 async def test_a_command_says_something_on_both_streams_and_how_it_ended(desk: Desk) -> None:
@@ -302,8 +297,8 @@ async def test_a_command_that_nobody_waits_for_any_more_is_killed(desk: Desk) ->
             raise AssertionError("it ended")
 
     task = asyncio.create_task(forever())
-    await until(lambda: processes_marked(mark))
+    await wait_until(lambda: processes_marked(mark), "the command runs")
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    await until(lambda: not processes_marked(mark))
+    await wait_until(lambda: not processes_marked(mark), "the command has ended")
