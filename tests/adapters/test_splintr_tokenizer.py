@@ -43,7 +43,7 @@ async def test_an_estimate_is_a_quarter_of_the_bytes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("chosen", "name"), [("", "o200k_base"), ("llama3", "llama3"), ("estimate", "estimate")]
+    ("setting", "name"), [("", "o200k_base"), ("llama3", "llama3"), ("estimate", "estimate")]
 )
 async def test_setting_chooses_the_tokenizer(setting: str, name: str, tmp_path: File) -> None:
     async with open_ports(_settings(tmp_path, tokenizer=setting)) as opened:

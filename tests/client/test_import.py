@@ -135,7 +135,7 @@ def test_file_changed_during_the_import_is_left_alone(
 
 def test_unreachable_server_ends_the_import(folder: Local) -> None:
     def lost(request: httpx.Request) -> httpx.Response:
-        raise httpx.ConnectError("nobody there", request=request)
+        raise httpx.ConnectError("connection refused", request=request)
 
     async def imported() -> list[ImportStep]:
         found = directory_scan.scan_directory(str(folder))
@@ -146,5 +146,5 @@ def test_unreachable_server_ends_the_import(folder: Local) -> None:
         return steps
 
     first, rest = asyncio.run(imported())
-    assert first.problem == "the server does not answer: nobody there"
+    assert first.problem == "cannot reach the server at http://127.0.0.1:1: connection refused"
     assert rest.problem == "not tried"

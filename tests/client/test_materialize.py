@@ -294,7 +294,7 @@ def test_invalid_directory_name_is_refused(
     client: Client, editor: AgentEditor, tmp_path: File, name: str
 ) -> None:
     for stale_ok in (False, True):
-        with pytest.raises(UnusableWorkspace, match="is no name of a directory"):
+        with pytest.raises(UnusableWorkspace, match="is not a valid directory name"):
             client.materialize(editor.agent, tmp_path / "new" / name, stale_ok=stale_ok)
     assert os.listdir(tmp_path) == []
 

@@ -77,7 +77,10 @@ def test_failed_pull_is_one_line_and_leaves_the_files(
     other.mkdir(parents=True)
     (other / "mine").write_text("mine")
     for done, text in (
-        (pull(editor.agent, directory, **around | {"url": NOBODY}), "the server does not answer"),
+        (
+            pull(editor.agent, directory, **around | {"url": NOBODY}),
+            f"cannot reach the server at {NOBODY}",
+        ),
         (pull(editor.agent, directory, **around | {"url": "carrel"}), "is not the URL of a server"),
         (pull(editor.agent, directory, **around | {"token": "wrong"}), "credential"),
         (pull(editor.agent, directory, **around | {"token": ""}), "no API token"),
@@ -111,9 +114,9 @@ def test_stale_files_are_used_only_on_request(
 
     assert done.returncode == 0
     assert done.stdout.endswith("files, not updated\n")
-    assert done.stderr.startswith("The server could not be reached: the server does not answer")
+    assert done.stderr.startswith(f"Using the earlier files: cannot reach the server at {NOBODY}")
     assert (told["stale"], told["changed"]) == (True, False)
-    assert told["problem"].startswith("the server does not answer")
+    assert told["problem"].startswith("cannot reach the server")
 
 
 def test_invalid_directory_name_is_a_usage_error() -> None:

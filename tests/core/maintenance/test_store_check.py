@@ -270,7 +270,7 @@ def test_bytes_that_nothing_refers_to_are_a_warning_once_they_are_old() -> None:
 
     assert told(examined(tables, grace=60_000)) == []
     findings = examined(tables, grace=59_999)
-    assert told(findings) == ["warning: content: 1 rows are unreferenced; run carrel gc"]
+    assert told(findings) == ["warning: content: 1 row is unreferenced; run carrel gc"]
     assert findings.is_clean
 
 
