@@ -1,4 +1,4 @@
-"""What a server tells of the walls that its commands have."""
+"""Isolation tiers that a server reports."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from carrel.adapters.sandbox.local import cgroups
 
 
 def owner_of(pid: int) -> int:
-    """Whom the kernel lets look into a process: root alone, where it has closed itself."""
+    """Owner of a process directory: root if the process is not dumpable."""
     return File(f"/proc/{pid}/environ").stat().st_uid
 
 
-@pytest.mark.parametrize(("asked", "tier"), [("auto", "bubblewrap"), ("off", "none")])
-def test_a_server_tries_its_walls_and_says_which_hold(
-    asked: str, tier: str, tmp_path: File
+@pytest.mark.parametrize(("setting", "tier"), [("auto", "bubblewrap"), ("off", "none")])
+def test_server_tests_its_isolation_and_reports_the_tier(
+    setting: str, tier: str, tmp_path: File
 ) -> None:
-    with serving(tmp_path, sandbox=asked) as live:
+    with serving(tmp_path, sandbox=setting) as live:
         end = time.monotonic() + 30
         with httpx.Client(base_url=live.url, verify=PLAIN) as http:
-            while (told := http.get("/readyz").json()["sandbox"]) == {"tier": "untested"}:
+            while (status := http.get("/readyz").json()["sandbox"]) == {"tier": "untested"}:
                 assert time.monotonic() < end
-        kept = "enforced" if cgroups.find_cgroups() else "refused"
-        assert told == {"tier": tier} | ({"memoryLimit": kept} if tier != "none" else {})
+        limits = "enforced" if cgroups.find_cgroups() else "refused"
+        assert status == {"tier": tier} | ({"memoryLimit": limits} if tier != "none" else {})
         assert owner_of(live.process.pid) == 0, "no process of the same user may look into it"
         live.process.send_signal(signal.SIGTERM)
         live.process.wait()
