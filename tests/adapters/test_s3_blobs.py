@@ -30,7 +30,7 @@ async def names(objects: S3BlobStore) -> list[Digest]:
 
 
 def test_two_prefixes_of_one_bucket_are_separate(s3_bucket: Bucket) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         ours, unprefixed = objects(s3_bucket, "/ours/"), objects(s3_bucket, "")
         await ours.put(NAME, BODY)
         await unprefixed.put(digest(b"other"), b"other")
@@ -41,11 +41,11 @@ def test_two_prefixes_of_one_bucket_are_separate(s3_bucket: Bucket) -> None:
         await unprefixed.delete([NAME])
         assert await ours.get(NAME) == BODY
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_foreign_objects_are_left_alone(s3_bucket: Bucket) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         ours = objects(s3_bucket, "ours")
         await ours.put(NAME, BODY)
         await obstore.put_async(s3_bucket.store(), "ours/readme.txt", b"hello")
@@ -53,7 +53,7 @@ def test_foreign_objects_are_left_alone(s3_bucket: Bucket) -> None:
 
         assert await names(ours) == [NAME]
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_object_name_is_the_hex_digest(s3_bucket: Bucket) -> None:

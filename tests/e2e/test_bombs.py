@@ -104,7 +104,7 @@ import os
 for _ in range(12):
     os.write(os.memfd_create("hoard"), bytes(40 << 20))
 """,
-    "in segments that nobody has mapped": """
+    "in unmapped segments": """
 import ctypes
 libc = ctypes.CDLL(None)
 libc.shmat.restype = ctypes.c_void_p

@@ -47,7 +47,7 @@ def test_one_of_64_writers_wins_on_sqlite_with_two_workers(tmp_path: File) -> No
     async def scenario(url_clients: list[httpx.AsyncClient]) -> None:
         for turn in range(5):
             await race(url_clients, f"rivals-{turn}.md")
-        await write_unconditionally(url_clients, "everybody.md")
+        await write_unconditionally(url_clients, "shared.md")
 
     with serving(tmp_path, workers=2) as live:
 
@@ -71,6 +71,6 @@ def test_one_of_64_writers_wins_on_postgresql_with_two_servers(
             async with server.http() as first, other_server.http() as second:
                 for turn in range(5):
                     await race([first, second], f"rivals-{turn}.md")
-                await write_unconditionally([first, second], "everybody.md")
+                await write_unconditionally([first, second], "shared.md")
 
         asyncio.run(main())

@@ -135,7 +135,8 @@ async def test_no_file_of_the_host_can_be_read_or_written(
     canary.chmod(0o666)
     tried = await harness.attempt(
         f"cat {canary} /etc/shadow /etc/hostname; echo x > {canary};"
-        f" echo x > {shared_directory}/new; ln {canary} here; ls {shared_directory} /root /home /var /srv /boot; echo x > /usr/x"
+        f" echo x > {shared_directory}/new; ln {canary} here;"
+        f" ls {shared_directory} /root /home /var /srv /boot; echo x > /usr/x"
     )
     assert SECRET not in tried.said
     assert canary.read_text() == SECRET

@@ -205,7 +205,7 @@ def test_git_log_prints_author_time_and_reason(tmp_path: File) -> None:
     assert report["diff"] is None
     rebuilt = carrel(tmp_path, "git", "rebuild", "marco")
     assert "making commits: 4 of 4" in rebuilt.stderr
-    refused = carrel(tmp_path, "git", "rebuild", "nobody")
+    refused = carrel(tmp_path, "git", "rebuild", "unknown")
     assert (refused.returncode, refused.stdout) == (1, "")
-    assert "no such agent: nobody" in refused.stderr
+    assert "no such agent: unknown" in refused.stderr
     assert carrel(tmp_path, "git", "log", "marco", "--tenant", "other").returncode == 1

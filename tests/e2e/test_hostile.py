@@ -45,7 +45,7 @@ def bodies() -> dict[str, bytes]:
 
 @pytest.mark.parametrize("name", bodies())
 def test_invalid_body_is_refused_with_our_envelope(live: Live, name: str) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         async with live.http() as client:
             head = {"Content-Type": "application/json"}
             answer = await client.put(f"{FILES}/bad.md", content=bodies()[name], headers=head)
@@ -54,7 +54,7 @@ def test_invalid_body_is_refused_with_our_envelope(live: Live, name: str) -> Non
             assert (await client.get(f"{FILES}/bad.md")).status_code == 404
         await is_serving(live)
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 PATHS = [
@@ -65,7 +65,7 @@ PATHS = [
 
 @pytest.mark.parametrize("path", PATHS)
 def test_path_that_could_escape_is_refused(live: Live, path: str) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         reader, writer = await asyncio.open_connection(*_address(live))
         body = b'{"content":"x"}'
         head = f"PUT {FILES}/{path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\n"
@@ -75,7 +75,7 @@ def test_path_that_could_escape_is_refused(live: Live, path: str) -> None:
         writer.close()
         assert answer.split(b" ")[1] in (b"400", b"404"), answer[:300]
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def _address(live: Live) -> tuple[str, int]:
@@ -84,7 +84,7 @@ def _address(live: Live) -> tuple[str, int]:
 
 
 def test_slow_and_silent_clients_block_no_others(live: Live) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         lines = (
             b"",
             b"PUT " + FILES.encode() + b"/slow.md HTTP/1.1\r\nHost: x\r\nContent-Le",
@@ -101,13 +101,13 @@ def test_slow_and_silent_clients_block_no_others(live: Live) -> None:
             writer.close()
         await is_serving(live)
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_server_responds_with_a_thousand_open_streams(live: Live) -> None:
     count = 1000
 
-    async def story() -> None:
+    async def scenario() -> None:
         head = "GET /v1/host/workspace/events HTTP/1.1\r\nHost: x\r\n"
         head += f"Authorization: Bearer {TOKEN}\r\n\r\n"
         streams = []
@@ -127,7 +127,7 @@ def test_server_responds_with_a_thousand_open_streams(live: Live) -> None:
             writer.close()
         await is_serving(live)
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 GET = f"GET {FILES} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\n".encode()
@@ -159,13 +159,13 @@ async def answered(live: Live, begin: bytes, more: bytes = b"", megabytes: int =
 
 @pytest.mark.parametrize("part", ENDLESS)
 def test_endless_request_is_cut_off(live: Live, part: str) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         before = _memory(live)
         await answered(live, ENDLESS[part], b"x", 64)
         assert _memory(live) - before < 32 * 2**20
         await is_serving(live)
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def _memory(live: Live) -> int:
@@ -175,7 +175,7 @@ def _memory(live: Live) -> int:
 
 
 def test_too_large_headers_are_431_and_large_ones_are_accepted(live: Live) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         refused = await answered(live, GET + b"X-Large: " + b"x" * 300_000)
         assert refused.startswith(b"HTTP/1.1 431 ")
         envelope = json.loads(refused.partition(b"\r\n\r\n")[2])
@@ -186,11 +186,11 @@ def test_too_large_headers_are_431_and_large_ones_are_accepted(live: Live) -> No
         large = b"X-Large: " + b"x" * 100_000 + b"\r\nConnection: close\r\n\r\n"
         assert (await answered(live, GET + large)).startswith(b"HTTP/1.1 200 ")
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_large_body_is_no_large_header(live: Live) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         async with live.http() as client:
             body = {"content": "x" * 1_000_000}
             assert (await client.put(f"{FILES}/large.md", json=body)).status_code == 200
@@ -203,7 +203,7 @@ def test_large_body_is_no_large_header(live: Live) -> None:
             sent = await client.put(f"{FILES}/pieces.md", content=pieces(), headers=head)
             assert sent.status_code == 200
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 NO_HTTP = [
@@ -216,10 +216,10 @@ NO_HTTP = [
 
 @pytest.mark.parametrize("raw", NO_HTTP)
 def test_invalid_http_is_refused_with_our_envelope(live: Live, raw: bytes) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         answer = await answered(live, raw)
         *_, refused = answer.partition(b"HTTP/1.1 400 ")
         envelope = json.loads(refused.partition(b"\r\n\r\n")[2])
         assert (envelope["error"], set(envelope)) == ("validation_error", {"error", "message"})
 
-    asyncio.run(story())
+    asyncio.run(scenario())

@@ -64,7 +64,7 @@ async def dream(owner: httpx.AsyncClient) -> None:
 async def change_everything(owner: httpx.AsyncClient) -> None:
     await ask(owner, "PUT", "/v1/policy", limits={"maxVersions": 1})
     await dream(owner)
-    await write(owner, "/v1/templates/sales", "SOUL.md", "I am somebody else.")
+    await write(owner, "/v1/templates/sales", "SOUL.md", "I am different.")
     for path in ("AGENTS.md", "MEMORY.md", "MEMORY.md"):
         await write(owner, KATE, path, f"another {path}")
     await ask(owner, "DELETE", f"{KATE}/files/team/style.md")

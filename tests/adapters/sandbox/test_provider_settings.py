@@ -95,7 +95,7 @@ def has_begun(root: File) -> bool:
 def run_until_lost(opens: Opens, root: File) -> CommandResult:
     """Run a command whose machine is lost before the command ends."""
 
-    async def story(provider: Provider) -> CommandResult:
+    async def scenario(provider: Provider) -> CommandResult:
         service: Any = provider.service
         task = asyncio.create_task(run_command(provider, "echo said; echo 1 >f; sleep 60"))
         async with asyncio.timeout(30):
@@ -110,7 +110,7 @@ def run_until_lost(opens: Opens, root: File) -> CommandResult:
             return await task
 
     with opens(root) as provider:
-        ended: CommandResult = run_async(story(provider))
+        ended: CommandResult = run_async(scenario(provider))
         assert provider.service.alive == []
     return ended
 
@@ -147,7 +147,7 @@ def test_pod_meets_the_restricted_pod_security_standard(tmp_path: File) -> None:
 
 def test_pod_that_cannot_start_reports_the_reason(tmp_path: File) -> None:
     with on_kubernetes(tmp_path) as provider:
-        provider.service.hindrance = "InvalidImageName"  # type: ignore[attr-defined]
+        provider.service.start_problem = "InvalidImageName"  # type: ignore[attr-defined]
         assert "InvalidImageName" in refusal_of(provider)
 
 
@@ -175,7 +175,7 @@ def test_lambda_leaves_no_files_for_the_next_command(tmp_path: File) -> None:
                 provider, 'echo 1 >"$TMPDIR/x"; echo 2 >../../beside; mkdir -m 0 ../../locked'
             )
         )
-        assert service.left == []
+        assert service.leftovers == []
 
 
 def test_lambda_that_was_terminated_returns_no_changes(tmp_path: File) -> None:
