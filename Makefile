@@ -1,4 +1,4 @@
-# Everything one does with this repository. `make` alone lists it.
+# Development tasks. `make` lists them.
 
 PYTHON ?= python3
 UV_VERSION := 0.13.7
@@ -10,9 +10,9 @@ CODE := $(wildcard src client tests bench docs/*.py)
 PAGE := src/carrel/server/web/static/index.html
 UI := $(shell find ui -name node_modules -prune -o -name '*.d.ts' -o -type f -print)
 ARGS ?=
-TOLD := $(VENV)/told
+CHECK_LOG := $(VENV)/check.log
 
-# The tests start hundreds of processes: without bytecode each would compile all that it imports.
+# The tests start hundreds of processes, which would all compile their imports without bytecode.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
@@ -23,32 +23,31 @@ unexport PYTHONDONTWRITEBYTECODE
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: $(VENV)/.dev ## make .venv with everything for development (nothing to do when up to date)
+setup: $(VENV)/.dev ## create .venv with all development tools, or update it
 
 serve: $(VENV)/.runtime $(PAGE) ## run the server (ARGS="--port 9000" for options)
 	@$(BIN)/carrel serve $(ARGS)
 
-# What Python needs and what the page needs are fetched side by side. Types, and the page's own
-# checks, go on beside all that, one after the other, for a minute and a half. What is wrong there is
-# told after the tests.
-test: ## check, and every test, against a real PostgreSQL, S3 and browser
-	@rm -f $(TOLD)
+# Python and Node packages are installed in parallel. Type checks and the page's own checks run beside
+# the tests, one after the other, for a minute and a half; their output is printed after the tests.
+test: ## run all checks and all tests, with PostgreSQL, S3 and a browser
+	@rm -f $(CHECK_LOG)
 	@trap : TERM; $(MAKE) --no-print-directory --keep-going --jobs=4 tests typed-page; done=$$?; \
-	if test -e $(TOLD); then cat $(TOLD); fi; exit $$done
+	if test -e $(CHECK_LOG); then cat $(CHECK_LOG); fi; exit $$done
 
 tests: style page-for-tests
 	$(BIN)/pytest -n 4 --dist worksteal $(ARGS)
 
-quick: $(VENV)/.dev ## tests of core and actions on SQLite, in under a minute
+quick: $(VENV)/.dev ## run the tests of core and actions on SQLite, in under a minute
 	$(BIN)/pytest -n 4 --dist worksteal tests/core tests/actions -k "not postgres" $(ARGS)
 
 typed-python: $(VENV)/.dev
-	@$(BIN)/mypy $(CODE) >$(TOLD) 2>&1
+	@$(BIN)/mypy $(CODE) >$(CHECK_LOG) 2>&1
 
 typed-page: typed-python page-for-tests
-	@$(MAKE) --no-print-directory ui-check >>$(TOLD) 2>&1
+	@$(MAKE) --no-print-directory ui-check >>$(CHECK_LOG) 2>&1
 
-check: style types ## formatting, lint, types and import contracts
+check: style types ## check formatting, lint, types and import contracts
 
 types: $(VENV)/.dev
 	$(BIN)/mypy $(CODE)
@@ -59,7 +58,7 @@ style: $(VENV)/.dev
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/lint-imports --no-cache
 
-format: $(VENV)/.dev ui/node_modules/.dev ## put the code in its usual form
+format: $(VENV)/.dev ui/node_modules/.dev ## format the code and fix lint errors
 	$(BIN)/ruff check --fix $(CODE)
 	$(BIN)/ruff format $(CODE)
 	@$(NODE) npm run --silent format
@@ -67,25 +66,25 @@ format: $(VENV)/.dev ui/node_modules/.dev ## put the code in its usual form
 page-for-tests: ui/node_modules/.dev
 	@$(MAKE) --no-print-directory $(PAGE)
 
-ui: $(PAGE) ## make the web page from ui/ into the package
+ui: $(PAGE) ## build the web page from ui/ into the package
 
-ui-types: $(VENV)/.dev ui/node_modules/.dev ## types of the web page, from what the server says of itself
+ui-types: $(VENV)/.dev ui/node_modules/.dev ## generate the types of the web page from OpenAPI and GraphQL
 	@$(NODE) ../$(PY) ../docs/ui_types.py
 
-ui-check: ui-types ## formatting, lint, types and unit tests of the web page
+ui-check: ui-types ## check formatting, lint, types and unit tests of the web page
 	@$(NODE) npm run --silent check
 	@$(NODE) npm run --silent test
 
-bench: $(VENV)/.dev ## measure, side by side, and print ratios
+bench: $(VENV)/.dev ## run the benchmarks and print ratios (ARGS="serve tools" for some)
 	$(PY) -m bench $(ARGS)
 
-docs: $(VENV)/.dev ## write docs/reference anew from the code
+docs: $(VENV)/.dev ## generate docs/reference from the code
 	$(PY) docs/generate.py
 
 pictures: $(VENV)/.dev ui/node_modules/.dev $(PAGE) ## take screenshots of the console with the demo data
 	$(PY) docs/pictures.py
 
-# The two locks are made together, so that they agree on every version they share.
+# Both locks are compiled together, so that they agree on every shared version.
 COMPILE = $(BIN)/uv pip compile --quiet --system-certs --universal --python-version 3.11 \
 	--generate-hashes --no-emit-index-url --no-annotate --no-header \
 	--no-emit-package carrel-client pyproject.toml
@@ -93,15 +92,15 @@ dist: $(VENV)/.uv $(PAGE) ## build the wheels of the server, with the web page, 
 	@$(BIN)/uv build --quiet --system-certs --wheel --out-dir dist
 	@$(BIN)/uv build --quiet --system-certs --wheel --out-dir dist client && ls dist
 
-lock: $(VENV)/.uv ## choose the newest versions of all dependencies and write the locks
+lock: $(VENV)/.uv ## update all dependencies and write the lock files
 	$(COMPILE) --upgrade --all-extras --group dev --output-file requirements-dev.lock
 	$(COMPILE) --upgrade --constraint requirements-dev.lock --output-file requirements.lock
 
-clean: ## remove what the other targets made
+clean: ## remove all generated files
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist
 	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# Node is the system's, from version 20 on; where there is none, the one that PyPI has.
+# The system's Node from version 20 on, otherwise the one from PyPI.
 NODE = cd ui && PATH="$(CURDIR)/$(BIN):$$PATH" && export PATH NODE_USE_SYSTEM_CA=1 &&
 NODE_FITS = node -e 'process.exit(process.versions.node.split(".")[0] < 20 ? 1 : 0)' 2>/dev/null
 node:
@@ -109,30 +108,30 @@ node:
 
 ui/node_modules/.runtime: ui/package-lock.json | $(VENV)/.uv
 	@$(MAKE) --no-print-directory node
-	@echo "installing what the web page is made of"
+	@echo "installing the packages of the web page"
 	@$(NODE) npm ci --omit=dev --no-audit --no-fund --loglevel=error
 	@touch $@
 
-# Where Node comes from PyPI, it is installed after what else goes into the environment.
+# Node from PyPI is installed after the other packages of the environment.
 ui/node_modules/.dev: ui/package-lock.json | $(VENV)/.uv $(if $(shell $(NODE_FITS) && echo fits),,$(VENV)/.dev)
 	@$(MAKE) --no-print-directory node
-	@echo "installing what the web page is made of and tested with"
+	@echo "installing the packages of the web page and its tests"
 	@$(NODE) npm ci --no-audit --no-fund --loglevel=error
 	@touch $@ ui/node_modules/.runtime
 
 $(PAGE): $(UI) | $(VENV)/.uv
 	@test -e ui/node_modules/.dev || $(MAKE) --no-print-directory ui/node_modules/.runtime
-	@echo "making the web page"
+	@echo "building the web page"
 	@$(NODE) npm run --silent build -- --logLevel warn
 
 $(VENV)/.uv: Makefile
-	@$(PYTHON) -c 'import sys; sys.exit("Carrel needs Python 3.11 or newer; say make PYTHON=…") if sys.version_info < (3, 11) else None'
+	@$(PYTHON) -c 'import sys; sys.exit("Carrel needs Python 3.11 or newer; run make PYTHON=python3.11") if sys.version_info < (3, 11) else None'
 	@test -x $(PY) || $(PYTHON) -m venv $(VENV)
 	@$(PY) -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION) \
-		|| echo "uv is not to be had here; pip will do its work"
+		|| echo "uv cannot be installed; using pip instead"
 	@touch $@
 
-# uv is fast, but does not read pip's settings: where only pip knows the way to a registry, pip goes.
+# uv is faster, but ignores pip's configuration: if it cannot reach the registry, pip is used.
 install = $(BIN)/uv pip install --quiet --system-certs --python $(PY) $(1) \
 	|| $(PY) -m pip install --quiet --disable-pip-version-check $(1)
 

@@ -14,10 +14,10 @@ from pathlib import Path as File
 from rich.console import Console
 from rich.progress import Progress
 
-from bench import cases, crowd, dreams, hands, in_process, overlay, prompt
+from bench import cases, dreams, fleet, in_process, overlay, prompt, tools
 from bench.postgres import database
+from bench.report import Results
 from bench.server import run_server
-from bench.table import Results
 
 ROUNDS = int(os.environ.get("BENCH_ROUNDS", "9"))
 SIZES = tuple(
@@ -30,8 +30,8 @@ def main(names: list[str]) -> int:
     results, console = Results(), Console()
     parts = {
         **{"serve": serve, "store": store, "postgres": postgres, "runs": runs},
-        **{"overlay": cold_starts, "accept": accepts, "agents": agents, "scale": scale},
-        **{"prompt": prompts, "dream": dream, "hands": commands, "in-process": reads_in_process},
+        **{"overlay": cold_starts, "accept": accepts, "fleet": agents, "scale": scale},
+        **{"prompt": prompts, "dream": dream, "tools": commands, "in-process": reads_in_process},
     }
     with Progress(console=console) as progress, tempfile.TemporaryDirectory(dir=_disk()) as folder:
         for name in names or parts:
@@ -120,12 +120,12 @@ def commands(results: Results, folder: File, progress: Progress) -> None:
     folder.mkdir(parents=True)
     task = progress.add_task("commands", total=ROUNDS)
     for number in range(ROUNDS):
-        asyncio.run(hands.measure(folder / str(number), results))
-        asyncio.run(hands.file_tools(folder / str(number), results))
+        asyncio.run(tools.measure(folder / str(number), results))
+        asyncio.run(tools.file_tools(folder / str(number), results))
         progress.advance(task)
-    results.figure(hands.OVERHEAD_LABEL, hands.OVERHEAD_LABEL, "ms", 1000, at_most=60)
-    for name in hands.TOOLS:
-        results.figure(hands.tool_label(name), hands.tool_label(name), "ms", 1000, at_most=5)
+    results.figure(tools.OVERHEAD_LABEL, tools.OVERHEAD_LABEL, "ms", 1000, at_most=60)
+    for name in tools.TOOLS:
+        results.figure(tools.tool_label(name), tools.tool_label(name), "ms", 1000, at_most=5)
 
 
 def reads_in_process(results: Results, folder: File, progress: Progress) -> None:
@@ -172,15 +172,15 @@ def accepts(results: Results, folder: File, progress: Progress) -> None:
 
 def agents(results: Results, folder: File, progress: Progress) -> None:
     """Create, compose and list agents in stores of 1,000 and 1,000,000 agents."""
-    task = progress.add_task("agents on a hundred templates", total=sum(crowd.SIZES))
-    for size in crowd.SIZES:
-        asyncio.run(crowd.fill(folder / str(size), size, partial(progress.advance, task)))
+    task = progress.add_task("agents on a hundred templates", total=sum(fleet.SIZES))
+    for size in fleet.SIZES:
+        asyncio.run(fleet.fill(folder / str(size), size, partial(progress.advance, task)))
     task = progress.add_task("measuring agents", total=ROUNDS)
     for _ in range(ROUNDS):
-        for size in crowd.SIZES:
-            asyncio.run(crowd.measure_round(results, folder / str(size), size))
+        for size in fleet.SIZES:
+            asyncio.run(fleet.measure_round(results, folder / str(size), size))
         progress.advance(task)
-    crowd.add_rows(results, folder)
+    fleet.add_rows(results, folder)
 
 
 def scale(results: Results, folder: File, progress: Progress) -> None:

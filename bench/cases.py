@@ -14,8 +14,8 @@ import uvloop
 
 from bench import disk
 from bench.load import LoadResult
+from bench.report import Results
 from bench.server import FILES, TOKEN, RunningServer, run_server
-from bench.table import Results
 from carrel.adapters.sqlite import open_store
 from carrel.core.identifiers import Path, Scope, ScopeKind
 from carrel.core.store.commit import Commit, Write

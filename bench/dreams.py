@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path as File
 from time import perf_counter
 
-from bench.table import Results
+from bench.report import Results
 from carrel.actions.agents.agents import NewAgent, create
 from carrel.actions.memory import dreams
 from carrel.adapters.system_clock import SystemClock

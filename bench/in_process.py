@@ -8,7 +8,7 @@ from time import process_time
 from typing import Final
 
 import carrel
-from bench.table import Results
+from bench.report import Results
 from carrel import InProcessClient
 from carrel.actions.accounts import tenants
 from carrel.actions.files import files

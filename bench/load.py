@@ -54,8 +54,8 @@ class LoadResult(msgspec.Struct, frozen=True, kw_only=True):
 class Connection(asyncio.Protocol):
     """Sends the next request as soon as the last response is complete."""
 
-    def __init__(self, plan: LoadPlan, number: int, done: asyncio.Future[None]) -> None:
-        self._plan, self._done = plan, done
+    def __init__(self, plan: LoadPlan, number: int, finished: asyncio.Future[None]) -> None:
+        self._plan, self._finished = plan, finished
         step = max(1, len(plan.paths) // max(1, plan.connections))
         self._next_request = (number * step) % len(plan.paths)
         head, rest = self._parts(plan.paths[self._next_request])
@@ -133,8 +133,8 @@ class Connection(asyncio.Protocol):
             self._send()
 
     def connection_lost(self, problem: Exception | None) -> None:
-        if not self._done.done():
-            self._done.set_result(None)
+        if not self._finished.done():
+            self._finished.set_result(None)
 
 
 def _length(head: bytes) -> int:

@@ -11,8 +11,8 @@ from time import perf_counter
 
 import carrel
 from bench.cases import SECONDS
+from bench.report import Results
 from bench.server import TOKEN, RunningServer
-from bench.table import Results
 from carrel.defaults import FILES
 
 FOLLOWERS = 4_000

@@ -11,8 +11,8 @@ from time import process_time
 import carrel
 from bench.cases import SECONDS
 from bench.overlay import CONNECTION_COUNTS
+from bench.report import Results
 from bench.server import TOKEN, RunningServer
-from bench.table import Results
 from carrel.actions.accounts import tenants
 from carrel.actions.prompt import prompts
 from carrel.adapters.tokenizers.estimate import EstimateTokens

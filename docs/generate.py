@@ -196,8 +196,8 @@ def metrics() -> str:
 async def _rendered() -> str:
     numbers = Metrics()
     with tempfile.TemporaryDirectory() as directory:
-        async with open_ports(Settings(data=directory)) as opened:
-            observe_store(numbers, opened)
+        async with open_ports(Settings(data=directory)) as running:
+            observe_store(numbers, running)
             numbers.add_route("/", "GET").observe(200, 0.001)
             return numbers.render().decode()
 

@@ -1,4 +1,4 @@
-"""Bytes at hand: those of the store, asked for once, and never more than there is room."""
+"""Blob cache: each blob is read from the store once, within a size limit."""
 
 from __future__ import annotations
 
@@ -28,49 +28,49 @@ async def blobs(tmp_path: File) -> AsyncIterator[Blobs]:
         yield store.blobs
 
 
-class Asked:
-    """The blobs of a store, and what they were asked for."""
+class RecordingBlobs:
+    """Blobs of a store, with a record of the digests requested."""
 
     def __init__(self, blobs: Blobs) -> None:
         self._blobs = blobs
         self.inline_max_bytes = blobs.inline_max_bytes
         self.put = blobs.put
-        self.asked: list[Digest] = []
+        self.requested: list[Digest] = []
 
     async def get(self, blobs: Collection[Blob]) -> Mapping[Digest, bytes]:
-        self.asked += [blob.digest for blob in blobs]
+        self.requested += [blob.digest for blob in blobs]
         return await self._blobs.get(blobs)
 
 
-async def test_what_was_read_is_not_asked_for_again(blobs: Blobs) -> None:
-    store = Asked(blobs)
-    keeping = CachedBlobs(store)
-    one, two = await keeping.put([b"one", b"two"])
-    assert await keeping.get([one]) == {one.digest: b"one"}
-    assert await keeping.get([one, two]) == {one.digest: b"one", two.digest: b"two"}
-    assert await keeping.get([]) == {}
-    assert store.asked == [one.digest, two.digest]
-    assert keeping.inline_max_bytes == store.inline_max_bytes
+async def test_cached_blob_is_not_requested_again(blobs: Blobs) -> None:
+    store = RecordingBlobs(blobs)
+    cache = CachedBlobs(store)
+    first, second = await cache.put([b"one", b"two"])
+    assert await cache.get([first]) == {first.digest: b"one"}
+    assert await cache.get([first, second]) == {first.digest: b"one", second.digest: b"two"}
+    assert await cache.get([]) == {}
+    assert store.requested == [first.digest, second.digest]
+    assert cache.inline_max_bytes == store.inline_max_bytes
 
 
-async def test_the_oldest_make_room_and_the_large_are_not_kept(blobs: Blobs) -> None:
-    store = Asked(blobs)
-    keeping = CachedBlobs(store, max_bytes=25, max_blob_bytes=10)
-    a, b, c, large = await keeping.put([b"a" * 10, b"b" * 10, b"c" * 10, b"d" * 11])
+async def test_oldest_blobs_are_evicted_and_large_blobs_are_not_cached(blobs: Blobs) -> None:
+    store = RecordingBlobs(blobs)
+    cache = CachedBlobs(store, max_bytes=25, max_blob_bytes=10)
+    a, b, c, large = await cache.put([b"a" * 10, b"b" * 10, b"c" * 10, b"d" * 11])
     for blob in (a, b, a, c):
-        await keeping.get([blob])
-    store.asked.clear()
+        await cache.get([blob])
+    store.requested.clear()
     for blob in (a, c, large, b):
-        await keeping.get([blob])
-    assert store.asked == [large.digest, b.digest]
+        await cache.get([blob])
+    assert store.requested == [large.digest, b.digest]
 
 
-async def test_what_cannot_be_had_is_asked_for_every_time(blobs: Blobs) -> None:
-    store = Asked(blobs)
-    keeping = CachedBlobs(store)
-    [known] = await keeping.put([b"known"])
-    gone = Blob(Digest("sha256:" + "0" * 64), 3)
+async def test_missing_blob_is_requested_every_time(blobs: Blobs) -> None:
+    store = RecordingBlobs(blobs)
+    cache = CachedBlobs(store)
+    [stored] = await cache.put([b"known"])
+    missing = Blob(Digest("sha256:" + "0" * 64), 3)
     for _ in range(2):
         with pytest.raises(CorruptContent):
-            await keeping.get([known, gone])
-    assert store.asked.count(gone.digest) == 2
+            await cache.get([stored, missing])
+    assert store.requested.count(missing.digest) == 2

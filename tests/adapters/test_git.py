@@ -1,4 +1,4 @@
-"""Git repositories in a directory: one at a time writes, and whoever dies is in nobody's way."""
+"""Git repositories in a directory: one writer at a time, and recovery after a crash."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def directory(tmp_path: File) -> GitDirectory:
 
 
 def texts(length: int, text: str = "text") -> list[bytes]:
-    """The contents of one file in commits that follow one another."""
+    """The contents of one file in consecutive commits."""
     return [f"{text} {n}".encode() for n in range(length)]
 
 
@@ -172,9 +172,9 @@ async def test_a_damaged_object_is_absent(directory: GitDirectory) -> None:
 async def test_files_are_listed_as_they_were_put(directory: GitDirectory) -> None:
     async with directory.lock(SCOPE) as repository:
         await repository.begin("key")
-        one, two = await repository.put_blobs([b"1", b"2"])
-        files = {"a": one, "a-": one, "b/c": two, "b/d/é": one}
-        tree = await repository.put_files({**files, "gone": one})
+        first, second = await repository.put_blobs([b"1", b"2"])
+        files = {"a": first, "a-": first, "b/c": second, "b/d/é": first}
+        tree = await repository.put_files({**files, "gone": first})
         assert tree != (tree := await repository.put_files({"gone": None}))
         assert await repository.list_files(tree) == files
         await repository.update_refs({})
@@ -182,10 +182,12 @@ async def test_files_are_listed_as_they_were_put(directory: GitDirectory) -> Non
         assert await repository.list_files("0" * 40) == {}
 
 
-async def test_of_many_one_at_a_time_holds_it(directory: GitDirectory, tmp_path: File) -> None:
+async def test_one_of_many_holds_the_lock_at_a_time(
+    directory: GitDirectory, tmp_path: File
+) -> None:
     inside = 0
 
-    async def hold(own: GitDirectory) -> None:
+    async def lock_briefly(own: GitDirectory) -> None:
         nonlocal inside
         async with own.lock(SCOPE) as repository:
             inside += 1
@@ -194,10 +196,10 @@ async def test_of_many_one_at_a_time_holds_it(directory: GitDirectory, tmp_path:
             inside -= 1
 
     others = [directory, GitDirectory(tmp_path / "git")]
-    await asyncio.gather(*(hold(others[n % 2]) for n in range(8)))
+    await asyncio.gather(*(lock_briefly(others[n % 2]) for n in range(8)))
 
 
-async def test_whoever_gives_up_waiting_leaves_no_lock(directory: GitDirectory) -> None:
+async def test_cancelled_wait_leaves_no_lock(directory: GitDirectory) -> None:
     async with directory.lock(SCOPE):
 
         async def wait() -> None:
@@ -214,7 +216,7 @@ async def test_whoever_gives_up_waiting_leaves_no_lock(directory: GitDirectory) 
         assert await repository.load_key() is None
 
 
-async def test_a_work_that_is_given_up_is_ended_before_another_begins(
+async def test_cancelled_write_ends_before_another_begins(
     directory: GitDirectory,
 ) -> None:
     async def write() -> str:
@@ -232,7 +234,7 @@ async def test_a_work_that_is_given_up_is_ended_before_another_begins(
         assert await repository.list_refs() == {MAIN: tip}
 
 
-async def test_nobody_is_told_of_what_is_not_there(directory: GitDirectory) -> None:
+async def test_absent_repository_has_no_refs(directory: GitDirectory) -> None:
     with pytest.raises(NotFound):
         await directory.advertise_refs(SCOPE)
     with pytest.raises(NotFound):
@@ -243,33 +245,33 @@ def line(text: str) -> bytes:
     return f"{len(text) + 4:04x}{text}".encode()
 
 
-def asking(id: str) -> bytes:
+def fetch_request(id: str) -> bytes:
     capable = "side-band-64k thin-pack ofs-delta agent=x"
     return line(f"want {id} {capable}\n") + b"0000" + line("done\n")
 
 
-async def poured(directory: GitDirectory, request: bytes) -> bytes:
+async def upload_pack(directory: GitDirectory, request: bytes) -> bytes:
     return b"".join([chunk async for chunk in await directory.upload_pack(SCOPE, request)])
 
 
-async def test_what_was_told_can_be_had_though_more_was_written_since(
+async def test_advertised_commit_can_be_fetched_after_later_writes(
     directory: GitDirectory,
 ) -> None:
     async with directory.lock(SCOPE) as repository:
         [first] = await begin(repository, texts(2)[:1])
         [second] = await add(repository, texts(2)[1:], 1, first)
         await repository.update_refs({MAIN: second})
-    assert b"PACK" in await poured(directory, asking(first))
+    assert b"PACK" in await upload_pack(directory, fetch_request(first))
 
 
-async def test_files_are_given_only_with_a_commit(directory: GitDirectory) -> None:
+async def test_files_are_served_only_with_a_commit(directory: GitDirectory) -> None:
     async with directory.lock(SCOPE) as repository:
         [commit] = await repository.find_commits(await begin(repository, texts(1)))
         assert commit
         files = await repository.list_files(commit.tree)
     for id in (commit.tree, files["a"]):
         with pytest.raises(ValidationError):
-            await poured(directory, asking(id))
+            await upload_pack(directory, fetch_request(id))
 
 
 @pytest.mark.parametrize(
@@ -284,17 +286,17 @@ async def test_files_are_given_only_with_a_commit(directory: GitDirectory) -> No
         line("want " + "0" * 40),
         line("want x side-band-64k thin-pack ofs-delta\n") + b"0000",
         line("have " + "0" * 40),
-        asking("0" * 40),
-        asking("0" * 40)[:-4],
+        fetch_request("0" * 40),
+        fetch_request("0" * 40)[:-4],
     ],
 )
-async def test_whatever_is_asked_is_answered_or_malformed(
+async def test_every_request_is_answered_or_malformed(
     directory: GitDirectory, request_: bytes
 ) -> None:
     async with directory.lock(SCOPE) as repository:
         await begin(repository, texts(1))
     with pytest.raises(ValidationError):
-        await poured(directory, request_)
+        await upload_pack(directory, request_)
 
 
 WRITER = """
@@ -326,24 +328,24 @@ asyncio.run(main())
 """
 
 
-def writer(root: File, text: str) -> subprocess.Popen[bytes]:
+def start_writer(root: File, text: str) -> subprocess.Popen[bytes]:
     ask = [sys.executable, "-c", WRITER, str(root), text]
     return subprocess.Popen(ask, stdout=subprocess.PIPE, start_new_session=True)
 
 
 @pytest.mark.parametrize("lines", [1, 2, 3, 10, 18, 19, 25])
-def test_whoever_is_killed_leaves_what_can_be_gone_on_with(tmp_path: File, lines: int) -> None:
+def test_killed_writer_leaves_a_usable_repository(tmp_path: File, lines: int) -> None:
     root = tmp_path / "git"
-    with writer(root, "text") as child:
+    with start_writer(root, "text") as child:
         assert child.stdout
         for _ in range(lines):
             assert child.stdout.readline()
         os.killpg(child.pid, signal.SIGKILL)
 
-    asyncio.run(asyncio.wait_for(goes_on(GitDirectory(root)), 60))
+    asyncio.run(asyncio.wait_for(check_continuation(GitDirectory(root)), 60))
 
 
-async def goes_on(directory: GitDirectory) -> None:
+async def check_continuation(directory: GitDirectory) -> None:
     contents = texts(20)
     async with directory.lock(SCOPE) as repository:
         if await repository.load_key() is None:
@@ -373,8 +375,8 @@ async def content_of(repository: GitRepository, commit: GitCommit) -> bytes | No
     return (await repository.find_blobs([files["a"]]))[0]
 
 
-def test_two_processes_take_turns(tmp_path: File) -> None:
-    pair = [writer(tmp_path / "git", name) for name in ("one", "two")]
+def test_two_processes_write_in_turn(tmp_path: File) -> None:
+    pair = [start_writer(tmp_path / "git", name) for name in ("one", "two")]
     for child in pair:
-        said, _ = child.communicate(timeout=60)
-        assert (child.returncode, said.count(b"pointed")) == (0, 30)
+        output, _ = child.communicate(timeout=60)
+        assert (child.returncode, output.count(b"pointed")) == (0, 30)

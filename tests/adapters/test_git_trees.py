@@ -1,4 +1,4 @@
-"""Git trees: the same whether they are made at once or changed step by step."""
+"""Git trees: equal whether they are built at once or changed step by step."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ blob_ids = st.binary(min_size=20, max_size=20).map(bytes.hex)
 
 
 @given(st.lists(st.tuples(paths, st.none() | blob_ids), max_size=12))
-def test_trees_that_grew_are_trees_that_were_made_at_once(
+def test_incrementally_changed_trees_equal_trees_built_at_once(
     steps: list[tuple[str, str | None]],
 ) -> None:
     builder, files, store = TreeBuilder(), dict[str, str](), MemoryObjectStore()
@@ -36,7 +36,7 @@ def test_trees_that_grew_are_trees_that_were_made_at_once(
 
 
 def _without_hidden(files: dict[str, str]) -> dict[str, str]:
-    """Git cannot hold a file whose path is also a folder."""
+    """Git cannot store a file whose path is also a folder."""
     return {
         path: id
         for path, id in files.items()

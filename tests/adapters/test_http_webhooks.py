@@ -1,4 +1,4 @@
-"""What is posted reaches the receiver as it was signed, and never a place it must not reach."""
+"""Webhooks over HTTP: signed as sent, and never to an address that is not public."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ HOSTILE = [
     *("64:ff9b::7f00:1", "64:ff9b::a00:1", "64:ff9b:1::808:808", "2001::1", "2001:db8::1"),
     *("3fff::1", "100::1", "5f00::1", "4000::1"),
 ]
-TRUSTING_NOBODY = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+NO_TRUSTED_CERTIFICATES = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 KEY = bytes(range(32))
 BODY = b'{"type":"workspace.updated"}'
 
@@ -50,8 +50,8 @@ def anyio_backend() -> str:
 
 
 @dataclass
-class Received:
-    """What a raw server heard on one connection, and from which of its addresses."""
+class ReceivedRequest:
+    """One request to a raw server, and the address at which it arrived."""
 
     head: bytes = b""
     body: bytes = b""
@@ -59,15 +59,15 @@ class Received:
     headers: dict[str, str] = field(default_factory=dict)
 
 
-Talk = Callable[[asyncio.StreamWriter], Awaitable[None]]
+Responder = Callable[[asyncio.StreamWriter], Awaitable[None]]
 
 
 @asynccontextmanager
 async def receiver(
-    talk: Talk | None = None, *, host: str = "127.0.0.1", tls: ssl.SSLContext | None = None
-) -> AsyncIterator[tuple[int, list[Received]]]:
-    """A server that reads one request a connection and says what the test wants it to say."""
-    got: list[Received] = []
+    respond: Responder | None = None, *, host: str = "127.0.0.1", tls: ssl.SSLContext | None = None
+) -> AsyncIterator[tuple[int, list[ReceivedRequest]]]:
+    """A server that reads one request per connection and answers as the test says."""
+    requests: list[ReceivedRequest] = []
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -75,8 +75,10 @@ async def receiver(
             lines = head.decode("latin-1").split("\r\n")[1:-2]
             headers = {k.lower(): v.strip() for k, v in (line.split(":", 1) for line in lines)}
             body = await reader.readexactly(int(headers.get("content-length", "0")))
-            got.append(Received(head, body, writer.get_extra_info("sockname")[0], headers))
-            await (talk or _ok)(writer)
+            requests.append(
+                ReceivedRequest(head, body, writer.get_extra_info("sockname")[0], headers)
+            )
+            await (respond or _ok)(writer)
         except (asyncio.IncompleteReadError, ConnectionError):
             pass
         finally:
@@ -84,7 +86,7 @@ async def receiver(
 
     server = await asyncio.start_server(serve, host, 0, ssl=tls)
     try:
-        yield server.sockets[0].getsockname()[1], got
+        yield server.sockets[0].getsockname()[1], requests
     finally:
         server.close()
 
@@ -94,47 +96,49 @@ async def _ok(writer: asyncio.StreamWriter) -> None:
     await writer.drain()
 
 
-class Names:
-    """A name server of the test's own, which may answer otherwise each time."""
+class FakeResolver:
+    """A resolver that may answer differently each time."""
 
     def __init__(self, *answers: Sequence[str]) -> None:
         self._answers = answers
-        self.asked: list[str] = []
+        self.queries: list[str] = []
 
     async def __call__(self, host: str, port: int) -> Sequence[str]:
-        self.asked.append(host)
-        return self._answers[min(len(self.asked), len(self._answers)) - 1]
+        self.queries.append(host)
+        return self._answers[min(len(self.queries), len(self._answers)) - 1]
 
 
-async def test_a_receiver_can_verify_what_it_is_sent() -> None:
-    async with receiver() as (port, got), HttpWebhookSender(allow_private=True) as post:
+async def test_receiver_can_verify_the_signature() -> None:
+    async with receiver() as (port, requests), HttpWebhookSender(allow_private=True) as post:
         headers = {
             **signature_headers(KEY, "msg_1", 1_800_000_000_000, BODY),
             "content-type": "x/y",
         }
         posted = await post.send(f"http://127.0.0.1:{port}/hook?a=b%20c", headers, BODY)
     assert (posted.status, posted.problem, posted.ok) == (204, "", True)
-    [letter] = got
-    assert letter.head.startswith(b"POST /hook?a=b%20c HTTP/1.1\r\n")
-    assert letter.headers["user-agent"] == f"carrel/{VERSION}"
-    assert letter.headers["host"] == f"127.0.0.1:{port}"
-    assert letter.headers["content-type"] == "x/y"
-    sent = letter.headers
-    content = f"{sent['webhook-id']}.{sent['webhook-timestamp']}.".encode() + letter.body
+    [request] = requests
+    assert request.head.startswith(b"POST /hook?a=b%20c HTTP/1.1\r\n")
+    assert request.headers["user-agent"] == f"carrel/{VERSION}"
+    assert request.headers["host"] == f"127.0.0.1:{port}"
+    assert request.headers["content-type"] == "x/y"
+    sent = request.headers
+    content = f"{sent['webhook-id']}.{sent['webhook-timestamp']}.".encode() + request.body
     mac = base64.b64encode(hmac.new(KEY, content, hashlib.sha256).digest()).decode()
     assert sent["webhook-signature"] == f"v1,{mac}"
 
 
 @pytest.mark.parametrize("address", HOSTILE)
-async def test_an_address_that_is_not_public_is_refused_however_it_is_written(
+async def test_address_that_is_not_public_is_refused_in_every_notation(
     address: str,
 ) -> None:
     assert not is_public(ipaddress.ip_address(address))
     literal = f"[{address.partition('%')[0]}]" if ":" in address else address
-    async with HttpWebhookSender(verify=TRUSTING_NOBODY) as post:
+    async with HttpWebhookSender(verify=NO_TRUSTED_CERTIFICATES) as post:
         assert await post.refusal_reason(f"http://{literal}:8080/x")
     for others in ([address], ["8.8.8.8", address], [address, "8.8.8.8"]):
-        async with HttpWebhookSender(resolve=Names(others), verify=TRUSTING_NOBODY) as post:
+        async with HttpWebhookSender(
+            resolve=FakeResolver(others), verify=NO_TRUSTED_CERTIFICATES
+        ) as post:
             assert "not public" in (await post.refusal_reason("https://innocent.example") or "")
             posted = await post.send("https://innocent.example", {}, BODY)
         assert posted.status is None
@@ -142,9 +146,9 @@ async def test_an_address_that_is_not_public_is_refused_however_it_is_written(
 
 
 @pytest.mark.parametrize("address", PUBLIC)
-async def test_a_public_address_is_not_refused(address: str) -> None:
+async def test_public_address_is_not_refused(address: str) -> None:
     assert is_public(ipaddress.ip_address(address))
-    async with HttpWebhookSender(resolve=Names([address])) as post:
+    async with HttpWebhookSender(resolve=FakeResolver([address])) as post:
         assert await post.refusal_reason("https://receiver.example:8443/hook") is None
 
 
@@ -159,7 +163,7 @@ async def test_a_public_address_is_not_refused(address: str) -> None:
         *("http://no-such-host.invalid/", "http://..example/"),
     ],
 )
-async def test_tricks_with_addresses_come_to_nothing(url: str) -> None:
+async def test_address_tricks_are_refused(url: str) -> None:
     async with HttpWebhookSender() as post:
         assert await post.refusal_reason(url)
         posted = await post.send(url, {}, BODY)
@@ -167,60 +171,60 @@ async def test_tricks_with_addresses_come_to_nothing(url: str) -> None:
     assert posted.problem
 
 
-async def test_a_name_that_changes_its_mind_leads_nowhere() -> None:
-    async with receiver() as (port, got):
-        names = Names(["8.8.8.8"], ["127.0.0.1"])
+async def test_name_that_resolves_differently_the_second_time_reaches_nothing() -> None:
+    async with receiver() as (port, requests):
+        names = FakeResolver(["8.8.8.8"], ["127.0.0.1"])
         async with HttpWebhookSender(resolve=names) as post:
             url = f"http://rebinding.example:{port}/"
             assert await post.refusal_reason(url) is None
             posted = await post.send(url, {}, BODY)
         assert "not public" in posted.problem
-        assert got == []
+        assert requests == []
 
 
-async def test_the_connection_goes_to_the_address_that_was_judged() -> None:
-    """The name is looked up once, and leads nowhere by any other way of looking it up."""
-    names = Names(["127.0.0.2"], ["127.0.0.3"])
-    async with receiver(host="0.0.0.0") as (port, got):
+async def test_connection_goes_to_the_address_that_was_checked() -> None:
+    """The name is resolved once; any other way of resolving it fails."""
+    names = FakeResolver(["127.0.0.2"], ["127.0.0.3"])
+    async with receiver(host="0.0.0.0") as (port, requests):
         async with HttpWebhookSender(allow_private=True, resolve=names) as post:
             posted = await post.send(f"http://rebinding.invalid:{port}/", {}, BODY)
         assert posted.ok
-        assert [letter.at for letter in got] == ["127.0.0.2"]
-        assert got[0].headers["host"] == f"rebinding.invalid:{port}"
-    assert names.asked == ["rebinding.invalid"]
+        assert [request.at for request in requests] == ["127.0.0.2"]
+        assert requests[0].headers["host"] == f"rebinding.invalid:{port}"
+    assert names.queries == ["rebinding.invalid"]
 
 
-async def test_another_address_of_the_host_is_tried_where_one_cannot_be_reached() -> None:
-    async with receiver(host="127.0.0.2") as (port, got):
-        names = Names(["127.0.0.3", "127.0.0.2"])
+async def test_next_address_of_the_host_is_tried_after_a_failed_connection() -> None:
+    async with receiver(host="127.0.0.2") as (port, requests):
+        names = FakeResolver(["127.0.0.3", "127.0.0.2"])
         async with HttpWebhookSender(allow_private=True, resolve=names) as post:
             assert (await post.send(f"http://two.example:{port}/", {}, BODY)).ok
-        assert len(got) == 1
+        assert len(requests) == 1
 
 
-async def test_redirects_are_answers_and_not_followed() -> None:
-    async with receiver() as (elsewhere, got):
+async def test_redirects_are_results_and_not_followed() -> None:
+    async with receiver() as (target_port, requests):
 
-        async def away(writer: asyncio.StreamWriter) -> None:
-            place = f"Location: http://127.0.0.1:{elsewhere}/\r\nContent-Length: 0\r\n\r\n"
+        async def redirect(writer: asyncio.StreamWriter) -> None:
+            place = f"Location: http://127.0.0.1:{target_port}/\r\nContent-Length: 0\r\n\r\n"
             writer.write(b"HTTP/1.1 307 Temporary Redirect\r\n" + place.encode())
 
-        async with receiver(away) as (port, _), HttpWebhookSender(allow_private=True) as post:
+        async with receiver(redirect) as (port, _), HttpWebhookSender(allow_private=True) as post:
             posted = await post.send(f"http://127.0.0.1:{port}/", {}, BODY)
         assert (posted.status, posted.ok) == (307, False)
-        assert got == []
+        assert requests == []
 
 
-async def test_no_proxy_of_the_environment_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with receiver() as (proxy, asked), receiver() as (port, got):
+async def test_proxy_of_the_environment_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with receiver() as (proxy, proxied), receiver() as (port, requests):
         for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
             monkeypatch.setenv(name, f"http://127.0.0.1:{proxy}")
         async with HttpWebhookSender(allow_private=True) as post:
             assert (await post.send(f"http://127.0.0.1:{port}/", {}, BODY)).ok
-        assert (len(got), asked) == (1, [])
+        assert (len(requests), proxied) == (1, [])
 
 
-async def test_a_receiver_that_says_nothing_is_given_up() -> None:
+async def test_silent_receiver_times_out() -> None:
     async def silent(writer: asyncio.StreamWriter) -> None:
         await asyncio.Event().wait()
 
@@ -233,7 +237,7 @@ async def test_a_receiver_that_says_nothing_is_given_up() -> None:
     assert 100 < posted.elapsed_ms < 60_000
 
 
-async def test_a_receiver_that_drips_its_headers_is_given_up_all_the_same() -> None:
+async def test_receiver_that_drips_its_headers_times_out() -> None:
     async def dripping(writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\n")
         for number in range(10_000):
@@ -250,7 +254,7 @@ async def test_a_receiver_that_drips_its_headers_is_given_up_all_the_same() -> N
     assert posted.elapsed_ms < 60_000
 
 
-async def test_of_a_huge_answer_only_the_beginning_is_read() -> None:
+async def test_only_the_beginning_of_a_huge_response_is_read() -> None:
     sent = 0
 
     async def huge(writer: asyncio.StreamWriter) -> None:
@@ -267,7 +271,7 @@ async def test_of_a_huge_answer_only_the_beginning_is_read() -> None:
     assert sent < 100_000_000
 
 
-async def test_an_answer_counts_once_its_status_is_there() -> None:
+async def test_response_counts_once_its_status_has_arrived() -> None:
     async def slow(writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 201 Created\r\nContent-Length: 10\r\n\r\n")
         await writer.drain()
@@ -294,10 +298,10 @@ async def _nothing(writer: asyncio.StreamWriter) -> None:
     writer.close()
 
 
-@pytest.mark.parametrize("talk", [_nonsense, _endless_head, _nothing])
-async def test_whatever_a_receiver_does_is_an_answer_that_tells_no_secret(talk: Talk) -> None:
+@pytest.mark.parametrize("respond", [_nonsense, _endless_head, _nothing])
+async def test_any_behaviour_of_a_receiver_is_a_result_without_secrets(respond: Responder) -> None:
     async with (
-        receiver(talk) as (port, _),
+        receiver(respond) as (port, _),
         HttpWebhookSender(allow_private=True, timeout=3) as post,
     ):
         headers = {"webhook-signature": "v1,SECRET"}
@@ -309,16 +313,16 @@ async def test_whatever_a_receiver_does_is_an_answer_that_tells_no_secret(talk: 
     assert "PATH" not in posted.problem
 
 
-async def test_where_nobody_listens_no_connection_is_made() -> None:
-    with socket.socket() as bound:  # so that nobody else can come to listen there
+async def test_connection_to_a_closed_port_fails() -> None:
+    with socket.socket() as bound:  # reserves the port
         bound.bind(("127.0.0.1", 0))
         async with HttpWebhookSender(allow_private=True) as post:
             posted = await post.send(f"http://127.0.0.1:{bound.getsockname()[1]}/", {}, BODY)
     assert posted == PostResult(None, "connection failed", posted.elapsed_ms)
 
 
-def certified(directory: File, name: str) -> tuple[ssl.SSLContext, ssl.SSLContext]:
-    """What a server of that name shows, and one who trusts it."""
+def create_certificate(directory: File, name: str) -> tuple[ssl.SSLContext, ssl.SSLContext]:
+    """TLS contexts of a server with a certificate for this name, and of a client that trusts it."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     now = datetime.now(UTC)
@@ -346,14 +350,14 @@ def certified(directory: File, name: str) -> tuple[ssl.SSLContext, ssl.SSLContex
     return server, ssl.create_default_context(cafile=str(chain))
 
 
-async def test_a_certificate_is_checked_against_the_name_and_not_the_address(
+async def test_certificate_is_checked_against_the_name_and_not_the_address(
     tmp_path: File,
 ) -> None:
-    server, trusting = certified(tmp_path, "receiver.example")
-    shown: list[str | None] = []
-    server.sni_callback = lambda _, name, __: shown.append(name)
-    async with receiver(tls=server) as (port, got):
-        names = Names(["127.0.0.1"])
+    server, trusting = create_certificate(tmp_path, "receiver.example")
+    server_names: list[str | None] = []
+    server.sni_callback = lambda _, name, __: server_names.append(name)
+    async with receiver(tls=server) as (port, requests):
+        names = FakeResolver(["127.0.0.1"])
         async with HttpWebhookSender(allow_private=True, resolve=names, verify=trusting) as post:
             good = await post.send(f"https://receiver.example:{port}/", {}, BODY)
             other = await post.send(f"https://other.example:{port}/", {}, BODY)
@@ -361,5 +365,5 @@ async def test_a_certificate_is_checked_against_the_name_and_not_the_address(
             unknown = await post.send(f"https://receiver.example:{port}/", {}, BODY)
     assert (good.status, good.problem) == (204, "")
     assert [problem.problem[:20] for problem in (other, unknown)] == ["invalid certificate:"] * 2
-    assert shown == ["receiver.example", "other.example", "receiver.example"]
-    assert len(got) == 1
+    assert server_names == ["receiver.example", "other.example", "receiver.example"]
+    assert len(requests) == 1

@@ -1,4 +1,4 @@
-"""Meanings from a model on this machine, without a network."""
+"""Embeddings by a local model, without a network."""
 
 from __future__ import annotations
 
@@ -21,110 +21,112 @@ from carrel.wiring.ports import open_ports
 
 pytestmark = pytest.mark.anyio
 
-SAID = {"a": "tea", "b": "my car", "c": "unknown words", "d": "an automobile", "e": "car"}
+TEXTS = {"a": "tea", "b": "my car", "c": "unknown words", "d": "an automobile", "e": "car"}
 TEXT = st.lists(st.sampled_from([*thesaurus.MEANINGS, "other"])).map(" ".join)
 
 
-def texts(said: Mapping[str, str] = SAID, owner: str = "ada", revision: int = 1) -> IndexedTexts:
+def texts(by_id: Mapping[str, str] = TEXTS, owner: str = "ada", revision: int = 1) -> IndexedTexts:
     async def pages() -> AsyncIterator[list[tuple[str, str]]]:
-        for one in said.items():
-            yield [one]
+        for item in by_id.items():
+            yield [item]
 
     return IndexedTexts(owner, revision, pages())
 
 
-async def ids(
-    meanings: Model2VecIndex, query: str, among: IndexedTexts, limit: int = 9
-) -> list[str]:
-    [found] = await meanings.nearest([query], among, limit=limit)
-    return [id for id, _ in found]
+async def ids(index: Model2VecIndex, query: str, among: IndexedTexts, limit: int = 9) -> list[str]:
+    [matches] = await index.nearest([query], among, limit=limit)
+    return [id for id, _ in matches]
 
 
 @given(st.lists(TEXT))
-def test_vectors_have_one_length_and_norm_1_and_are_the_same_in_any_company(
-    given: list[str],
+def test_vectors_have_norm_1_and_do_not_depend_on_the_other_texts(
+    batch: list[str],
 ) -> None:
-    vectors = Model2VecIndex(thesaurus.model()).vectors(given)
-    assert vectors.shape == (len(given), 4)
-    for text, vector in zip(given, vectors, strict=True):
-        known = any(word in thesaurus.MEANINGS for word in text.split())
-        assert np.linalg.norm(vector) == pytest.approx(1.0 if known else 0.0)
+    vectors = Model2VecIndex(thesaurus.model()).vectors(batch)
+    assert vectors.shape == (len(batch), 4)
+    for text, vector in zip(batch, vectors, strict=True):
+        is_known = any(word in thesaurus.MEANINGS for word in text.split())
+        assert np.linalg.norm(vector) == pytest.approx(1.0 if is_known else 0.0)
         alone = Model2VecIndex(thesaurus.model()).vectors([text])
         assert np.array_equal(alone[0], vector)
 
 
-async def test_the_nearest_come_first_and_what_is_not_known_is_near_nothing() -> None:
-    meanings = Model2VecIndex(thesaurus.model())
-    cars, drinks, nothing = await meanings.nearest(["Car", "beverage", "unknown"], texts(), limit=3)
+async def test_nearest_texts_come_first_and_unknown_words_match_nothing() -> None:
+    index = Model2VecIndex(thesaurus.model())
+    cars, drinks, nothing = await index.nearest(["Car", "beverage", "unknown"], texts(), limit=3)
     assert [id for id, _ in cars] == ["e", "b", "d"]
     assert cars[0][1] == cars[1][1] == pytest.approx(1.0)
     assert [id for id, _ in drinks] == ["a"]
     assert nothing == ()
-    assert await ids(meanings, "car", texts(), limit=1) == ["e"]
-    assert await ids(meanings, "car", texts({}, "nobody")) == []
-    assert await meanings.nearest([], texts(), limit=3) == ()
+    assert await ids(index, "car", texts(), limit=1) == ["e"]
+    assert await ids(index, "car", texts({}, "another")) == []
+    assert await index.nearest([], texts(), limit=3) == ()
 
 
-async def test_of_two_as_near_but_for_the_last_bits_the_greater_id_comes_first() -> None:
+async def test_ties_are_ordered_by_descending_id() -> None:
     places = np.random.default_rng(1).normal(size=(10, 64)).tolist()
     words = [f"word{n}" for n in range(10)]
-    meanings = Model2VecIndex(thesaurus.model(dict(zip(words, places, strict=True))))
+    index = Model2VecIndex(thesaurus.model(dict(zip(words, places, strict=True))))
     for word in words:
-        said = {"a": " ".join(words), "b": " ".join(reversed(words))}
-        turned = {"a": said["b"], "b": said["a"]}
-        found = [await ids(meanings, word, texts(one, str(one))) for one in (said, turned)]
-        assert found in ([["b", "a"]] * 2, [[], []])
+        by_id = {"a": " ".join(words), "b": " ".join(reversed(words))}
+        turned = {"a": by_id["b"], "b": by_id["a"]}
+        results = [
+            await ids(index, word, texts(variant, str(variant))) for variant in (by_id, turned)
+        ]
+        assert results in ([["b", "a"]] * 2, [[], []])
 
 
 async def test_texts_are_read_again_only_at_a_later_revision() -> None:
-    meanings = Model2VecIndex(thesaurus.model())
-    assert await ids(meanings, "tea", texts({"a": "tea"}, revision=2)) == ["a"]
-    for revision, found in ((2, ["a"]), (1, ["a"]), (3, ["z"]), (2, ["z"])):
-        assert await ids(meanings, "tea", texts({"z": "tea"}, revision=revision)) == found
-    assert await ids(meanings, "tea", texts({"y": "tea"}, "bob", 1)) == ["y"]
+    index = Model2VecIndex(thesaurus.model())
+    assert await ids(index, "tea", texts({"a": "tea"}, revision=2)) == ["a"]
+    for revision, expected in ((2, ["a"]), (1, ["a"]), (3, ["z"]), (2, ["z"])):
+        assert await ids(index, "tea", texts({"z": "tea"}, revision=revision)) == expected
+    assert await ids(index, "tea", texts({"y": "tea"}, "bob", 1)) == ["y"]
 
 
-async def test_who_fails_to_read_leaves_nothing_behind() -> None:
+async def test_failed_read_leaves_no_entry() -> None:
     async def broken() -> AsyncIterator[list[tuple[str, str]]]:
         yield [("a", "tea")]
         raise ConnectionError
 
-    meanings = Model2VecIndex(thesaurus.model())
+    index = Model2VecIndex(thesaurus.model())
     with pytest.raises(ConnectionError):
-        await ids(meanings, "tea", IndexedTexts("ada", 1, broken()))
-    assert await ids(meanings, "tea", texts({"z": "tea"})) == ["z"]
+        await ids(index, "tea", IndexedTexts("ada", 1, broken()))
+    assert await ids(index, "tea", texts({"z": "tea"})) == ["z"]
 
 
-async def test_what_is_kept_is_bounded_and_answers_stay_the_same() -> None:
-    room = 3000
-    meanings = Model2VecIndex(thesaurus.model(), room)
+async def test_cache_is_bounded_and_results_stay_the_same() -> None:
+    max_bytes = 3000
+    index = Model2VecIndex(thesaurus.model(), max_bytes)
     for n in range(9):
-        many = {f"{one:04}": f"car {n} {one}" for one in range(n * 20)}
-        assert len(await ids(meanings, "car", texts(many, f"owner {n}"), 999)) == n * 20
+        many = {f"{number:04}": f"car {n} {number}" for number in range(n * 20)}
+        assert len(await ids(index, "car", texts(many, f"owner {n}"), 999)) == n * 20
         assert (
-            meanings._matrices_bytes == sum(one.size for one in meanings._matrices.values()) <= room
+            index._matrices_bytes
+            == sum(number.size for number in index._matrices.values())
+            <= max_bytes
         )
-        assert len(meanings._vectors_by_text) * (4 * 4 + _VECTOR_OVERHEAD_BYTES) <= room
+        assert len(index._vectors_by_text) * (4 * 4 + _VECTOR_OVERHEAD_BYTES) <= max_bytes
     for n in range(9):
-        assert await ids(meanings, "car", texts({}, f"idle {n}")) == []
-    assert len(meanings._matrices) == 2
+        assert await ids(index, "car", texts({}, f"idle {n}")) == []
+    assert len(index._matrices) == 2
 
 
-async def test_many_may_ask_at_once() -> None:
-    meanings = Model2VecIndex(thesaurus.model())
-    asks = [ids(meanings, "car", texts(owner=f"owner {n % 3}")) for n in range(24)]
+async def test_concurrent_queries_are_answered() -> None:
+    index = Model2VecIndex(thesaurus.model())
+    asks = [ids(index, "car", texts(owner=f"owner {n % 3}")) for n in range(24)]
     assert await asyncio.gather(*asks) == [["e", "b", "d"]] * 24
 
 
-async def test_a_setting_says_where_the_model_is(tmp_path: File) -> None:
+async def test_setting_names_the_model(tmp_path: File) -> None:
     model = thesaurus.saved(tmp_path / "model")
-    for chosen, found in (("", []), (str(model), ["Ada parks her car"])):
-        async with carrel.open(tmp_path / f"data{bool(chosen)}", semantic_model=chosen) as desk:
-            await desk.agents.create("ada")
-            ada = desk.agent("ada")
+    for setting, expected in (("", []), (str(model), ["Ada parks her car"])):
+        async with carrel.open(tmp_path / f"data{bool(setting)}", semantic_model=setting) as client:
+            await client.agents.create("ada")
+            ada = client.agent("ada")
             await ada.memories.remember("Ada parks her car")
             hits = await ada.memories.recall("automobile")
-            assert [one.content for one in hits] == found
+            assert [hit.content for hit in hits] == expected
 
 
 async def refusal(directory: File, model: File | str) -> str:
@@ -134,10 +136,10 @@ async def refusal(directory: File, model: File | str) -> str:
     return str(refused.value)
 
 
-async def test_what_is_no_model_is_said_at_the_start(tmp_path: File) -> None:
+async def test_invalid_model_is_refused_at_startup(tmp_path: File) -> None:
     for absent in (tmp_path / "nothing", "minishlab/potion-base-8M"):
-        said = await refusal(tmp_path, absent)
-        assert said == f"CARREL_SEMANTIC_MODEL: no such directory: {absent}"
+        message = await refusal(tmp_path, absent)
+        assert message == f"CARREL_SEMANTIC_MODEL: no such directory: {absent}"
     empty = tmp_path / "empty"
     empty.mkdir()
     assert f"{empty} is not a model2vec model" in await refusal(tmp_path, empty)
@@ -147,7 +149,7 @@ async def test_what_is_no_model_is_said_at_the_start(tmp_path: File) -> None:
         assert f"{model} is not a model2vec model" in await refusal(tmp_path, model)
 
 
-async def test_a_model_of_what_are_no_numbers_is_damaged(tmp_path: File) -> None:
+async def test_model_with_non_finite_numbers_is_damaged(tmp_path: File) -> None:
     model = tmp_path / "model"
     thesaurus.model({"car": (float("nan"), 1.0)}).save_pretrained(model)
     assert await refusal(tmp_path, model) == (
@@ -155,18 +157,18 @@ async def test_a_model_of_what_are_no_numbers_is_damaged(tmp_path: File) -> None
     )
 
 
-async def test_without_the_extra_a_model_is_refused_and_everything_else_works(
+async def test_model_without_the_extra_is_refused_and_everything_else_works(
     tmp_path: File, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = thesaurus.saved(tmp_path / "model")
     monkeypatch.setitem(sys.modules, "model2vec", None)
     monkeypatch.delitem(sys.modules, "carrel.adapters.model2vec")
-    said = await refusal(tmp_path, model)
-    assert said == "CARREL_SEMANTIC_MODEL needs the extra `semantic`"
+    message = await refusal(tmp_path, model)
+    assert message == "CARREL_SEMANTIC_MODEL needs the extra `semantic`"
     async with open_ports(_settings(tmp_path, "")) as opened:
         assert opened.ports.semantic_index is None
 
 
 def _settings(directory: File, model: str) -> Settings:
-    given = {"data": str(directory), "semantic_model": model}
-    return load(given, environ={}, file=File("no such file"))
+    values = {"data": str(directory), "semantic_model": model}
+    return load(values, environ={}, file=File("no such file"))

@@ -1,4 +1,4 @@
-"""Objects in an S3 bucket: they keep to their prefix and send a name at most once unasked."""
+"""Objects in an S3 bucket: within their prefix, and uploaded at most once."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ async def names(objects: S3BlobStore) -> list[Digest]:
     return [name async for name, _, _ in objects.list_blobs()]
 
 
-def test_two_prefixes_of_one_bucket_are_two_places(s3_bucket: Bucket) -> None:
-    async def story() -> None:
-        ours, whole = objects(s3_bucket, "/ours/"), objects(s3_bucket, "")
+def test_two_prefixes_of_one_bucket_are_separate(s3_bucket: Bucket) -> None:
+    async def scenario() -> None:
+        ours, unprefixed = objects(s3_bucket, "/ours/"), objects(s3_bucket, "")
         await ours.put(NAME, BODY)
-        await whole.put(digest(b"other"), b"other")
+        await unprefixed.put(digest(b"other"), b"other")
 
         assert await names(ours) == [NAME]
-        assert await names(whole) == [digest(b"other")]
+        assert await names(unprefixed) == [digest(b"other")]
         assert await objects(s3_bucket, "our").get(NAME) is None
-        await whole.delete([NAME])
+        await unprefixed.delete([NAME])
         assert await ours.get(NAME) == BODY
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
-def test_what_others_put_beside_ours_is_left_alone(s3_bucket: Bucket) -> None:
-    async def story() -> None:
+def test_foreign_objects_are_left_alone(s3_bucket: Bucket) -> None:
+    async def scenario() -> None:
         ours = objects(s3_bucket, "ours")
         await ours.put(NAME, BODY)
         await obstore.put_async(s3_bucket.store(), "ours/readme.txt", b"hello")
@@ -53,10 +53,10 @@ def test_what_others_put_beside_ours_is_left_alone(s3_bucket: Bucket) -> None:
 
         assert await names(ours) == [NAME]
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
-def test_an_object_is_named_by_the_hex_of_its_digest(s3_bucket: Bucket) -> None:
+def test_object_name_is_the_hex_digest(s3_bucket: Bucket) -> None:
     asyncio.run(objects(s3_bucket, "a/b").put(NAME, BODY))
 
     assert bytes(obstore.get(s3_bucket.store(), f"a/b/{HEX}").bytes()) == BODY

@@ -1,4 +1,4 @@
-"""Objects by key in an S3 bucket: known by what they carry, and kept apart from those of others."""
+"""Objects by key in an S3 bucket, and foreign objects beside them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-def depot_in(bucket: Bucket) -> S3ObjectStore:
+def store_in(bucket: Bucket) -> S3ObjectStore:
     return S3ObjectStore.open(
         bucket.name,
         "catalog",
@@ -28,19 +28,19 @@ def depot_in(bucket: Bucket) -> S3ObjectStore:
     )
 
 
-async def test_what_others_put_is_listed_without_a_digest(s3_bucket: Bucket) -> None:
-    object_store, store = depot_in(s3_bucket), s3_bucket.store()
+async def test_foreign_object_is_listed_without_a_digest(s3_bucket: Bucket) -> None:
+    object_store, store = store_in(s3_bucket), s3_bucket.store()
     await object_store.put({"a/ours": b"x", "a/changed": b"x"})
     for key in ("catalog/a/changed", "catalog/a/theirs", "elsewhere/a/b"):
         await obstore.put_async(store, key, b"other")
 
-    for place in (object_store, depot_in(s3_bucket)):
-        found = {key: known async for key, known in place.list("a/")}
-        assert found == {"a/ours": digest(b"x"), "a/changed": None, "a/theirs": None}
+    for place in (object_store, store_in(s3_bucket)):
+        objects = {key: info async for key, info in place.list("a/")}
+        assert objects == {"a/ours": digest(b"x"), "a/changed": None, "a/theirs": None}
 
 
-async def test_text_is_told_to_be_text(s3_bucket: Bucket) -> None:
-    await depot_in(s3_bucket).put({"text": "é".encode(), "binary": b"\xff"})
+async def test_text_has_a_text_content_type(s3_bucket: Bucket) -> None:
+    await store_in(s3_bucket).put({"text": "é".encode(), "binary": b"\xff"})
 
     store = s3_bucket.store()
     text = await obstore.get_async(store, "catalog/text")
@@ -49,8 +49,8 @@ async def test_text_is_told_to_be_text(s3_bucket: Bucket) -> None:
     assert binary.attributes["Content-Type"] == "application/octet-stream"
 
 
-async def test_a_key_that_is_too_long_for_a_bucket_is_refused(s3_bucket: Bucket) -> None:
-    object_store, longest = depot_in(s3_bucket), "k/" * 507 + "kk"
+async def test_key_that_is_too_long_for_a_bucket_is_refused(s3_bucket: Bucket) -> None:
+    object_store, longest = store_in(s3_bucket), "k/" * 507 + "kk"
 
     refused = await object_store.put({longest + "x": b"x", longest: b"y"})
 
@@ -59,7 +59,7 @@ async def test_a_key_that_is_too_long_for_a_bucket_is_refused(s3_bucket: Bucket)
     assert await object_store.get(longest + "x") is None
 
 
-async def test_a_bucket_that_lets_nobody_in_is_an_error(s3_bucket: Bucket) -> None:
+async def test_bucket_without_access_is_an_error(s3_bucket: Bucket) -> None:
     object_store = S3ObjectStore.open(
         s3_bucket.name,
         endpoint=s3_bucket.endpoint,

@@ -1,4 +1,4 @@
-"""Counting tokens for real, without a network."""
+"""Token counts by a real tokenizer, without a network."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from carrel.wiring.ports import open_ports
 pytestmark = pytest.mark.anyio
 
 
-async def test_a_tokenizer_counts_each_text() -> None:
+async def test_tokenizer_counts_each_text() -> None:
     tokens = SplintrTokens()
     assert await tokens.count(["hello world", "", "hello world", "<|endoftext|>"]) == (2, 0, 2, 7)
     assert await tokens.count([]) == ()
 
 
-async def test_what_was_counted_is_known_and_not_for_ever_more() -> None:
+async def test_counts_are_cached_within_a_limit() -> None:
     tokens = SplintrTokens("cl100k_base")
     first = await tokens.count(["tokenizer"])
     assert await tokens.count(["tokenizer"]) == first
@@ -32,7 +32,7 @@ async def test_what_was_counted_is_known_and_not_for_ever_more() -> None:
     assert len(tokens._counts) == _MAX_CACHED_COUNTS
 
 
-async def test_many_may_count_at_once() -> None:
+async def test_concurrent_counts_are_correct() -> None:
     tokens = SplintrTokens()
     counts = await asyncio.gather(*(tokens.count([f"x {n % 3}"]) for n in range(32)))
     assert len(set(counts)) == 1
@@ -43,19 +43,19 @@ async def test_an_estimate_is_a_quarter_of_the_bytes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("chosen", "name"), [("", "o200k_base"), ("llama3", "llama3"), ("estimate", "estimate")]
+    ("setting", "name"), [("", "o200k_base"), ("llama3", "llama3"), ("estimate", "estimate")]
 )
-async def test_a_setting_chooses(chosen: str, name: str, tmp_path: File) -> None:
-    async with open_ports(_settings(tmp_path, tokenizer=chosen)) as opened:
+async def test_setting_chooses_the_tokenizer(setting: str, name: str, tmp_path: File) -> None:
+    async with open_ports(_settings(tmp_path, tokenizer=setting)) as opened:
         assert opened.ports.tokenizer.name == name
 
 
-async def test_a_tokenizer_that_is_none_is_said_at_the_start(tmp_path: File) -> None:
-    with pytest.raises(SettingsError, match="CARREL_TOKENIZER: Unknown pretrained model: nobody"):
-        async with open_ports(_settings(tmp_path, tokenizer="nobody")):
+async def test_unknown_tokenizer_is_refused_at_startup(tmp_path: File) -> None:
+    with pytest.raises(SettingsError, match="CARREL_TOKENIZER: Unknown pretrained model: unknown"):
+        async with open_ports(_settings(tmp_path, tokenizer="unknown")):
             pass
 
 
-def _settings(directory: File, **given: Any) -> Any:
-    chosen: Mapping[str, Any] = {"data": str(directory), **given}
-    return load(chosen, environ={}, file=File("no such file"))
+def _settings(directory: File, **overrides: Any) -> Any:
+    values: Mapping[str, Any] = {"data": str(directory), **overrides}
+    return load(values, environ={}, file=File("no such file"))

@@ -1,4 +1,4 @@
-"""Ids that sort by when they were made, and tokens that nobody guesses."""
+"""Ids that sort by creation time, and unguessable tokens."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from carrel.adapters.system_clock import SystemClock
 from carrel.core.identifiers import TimestampMs
 
 
-class WornClock(SystemClock):
-    """A clock whose time is set by hand."""
+class ManualClock(SystemClock):
+    """A clock that a test sets."""
 
     at: TimestampMs = 1_800_000_000_000
 
@@ -19,32 +19,32 @@ class WornClock(SystemClock):
         return self.at
 
 
-def test_it_tells_the_time_in_milliseconds() -> None:
+def test_clock_returns_milliseconds() -> None:
     before = time.time()
     assert before * 1000 - 1 <= SystemClock().now() <= time.time() * 1000 + 1
 
 
-def test_an_id_is_a_prefix_the_moment_and_chance() -> None:
-    clock = WornClock()
+def test_id_is_a_prefix_the_time_and_random_characters() -> None:
+    clock = ManualClock()
     id = clock.new_id("per")
     assert re.fullmatch("per_[0-9a-f]{24}", id)
     assert int(id[4:16], 16) == clock.at
 
 
-def test_ids_rise_strictly_even_within_one_millisecond() -> None:
-    clock = WornClock()
+def test_ids_rise_within_one_millisecond() -> None:
+    clock = ManualClock()
     ids = [clock.new_id("per") for _ in range(5000)]
     assert ids == sorted(set(ids))
 
 
-def test_ids_rise_though_the_time_goes_back() -> None:
-    clock = WornClock()
+def test_ids_rise_although_the_clock_goes_back() -> None:
+    clock = ManualClock()
     before = clock.new_id("per")
     clock.at -= 3_600_000
     assert clock.new_id("per") > before
 
 
-def test_no_two_threads_are_given_the_same_id() -> None:
+def test_two_threads_never_get_the_same_id() -> None:
     clock = SystemClock()
     with ThreadPoolExecutor(8) as pool:
         ids = list(pool.map(lambda _: clock.new_id("per"), range(4000)))
@@ -52,10 +52,10 @@ def test_no_two_threads_are_given_the_same_id() -> None:
 
 
 def test_two_clocks_give_different_ids_in_the_same_millisecond() -> None:
-    assert WornClock().new_id("per") != WornClock().new_id("per")
+    assert ManualClock().new_id("per") != ManualClock().new_id("per")
 
 
-def test_a_token_has_256_bits_and_is_never_the_same() -> None:
+def test_token_has_256_bits_and_is_never_repeated() -> None:
     clock = SystemClock()
     tokens = {clock.new_token("carrel") for _ in range(100)}
     assert len(tokens) == 100

@@ -1,4 +1,4 @@
-"""What must stay true of the code itself, beyond what the import contracts can say."""
+"""Rules of the code that import contracts cannot express."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ CLOCK = {"now", "today", "utcnow"}
 Finding = Iterator[object]
 
 
-def offenders(files: Sequence[File], found: Callable[[File], Finding]) -> dict[str, list[object]]:
-    """What was found in which file: one test for all, since thousands take their time."""
-    told = {str(file.relative_to(HERE)): list(found(file)) for file in files}
-    return {name: some for name, some in told.items() if some}
+def offenders(files: Sequence[File], find: Callable[[File], Finding]) -> dict[str, list[object]]:
+    """The findings of each file. One test for all files, since thousands of tests take long."""
+    findings = {str(file.relative_to(HERE)): list(find(file)) for file in files}
+    return {name: values for name, values in findings.items() if values}
 
 
 @cache
@@ -54,7 +54,7 @@ def nodes_of(file: File) -> tuple[ast.AST, ...]:
 
 
 def has_any(file: File, words: Collection[str]) -> bool:
-    """Whether one of them is written there: if not, no node of it is a name like that."""
+    """Whether a file contains one of the words; otherwise no name in it can match."""
     return any(word in text_of(file) for word in words)
 
 
@@ -79,7 +79,7 @@ def impure(file: File) -> Finding:
             yield node.id, node.lineno
 
 
-def test_the_core_is_pure() -> None:
+def test_core_is_pure() -> None:
     assert not offenders(CORE, impure)
 
 
@@ -92,7 +92,7 @@ def is_environment(node: ast.AST) -> bool:
 
 
 def writes_to(node: ast.AST) -> ast.AST | None:
-    """What `x[…] = …` and `x.update(…)` write to: x."""
+    """The target of `x[…] = …` and `x.update(…)`: x."""
     if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
         return node.value
     if isinstance(node, ast.Attribute) and node.attr == "update":
@@ -116,19 +116,19 @@ def test_only_settings_reads_the_environment() -> None:
 
 
 def every_refusal(of: type[Refusal] = Refusal) -> Iterator[type[Refusal]]:
-    for each in of.__subclasses__():
-        yield each
-        yield from every_refusal(each)
+    for refusal in of.__subclasses__():
+        yield refusal
+        yield from every_refusal(refusal)
 
 
 def statuses() -> Iterator[dict[type[Refusal], int]]:
-    """The table of each face that has one: `problems.REFUSAL_STATUS`."""
+    """The status table of each protocol that has one: `problems.REFUSAL_STATUS`."""
     for face in pkgutil.iter_modules([str(ROOT / "server")], "carrel.server."):
         if face.ispkg and importlib.util.find_spec(f"{face.name}.problems"):
             yield importlib.import_module(f"{face.name}.problems").REFUSAL_STATUS
 
 
-def test_every_refusal_has_a_status_in_every_face() -> None:
+def test_every_refusal_has_a_status_in_every_protocol() -> None:
     for module in pkgutil.walk_packages(carrel.core.__path__, "carrel.core."):
         importlib.import_module(module.name)
     tables = list(statuses())
@@ -138,7 +138,7 @@ def test_every_refusal_has_a_status_in_every_face() -> None:
         assert all(400 <= status < 600 for status in table.values())
 
 
-def test_every_refusal_says_what_it_is_by_a_code_of_its_own() -> None:
+def test_every_refusal_has_its_own_code() -> None:
     codes = [refusal.code for refusal in every_refusal()]
     assert len(codes) == len(set(codes))
     assert all(re.fullmatch("[a-z]+(_[a-z]+)*", code) for code in codes)
@@ -166,7 +166,7 @@ def vague_words(file: File) -> Finding:
     yield from (words | set(file.stem.split("_"))) & VAGUE
 
 
-def test_nothing_has_a_name_that_says_nothing() -> None:
+def test_names_contain_no_vague_words() -> None:
     assert not offenders(FILES, vague_words)
 
 
@@ -177,24 +177,28 @@ def silent_or_long(file: File) -> Finding:
         yield lines
 
 
-def test_every_file_says_what_it_is_for_and_stays_short() -> None:
+def test_every_file_has_a_docstring_and_is_short() -> None:
     assert not offenders([*FILES, *TESTS], silent_or_long)
 
 
 def long_functions(file: File) -> Finding:
     kinds = ast.FunctionDef | ast.AsyncFunctionDef
     functions = [node for node in nodes_of(file) if isinstance(node, kinds)]
-    yield from (one.name for one in functions if (one.end_lineno or 0) - one.lineno >= 50)
+    yield from (
+        function.name
+        for function in functions
+        if (function.end_lineno or 0) - function.lineno >= 50
+    )
 
 
-def test_no_function_is_longer_than_a_screen() -> None:
+def test_no_function_is_longer_than_50_lines() -> None:
     assert not offenders(FILES, long_functions)
 
 
 WAYS_OUT = {"skip", "skipif", "xfail", "importorskip"}
 
 
-def pretence(file: File) -> Finding:
+def skipped_tests(file: File) -> Finding:
     if not has_any(file, {"mock", *WAYS_OUT}):
         return
     yield from {"mock", "unittest.mock", "pytest_mock"} & set(imported(file))
@@ -203,14 +207,14 @@ def pretence(file: File) -> Finding:
             yield node.attr, node.lineno
 
 
-def test_no_test_pretends() -> None:
-    assert not offenders(TESTS, pretence)
+def test_no_test_is_skipped() -> None:
+    assert not offenders(TESTS, skipped_tests)
 
 
 UNFINISHED = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X|NotImplemented" r"Error)\b")
 
 
-def test_nothing_is_left_for_later() -> None:
+def test_no_unfinished_work_is_marked() -> None:
     assert not offenders([*FILES, *TESTS], lambda file: iter(UNFINISHED.findall(text_of(file))))
 
 
@@ -226,7 +230,7 @@ def possessive_groups(file: File) -> Finding:
 
 
 def test_no_pattern_repeats_a_group_possessively() -> None:
-    """Early releases of Python 3.11 match such a group wrongly; `(?>(?:…)*)` says the same."""
+    """Early releases of Python 3.11 match such a group wrongly; `(?>(?:…)*)` is equivalent."""
     assert not offenders(FILES, possessive_groups)
 
 
@@ -235,9 +239,9 @@ def tuples_of_anext(file: File) -> Finding:
         return
     for node in nodes_of(file):
         if isinstance(node, ast.Call) and ast.unparse(node.func) == "anext":
-            yield from (node.lineno for given in node.args if isinstance(given, ast.Tuple))
+            yield from (node.lineno for argument in node.args if isinstance(argument, ast.Tuple))
 
 
 def test_no_tuple_is_the_default_of_anext() -> None:
-    """Python 3.11 raises SystemError when it comes to such a default."""
+    """Python 3.11 raises SystemError for such a default."""
     assert not offenders(FILES, tuples_of_anext)

@@ -1,4 +1,4 @@
-"""What must stay true of the files around the code."""
+"""Rules of the files around the code."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ from pathlib import Path as File
 import pytest
 
 ROOT = File(__file__).parents[2]
-ROOMS = ("src", "tests", "bench", "docs", ".ci")
+FOLDERS = ("src", "tests", "bench", "docs", ".ci")
 KINDS = {"", ".cfg", ".css", ".html", ".json", ".lock", ".md", ".py", ".sh", ".sql", ".svg"}
 KINDS |= {".toml", ".ts", ".tsx", ".txt", ".yaml", ".yml"}
-PASSING = {"__pycache__", "results"}
+GENERATED = {"__pycache__", "results"}
 
 
-def ours() -> list[File]:
-    found = [file for file in ROOT.iterdir() if file.name != ".git"]
-    found += [file for room in ROOMS for file in (ROOT / room).rglob("*")]
-    files = [file for file in found if file.is_file() and file.suffix in KINDS]
-    return sorted(file for file in files if not PASSING & set(file.parts))
+def own_files() -> list[File]:
+    files_ = [file for file in ROOT.iterdir() if file.name != ".git"]
+    files_ += [file for folder in FOLDERS for file in (ROOT / folder).rglob("*")]
+    files = [file for file in files_ if file.is_file() and file.suffix in KINDS]
+    return sorted(file for file in files if not GENERATED & set(file.parts))
 
 
-# Somebody's own directories: what stands there on one machine stands on no other.
+# Home directories and other paths of one machine.
 PERSONAL = re.compile(r"(?<![\w.])/(?:root|work|home/\w+|Users/\w+)/")
 
 
-def test_no_file_names_a_place_of_one_machine() -> None:
-    assert not [str(file) for file in ours() if PERSONAL.search(file.read_text("utf-8"))]
+def test_no_file_has_a_path_of_one_machine() -> None:
+    assert not [str(file) for file in own_files() if PERSONAL.search(file.read_text("utf-8"))]
 
 
 @pytest.mark.parametrize("name", ["requirements.lock", "requirements-dev.lock"])
-def test_a_lock_names_no_registry_and_hashes_everything(name: str) -> None:
+def test_lock_has_no_registry_and_hashes_everything(name: str) -> None:
     lines = (ROOT / name).read_text("utf-8").splitlines()
     assert not [line for line in lines if "://" in line or line.startswith(("-", "#", "file:"))]
     for number, line in enumerate(lines):
@@ -47,7 +47,7 @@ def test_both_locks_agree() -> None:
     assert runtime <= development
 
 
-def test_no_two_decisions_have_one_number() -> None:
+def test_decision_numbers_are_unique() -> None:
     numbers = [file.name[:4] for file in (ROOT / "docs/decisions").glob("*.md")]
     assert all(re.fullmatch("[0-9]{4}", number) for number in numbers)
     assert len(numbers) == len(set(numbers))
@@ -57,6 +57,6 @@ LINK = re.compile(r"\]\((?!https?:|mailto:|#)([^)#\s]+)")
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
 
 
-def test_every_link_between_pages_leads_somewhere() -> None:
+def test_every_link_between_pages_has_a_target() -> None:
     index_keys = [(page, link) for page in PAGES for link in LINK.findall(page.read_text("utf-8"))]
     assert not [(str(page), link) for page, link in index_keys if not (page.parent / link).exists()]

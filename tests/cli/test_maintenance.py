@@ -1,4 +1,4 @@
-"""The commands that look after a store, as an operator runs them: in processes of their own."""
+"""Maintenance commands as an operator runs them."""
 
 from __future__ import annotations
 
@@ -30,43 +30,48 @@ from carrel.core.store.record import RecordChange, RecordType
 CARREL = File(sys.executable).with_name("carrel")
 HEAVY = ("asyncio", "asyncpg", "httpx", "msgspec", "rich", "sqlite3", "starlette", "uvicorn")
 
-WALLS = "sandbox: bubblewrap"
+ISOLATION_LINE = "sandbox: bubblewrap"
 
 
-def around(**settings: str) -> dict[str, str]:
-    """The environment without settings of ours but these."""
+def environment(**settings: str) -> dict[str, str]:
+    """The environment with these settings and no other CARREL_ variables."""
     rest = {name: value for name, value in os.environ.items() if not name.startswith("CARREL_")}
     return rest | {f"CARREL_{name.upper()}": value for name, value in settings.items()}
 
 
 def carrel(*arguments: object, **settings: str) -> subprocess.CompletedProcess[str]:
-    """Run one command to its end, in this process, as ``started`` does in one of its own."""
+    """Run one command in this process; ``run_process`` runs one in its own."""
     command = [*map(str, arguments)]
     theirs = {name: None for name in os.environ if name.startswith("CARREL_")}
-    env = {**theirs, **around(**settings)}
+    env = {**theirs, **environment(**settings)}
     done = CliRunner().invoke(main, command, env=env)
     assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
     return subprocess.CompletedProcess(command, done.exit_code, done.stdout, done.stderr)
 
 
-def started(*arguments: object, **settings: str) -> subprocess.CompletedProcess[str]:
+def run_process(*arguments: object, **settings: str) -> subprocess.CompletedProcess[str]:
     command = [str(CARREL), *map(str, arguments)]
     done = subprocess.run(
-        command, env=around(**settings), capture_output=True, text=True, timeout=120, check=False
+        command,
+        env=environment(**settings),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
     assert "Traceback" not in done.stderr, done.stderr
     return done
 
 
-def told(*arguments: object, **settings: str) -> tuple[int, Any]:
-    """The exit code and the JSON of a command, which says nothing else on stdout."""
+def run_json(*arguments: object, **settings: str) -> tuple[int, Any]:
+    """The exit code of a command and its standard output, which is one JSON value."""
     done = carrel(*arguments, "--json", **settings)
     return done.returncode, json.loads(done.stdout)
 
 
 @pytest.fixture
 def data(tmp_path: File) -> File:
-    """A data directory with something of everything, a secret included."""
+    """A data directory with every kind of data, including a secret."""
     directory = tmp_path / "data"
     directory.mkdir()
     vault = AesGcmVault.from_file(directory / "vault.key")
@@ -87,37 +92,37 @@ def data(tmp_path: File) -> File:
 
 
 @pytest.fixture
-def place(data: File) -> dict[str, str]:
+def settings(data: File) -> dict[str, str]:
     return {"data": str(data), "blobs_url": f"file://{data}/objects"}
 
 
-def tell(data: File, sql: str) -> None:
+def execute_sql(data: File, sql: str) -> None:
     with closing(sqlite3.connect(data / "carrel.db")) as db, db:
         db.execute(sql)
 
 
-def test_the_doctor_finds_nothing_wrong_with_a_whole_store(place: dict[str, str]) -> None:
-    done = carrel("doctor", **place)
+def test_doctor_finds_no_problems_in_an_intact_store(settings: dict[str, str]) -> None:
+    done = carrel("doctor", **settings)
 
-    assert (done.returncode, done.stdout) == (0, f"{WALLS}\nno problems found\n")
+    assert (done.returncode, done.stdout) == (0, f"{ISOLATION_LINE}\nno problems found\n")
     assert re.search(r"^examining rows: (\d+) of \1$", done.stderr, re.MULTILINE)
     assert "examining objects: 3 of 3" in done.stderr
     nothing: dict[str, Any] = {"ok": True, "errors": 0, "warnings": 0, "findings": []}
     nothing["sandbox"] = {"tier": "bubblewrap", "lacking": []}
-    assert told("doctor", **place) == (0, nothing)
+    assert run_json("doctor", **settings) == (0, nothing)
 
 
-def test_the_doctor_says_what_is_wrong_and_exits_with_1(place: dict[str, str], data: File) -> None:
-    tell(data, "DELETE FROM version WHERE path = 'SOUL.md' AND version = 2")
+def test_doctor_reports_errors_and_exits_with_1(settings: dict[str, str], data: File) -> None:
+    execute_sql(data, "DELETE FROM version WHERE path = 'SOUL.md' AND version = 2")
 
-    done = carrel("doctor", **place)
-    code, report = told("doctor", **place)
+    done = carrel("doctor", **settings)
+    code, report = run_json("doctor", **settings)
 
     subjects = ["template sales of acme SOUL.md", "agent marco of acme SOUL.md"]
     text = "version 2 is missing"
     assert done.returncode == code == 1
     assert done.stdout.splitlines() == [
-        WALLS,
+        ISOLATION_LINE,
         *(f"error: {subject}: {text}" for subject in subjects),
         "2 errors, 0 warnings",
     ]
@@ -127,59 +132,57 @@ def test_the_doctor_says_what_is_wrong_and_exits_with_1(place: dict[str, str], d
     ]
 
 
-def test_a_warning_fails_only_where_that_is_asked_for(place: dict[str, str], data: File) -> None:
-    tell(data, "INSERT INTO content VALUES (2, x'00', 1, 0, NULL) ON CONFLICT DO NOTHING")
+def test_warnings_fail_only_with_strict(settings: dict[str, str], data: File) -> None:
+    execute_sql(data, "INSERT INTO content VALUES (2, x'00', 1, 0, NULL) ON CONFLICT DO NOTHING")
     empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
-    tell(data, f"INSERT INTO content VALUES (99, x'{empty}', 0, 0, x'')")
-    tell(data, "UPDATE counter SET value = 99 WHERE name = 'content'")
+    execute_sql(data, f"INSERT INTO content VALUES (99, x'{empty}', 0, 0, x'')")
+    execute_sql(data, "UPDATE counter SET value = 99 WHERE name = 'content'")
 
-    done = carrel("doctor", **place)
+    done = carrel("doctor", **settings)
 
     assert done.returncode == 0
-    assert "warning: content: 1 rows are unreferenced; run carrel gc" in done.stdout
-    assert "no problems found, 1 warnings" in done.stdout
-    assert carrel("doctor", "--strict", **place).returncode == 1
-    assert told("gc", **place)[1]["contents"] == 1
-    assert carrel("doctor", "--strict", **place).returncode == 0
+    assert "warning: content: 1 row is unreferenced; run carrel gc" in done.stdout
+    assert "no problems found, 1 warning\n" in done.stdout
+    assert carrel("doctor", "--strict", **settings).returncode == 1
+    assert run_json("gc", **settings)[1]["contents"] == 1
+    assert carrel("doctor", "--strict", **settings).returncode == 0
 
 
-def test_the_doctor_notices_another_key_of_the_vault(place: dict[str, str], data: File) -> None:
+def test_doctor_detects_another_vault_key(settings: dict[str, str], data: File) -> None:
     (data / "vault.key").unlink()
 
-    code, report = told("doctor", **place)
+    code, report = run_json("doctor", **settings)
 
     assert code == 1
-    assert [each["subject"] for each in report["findings"]] == ["vault"]
+    assert [finding["subject"] for finding in report["findings"]] == ["vault"]
 
 
-def test_a_backup_goes_round_by_way_of_the_commands(
-    place: dict[str, str], data: File, tmp_path: File
+def test_backup_and_restore_preserve_the_store(
+    settings: dict[str, str], data: File, tmp_path: File
 ) -> None:
     file, other = tmp_path / "backup.zip", tmp_path / "other"
 
-    done = carrel("backup", file, **place)
+    done = carrel("backup", file, **settings)
     assert done.returncode == 0
     assert "3 objects" in done.stdout
     assert "The vault key" in done.stdout
     assert "is not included" in done.stdout
     assert carrel("doctor", "--backup", file).stdout == "no problems found\n"
 
-    there = {"data": str(other), "blobs_url": f"file://{other}/objects"}
-    done = carrel("restore", file, **there)
+    target = {"data": str(other), "blobs_url": f"file://{other}/objects"}
+    done = carrel("restore", file, **target)
     assert done.returncode == 0
     assert "restored" in done.stdout
     assert "The backup was encrypted with the vault key" in done.stderr
-    assert carrel("doctor", **there).returncode == 1
+    assert carrel("doctor", **target).returncode == 1
     (other / "vault.key").write_bytes((data / "vault.key").read_bytes())
-    assert carrel("doctor", **there).returncode == 0
-    assert carrel("gc", **there).returncode == 0
-    assert carrel("doctor", **there).returncode == 0
+    assert carrel("doctor", **target).returncode == 0
+    assert carrel("gc", **target).returncode == 0
+    assert carrel("doctor", **target).returncode == 0
 
 
-def test_the_key_of_the_vault_is_not_in_a_backup(
-    place: dict[str, str], data: File, tmp_path: File
-) -> None:
-    code, report = told("backup", tmp_path / "backup.zip", **place)
+def test_vault_key_is_not_in_a_backup(settings: dict[str, str], data: File, tmp_path: File) -> None:
+    code, report = run_json("backup", tmp_path / "backup.zip", **settings)
 
     key = (data / "vault.key").read_bytes().strip()
     with zipfile.ZipFile(tmp_path / "backup.zip") as opened:
@@ -191,14 +194,14 @@ def test_the_key_of_the_vault_is_not_in_a_backup(
     assert b"v1." in everything
 
 
-def test_what_cannot_be_done_is_said_in_a_line(
-    place: dict[str, str], data: File, tmp_path: File
+def test_failure_is_reported_in_one_line(
+    settings: dict[str, str], data: File, tmp_path: File
 ) -> None:
     file, empty = tmp_path / "backup.zip", {"data": str(tmp_path / "nowhere")}
-    assert told("backup", file, **place)[0] == 0
+    assert run_json("backup", file, **settings)[0] == 0
 
-    again = carrel("backup", file, **place)
-    full = carrel("restore", file, **place)
+    again = carrel("backup", file, **settings)
+    full = carrel("restore", file, **settings)
     nothing = carrel("doctor", **empty)
     file.write_bytes(file.read_bytes()[:-100])
     cut = carrel("restore", file, data=str(tmp_path / "fresh"))
@@ -215,7 +218,7 @@ def test_what_cannot_be_done_is_said_in_a_line(
         assert (done.returncode, done.stdout) == (1, "")
         assert done.stderr.endswith(text)
     assert not (tmp_path / "nowhere").exists()
-    assert told("doctor", **empty) == (
+    assert run_json("doctor", **empty) == (
         1,
         {"ok": False, "problem": f"no store at {tmp_path}/nowhere/carrel.db"},
     )
@@ -233,25 +236,23 @@ def test_what_cannot_be_done_is_said_in_a_line(
     ],
     ids=" ".join,
 )
-def test_a_command_that_was_said_wrong_exits_with_2(arguments: list[str]) -> None:
+def test_invalid_arguments_exit_with_2(arguments: list[str]) -> None:
     assert carrel(*arguments).returncode == 2
 
 
 @pytest.mark.parametrize(
-    "settings",
+    "invalid",
     [{"database_url": "mysql://x"}, {"vault_key": "short"}, {"gc_interval_minutes": "often"}],
     ids=str,
 )
-def test_settings_that_cannot_be_used_are_named(
-    place: dict[str, str], settings: dict[str, str]
-) -> None:
-    done = carrel("doctor", **place | settings)
+def test_invalid_settings_are_named(settings: dict[str, str], invalid: dict[str, str]) -> None:
+    done = carrel("doctor", **settings | invalid)
 
     assert done.returncode == 1
     assert done.stderr.startswith("Error: ")
 
 
-def test_a_file_that_is_no_database_is_named(tmp_path: File) -> None:
+def test_file_that_is_no_database_is_named(tmp_path: File) -> None:
     (tmp_path / "carrel.db").write_text("not a database at all, and long enough to tell" * 99)
 
     done = carrel("doctor", data=str(tmp_path))
@@ -259,7 +260,7 @@ def test_a_file_that_is_no_database_is_named(tmp_path: File) -> None:
     assert (done.returncode, done.stderr) == (1, "Error: file is not a database\n")
 
 
-def test_an_unreachable_database_is_named(tmp_path: File) -> None:
+def test_unreachable_database_is_named(tmp_path: File) -> None:
     url = "postgresql://nobody@127.0.0.1:1/nothing"
 
     done = carrel("doctor", data=str(tmp_path), database_url=url)
@@ -268,68 +269,71 @@ def test_an_unreachable_database_is_named(tmp_path: File) -> None:
     assert done.stderr.startswith("Error: ")
 
 
-def test_a_store_moves_from_sqlite_to_postgresql(
-    place: dict[str, str], data: File, tmp_path: File, postgres_url: str
+def test_store_moves_from_sqlite_to_postgresql(
+    settings: dict[str, str], data: File, tmp_path: File, postgres_url: str
 ) -> None:
-    file, there = tmp_path / "backup.zip", place | {"database_url": postgres_url}
-    assert carrel("backup", file, **place).returncode == 0
+    file, target = tmp_path / "backup.zip", settings | {"database_url": postgres_url}
+    assert carrel("backup", file, **settings).returncode == 0
 
-    assert carrel("restore", file, **there).returncode == 0
+    assert carrel("restore", file, **target).returncode == 0
 
-    assert carrel("doctor", **there).stdout == f"{WALLS}\nno problems found\n"
-    assert told("gc", **there)[0] == 0
-    assert told("backup", tmp_path / "again.zip", **there)[0] == 0
+    assert carrel("doctor", **target).stdout == f"{ISOLATION_LINE}\nno problems found\n"
+    assert run_json("gc", **target)[0] == 0
+    assert run_json("backup", tmp_path / "again.zip", **target)[0] == 0
 
 
-def test_large_objects_go_in_two_steps_by_way_of_gc(place: dict[str, str], data: File) -> None:
+def test_gc_deletes_large_objects_in_two_steps(settings: dict[str, str], data: File) -> None:
     objects = DirectoryBlobStore(data / "objects")
     stray = "sha256:" + "0" * 64
-    asyncio.run(objects.put(stray, b"stray"))  # type: ignore[arg-type]  # a digest by its form
+    asyncio.run(objects.put(stray, b"stray"))  # type: ignore[arg-type]  # shaped like a digest
 
-    assert told("gc", "--grace", 0, **place)[1]["discarded"] == 1
-    assert told("gc", "--grace", 60, **place)[1]["objects"] == 0
+    assert run_json("gc", "--grace", 0, **settings)[1]["discarded"] == 1
+    assert run_json("gc", "--grace", 60, **settings)[1]["objects"] == 0
     assert asyncio.run(objects.get(stray)) == b"stray"  # type: ignore[arg-type]  # as above
-    assert told("gc", "--grace", 0, **place)[1]["objects"] == 1
+    assert run_json("gc", "--grace", 0, **settings)[1]["objects"] == 1
     assert asyncio.run(objects.get(stray)) is None  # type: ignore[arg-type]  # as above
 
 
-def test_the_doctor_works_beside_a_writer(place: dict[str, str], data: File) -> None:
+def test_doctor_works_during_writes(settings: dict[str, str], data: File) -> None:
     async def write() -> None:
         objects = DirectoryBlobStore(data / "objects")
         async with open_store(data / "carrel.db", objects=objects) as store:
             shelter = Shelter(store, objects)
             command = [str(CARREL), "doctor"]
             doctor = await asyncio.create_subprocess_exec(
-                *command, env=around(**place), stdout=asyncio.subprocess.PIPE
+                *command, env=environment(**settings), stdout=asyncio.subprocess.PIPE
             )
-            asked = asyncio.create_task(doctor.communicate())
-            while not asked.done():
+            report = asyncio.create_task(doctor.communicate())
+            while not report.done():
                 await say(shelter, "once more")
-            out, _ = await asked
-            assert (doctor.returncode, out) == (0, f"{WALLS}\nno problems found\n".encode())
+            out, _ = await report
+            assert (doctor.returncode, out) == (
+                0,
+                f"{ISOLATION_LINE}\nno problems found\n".encode(),
+            )
 
     asyncio.run(write())
 
 
-def test_on_a_terminal_there_are_bars(place: dict[str, str]) -> None:
+def test_terminal_gets_progress_bars(settings: dict[str, str]) -> None:
     mine, theirs = pty.openpty()
-    settings = around(**place) | {"TERM": "xterm", "COLUMNS": "100", "LINES": "24"}
+    variables = environment(**settings) | {"TERM": "xterm", "COLUMNS": "100", "LINES": "24"}
     process = subprocess.Popen(
-        [str(CARREL), "doctor"], env=settings, stdout=subprocess.PIPE, stderr=theirs
+        [str(CARREL), "doctor"], env=variables, stdout=subprocess.PIPE, stderr=theirs
     )
     os.close(theirs)
-    shown = b""
+    output = b""
     try:
         while chunk := os.read(mine, 65536):
-            shown += chunk
+            output += chunk
     except OSError:
-        pass  # Linux says so when the other side is closed
+        pass  # Linux raises OSError when the other side is closed
     os.close(mine)
     out, _ = process.communicate(timeout=60)
 
-    assert (process.returncode, out) == (0, f"{WALLS}\nno problems found\n".encode())
-    assert re.search(rb"examining rows .*\xe2\x94\x81.*?(\d+)/\1\b", shown)
-    assert re.search(rb"examining objects .*?3/3\b", shown)
+    assert (process.returncode, out) == (0, f"{ISOLATION_LINE}\nno problems found\n".encode())
+    assert re.search(rb"examining rows .*\xe2\x94\x81.*?(\d+)/\1\b", output)
+    assert re.search(rb"examining objects .*?3/3\b", output)
 
 
 def test_help_lists_every_command_and_imports_nothing_heavy() -> None:
@@ -350,7 +354,7 @@ def test_help_lists_every_command_and_imports_nothing_heavy() -> None:
 
 
 @pytest.mark.parametrize("arguments", [["version"], ["--version"]])
-def test_it_says_which_version_it_is(arguments: list[str]) -> None:
-    done = started(*arguments)
+def test_version_is_printed(arguments: list[str]) -> None:
+    done = run_process(*arguments)
 
     assert re.fullmatch(r"(carrel )?\d+\.\d+\.\d+\n", done.stdout)

@@ -29,7 +29,7 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
 
 @pytest.fixture(scope="session")
 def http(live: Live) -> Iterator[httpx.Client]:
-    """The owner, without our client."""
+    """The owner over plain HTTP, without the client under test."""
     head = {"Authorization": f"Bearer {TOKEN}"}
     with httpx.Client(base_url=live.url, headers=head, timeout=60, verify=PLAIN) as client:
         yield client
@@ -37,32 +37,32 @@ def http(live: Live) -> Iterator[httpx.Client]:
 
 @pytest.fixture
 def editor(http: httpx.Client) -> AgentEditor:
-    """An agent of its own, that nobody else writes to."""
+    """An agent that no other test writes to."""
     return AgentEditor.of_new_agent(http)
 
 
 @pytest.fixture
 def client(live: Live) -> Iterator[Client]:
-    with Client(live.url, TOKEN) as opened:
-        yield opened
+    with Client(live.url, TOKEN) as running:
+        yield running
 
 
 @pytest.fixture(params=DRIVERS)
 async def api(request: pytest.FixtureRequest, live: Live, tmp_path: File) -> AsyncIterator[Any]:
-    """The client over each driver, as the owner of a tenant of its own."""
+    """The client over each driver, as the owner of its own tenant."""
     async with open_client(request.param, live, tmp_path / "data") as client:
         yield client
 
 
 @pytest.fixture
 def carrel(live: Live) -> CarrelCommand:
-    """The command line, as the owner."""
+    """The command line as the owner."""
     return CarrelCommand(live.url)
 
 
 @pytest.fixture
 def directory(tmp_path: File) -> File:
-    """A directory that is not there yet."""
+    """A path at which no directory exists yet."""
     return tmp_path / "runtime/directory"
 
 

@@ -1,4 +1,4 @@
-"""The client over each of its drivers, as one awaiting API, with a tenant of its own."""
+"""The client over each of its drivers, as one awaitable API, with its own tenant."""
 
 from __future__ import annotations
 

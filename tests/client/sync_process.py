@@ -1,4 +1,4 @@
-"""``carrel sync`` for tests: once, or watching in a process of its own."""
+"""``carrel sync`` for tests: once, or watching in its own process."""
 
 from __future__ import annotations
 
@@ -21,32 +21,32 @@ from carrel.cli import main
 STATE = ".carrel-sync.json"
 PROGRAM = "from carrel_client import requests as asking; asking.FIRST_PAUSE_SECONDS = 0.001\n"
 PROGRAM += "from carrel.cli import main; main()"
-PATIENCE = 60.0
+TIMEOUT_SECONDS = 60.0
 
 
 @dataclass
 class SyncProcess:
-    """A directory, an agent, and the command that keeps them the same."""
+    """A directory, an agent, and the command that synchronizes them."""
 
     live: Live
     editor: AgentEditor
     dir: File
-    done: dict[str, Any] = field(default_factory=dict)
-    """What the last sync said."""
+    report: dict[str, Any] = field(default_factory=dict)
+    """The last report."""
     code: int = 0
 
     def sync(self, *more: str, agent: str = "", settle: str = "0") -> dict[str, Any]:
         agent = agent or self.editor.agent
-        told = ["sync", agent, str(self.dir), "--once", "--json", "--settle", settle, *more]
-        result = CliRunner().invoke(main, [*told, "--url", self.live.url, "--token", TOKEN])
+        arguments = ["sync", agent, str(self.dir), "--once", "--json", "--settle", settle, *more]
+        result = CliRunner().invoke(main, [*arguments, "--url", self.live.url, "--token", TOKEN])
         assert result.exception is None or isinstance(result.exception, SystemExit), result.output
         assert TOKEN not in result.output
         self.code = result.exit_code
-        self.done = json.loads(result.stdout)
-        return self.done
+        self.report = json.loads(result.stdout)
+        return self.report
 
     def assert_settled(self) -> None:
-        """Another sync has nothing to do."""
+        """Assert that another sync has nothing to do."""
         again = self.sync()
         assert not any(again[name] for name in ("sent", "received", "removedHere", "removedThere"))
 
@@ -56,13 +56,13 @@ class SyncProcess:
         file.write_bytes(text if isinstance(text, bytes) else text.encode())
 
     def local_files(self) -> dict[str, str]:
-        """The agent's own files in the directory: what is pinned or managed comes to every one."""
-        found: dict[str, str] = {}
+        """The agent's own files in the directory, without the pinned and managed ones."""
+        texts: dict[str, str] = {}
         for file in self.dir.rglob("[!.]*"):
-            with suppress(FileNotFoundError):  # It may be changing while we look.
+            with suppress(FileNotFoundError):  # The file may change during the scan.
                 if file.is_file():
-                    found[file.relative_to(self.dir).as_posix()] = file.read_text("utf-8")
-        return {path: text for path, text in found.items() if path not in HELD}
+                    texts[file.relative_to(self.dir).as_posix()] = file.read_text("utf-8")
+        return {path: text for path, text in texts.items() if path not in READ_ONLY_FILES}
 
     def server_files(self) -> dict[str, str]:
         return {row["path"]: row["content"] for row in self.rows() if row["class"] == "live"}
@@ -74,10 +74,10 @@ class SyncProcess:
 
     @contextmanager
     def watched(self, *more: str, url: str = "") -> Iterator[subprocess.Popen[str]]:
-        """A process that watches, until the block is left."""
-        told = ["sync", self.editor.agent, str(self.dir), "--settle", "0.05", "--json", *more]
+        """Run a watching process until the block ends."""
+        arguments = ["sync", self.editor.agent, str(self.dir), "--settle", "0.05", "--json", *more]
         process = subprocess.Popen(
-            [*command(PROGRAM), *told],
+            [*command(PROGRAM), *arguments],
             env=environment(self.dir, url=url or self.live.url, token=TOKEN),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -90,7 +90,7 @@ class SyncProcess:
             )
             yield process
             process.send_signal(signal.SIGINT)
-            _, errors = process.communicate(timeout=PATIENCE)
+            _, errors = process.communicate(timeout=TIMEOUT_SECONDS)
             assert "Traceback" not in errors, errors
         finally:
             if process.poll() is None:
@@ -98,4 +98,4 @@ class SyncProcess:
                 process.communicate()
 
 
-HELD = {"GUARDRAILS.md", "PLATFORM.md", "CAPABILITIES.md", "USER.md"}
+READ_ONLY_FILES = {"GUARDRAILS.md", "PLATFORM.md", "CAPABILITIES.md", "USER.md"}

@@ -10,40 +10,40 @@ from tests.support.server_process import TOKEN, Live
 
 
 def test_sandboxes_are_listed_added_and_removed(live: Live) -> None:
-    around = {"url": live.url, "token": TOKEN}
+    connection = {"url": live.url, "token": TOKEN}
     config = '{"permissionMode": "bypass", "envVars": {"A": "canary-4711"}}'
-    added = carrel("sandboxes", "add", "quick", "--config", config, **around)
+    added = carrel("sandboxes", "add", "quick", "--config", config, **connection)
     assert added.returncode == 0, added.stderr
     id = added.stdout.strip()
     assert re.fullmatch("sb_[0-9a-f]{24}", id)
-    listed = carrel("sandboxes", "ls", **around)
+    listed = carrel("sandboxes", "ls", **connection)
     assert f"{id}  quick  local  bypass\n" in listed.stdout
-    rows = json.loads(carrel("sandboxes", "ls", "--json", **around).stdout)
+    rows = json.loads(carrel("sandboxes", "ls", "--json", **connection).stdout)
     assert [row["config"]["envVars"] for row in rows if row["sandboxId"] == id] == [
         {"A": "********"}
     ]
-    removed = carrel("sandboxes", "rm", id, "--yes", **around)
+    removed = carrel("sandboxes", "rm", id, "--yes", **connection)
     assert (removed.returncode, removed.stdout) == (0, f"{id}: deleted\n")
-    again = carrel("sandboxes", "rm", id, "--yes", "--json", **around)
+    again = carrel("sandboxes", "rm", id, "--yes", "--json", **connection)
     assert again.returncode == 1
     assert json.loads(again.stdout) == {"ok": False, "problem": "Sandbox not found"}
 
 
 def test_workspace_is_removed_only_after_confirmation(live: Live) -> None:
-    around = {"url": live.url, "token": TOKEN}
-    shown = carrel("workspaces", "add", "notes", "--description", "ours", "--json", **around)
-    id = json.loads(shown.stdout)["workspaceId"]
-    assert carrel("workspaces", "rm", id, **around).returncode == 1
-    assert f"{id}  notes  ours\n" in carrel("workspaces", "ls", **around).stdout
-    assert carrel("workspaces", "rm", id, "--yes", **around).returncode == 0
-    assert id not in carrel("workspaces", "ls", **around).stdout
+    connection = {"url": live.url, "token": TOKEN}
+    added = carrel("workspaces", "add", "notes", "--description", "ours", "--json", **connection)
+    id = json.loads(added.stdout)["workspaceId"]
+    assert carrel("workspaces", "rm", id, **connection).returncode == 1
+    assert f"{id}  notes  ours\n" in carrel("workspaces", "ls", **connection).stdout
+    assert carrel("workspaces", "rm", id, "--yes", **connection).returncode == 0
+    assert id not in carrel("workspaces", "ls", **connection).stdout
 
 
 def test_invalid_config_is_refused_before_a_request(live: Live) -> None:
-    around = {"url": live.url, "token": TOKEN}
-    for wrong, told in (("{", "invalid JSON"), ("[]", "must be a JSON object")):
-        done = carrel("sandboxes", "add", "x", "--config", wrong, **around)
-        assert (done.returncode, told in done.stderr) == (2, True)
-    refused = carrel("sandboxes", "add", "x", "--config", '{"timeout": 0}', **around)
+    connection = {"url": live.url, "token": TOKEN}
+    for wrong, message in (("{", "invalid JSON"), ("[]", "must be a JSON object")):
+        done = carrel("sandboxes", "add", "x", "--config", wrong, **connection)
+        assert (done.returncode, message in done.stderr) == (2, True)
+    refused = carrel("sandboxes", "add", "x", "--config", '{"timeout": 0}', **connection)
     assert refused.returncode == 1
     assert "config.timeout must be a positive integer" in refused.stderr

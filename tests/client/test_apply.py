@@ -1,4 +1,4 @@
-"""``carrel apply`` creates agents as a file says, uploads their files, and can be repeated."""
+"""``carrel apply`` creates agents from a file, uploads their files, and is repeatable."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ class ApplyCommand:
     def apply(self, text: str, *more: str, token: str = TOKEN) -> dict[str, Any]:
         file = self.dir / "agents.yaml"
         file.write_text(text.replace("AGENT", self.agent), "utf-8")
-        told = ["apply", str(file), "--json", "--url", self.live.url, "--token", token, *more]
-        result = CliRunner().invoke(main, told)
+        arguments = ["apply", str(file), "--json", "--url", self.live.url, "--token", token, *more]
+        result = CliRunner().invoke(main, arguments)
         assert result.exception is None or isinstance(result.exception, SystemExit), result.output
         self.code = result.exit_code
         answered: dict[str, Any] = json.loads(result.stdout)
         return answered
 
     def facts(self) -> Mapping[str, Any]:
-        found: Mapping[str, Any] = json_of(self.http.get(f"/v1/agents/{self.agent}"))
-        return found
+        agent: Mapping[str, Any] = json_of(self.http.get(f"/v1/agents/{self.agent}"))
+        return agent
 
     def own(self) -> dict[str, str]:
         editor = AgentEditor(self.http, self.agent, "")
@@ -74,10 +74,10 @@ agents:
 """
 
 
-def test_agent_is_created_as_the_file_says_and_only_once(command: ApplyCommand) -> None:
+def test_agent_is_created_from_the_file_only_once(command: ApplyCommand) -> None:
     first, second = command.apply(FULL), command.apply(FULL)
 
-    assert [each["agents"][0]["result"] for each in (first, second)] == ["created", "unchanged"]
+    assert [report["agents"][0]["result"] for report in (first, second)] == ["created", "unchanged"]
     assert (first["ok"], second["ok"], command.code) == (True, True, 0)
     assert second["agents"][0]["changes"] == {}
     facts = command.facts()
@@ -129,9 +129,9 @@ def test_template_is_named_by_its_slug(command: ApplyCommand) -> None:
 
 def test_one_failing_agent_stops_no_other(command: ApplyCommand) -> None:
     other = "b" + secrets.token_hex(6)
-    done = command.apply(f"agents: [{{id: {other}, template: nobody}}, {{id: AGENT}}]")
-    assert [each["result"] for each in done["agents"]] == ["failed", "created"]
-    assert "no such template: nobody" in done["agents"][0]["problem"]
+    done = command.apply(f"agents: [{{id: {other}, template: unknown}}, {{id: AGENT}}]")
+    assert [row["result"] for row in done["agents"]] == ["failed", "created"]
+    assert "no such template: unknown" in done["agents"][0]["problem"]
     assert (done["ok"], command.code) == (False, 1)
 
 
@@ -168,7 +168,7 @@ def test_files_of_a_directory_become_the_agents_own_the_first_time(command: Appl
 
     [agent] = first["agents"]
     assert agent["taken"] == ["SOUL.md", "notes/a.md"]
-    reason = {each["path"]: each["problem"] for each in agent["leftOut"]}
+    reason = {row["path"]: row["problem"] for row in agent["leftOut"]}
     assert reason == {
         "USER.md": "not uploaded: the file is managed",
         "GUARDRAILS.md": "not uploaded: the file is pinned",
@@ -194,7 +194,7 @@ def test_files_on_the_server_are_not_overwritten(command: ApplyCommand) -> None:
 
     done = command.apply("agents: [{id: AGENT, workspace: w}]")
 
-    assert [each["path"] for each in done["agents"][0]["leftOut"]] == ["SOUL.md"]
+    assert [row["path"] for row in done["agents"][0]["leftOut"]] == ["SOUL.md"]
     assert (done["agents"][0]["taken"], command.code) == ([], 1)
     assert command.own() == {"SOUL.md": "theirs", "same.md": "same"}
     assert (command.dir / "w/SOUL.md").read_text("utf-8") == "mine"
@@ -233,9 +233,9 @@ def test_missing_permission_is_reported(command: ApplyCommand) -> None:
 def test_example_of_the_documentation_is_accepted(tmp_path: File) -> None:
     shutil.copytree(EXAMPLE, tmp_path / "examples")
     with serving(tmp_path / "store") as live:
-        told = ["apply", str(tmp_path / "examples/agents.yaml")]
-        told += ["--url", live.url, "--token", TOKEN]
-        first, second = (CliRunner().invoke(main, told) for _ in range(2))
+        arguments = ["apply", str(tmp_path / "examples/agents.yaml")]
+        arguments += ["--url", live.url, "--token", TOKEN]
+        first, second = (CliRunner().invoke(main, arguments) for _ in range(2))
     assert (first.exit_code, second.exit_code) == (0, 0), first.output
     assert first.stdout == "kate: created, 2 files uploaded\nluis: created\n"
     assert second.stdout == "kate: unchanged\nluis: unchanged\n"
@@ -243,7 +243,7 @@ def test_example_of_the_documentation_is_accepted(tmp_path: File) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "why"),
+    ("text", "line", "reason"),
     [
         ("", 1, "the file must be a mapping"),
         ("agents: {}", 1, "agents must be a list"),
@@ -281,12 +281,12 @@ def test_example_of_the_documentation_is_accepted(tmp_path: File) -> None:
     ],
 )
 def test_invalid_file_is_refused_with_its_line(
-    text: str, line: int, why: str, tmp_path: File
+    text: str, line: int, reason: str, tmp_path: File
 ) -> None:
     (tmp_path / "file").write_text("x")
     with pytest.raises(FileError) as refused:
         parse_agents(text, tmp_path)
-    assert why in str(refused.value)
+    assert reason in str(refused.value)
     assert refused.value.line == line, str(refused.value)
 
 
@@ -297,7 +297,7 @@ def test_yaml_references_are_expanded_within_a_limit() -> None:
     with pytest.raises(FileError, match="aliases expand to too many values"):
         parse_yaml(bomb)
     text = "agents: [{id: a, allowed_tools: &t [x]}, {id: b, allowed_tools: *t}]"
-    assert [each.config for each in parse_agents(text, "")] == [{"allowedTools": ["x"]}] * 2
+    assert [agent.config for agent in parse_agents(text, "")] == [{"allowedTools": ["x"]}] * 2
 
 
 def test_unreadable_file_is_reported_in_one_line(command: ApplyCommand) -> None:
@@ -305,8 +305,8 @@ def test_unreadable_file_is_reported_in_one_line(command: ApplyCommand) -> None:
     for content in (None, b"\xff"):
         if content is not None:
             file.write_bytes(content)
-        told = ["apply", str(file), "--url", command.live.url, "--token", TOKEN]
-        result = CliRunner().invoke(main, told)
+        arguments = ["apply", str(file), "--url", command.live.url, "--token", TOKEN]
+        result = CliRunner().invoke(main, arguments)
         assert result.exit_code == 1
         assert result.stderr.startswith("Error: ")
         assert result.stderr.count("\n") == 1

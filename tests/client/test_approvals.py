@@ -24,57 +24,57 @@ from carrel_client import AsyncClient, Client, Conflict, NotFound, ToolReply
 def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
     data: File = tmp_path_factory.mktemp("approvals")
     asyncio.run(furnish(data))
-    with serving(data, program=WORKING) as found:
-        yield found
+    with serving(data, program=WORKING) as server:
+        yield server
 
 
 @pytest.fixture
 def client(live: Live) -> Iterator[Client]:
     with Client(live.url, TOKEN) as client:
-        for one in client.approvals.list(status="requested"):
-            client.approvals.answer(one.id, False)
+        for approval in client.approvals.list(status="requested"):
+            client.approvals.answer(approval.id, False)
         yield client
 
 
 @pytest.fixture
 def command(live: Live, tmp_path: File) -> Any:
-    def called(*words: str, typed: str = "") -> Result:
-        around = {"CARREL_URL": live.url, "CARREL_TOKEN": TOKEN, "COLUMNS": "200"}
-        return CliRunner().invoke(main, list(words), input=typed, env=around)
+    def invoke(*words: str, typed: str = "") -> Result:
+        variables = {"CARREL_URL": live.url, "CARREL_TOKEN": TOKEN, "COLUMNS": "200"}
+        return CliRunner().invoke(main, list(words), input=typed, env=variables)
 
-    return called
+    return invoke
 
 
-def asks(client: Client, file: File, **more: Any) -> ToolReply:
+def request_call(client: Client, file: File, **more: Any) -> ToolReply:
     return client.agent("kate").tools.call("bash", {"command": f"do {file}"}, **more)
 
 
-def waiting(client: Client, file: File) -> str:
-    found = asks(client, file).approval
-    assert found is not None
-    return found.id
+def request_approval(client: Client, file: File) -> str:
+    approval = request_call(client, file).approval
+    assert approval is not None
+    return approval.id
 
 
 def test_program_answers_an_approval_and_waits_for_its_result(
     client: Client, tmp_path: File
 ) -> None:
-    reply = asks(client, tmp_path / "x", call_id="first")
+    reply = request_call(client, tmp_path / "x", call_id="first")
     assert reply.approval is not None
     assert reply.approval.id in reply.content
     id = reply.approval.id
-    [one] = client.approvals.list(status="requested", agent="kate")
-    assert one == reply.approval == client.approvals.get(id)
+    [approval] = client.approvals.list(status="requested", agent="kate")
+    assert approval == reply.approval == client.approvals.get(id)
     assert client.approvals.answer(id, True, "go on").reason == "go on"
     done = client.approvals.get(id, wait=25)
     assert done.facts["result"] == {"content": "written", "isError": False}
     assert client.approvals.answer(id, True) == done
-    assert asks(client, tmp_path / "x", call_id="first") == ToolReply("written", False)
+    assert request_call(client, tmp_path / "x", call_id="first") == ToolReply("written", False)
     with pytest.raises(Conflict):
         client.approvals.answer(id, False)
     with pytest.raises(NotFound):
         client.approvals.get("apr_nothing")
     with pytest.raises(Conflict):
-        asks(client, tmp_path / "y", call_id="first")
+        request_call(client, tmp_path / "y", call_id="first")
 
 
 def test_approvals_are_listed_and_answered_by_commands(
@@ -82,13 +82,13 @@ def test_approvals_are_listed_and_answered_by_commands(
 ) -> None:
     nothing = command("approvals")
     assert (nothing.exit_code, nothing.stdout, nothing.stderr) == (0, "", "no approvals\n")
-    yes, no = waiting(client, tmp_path / "a"), waiting(client, tmp_path / "b")
+    yes, no = request_approval(client, tmp_path / "a"), request_approval(client, tmp_path / "b")
     listed = command("approvals")
     assert listed.exit_code == 0
     assert [line.split()[0] for line in listed.stdout.splitlines()] == [yes, no]
     assert f"bash command=do {tmp_path / 'a'}"[:80] in listed.stdout
-    told = json.loads(command("approvals", "--json", "--agent", "kate").stdout)
-    assert [one["id"] for one in told] == [yes, no]
+    listed_json = json.loads(command("approvals", "--json", "--agent", "kate").stdout)
+    assert [row["id"] for row in listed_json] == [yes, no]
     approved = command("approve", yes, "--reason", "fine", "--wait", "25")
     assert (approved.exit_code, approved.stdout) == (0, f"{yes}  finished\n  written\n")
     denied = command("approvals", "--json", "deny", no, "--reason", "never")
@@ -107,48 +107,48 @@ def test_approvals_are_listed_and_answered_by_commands(
 def test_approvals_are_approved_denied_and_skipped_one_by_one(
     client: Client, command: Any, tmp_path: File
 ) -> None:
-    ids = [waiting(client, tmp_path / name) for name in "abc"]
-    shown = command("approvals", "--ask", typed="a\n\nd\nnot now\ns\n")
-    assert shown.exit_code == 0, shown.output
-    assert f"command: do {tmp_path / 'c'}" in shown.stdout
-    assert "sandbox sb_" in shown.stdout
+    ids = [request_approval(client, tmp_path / name) for name in "abc"]
+    prompt = command("approvals", "--ask", typed="a\n\nd\nnot now\ns\n")
+    assert prompt.exit_code == 0, prompt.output
+    assert f"command: do {tmp_path / 'c'}" in prompt.stdout
+    assert "sandbox sb_" in prompt.stdout
     statuses = [client.approvals.get(id, wait=2 * (n == 0)) for n, id in enumerate(ids)]
-    assert [one.status for one in statuses] == ["finished", "denied", "requested"]
+    assert [approval.status for approval in statuses] == ["finished", "denied", "requested"]
     assert statuses[1].reason == "not now"
 
 
 def test_terminal_control_characters_are_not_printed(
     client: Client, command: Any, tmp_path: File
 ) -> None:
-    bell = client.agent("kate").tools.call("bash", {"command": "x \x1b[2J \u202e y"})
-    assert bell.approval is not None
+    reply = client.agent("kate").tools.call("bash", {"command": "x \x1b[2J \u202e y"})
+    assert reply.approval is not None
     for words in (["approvals"], ["approvals", "--ask"]):
-        said = command(*words, typed="s\n").stdout
-        assert "\x1b" not in said
-        assert "\u202e" not in said
+        output = command(*words, typed="s\n").stdout
+        assert "\x1b" not in output
+        assert "\u202e" not in output
 
 
 def test_watch_prints_new_approvals(live: Live, client: Client, tmp_path: File) -> None:
-    from carrel.cli.commands.approvals import _wait_for_new  # noqa: PLC0415 - what a command goes on with
+    from carrel.cli.commands.approvals import _wait_for_new  # noqa: PLC0415 - private
 
-    old = waiting(client, tmp_path / "old")
+    old = request_approval(client, tmp_path / "old")
     server = {"url": live.url, "token": TOKEN}
 
-    async def watched() -> list[str]:
+    async def watch() -> list[str]:
         first = await _wait_for_new("requested", None, server, set(), True)
-        seen = {one["id"] for one in first}
-        coming = asyncio.create_task(_wait_for_new("requested", None, server, seen, True))
+        seen_ids = {approval["id"] for approval in first}
+        coming = asyncio.create_task(_wait_for_new("requested", None, server, seen_ids, True))
         async with AsyncClient(live.url, TOKEN) as awaiting:
-            asked = await awaiting.agent("kate").tools.call(
+            reply = await awaiting.agent("kate").tools.call(
                 "bash", {"command": f"do {tmp_path}/new"}
             )
         async with asyncio.timeout(30):
-            found = await coming
-        assert asked.approval is not None
-        assert [one["id"] for one in found] == [asked.approval.id]
-        return sorted(seen)
+            new = await coming
+        assert reply.approval is not None
+        assert [approval["id"] for approval in new] == [reply.approval.id]
+        return sorted(seen_ids)
 
-    assert asyncio.run(watched()) == [old]
+    assert asyncio.run(watch()) == [old]
 
 
 @pytest.mark.anyio
@@ -162,19 +162,23 @@ async def test_approved_call_runs_in_process(
         await kept(client._ports, tenant, RecordType.SANDBOX, HERE["sandbox"], config)
         await client.agents.create("kate", config=HERE)
         tools = client.agent("kate").tools
-        assert "bash" in [one["name"] for one in await tools.describe()]
+        assert "bash" in [approval["name"] for approval in await tools.describe()]
         reply = await tools.call("bash", {"command": "ls"}, call_id="c1")
         assert reply.approval is not None
-        [one] = await client.approvals.list(status="requested", agent="kate")
-        assert (one.id, one.input, one.result) == (reply.approval.id, {"command": "ls"}, None)
-        done = await client.approvals.answer(one.id, True)
+        [approval] = await client.approvals.list(status="requested", agent="kate")
+        assert (approval.id, approval.input, approval.result) == (
+            reply.approval.id,
+            {"command": "ls"},
+            None,
+        )
+        done = await client.approvals.answer(approval.id, True)
         assert done.result is not None
         assert (done.status, done.result.content) == ("finished", "ran ls")
-        assert await client.approvals.answer(one.id, True) == done
-        assert await client.approvals.get(one.id, wait=1) == done
+        assert await client.approvals.answer(approval.id, True) == done
+        assert await client.approvals.get(approval.id, wait=1) == done
         assert (await tools.call("bash", {"command": "ls"}, call_id="c1")).content == "ran ls"
         with pytest.raises(carrel.Conflict):
-            await client.approvals.answer(one.id, False)
+            await client.approvals.answer(approval.id, False)
         with pytest.raises(carrel.ValidationError):
             await client.approvals.list(status="maybe")
     assert shell.ran == ["ls"]

@@ -1,7 +1,7 @@
-"""Whenever it is interrupted, a directory is the old one or the new one, and the next call works.
+"""Interrupted materialize: the directory is the old or the new one, and a retry works.
 
-From the chosen step on nothing can be done any more, as if the process had been killed; or that
-one step fails and all others work, as when a disk is full.
+From the chosen step on every operation fails, as if the process had been killed; or that one step
+fails and all others work, as on a full disk.
 """
 
 from __future__ import annotations
@@ -33,28 +33,28 @@ STEPS = (
 ROUNDS = 400
 
 
-class Killed(BaseException):
-    """Nobody catches it, as nobody catches SIGKILL."""
+class ProcessKilled(BaseException):
+    """Not caught by any handler, like SIGKILL."""
 
 
-class Machine:
-    """The file system, until its time has come."""
+class FailingFileSystem:
+    """The file system, which fails from a given step on."""
 
-    def __init__(self, until: int, *, deadly: bool) -> None:
-        self.left, self.deadly = until, deadly
-        self.struck = False
+    def __init__(self, steps: int, *, deadly: bool) -> None:
+        self.remaining, self.deadly = steps, deadly
+        self.has_failed = False
 
     def step(self, real: Callable[..., Any]) -> Callable[..., Any]:
-        def taken(*given: Any, **named: Any) -> Any:
-            self.left -= 1
-            if self.struck and self.deadly:
-                raise Killed
-            if self.left < 0 and not self.struck:
-                self.struck = True
-                raise Killed if self.deadly else OSError(28, "No space left on device")
-            return real(*given, **named)
+        def checked(*arguments: Any, **options: Any) -> Any:
+            self.remaining -= 1
+            if self.has_failed and self.deadly:
+                raise ProcessKilled
+            if self.remaining < 0 and not self.has_failed:
+                self.has_failed = True
+                raise ProcessKilled if self.deadly else OSError(28, "No space left on device")
+            return real(*arguments, **options)
 
-        return taken
+        return checked
 
     def install(self, patch: pytest.MonkeyPatch) -> None:
         for name in STEPS:
@@ -69,20 +69,20 @@ def interrupted(
     client: Client,
     editor: AgentEditor,
     directory: File,
-    machine: Machine,
+    machine: FailingFileSystem,
     patch: pytest.MonkeyPatch,
 ) -> BaseException | None:
     with patch.context() as within:
         machine.install(within)
         try:
             client.materialize(editor.agent, directory)
-        except (Killed, OSError) as problem:
+        except (ProcessKilled, OSError) as problem:
             return problem
     return None
 
 
-def never(one: str, other: str) -> bool:
-    """A file system on which names cannot change places."""
+def never_swap(first: str, second: str) -> bool:
+    """A file system that cannot exchange two names."""
     return False
 
 
@@ -98,12 +98,12 @@ class Case:
 
     @property
     def gap(self) -> bool:
-        """Whether there is a moment in which there is no directory."""
+        """Whether the directory is absent for a moment."""
         return not self.exchange and self.deadly and not self.first
 
 
 BOTH = (True, False)
-CASES = [Case(*each) for each in itertools.product(BOTH, BOTH, BOTH)]
+CASES = [Case(*flags) for flags in itertools.product(BOTH, BOTH, BOTH)]
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -115,11 +115,11 @@ def test_interruption_at_any_step_leaves_a_complete_directory(
     case: Case,
 ) -> None:
     if not case.exchange:
-        monkeypatch.setattr(atomic_directory, "swap_names", never)
+        monkeypatch.setattr(atomic_directory, "swap_names", never_swap)
     editor.put("a.md", "0")
     editor.put("b/c.md", "0")
     client.materialize(editor.agent, directory)
-    reached, seen, after = 0, set(), editor.served()
+    reached, outcomes, after = 0, set(), editor.served()
     for until in range(ROUNDS):
         before: dict[str, bytes] = after
         if case.first:
@@ -129,26 +129,26 @@ def test_interruption_at_any_step_leaves_a_complete_directory(
             editor.put("a.md", f"{until}")
             after = editor.served()
         assert read_directory(directory) == before
-        machine = Machine(until, deadly=case.deadly)
+        machine = FailingFileSystem(until, deadly=case.deadly)
         problem = interrupted(client, editor, directory, machine, monkeypatch)
 
-        found = read_directory(directory)
+        files = read_directory(directory)
         if case.gap and not directory.exists():
-            seen.add("between")
+            outcomes.add("between")
         else:
-            assert found in (before, after)
-            seen.add("old" if found == before else "new")
+            assert files in (before, after)
+            outcomes.add("old" if files == before else "new")
         client.materialize(editor.agent, directory)
         assert read_directory(directory) == after
         assert sorted(os.listdir(directory.parent)) == [".directory.carrel", "directory"]
         assert os.listdir(directory.parent / ".directory.carrel") == ["lock"]
-        if not machine.struck:
+        if not machine.has_failed:
             break
         reached += 1
-        assert problem is not None or found == after
+        assert problem is not None or files == after
     assert 15 < reached < ROUNDS - 1, "every step was reached, and the last one"
-    assert seen >= {"old", "new"}
-    assert ("between" in seen) == case.gap
+    assert outcomes >= {"old", "new"}
+    assert ("between" in outcomes) == case.gap
 
 
 def test_interruption_between_two_renames_is_repaired_without_the_server(
@@ -158,7 +158,7 @@ def test_interruption_between_two_renames_is_repaired_without_the_server(
     client.materialize(editor.agent, directory)
     os.rename(directory, directory.parent / ".directory.carrel/old")
 
-    with Client("http://127.0.0.1:1", "t") as nobody, pytest.raises(Exception, match="answer"):
-        nobody.materialize(editor.agent, directory)
+    with Client("http://127.0.0.1:1", "t") as unreachable, pytest.raises(Exception, match="reach"):
+        unreachable.materialize(editor.agent, directory)
 
     assert read_directory(directory) == editor.served()

@@ -1,4 +1,4 @@
-"""Property: whatever is written and deleted on the server, a directory equals the listing."""
+"""Property: after any writes and deletions on the server, a directory equals the listing."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from carrel_client import Client, UnsafePath
 NAMES = ["a", "A", "b.md", "ä", ".c", "d e"]
 PATHS = st.lists(st.sampled_from(NAMES), min_size=1, max_size=3).map("/".join)
 TEXTS = st.sampled_from(["", "x", "I am {{AGENT_NAME}}", "one\r\ntwo\r"]) | st.text(max_size=20)
-Deed = Callable[[AgentEditor, File], None]
+Change = Callable[[AgentEditor, File], None]
 WORKSPACES = st.dictionaries(PATHS, TEXTS, max_size=6)
 
 
 def without_overlaps(files: dict[str, str]) -> dict[str, str]:
-    """Less what is within what is a file."""
+    """Drop files below a path that is also a file."""
     return {
         path: text
         for path, text in files.items()
@@ -38,18 +38,18 @@ def without_overlaps(files: dict[str, str]) -> dict[str, str]:
     }
 
 
-def arrange(editor: AgentEditor, wanted: dict[str, str], present: set[str]) -> None:
-    for path in present - wanted.keys():
+def write_files(editor: AgentEditor, files: dict[str, str], present: set[str]) -> None:
+    for path in present - files.keys():
         editor.delete(path)
-    for path, text in wanted.items():
+    for path, text in files.items():
         editor.put(path, text)
 
 
-def scribble(editor: AgentEditor, directory: File) -> None:
+def add_unknown_file(editor: AgentEditor, directory: File) -> None:
     (directory / "scribble").write_text("by the agent")
 
 
-def lose(editor: AgentEditor, directory: File) -> None:
+def delete_local_files(editor: AgentEditor, directory: File) -> None:
     for path in list(directory.rglob("*")):
         if path.is_file() and path.name != STATE:
             path.unlink()
@@ -59,8 +59,8 @@ def rename(editor: AgentEditor, directory: File) -> None:
     editor.rename("Grace")
 
 
-def nothing(editor: AgentEditor, directory: File) -> None:
-    """Leave all as it is."""
+def change_nothing(editor: AgentEditor, directory: File) -> None:
+    pass
 
 
 @settings(
@@ -70,23 +70,26 @@ def nothing(editor: AgentEditor, directory: File) -> None:
 )
 @given(
     st.lists(
-        st.tuples(WORKSPACES, st.sampled_from([nothing, scribble, lose, rename])),
+        st.tuples(
+            WORKSPACES,
+            st.sampled_from([change_nothing, add_unknown_file, delete_local_files, rename]),
+        ),
         min_size=1,
         max_size=4,
     )
 )
 def test_directory_equals_the_listing(
-    live: Live, http: httpx.Client, steps: list[tuple[dict[str, str], Deed]]
+    live: Live, http: httpx.Client, steps: list[tuple[dict[str, str], Change]]
 ) -> None:
     editor = AgentEditor.of_new_agent(http)
     present: set[str] = set()
     fingerprint, transport = None, FaultyTransport()
-    with tempfile.TemporaryDirectory() as room, client_over(transport, live.url) as client:
-        directory = File(room) / "directory"
-        for files, deed in steps:
-            wanted = without_overlaps(files)
-            arrange(editor, wanted, present)
-            present = set(wanted)
+    with tempfile.TemporaryDirectory() as temporary, client_over(transport, live.url) as client:
+        directory = File(temporary) / "directory"
+        for files, change in steps:
+            expected = without_overlaps(files)
+            write_files(editor, expected, present)
+            present = set(expected)
             before = read_directory(directory)
 
             result = client.materialize(editor.agent, directory)
@@ -100,10 +103,10 @@ def test_directory_equals_the_listing(
             if fingerprint is not None and before == read_directory(directory):
                 assert result.fingerprint == fingerprint
             fingerprint = result.fingerprint
-            deed(editor, directory)
+            change(editor, directory)
 
 
-def test_paths_that_no_directory_can_hold_are_refused_by_name(
+def test_paths_that_no_directory_can_contain_are_refused_by_name(
     client: Client, editor: AgentEditor, directory: File
 ) -> None:
     editor.put("a/b", "x")

@@ -27,10 +27,10 @@ def test_dream_prints_its_report(editor: AgentEditor, live: Live) -> None:
     dry = carrel("dream", editor.agent, "--dry-run", live=live)
     assert (dry.returncode, dry.stdout) == (0, "")
     assert dry.stderr == "0 candidates, 0 would be promoted, 0 rejected\n"
-    told = carrel("dream", editor.agent, "--json", live=live)
-    assert told.returncode == 0
-    found = json.loads(told.stdout)
-    assert (found["ok"], found["dryRun"], found["promoted"]) == (True, False, [])
-    missing = carrel("dream", "nobody", live=live)
+    result = carrel("dream", editor.agent, "--json", live=live)
+    assert result.returncode == 0
+    report = json.loads(result.stdout)
+    assert (report["ok"], report["dryRun"], report["promoted"]) == (True, False, [])
+    missing = carrel("dream", "unknown", live=live)
     assert missing.returncode == 1
-    assert "no such agent: nobody" in missing.stderr
+    assert "no such agent: unknown" in missing.stderr

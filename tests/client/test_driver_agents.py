@@ -127,7 +127,7 @@ async def test_prompt_of_an_agent_changes_and_that_of_a_run_does_not(api: Any) -
     assert await (await api.run(run.id)).prompt() == before
     assert await (await run.replay()).prompt() == before
     with pytest.raises(carrel.NotFound):
-        await api.agent("nobody").prompt()
+        await api.agent("unknown").prompt()
 
 
 async def test_session_entries_are_appended_read_and_exported(api: Any) -> None:

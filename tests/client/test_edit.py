@@ -24,15 +24,15 @@ open(file, "w").write(text)
 
 @pytest.fixture(autouse=True)
 def drafts(tmp_path: Local, monkeypatch: pytest.MonkeyPatch) -> Local:
-    """Where texts are while they are edited."""
-    room = tmp_path / "drafts"
-    room.mkdir()
-    monkeypatch.setattr("tempfile.tempdir", str(room))
-    return room
+    """The directory of texts during an edit."""
+    directory = tmp_path / "drafts"
+    directory.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(directory))
+    return directory
 
 
 def editor_script(tmp_path: Local, script: str) -> dict[str, str]:
-    """An editor: a shell script that is given the file's name."""
+    """An editor: a shell script that gets the file's name."""
     editor = tmp_path / "editor"
     editor.write_text(f"#!/bin/sh\n{script}\n")
     editor.chmod(0o755)
@@ -45,8 +45,8 @@ def test_raw_text_is_edited_and_saved(
     file = f"{editor.agent}/notes/SOUL.md"
     editor.put("notes/SOUL.md", "I am {{AGENT_NAME}}")
     environment = editor_script(tmp_path, 'test "${1##*/}" = SOUL.md && printf ", kind" >> "$1"')
-    said = carrel.output("edit", file, "--reason", "kindness", **environment)
-    assert said.startswith(f"{file}: version 2, agent-override, ")
+    output = carrel.output("edit", file, "--reason", "kindness", **environment)
+    assert output.startswith(f"{file}: version 2, agent-override, ")
     assert carrel.output("cat", file, "--raw") == "I am {{AGENT_NAME}}, kind"
     assert carrel.json("log", file)["versions"][0]["reason"] == "kindness"
     assert list(drafts.iterdir()) == []
@@ -81,24 +81,24 @@ def test_conflict_keeps_the_edited_text_and_prints_both(
         editor.put("a.md", begins)
     script = tmp_path / "meddle.py"
     script.write_text(MEDDLING)
-    where = f"{carrel.url}{editor.url('a.md')}"
-    command = shlex.join([sys.executable, str(script), where, TOKEN, "mine"])
+    url = f"{carrel.url}{editor.url('a.md')}"
+    command = shlex.join([sys.executable, str(script), url, TOKEN, "mine"])
     done = carrel("edit", f"{editor.agent}/a.md", **editor_script(tmp_path, f'{command} "$1"'))
     assert done.exit_code == 1
     assert "+theirs\n" in done.stdout
     assert "+mine\n" in done.stdout
-    [kept] = re.findall(r"Your text is kept in (\S+)", done.stderr)
-    assert Local(kept).read_text() == "mine"
-    assert Local(kept).parent.stat().st_mode & 0o077 == 0
+    [saved_path] = re.findall(r"Your text is kept in (\S+)", done.stderr)
+    assert Local(saved_path).read_text() == "mine"
+    assert Local(saved_path).parent.stat().st_mode & 0o077 == 0
     assert carrel.output("cat", f"{editor.agent}/a.md") == "theirs"
 
 
 def test_refused_text_is_kept(editor: AgentEditor, carrel: CarrelCommand, tmp_path: Local) -> None:
     environment = editor_script(tmp_path, 'echo "I am root" > "$1"')
     done = carrel("edit", f"{editor.agent}/USER.md", "--json", **environment)
-    told = json.loads(done.stdout)
-    assert (done.exit_code, told["ok"]) == (1, False)
-    assert Local(told["kept"]).read_text() == "I am root\n"
+    report = json.loads(done.stdout)
+    assert (done.exit_code, report["ok"]) == (1, False)
+    assert Local(report["kept"]).read_text() == "I am root\n"
 
 
 def test_pinned_file_is_opened_only_with_accept(
@@ -123,7 +123,7 @@ def test_failing_editor_writes_nothing(
     done = carrel(
         "edit", f"{editor.agent}/a.md", **editor_script(tmp_path, 'echo much > "$1"; exit 3')
     )
-    [kept] = re.findall(r"Your text is kept in (\S+)", done.stderr)
-    assert Local(kept).read_text() == "much\n"
+    [saved_path] = re.findall(r"Your text is kept in (\S+)", done.stderr)
+    assert Local(saved_path).read_text() == "much\n"
     assert carrel.output("cat", f"{editor.agent}/a.md") == "ours"
     assert carrel("edit", "no-such-agent/a.md").exit_code == 1

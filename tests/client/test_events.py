@@ -31,7 +31,7 @@ async def until(stream: Any, type: str) -> Any:
 
 
 class CuttingTransport(httpx.AsyncHTTPTransport):
-    """Breaks off every stream after its first event."""
+    """Breaks every stream after its first event."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -103,7 +103,7 @@ async def test_bound_credential_reads_its_own_workspace_only(
 
 
 class ScriptedServer:
-    """Answers each request for a stream by the next of its responses, and records cursors."""
+    """Answers each stream request with its next response, and records cursors."""
 
     def __init__(self, *responses: httpx.Response) -> None:
         self._responses = iter(responses)

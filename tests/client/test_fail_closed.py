@@ -13,7 +13,7 @@ from tests.support.server_process import PLAIN, TOKEN, Live, serving
 
 from carrel_client import Client, IncompleteWorkspace, NotFound, ServerError, Unauthenticated
 
-LOST = "What nobody can find any more."
+LOST = "Lost content."
 
 
 def owner(live: Live) -> httpx.Client:

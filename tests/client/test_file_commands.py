@@ -10,7 +10,7 @@ import pytest
 from tests.client.cli_runner import CarrelCommand
 from tests.client.server_fixture import AgentEditor
 
-NOBODY = "http://127.0.0.1:1"
+UNREACHABLE_URL = "http://127.0.0.1:1"
 WATCHED = {"FORCE_COLOR": "1", "TERM": "xterm-256color"}
 
 
@@ -24,8 +24,8 @@ def test_files_are_listed_with_their_source(editor: AgentEditor, carrel: CarrelC
     assert carrel("ls", f"{editor.agent}/note").exit_code == 1
     long = carrel.output("ls", editor.agent, "--long")
     assert re.search(r"^SOUL.md +1 +template +live +20\d\d-\d\d-\d\dT[\d:]+Z$", long, re.M)
-    told = carrel.json("ls", f"agents/{editor.agent}/notes.md")["files"]
-    assert [(row["path"], row["source"], row["version"]) for row in told] == [
+    rows = carrel.json("ls", f"agents/{editor.agent}/notes.md")["files"]
+    assert [(row["path"], row["source"], row["version"]) for row in rows] == [
         ("notes.md", "agent-override", 1)
     ]
 
@@ -53,8 +53,8 @@ def test_terminal_control_characters_of_a_file_are_not_printed(
         == "a\ufffd]0;owned\ufffdb\ufffd\n"
     )
     editor.put("SOUL.md", "c\x1b[2J\n")
-    shown = carrel.output("diff", f"{editor.agent}/SOUL.md", **WATCHED)
-    assert "\x1b[32m+c\ufffd[2J\x1b[0m\n" in shown
+    output = carrel.output("diff", f"{editor.agent}/SOUL.md", **WATCHED)
+    assert "\x1b[32m+c\ufffd[2J\x1b[0m\n" in output
     assert "just now" in carrel.output("log", f"{editor.agent}/SOUL.md", **WATCHED)
 
 
@@ -62,8 +62,8 @@ def test_put_reads_standard_input_or_a_file(
     editor: AgentEditor, carrel: CarrelCommand, tmp_path: Local
 ) -> None:
     file, local = f"{editor.agent}/notes/a.md", tmp_path / "a.md"
-    said = carrel.output("put", file, input="one\n")
-    assert re.fullmatch(rf"{file}: version 1, agent-override, \S+\n", said)
+    output = carrel.output("put", file, input="one\n")
+    assert re.fullmatch(rf"{file}: version 1, agent-override, \S+\n", output)
     local.write_bytes(b"two")
     assert carrel.json("put", file, local, "--reason", "for tèsts")["version"] == 2
     assert carrel.output("cat", file) == "two"
@@ -85,14 +85,14 @@ def test_put_refuses_binary_content(editor: AgentEditor, carrel: CarrelCommand) 
 
 def test_unmet_condition_writes_nothing(editor: AgentEditor, carrel: CarrelCommand) -> None:
     file = f"{editor.agent}/notes/a.md"
-    seen = carrel.json("put", file, "--new", input="one")["etag"]
+    etag = carrel.json("put", file, "--new", input="one")["etag"]
     assert carrel("put", file, "--new", input="other").exit_code == 1
-    assert carrel("put", file, "--if-match", seen.strip('"'), input="two").exit_code == 0
-    late = carrel("put", file, "--if-match", seen, input="three")
+    assert carrel("put", file, "--if-match", etag.strip('"'), input="two").exit_code == 0
+    late = carrel("put", file, "--if-match", etag, input="three")
     assert (late.exit_code, late.stdout) == (1, "")
     assert late.stderr.startswith("Error: ")
-    assert carrel.json("put", file, "--if-match", seen, code=1, input="three")["ok"] is False
-    assert carrel("rm", file, "--if-match", seen).exit_code == 1
+    assert carrel.json("put", file, "--if-match", etag, code=1, input="three")["ok"] is False
+    assert carrel("rm", file, "--if-match", etag).exit_code == 1
     assert carrel.output("cat", file) == "two"
 
 
@@ -143,39 +143,39 @@ def test_rm_prints_the_layer_below(editor: AgentEditor, carrel: CarrelCommand) -
 def test_log_prints_the_complete_history(editor: AgentEditor, carrel: CarrelCommand) -> None:
     for number in range(5):
         editor.put("notes/a.md", str(number))
-    told = carrel.json("log", f"{editor.agent}/notes/a.md")["versions"]
-    assert [row["version"] for row in told] == [5, 4, 3, 2, 1]
-    some = carrel.output("log", f"{editor.agent}/notes/a.md", "--limit", 2)
-    assert re.findall(r"^ *(\d)  ", some, re.M) == ["5", "4"]
+    versions = carrel.json("log", f"{editor.agent}/notes/a.md")["versions"]
+    assert [row["version"] for row in versions] == [5, 4, 3, 2, 1]
+    output = carrel.output("log", f"{editor.agent}/notes/a.md", "--limit", 2)
+    assert re.findall(r"^ *(\d)  ", output, re.M) == ["5", "4"]
 
 
 def test_explain_prints_why_a_layer_wins(editor: AgentEditor, carrel: CarrelCommand) -> None:
     editor.put("SOUL.md", "ours", "templates")
-    said = carrel.output("explain", f"{editor.agent}/SOUL.md")
-    assert re.search(r"^template +\S+ +1 +[0-9a-f]{12}$", said, re.M)
-    assert said.endswith("template: template wins, since agent has nothing of it\n")
-    told = carrel.json("explain", f"{editor.agent}/SOUL.md")
-    assert [layer["kind"] for layer in told["layers"]] == ["agent", "template", "defaults"]
+    output = carrel.output("explain", f"{editor.agent}/SOUL.md")
+    assert re.search(r"^template +\S+ +1 +[0-9a-f]{12}$", output, re.M)
+    assert output.endswith("template: template wins, since agent has nothing of it\n")
+    explanation = carrel.json("explain", f"{editor.agent}/SOUL.md")
+    assert [layer["kind"] for layer in explanation["layers"]] == ["agent", "template", "defaults"]
 
 
 @pytest.mark.parametrize("command", ["ls", "cat", "put", "rm", "log", "diff", "explain"])
 def test_errors_are_one_line_and_an_exit_code(command: str, carrel: CarrelCommand) -> None:
-    where = "no-such-agent" if command == "ls" else "no-such-agent/a.md"
-    none = carrel(command, where, input="")
+    target = "no-such-agent" if command == "ls" else "no-such-agent/a.md"
+    none = carrel(command, target, input="")
     assert (none.exit_code, none.stdout) == (1, "")
     assert none.stderr == "Error: no such agent: no-such-agent\n"
-    assert carrel.json(command, where, code=1, input="") == {
+    assert carrel.json(command, target, code=1, input="") == {
         "ok": False,
         "problem": "no such agent: no-such-agent",
     }
     assert carrel(command, "finn/../a.md", input="").exit_code == 2
-    assert carrel(command, where, input="", CARREL_TOKEN="").exit_code == 1
+    assert carrel(command, target, input="", CARREL_TOKEN="").exit_code == 1
 
 
 def test_unreachable_server_is_reported(carrel: CarrelCommand) -> None:
-    done = carrel("ls", "finn", "--url", NOBODY)
+    done = carrel("ls", "finn", "--url", UNREACHABLE_URL)
     assert done.exit_code == 1
-    assert "the server does not answer" in done.stderr
+    assert f"cannot reach the server at {UNREACHABLE_URL}" in done.stderr
     assert carrel("cat", "finn").exit_code == 2
     assert carrel("put", "finn/a.md", "/no/such/file").exit_code == 1
     assert carrel("put", "finn/a.md", "--new", "--if-match", "*", input="").exit_code == 2

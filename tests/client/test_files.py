@@ -73,7 +73,7 @@ def test_listing_has_content_only_on_request(client: Client, editor: AgentEditor
 @pytest.mark.parametrize(
     ("kind", "ask"),
     [
-        (NotFound, lambda agent: agent.agent("nobody").list()),
+        (NotFound, lambda agent: agent.agent("unknown").list()),
         (NotFound, lambda agent: agent.agent("..").list()),
         (NotFound, lambda agent: agent.run("run_nothing")),
         (ValidationError, lambda agent: agent.agent("").list()),
@@ -137,11 +137,11 @@ def test_write_memory_accepts_three_files_only(live: Live, editor: AgentEditor) 
         for name in ("lessons.md", "preferences.md", "contacts.md"):
             assert agent.write_memory(name, f"of {name}").path == f"memory/{name}"
             assert agent.get(f"memory/{name}").content == f"of {name}"
-        asked = len(transport.requests)
+        request_count = len(transport.requests)
         for name in ("other.md", "memory/lessons.md", "../lessons.md", "LESSONS.md", "", "lessons"):
             with pytest.raises(ValidationError):
                 agent.write_memory(name, "x")
-        assert len(transport.requests) == asked
+        assert len(transport.requests) == request_count
 
 
 def test_write_with_a_lost_response_is_done_once(

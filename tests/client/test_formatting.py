@@ -16,7 +16,7 @@ NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
-    ("seconds", "said"),
+    ("seconds", "expected"),
     [
         (-5, "just now"),
         (59, "just now"),
@@ -28,15 +28,19 @@ NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
         (14 * 86_400, "2026-02-15"),
     ],
 )
-def test_age_is_printed_in_words(seconds: int, said: str) -> None:
-    assert formatting.format_age(NOW - timedelta(seconds=seconds), NOW) == said
+def test_age_is_printed_in_words(seconds: int, expected: str) -> None:
+    assert formatting.format_age(NOW - timedelta(seconds=seconds), NOW) == expected
 
 
 @given(st.text())
 def test_printed_line_has_no_control_characters(text: str) -> None:
-    shown = formatting.printable(text)
-    assert len(shown) == len(text)
-    assert not any(one < " " or "\x7f" <= one < "\xa0" for one in shown if one != "\t")
+    printed = formatting.printable(text)
+    assert len(printed) == len(text)
+    assert not any(
+        character < " " or "\x7f" <= character < "\xa0"
+        for character in printed
+        if character != "\t"
+    )
 
 
 def test_columns_are_aligned_and_complete_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
@@ -61,5 +65,5 @@ def test_unreadable_file_is_not_listed(capsys: pytest.CaptureFixture[str]) -> No
         error="its bytes are gone",
     )
     print_offer(pin)
-    said = capsys.readouterr()
-    assert (said.out, said.err) == ("", "G.md: its bytes are gone\n")
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err) == ("", "G.md: its bytes are gone\n")

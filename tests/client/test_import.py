@@ -15,23 +15,23 @@ from carrel.cli.import_files import directory_scan
 from carrel.cli.import_files.import_plan import ImportOptions, ImportStep, execute_plan, plan_import
 from carrel_client import AsyncClient
 
-NOBODY = "http://127.0.0.1:1"
+UNREACHABLE_URL = "http://127.0.0.1:1"
 
 
 @pytest.fixture
 def folder(tmp_path: Local) -> Local:
-    room = tmp_path / "folder"
-    (room / "notes").mkdir(parents=True)
-    (room / "SOUL.md").write_text("Kind.\n")
-    (room / "notes/a.md").write_text("one")
-    (room / ".git").mkdir()
-    (room / ".git/config").write_text("hidden")
-    (room / "a.md~").write_text("left by an editor")
-    return room
+    directory = tmp_path / "folder"
+    (directory / "notes").mkdir(parents=True)
+    (directory / "SOUL.md").write_text("Kind.\n")
+    (directory / "notes/a.md").write_text("one")
+    (directory / ".git").mkdir()
+    (directory / ".git/config").write_text("hidden")
+    (directory / "a.md~").write_text("left by an editor")
+    return directory
 
 
 def own(editor: AgentEditor) -> dict[str, tuple[str, int]]:
-    """The agent's own files, and their versions."""
+    """The agent's own files with their versions."""
     rows = json_of(editor.http.get(f"/v1/agents/{editor.agent}/files?content=true"))["files"]
     mine = [row for row in rows if row["source"] == "agent-override"]
     return {row["path"]: (row["content"], row["version"]) for row in mine}
@@ -47,24 +47,24 @@ def test_import_writes_only_files_that_differ(
     assert dry.stdout == "SOUL.md: would be changed (replaces template)\n"
     assert dry.stderr == f"{editor.agent}: 1 would be written, 1 equal\n"
     assert "SOUL.md" not in own(editor)
-    done = carrel("import", folder, editor.agent, "--reason", "moved in")
+    done = carrel("import", folder, editor.agent, "--reason", "migrated")
     assert (done.exit_code, done.stdout) == (0, "SOUL.md: changed (replaces template)\n")
     assert done.stderr == f"importing: 1 of 1\n{editor.agent}: 1 written, 1 equal\n"
     expected = {"SOUL.md": ("Kind.\n", 1), "notes/a.md": ("one", 1), "kept.md": ("only there", 1)}
     assert {path: own(editor)[path] for path in expected} == expected
-    told = carrel.json("import", folder, editor.agent)
-    assert [(row["change"], row["written"]) for row in told["files"]] == [("equal", False)] * 2
-    assert told["passedOver"] == [".git/", "a.md~"]
+    report = carrel.json("import", folder, editor.agent)
+    assert [(row["change"], row["written"]) for row in report["files"]] == [("equal", False)] * 2
+    assert report["passedOver"] == [".git/", "a.md~"]
     assert own(editor)["SOUL.md"] == ("Kind.\n", 1)
-    assert carrel.json("log", f"{editor.agent}/SOUL.md")["versions"][0]["reason"] == "moved in"
+    assert carrel.json("log", f"{editor.agent}/SOUL.md")["versions"][0]["reason"] == "migrated"
 
 
 def test_file_equal_to_the_templates_makes_no_override(
     editor: AgentEditor, carrel: CarrelCommand, folder: Local
 ) -> None:
     carrel.output("import", folder, f"templates/{editor.template}")
-    told = carrel.json("import", folder, editor.agent)
-    assert {row["change"] for row in told["files"]} == {"equal"}
+    report = carrel.json("import", folder, editor.agent)
+    assert {row["change"] for row in report["files"]} == {"equal"}
     assert {"SOUL.md", "notes/a.md"}.isdisjoint(own(editor))
     assert carrel.output("cat", f"{editor.agent}/notes/a.md") == "one"
 
@@ -90,8 +90,8 @@ def test_link_binary_file_or_invalid_path_stops_the_import(
     assert "backslash" in done.stderr
     assert "not valid Unicode" in done.stderr
     assert own(editor) == {}
-    told = carrel.json("import", folder, editor.agent, code=1)
-    assert (told["ok"], len(told["files"])) == (False, 6)
+    report = carrel.json("import", folder, editor.agent, code=1)
+    assert (report["ok"], len(report["files"])) == (False, 6)
     assert carrel("import", folder / "none", editor.agent).exit_code == 2
     assert carrel("import", folder, f"{editor.agent}/notes").exit_code == 2
 
@@ -105,26 +105,26 @@ def test_one_refused_file_stops_no_other(
     assert done.stderr.startswith("importing: 3 of 3\nerror: GUARDRAILS.md: ")
     assert done.stderr.endswith(f"{editor.agent}: 2 written, 0 equal, 1 failed\n")
     assert {"SOUL.md", "notes/a.md"} <= set(own(editor))
-    told = carrel.json("import", folder, editor.agent, "--accept")
-    assert [row["path"] for row in told["files"] if row["written"]] == ["GUARDRAILS.md"]
+    report = carrel.json("import", folder, editor.agent, "--accept")
+    assert [row["path"] for row in report["files"] if row["written"]] == ["GUARDRAILS.md"]
 
 
 def test_file_changed_during_the_import_is_left_alone(
     editor: AgentEditor, carrel: CarrelCommand, folder: Local, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Files are read once more right before they are written: that is when others write here."""
+    """Files are read once more right before they are written, which is when the conflict occurs."""
     read = directory_scan.LocalFiles.read
 
-    def meddled(here: directory_scan.LocalFiles, path: str) -> bytes:
+    def read_after_edit(here: directory_scan.LocalFiles, path: str) -> bytes:
         if path == "SOUL.md":
             editor.put("SOUL.md", "theirs")
         else:
             (folder / path).write_text("changed on disk")
         return read(here, path)
 
-    monkeypatch.setattr(directory_scan.LocalFiles, "read", meddled)
-    told = carrel.json("import", folder, editor.agent, code=1)
-    problems = {row["path"]: row["problem"] for row in told["files"]}
+    monkeypatch.setattr(directory_scan.LocalFiles, "read", read_after_edit)
+    report = carrel.json("import", folder, editor.agent, code=1)
+    problems = {row["path"]: row["problem"] for row in report["files"]}
     assert problems == {
         "SOUL.md": "changed on the server during the import",
         "notes/a.md": "the file changed during the import",
@@ -134,17 +134,19 @@ def test_file_changed_during_the_import_is_left_alone(
 
 
 def test_unreachable_server_ends_the_import(folder: Local) -> None:
-    def lost(request: httpx.Request) -> httpx.Response:
-        raise httpx.ConnectError("nobody there", request=request)
+    def refuse_connection(request: httpx.Request) -> httpx.Response:
+        raise httpx.ConnectError("connection refused", request=request)
 
-    async def imported() -> list[ImportStep]:
-        found = directory_scan.scan_directory(str(folder))
-        steps = plan_import(found, {})
-        async with AsyncClient(NOBODY, "t", transport=httpx.MockTransport(lost)) as client:
-            how = ImportOptions(None, accept=False)
-            await execute_plan(client.agent("ada"), found, steps, how, lambda *_: None)
+    async def run_import() -> list[ImportStep]:
+        files = directory_scan.scan_directory(str(folder))
+        steps = plan_import(files, {})
+        async with AsyncClient(
+            UNREACHABLE_URL, "t", transport=httpx.MockTransport(refuse_connection)
+        ) as client:
+            options = ImportOptions(None, accept=False)
+            await execute_plan(client.agent("ada"), files, steps, options, lambda *_: None)
         return steps
 
-    first, rest = asyncio.run(imported())
-    assert first.problem == "the server does not answer: nobody there"
+    first, rest = asyncio.run(run_import())
+    assert first.problem == "cannot reach the server at http://127.0.0.1:1: connection refused"
     assert rest.problem == "not tried"

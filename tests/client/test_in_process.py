@@ -169,7 +169,7 @@ async def test_tenants_are_created_and_separate(client: InProcessClient) -> None
     assert (await acme.tenants.me()).slug == "acme"
     assert (await client.tenants.me()).slug == "default"
     with pytest.raises(carrel.NotFound):
-        await client.tenant("nobody")
+        await client.tenant("unknown")
     with pytest.raises(carrel.Conflict):
         await client.tenants.create("acme", "A", owner_name="Ann", owner_email="a@acme.example")
 

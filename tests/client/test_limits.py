@@ -28,9 +28,9 @@ from carrel_client import (
     requests,
 )
 
-PATIENCE = 30
+TIMEOUT_SECONDS = 30
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
-Manner = Callable[[socket.socket, threading.Event], None]
+Responder = Callable[[socket.socket, threading.Event], None]
 
 
 def trickling_head(line: socket.socket, over: threading.Event) -> None:
@@ -78,8 +78,8 @@ LARGE = [endless, packed, announced]
 
 
 @contextmanager
-def serving(manner: Manner) -> Iterator[str]:
-    """A server that answers every connection in this manner."""
+def serving(respond: Responder) -> Iterator[str]:
+    """Run a server that answers every connection with this responder."""
     over = threading.Event()
     threads: list[threading.Thread] = []
 
@@ -87,33 +87,33 @@ def serving(manner: Manner) -> Iterator[str]:
         with line:
             try:
                 line.recv(65536)
-                manner(line, over)
+                respond(line, over)
             except OSError:
-                pass  # The client has had enough, which is what is wanted of it.
+                pass  # The client closed the connection, as it should.
 
     def accept() -> None:
         while not over.is_set():
             try:
-                line, _ = door.accept()
+                line, _ = listener.accept()
             except OSError:
                 return
             threads.append(threading.Thread(target=answer, args=(line,)))
             threads[-1].start()
 
-    with socket.create_server(("127.0.0.1", 0)) as door:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
         accepting = threading.Thread(target=accept)
         accepting.start()
-        yield f"http://127.0.0.1:{door.getsockname()[1]}"
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
         over.set()
-        door.shutdown(socket.SHUT_RDWR)
+        listener.shutdown(socket.SHUT_RDWR)
         accepting.join()
         for thread in threads:
             thread.join()
 
 
-@pytest.mark.parametrize("manner", SLOW)
-def test_response_after_the_deadline_is_given_up(manner: Manner, directory: File) -> None:
-    with serving(manner) as url, Client(url, TOKEN, deadline=0.3) as client:
+@pytest.mark.parametrize("respond", SLOW)
+def test_response_after_the_deadline_is_given_up(respond: Responder, directory: File) -> None:
+    with serving(respond) as url, Client(url, TOKEN, deadline=0.3) as client:
         began = time.monotonic()
         with pytest.raises(DeadlineExceeded, match=r"within 0\.3 s"):
             client.materialize("ada", directory)
@@ -124,9 +124,11 @@ def test_response_after_the_deadline_is_given_up(manner: Manner, directory: File
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("manner", SLOW)
-async def test_awaiting_client_gives_up_after_the_deadline(manner: Manner, directory: File) -> None:
-    with serving(manner) as url:
+@pytest.mark.parametrize("respond", SLOW)
+async def test_awaiting_client_gives_up_after_the_deadline(
+    respond: Responder, directory: File
+) -> None:
+    with serving(respond) as url:
         async with AsyncClient(url, TOKEN, deadline=0.3) as client:
             began = time.monotonic()
             with pytest.raises(DeadlineExceeded):
@@ -135,9 +137,9 @@ async def test_awaiting_client_gives_up_after_the_deadline(manner: Manner, direc
     assert not read_directory(directory)
 
 
-@pytest.mark.parametrize("manner", LARGE)
-def test_response_over_the_limit_is_given_up(manner: Manner, directory: File) -> None:
-    with serving(manner) as url, Client(url, TOKEN, max_response_bytes=100_000) as client:
+@pytest.mark.parametrize("respond", LARGE)
+def test_response_over_the_limit_is_given_up(respond: Responder, directory: File) -> None:
+    with serving(respond) as url, Client(url, TOKEN, max_response_bytes=100_000) as client:
         with pytest.raises(ResponseTooLarge, match="exceeds 100000 bytes"):
             client.materialize("ada", directory)
         with pytest.raises(ResponseTooLarge):
@@ -146,9 +148,9 @@ def test_response_over_the_limit_is_given_up(manner: Manner, directory: File) ->
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("manner", LARGE)
-async def test_awaiting_client_gives_up_over_the_limit(manner: Manner, directory: File) -> None:
-    with serving(manner) as url:
+@pytest.mark.parametrize("respond", LARGE)
+async def test_awaiting_client_gives_up_over_the_limit(respond: Responder, directory: File) -> None:
+    with serving(respond) as url:
         async with AsyncClient(url, TOKEN, max_response_bytes=100_000) as client:
             with pytest.raises(ResponseTooLarge):
                 await client.materialize("ada", directory)
@@ -214,12 +216,12 @@ def test_client_works_after_it_has_given_up() -> None:
     with serving(first_slowly) as url, Client(url, TOKEN, deadline=0.3) as client:
         with pytest.raises(DeadlineExceeded):
             client.agent("ada").list()
-        ends = time.monotonic() + PATIENCE
+        ends = time.monotonic() + TIMEOUT_SECONDS
         while True:
             try:
                 assert client.agent("ada").list() == ()
                 break
-            except DeadlineExceeded:  # a busy machine may be late once more
+            except DeadlineExceeded:  # a busy machine may time out once more
                 assert time.monotonic() < ends
 
 
@@ -227,7 +229,7 @@ def test_client_works_after_it_has_given_up() -> None:
 @pytest.mark.parametrize("value", [0, -1, math.nan, math.inf])
 def test_limits_must_be_positive_numbers(bound: str, value: float) -> None:
     with pytest.raises(ValidationError, match=bound):
-        Client("http://carrel", TOKEN, **{bound: value})  # type: ignore[arg-type]  # as given
+        Client("http://carrel", TOKEN, **{bound: value})  # type: ignore[arg-type]  # invalid on purpose
 
 
 @pytest.mark.anyio

@@ -34,8 +34,8 @@ from carrel_client import (
 )
 
 
-class Spoiling(FaultyTransport):
-    """A network on which every listing comes to harm, its headers apart."""
+class CorruptingTransport(FaultyTransport):
+    """Corrupts the body of every listing, but not its headers."""
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         answer = super().handle_request(request)
@@ -61,10 +61,10 @@ def test_directory_holds_exactly_what_is_served(
         path: hashlib.sha256(content).hexdigest()
         for path, content in read_directory(directory).items()
     }
-    whole = "".join(f"{path}\0{digest}\n" for path, digest in sorted(result.files.items()))
-    assert result.fingerprint == hashlib.sha256(whole.encode()).hexdigest()
+    manifest = "".join(f"{path}\0{digest}\n" for path, digest in sorted(result.files.items()))
+    assert result.fingerprint == hashlib.sha256(manifest.encode()).hexdigest()
     with pytest.raises(TypeError):
-        result.files["x"] = "y"  # type: ignore[index]  # that it cannot be done is the point
+        result.files["x"] = "y"  # type: ignore[index]  # raises on purpose
 
 
 def test_unchanged_workspace_writes_nothing(
@@ -104,14 +104,14 @@ def test_file_deleted_on_the_server_is_removed(
 def test_files_of_one_agent_are_not_left_for_another(
     client: Client, http: httpx.Client, directory: File
 ) -> None:
-    one, other = AgentEditor.of_new_agent(http), AgentEditor.of_new_agent(http)
-    one.put("secret.md", "of one")
-    other.put("own.md", "of the other")
-    client.materialize(one.agent, directory)
+    first, second = AgentEditor.of_new_agent(http), AgentEditor.of_new_agent(http)
+    first.put("secret.md", "of one")
+    second.put("own.md", "of the other")
+    client.materialize(first.agent, directory)
 
-    client.materialize(other.agent, directory)
+    client.materialize(second.agent, directory)
 
-    assert read_directory(directory) == other.served()
+    assert read_directory(directory) == second.served()
 
 
 def test_rename_of_the_agent_changes_the_fingerprint(
@@ -208,7 +208,7 @@ def test_failure_leaves_the_earlier_files(live: Live, editor: AgentEditor, direc
     editor.put("a.md", "x")
     transport = FaultyTransport()
     with client_over(transport, live.url) as client:
-        kept = client.materialize(editor.agent, directory)
+        earlier = client.materialize(editor.agent, directory)
         before, transport.cut = stat_directory(directory), True
 
         with pytest.raises(ServerUnreachable):
@@ -218,7 +218,7 @@ def test_failure_leaves_the_earlier_files(live: Live, editor: AgentEditor, direc
         assert stat_directory(directory) == before
         assert (stale.stale, stale.changed) == (True, False)
         assert isinstance(stale.problem, ServerUnreachable)
-        assert (stale.files, stale.fingerprint) == (kept.files, kept.fingerprint)
+        assert (stale.files, stale.fingerprint) == (earlier.files, earlier.fingerprint)
         transport.cut = False
         assert not client.materialize(editor.agent, directory, stale_ok=True).stale
 
@@ -255,7 +255,7 @@ def test_stale_files_are_not_used_for_another_agent_with_the_slug(
 
     with Client(live.url, TOKEN, max_response_bytes=10) as small, pytest.raises(ResponseTooLarge):
         small.materialize(editor.agent, directory)
-    with client_over(Spoiling(), live.url) as spoilt, pytest.raises(InvalidResponse):
+    with client_over(CorruptingTransport(), live.url) as spoilt, pytest.raises(InvalidResponse):
         spoilt.materialize(editor.agent, directory, stale_ok=True)
 
     assert stat_directory(directory) == before
@@ -268,7 +268,7 @@ def test_stale_files_are_used_when_the_listing_is_invalid(
 ) -> None:
     client.materialize(editor.agent, directory)
     editor.put("a.md", "newer")
-    with client_over(Spoiling(), live.url) as spoilt:
+    with client_over(CorruptingTransport(), live.url) as spoilt:
         stale = spoilt.materialize(editor.agent, directory, stale_ok=True)
     assert (stale.stale, type(stale.problem)) == (True, InvalidResponse)
 
@@ -294,14 +294,14 @@ def test_invalid_directory_name_is_refused(
     client: Client, editor: AgentEditor, tmp_path: File, name: str
 ) -> None:
     for stale_ok in (False, True):
-        with pytest.raises(UnusableWorkspace, match="is no name of a directory"):
+        with pytest.raises(UnusableWorkspace, match="is not a valid directory name"):
             client.materialize(editor.agent, tmp_path / "new" / name, stale_ok=stale_ok)
     assert os.listdir(tmp_path) == []
 
 
 def test_unknown_agent_is_an_error(client: Client, directory: File) -> None:
     with pytest.raises(NotFound):
-        client.materialize("nobody", directory)
+        client.materialize("unknown", directory)
     assert not directory.exists()
 
 
@@ -329,14 +329,16 @@ def test_progress_is_reported_for_every_file(
 ) -> None:
     editor.put("a.md", "x")
     editor.put("b.md", "y")
-    told: list[tuple[str, int, int]] = []
+    calls: list[tuple[str, int, int]] = []
 
     result = client.materialize(
-        editor.agent, directory, progress=lambda what, done, total: told.append((what, done, total))
+        editor.agent,
+        directory,
+        progress=lambda path, count, total: calls.append((path, count, total)),
     )
 
     total = len(result.files)
-    assert told == [("writing files", number, total) for number in range(1, total + 1)]
+    assert calls == [("writing files", number, total) for number in range(1, total + 1)]
 
 
 @pytest.mark.anyio
@@ -362,11 +364,11 @@ async def test_cancellation_leaves_no_partial_directory_and_no_lock(
     loop, writing = asyncio.get_running_loop(), asyncio.Event()
     create = atomic_directory._create
 
-    def noticed(path: str, content: bytes) -> None:
+    def signal_and_create(path: str, content: bytes) -> None:
         loop.call_soon_threadsafe(writing.set)
         create(path, content)
 
-    monkeypatch.setattr(atomic_directory, "_create", noticed)
+    monkeypatch.setattr(atomic_directory, "_create", signal_and_create)
     async with AsyncClient(live.url, TOKEN) as client:
         task = asyncio.create_task(client.materialize(editor.agent, directory))
         await writing.wait()

@@ -26,14 +26,14 @@ from carrel_client.sessions import Session
 
 SOURCE: Final = FilePath(carrel_client.__file__).parent
 LIFECYCLE: Final = {"close", "aclose", "over"}
-"""Names that differ by colour: how a client is made and closed."""
+"""Names that differ between clients: creation and closing."""
 IN_PROCESS_ONLY: Final = {"of_actor", "of_tenant", "tenant"}
-"""What needs the store itself."""
+"""Names that need the store itself."""
 NOT_THE_CLIENTS: Final = re.compile(
     r"/(?:git|graphql|metrics|docs|openapi|healthz|readyz|asyncapi|schemas|icon|ui|api|\.well-known)"
     r"|/$|/v1/(?:session|sign-in|openapi|host/workspace)\b(?!.*/events)"
 )
-"""Operations of browsers, of monitoring and of other conventions, with their own clients."""
+"""Operations of browsers, of monitoring and of other protocols, which have their own clients."""
 
 
 def public_names(client: type) -> set[str]:
@@ -82,7 +82,7 @@ class RecordingDriver(SyncDriver):
         raise AssertionError("no stream was opened")
 
     def close(self) -> None:
-        """There is nothing to close."""
+        pass
 
 
 class EndOfOperation(BaseException):
@@ -148,7 +148,7 @@ def test_every_rest_operation_is_reachable(tmp_path: FilePath) -> None:
         pattern = re.compile(re.sub(r"\{\w+\.*\}", "[^/]+", endpoint.path))
         if not any(endpoint.method == method and pattern.fullmatch(path) for method, path in sent):
             missing.append(endpoint.name)
-    # The client's own streams are by workspace; a credential that is bound to one reads this.
+    # Streams of the client are by workspace; only a bound credential uses this one.
     assert missing == ["GET /v1/host/workspace/events"]
 
 

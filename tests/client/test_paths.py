@@ -1,4 +1,4 @@
-"""No path leads out of a directory, and no two paths are one file."""
+"""No path leads out of a directory, and no two paths name the same file."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ SEGMENT = st.text(st.sampled_from("abAB.éÉe\u0301\u017f\u212a:\\\0 \u00ad"), m
 PATHS = st.lists(st.lists(SEGMENT, min_size=1, max_size=4).map("/".join), max_size=6)
 
 
-def exact(names: Sequence[str]) -> str | None:
-    """A file system that tells all names apart."""
+def exact_names(names: Sequence[str]) -> str | None:
+    """A file system that distinguishes all names."""
     return None
 
 
-def folding(names: Sequence[str]) -> str | None:
-    """One that knows neither case nor normal forms."""
-    known: set[str] = set()
+def folded_names(names: Sequence[str]) -> str | None:
+    """A file system that distinguishes neither case nor Unicode normal forms."""
+    folded: set[str] = set()
     for name in names:
-        plain = unicodedata.normalize("NFC", unicodedata.normalize("NFD", name).casefold())
-        if plain in known:
+        key = unicodedata.normalize("NFC", unicodedata.normalize("NFD", name).casefold())
+        if key in folded:
             return name
-        known.add(plain)
+        folded.add(key)
     return None
 
 
@@ -46,7 +46,7 @@ def folding(names: Sequence[str]) -> str | None:
 )
 def test_path_that_would_escape_is_refused(path: str) -> None:
     with pytest.raises(UnsafePath):
-        refuse_unsafe([path], exact)
+        refuse_unsafe([path], exact_names)
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_path_that_would_escape_is_refused(path: str) -> None:
 )
 def test_path_that_is_file_and_directory_is_refused(paths: list[str]) -> None:
     with pytest.raises(UnsafePath):
-        refuse_unsafe(paths, exact)
+        refuse_unsafe(paths, exact_names)
 
 
 @pytest.mark.parametrize(
@@ -73,45 +73,45 @@ def test_path_that_is_file_and_directory_is_refused(paths: list[str]) -> None:
     ids=ascii,
 )
 def test_names_are_refused_only_if_the_file_system_confuses_them(paths: list[str]) -> None:
-    refuse_unsafe(paths, exact)
+    refuse_unsafe(paths, exact_names)
     with pytest.raises(UnsafePath):
-        refuse_unsafe(paths, folding)
+        refuse_unsafe(paths, folded_names)
 
 
 def test_ordinary_paths_are_accepted() -> None:
     paths = ["SOUL.md", "memory/lessons.md", "a b/ü ж.md", ".hidden", "...", "ab:c/d:e", "日本/本"]
-    refuse_unsafe(paths, folding)
+    refuse_unsafe(paths, folded_names)
 
 
 def test_similar_names_are_tried_together() -> None:
     names = [f"{number:020b}".translate({48: "a", 49: "A"}) for number in range(20_000)]
-    asked: list[Sequence[str]] = []
+    batches: list[Sequence[str]] = []
 
     def note(names: Sequence[str]) -> None:
-        asked.append(names)
+        batches.append(names)
 
     refuse_unsafe(names, note)
 
-    assert [len(each) for each in asked] == [20_000]
+    assert [len(batch) for batch in batches] == [20_000]
 
 
 @given(PATHS)
 @example(["a/b", "A/c"])
 def test_accepted_paths_stay_within_the_directory_and_distinct(paths: list[str]) -> None:
     try:
-        refuse_unsafe(paths, folding)
+        refuse_unsafe(paths, folded_names)
     except UnsafePath:
         return
-    root = "/somewhere/desk"
+    root = "/somewhere/target"
     ends = [os.path.normpath(os.path.join(root, path)) for path in paths]
     assert all(end.startswith(root + "/") for end in ends)
     flat = [unicodedata.normalize("NFD", end).casefold() for end in ends]
     assert len(set(flat)) == len(flat)
-    assert not any(one.startswith(other + "/") for one in flat for other in flat)
+    assert not any(inner.startswith(outer + "/") for inner in flat for outer in flat)
 
 
 def test_clash_is_tried_on_the_file_system(tmp_path: File) -> None:
-    place = TargetDirectory.at(tmp_path / "desk")
+    place = TargetDirectory.at(tmp_path / "target")
 
     assert place.find_clash(["same", "other"]) is None
     assert place.find_clash(["same", "same"]) == "same"

@@ -56,7 +56,7 @@ def failure(status: int = 503, code: str = "unavailable", after: str = "") -> Ht
 def drive(
     steps: Steps[HttpResponse], *responses: HttpResponse | Exception
 ) -> tuple[list[str | None], list[float], HttpResponse | CarrelError]:
-    """The keys of the requests sent, the pauses, and the end, given these responses."""
+    """The keys of the requests sent, the pauses, and the result, for these responses."""
     keys: list[str | None] = []
     pauses: list[float] = []
     pending = iter(responses)
@@ -145,7 +145,7 @@ def test_permanent_failures_are_not_retried(
     assert (len(sent), pauses) == (1, [])
 
 
-def test_pause_is_at_least_what_the_server_asks_for_up_to_a_limit() -> None:
+def test_pause_is_at_least_the_servers_retry_after_up_to_a_limit() -> None:
     _, [pause], _ = drive(send_with_retry(get_request()), failure(after="7"), OK)
     assert 7 < pause < 8
     too_long = failure(after=str(int(MAX_PAUSE_SECONDS)))

@@ -24,7 +24,7 @@ def test_files_of_every_layer_are_written_read_and_deleted(
     places = [
         client.template(editor.template),
         client.defaults,
-        client.workspace("desk"),
+        client.workspace("shared"),
         client.agent(editor.agent),
     ]
     for number, place in enumerate(places):
@@ -34,7 +34,7 @@ def test_files_of_every_layer_are_written_read_and_deleted(
         with pytest.raises(WorkspaceConflict):
             place.restore(name, 1, if_match=was.etag)
         assert place.restore(name, 1).content == "one"
-        assert [each.version for each in place.history(name)] == [3, 2, 1]
+        assert [version.version for version in place.history(name)] == [3, 2, 1]
         [last] = place.history(name, before=2)
         assert (last.reason, last.deleted, last.size) == ("begun", False, 3)
         assert "-one" in place.diff(name, 1, 2)
@@ -46,9 +46,9 @@ def test_files_of_every_layer_are_written_read_and_deleted(
             place.get(name)
 
 
-@pytest.mark.parametrize("told", [[], {}, {"items": 1}, {"items": [1]}, {"items": [{}]}, None])
-def test_unexpected_json_is_an_invalid_response(told: Any) -> None:
-    transport = httpx.MockTransport(lambda _: httpx.Response(200, json=told))
+@pytest.mark.parametrize("value", [[], {}, {"items": 1}, {"items": [1]}, {"items": [{}]}, None])
+def test_unexpected_json_is_an_invalid_response(value: Any) -> None:
+    transport = httpx.MockTransport(lambda _: httpx.Response(200, json=value))
     with Client("http://127.0.0.1", "t", transport=transport) as client:
         agent = client.agent("ada")
         for ask in (

@@ -26,8 +26,8 @@ for arguments in json.loads(sys.argv[1]):
 """
 
 
-def offered(editor: AgentEditor, text: str = "Ask first.\n") -> str:
-    """Let the template say something newer; its digest."""
+def write_update(editor: AgentEditor, text: str = "Ask first.\n") -> str:
+    """Change the template's file; return the digest of the new text."""
     editor.put(PATH, text, "templates")
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -49,12 +49,12 @@ def test_pins_are_listed_with_their_updates(editor: AgentEditor, carrel: CarrelC
     assert re.search(
         rf"^{PATH} +up to date +(\w{{12}}) +\1$", carrel.output("pins", editor.agent), re.M
     )
-    digest = offered(editor)
-    said = carrel.output("pins", editor.agent)
-    assert re.search(rf"^{PATH} +update available +\w{{12}} +{digest[:12]}$", said, re.M)
-    one = carrel("pins", editor.agent, PATH)
-    assert "\n+Ask first.\n" in one.stdout
-    assert f"--sha256 {digest}" in one.stderr
+    digest = write_update(editor)
+    output = carrel.output("pins", editor.agent)
+    assert re.search(rf"^{PATH} +update available +\w{{12}} +{digest[:12]}$", output, re.M)
+    limited = carrel("pins", editor.agent, PATH)
+    assert "\n+Ask first.\n" in limited.stdout
+    assert f"--sha256 {digest}" in limited.stderr
     [pin] = carrel.json("pins", editor.agent, PATH)["pins"]
     assert (pin["latestSha256"], pin["latestContent"]) == (digest, "Ask first.\n")
     assert carrel("pins", editor.agent, "SOUL.md").exit_code == 1
@@ -64,11 +64,11 @@ def test_pins_are_listed_with_their_updates(editor: AgentEditor, carrel: CarrelC
 def test_review_is_accepted_by_digest_and_rolled_back(
     editor: AgentEditor, carrel: CarrelCommand
 ) -> None:
-    before, digest = read_directory(editor, editor.agent), offered(editor)
+    before, digest = read_directory(editor, editor.agent), write_update(editor)
     assert carrel("accept", editor.agent, PATH, "--sha256", "0" * 64).exit_code == 1
     assert read_directory(editor, editor.agent) == before
-    said = carrel.output("accept", editor.agent, PATH, "--sha256", f"sha256:{digest}")
-    assert said == f"{editor.agent}: {PATH}: accepted\n"
+    output = carrel.output("accept", editor.agent, PATH, "--sha256", f"sha256:{digest}")
+    assert output == f"{editor.agent}: {PATH}: accepted\n"
     assert read_directory(editor, editor.agent) == "Ask first.\n"
     assert "is back at" in carrel.output("rollback", editor.agent, PATH)
     assert read_directory(editor, editor.agent) == before
@@ -78,20 +78,20 @@ def test_review_is_accepted_by_digest_and_rolled_back(
 def test_accept_without_a_terminal_needs_a_digest(
     editor: AgentEditor, carrel: CarrelCommand
 ) -> None:
-    digest = offered(editor)
+    digest = write_update(editor)
     for wrong in ([], ["--json"], ["--template", editor.template], ["--sha256", "abc"]):
         assert carrel("accept", editor.agent, PATH, *wrong).exit_code == 2
     assert carrel("accept", PATH, "--yes").exit_code == 2
     assert read_directory(editor, editor.agent) != "Ask first.\n"
-    told = carrel.json("accept", editor.agent, PATH, "--yes")
-    assert (told["result"], told["pinnedSha256"]) == ("accepted", digest)
+    report = carrel.json("accept", editor.agent, PATH, "--yes")
+    assert (report["result"], report["pinnedSha256"]) == ("accepted", digest)
     again = carrel.json("accept", editor.agent, PATH, "--yes")
     assert again["result"] == "nothing newer is offered"
 
 
 def test_bulk_accept_prints_every_follower(editor: AgentEditor, carrel: CarrelCommand) -> None:
     other = follower(editor, f"z{editor.agent}")
-    digest = offered(editor)
+    digest = write_update(editor)
     carrel.output("accept", other, PATH, "--yes")
     done = carrel("accept", "--template", editor.template, PATH, "--yes")
     assert (done.exit_code, done.stdout) == (
@@ -102,53 +102,53 @@ def test_bulk_accept_prints_every_follower(editor: AgentEditor, carrel: CarrelCo
     assert read_directory(editor, editor.agent) == read_directory(editor, other) == "Ask first.\n"
     none = carrel.output("accept", "--template", editor.template, PATH, "--yes")
     assert none == f"{PATH}: no update available for any agent\n"
-    offered(editor, "Never ask.\n")
+    write_update(editor, "Never ask.\n")
     late = carrel.json("accept", "--template", editor.template, PATH, "--sha256", digest, code=1)
     assert (late["ok"], late["accepted"], late["failed"]) == (False, 0, 2)
     assert [row["agent"] for row in late["results"]] == [editor.agent, other]
-    said = carrel("accept", "--template", editor.template, PATH, "--sha256", digest)
-    assert said.exit_code == 1
-    assert said.stdout.count(": refused: ") == 2
+    stale = carrel("accept", "--template", editor.template, PATH, "--sha256", digest)
+    assert stale.exit_code == 1
+    assert stale.stdout.count(": refused: ") == 2
     assert carrel("accept", "--template", "no-such", PATH, "--yes").exit_code == 1
 
 
 def at_terminal(carrel: CarrelCommand, *calls: tuple[list[str], bytes]) -> list[tuple[int, str]]:
-    """The exit code of each call and all that is shown, when somebody answers its question."""
+    """Exit code and output of each call at a terminal, with its questions answered."""
     mine, theirs = pty.openpty()
     settings = environment(Local("nowhere"), url=carrel.url, token=TOKEN)
     settings |= {"TERM": "xterm-256color", "COLUMNS": "100", "LINES": "24"}
     run = [*command(PROGRAM), json.dumps([arguments for arguments, _ in calls])]
     process = subprocess.Popen(run, env=settings, stdin=theirs, stdout=theirs, stderr=theirs)
     os.close(theirs)
-    answers = [says for _, says in calls]
-    shown = b""
+    answers = [answer for _, answer in calls]
+    output = b""
     try:
         while chunk := os.read(mine, 65536):
-            shown += chunk
-            if answers and shown.count(b"[y/N]: ") > len(calls) - len(answers):
+            output += chunk
+            if answers and output.count(b"[y/N]: ") > len(calls) - len(answers):
                 os.write(mine, answers.pop(0))
     except OSError:
-        pass  # Linux says so when the other side is closed
+        pass  # Linux raises OSError when the other side is closed
     os.close(mine)
     assert process.wait(timeout=60) == 0
-    parts = re.split(r"ended with (\d+)\r\n", shown.decode())
+    parts = re.split(r"ended with (\d+)\r\n", output.decode())
     return [(int(code), part) for part, code in zip(parts[::2], parts[1::2], strict=False)]
 
 
 def test_terminal_prints_the_diff_and_asks(editor: AgentEditor, carrel: CarrelCommand) -> None:
     other = follower(editor, f"z{editor.agent}")
-    offered(editor)
-    one, every = at_terminal(
+    write_update(editor)
+    single, every = at_terminal(
         carrel,
         (["accept", editor.agent, PATH], b"n\n"),
         (["accept", "--template", editor.template, PATH], b"y\n"),
     )
-    assert one[0] == 1
-    assert "\x1b[32m+Ask first.\x1b[0m" in one[1]
-    assert "Not accepted." in one[1]
+    assert single[0] == 1
+    assert "\x1b[32m+Ask first.\x1b[0m" in single[1]
+    assert "Not accepted." in single[1]
     assert every[0] == 0, every[1]
     assert f"{editor.agent}, {other}:" in every[1]
     assert "Accept this for 2 agents?" in every[1]
     assert read_directory(editor, editor.agent) == read_directory(editor, other) == "Ask first.\n"
     [accepted] = carrel.json("log", f"{editor.agent}/{PATH}")["versions"]
-    assert accepted["reason"].endswith(", for all")  # What was declined has left no trace.
+    assert accepted["reason"].endswith(", for all")  # A declined review leaves no version.

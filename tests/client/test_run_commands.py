@@ -8,17 +8,17 @@ from tests.client.cli_runner import CarrelCommand
 from tests.client.server_fixture import AgentEditor
 
 
-def begun(carrel: CarrelCommand, *arguments: str) -> str:
-    said = carrel.output("run", "start", *arguments)
-    assert re.fullmatch(r"\S+\n", said)
-    return said.strip()
+def start_run(carrel: CarrelCommand, *arguments: str) -> str:
+    output = carrel.output("run", "start", *arguments)
+    assert re.fullmatch(r"\S+\n", output)
+    return output.strip()
 
 
 def test_run_reads_its_snapshot_and_prints_changes(
     editor: AgentEditor, carrel: CarrelCommand
 ) -> None:
     editor.put("SOUL.md", "I am {{AGENT_NAME}}.\n")
-    run = begun(carrel, editor.agent, "--workflow", "nightly")
+    run = start_run(carrel, editor.agent, "--workflow", "nightly")
     editor.put("SOUL.md", "Bold.\n")
     editor.put("new.md", "x")
     assert carrel.output("run", "cat", run, "SOUL.md") == "I am Ada.\n"
@@ -26,13 +26,13 @@ def test_run_reads_its_snapshot_and_prints_changes(
     assert re.search(
         r"^SOUL.md +1 +agent-override +\w{12}$", carrel.output("run", "files", run), re.M
     )
-    said = carrel.output("run", "diff", run)
-    assert re.search(r"^SOUL.md +changed +1 +2$", said, re.M)
-    assert re.search(r"^new.md +added +1$", said, re.M)
+    output = carrel.output("run", "diff", run)
+    assert re.search(r"^SOUL.md +changed +1 +2$", output, re.M)
+    assert re.search(r"^new.md +added +1$", output, re.M)
     assert "-I am Ada.\n+Bold.\n" in carrel.output("run", "diff", run, "SOUL.md")
-    told = carrel.json("run", "diff", run)
+    report = carrel.json("run", "diff", run)
     assert {"path": "new.md", "change": "added", "beforeVersion": None, "afterVersion": 1} in (
-        told["changes"]
+        report["changes"]
     )
     assert carrel.json("run", "diff", run, "SOUL.md")["diff"].endswith("+Bold.\n")
     assert carrel.json("run", "cat", run, "SOUL.md")["content"] == "I am Ada.\n"
@@ -40,7 +40,10 @@ def test_run_reads_its_snapshot_and_prints_changes(
 
 
 def test_runs_are_listed_printed_and_ended(editor: AgentEditor, carrel: CarrelCommand) -> None:
-    first, last = begun(carrel, editor.agent), begun(carrel, editor.agent, "--scope", "shared")
+    first, last = (
+        start_run(carrel, editor.agent),
+        start_run(carrel, editor.agent, "--scope", "shared"),
+    )
     assert f"{first}: failed\n" == carrel.output("run", "end", first, "--status", "failed")
     assert carrel("run", "end", first).exit_code == 1
     rows = carrel.json("run", "ls", "--agent", editor.agent)["runs"]
@@ -48,9 +51,9 @@ def test_runs_are_listed_printed_and_ended(editor: AgentEditor, carrel: CarrelCo
     newest = carrel.output("run", "ls", "--agent", editor.agent, "--limit", "1")
     assert re.search(rf"^{last} +running +\S+Z +shared ", newest, re.M)
     assert first not in newest
-    shown = carrel.output("run", "show", first)
-    assert re.search(r"^status +failed$", shown, re.M)
-    assert re.search(r"^files +\d+$", shown, re.M)
+    output = carrel.output("run", "show", first)
+    assert re.search(r"^status +failed$", output, re.M)
+    assert re.search(r"^files +\d+$", output, re.M)
     carrel.output("run", "end", last, "--release")
     assert re.search(r"^files +released$", carrel.output("run", "show", last), re.M)
     assert carrel("run", "files", last).exit_code == 1
@@ -58,7 +61,7 @@ def test_runs_are_listed_printed_and_ended(editor: AgentEditor, carrel: CarrelCo
 
 def test_replay_reads_the_same_bytes(editor: AgentEditor, carrel: CarrelCommand) -> None:
     editor.put("SOUL.md", "then")
-    run = begun(carrel, editor.agent)
+    run = start_run(carrel, editor.agent)
     editor.put("SOUL.md", "now")
     editor.rename("Bo")
     done = carrel("replay", run)
@@ -68,18 +71,18 @@ def test_replay_reads_the_same_bytes(editor: AgentEditor, carrel: CarrelCommand)
     assert carrel.output("run", "cat", twin, "SOUL.md") == "then"
     assert carrel.output("run", "prompt", twin) == carrel.output("run", "prompt", run)
     assert re.search(rf"^replay of +{run}$", carrel.output("run", "show", twin), re.M)
-    told = carrel.json("replay", run)
-    assert (told["ok"], told["run"]["status"]) == (True, "running")
+    report = carrel.json("replay", run)
+    assert (report["ok"], report["run"]["status"]) == (True, "running")
     carrel.output("run", "end", run, "--release")
     assert carrel("replay", run).exit_code == 1
 
 
 def test_child_run_may_share_the_snapshot(editor: AgentEditor, carrel: CarrelCommand) -> None:
     editor.put("SOUL.md", "then")
-    parent = begun(carrel, editor.agent)
+    parent = start_run(carrel, editor.agent)
     editor.put("SOUL.md", "now")
-    child = begun(carrel, "--parent", parent)
-    twin = begun(carrel, "--parent", parent, "--share-snapshot")
+    child = start_run(carrel, "--parent", parent)
+    twin = start_run(carrel, "--parent", parent, "--share-snapshot")
     assert carrel.output("run", "cat", child, "SOUL.md") == "now"
     assert carrel.output("run", "cat", twin, "SOUL.md") == "then"
     assert carrel("run", "start").exit_code == 2

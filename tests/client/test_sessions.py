@@ -34,12 +34,12 @@ def test_entry_with_a_lost_response_is_appended_once(live: Live, editor: AgentEd
     "body", [b"[]", b"{}", b'{"items": [1]}', b'{"items": [{"id": "x"}]}', b"x", b"\xff\n"]
 )
 def test_response_that_is_not_a_session_is_invalid(body: bytes) -> None:
-    def answer(request: httpx.Request) -> httpx.Response:
+    def respond(request: httpx.Request) -> httpx.Response:
         return httpx.Response(200, content=body)
 
-    with Client("http://carrel", TOKEN, transport=httpx.MockTransport(answer)) as client:
-        known = client.agent("kate").sessions
-        for ask in (known.list, known.start, lambda: known.get("x")):
+    with Client("http://carrel", TOKEN, transport=httpx.MockTransport(respond)) as client:
+        sessions = client.agent("kate").sessions
+        for ask in (sessions.list, sessions.start, lambda: sessions.get("x")):
             with pytest.raises(InvalidResponse):
                 ask()
 
@@ -47,8 +47,8 @@ def test_response_that_is_not_a_session_is_invalid(body: bytes) -> None:
 def test_sessions_are_listed_printed_searched_and_exported(
     live: Live, client: Client, editor: AgentEditor
 ) -> None:
-    known = client.agent(editor.agent).sessions
-    first, second = known.start(source_plugin="web"), known.start(scope="group")
+    sessions = client.agent(editor.agent).sessions
+    first, second = sessions.start(source_plugin="web"), sessions.start(scope="group")
     for n in range(4):
         first.append("user", f"question {n}\x1b[31m\nsecond line")
     second.append("assistant", "an answer")
@@ -60,29 +60,29 @@ def test_sessions_are_listed_printed_searched_and_exported(
     assert listed[1].endswith("4 entries, main, web, open")
     main = carrel(live, "sessions", editor.agent, "--scope", "main", "--json").stdout
     assert [row["id"] for row in json.loads(main)] == [first.id]
-    found = carrel(live, "sessions", editor.agent, "--search", "answ").stdout.splitlines()
-    assert [line.split()[-1] for line in found] == ["shared", "answer"]
+    matches = carrel(live, "sessions", editor.agent, "--search", "answ").stdout.splitlines()
+    assert [line.split()[-1] for line in matches] == ["shared", "answer"]
 
-    shown = carrel(live, "sessions", editor.agent, first.id, "--limit", 2).stdout
-    assert "\x1b" not in shown
-    lines = [line.strip() for line in shown.splitlines()]
+    output = carrel(live, "sessions", editor.agent, first.id, "--limit", 2).stdout
+    assert "\x1b" not in output
+    lines = [line.strip() for line in output.splitlines()]
     assert [line for line in lines if "question" in line or "second" in line] == [
         "question 2\ufffd[31m",
         "second line",
         "question 3\ufffd[31m",
         "second line",
     ]
-    told: dict[str, Any] = json.loads(
+    report: dict[str, Any] = json.loads(
         carrel(live, "sessions", editor.agent, first.id, "--json").stdout
     )
-    assert [entry["number"] for entry in told["entries"]] == [1, 2, 3, 4]
+    assert [entry["number"] for entry in report["entries"]] == [1, 2, 3, 4]
     exported = carrel(live, "sessions", editor.agent, first.id, "--jsonl").stdout
     assert tuple(exported.split("\n")[:-1]) == first.lines()
 
 
 def test_errors_of_sessions_are_one_line(live: Live, editor: AgentEditor) -> None:
     for arguments, code in (
-        (("nobody",), 1),
+        (("unknown",), 1),
         ((editor.agent, "x"), 1),
         ((editor.agent, "--jsonl"), 2),
         ((editor.agent, "x", "--search", "y"), 2),

@@ -1,4 +1,4 @@
-"""``carrel sync`` keeps a directory and an agent's own files the same, and loses no text."""
+"""``carrel sync`` keeps a directory and an agent's own files equal, and loses no text."""
 
 from __future__ import annotations
 
@@ -11,294 +11,294 @@ from pathlib import Path as File
 import httpx
 import pytest
 from tests.client.server_fixture import AgentEditor, json_of
-from tests.client.sync_process import HELD, STATE, SyncProcess
+from tests.client.sync_process import READ_ONLY_FILES, STATE, SyncProcess
 from tests.support.server_process import Live
 
 from carrel.cli.sync.directory import SyncedDirectory
 
 
 @pytest.fixture
-def both(live: Live, editor: AgentEditor, tmp_path: File) -> SyncProcess:
-    return SyncProcess(live, editor, tmp_path / "desk")
+def pair(live: Live, editor: AgentEditor, tmp_path: File) -> SyncProcess:
+    return SyncProcess(live, editor, tmp_path / "synced")
 
 
-def test_new_files_are_copied_to_the_other_side(both: SyncProcess) -> None:
-    both.write("notes/mine.md", "mine")
-    both.editor.put("notes/theirs.md", "theirs")
+def test_new_files_are_copied_to_the_other_side(pair: SyncProcess) -> None:
+    pair.write("notes/mine.md", "mine")
+    pair.editor.put("notes/theirs.md", "theirs")
 
-    done = both.sync()
+    done = pair.sync()
 
     assert (
-        both.local_files()
-        == both.server_files()
+        pair.local_files()
+        == pair.server_files()
         == {"notes/mine.md": "mine", "notes/theirs.md": "theirs"}
     )
-    assert (done["sent"], done["ok"], both.code) == (["notes/mine.md"], True, 0)
+    assert (done["sent"], done["ok"], pair.code) == (["notes/mine.md"], True, 0)
     assert "notes/theirs.md" in done["received"]
-    both.assert_settled()
+    pair.assert_settled()
 
 
-def test_edits_and_deletions_are_copied_both_ways(both: SyncProcess) -> None:
+def test_edits_and_deletions_are_copied_both_ways(pair: SyncProcess) -> None:
     for name in ("edit-here", "edit-there", "remove-here", "remove-there", "stays"):
-        both.write(f"notes/{name}.md", name)
-    both.sync()
+        pair.write(f"notes/{name}.md", name)
+    pair.sync()
 
-    both.write("notes/edit-here.md", "edited here")
-    both.editor.put("notes/edit-there.md", "edited there")
-    (both.dir / "notes/remove-here.md").unlink()
-    both.editor.delete("notes/remove-there.md")
-    done = both.sync()
+    pair.write("notes/edit-here.md", "edited here")
+    pair.editor.put("notes/edit-there.md", "edited there")
+    (pair.dir / "notes/remove-here.md").unlink()
+    pair.editor.delete("notes/remove-there.md")
+    done = pair.sync()
 
     expected = {"notes/edit-here.md": "edited here", "notes/edit-there.md": "edited there"}
-    assert both.local_files() == both.server_files() == {**expected, "notes/stays.md": "stays"}
+    assert pair.local_files() == pair.server_files() == {**expected, "notes/stays.md": "stays"}
     assert (done["removedHere"], done["removedThere"]) == (
         ["notes/remove-there.md"],
         ["notes/remove-here.md"],
     )
-    both.assert_settled()
+    pair.assert_settled()
 
 
-def test_change_wins_over_a_deletion(both: SyncProcess) -> None:
-    both.write("a.md", "1")
-    both.write("b.md", "1")
-    both.sync()
+def test_change_wins_over_a_deletion(pair: SyncProcess) -> None:
+    pair.write("a.md", "1")
+    pair.write("b.md", "1")
+    pair.sync()
 
-    (both.dir / "a.md").unlink()
-    both.editor.put("a.md", "2")
-    both.write("b.md", "2")
-    both.editor.delete("b.md")
-    both.sync()
+    (pair.dir / "a.md").unlink()
+    pair.editor.put("a.md", "2")
+    pair.write("b.md", "2")
+    pair.editor.delete("b.md")
+    pair.sync()
 
-    assert both.local_files() == both.server_files() == {"a.md": "2", "b.md": "2"}
+    assert pair.local_files() == pair.server_files() == {"a.md": "2", "b.md": "2"}
 
 
-def test_conflict_keeps_both_texts_until_it_is_resolved(both: SyncProcess) -> None:
-    both.write("a.md", "1")
-    both.sync()
-    both.write("a.md", "mine")
-    both.editor.put("a.md", "theirs")
+def test_conflict_keeps_both_texts_until_it_is_resolved(pair: SyncProcess) -> None:
+    pair.write("a.md", "1")
+    pair.sync()
+    pair.write("a.md", "mine")
+    pair.editor.put("a.md", "theirs")
 
-    first, second = both.sync(), both.sync()
+    first, second = pair.sync(), pair.sync()
 
-    [copy] = [path for path in both.local_files() if path != "a.md"]
+    [copy] = [path for path in pair.local_files() if path != "a.md"]
     assert first["conflicts"] == second["conflicts"] == [{"path": "a.md", "copy": copy}]
-    assert (first["ok"], both.code) == (False, 1)
+    assert (first["ok"], pair.code) == (False, 1)
     assert copy.startswith("a.conflict-")
-    assert both.local_files() == {"a.md": "mine", copy: "theirs"}
-    assert both.server_files() == {"a.md": "theirs"}
+    assert pair.local_files() == {"a.md": "mine", copy: "theirs"}
+    assert pair.server_files() == {"a.md": "theirs"}
 
-    both.write("a.md", "mine and theirs")
-    (both.dir / copy).unlink()
-    both.sync()
-    assert both.local_files() == both.server_files() == {"a.md": "mine and theirs"}
-    assert both.code == 0
-
-
-def test_taking_the_servers_text_resolves_the_conflict(both: SyncProcess) -> None:
-    both.write("a.md", "mine")
-    both.editor.put("a.md", "theirs")
-    both.sync()
-    [copy] = [path for path in both.local_files() if path != "a.md"]
-    os.rename(both.dir / copy, both.dir / "a.md")
-
-    assert both.sync()["ok"]
-    assert both.local_files() == both.server_files() == {"a.md": "theirs"}
+    pair.write("a.md", "mine and theirs")
+    (pair.dir / copy).unlink()
+    pair.sync()
+    assert pair.local_files() == pair.server_files() == {"a.md": "mine and theirs"}
+    assert pair.code == 0
 
 
-def test_server_may_change_during_a_conflict(both: SyncProcess) -> None:
-    both.write("a.md", "mine")
-    both.editor.put("a.md", "theirs")
-    both.sync()
-    both.editor.put("a.md", "theirs again")
-    both.sync()
+def test_taking_the_servers_text_resolves_the_conflict(pair: SyncProcess) -> None:
+    pair.write("a.md", "mine")
+    pair.editor.put("a.md", "theirs")
+    pair.sync()
+    [copy] = [path for path in pair.local_files() if path != "a.md"]
+    os.rename(pair.dir / copy, pair.dir / "a.md")
 
-    assert sorted(both.local_files().values()) == ["mine", "theirs again"]
-    [copy] = [path for path in both.local_files() if path != "a.md"]
-    both.write(copy, "worked on")
-    both.editor.put("a.md", "theirs at last")
-    both.sync()
-    assert sorted(both.local_files().values()) == ["mine", "theirs at last", "worked on"]
-    assert both.server_files() == {"a.md": "theirs at last"}
+    assert pair.sync()["ok"]
+    assert pair.local_files() == pair.server_files() == {"a.md": "theirs"}
 
 
-def test_pinned_and_managed_files_are_read_only(both: SyncProcess) -> None:
-    both.sync()
-    file = both.dir / "GUARDRAILS.md"
+def test_server_may_change_during_a_conflict(pair: SyncProcess) -> None:
+    pair.write("a.md", "mine")
+    pair.editor.put("a.md", "theirs")
+    pair.sync()
+    pair.editor.put("a.md", "theirs again")
+    pair.sync()
+
+    assert sorted(pair.local_files().values()) == ["mine", "theirs again"]
+    [copy] = [path for path in pair.local_files() if path != "a.md"]
+    pair.write(copy, "worked on")
+    pair.editor.put("a.md", "theirs at last")
+    pair.sync()
+    assert sorted(pair.local_files().values()) == ["mine", "theirs at last", "worked on"]
+    assert pair.server_files() == {"a.md": "theirs at last"}
+
+
+def test_pinned_and_managed_files_are_read_only(pair: SyncProcess) -> None:
+    pair.sync()
+    file = pair.dir / "GUARDRAILS.md"
     reviewed = file.read_text("utf-8")
-    assert {each.name for each in both.dir.iterdir()} >= HELD
+    assert {item.name for item in pair.dir.iterdir()} >= READ_ONLY_FILES
     file.write_text("no rules")
-    (both.dir / "USER.md").write_text("me")
+    (pair.dir / "USER.md").write_text("me")
 
-    done = both.sync()
+    done = pair.sync()
 
-    kept = {each["path"]: each["copy"] for each in done["refused"]}
-    assert (set(kept), both.code) == ({"GUARDRAILS.md", "USER.md"}, 1)
+    copies = {item["path"]: item["copy"] for item in done["refused"]}
+    assert (set(copies), pair.code) == ({"GUARDRAILS.md", "USER.md"}, 1)
     assert file.read_text("utf-8") == reviewed
-    assert (both.dir / kept["GUARDRAILS.md"]).read_text("utf-8") == "no rules"
-    assert (both.dir / kept["USER.md"]).read_text("utf-8") == "me"
-    assert not [row for row in both.rows() if row["class"] != "live"]
+    assert (pair.dir / copies["GUARDRAILS.md"]).read_text("utf-8") == "no rules"
+    assert (pair.dir / copies["USER.md"]).read_text("utf-8") == "me"
+    assert not [row for row in pair.rows() if row["class"] != "live"]
     file.unlink()
-    both.sync()
+    pair.sync()
     assert file.read_text("utf-8") == reviewed
 
 
-def test_inherited_files_are_not_copied_until_overridden(both: SyncProcess) -> None:
-    both.editor.put("SOUL.md", "the template's", of="templates")
-    both.sync()
-    assert both.local_files() == {}
+def test_inherited_files_are_not_copied_until_overridden(pair: SyncProcess) -> None:
+    pair.editor.put("SOUL.md", "the template's", of="templates")
+    pair.sync()
+    assert pair.local_files() == {}
 
-    both.write("SOUL.md", "my own")
-    both.sync()
-    assert both.server_files() == {"SOUL.md": "my own"}
+    pair.write("SOUL.md", "my own")
+    pair.sync()
+    assert pair.server_files() == {"SOUL.md": "my own"}
 
-    (both.dir / "SOUL.md").unlink()
-    both.sync()
-    assert (both.server_files(), both.local_files()) == ({}, {})
-    assert both.editor.served()["SOUL.md"] == b"the template's"
-
-
-def test_copy_of_an_inherited_file_makes_no_override(both: SyncProcess) -> None:
-    both.editor.put("SOUL.md", "the template's", of="templates")
-    both.write("SOUL.md", "the template's")
-    both.sync()
-    assert both.server_files() == {}
-
-    both.editor.put("SOUL.md", "newer", of="templates")
-    both.sync()
-    assert (both.local_files(), both.server_files()) == ({"SOUL.md": "newer"}, {})
-
-    both.write("SOUL.md", "mine")
-    both.sync()
-    assert both.server_files() == {"SOUL.md": "mine"}
+    (pair.dir / "SOUL.md").unlink()
+    pair.sync()
+    assert (pair.server_files(), pair.local_files()) == ({}, {})
+    assert pair.editor.served()["SOUL.md"] == b"the template's"
 
 
-def test_placeholders_are_synced_unrendered(both: SyncProcess) -> None:
-    both.editor.put("SOUL.md", "You are {{AGENT_NAME}}.")
-    both.sync()
-    assert both.local_files() == {"SOUL.md": "You are {{AGENT_NAME}}."}
-    both.editor.rename("Grace")
-    both.sync()
-    assert "SOUL.md" not in both.done["received"]
+def test_copy_of_an_inherited_file_makes_no_override(pair: SyncProcess) -> None:
+    pair.editor.put("SOUL.md", "the template's", of="templates")
+    pair.write("SOUL.md", "the template's")
+    pair.sync()
+    assert pair.server_files() == {}
+
+    pair.editor.put("SOUL.md", "newer", of="templates")
+    pair.sync()
+    assert (pair.local_files(), pair.server_files()) == ({"SOUL.md": "newer"}, {})
+
+    pair.write("SOUL.md", "mine")
+    pair.sync()
+    assert pair.server_files() == {"SOUL.md": "mine"}
 
 
-def test_secret_stays_local_and_is_redacted_on_the_server(both: SyncProcess) -> None:
+def test_placeholders_are_synced_unrendered(pair: SyncProcess) -> None:
+    pair.editor.put("SOUL.md", "You are {{AGENT_NAME}}.")
+    pair.sync()
+    assert pair.local_files() == {"SOUL.md": "You are {{AGENT_NAME}}."}
+    pair.editor.rename("Grace")
+    pair.sync()
+    assert "SOUL.md" not in pair.report["received"]
+
+
+def test_secret_stays_local_and_is_redacted_on_the_server(pair: SyncProcess) -> None:
     text = "key: AKIA" + "ABCDEFGHIJKLMNOP" + "\n"
-    both.write("a.md", text)
-    assert both.sync()["redacted"] == ["a.md"]
-    assert both.local_files() == {"a.md": text}
-    assert "AKIA" not in both.server_files()["a.md"]
-    both.assert_settled()
+    pair.write("a.md", text)
+    assert pair.sync()["redacted"] == ["a.md"]
+    assert pair.local_files() == {"a.md": text}
+    assert "AKIA" not in pair.server_files()["a.md"]
+    pair.assert_settled()
 
-    both.editor.put("a.md", "another")
-    both.sync()
-    assert sorted(both.local_files().values()) == sorted([text, "another"])
-    assert both.server_files() == {"a.md": "another"}
+    pair.editor.put("a.md", "another")
+    pair.sync()
+    assert sorted(pair.local_files().values()) == sorted([text, "another"])
+    assert pair.server_files() == {"a.md": "another"}
 
 
-def test_content_type_is_kept_by_an_edit(both: SyncProcess) -> None:
+def test_content_type_is_kept_by_an_edit(pair: SyncProcess) -> None:
     body = {"content": "{}", "contentType": "application/json"}
-    json_of(both.editor.http.put(both.editor.url("a.json"), json=body))
-    both.sync()
-    both.write("a.json", "[]")
-    both.sync()
-    [row] = both.rows()
+    json_of(pair.editor.http.put(pair.editor.url("a.json"), json=body))
+    pair.sync()
+    pair.write("a.json", "[]")
+    pair.sync()
+    [row] = pair.rows()
     assert (row["content"], row["contentType"]) == ("[]", "application/json")
 
 
-def test_unicode_normal_forms_name_the_same_file(both: SyncProcess) -> None:
+def test_unicode_normal_forms_name_the_same_file(pair: SyncProcess) -> None:
     composed = "é.md"
-    both.write(unicodedata.normalize("NFD", composed), "1")
-    both.sync()
-    assert both.server_files() == {composed: "1"}
-    both.editor.put(composed, "2")
-    both.sync()
-    assert both.local_files() == {unicodedata.normalize("NFD", composed): "2"}
-    both.write(composed, "3")
-    assert [each["path"] for each in both.sync()["leftOut"]] == [composed]
-    assert both.server_files() == {composed: "2"}
+    pair.write(unicodedata.normalize("NFD", composed), "1")
+    pair.sync()
+    assert pair.server_files() == {composed: "1"}
+    pair.editor.put(composed, "2")
+    pair.sync()
+    assert pair.local_files() == {unicodedata.normalize("NFD", composed): "2"}
+    pair.write(composed, "3")
+    assert [row["path"] for row in pair.sync()["leftOut"]] == [composed]
+    assert pair.server_files() == {composed: "2"}
 
 
-def test_interrupted_sync_is_resumed(both: SyncProcess) -> None:
-    both.write("mine.md", "mine")
-    both.write("gone.md", "gone")
-    both.sync()
-    before = (both.dir / STATE).read_bytes()
-    both.write("mine.md", "mine, edited")
-    both.editor.put("theirs.md", "theirs")
-    (both.dir / "gone.md").unlink()
-    both.sync()
-    (both.dir / STATE).write_bytes(before)  # As if it had been killed before it could note that.
+def test_interrupted_sync_is_resumed(pair: SyncProcess) -> None:
+    pair.write("mine.md", "mine")
+    pair.write("gone.md", "gone")
+    pair.sync()
+    before = (pair.dir / STATE).read_bytes()
+    pair.write("mine.md", "mine, edited")
+    pair.editor.put("theirs.md", "theirs")
+    (pair.dir / "gone.md").unlink()
+    pair.sync()
+    (pair.dir / STATE).write_bytes(before)  # As if it had been killed before it could store that.
 
-    assert both.sync()["ok"]
+    assert pair.sync()["ok"]
     assert (
-        both.local_files()
-        == both.server_files()
+        pair.local_files()
+        == pair.server_files()
         == {"mine.md": "mine, edited", "theirs.md": "theirs"}
     )
 
 
-def test_directory_is_synced_by_one_process_at_a_time(both: SyncProcess) -> None:
-    both.sync()
-    folder = SyncedDirectory(both.dir)
+def test_directory_is_synced_by_one_process_at_a_time(pair: SyncProcess) -> None:
+    pair.sync()
+    folder = SyncedDirectory(pair.dir)
     try:
-        told = both.sync()
+        report = pair.sync()
     finally:
         folder.close()
-    assert (both.code, told["ok"]) == (1, False)
-    assert "is being synced by another process" in told["problem"]
-    assert both.sync()["ok"]
+    assert (pair.code, report["ok"]) == (1, False)
+    assert "is being synced by another process" in report["problem"]
+    assert pair.sync()["ok"]
 
 
-def test_directory_belongs_to_one_agent(both: SyncProcess, http: httpx.Client) -> None:
-    both.write("a.md", "mine")
-    both.sync()
+def test_directory_belongs_to_one_agent(pair: SyncProcess, http: httpx.Client) -> None:
+    pair.write("a.md", "mine")
+    pair.sync()
     other = AgentEditor.of_new_agent(http)
-    told = both.sync(agent=other.agent)
-    assert (both.code, told["ok"]) == (1, False)
-    assert f"is synced with {both.editor.agent}" in told["problem"]
+    report = pair.sync(agent=other.agent)
+    assert (pair.code, report["ok"]) == (1, False)
+    assert f"is synced with {pair.editor.agent}" in report["problem"]
     assert "a.md" not in other.served()
 
 
-def test_another_agent_with_the_slug_is_refused(both: SyncProcess) -> None:
-    both.write("a.md", "mine")
-    both.sync()
-    http, agent = both.editor.http, both.editor.agent
+def test_another_agent_with_the_slug_is_refused(pair: SyncProcess) -> None:
+    pair.write("a.md", "mine")
+    pair.sync()
+    http, agent = pair.editor.http, pair.editor.agent
     assert http.delete(f"/v1/agents/{agent}").status_code == 204
     json_of(http.post("/v1/agents", json={"slug": agent, "name": "B"}))
-    assert "is synced with" in both.sync()["problem"]
-    assert both.local_files() == {"a.md": "mine"}
+    assert "is synced with" in pair.sync()["problem"]
+    assert pair.local_files() == {"a.md": "mine"}
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"format": 2, "server": "", "agent": ""}'])
-def test_foreign_state_file_is_refused(both: SyncProcess, text: str) -> None:
-    both.write("a.md", "mine")
-    both.write(STATE, text)
-    assert both.sync()["ok"] is False
-    assert STATE in both.done["problem"]
-    assert (both.dir / STATE).read_text("utf-8") == text
+def test_foreign_state_file_is_refused(pair: SyncProcess, text: str) -> None:
+    pair.write("a.md", "mine")
+    pair.write(STATE, text)
+    assert pair.sync()["ok"] is False
+    assert STATE in pair.report["problem"]
+    assert (pair.dir / STATE).read_text("utf-8") == text
 
 
-def test_forged_state_file_does_not_lead_out_of_the_directory(both: SyncProcess) -> None:
-    outside = both.dir.parent / "x.conflict-00000000.md"
+def test_forged_state_file_does_not_lead_out_of_the_directory(pair: SyncProcess) -> None:
+    outside = pair.dir.parent / "x.conflict-00000000.md"
     outside.write_text("not mine")
-    both.sync()
-    state = json.loads((both.dir / STATE).read_text("utf-8"))
+    pair.sync()
+    state = json.loads((pair.dir / STATE).read_text("utf-8"))
     for path, copy in (("../y.md", None), ("a.md", "../x.conflict-00000000.md")):
-        known = {"here": None, "there": "0" * 64, "copy": copy}
-        both.write(STATE, json.dumps({**state, "files": {path: known}}))
-        both.editor.put("a.md", "theirs")
-        both.sync()
+        entry = {"here": None, "there": "0" * 64, "copy": copy}
+        pair.write(STATE, json.dumps({**state, "files": {path: entry}}))
+        pair.editor.put("a.md", "theirs")
+        pair.sync()
     assert outside.read_text("utf-8") == "not mine"
 
 
-def test_lost_response_makes_no_conflict(both: SyncProcess) -> None:
-    both.sync()
-    state = json.loads((both.dir / STATE).read_text("utf-8"))
-    both.editor.put("a.md", "on its way")
-    both.write("a.md", "edited since")
+def test_lost_response_makes_no_conflict(pair: SyncProcess) -> None:
+    pair.sync()
+    state = json.loads((pair.dir / STATE).read_text("utf-8"))
+    pair.editor.put("a.md", "on its way")
+    pair.write("a.md", "edited since")
     sent = sha256(b"on its way").hexdigest()
-    both.write(STATE, json.dumps({**state, "sending": {"a.md": sent}}))
+    pair.write(STATE, json.dumps({**state, "sending": {"a.md": sent}}))
 
-    assert both.sync()["sent"] == ["a.md"]
-    assert both.local_files() == both.server_files() == {"a.md": "edited since"}
-    assert json.loads((both.dir / STATE).read_text("utf-8"))["sending"] == {}
+    assert pair.sync()["sent"] == ["a.md"]
+    assert pair.local_files() == pair.server_files() == {"a.md": "edited since"}
+    assert json.loads((pair.dir / STATE).read_text("utf-8"))["sending"] == {}

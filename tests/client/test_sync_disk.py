@@ -22,16 +22,16 @@ from carrel_client import atomic_rename
 
 
 @pytest.fixture
-def both(live: Live, editor: AgentEditor, tmp_path: File) -> SyncProcess:
-    (tmp_path / "desk").mkdir()
-    return SyncProcess(live, editor, tmp_path / "desk")
+def pair(live: Live, editor: AgentEditor, tmp_path: File) -> SyncProcess:
+    (tmp_path / "synced").mkdir()
+    return SyncProcess(live, editor, tmp_path / "synced")
 
 
 @pytest.fixture
 def folder(tmp_path: File) -> Any:
-    held = SyncedDirectory(tmp_path / "desk")
-    yield held
-    held.close()
+    synced = SyncedDirectory(tmp_path / "synced")
+    yield synced
+    synced.close()
 
 
 def digest(text: str) -> str:
@@ -42,138 +42,138 @@ def names(directory: File) -> set[str]:
     return {file.relative_to(directory).as_posix() for file in directory.rglob("*")}
 
 
-def test_unsyncable_files_are_named_and_others_are_synced(both: SyncProcess) -> None:
-    outside = both.dir.parent / "outside"
+def test_unsyncable_files_are_named_and_others_are_synced(pair: SyncProcess) -> None:
+    outside = pair.dir.parent / "outside"
     outside.mkdir()
     (outside / "secret.md").write_text("not yours")
-    both.write("binary.md", b"a\0b")
-    both.write("latin.md", b"caf\xe9")
-    both.write("large.md", b"x" * (4 * 2**20 + 1))
-    both.write("over.md", b"x" * (2**20 + 1))
-    both.write("back\\slash.md", "x")
-    both.write("red\x1b[31m\nsent all.md", "x")
-    both.write("fine.md", "fine")
-    (both.dir / "link.md").symlink_to(outside / "secret.md")
-    (both.dir / "linked").symlink_to(outside)
-    os.mkfifo(both.dir / "pipe")
-    File(os.fsdecode(os.fsencode(both.dir) + b"/caf\xe9.md")).write_text("x")
+    pair.write("binary.md", b"a\0b")
+    pair.write("latin.md", b"caf\xe9")
+    pair.write("large.md", b"x" * (4 * 2**20 + 1))
+    pair.write("over.md", b"x" * (2**20 + 1))
+    pair.write("back\\slash.md", "x")
+    pair.write("red\x1b[31m\nsent all.md", "x")
+    pair.write("fine.md", "fine")
+    (pair.dir / "link.md").symlink_to(outside / "secret.md")
+    (pair.dir / "linked").symlink_to(outside)
+    os.mkfifo(pair.dir / "pipe")
+    File(os.fsdecode(os.fsencode(pair.dir) + b"/caf\xe9.md")).write_text("x")
     with socket.socket(socket.AF_UNIX) as listening:
-        here = os.open(both.dir, os.O_RDONLY)
+        here = os.open(pair.dir, os.O_RDONLY)
         listening.bind(f"/proc/self/fd/{here}/socket")
         os.close(here)
-        done = both.sync()
+        done = pair.sync()
 
-    why = {each["path"]: each["problem"] for each in done["leftOut"]}
-    assert why.pop("link.md") == why.pop("linked") == "is a symbolic link"
-    assert why.pop("pipe") == why.pop("socket") == "is not a regular file"
-    assert why.pop("binary.md") == "is not text"
-    assert why.pop("latin.md") == "is not UTF-8"
-    assert "bytes" in why.pop("large.md")
-    assert "the limit is 1048576" in why.pop("over.md")
-    assert "backslash" in why.pop("back\\slash.md")
-    assert "not valid Unicode" in why.pop("caf\\udce9.md")
-    assert "control character" in why.pop("red\\x1b[31m\\nsent all.md")
-    assert not why
-    assert both.server_files() == {"fine.md": "fine"}
-    assert both.code == 1
+    reasons = {row["path"]: row["problem"] for row in done["leftOut"]}
+    assert reasons.pop("link.md") == reasons.pop("linked") == "is a symbolic link"
+    assert reasons.pop("pipe") == reasons.pop("socket") == "is not a regular file"
+    assert reasons.pop("binary.md") == "is not text"
+    assert reasons.pop("latin.md") == "is not UTF-8"
+    assert "bytes" in reasons.pop("large.md")
+    assert "the limit is 1048576" in reasons.pop("over.md")
+    assert "backslash" in reasons.pop("back\\slash.md")
+    assert "not valid Unicode" in reasons.pop("caf\\udce9.md")
+    assert "control character" in reasons.pop("red\\x1b[31m\\nsent all.md")
+    assert not reasons
+    assert pair.server_files() == {"fine.md": "fine"}
+    assert pair.code == 1
 
 
-def test_links_are_not_written_through(both: SyncProcess) -> None:
-    outside = both.dir.parent / "outside"
+def test_links_are_not_written_through(pair: SyncProcess) -> None:
+    outside = pair.dir.parent / "outside"
     outside.mkdir()
-    (both.dir / "notes").symlink_to(outside)
-    both.editor.put("notes/a.md", "theirs")
+    (pair.dir / "notes").symlink_to(outside)
+    pair.editor.put("notes/a.md", "theirs")
 
-    done = both.sync()
+    done = pair.sync()
 
     assert not list(outside.iterdir())
-    assert {each["path"] for each in done["leftOut"]} >= {"notes"}
-    assert both.server_files() == {"notes/a.md": "theirs"}
+    assert {row["path"] for row in done["leftOut"]} >= {"notes"}
+    assert pair.server_files() == {"notes/a.md": "theirs"}
 
 
-def test_directory_replaced_by_a_link_deletes_nothing(both: SyncProcess) -> None:
-    both.write("notes/a.md", "mine")
-    both.sync()
-    outside = both.dir.parent / "outside"
+def test_directory_replaced_by_a_link_deletes_nothing(pair: SyncProcess) -> None:
+    pair.write("notes/a.md", "mine")
+    pair.sync()
+    outside = pair.dir.parent / "outside"
     outside.mkdir()
-    os.rename(both.dir / "notes", both.dir.parent / "elsewhere")
-    (both.dir / "notes").symlink_to(outside)
-    both.sync()
-    assert both.server_files() == {"notes/a.md": "mine"}
+    os.rename(pair.dir / "notes", pair.dir.parent / "elsewhere")
+    (pair.dir / "notes").symlink_to(outside)
+    pair.sync()
+    assert pair.server_files() == {"notes/a.md": "mine"}
     assert not list(outside.iterdir())
 
 
-def test_file_in_place_of_a_directory_is_reported(both: SyncProcess) -> None:
-    both.write("notes", "a file")
-    both.editor.put("notes/a.md", "theirs")
-    done = both.sync()
-    assert "notes/a.md" in {each["path"] for each in done["leftOut"]}
-    assert both.local_files() == {"notes": "a file"}
+def test_file_in_place_of_a_directory_is_reported(pair: SyncProcess) -> None:
+    pair.write("notes", "a file")
+    pair.editor.put("notes/a.md", "theirs")
+    done = pair.sync()
+    assert "notes/a.md" in {row["path"] for row in done["leftOut"]}
+    assert pair.local_files() == {"notes": "a file"}
 
 
-def test_names_that_some_file_systems_confuse_are_reported(both: SyncProcess) -> None:
-    both.write("a.md", "mine")
-    both.editor.put("A.md", "theirs")
-    done = both.sync()
-    assert [each["path"] for each in done["leftOut"]] == ["a.md"]
-    assert (both.local_files(), both.server_files()) == (
+def test_names_that_some_file_systems_confuse_are_reported(pair: SyncProcess) -> None:
+    pair.write("a.md", "mine")
+    pair.editor.put("A.md", "theirs")
+    done = pair.sync()
+    assert [row["path"] for row in done["leftOut"]] == ["a.md"]
+    assert (pair.local_files(), pair.server_files()) == (
         {"a.md": "mine", "A.md": "theirs"},
         {"A.md": "theirs"},
     )
 
 
-def test_rename_that_changes_case_only_is_synced(both: SyncProcess) -> None:
-    both.write("readme.md", "1")
-    both.sync()
-    os.rename(both.dir / "readme.md", both.dir / "README.md")
-    assert both.sync()["ok"]
-    assert both.local_files() == both.server_files() == {"README.md": "1"}
+def test_rename_that_changes_case_only_is_synced(pair: SyncProcess) -> None:
+    pair.write("readme.md", "1")
+    pair.sync()
+    os.rename(pair.dir / "readme.md", pair.dir / "README.md")
+    assert pair.sync()["ok"]
+    assert pair.local_files() == pair.server_files() == {"README.md": "1"}
 
 
-def test_hidden_and_temporary_files_are_not_uploaded(both: SyncProcess) -> None:
+def test_hidden_and_temporary_files_are_not_uploaded(pair: SyncProcess) -> None:
     for name in (".hidden.md", ".git/config", "a.md~", ".a.md.swp", "4913", "#a.md#", "a.tmp"):
-        both.write(name, "x")
-    both.editor.put("b.tmp", "theirs")
-    done = both.sync()
-    assert both.server_files() == {"b.tmp": "theirs"}
-    assert [each["path"] for each in done["leftOut"]] == ["b.tmp"]
-    assert not (both.dir / "b.tmp").exists()
+        pair.write(name, "x")
+    pair.editor.put("b.tmp", "theirs")
+    done = pair.sync()
+    assert pair.server_files() == {"b.tmp": "theirs"}
+    assert [row["path"] for row in done["leftOut"]] == ["b.tmp"]
+    assert not (pair.dir / "b.tmp").exists()
 
 
-def test_modes_are_kept_and_hard_links_are_not_written_into(both: SyncProcess) -> None:
-    both.write("a.md", "1")
-    (both.dir / "a.md").chmod(0o640)
-    os.link(both.dir / "a.md", both.dir.parent / "other.md")
-    both.sync()
-    both.editor.put("a.md", "2")
-    both.sync()
-    assert (both.dir / "a.md").stat().st_mode & 0o777 == 0o640
-    assert (both.dir.parent / "other.md").read_text("utf-8") == "1"
+def test_modes_are_kept_and_hard_links_are_not_written_into(pair: SyncProcess) -> None:
+    pair.write("a.md", "1")
+    (pair.dir / "a.md").chmod(0o640)
+    os.link(pair.dir / "a.md", pair.dir.parent / "other.md")
+    pair.sync()
+    pair.editor.put("a.md", "2")
+    pair.sync()
+    assert (pair.dir / "a.md").stat().st_mode & 0o777 == 0o640
+    assert (pair.dir.parent / "other.md").read_text("utf-8") == "1"
 
 
-def test_empty_directories_are_removed_with_their_last_file(both: SyncProcess) -> None:
-    both.write("notes/deep/a.md", "1")
-    both.write("notes/b.md", "1")
-    both.sync()
-    both.editor.delete("notes/deep/a.md")
-    both.sync()
-    assert (both.dir / "notes/b.md").exists()
-    assert not (both.dir / "notes/deep").exists()
+def test_empty_directories_are_removed_with_their_last_file(pair: SyncProcess) -> None:
+    pair.write("notes/deep/a.md", "1")
+    pair.write("notes/b.md", "1")
+    pair.sync()
+    pair.editor.delete("notes/deep/a.md")
+    pair.sync()
+    assert (pair.dir / "notes/b.md").exists()
+    assert not (pair.dir / "notes/deep").exists()
 
 
 @dataclass
 class Clock:
-    """Time that passes when a test says so, and by which every file is of the future."""
+    """A clock that a test advances; every file appears to be newer."""
 
     now: float = 1000.0
 
-    def eyes(self, folder: SyncedDirectory) -> DirectoryScanner:
+    def scanner(self, folder: SyncedDirectory) -> DirectoryScanner:
         return DirectoryScanner(folder, 0.5, elapsed=lambda: self.now, now=lambda: 0.0)
 
 
 def test_file_is_read_after_it_has_settled(folder: SyncedDirectory) -> None:
     clock = Clock()
-    scanner = clock.eyes(folder)
+    scanner = clock.scanner(folder)
     file = File(folder.path) / "a.md"
     file.write_text("half")
     assert scanner.scan(()).unsettled == {"a.md"}
@@ -189,7 +189,7 @@ def test_file_is_read_after_it_has_settled(folder: SyncedDirectory) -> None:
 
 def test_deletion_counts_after_it_has_settled(folder: SyncedDirectory) -> None:
     clock = Clock()
-    scanner = clock.eyes(folder)
+    scanner = clock.scanner(folder)
     file = File(folder.path) / "a.md"
     assert not scanner.scan(["a.md"]).is_determined("a.md")
     clock.now += 0.4
@@ -258,48 +258,48 @@ def test_file_saved_during_the_exchange_is_restored(
     real = atomic_rename.swap_names
     saved: list[str] = []
 
-    def late(one: str, other: str, within: int) -> bool:
+    def write_late(first: str, second: str, directory_fd: int) -> bool:
         if not saved:
-            saved.append(other)
+            saved.append(second)
             file.write_text("saved in that moment")
-        return real(one, other, within)
+        return real(first, second, directory_fd)
 
-    monkeypatch.setattr(sync_directory, "swap_names", late)
+    monkeypatch.setattr(sync_directory, "swap_names", write_late)
     assert not folder.put("a.md", b"theirs", digest("seen"))
     assert file.read_text("utf-8") == "saved in that moment"
     assert names(File(folder.path)) == {"a.md"}
 
 
-def test_temporary_files_of_a_crash_are_recovered(both: SyncProcess) -> None:
-    both.write("notes/a.md", "known")
-    both.sync()
-    both.write("notes/.carrel-swap-1", "known")
+def test_temporary_files_of_a_crash_are_recovered(pair: SyncProcess) -> None:
+    pair.write("notes/a.md", "known")
+    pair.sync()
+    pair.write("notes/.carrel-swap-1", "known")
     lost = "a person's"
-    both.write("notes/.carrel-swap-2", lost)
-    both.write(".carrel-new-3", "half writ")
+    pair.write("notes/.carrel-swap-2", lost)
+    pair.write(".carrel-new-3", "half writ")
 
-    both.sync()
+    pair.sync()
 
     copy = f"notes/recovered.conflict-{digest(lost)[:8]}.md"
-    assert both.local_files() == {"notes/a.md": "known", copy: lost}
-    assert names(both.dir) >= {STATE, copy}
-    assert not [name for name in names(both.dir) if "carrel-swap" in name or "-new-" in name]
+    assert pair.local_files() == {"notes/a.md": "known", copy: lost}
+    assert names(pair.dir) >= {STATE, copy}
+    assert not [name for name in names(pair.dir) if "carrel-swap" in name or "-new-" in name]
 
 
-def test_removed_directory_deletes_nothing_on_the_server(both: SyncProcess) -> None:
-    both.write("a.md", "mine")
-    both.sync()
-    (both.dir / STATE).unlink()
-    (both.dir / "a.md").unlink()
-    both.sync()  # It begins anew, and removes nothing.
-    assert both.local_files() == both.server_files() == {"a.md": "mine"}
+def test_removed_directory_deletes_nothing_on_the_server(pair: SyncProcess) -> None:
+    pair.write("a.md", "mine")
+    pair.sync()
+    (pair.dir / STATE).unlink()
+    (pair.dir / "a.md").unlink()
+    pair.sync()  # It starts over, and removes nothing.
+    assert pair.local_files() == pair.server_files() == {"a.md": "mine"}
 
 
 def test_file_saved_by_renaming_is_not_taken_for_deleted(
     folder: SyncedDirectory,
 ) -> None:
     clock = Clock()
-    scanner, copy = clock.eyes(folder), "a.conflict-00000000.md"
+    scanner, copy = clock.scanner(folder), "a.conflict-00000000.md"
     file = File(folder.path) / copy
     (File(folder.path) / "a.md").write_text("mine")
     scanner.scan(())

@@ -54,7 +54,7 @@ FORGERIES: dict[str, Any] = {
     "nothing": lambda directory: (directory / STATE).write_text(""),
     "no meaning": lambda directory: (directory / STATE).write_text("[" * 100_000),
     "bytes": lambda directory: (directory / STATE).write_bytes(b"\xff\x00"),
-    "somebody else's": lambda directory: (directory / STATE).write_text('{"name": "mine"}'),
+    "another program's": lambda directory: (directory / STATE).write_text('{"name": "mine"}'),
     "another format": lambda directory: restated(directory, format=99),
     "an etag that breaks lines": lambda directory: restated(directory, etag='"a\r\nb"'),
     "an etag that is a number": lambda directory: restated(directory, etag=5),
@@ -152,8 +152,8 @@ def test_links_in_the_old_directory_are_not_followed(
     assert read_directory(directory) == editor.served()
 
 
-class Lying(FaultyTransport):
-    """A server of which one row of the listing is not what it should be."""
+class TamperingTransport(FaultyTransport):
+    """A server that changes one row of the listing."""
 
     def __init__(self, **row: Any) -> None:
         super().__init__()
@@ -169,7 +169,7 @@ class Lying(FaultyTransport):
         return httpx.Response(answer.status_code, text=text, headers={"ETag": '"lie"'})
 
 
-LIES: list[tuple[type[CarrelError], dict[str, Any]]] = [
+FORGED_ROWS: list[tuple[type[CarrelError], dict[str, Any]]] = [
     (UnsafePath, {"path": "../escaped.md"}),
     (UnsafePath, {"path": "/tmp/escaped.md"}),
     (UnsafePath, {"path": "a.md"}),
@@ -183,22 +183,22 @@ LIES: list[tuple[type[CarrelError], dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "lie"), LIES, ids=str)
+@pytest.mark.parametrize(("kind", "forged"), FORGED_ROWS, ids=str)
 def test_invalid_listing_is_not_written(
     live: Live,
     client: Client,
     editor: AgentEditor,
     directory: File,
     kind: type[CarrelError],
-    lie: Any,
+    forged: Any,
 ) -> None:
     editor.put("a.md", "x")
     client.materialize(editor.agent, directory)
     editor.put("a.md", "newer")
     before = stat_directory(directory.parent)
 
-    with client_over(Lying(**lie), live.url) as deceived, pytest.raises(kind):
-        deceived.materialize(editor.agent, directory)
+    with client_over(TamperingTransport(**forged), live.url) as tampered, pytest.raises(kind):
+        tampered.materialize(editor.agent, directory)
 
     assert stat_directory(directory.parent).keys() == before.keys()
     assert stat_directory(directory) == {path: before[path] for path in stat_directory(directory)}
@@ -208,15 +208,15 @@ def test_unavailable_file_fails_unless_tolerated(
     live: Live, client: Client, editor: AgentEditor, directory: File
 ) -> None:
     editor.put("a.md", "x")
-    with client_over(Lying(error="its pin cannot be found"), live.url) as deceived:
+    with client_over(TamperingTransport(error="its pin cannot be found"), live.url) as tampered:
         for tolerate in ((), ("other.md",)):
             with pytest.raises(IncompleteWorkspace) as refusal:
-                deceived.materialize(editor.agent, directory, tolerate=tolerate)
+                tampered.materialize(editor.agent, directory, tolerate=tolerate)
             assert refusal.value.files == {"lie.md": "its pin cannot be found"}
             assert "lie.md" in str(refusal.value)
             assert not directory.exists()
 
-        result = deceived.materialize(editor.agent, directory, tolerate=["lie.md"])
+        result = tampered.materialize(editor.agent, directory, tolerate=["lie.md"])
         assert result.unavailable == {"lie.md": "its pin cannot be found"}
         assert result.etag is None
         assert read_directory(directory) == {"a.md": b"x"}

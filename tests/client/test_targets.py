@@ -21,7 +21,7 @@ FINN = TargetOwner("agents", "finn")
 
 
 @pytest.mark.parametrize(
-    ("text", "place", "path"),
+    ("text", "owner", "path"),
     [
         ("finn", FINN, ""),
         ("finn/", FINN, ""),
@@ -40,12 +40,12 @@ FINN = TargetOwner("agents", "finn")
         ("finn/cafe\u0301.md", FINN, "caf\u00e9.md"),
     ],
 )
-def test_owner_and_path_of_a_target_are_parsed(text: str, place: TargetOwner, path: str) -> None:
-    assert parse_target(text) == Target(place, path)
+def test_owner_and_path_of_a_target_are_parsed(text: str, owner: TargetOwner, path: str) -> None:
+    assert parse_target(text) == Target(owner, path)
 
 
 @pytest.mark.parametrize(
-    ("text", "why"),
+    ("text", "reason"),
     [
         ("", "does not start with a name"),
         ("/", "does not start with a name"),
@@ -61,8 +61,8 @@ def test_owner_and_path_of_a_target_are_parsed(text: str, place: TargetOwner, pa
         ("finn/a\udcff", "valid Unicode"),
     ],
 )
-def test_ambiguous_target_is_refused(text: str, why: str) -> None:
-    with pytest.raises(TargetError, match=why.replace("?", r"\?").replace("..", r"\.\.")):
+def test_ambiguous_target_is_refused(text: str, reason: str) -> None:
+    with pytest.raises(TargetError, match=reason.replace("?", r"\?").replace("..", r"\.\.")):
         parse_target(text)
 
 
@@ -91,7 +91,7 @@ SEGMENTS = (
 )
 
 
-@given(place=PLACES, segments=st.lists(SEGMENTS, max_size=3))
-def test_printed_target_can_be_parsed(place: TargetOwner, segments: list[str]) -> None:
-    shown = Target(place, "/".join(segments))
-    assert parse_target(str(shown)) == shown
+@given(owner=PLACES, segments=st.lists(SEGMENTS, max_size=3))
+def test_printed_target_can_be_parsed(owner: TargetOwner, segments: list[str]) -> None:
+    target = Target(owner, "/".join(segments))
+    assert parse_target(str(target)) == target

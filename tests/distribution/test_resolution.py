@@ -1,7 +1,7 @@
 """Installing Carrel beside an agent runtime: the versions that a resolver chooses.
 
-Needs a package registry. uv resolves; where it does not reach the registry, pip does, which knows
-the settings of this machine.
+Needs a package registry. uv resolves; if it cannot reach the registry, pip does, which has its own
+configuration.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ RUNTIMES: Final = (
 CLIENT: Final = (f"carrel-client @ {(ROOT / 'client').as_uri()}",)
 SERVER: Final = (f"carrel @ {ROOT.as_uri()}", *CLIENT)
 EXCLUDES_MCP_2: Final = frozenset({"crewai"})
-"""Runtimes whose newest version requires mcp<2, with which no server of MCP 2 can be installed."""
+"""Runtimes whose newest version requires mcp<2, beside which no MCP 2 server can be installed."""
 _PINNED: Final = re.compile(r"^([a-z0-9._-]+)==([^\s;]+)", re.MULTILINE)
 
 Versions = dict[str, str]
@@ -65,8 +65,8 @@ def test_carrel_beside_the_newest_version_of_a_runtime(runtime: str) -> None:
     with ThreadPoolExecutor(3) as pool:
         choices = [[runtime], [runtime, *CLIENT], [runtime, *SERVER]]
         alone, beside_client, beside_server = pool.map(resolve, choices)
-    chosen = {name: version for name, version in beside_client.items() if name in alone}
-    assert chosen == alone, "the client changes no version"
+    shared = {name: version for name, version in beside_client.items() if name in alone}
+    assert shared == alone, "the client changes no version"
     is_newest = beside_server[runtime] == alone[runtime]
     assert is_newest == (runtime not in EXCLUDES_MCP_2), "the server changes not the runtime's"
 

@@ -1,4 +1,4 @@
-"""The guides are true: each is followed, command by command, on a server of its own."""
+"""Every guide is executed, command by command, on its own server."""
 
 from __future__ import annotations
 
@@ -16,37 +16,44 @@ from carrel.core.webhooks import signature_headers
 ROOT = File(__file__).parents[2]
 GUIDES = ROOT / "docs/guide"
 PAGES = [ROOT / "README.md", *sorted(GUIDES.rglob("*.md"))]
-FOLLOWED = [str(file.relative_to(ROOT)) for file in PAGES if steps(file.read_text("utf-8"))]
-THERE, THEIRS = "http://127.0.0.1:8787", "a-token-of-your-own-choosing"
-RECEIVER, REACHED = "https://example.com/", "https://93.184.216.34/"
-"""The receiver of webhooks that a guide names may have no address where there is no network."""
+EXECUTED_PAGES = [str(file.relative_to(ROOT)) for file in PAGES if steps(file.read_text("utf-8"))]
+DOCUMENTED_URL, DOCUMENTED_TOKEN = "http://127.0.0.1:8787", "a-token-of-your-own-choosing"
+RECEIVER, PUBLIC_RECEIVER = "https://example.com/", "https://93.184.216.34/"
+"""The documented webhook receiver may not resolve without a network."""
 
 
-@pytest.mark.parametrize("name", FOLLOWED)
-def test_a_guide_says_what_happens(name: str, tmp_path: File) -> None:
-    text = (ROOT / name).read_text("utf-8").replace(THEIRS, TOKEN).replace(RECEIVER, REACHED)
+@pytest.mark.parametrize("name", EXECUTED_PAGES)
+def test_guide_has_the_output_of_its_commands(name: str, tmp_path: File) -> None:
+    text = (
+        (ROOT / name)
+        .read_text("utf-8")
+        .replace(DOCUMENTED_TOKEN, TOKEN)
+        .replace(RECEIVER, PUBLIC_RECEIVER)
+    )
     program = COLD if name == "README.md" else CARREL
     with serving(tmp_path / "store", program=program) as live:
-        found = steps(text.replace(THERE, live.url))
-        commands = [each.commands for each in found]
+        page_steps = steps(text.replace(DOCUMENTED_URL, live.url))
+        commands = [step.commands for step in page_steps]
         answers = said(commands, tmp_path, environment(tmp_path / "store"), program)
-    for step, answer in zip(found, answers, strict=True):
+    for step, answer in zip(page_steps, answers, strict=True):
         compare(step, answer)
 
 
-def test_most_guides_are_followed() -> None:
-    assert "README.md" in FOLLOWED
-    assert {"docs/guide/build/files-and-keys.md", "docs/guide/operate/serve.md"} <= set(FOLLOWED)
+def test_most_guides_are_executed() -> None:
+    assert "README.md" in EXECUTED_PAGES
+    assert {"docs/guide/build/files-and-keys.md", "docs/guide/operate/serve.md"} <= set(
+        EXECUTED_PAGES
+    )
 
 
-def test_what_the_page_leaves_open_fits_anything_that_is_there() -> None:
+def test_ellipsis_of_a_page_matches_anything() -> None:
     assert fits({"a": "…", "b": [1]}, {"a": 5, "b": [1]})
     assert not fits({"a": "…"}, {"a": None})
     assert not fits({"a": 1}, {"a": 1, "b": 2})
     assert not fits([1], [1, 2])
 
 
-def test_the_guide_tells_genuine_webhooks_from_others() -> None:
+def test_guide_verifies_webhook_signatures() -> None:
     text = (GUIDES / "extend/webhooks-and-events.md").read_text("utf-8")
     [example] = [body for kind, body in BLOCK.findall(text) if kind == "python"]
     names: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""The examples of the guide to Carrel in a Python program do what the guide says."""
+"""The examples of the Python guide work as documented."""
 
 from __future__ import annotations
 
@@ -20,14 +20,12 @@ def anyio_backend() -> str:
 
 
 def blocks(text: str) -> list[str]:
-    """Each block, moved down to its line, so that what goes wrong is told where it stands."""
-    return ["\n" * text.count("\n", 0, found.start(1)) + found[1] for found in BLOCK.finditer(text)]
+    """Each block, moved down to its line, so that errors have the line of the page."""
+    return ["\n" * text.count("\n", 0, match.start(1)) + match[1] for match in BLOCK.finditer(text)]
 
 
 @pytest.mark.anyio
-async def test_every_example_works_in_the_order_in_which_they_stand(
-    tmp_path: File, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_examples_work_in_order(tmp_path: File, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}
     for block in blocks(GUIDE.read_text("utf-8")):
@@ -39,6 +37,6 @@ async def test_every_example_works_in_the_order_in_which_they_stand(
     assert names["acme"] is not None
 
 
-def test_no_line_of_the_guide_is_left_out() -> None:
+def test_every_line_of_the_guide_is_executed() -> None:
     text = GUIDE.read_text("utf-8")
     assert len(blocks(text)) == text.count("```python") > 10

@@ -1,1 +1,1 @@
-"""The whole product from outside: real processes, real sockets, real deaths."""
+"""End-to-end tests: real processes, real sockets, real kills."""

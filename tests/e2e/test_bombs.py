@@ -1,4 +1,4 @@
-"""Commands that try to do harm: to exhaust, to kill, to outlive, to trap whoever comes after."""
+"""Commands that exhaust resources, kill, outlive their call or set traps for readers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from carrel.adapters.sandbox.local import LocalSandbox
 from carrel.ports.sandbox import ResourceLimits
 
 pytestmark = pytest.mark.anyio
-SECRET = "what nobody inside may see"
+SECRET = "not visible to commands"
 
 
 @pytest.fixture
@@ -28,25 +28,25 @@ def anyio_backend() -> str:
 
 
 @pytest.fixture(params=WALLED)
-async def prison(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[Yard]:
-    async with yard(request.param, tmp_path) as opened:
-        yield opened
+async def harness(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[Yard]:
+    async with yard(request.param, tmp_path) as running:
+        yield running
 
 
 @pytest.fixture
-def house() -> Iterator[File]:
+def shared_directory() -> Iterator[File]:
     with open_house() as place:
         yield place
 
 
-async def test_a_fork_bomb_is_contained(prison: Yard) -> None:
+async def test_fork_bomb_is_contained(harness: Yard) -> None:
     bomb = "bomb() { bomb | bomb & }; bomb; echo lit; sleep 1000"
-    tried = await prison.attempt(bomb, ResourceLimits(seconds=2, processes=64))
+    tried = await harness.attempt(bomb, ResourceLimits(seconds=2, processes=64))
     assert tried.timed_out or "fork" in tried.said
 
 
-async def test_many_processes_are_more_than_it_may_have(prison: Yard) -> None:
-    crowd = """
+async def test_process_limit_is_enforced(harness: Yard) -> None:
+    program = """
 import os, time
 for number in range(60):
     try:
@@ -56,19 +56,21 @@ for number in range(60):
         break
 print(number)
 """
-    tried = await prison.python(crowd, ResourceLimits(processes=20, seconds=25))
-    assert 10 < int(tried.said) < 30  # where all that a user has is counted, others come and go
+    tried = await harness.python(program, ResourceLimits(processes=20, seconds=25))
+    assert (
+        10 < int(tried.said) < 30
+    )  # without control groups all processes of the user are counted, so the number varies
 
 
-async def test_a_memory_bomb_is_contained(prison: Yard) -> None:
+async def test_memory_bomb_is_contained(harness: Yard) -> None:
     bounds = ResourceLimits(memory_mb=64, seconds=20)
-    tried = await prison.python("hoard = bytearray(300_000_000); print('HE' + 'LD')", bounds)
+    tried = await harness.python("hoard = bytearray(300_000_000); print('HE' + 'LD')", bounds)
     assert "HELD" not in tried.said
     assert tried.code != 0
 
 
-async def test_memory_is_bounded_for_all_processes_together(prison: Yard) -> None:
-    crowd = """
+async def test_memory_limit_counts_all_processes_together(harness: Yard) -> None:
+    program = """
 import os, time
 for _ in range(7):
     if os.fork() == 0:
@@ -80,12 +82,12 @@ while True:
     if status:
         raise SystemExit("a child was killed")
 """
-    tried = await prison.python(crowd, ResourceLimits(memory_mb=128, seconds=25))
+    tried = await harness.python(program, ResourceLimits(memory_mb=128, seconds=25))
     assert not tried.timed_out
     assert "memory limit exceeded (128 MB)" in tried.notes
 
 
-HOARDS = {
+ALLOCATIONS = {
     "shared between processes": """
 import mmap, os
 for _ in range(12):
@@ -102,7 +104,7 @@ import os
 for _ in range(12):
     os.write(os.memfd_create("hoard"), bytes(40 << 20))
 """,
-    "in segments that nobody has mapped": """
+    "in unmapped segments": """
 import ctypes
 libc = ctypes.CDLL(None)
 libc.shmat.restype = ctypes.c_void_p
@@ -117,63 +119,65 @@ for _ in range(12):
 }
 
 
-@pytest.mark.parametrize("where", HOARDS)
-async def test_no_memory_is_out_of_sight(prison: Yard, where: str) -> None:
-    hoard = f"import time\n{HOARDS[where]}\ntime.sleep(20)\nprint('HE' + 'LD')"
-    tried = await prison.python(hoard, ResourceLimits(memory_mb=128, seconds=25))
+@pytest.mark.parametrize("kind", ALLOCATIONS)
+async def test_every_kind_of_memory_is_counted(harness: Yard, kind: str) -> None:
+    program = f"import time\n{ALLOCATIONS[kind]}\ntime.sleep(20)\nprint('HE' + 'LD')"
+    tried = await harness.python(program, ResourceLimits(memory_mb=128, seconds=25))
     assert "HELD" not in tried.said
     assert not tried.timed_out
 
 
-async def test_a_disk_bomb_is_contained(prison: Yard) -> None:
+async def test_disk_bomb_is_contained(harness: Yard) -> None:
     for place in (".", "$TMPDIR", "~", "/dev/shm", "/var/tmp", "/"):
-        tried = await prison.attempt(
+        tried = await harness.attempt(
             f"for n in {{1..24}}; do head -c 1M /dev/zero > {place}/b$n || exit 9; done; sleep 20",
             ResourceLimits(disk_mb=8),
         )
         assert tried.code == 9 or "disk limit exceeded (8 MB)" in tried.notes
 
 
-async def test_too_much_is_told_though_it_was_over_before_anybody_looked(prison: Yard) -> None:
-    tried = await prison.attempt(
+async def test_exceeded_limit_is_reported_even_if_the_command_ended_quickly(harness: Yard) -> None:
+    tried = await harness.attempt(
         "head -c 6M /dev/zero > a && head -c 6M /dev/zero > b", ResourceLimits(disk_mb=8)
     )
     assert tried.code or "disk limit exceeded (8 MB)" in tried.notes
 
 
-async def test_a_bomb_of_names_is_contained(prison: Yard) -> None:
+async def test_flood_of_file_names_is_contained(harness: Yard) -> None:
     names = "import os\nfor n in range(200_000): os.close(os.open(f'n{n}', os.O_CREAT))"
-    tried = await prison.python(names, ResourceLimits(seconds=25))
+    tried = await harness.python(names, ResourceLimits(seconds=25))
     assert "No space left" in tried.said or "disk limit exceeded" in tried.notes
 
 
-async def test_a_flood_of_output_is_drained_and_then_stopped(prison: Yard) -> None:
-    tried = await prison.attempt("yes; echo after", ResourceLimits(seconds=25))
+async def test_flood_of_output_is_drained_and_then_stopped(harness: Yard) -> None:
+    tried = await harness.attempt("yes; echo after", ResourceLimits(seconds=25))
     assert tried.said.endswith("[output truncated]")
     assert "output exceeded 64 MiB" in tried.notes
     assert not tried.timed_out
 
 
-async def test_traps_for_whoever_reads_the_files_catch_nobody(prison: Yard, house: File) -> None:
-    canary = house / "canary"
+async def test_traps_for_readers_of_the_files_have_no_effect(
+    harness: Yard, shared_directory: File
+) -> None:
+    canary = shared_directory / "canary"
     canary.write_text(SECRET)
-    prison.desk.put("notes/a.md", "a")
-    tried = await prison.attempt(
-        f"mkfifo pipe notes/pipe; ln -s {canary} one; ln -s {house} two;"
-        f" rm -r notes; ln -s {house} notes; ln -s /dev/zero zero; ln -s loop loop;"
+    harness.desk.put("notes/a.md", "a")
+    tried = await harness.attempt(
+        f"mkfifo pipe notes/pipe; ln -s {canary} one; ln -s {shared_directory} two;"
+        f" rm -r notes; ln -s {shared_directory} notes; ln -s /dev/zero zero; ln -s loop loop;"
         " ln -s /proc/self/fd/0 three; /usr/bin/python3 -c '"
         'import os\nfor n in range(600): os.mkdir("d"); os.chdir("d")\nopen("deep", "w")\''
     )
     assert SECRET.encode() not in b"".join(tried.left.values())
     assert tried.left["one"] == str(canary).encode()
-    assert tried.left["notes"] == str(house).encode()
+    assert tried.left["notes"] == str(shared_directory).encode()
     assert tried.left["loop"] == b"loop"
     assert "pipe is neither" in tried.notes
     assert not any(path.endswith("deep") for path in tried.left)
 
 
 def bystander(uid: int) -> subprocess.Popen[bytes]:
-    """Somebody outside; where we may choose, one who has the same user as commands have."""
+    """A process outside, of the same user as commands if we may choose."""
     if os.getuid() == uid:
         return subprocess.Popen(["sleep", "100"])
     if os.getuid() != 0:
@@ -181,10 +185,10 @@ def bystander(uid: int) -> subprocess.Popen[bytes]:
     return subprocess.Popen(["sleep", "100"], user=uid, group=uid, extra_groups=[])
 
 
-async def test_no_signal_reaches_anybody_outside(prison: Yard) -> None:
+async def test_no_signal_reaches_a_process_outside(harness: Yard) -> None:
     sleeper, other = bystander(os.getuid()), bystander(65534)
     try:
-        tried = await prison.attempt(
+        tried = await harness.attempt(
             f"trap '' TERM HUP; for s in TERM KILL; do kill -$s {os.getpid()} {sleeper.pid}"
             f" {other.pid} 1 $PPID; done; echo survived; kill -KILL -1",
             ResourceLimits(seconds=25),
@@ -197,7 +201,7 @@ async def test_no_signal_reaches_anybody_outside(prison: Yard) -> None:
             process.wait()
 
 
-async def test_no_daemon_outlives_its_call(prison: Yard) -> None:
+async def test_daemon_does_not_outlive_its_call(harness: Yard) -> None:
     daemon = """
 import os, time
 if os.fork() == 0:
@@ -209,31 +213,33 @@ if os.fork() == 0:
     os._exit(0)
 print("started")
 """
-    tried = await prison.python(daemon)
+    tried = await harness.python(daemon)
     assert (tried.code, tried.said) == (0, "started\n")
 
 
-def lasting(mark: str) -> str:
-    """Something that goes on, and can be found from outside by its arguments."""
+def sleep_marked(mark: str) -> str:
+    """A command that keeps running and is recognizable from outside by its arguments."""
     return f"bash -c 'sleep 1000; :' {mark}"
 
 
-def is_lasting(mark: str) -> bool:
-    return any(f"sleep 1000; :\\x00{mark}" in each for each in processes_marked(mark))
+def is_running(mark: str) -> bool:
+    return any(
+        f"sleep 1000; :\\x00{mark}" in command_line for command_line in processes_marked(mark)
+    )
 
 
-async def test_a_cancelled_command_leaves_nothing(prison: Yard) -> None:
+async def test_cancelled_command_leaves_no_process(harness: Yard) -> None:
     async def forever() -> None:
-        async with prison.desk.run(f"setsid {lasting(prison.mark)} & sleep 1000"):
+        async with harness.desk.run(f"setsid {sleep_marked(harness.mark)} & sleep 1000"):
             raise AssertionError("it ended")
 
     task = asyncio.create_task(forever())
-    await wait_until(lambda: is_lasting(prison.mark), "the command runs")
+    await wait_until(lambda: is_running(harness.mark), "the command runs")
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert leftovers(prison.directory, prison.mark) == []
-    assert await prison.desk.said("echo serving") == "serving\n"
+    assert leftovers(harness.directory, harness.mark) == []
+    assert await harness.desk.said("echo serving") == "serving\n"
 
 
 STANDALONE = """
@@ -254,16 +260,16 @@ asyncio.run(main())
 """
 
 
-def killed_later(*arguments: str) -> subprocess.Popen[bytes]:
+def sandbox_process(*arguments: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-c", STANDALONE, *arguments])
 
 
 @pytest.mark.parametrize("tier", sorted({name.partition("-")[0] for name in WALLED}))
-async def test_a_server_that_is_killed_leaves_nothing_for_long(tier: str, tmp_path: File) -> None:
+async def test_killed_server_leaves_no_process_for_long(tier: str, tmp_path: File) -> None:
     mark, place = os.urandom(8).hex(), tmp_path / "sandboxes"
-    server = killed_later(str(place), tier, f"(setsid {lasting(mark)} &) ; sleep 1000")
+    server = sandbox_process(str(place), tier, f"(setsid {sleep_marked(mark)} &) ; sleep 1000")
     try:
-        await wait_until(lambda: is_lasting(mark), "the command runs")
+        await wait_until(lambda: is_running(mark), "the command runs")
     finally:
         server.send_signal(signal.SIGKILL)
         server.wait()

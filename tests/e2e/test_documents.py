@@ -1,4 +1,4 @@
-"""What a server says is what its published schemas say: files, errors, limits, events, webhooks."""
+"""Responses, events and webhooks of a server match its published schemas."""
 
 from __future__ import annotations
 
@@ -42,55 +42,55 @@ async def owner(live: Live) -> AsyncIterator[httpx.AsyncClient]:
         yield client
 
 
-async def fits(client: httpx.AsyncClient, name: str, said: Any) -> None:
-    """Raises ValidationError where it does not."""
+async def assert_valid(client: httpx.AsyncClient, name: str, value: Any) -> None:
+    """Raises ValidationError."""
     answer = await client.get(f"/schemas/{name}.schema.json")
     assert answer.headers["content-type"] == "application/schema+json"
-    _check(answer.json(), said)
+    _check(answer.json(), value)
 
 
-def _check(schema: Json, said: Any) -> None:
+def _check(schema: Json, value: Any) -> None:
     checker = Draft202012Validator.FORMAT_CHECKER
-    Draft202012Validator(schema, format_checker=checker).validate(said)
+    Draft202012Validator(schema, format_checker=checker).validate(value)
 
 
-async def test_the_schemas_are_public_closed_and_know_their_own_address(live: Live) -> None:
-    async with live.http(token="") as anybody:
+async def test_schemas_are_public_closed_and_name_their_own_address(live: Live) -> None:
+    async with live.http(token="") as anonymous:
         for name in SCHEMAS:
-            answer = await anybody.get(f"/schemas/{name}")
+            answer = await anonymous.get(f"/schemas/{name}")
             schema = answer.json()
             Draft202012Validator.check_schema(schema)
             assert schema["$id"] == f"/schemas/{name}"
             assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
             assert schema["additionalProperties"] is False
             tag = {"If-None-Match": answer.headers["etag"]}
-            assert (await anybody.get(f"/schemas/{name}", headers=tag)).status_code == 304
-        assert (await anybody.get("/schemas/nothing.schema.json")).status_code == 404
+            assert (await anonymous.get(f"/schemas/{name}", headers=tag)).status_code == 304
+        assert (await anonymous.get("/schemas/nothing.schema.json")).status_code == 404
 
 
-async def test_files_are_as_their_schema_says(owner: httpx.AsyncClient) -> None:
+async def test_files_match_their_schema(owner: httpx.AsyncClient) -> None:
     sent = {"content": "Be kind."}
-    await fits(owner, "workspace-file-create", sent)
+    await assert_valid(owner, "workspace-file-create", sent)
     put = await owner.put(f"{FILES}/schema/SOUL.md", json=sent)
-    await fits(owner, "workspace-file", put.json())
-    await fits(owner, "workspace-file", (await owner.get(f"{FILES}/schema/SOUL.md")).json())
+    await assert_valid(owner, "workspace-file", put.json())
+    await assert_valid(owner, "workspace-file", (await owner.get(f"{FILES}/schema/SOUL.md")).json())
     with pytest.raises(ValidationError):
-        await fits(owner, "workspace-file", {**put.json(), "more": 1})
+        await assert_valid(owner, "workspace-file", {**put.json(), "more": 1})
     for wrong in ({}, {"content": 1}, {"content": "", "path": "a"}, {"content": "", "more": 1}):
         with pytest.raises(ValidationError):
-            await fits(owner, "workspace-file-create", wrong)
+            await assert_valid(owner, "workspace-file-create", wrong)
         assert (await owner.put(f"{FILES}/a.md", json=wrong)).status_code == 400
 
 
-async def test_the_capability_is_as_its_schema_says(owner: httpx.AsyncClient) -> None:
-    found = (await owner.get("/.well-known/openwop")).json()
-    await fits(owner, "workspace-capability", found["workspace"])
-    await fits(owner, "workspace-capability", found["capabilities"]["workspace"])
+async def test_capability_matches_its_schema(owner: httpx.AsyncClient) -> None:
+    capability = (await owner.get("/.well-known/openwop")).json()
+    await assert_valid(owner, "workspace-capability", capability["workspace"])
+    await assert_valid(owner, "workspace-capability", capability["capabilities"]["workspace"])
 
 
-async def test_every_no_is_as_the_envelope_says(owner: httpx.AsyncClient, live: Live) -> None:
+async def test_every_error_matches_the_envelope(owner: httpx.AsyncClient, live: Live) -> None:
     await owner.put(f"{FILES}/no.md", json={"content": "1"})
-    answers = [
+    responses = [
         await owner.get(f"{FILES}/nowhere.md"),
         await owner.get("/nowhere"),
         await owner.get(f"{FILES}/no.md?version=x"),
@@ -100,16 +100,25 @@ async def test_every_no_is_as_the_envelope_says(owner: httpx.AsyncClient, live: 
         await owner.patch(f"{FILES}/no.md"),
     ]
     async with live.http(token="nobody's") as stranger:
-        answers.append(await stranger.get(FILES))
-    assert [answer.status_code for answer in answers] == [404, 404, 400, 409, 413, 400, 405, 401]
-    for answer in answers:
-        await fits(owner, "error-envelope", answer.json())
-    assert answers[3].json()["details"] == {"currentVersion": 1}
+        responses.append(await stranger.get(FILES))
+    assert [response.status_code for response in responses] == [
+        404,
+        404,
+        400,
+        409,
+        413,
+        400,
+        405,
+        401,
+    ]
+    for response in responses:
+        await assert_valid(owner, "error-envelope", response.json())
+    assert responses[3].json()["details"] == {"currentVersion": 1}
 
 
-async def said(client: httpx.AsyncClient, path: str, count: int) -> list[tuple[str, Json]]:
-    """The first events of a stream that are kept, each with its type."""
-    found: list[tuple[str, Json]] = []
+async def read_events(client: httpx.AsyncClient, path: str, count: int) -> list[tuple[str, Json]]:
+    """The first events of a stream, with their types."""
+    events: list[tuple[str, Json]] = []
     head = {"Accept": "text/event-stream", "Last-Event-ID": "0"}
     async with asyncio.timeout(30), client.stream("GET", path, headers=head) as stream:
         kind = ""
@@ -117,22 +126,22 @@ async def said(client: httpx.AsyncClient, path: str, count: int) -> list[tuple[s
             if line.startswith("event: "):
                 kind = line.removeprefix("event: ")
             if line.startswith("data: "):
-                found.append((kind, json.loads(line.removeprefix("data: "))))
-            if len(found) == count:
-                return found
-    return found
+                events.append((kind, json.loads(line.removeprefix("data: "))))
+            if len(events) == count:
+                return events
+    return events
 
 
-def message(document: Json, channel: str, type: str) -> Json:
-    """The schema of the message of that type in a channel."""
-    refs = [each["$ref"] for each in document["channels"][channel]["messages"].values()]
+def message_schema(document: Json, channel: str, type: str) -> Json:
+    """The schema of messages of a type in a channel."""
+    refs = [item["$ref"] for item in document["channels"][channel]["messages"].values()]
     names = [ref.removeprefix("#/components/messages/") for ref in refs]
-    known = document["components"]["messages"]
-    [payload] = [known[name]["payload"] for name in names if known[name]["name"] == type]
+    messages = document["components"]["messages"]
+    [payload] = [messages[name]["payload"] for name in names if messages[name]["name"] == type]
     return dict(payload)
 
 
-async def test_streams_tell_what_the_documents_say(owner: httpx.AsyncClient) -> None:
+async def test_streams_match_the_documents(owner: httpx.AsyncClient) -> None:
     document = (await owner.get("/asyncapi.json")).json()
     started = (await owner.post("/v1/runs", json={"workflowId": "nightly"})).json()
     head = {"Carrel-Run": started["runId"]}
@@ -143,18 +152,18 @@ async def test_streams_tell_what_the_documents_say(owner: httpx.AsyncClient) -> 
     log = (await owner.get(started["eventsUrl"])).json()["events"]
     assert [event["type"] for event in log] == ["run.started", "workspace.updated", "run.completed"]
     for event in log:
-        await fits(owner, "run-event", event)
-        _check(message(document, "runEvents", event["type"]), event)
-    await fits(owner, "workspace-updated", log[1]["payload"])
-    assert [event for _, event in await said(owner, started["eventsUrl"], 3)] == log
+        await assert_valid(owner, "run-event", event)
+        _check(message_schema(document, "runEvents", event["type"]), event)
+    await assert_valid(owner, "workspace-updated", log[1]["payload"])
+    assert [event for _, event in await read_events(owner, started["eventsUrl"], 3)] == log
 
     for channel, path, count in (
         ("workspaceEvents", "/v1/host/workspace/events", 1),
         ("tenantEvents", "/v1/events", 3),
     ):
-        for kind, event in await said(owner, path, count):
+        for kind, event in await read_events(owner, path, count):
             assert kind == event["type"]
-            _check(message(document, channel, kind), event)
+            _check(message_schema(document, channel, kind), event)
 
 
 async def received(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Json:
@@ -169,7 +178,7 @@ async def received(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -
     return body
 
 
-async def test_webhooks_post_what_the_documents_say(owner: httpx.AsyncClient) -> None:
+async def test_webhooks_match_the_documents(owner: httpx.AsyncClient) -> None:
     document = (await owner.get("/asyncapi.json")).json()
     bodies: asyncio.Queue[Json] = asyncio.Queue()
 
@@ -178,8 +187,8 @@ async def test_webhooks_post_what_the_documents_say(owner: httpx.AsyncClient) ->
 
     async with await asyncio.start_server(receive, "127.0.0.1", 0) as receiver:
         port = receiver.sockets[0].getsockname()[1]
-        wanted = {"url": f"http://127.0.0.1:{port}/", "events": ["*"]}
-        assert (await owner.post("/v1/webhooks", json=wanted)).status_code == 201
+        webhook = {"url": f"http://127.0.0.1:{port}/", "events": ["*"]}
+        assert (await owner.post("/v1/webhooks", json=webhook)).status_code == 201
         run = (await owner.post("/v1/runs", json={"workflowId": "conformance-noop"})).json()
         await owner.put(f"{FILES}/posted.md", json={"content": "1"})
         async with asyncio.timeout(30):
@@ -187,53 +196,55 @@ async def test_webhooks_post_what_the_documents_say(owner: httpx.AsyncClient) ->
     assert {body["type"] for body in posted} == {"run.started", "run.completed", UPDATED}
     assert {body["data"].get("runId") for body in posted} == {run["runId"], None}
     for body in posted:
-        _check(message(document, "webhooks", body["type"]), body)
+        _check(message_schema(document, "webhooks", body["type"]), body)
 
 
 def references(value: Any) -> Iterator[str]:
     if isinstance(value, dict):
         if isinstance(value.get("$ref"), str):
             yield value["$ref"]
-        for each in value.values():
-            yield from references(each)
+        for item in value.values():
+            yield from references(item)
     if isinstance(value, list):
-        for each in value:
-            yield from references(each)
+        for item in value:
+            yield from references(item)
 
 
-def found(document: Json, reference: str) -> Any:
-    """What a reference within the document leads to. Raises KeyError."""
+def resolve(document: Json, reference: str) -> Any:
+    """The target of a reference within the document. Raises KeyError."""
     place: Any = document
     for part in reference.removeprefix("#/").split("/"):
         place = place[part]
     return place
 
 
-async def test_the_asyncapi_document_holds_together(owner: httpx.AsyncClient) -> None:
+async def test_asyncapi_document_is_consistent(owner: httpx.AsyncClient) -> None:
     document = (await owner.get("/asyncapi.json")).json()
     assert re.fullmatch(r"3\.0\.\d+", document["asyncapi"])
     assert {"title", "version"} <= set(document["info"])
     assert set(document["channels"]) == STREAMS | {"webhooks"}
     for reference in references(document):
         assert reference.startswith("#/"), reference
-        assert found(document, reference)
+        assert resolve(document, reference)
     for operation in document["operations"].values():
         assert operation["action"] == "send"
         channel = operation["channel"]["$ref"]
-        for one in operation["messages"]:
-            assert one["$ref"].startswith(f"{channel}/messages/")
-    for name, one in document["components"]["messages"].items():
-        assert one["name"] in EVENT_TYPES, name
-        Draft202012Validator.check_schema(one["payload"])
+        for message in operation["messages"]:
+            assert message["$ref"].startswith(f"{channel}/messages/")
+    for name, message in document["components"]["messages"].items():
+        assert message["name"] in EVENT_TYPES, name
+        Draft202012Validator.check_schema(message["payload"])
     assert document["components"]["messages"]["WorkspaceUpdated"]["name"] == UPDATED
 
 
-async def test_every_channel_is_an_address_of_the_api_and_tells_every_type(
+async def test_every_channel_is_an_address_of_the_api_with_every_type(
     owner: httpx.AsyncClient,
 ) -> None:
     document = (await owner.get("/asyncapi.json")).json()
     paths = (await owner.get("/openapi.json")).json()["paths"]
-    addresses = {re.sub(r"\{\w+\}", "{}", path) for path, told in paths.items() if "get" in told}
+    addresses = {
+        re.sub(r"\{\w+\}", "{}", path) for path, methods in paths.items() if "get" in methods
+    }
     for name, channel in document["channels"].items():
         if name == "webhooks":
             assert channel["address"] is None
@@ -243,10 +254,10 @@ async def test_every_channel_is_an_address_of_the_api_and_tells_every_type(
             channel.get("parameters", {})
         )
         for type in [UPDATED] if name == "workspaceEvents" else EVENT_TYPES:
-            assert message(document, name, type)
+            assert message_schema(document, name, type)
 
 
-def test_no_schema_was_forgotten() -> None:
+def test_every_schema_is_published() -> None:
     assert {name.removesuffix(".schema.json") for name in SCHEMAS} == {
         "workspace-file",
         "workspace-file-create",

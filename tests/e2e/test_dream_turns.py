@@ -1,4 +1,4 @@
-"""Of all processes on a store one lets agents dream, and another when that one is gone."""
+"""One process of a store runs dreams, and another takes over when it ends."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def anyio_backend() -> str:
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
-async def test_who_has_not_the_turn_lets_nobody_dream(
+async def test_process_without_the_lock_runs_no_dreams(
     request: pytest.FixtureRequest, tmp_path: File, kind: str
 ) -> None:
-    where = {"data": str(tmp_path)}
+    location = {"data": str(tmp_path)}
     if kind == "postgres":
-        where["database_url"] = request.getfixturevalue("postgres_url")
-    settings = load(where)
+        location["database_url"] = request.getfixturevalue("postgres_url")
+    settings = load(location)
     async with open_ports(settings) as opened:
         ports = opened.ports
         _, owner = await founded(ports)

@@ -1,4 +1,4 @@
-"""Commands that try to get out of their sandbox, to see or to become what they should not."""
+"""Commands that try to leave their sandbox or gain privileges."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.wait import wait_until
 from carrel.ports.sandbox import ResourceLimits
 
 pytestmark = pytest.mark.anyio
-SECRET = "what nobody inside may see"
+SECRET = "not visible to commands"
 
 
 @pytest.fixture
@@ -25,22 +25,22 @@ def anyio_backend() -> str:
 
 
 @pytest.fixture(params=WALLED)
-async def prison(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[Yard]:
-    async with yard(request.param, tmp_path) as opened:
-        yield opened
+async def harness(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[Yard]:
+    async with yard(request.param, tmp_path) as running:
+        yield running
 
 
 @pytest.fixture
-def house() -> Iterator[File]:
+def shared_directory() -> Iterator[File]:
     with open_house() as place:
         yield place
 
 
-async def test_no_tcp_port_of_the_host_can_be_reached(prison: Yard) -> None:
+async def test_no_tcp_port_of_the_host_can_be_reached(harness: Yard) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.settimeout(0)
         port = listener.getsockname()[1]
-        tried = await prison.python(f"""
+        tried = await harness.python(f"""
 import socket
 for host in ("127.0.0.1", "::1", "localhost", "192.0.2.1"):
     try:
@@ -55,11 +55,11 @@ for host in ("127.0.0.1", "::1", "localhost", "192.0.2.1"):
             listener.accept()
 
 
-async def test_no_udp_port_and_no_name_server_can_be_reached(prison: Yard) -> None:
+async def test_no_udp_port_and_no_name_server_can_be_reached(harness: Yard) -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as listener:
         listener.bind(("127.0.0.1", 0))
         listener.settimeout(0)
-        tried = await prison.python(f"""
+        tried = await harness.python(f"""
 import socket
 try:
     one = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -77,16 +77,18 @@ except OSError as problem:
             listener.recv(10)
 
 
-async def test_no_unix_socket_of_the_host_can_be_reached(prison: Yard, house: File) -> None:
+async def test_no_unix_socket_of_the_host_can_be_reached(
+    harness: Yard, shared_directory: File
+) -> None:
     name = f"\0carrel-{os.urandom(6).hex()}"
-    path = str(house / "socket")
+    path = str(shared_directory / "socket")
     with socket.socket(socket.AF_UNIX) as hidden, socket.socket(socket.AF_UNIX) as named:
         for listener, at in ((hidden, name), (named, path)):
             listener.bind(at)
             listener.listen()
             listener.settimeout(0)
         os.chmod(path, 0o777)
-        tried = await prison.python(f"""
+        tried = await harness.python(f"""
 import socket
 for at in ({name!r}, {path!r}):
     try:
@@ -102,51 +104,56 @@ for at in ({name!r}, {path!r}):
                 listener.accept()
 
 
-@pytest.mark.parametrize("prison", ["bubblewrap-overlay", "bubblewrap-copy"], indirect=True)
-async def test_no_variable_makes_the_walls_take_in_a_library_of_the_workspace(prison: Yard) -> None:
-    prison.desk.put("evil.so", "no library at all\n" * 10)
-    given = {
+@pytest.mark.parametrize("harness", ["bubblewrap-overlay", "bubblewrap-copy"], indirect=True)
+async def test_environment_variables_load_no_library_of_the_workspace_into_bubblewrap(
+    harness: Yard,
+) -> None:
+    harness.desk.put("evil.so", "no library at all\n" * 10)
+    variables = {
         "LD_PRELOAD": "/tmp/workspace/evil.so",
         "LD_DEBUG": "files",
         "LD_DEBUG_OUTPUT": "/tmp/workspace/linked",
     }
-    async with prison.desk.run("true", env=given) as ran:
-        said = ran.stderr.decode()
+    async with harness.desk.run("true", env=variables) as ran:
+        errors = ran.stderr.decode()
         assert not ran.changed
-    assert "invalid ELF header" not in said
-    assert "bwrap" not in said
+    assert "invalid ELF header" not in errors
+    assert "bwrap" not in errors
 
 
 @pytest.mark.parametrize("family", ["AF_NETLINK", "AF_PACKET", "AF_VSOCK", "AF_ALG"])
-async def test_no_odd_socket_can_be_opened(prison: Yard, family: str) -> None:
-    tried = await prison.python(f"import socket; socket.socket(socket.{family}, socket.SOCK_RAW)")
+async def test_unusual_sockets_cannot_be_opened(harness: Yard, family: str) -> None:
+    tried = await harness.python(f"import socket; socket.socket(socket.{family}, socket.SOCK_RAW)")
     assert tried.code == 1
     assert "Address family not supported" in tried.said
 
 
-async def test_no_file_of_the_host_can_be_read_or_written(prison: Yard, house: File) -> None:
-    canary = house / "canary"
+async def test_no_file_of_the_host_can_be_read_or_written(
+    harness: Yard, shared_directory: File
+) -> None:
+    canary = shared_directory / "canary"
     canary.write_text(SECRET)
     canary.chmod(0o666)
-    tried = await prison.attempt(
-        f"cat {canary} /etc/shadow /etc/hostname; echo x > {canary}; echo x > {house}/new;"
-        f" ln {canary} here; ls {house} /root /home /var /srv /boot; echo x > /usr/x"
+    tried = await harness.attempt(
+        f"cat {canary} /etc/shadow /etc/hostname; echo x > {canary};"
+        f" echo x > {shared_directory}/new; ln {canary} here;"
+        f" ls {shared_directory} /root /home /var /srv /boot; echo x > /usr/x"
     )
     assert SECRET not in tried.said
     assert canary.read_text() == SECRET
-    assert os.listdir(house) == ["canary"]
+    assert os.listdir(shared_directory) == ["canary"]
     assert "x" not in os.listdir("/usr")
     assert "root:" not in tried.said
 
 
-async def test_neither_the_database_nor_the_key_nor_other_sandboxes_can_be_read(
-    prison: Yard,
+async def test_database_key_and_other_sandboxes_cannot_be_read(
+    harness: Yard,
 ) -> None:
-    data = prison.directory.parent
+    data = harness.directory.parent
     for name in ("carrel.db", "vault.key"):
         (data / name).write_text(SECRET)
         (data / name).chmod(0o644)
-    tried = await prison.attempt(
+    tried = await harness.attempt(
         f"cat {data}/carrel.db {data}/vault.key {data}/sandboxes/*/*; ls {data} {data}/sandboxes;"
         f" find / -name carrel.db -o -name vault.key -o -name 'bytes-*' 2>/dev/null"
     )
@@ -155,38 +162,41 @@ async def test_neither_the_database_nor_the_key_nor_other_sandboxes_can_be_read(
     assert "\n/" not in tried.said.replace(f"\n{data}", "")
 
 
-async def test_a_command_sees_nothing_of_another_that_runs_beside_it(prison: Yard) -> None:
-    prison.desk.put("secret-of-another", SECRET)
-    lasting = f"echo there > marker-of-another; exec -a {prison.mark} sleep 1000"
+async def test_command_sees_nothing_of_a_concurrent_command(harness: Yard) -> None:
+    harness.desk.put("secret-of-another", SECRET)
+    command = f"echo there > marker-of-another; exec -a {harness.mark} sleep 1000"
 
-    async def other() -> None:
-        async with prison.desk.run(lasting, ResourceLimits(seconds=90)):
+    async def run_other() -> None:
+        async with harness.desk.run(command, ResourceLimits(seconds=90)):
             pass
 
-    def is_there() -> bool:
-        return any(f"b'{prison.mark}\\x001000" in each for each in processes_marked(prison.mark))
+    def is_running() -> bool:
+        return any(
+            f"b'{harness.mark}\\x001000" in command_line
+            for command_line in processes_marked(harness.mark)
+        )
 
-    running = asyncio.create_task(other())
+    running = asyncio.create_task(run_other())
     try:
-        await wait_until(is_there, "the other command runs")
-        peeping = Desk(prison.desk.sandbox)
-        said = await peeping.said(
+        await wait_until(is_running, "the other command runs")
+        observer = Desk(harness.desk.sandbox)
+        output = await observer.said(
             "find / -name '*-of-another' 2>/dev/null; cat /proc/*/cmdline 2>/dev/null;"
             " grep -rl nobody.inside /tmp /home /workspace /dev/shm ~ . 2>/dev/null"
         )
-        assert "of-another" not in said.replace("'*-of-another'", "")
-        assert prison.mark not in said
+        assert "of-another" not in output.replace("'*-of-another'", "")
+        assert harness.mark not in output
         assert not running.done()
     finally:
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
 
 
-async def test_the_server_cannot_be_seen_or_searched(
-    prison: Yard, monkeypatch: pytest.MonkeyPatch
+async def test_server_process_cannot_be_seen_or_inspected(
+    harness: Yard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CARREL_TEST_SECRET", SECRET)
-    tried = await prison.attempt(
+    tried = await harness.attempt(
         f"cat /proc/{os.getpid()}/environ /proc/$PPID/environ /proc/1/environ /proc/*/environ;"
         f" ls /proc/{os.getpid()}/root /proc/1/root /proc/1/cwd; env; cat /proc/*/cmdline;"
         f" cat /proc/kcore /proc/kmsg /proc/1/mem | head -c 10; dmesg"
@@ -195,8 +205,8 @@ async def test_the_server_cannot_be_seen_or_searched(
     assert "pytest" not in tried.said
 
 
-async def test_no_kernel_door_is_open(prison: Yard) -> None:
-    tried = await prison.python("""
+async def test_dangerous_kernel_interfaces_are_closed(harness: Yard) -> None:
+    tried = await harness.python("""
 import ctypes, errno, os
 libc = ctypes.CDLL(None, use_errno=True)
 x86 = os.uname().machine == "x86_64"
@@ -220,14 +230,14 @@ ctypes.set_errno(0)
 got = libc.ioctl(0, 0x5412, b"x")
 print("TIOCSTI", errno.errorcode.get(ctypes.get_errno(), got))
 """)
-    said = dict(line.rsplit(" ", 1) for line in tried.said.splitlines())
-    assert said.pop("clone3") == "ENOSYS"
-    assert set(said.values()) == {"EPERM"}, said
-    assert len(said) == 18
+    results = dict(line.rsplit(" ", 1) for line in tried.said.splitlines())
+    assert results.pop("clone3") == "ENOSYS"
+    assert set(results.values()) == {"EPERM"}, results
+    assert len(results) == 18
 
 
-async def test_no_other_process_can_be_traced(prison: Yard) -> None:
-    tried = await prison.python(f"""
+async def test_other_processes_cannot_be_traced(harness: Yard) -> None:
+    tried = await harness.python(f"""
 import ctypes, os
 libc = ctypes.CDLL(None, use_errno=True)
 child = os.fork()
@@ -240,8 +250,8 @@ os.kill(child, 9)
     assert tried.said == "no\n" * 4
 
 
-async def test_nobody_becomes_somebody_else(prison: Yard) -> None:
-    tried = await prison.attempt(
+async def test_command_cannot_change_its_user(harness: Yard) -> None:
+    tried = await harness.attempt(
         "cp /usr/bin/id mine; chmod 6755 mine; ./mine -u; id -u; su -c id; chroot / id;"
         " grep -E 'NoNewPrivs|CapEff|CapBnd' /proc/self/status;"
         " for one in $(find /usr -perm -4000 2>/dev/null | head -3); do echo $one; done;"

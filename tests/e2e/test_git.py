@@ -1,4 +1,4 @@
-"""A plain clone of an agent's history from a running server: whole, sound, and telling."""
+"""Clones of an agent's history from a running server: complete, valid and readable."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ HEAD = {"Authorization": f"Bearer {TOKEN}"}
 NEW = {"slug": "marco", "name": "Marco", "config": {"workspaceGit": {"enabled": True}}}
 
 
-async def busy(live: Live, versions: int) -> None:
-    """An agent whose three files are written again and again."""
+async def agent_with_history(live: Live, versions: int) -> None:
+    """An agent whose three files are written many times."""
     async with live.http() as owner:
         (await owner.post("/v1/agents", json=NEW)).raise_for_status()
 
@@ -41,9 +41,9 @@ def address(live: Live) -> str:
     return live.url.replace("://", f"://x:{TOKEN}@") + "/git/marco.git"
 
 
-def cloned(live: Live, where: File) -> list[str]:
-    """The ids of all commits, newest first, as a client of another make gets them."""
-    with porcelain.clone(address(live), str(where), errstream=porcelain.NoneStream()) as repo:
+def clone_with_dulwich(live: Live, target: File) -> list[str]:
+    """The ids of all commits, newest first, cloned by a library instead of git."""
+    with porcelain.clone(address(live), str(target), errstream=porcelain.NoneStream()) as repo:
         return _commits(repo)
 
 
@@ -54,75 +54,83 @@ def _commits(repo: Repo) -> list[str]:
 
 
 def git(*arguments: str) -> str:
-    around = {**os.environ, "GIT_TERMINAL_PROMPT": "0", "GIT_CONFIG_NOSYSTEM": "1"}
+    environment = {**os.environ, "GIT_TERMINAL_PROMPT": "0", "GIT_CONFIG_NOSYSTEM": "1"}
     done = subprocess.run(
-        ["git", *arguments], env=around, capture_output=True, text=True, timeout=120, check=False
+        ["git", *arguments],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
-def clones_with_git(live: Live, where: File, ids: list[str]) -> None:
-    """The same by git itself, however it speaks, where there is one."""
+def clone_with_git(live: Live, target: File, ids: list[str]) -> None:
+    """The same by git itself, in every protocol version, if git is installed."""
     for version in ("0", "1", "2"):
-        place = str(where / f"v{version}")
+        place = str(target / f"v{version}")
         git("-c", f"protocol.version={version}", "clone", "-q", address(live), place)
         assert git("-C", place, "rev-list", "HEAD").split() == ids
     assert git("-C", place, "fsck", "--full", "--strict") == ""
-    shown = git("-C", place, "log", "-1", "--format=%an|%at|%s|%(trailers:key=Carrel-Revision)")
-    who, when, reason, revision = shown.strip().split("|")
-    assert who.startswith("per_")
-    assert int(when) > 0
+    entry = git("-C", place, "log", "-1", "--format=%an|%at|%s|%(trailers:key=Carrel-Revision)")
+    author, timestamp, reason, revision = entry.strip().split("|")
+    assert author.startswith("per_")
+    assert int(timestamp) > 0
     assert reason.startswith("put notes/n")
     assert revision == f"Carrel-Revision: {VERSIONS}"
-    shallow = str(where / "shallow")
+    shallow = str(target / "shallow")
     git("clone", "-q", "--depth", "1", address(live), shallow)
     assert git("-C", shallow, "rev-list", "HEAD").split() == ids[:1]
     git("-C", shallow, "fetch", "-q", "--unshallow")
     assert git("-C", shallow, "rev-list", "HEAD").split() == ids
-    git("clone", "-q", "--filter=blob:none", address(live), str(where / "partial"))
+    git("clone", "-q", "--filter=blob:none", address(live), str(target / "partial"))
 
 
-def test_a_clone_of_a_thousand_versions_is_whole_and_made_again_to_the_same_ids(
+def test_clone_of_a_thousand_versions_is_complete_and_rebuilt_with_the_same_ids(
     tmp_path: File,
 ) -> None:
     data = tmp_path / "data"
     with serving(data, workers=2) as live:
-        asyncio.run(busy(live, VERSIONS))
-        ids = cloned(live, tmp_path / "one")
+        asyncio.run(agent_with_history(live, VERSIONS))
+        ids = clone_with_dulwich(live, tmp_path / "one")
         assert len(ids) == len(set(ids)) == VERSIONS
         if shutil.which("git"):
-            clones_with_git(live, tmp_path, ids)
+            clone_with_git(live, tmp_path, ids)
         with pytest.raises((GitProtocolError, porcelain.Error)):
             porcelain.push(str(tmp_path / "one"), address(live), "refs/heads/main:refs/heads/x")
 
-    told = json.loads(carrel(data, "git", "rebuild", "marco", "--json").stdout)
-    assert told == {"ok": True, "commits": VERSIONS, "revision": VERSIONS, "oid": ids[0]}
+    report = json.loads(carrel(data, "git", "rebuild", "marco", "--json").stdout)
+    assert report == {"ok": True, "commits": VERSIONS, "revision": VERSIONS, "oid": ids[0]}
     with serving(data) as live:
-        assert cloned(live, tmp_path / "two") == ids
+        assert clone_with_dulwich(live, tmp_path / "two") == ids
 
 
-def test_whoever_clones_while_others_write_gets_a_history_that_hangs_together(
+def test_clone_during_writes_is_consistent(
     tmp_path: File,
 ) -> None:
     with serving(tmp_path / "data", workers=2) as live:
-        asyncio.run(busy(live, 40))
+        asyncio.run(agent_with_history(live, 40))
 
-        async def story() -> list[list[str]]:
+        async def scenario() -> list[list[str]]:
             async with live.http() as owner:
                 writing = asyncio.create_task(_write(owner))
-                found = [await asyncio.to_thread(cloned, live, tmp_path / f"{n}") for n in range(5)]
+                histories = [
+                    await asyncio.to_thread(clone_with_dulwich, live, tmp_path / f"{n}")
+                    for n in range(5)
+                ]
                 writing.cancel()
                 await asyncio.wait([writing])
-                return found
+                return histories
 
-        clones = asyncio.run(story())
-        last = cloned(live, tmp_path / "last")
+        clones = asyncio.run(scenario())
+        last = clone_with_dulwich(live, tmp_path / "last")
     for ids in clones:
         assert ids == last[-len(ids) :]
 
 
-def test_a_clone_that_ends_somewhere_is_kept_up_to_date(tmp_path: File) -> None:
+def test_shallow_clone_is_updated_by_fetch(tmp_path: File) -> None:
     if not shutil.which("git"):
         return
     with (
@@ -132,8 +140,8 @@ def test_a_clone_that_ends_somewhere_is_kept_up_to_date(tmp_path: File) -> None:
         owner.post("/v1/agents", json=NEW).raise_for_status()
         for text in ("first", "second", "third"):
             _say(owner, text)
-            noted = {"arguments": {"note": text}}
-            owner.post("/v1/agents/marco/tools/memory_checkpoint", json=noted).raise_for_status()
+            body = {"arguments": {"note": text}}
+            owner.post("/v1/agents/marco/tools/memory_checkpoint", json=body).raise_for_status()
         places = [str(tmp_path / f"{n}") for n in range(3)]
         for n, place in enumerate(places):
             git("-c", f"protocol.version={n}", "clone", "-q", "--depth", "2", address(live), place)
@@ -162,10 +170,10 @@ async def _write(owner: httpx.AsyncClient) -> None:
         await owner.put("/v1/agents/marco/files/MEMORY.md", json={"content": f"{n}"})
 
 
-def test_a_server_that_is_killed_at_it_gives_the_same_when_it_is_back(tmp_path: File) -> None:
+def test_server_killed_during_a_clone_serves_the_same_ids_after_restart(tmp_path: File) -> None:
     data = tmp_path / "data"
     with serving(data) as live:
-        asyncio.run(busy(live, 400))
+        asyncio.run(agent_with_history(live, 400))
         context = threading.Thread(target=_ask, args=(live,))
         context.start()
         while not list((data / "git").glob("*/*.new")) and context.is_alive():
@@ -173,7 +181,7 @@ def test_a_server_that_is_killed_at_it_gives_the_same_when_it_is_back(tmp_path: 
         live.kill()
         context.join()
     with serving(data) as live:
-        ids = cloned(live, tmp_path / "one")
+        ids = clone_with_dulwich(live, tmp_path / "one")
     assert len(ids) == 400
     assert json.loads(carrel(data, "git", "rebuild", "marco", "--json").stdout)["oid"] == ids[0]
 
@@ -183,21 +191,21 @@ def _ask(live: Live) -> None:
         httpx.get(f"{address(live)}/info/refs?service=git-upload-pack", timeout=60, verify=PLAIN)
 
 
-def test_the_log_tells_who_when_and_why_at_a_terminal(tmp_path: File) -> None:
+def test_git_log_prints_author_time_and_reason(tmp_path: File) -> None:
     with serving(tmp_path) as live:
-        asyncio.run(busy(live, 4))
-    shown = carrel(tmp_path, "git", "log", "marco", "--limit", "3", "--diff")
-    assert shown.returncode == 0, shown.stderr
-    lines = shown.stdout.split("\n\n")[0].splitlines()
+        asyncio.run(agent_with_history(live, 4))
+    output = carrel(tmp_path, "git", "log", "marco", "--limit", "3", "--diff")
+    assert output.returncode == 0, output.stderr
+    lines = output.stdout.split("\n\n")[0].splitlines()
     assert len(lines) == 3
     assert all("Z  per_" in line and "  put notes/n" in line for line in lines)
-    assert "+++ b/notes/n" in shown.stdout
-    told = json.loads(carrel(tmp_path, "git", "log", "marco", "--json").stdout)
-    assert len(told["commits"]) == 4
-    assert told["diff"] is None
+    assert "+++ b/notes/n" in output.stdout
+    report = json.loads(carrel(tmp_path, "git", "log", "marco", "--json").stdout)
+    assert len(report["commits"]) == 4
+    assert report["diff"] is None
     rebuilt = carrel(tmp_path, "git", "rebuild", "marco")
     assert "making commits: 4 of 4" in rebuilt.stderr
-    refused = carrel(tmp_path, "git", "rebuild", "nobody")
+    refused = carrel(tmp_path, "git", "rebuild", "unknown")
     assert (refused.returncode, refused.stdout) == (1, "")
-    assert "no such agent: nobody" in refused.stderr
+    assert "no such agent: unknown" in refused.stderr
     assert carrel(tmp_path, "git", "log", "marco", "--tenant", "other").returncode == 1

@@ -1,4 +1,4 @@
-"""Clients that mean no good, or know no better: the server goes on serving everybody else."""
+"""Hostile or broken clients: the server keeps serving the others."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
 
 async def is_serving(live: Live) -> None:
     async with live.http() as client:
-        made = await client.put(f"{FILES}/alive.md", json={"content": "alive"})
-        assert made.status_code == 200
+        response = await client.put(f"{FILES}/alive.md", json={"content": "alive"})
+        assert response.status_code == 200
         assert (await client.get(f"{FILES}/alive.md")).json()["content"] == "alive"
 
 
@@ -44,8 +44,8 @@ def bodies() -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("name", bodies())
-def test_a_bad_body_is_refused_in_our_own_words(live: Live, name: str) -> None:
-    async def story() -> None:
+def test_invalid_body_is_refused_with_our_envelope(live: Live, name: str) -> None:
+    async def scenario() -> None:
         async with live.http() as client:
             head = {"Content-Type": "application/json"}
             answer = await client.put(f"{FILES}/bad.md", content=bodies()[name], headers=head)
@@ -54,7 +54,7 @@ def test_a_bad_body_is_refused_in_our_own_words(live: Live, name: str) -> None:
             assert (await client.get(f"{FILES}/bad.md")).status_code == 404
         await is_serving(live)
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 PATHS = [
@@ -64,8 +64,8 @@ PATHS = [
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_a_path_that_could_escape_is_refused(live: Live, path: str) -> None:
-    async def story() -> None:
+def test_path_that_could_escape_is_refused(live: Live, path: str) -> None:
+    async def scenario() -> None:
         reader, writer = await asyncio.open_connection(*_address(live))
         body = b'{"content":"x"}'
         head = f"PUT {FILES}/{path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\n"
@@ -75,7 +75,7 @@ def test_a_path_that_could_escape_is_refused(live: Live, path: str) -> None:
         writer.close()
         assert answer.split(b" ")[1] in (b"400", b"404"), answer[:300]
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def _address(live: Live) -> tuple[str, int]:
@@ -83,31 +83,31 @@ def _address(live: Live) -> tuple[str, int]:
     return url.host, url.port or 80
 
 
-def test_slow_and_silent_clients_hold_nobody_up(live: Live) -> None:
-    async def story() -> None:
+def test_slow_and_silent_clients_block_no_others(live: Live) -> None:
+    async def scenario() -> None:
         lines = (
             b"",
             b"PUT " + FILES.encode() + b"/slow.md HTTP/1.1\r\nHost: x\r\nContent-Le",
             f"PUT {FILES}/slow.md HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\n"
             f'Content-Length: 1000\r\n\r\n{{"con'.encode(),
         )
-        held = []
+        writers = []
         for number in range(300):
             reader, writer = await asyncio.open_connection(*_address(live))
             writer.write(lines[number % len(lines)])
-            held.append((reader, writer))
+            writers.append((reader, writer))
         await is_serving(live)
-        for _, writer in held:
+        for _, writer in writers:
             writer.close()
         await is_serving(live)
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
-def test_a_thousand_open_streams_leave_the_server_serving(live: Live) -> None:
+def test_server_responds_with_a_thousand_open_streams(live: Live) -> None:
     count = 1000
 
-    async def story() -> None:
+    async def scenario() -> None:
         head = "GET /v1/host/workspace/events HTTP/1.1\r\nHost: x\r\n"
         head += f"Authorization: Bearer {TOKEN}\r\n\r\n"
         streams = []
@@ -119,15 +119,15 @@ def test_a_thousand_open_streams_leave_the_server_serving(live: Live) -> None:
             assert b"200" in await asyncio.wait_for(reader.readline(), 30)
             await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 30)
         async with live.http() as client:
-            made = await client.put(f"{FILES}/told.md", json={"content": "to everybody"})
-            assert made.status_code == 200
+            response = await client.put(f"{FILES}/event.md", json={"content": "to all streams"})
+            assert response.status_code == 200
         for reader, writer in streams:
-            told = await asyncio.wait_for(reader.readuntil(b"workspace.updated"), 30)
-            assert b"event:" in told
+            event = await asyncio.wait_for(reader.readuntil(b"workspace.updated"), 30)
+            assert b"event:" in event
             writer.close()
         await is_serving(live)
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 GET = f"GET {FILES} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\n".encode()
@@ -141,7 +141,7 @@ ENDLESS = {
 
 
 async def answered(live: Live, begin: bytes, more: bytes = b"", megabytes: int = 0) -> bytes:
-    """What comes back, however much of it the server has let us say."""
+    """The response, however much of the request the server accepted."""
     reader, writer = await asyncio.open_connection(*_address(live))
     with suppress(ConnectionError):
         writer.write(begin)
@@ -157,37 +157,40 @@ async def answered(live: Live, begin: bytes, more: bytes = b"", megabytes: int =
     return answer
 
 
-@pytest.mark.parametrize("what", ENDLESS)
-def test_what_never_ends_is_not_listened_to(live: Live, what: str) -> None:
-    async def story() -> None:
+@pytest.mark.parametrize("part", ENDLESS)
+def test_endless_request_is_cut_off(live: Live, part: str) -> None:
+    async def scenario() -> None:
         before = _memory(live)
-        await answered(live, ENDLESS[what], b"x", 64)
+        await answered(live, ENDLESS[part], b"x", 64)
         assert _memory(live) - before < 32 * 2**20
         await is_serving(live)
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def _memory(live: Live) -> int:
-    """The most that the server has ever held."""
+    """Peak memory of the server."""
     with open(f"/proc/{live.process.pid}/status") as status:
         return next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM"))
 
 
-def test_headers_that_are_too_large_are_431_and_large_ones_are_not(live: Live) -> None:
-    async def story() -> None:
+def test_too_large_headers_are_431_and_large_ones_are_accepted(live: Live) -> None:
+    async def scenario() -> None:
         refused = await answered(live, GET + b"X-Large: " + b"x" * 300_000)
         assert refused.startswith(b"HTTP/1.1 431 ")
-        told = json.loads(refused.partition(b"\r\n\r\n")[2])
-        assert (told["error"], told["details"]) == ("headers_too_large", {"maxBytes": 2**18})
+        envelope = json.loads(refused.partition(b"\r\n\r\n")[2])
+        assert (envelope["error"], envelope["details"]) == (
+            "headers_too_large",
+            {"maxBytes": 2**18},
+        )
         large = b"X-Large: " + b"x" * 100_000 + b"\r\nConnection: close\r\n\r\n"
         assert (await answered(live, GET + large)).startswith(b"HTTP/1.1 200 ")
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
-def test_a_large_body_is_no_large_header(live: Live) -> None:
-    async def story() -> None:
+def test_large_body_is_no_large_header(live: Live) -> None:
+    async def scenario() -> None:
         async with live.http() as client:
             body = {"content": "x" * 1_000_000}
             assert (await client.put(f"{FILES}/large.md", json=body)).status_code == 200
@@ -200,7 +203,7 @@ def test_a_large_body_is_no_large_header(live: Live) -> None:
             sent = await client.put(f"{FILES}/pieces.md", content=pieces(), headers=head)
             assert sent.status_code == 200
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 NO_HTTP = [
@@ -211,12 +214,12 @@ NO_HTTP = [
 ]
 
 
-@pytest.mark.parametrize("what", NO_HTTP)
-def test_what_is_no_http_is_refused_in_our_own_words(live: Live, what: bytes) -> None:
-    async def story() -> None:
-        answer = await answered(live, what)
+@pytest.mark.parametrize("raw", NO_HTTP)
+def test_invalid_http_is_refused_with_our_envelope(live: Live, raw: bytes) -> None:
+    async def scenario() -> None:
+        answer = await answered(live, raw)
         *_, refused = answer.partition(b"HTTP/1.1 400 ")
-        told = json.loads(refused.partition(b"\r\n\r\n")[2])
-        assert (told["error"], set(told)) == ("validation_error", {"error", "message"})
+        envelope = json.loads(refused.partition(b"\r\n\r\n")[2])
+        assert (envelope["error"], set(envelope)) == ("validation_error", {"error", "message"})
 
-    asyncio.run(story())
+    asyncio.run(scenario())

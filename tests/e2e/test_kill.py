@@ -1,4 +1,4 @@
-"""A server that is killed under load, again and again, loses nothing that it had acknowledged."""
+"""A server that is killed repeatedly under load loses no acknowledged write."""
 
 from __future__ import annotations
 
@@ -14,31 +14,33 @@ import httpx
 import pytest
 from tests.support.server_process import FILES, Live, carrel, serving
 
-DEATHS = {1: 14, 2: 6}
-"""How often it dies, by how many processes it is: twenty times in all."""
+KILLS = {1: 14, 2: 6}
+"""Number of kills by number of worker processes: twenty in all."""
 WRITERS = 8
 LINES = 60
-KEPT = 80
-"""Of the hundred versions that history holds, one a death may never have been acknowledged."""
+CHECKED_VERSIONS = 80
+"""Below the hundred versions of a history, since each kill may leave an unacknowledged one."""
 
 
 def text(writer: int, number: int) -> str:
-    """A content whose every line says the same, so that a torn one would show."""
+    """A content of equal lines, in which a torn write is visible."""
     return "\n".join([f"{writer}/{number}"] * LINES)
 
 
 @dataclass
 class Ledger:
-    """What each writer was told: the version and number of every acknowledged write."""
+    """Version and number of every acknowledged write, by writer."""
 
-    told: dict[int, dict[int, int]] = field(default_factory=lambda: {n: {} for n in range(WRITERS)})
+    acknowledged: dict[int, dict[int, int]] = field(
+        default_factory=lambda: {n: {} for n in range(WRITERS)}
+    )
     sent: int = 0
-    seen: dict[int, int] = field(default_factory=dict)
-    """How many of these were found after a death, so that the next asks for newer ones alone."""
+    checked_counts: dict[int, int] = field(default_factory=dict)
+    """Number of writes checked so far, so that the next check reads only newer ones."""
     torn: list[str] = field(default_factory=list)
 
     def total(self) -> int:
-        return sum(map(len, self.told.values()))
+        return sum(map(len, self.acknowledged.values()))
 
 
 async def write(client: httpx.AsyncClient, ledger: Ledger, writer: int) -> None:
@@ -52,8 +54,8 @@ async def write(client: httpx.AsyncClient, ledger: Ledger, writer: int) -> None:
         head = {"If-Match": etag} if etag else {"If-None-Match": "*"}
         answer = await client.put(url, json={"content": text(writer, number)}, headers=head)
         file = answer.raise_for_status().json()
-        assert file["version"] not in ledger.told[writer], "a version was used twice"
-        ledger.told[writer][file["version"]] = number
+        assert file["version"] not in ledger.acknowledged[writer], "a version was used twice"
+        ledger.acknowledged[writer][file["version"]] = number
         etag = file["etag"]
 
 
@@ -66,62 +68,60 @@ async def read(client: httpx.AsyncClient, ledger: Ledger) -> None:
                 ledger.torn.append(f"writer {writer}: {sorted(lines)}")
 
 
-async def until_killed(live: Live, ledger: Ledger, acknowledged: int) -> None:
-    """Load the server, and kill it once it has acknowledged so many writes."""
-    enough = ledger.total() + acknowledged
+async def load_and_kill(live: Live, ledger: Ledger, count: int) -> None:
+    """Load the server, and kill it once it has acknowledged this many writes."""
+    target = ledger.total() + count
     async with live.http() as client:
-        works = [asyncio.create_task(write(client, ledger, n)) for n in range(WRITERS)]
-        works.append(asyncio.create_task(read(client, ledger)))
-        while ledger.total() < enough:
-            done, _ = await asyncio.wait(works, timeout=0.002)
+        tasks = [asyncio.create_task(write(client, ledger, n)) for n in range(WRITERS)]
+        tasks.append(asyncio.create_task(read(client, ledger)))
+        while ledger.total() < target:
+            done, _ = await asyncio.wait(tasks, timeout=0.002)
             assert not done, [task.exception() for task in done]
         live.kill()
-        for work in works:
-            work.cancel()
+        for task in tasks:
+            task.cancel()
             with suppress(httpx.TransportError, asyncio.CancelledError):
-                await work
+                await task
 
 
 async def check(live: Live, ledger: Ledger, *, again: bool = False) -> None:
-    """Every acknowledged write that history still holds is there, under its own number.
+    """Check that every acknowledged write in the history has its content.
 
-    Those that were found once are looked for `again` where that is said: at the very end.
+    ``again`` repeats the checks that were done before.
     """
     async with live.http() as client:
-        for writer, told in ledger.told.items():
-            if not told:
+        for writer, numbers in ledger.acknowledged.items():
+            if not numbers:
                 continue
-            known = 0 if again else ledger.seen.get(writer, 0)
-            ledger.seen[writer] = len(told)
+            skipped = 0 if again else ledger.checked_counts.get(writer, 0)
+            ledger.checked_counts[writer] = len(numbers)
             head = (await client.get(f"{FILES}/writer-{writer}.md")).json()
-            assert head["version"] >= max(told)
-            for version in sorted(told)[known:][-KEPT:]:
+            assert head["version"] >= max(numbers)
+            for version in sorted(numbers)[skipped:][-CHECKED_VERSIONS:]:
                 url = f"{FILES}/writer-{writer}.md"
-                found = await client.get(url, params={"version": version})
-                assert found.json()["content"] == text(writer, told[version])
+                response = await client.get(url, params={"version": version})
+                assert response.json()["content"] == text(writer, numbers[version])
 
 
 @pytest.fixture
-def connections_to_the_dead() -> Iterator[None]:
-    """Those to a server that has gone are never closed properly: let them go here, not later."""
+def closed_connections() -> Iterator[None]:
+    """Connections to a killed server are not closed properly; collect them here."""
     yield
     gc.collect()
 
 
-gone = pytest.mark.usefixtures("connections_to_the_dead")
+closes_connections = pytest.mark.usefixtures("closed_connections")
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
 
-@gone
+@closes_connections
 @pytest.mark.parametrize("workers", [1, 2])
-def test_nothing_acknowledged_is_lost_when_the_server_is_killed(
-    tmp_path: File, workers: int
-) -> None:
+def test_killed_server_loses_no_acknowledged_write(tmp_path: File, workers: int) -> None:
     ledger, chance = Ledger(), random.Random(workers)
-    for _ in range(DEATHS[workers]):
+    for _ in range(KILLS[workers]):
         with serving(tmp_path, workers=workers) as live:
             asyncio.run(check(live, ledger)) if ledger.total() else None
-            asyncio.run(until_killed(live, ledger, chance.randint(20, 120)))
+            asyncio.run(load_and_kill(live, ledger, chance.randint(20, 120)))
     with serving(tmp_path) as live:
         asyncio.run(check(live, ledger, again=True))
     assert not ledger.torn
@@ -129,9 +129,9 @@ def test_nothing_acknowledged_is_lost_when_the_server_is_killed(
     assert report.returncode == 0, report.stdout + report.stderr
 
 
-@gone
-def test_a_server_told_to_stop_finishes_what_it_began(tmp_path: File) -> None:
-    async def story(live: Live) -> None:
+@closes_connections
+def test_terminated_server_completes_requests_in_flight(tmp_path: File) -> None:
+    async def scenario(live: Live) -> None:
         async with live.http() as client:
             writes = [
                 asyncio.create_task(client.put(f"{FILES}/{n}.md", json={"content": "x" * 4000}))
@@ -148,12 +148,12 @@ def test_a_server_told_to_stop_finishes_what_it_began(tmp_path: File) -> None:
         live.process.wait(timeout=60)
 
     with serving(tmp_path) as live:
-        asyncio.run(story(live))
+        asyncio.run(scenario(live))
         assert live.process.returncode in (0, -15)
     assert carrel(tmp_path, "doctor").returncode == 0
 
 
-def test_a_server_that_cannot_open_its_store_says_why_in_one_line(tmp_path: File) -> None:
+def test_store_that_cannot_be_opened_is_reported_in_one_line(tmp_path: File) -> None:
     with serving(tmp_path):
         pass
     for key in ("too short", "a" * 64):

@@ -1,4 +1,4 @@
-"""A process that is killed while its agent dreams: nothing is lost, and nothing is there twice."""
+"""A process killed during a dream loses no memory and duplicates none."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from tests.support.server_process import command
 
 import carrel
 
-DEATHS = 6
-STORY = """
+KILLS = 6
+PROGRAM = """
 import asyncio, sys, carrel
 
 async def main(directory, life):
-    async with carrel.open(directory) as desk:
-        if not await desk.agents.list():
-            await desk.agents.create("marco")
-        marco = desk.agent("marco")
+    async with carrel.open(directory) as client:
+        if not await client.agents.list():
+            await client.agents.create("marco")
+        marco = client.agent("marco")
         for n in range(10_000):
             text = f"fact {life}x{n} end"
             await marco.memories.remember(text)
@@ -34,39 +34,39 @@ asyncio.run(main(sys.argv[1], sys.argv[2]))
 """
 
 
-def live_and_die(directory: File, life: int, after: int) -> list[str]:
-    """What it had said that it remembers when it was killed."""
-    run = [*command(STORY), str(directory), str(life)]
-    told: list[str] = []
-    with subprocess.Popen(run, stdout=subprocess.PIPE, text=True, env=dict(os.environ)) as one:
-        assert one.stdout
-        for line in one.stdout:
-            told.append(line.strip())
-            if len(told) > after:
-                one.kill()
-    assert len(told) > after, "it died by itself"
-    return told
+def run_until_killed(directory: File, number: int, after: int) -> list[str]:
+    """The memories that the process had printed when it was killed."""
+    run = [*command(PROGRAM), str(directory), str(number)]
+    printed: list[str] = []
+    with subprocess.Popen(run, stdout=subprocess.PIPE, text=True, env=dict(os.environ)) as process:
+        assert process.stdout
+        for line in process.stdout:
+            printed.append(line.strip())
+            if len(printed) > after:
+                process.kill()
+    assert len(printed) > after, "the process ended by itself"
+    return printed
 
 
-async def look(directory: File, told: list[str]) -> None:
-    async with carrel.open(directory) as desk:
-        marco = desk.agent("marco")
+async def check_memories(directory: File, printed: list[str]) -> None:
+    async with carrel.open(directory) as client:
+        marco = client.agent("marco")
         remembered = await marco.memories.list()
-        assert set(told) <= {one.content for one in remembered}
+        assert set(printed) <= {memory.content for memory in remembered}
         await marco.dreams.sweep()
         text = (await marco.get("MEMORY.md")).content
         lines = re.findall(r"(?m)^- (fact \S+ end) _\(score", text)
         assert len(lines) == len(set(lines))
-        promoted = {one.content for one in await marco.memories.list() if one.promoted_at}
+        promoted = {memory.content for memory in await marco.memories.list() if memory.promoted_at}
         assert set(lines) <= promoted
         diary = (await marco.get("DREAMS.md")).content
-        assert {one for one in promoted if f"- {one} —" in diary} == promoted
+        assert {memory for memory in promoted if f"- {memory} —" in diary} == promoted
         again = await marco.dreams.sweep()
         assert again.promoted == ()
 
 
-def test_a_dream_that_is_killed_is_as_if_it_had_not_been_or_whole(tmp_path: File) -> None:
-    chance, told = random.Random(7), list[str]()
-    for life in range(DEATHS):
-        told += live_and_die(tmp_path / "data", life, chance.randint(2, 8))
-    asyncio.run(look(tmp_path / "data", told))
+def test_killed_dream_is_applied_completely_or_not_at_all(tmp_path: File) -> None:
+    generator, printed = random.Random(7), list[str]()
+    for number in range(KILLS):
+        printed += run_until_killed(tmp_path / "data", number, generator.randint(2, 8))
+    asyncio.run(check_memories(tmp_path / "data", printed))

@@ -1,4 +1,4 @@
-"""A published client of the protocol, which knows nothing of us, drives a live server."""
+"""A published client of the protocol against a live server."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenwopClient]:
         yield OpenwopClient(live.url, TOKEN)
 
 
-def test_it_discovers_what_we_offer(client: OpenwopClient) -> None:
-    found = client.discovery_capabilities()
+def test_client_discovers_the_capabilities(client: OpenwopClient) -> None:
+    capabilities = client.discovery_capabilities()
 
-    assert found.protocolVersion == "1.0"
+    assert capabilities.protocolVersion == "1.0"
     assert client.discovery_openapi()["openapi"].startswith("3.1")
 
 
-def test_it_puts_reads_lists_and_deletes_files(client: OpenwopClient) -> None:
-    made = client.put_workspace_file("a/b.md", PutWorkspaceFileRequest("one"))
-    assert (made.version, made.content, made.contentType) == (1, "one", "text/markdown")
+def test_client_puts_reads_lists_and_deletes_files(client: OpenwopClient) -> None:
+    created = client.put_workspace_file("a/b.md", PutWorkspaceFileRequest("one"))
+    assert (created.version, created.content, created.contentType) == (1, "one", "text/markdown")
     changed = client.put_workspace_file(
-        "a/b.md", PutWorkspaceFileRequest("two"), if_match=made.etag
+        "a/b.md", PutWorkspaceFileRequest("two"), if_match=created.etag
     )
 
     assert changed.version == 2
@@ -47,19 +47,21 @@ def test_it_puts_reads_lists_and_deletes_files(client: OpenwopClient) -> None:
     assert client.get_workspace_file("a/b.md") is None
 
 
-def test_it_learns_that_its_copy_is_stale(client: OpenwopClient) -> None:
-    made = client.put_workspace_file("stale.md", PutWorkspaceFileRequest("one"))
+def test_client_detects_a_stale_version(client: OpenwopClient) -> None:
+    created = client.put_workspace_file("stale.md", PutWorkspaceFileRequest("one"))
     client.put_workspace_file("stale.md", PutWorkspaceFileRequest("two"))
 
     with pytest.raises(WopError) as refused:
-        client.put_workspace_file("stale.md", PutWorkspaceFileRequest("mine"), if_match=made.etag)
+        client.put_workspace_file(
+            "stale.md", PutWorkspaceFileRequest("mine"), if_match=created.etag
+        )
 
     assert refused.value.status == 409
     assert refused.value.envelope and refused.value.envelope.error == "workspace_conflict"
     assert refused.value.envelope.details == {"currentVersion": 2}
 
 
-def test_what_it_sends_twice_with_one_key_is_done_once(client: OpenwopClient) -> None:
+def test_request_repeated_with_one_key_is_done_once(client: OpenwopClient) -> None:
     body = PutWorkspaceFileRequest("once")
     first = client.put_workspace_file("once.md", body, idempotency_key="k-1")
     again = client.put_workspace_file("once.md", body, idempotency_key="k-1")
@@ -68,12 +70,12 @@ def test_what_it_sends_twice_with_one_key_is_done_once(client: OpenwopClient) ->
     assert again.version == 1
 
 
-def test_its_runs_see_the_workspace_as_it_was(client: OpenwopClient) -> None:
+def test_run_reads_the_workspace_as_it_was(client: OpenwopClient) -> None:
     client.put_workspace_file("ground.md", PutWorkspaceFileRequest("truth"))
     run = client.runs_create(CreateRunRequest("conformance-noop"), idempotency_key="run-1")
-    seen = client.runs_get(run.runId)
+    fetched = client.runs_get(run.runId)
 
-    assert (seen.runId, seen.workflowId, seen.status) == (
+    assert (fetched.runId, fetched.workflowId, fetched.status) == (
         run.runId,
         "conformance-noop",
         "completed",

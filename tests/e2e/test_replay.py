@@ -1,4 +1,4 @@
-"""A run's prompt, asked for again after everything that it was made of has changed."""
+"""Prompt of a run, requested again after everything it was made of has changed."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ async def ask(owner: httpx.AsyncClient, method: str, url: str, **body: Any) -> A
     return answer.json() if answer.content else None
 
 
-async def write(owner: httpx.AsyncClient, where: str, path: str, content: str) -> None:
-    await ask(owner, "PUT", f"{where}/files/{path}", content=content)
+async def write(owner: httpx.AsyncClient, scope_url: str, path: str, content: str) -> None:
+    await ask(owner, "PUT", f"{scope_url}/files/{path}", content=content)
 
 
 async def tool(owner: httpx.AsyncClient, name: str, **arguments: Any) -> Any:
@@ -29,7 +29,7 @@ async def tool(owner: httpx.AsyncClient, name: str, **arguments: Any) -> Any:
 
 
 async def begin(owner: httpx.AsyncClient) -> dict[str, str]:
-    """An agent of a template, and a run of it for one person and one for several."""
+    """Create an agent of a template, with a main and a shared run."""
     await ask(owner, "POST", "/v1/templates", slug="sales", name="Sales")
     await write(owner, "/v1/templates/sales", "SOUL.md", "I am {{AGENT_NAME}} of {{TENANT_NAME}}.")
     await write(owner, "/v1/templates/sales", "GUARDRAILS.md", "No discounts.")
@@ -64,7 +64,7 @@ async def dream(owner: httpx.AsyncClient) -> None:
 async def change_everything(owner: httpx.AsyncClient) -> None:
     await ask(owner, "PUT", "/v1/policy", limits={"maxVersions": 1})
     await dream(owner)
-    await write(owner, "/v1/templates/sales", "SOUL.md", "I am somebody else.")
+    await write(owner, "/v1/templates/sales", "SOUL.md", "I am different.")
     for path in ("AGENTS.md", "MEMORY.md", "MEMORY.md"):
         await write(owner, KATE, path, f"another {path}")
     await ask(owner, "DELETE", f"{KATE}/files/team/style.md")
@@ -89,7 +89,7 @@ async def same(owner: httpx.AsyncClient, before: dict[str, str]) -> None:
             assert await prompt(owner, again["runId"]) == text
 
 
-async def first_life(live: Live) -> dict[str, str]:
+async def first_server(live: Live) -> dict[str, str]:
     async with live.http() as owner:
         before = await begin(owner)
         main, shared = before.values()
@@ -103,7 +103,7 @@ async def first_life(live: Live) -> dict[str, str]:
         return before
 
 
-async def second_life(live: Live, before: dict[str, str]) -> None:
+async def second_server(live: Live, before: dict[str, str]) -> None:
     async with live.http() as owner:
         await same(owner, before)
         await ask(owner, "DELETE", KATE)
@@ -111,11 +111,11 @@ async def second_life(live: Live, before: dict[str, str]) -> None:
             assert await prompt(owner, run) == text
 
 
-def test_a_run_s_prompt_is_the_same_after_edits_a_rename_a_dream_and_the_end_of_its_template(
+def test_prompt_of_a_run_is_unchanged_after_edits_a_rename_a_dream_and_deletion_of_its_template(
     tmp_path: File,
 ) -> None:
     with serving(tmp_path) as live:
-        before = asyncio.run(first_life(live))
+        before = asyncio.run(first_server(live))
         live.kill()
     with serving(tmp_path) as live:
-        asyncio.run(second_life(live, before))
+        asyncio.run(second_server(live, before))

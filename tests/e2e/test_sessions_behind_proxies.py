@@ -1,4 +1,4 @@
-"""A browser's cookie goes over https alone where a proxy that is trusted says it came so."""
+"""A browser's cookie is marked secure if a trusted proxy reports https."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ def anyio_backend() -> str:
 @pytest.mark.parametrize(
     ("trusted", "secure"), [("127.0.0.1", True), ("10.0.0.1", False), ("", False)]
 )
-async def test_only_a_trusted_proxy_says_how_a_request_came(
+async def test_only_a_trusted_proxy_determines_the_scheme(
     tmp_path: File, trusted: str, secure: bool
 ) -> None:
     with serving(tmp_path, trusted_proxies=trusted) as live:
         async with live.http("") as browser:
             body = {"token": TOKEN}
-            told = await browser.post("/v1/session", json=body, headers=FORWARDED)
+            response = await browser.post("/v1/session", json=body, headers=FORWARDED)
             plain = await browser.post("/v1/session", json=body)
-    assert told.headers["set-cookie"].endswith("; Secure") is secure
+    assert response.headers["set-cookie"].endswith("; Secure") is secure
     assert "Secure" not in plain.headers["set-cookie"]

@@ -1,4 +1,4 @@
-"""What a server tells of the walls that its commands have."""
+"""Isolation tiers that a server reports."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from carrel.adapters.sandbox.local import cgroups
 
 
 def owner_of(pid: int) -> int:
-    """Whom the kernel lets look into a process: root alone, where it has closed itself."""
+    """Owner of a process directory: root if the process is not dumpable."""
     return File(f"/proc/{pid}/environ").stat().st_uid
 
 
-@pytest.mark.parametrize(("asked", "tier"), [("auto", "bubblewrap"), ("off", "none")])
-def test_a_server_tries_its_walls_and_says_which_hold(
-    asked: str, tier: str, tmp_path: File
+@pytest.mark.parametrize(("setting", "tier"), [("auto", "bubblewrap"), ("off", "none")])
+def test_server_tests_its_isolation_and_reports_the_tier(
+    setting: str, tier: str, tmp_path: File
 ) -> None:
-    with serving(tmp_path, sandbox=asked) as live:
+    with serving(tmp_path, sandbox=setting) as live:
         with httpx.Client(base_url=live.url, verify=PLAIN) as http:
 
-            def sandbox() -> Any:
+            def load_status() -> Any:
                 return http.get("/readyz").json()["sandbox"]
 
-            wait_until_sync(lambda: sandbox() != {"tier": "untested"}, "the sandbox is tested")
-            reported = sandbox()
-        kept = "enforced" if cgroups.find_cgroups() else "refused"
-        assert reported == {"tier": tier} | ({"memoryLimit": kept} if tier != "none" else {})
+            wait_until_sync(lambda: load_status() != {"tier": "untested"}, "the sandbox is tested")
+            status = load_status()
+        limits = "enforced" if cgroups.find_cgroups() else "refused"
+        assert status == {"tier": tier} | ({"memoryLimit": limits} if tier != "none" else {})
         assert owner_of(live.process.pid) == 0, "no process of the same user may look into it"
         live.process.send_signal(signal.SIGTERM)
         live.process.wait()

@@ -1,4 +1,4 @@
-"""Transcripts of a server that is killed, and of many writers: nothing lost, twice or torn."""
+"""Transcripts of killed servers and of many writers: nothing lost, repeated or torn."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import httpx
 import pytest
 from tests.support.server_process import PLAIN, TOKEN, Live, carrel, serving
 
-DEATHS = 5
+KILLS = 5
 WRITERS = 8
 ID = "5f0c8a52-2f5e-4d3c-9f10-0a8c6f9a1b2c"
 ROOT = "/v1/agents/kate/sessions"
@@ -25,8 +25,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptio
 
 
 @pytest.fixture
-def connections_to_the_dead() -> Iterator[None]:
-    """Those to a server that has gone are never closed properly: let them go here, not later."""
+def closed_connections() -> Iterator[None]:
+    """Connections to a killed server are not closed properly; collect them here."""
     yield
     gc.collect()
 
@@ -34,20 +34,20 @@ def connections_to_the_dead() -> Iterator[None]:
 def begin(live: Live) -> None:
     head = {"Authorization": f"Bearer {TOKEN}"}
     body = {"slug": "kate", "name": "Kate", "config": {"transcriptsDir": "chats/kate"}}
-    made = httpx.post(f"{live.url}/v1/agents", json=body, headers=head, verify=PLAIN)
-    assert made.status_code in {201, 409}, made.text
+    response = httpx.post(f"{live.url}/v1/agents", json=body, headers=head, verify=PLAIN)
+    assert response.status_code in {201, 409}, response.text
 
 
 def lines(content: bytes) -> list[dict[str, Any]]:
-    """Every line as JSON, the header first and once."""
+    """Every line as JSON; the header comes first and only once."""
     assert content.endswith(b"\n")
-    told: list[dict[str, Any]] = [json.loads(line) for line in content.split(b"\n")[:-1]]
-    assert [line["type"] for line in told] == ["session", *["entry"] * (len(told) - 1)]
-    return told
+    entries: list[dict[str, Any]] = [json.loads(line) for line in content.split(b"\n")[:-1]]
+    assert [line["type"] for line in entries] == ["session", *["entry"] * (len(entries) - 1)]
+    return entries
 
 
-def mirrored(live: Live, root: File, expected: bytes) -> bytes:
-    """The file, as soon as it is what it should be."""
+def wait_for_transcript(live: Live, root: File, expected: bytes) -> bytes:
+    """The file, once it has the expected content."""
     file, deadline = root / "chats" / "kate" / f"{ID}.jsonl", time.monotonic() + 30
     while True:
         content = file.read_bytes() if file.exists() else b""
@@ -56,38 +56,42 @@ def mirrored(live: Live, root: File, expected: bytes) -> bytes:
         httpx.get(f"{live.url}/healthz", verify=PLAIN).raise_for_status()
 
 
-async def exported(live: Live) -> bytes:
+async def export_transcript(live: Live) -> bytes:
     async with live.http() as client:
         return (await client.get(f"{ROOT}/{ID}.jsonl")).raise_for_status().content
 
 
-async def speak(client: httpx.AsyncClient, told: list[tuple[int, str]], sent: set[str]) -> None:
+async def append_entries(
+    client: httpx.AsyncClient, acknowledged: list[tuple[int, str]], sent: set[str]
+) -> None:
     while True:
         text = f"said-{len(sent)}"
         sent.add(text)
-        answer = await say(client, text)
-        told.append((answer.raise_for_status().json()["number"], text))
+        answer = await append_entry(client, text)
+        acknowledged.append((answer.raise_for_status().json()["number"], text))
 
 
-async def say(client: httpx.AsyncClient, text: str) -> httpx.Response:
+async def append_entry(client: httpx.AsyncClient, text: str) -> httpx.Response:
     key, body = {"Idempotency-Key": text}, {"role": "user", "content": text}
     return await client.post(f"{ROOT}/{ID}/entries", json=body, headers=key)
 
 
-async def insist(live: Live, texts: set[str]) -> None:
-    """Send again what was never answered; who died over it may still have it in hand."""
+async def append_missing(live: Live, texts: set[str]) -> None:
+    """Send entries without a response again; the killed server may have stored them."""
     async with live.http() as client:
-        answers = [await say(client, text) for text in sorted(texts)]
+        answers = [await append_entry(client, text) for text in sorted(texts)]
     assert {answer.status_code for answer in answers} <= {201, 409}
 
 
-async def until_killed(
-    live: Live, told: list[tuple[int, str]], sent: set[str], enough: int
+async def load_and_kill(
+    live: Live, acknowledged: list[tuple[int, str]], sent: set[str], target: int
 ) -> None:
     async with live.http() as client:
         await client.post(ROOT, json={"id": ID})
-        works = [asyncio.create_task(speak(client, told, sent)) for _ in range(WRITERS)]
-        while len(told) < enough:
+        works = [
+            asyncio.create_task(append_entries(client, acknowledged, sent)) for _ in range(WRITERS)
+        ]
+        while len(acknowledged) < target:
             done, _ = await asyncio.wait(works, timeout=0.002)
             assert not done, [task.exception() for task in done]
         live.kill()
@@ -98,28 +102,28 @@ async def until_killed(
 
 
 @pytest.mark.usefixtures("connections_to_the_dead")
-def test_nothing_that_was_said_is_lost_or_said_twice_when_the_server_is_killed(
+def test_killed_server_neither_loses_nor_repeats_an_entry(
     tmp_path: File,
 ) -> None:
-    told: list[tuple[int, str]] = []
+    acknowledged: list[tuple[int, str]] = []
     sent: set[str] = set()
-    chance = random.Random(5)
-    for _ in range(DEATHS):
+    generator = random.Random(5)
+    for _ in range(KILLS):
         with serving(tmp_path) as live:
             begin(live)
-            enough = len(told) + chance.randint(20, 120)
-            asyncio.run(until_killed(live, told, sent, enough))
+            count = len(acknowledged) + generator.randint(20, 120)
+            asyncio.run(load_and_kill(live, acknowledged, sent, count))
     file = tmp_path / "transcripts" / "chats" / "kate" / f"{ID}.jsonl"
-    if file.exists():  # as a machine may leave it that dies while it writes
+    if file.exists():  # as a machine may leave it that crashes during a write
         file.write_bytes(file.read_bytes()[:-3])
 
     with serving(tmp_path) as live:
-        asyncio.run(insist(live, sent - {text for _, text in told}))
-        whole = asyncio.run(exported(live))
-        assert mirrored(live, tmp_path / "transcripts", whole) == whole
-    entries = [line["content"] for line in lines(whole)[1:]]
-    assert len(told) == len(dict(told)), "a number was given twice"
-    assert [entries[number - 1] for number, _ in told] == [text for _, text in told]
+        asyncio.run(append_missing(live, sent - {text for _, text in acknowledged}))
+        transcript = asyncio.run(export_transcript(live))
+        assert wait_for_transcript(live, tmp_path / "transcripts", transcript) == transcript
+    entries = [line["content"] for line in lines(transcript)[1:]]
+    assert len(acknowledged) == len(dict(acknowledged)), "a number was given twice"
+    assert [entries[number - 1] for number, _ in acknowledged] == [text for _, text in acknowledged]
     assert set(entries) <= sent
     assert max(Counter(entries).values()) == 1
     report = carrel(tmp_path, "doctor")
@@ -133,7 +137,7 @@ def settings(request: pytest.FixtureRequest) -> dict[str, str]:
     return {"database_url": str(request.getfixturevalue("postgres_url"))}
 
 
-async def sixteen(live: Live) -> None:
+async def write_with_16_clients(live: Live) -> None:
     async with live.http() as client:
 
         async def write(n: int) -> None:
@@ -147,18 +151,18 @@ async def sixteen(live: Live) -> None:
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_16_writers_on_one_new_session(
+def test_16_writers_of_one_new_session_lose_no_entry(
     tmp_path: File, settings: dict[str, str], workers: int
 ) -> None:
     root = tmp_path / "elsewhere"
     with serving(tmp_path, workers=workers, transcripts_root=str(root), **settings) as live:
         begin(live)
-        asyncio.run(sixteen(live))
-        whole = asyncio.run(exported(live))
-        assert mirrored(live, root, whole) == whole
+        asyncio.run(write_with_16_clients(live))
+        transcript = asyncio.run(export_transcript(live))
+        assert wait_for_transcript(live, root, transcript) == transcript
 
-    told = lines(whole)
-    assert {line["content"] for line in told[1:]} == {
+    entries = lines(transcript)
+    assert {line["content"] for line in entries[1:]} == {
         f"{n}: {t}" for n in range(16) for t in range(5)
     }
-    assert len(told) == 81
+    assert len(entries) == 81

@@ -1,4 +1,4 @@
-"""Small servers that speak the providers' own protocols, and run commands on this machine.
+"""Fake provider services that speak the real protocols and run commands on this machine.
 
-They check what the real ones would refuse, as far as that is known, and isolate nothing.
+They check what the real services would refuse, as far as that is known, and isolate nothing.
 """

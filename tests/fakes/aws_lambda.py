@@ -1,4 +1,4 @@
-"""AWS Lambda's Invoke, as botocore speaks it: each invocation runs our function in a process."""
+"""AWS Lambda's Invoke API: each invocation runs our function in a process."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from starlette.routing import Route
 
 from carrel.adapters.sandbox import lambda_function
 
-MOST = 6 * 2**20
+MAX_PAYLOAD_BYTES = 6 * 2**20
 SERVE = """
 import json, sys
 sys.path.insert(0, sys.argv[1])
@@ -36,15 +36,15 @@ print(json.dumps(lambda_function.run(json.load(sys.stdin), Context())))
 
 @dataclass
 class Functions:
-    """One function by each name that it is told, with an instance of its own for each call."""
+    """One function for each of its names, with a new instance for each call."""
 
     root: File
     names: set[str]
     memory_mb: int = 512
     milliseconds: int = 900_000
     alive: list[str] = field(default_factory=list)
-    left: list[str] = field(default_factory=list)
-    """What instances had in their /tmp after they had served."""
+    leftovers: list[str] = field(default_factory=list)
+    """Names in the /tmp directories of instances after their calls."""
     fails: bool = False
     count: int = 0
 
@@ -59,26 +59,26 @@ class Functions:
             return JSONResponse(
                 {"Type": "User"}, 404, {"x-amzn-ErrorType": "ResourceNotFoundException"}
             )
-        if len(body) > MOST:
+        if len(body) > MAX_PAYLOAD_BYTES:
             return JSONResponse({}, 413, {"x-amzn-ErrorType": "RequestTooLargeException"})
         self.count += 1
         instance = self.root / f"instance-{self.count}"
         instance.mkdir()
         self.alive.append(instance.name)
         try:
-            code, said = await self._serve(body, instance)
+            code, output = await self._serve(body, instance)
         finally:
             self.alive.remove(instance.name)
-        self.left += [entry.name for entry in instance.iterdir()]
-        if code or self.fails or len(said) > MOST:
+        self.leftovers += [entry.name for entry in instance.iterdir()]
+        if code or self.fails or len(output) > MAX_PAYLOAD_BYTES:
             problem = {"errorType": "Runtime.ExitError", "errorMessage": "signal: killed"}
             return Response(json.dumps(problem), headers={"X-Amz-Function-Error": "Unhandled"})
-        return Response(said, media_type="application/json")
+        return Response(output, media_type="application/json")
 
     async def _serve(self, body: bytes, instance: File) -> tuple[int, bytes]:
-        where = str(File(lambda_function.__file__).parent)
+        module_directory = str(File(lambda_function.__file__).parent)
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-I", "-c", SERVE, where, str(instance)),
+            *(sys.executable, "-I", "-c", SERVE, module_directory, str(instance)),
             *(str(self.memory_mb), str(self.milliseconds)),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
@@ -86,8 +86,8 @@ class Functions:
             env={"AWS_SECRET_ACCESS_KEY": "of the role", "PATH": os.environ["PATH"]},
         )
         try:
-            said, _ = await process.communicate(body)
+            output, _ = await process.communicate(body)
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
-        return process.returncode or 0, said
+        return process.returncode or 0, output

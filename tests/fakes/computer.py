@@ -1,4 +1,4 @@
-"""The machine behind a stand-in: a directory, and the processes that were started for it."""
+"""The machine behind a fake service: a directory, and the processes started for it."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ SCRIPTS = {"run", "look", "send"}
 
 
 class Computer:
-    """One instance, which takes its directory for another: `seen` is what it is called within.
+    """One instance. ``mount_path`` is the directory's path as seen inside.
 
-    Its processes are known by the directory that they are in.
+    Its processes are recognized by their working directory.
     """
 
-    def __init__(self, root: File, seen: str = "/carrel") -> None:
-        self.root, self.seen = root, seen
+    def __init__(self, root: File, mount_path: str = "/carrel") -> None:
+        self.root, self.mount_path = root, mount_path
         root.mkdir(parents=True)
         self._started: list[asyncio.subprocess.Process] = []
 
     def at(self, path: str) -> File:
-        assert path.startswith(self.seen)
+        assert path.startswith(self.mount_path)
         return File(self.here(path))
 
     def here(self, text: str) -> str:
-        return text.replace(self.seen, str(self.root))
+        return text.replace(self.mount_path, str(self.root))
 
-    def unpack(self, parcel: bytes) -> None:
-        with tarfile.open(fileobj=io.BytesIO(parcel)) as tar:
-            tar.extractall(self.root, filter=_as_told)
+    def unpack(self, archive: bytes) -> None:
+        with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+            tar.extractall(self.root, filter=_extract_as_is)
 
     def translate(self) -> None:
-        """Nothing is mounted here, so scripts are told where they really are."""
+        """Rewrite paths in scripts, since nothing is mounted here."""
         for script in self.root.iterdir():
             if script.name in SCRIPTS:
                 text = script.read_text("utf-8")
@@ -83,27 +83,27 @@ class Computer:
         return False
 
 
-def _as_told(member: tarfile.TarInfo, _: str) -> tarfile.TarInfo:
+def _extract_as_is(member: tarfile.TarInfo, _: str) -> tarfile.TarInfo:
     assert not member.name.startswith("/") and ".." not in member.name.split("/")
     return member.replace(uid=os.getuid(), gid=os.getgid(), uname="", gname="", deep=False)
 
 
-async def told(process: asyncio.subprocess.Process) -> AsyncIterator[tuple[int, bytes]]:
-    """What a process says, with 1 for its output and 2 for its errors, as it comes."""
-    said: asyncio.Queue[tuple[int, bytes]] = asyncio.Queue(8)
+async def output_of(process: asyncio.subprocess.Process) -> AsyncIterator[tuple[int, bytes]]:
+    """The output of a process in order, as (1, bytes) for stdout and (2, bytes) for stderr."""
+    chunks: asyncio.Queue[tuple[int, bytes]] = asyncio.Queue(8)
 
-    async def listen(number: int, reader: asyncio.StreamReader | None) -> None:
+    async def read_all(number: int, reader: asyncio.StreamReader | None) -> None:
         assert reader is not None
         while part := await reader.read(CHUNK):
-            await said.put((number, part))
-        await said.put((number, b""))
+            await chunks.put((number, part))
+        await chunks.put((number, b""))
 
     async with asyncio.TaskGroup() as group:
-        group.create_task(listen(1, process.stdout))
-        group.create_task(listen(2, process.stderr))
+        group.create_task(read_all(1, process.stdout))
+        group.create_task(read_all(2, process.stderr))
         silent = 0
         while silent < 2:
-            number, part = await said.get()
+            number, part = await chunks.get()
             silent += not part
             if part:
                 yield number, part

@@ -1,4 +1,4 @@
-"""Daytona's API and the toolbox in each of its sandboxes, as far as commands need them."""
+"""Daytona's API and the toolbox of its sandboxes, as far as commands need them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from starlette.datastructures import UploadFile
 from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
-from tests.fakes.computer import Computer, told
+from tests.fakes.computer import Computer, output_of
 
 
 @dataclass
@@ -23,7 +23,7 @@ class Daytona:
     created: list[dict[str, Any]] = field(default_factory=list)
     memory: int = 1
     blocks: bool = True
-    """Whether it does as it is told where a network shall be blocked."""
+    """Whether the service blocks the network when requested."""
     count: int = 0
 
     @property
@@ -46,27 +46,27 @@ class Daytona:
     async def create(self, request: Request) -> Response:
         if request.headers.get("authorization") != "Bearer key":
             return JSONResponse({"message": "Unauthorized"}, 401)
-        asked = await request.json()
-        if asked.get("snapshot", "small") not in {"small", "large"}:
+        body = await request.json()
+        if body.get("snapshot", "small") not in {"small", "large"}:
             return JSONResponse({"message": "Snapshot not found"}, 404)
         self.count += 1
         id = f"sandbox-{self.count}"
-        self.created.append(asked)
+        self.created.append(body)
         self.computers[id] = Computer(self.root / id, "/tmp/carrel")
         self.sandboxes[id] = {
             "id": id,
             "state": "creating",
             "memory": self.memory,
-            "networkBlockAll": asked["networkBlockAll"] and self.blocks,
+            "networkBlockAll": body["networkBlockAll"] and self.blocks,
         }
         return JSONResponse(self.sandboxes[id])
 
     async def read(self, request: Request) -> Response:
-        found = self.sandboxes.get(request.path_params["id"])
-        if found is None:
+        sandbox = self.sandboxes.get(request.path_params["id"])
+        if sandbox is None:
             return JSONResponse({"message": "Sandbox not found"}, 404)
-        found |= {"state": "started", "toolboxProxyUrl": f"{self.url}/toolbox"}
-        return JSONResponse(found)
+        sandbox |= {"state": "started", "toolboxProxyUrl": f"{self.url}/toolbox"}
+        return JSONResponse(sandbox)
 
     async def delete(self, request: Request) -> Response:
         if self.sandboxes.pop(request.path_params["id"], None) is None:
@@ -90,9 +90,9 @@ class Daytona:
         return FileResponse(path) if path.is_file() else JSONResponse({}, 404)
 
     async def execute(self, request: Request) -> Response:
-        """Its words are told apart by spaces, and both outputs come as one."""
-        asked = await request.json()
-        assert not {'"', "'", "\\"} & set(asked["command"])
-        process = await self.computers[request.path_params["id"]].start(asked["command"].split())
-        said = b"".join([part async for _, part in told(process)])
-        return JSONResponse({"exitCode": process.returncode, "result": said.decode()})
+        """Its words are separated by spaces, and both outputs are merged."""
+        body = await request.json()
+        assert not {'"', "'", "\\"} & set(body["command"])
+        process = await self.computers[request.path_params["id"]].start(body["command"].split())
+        output = b"".join([part async for _, part in output_of(process)])
+        return JSONResponse({"exitCode": process.returncode, "result": output.decode()})

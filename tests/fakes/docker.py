@@ -1,4 +1,4 @@
-"""The Docker Engine's API, as far as a sandbox needs it."""
+"""The Docker Engine's API, as far as sandboxes need it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
-from tests.fakes.computer import Computer, told
+from tests.fakes.computer import Computer, output_of
 
 IMAGES = {"python:3.13-slim", "debian:13-slim"}
 
@@ -21,7 +21,7 @@ IMAGES = {"python:3.13-slim", "debian:13-slim"}
 @dataclass
 class Container:
     name: str
-    asked: dict[str, Any]
+    body: dict[str, Any]
     computer: Computer | None = None
 
 
@@ -34,7 +34,7 @@ class Exec:
 
 @dataclass
 class Engine:
-    """All containers and what is run in them."""
+    """All containers and their exec instances."""
 
     root: File
     containers: dict[str, Container] = field(default_factory=dict)
@@ -67,20 +67,20 @@ class Engine:
         return JSONResponse({"ApiVersion": "1.47", "MinAPIVersion": "1.24", "Version": "27.3"})
 
     async def create(self, request: Request) -> Response:
-        asked, name = await request.json(), request.query_params["name"]
-        if asked["Image"] not in IMAGES:
-            return _problem(404, f"No such image: {asked['Image']}")
+        body, name = await request.json(), request.query_params["name"]
+        if body["Image"] not in IMAGES:
+            return _problem(404, f"No such image: {body['Image']}")
         if name in self.containers:
             return _problem(409, "Conflict. The container name is already in use")
-        self.created.append(asked)
-        self.containers[name] = Container(name, asked)
+        self.created.append(body)
+        self.containers[name] = Container(name, body)
         return JSONResponse({"Id": name, "Warnings": []}, 201)
 
     async def start(self, request: Request) -> Response:
         container = self._named(request)
         if container is None:
             return _problem(404, "No such container")
-        mount = container.asked["HostConfig"]["Mounts"][0]
+        mount = container.body["HostConfig"]["Mounts"][0]
         container.computer = Computer(self.root / container.name, mount["Target"])
         return Response(status_code=204)
 
@@ -88,7 +88,7 @@ class Engine:
         container, path = self._named(request), request.query_params["path"]
         if container is None or container.computer is None:
             return _problem(404, "No such container")
-        config = container.asked["HostConfig"]
+        config = container.body["HostConfig"]
         volumes = {mount["Target"] for mount in config["Mounts"] if mount["Type"] == "volume"}
         if config["ReadonlyRootfs"] and path not in volumes:
             return _problem(400, "container rootfs is marked read-only")
@@ -99,27 +99,27 @@ class Engine:
         container = self._named(request)
         if container is None or container.computer is None:
             return _problem(409, "container is not running")
-        asked = await request.json()
+        body = await request.json()
         id = f"e{len(self.execs)}"
-        self.execs[id] = Exec(container, asked["Cmd"])
+        self.execs[id] = Exec(container, body["Cmd"])
         return JSONResponse({"Id": id}, 201)
 
     async def execute(self, request: Request) -> Response:
         kind = "application/vnd.docker.multiplexed-stream"
-        return StreamingResponse(self._said(request.path_params["id"]), media_type=kind)
+        return StreamingResponse(self._stream_output(request.path_params["id"]), media_type=kind)
 
-    async def _said(self, id: str) -> AsyncIterator[bytes]:
-        one = self.execs[id]
-        assert one.container.computer is not None
-        process = await one.container.computer.start(one.words)
-        async for stream, part in told(process):
+    async def _stream_output(self, id: str) -> AsyncIterator[bytes]:
+        execution = self.execs[id]
+        assert execution.container.computer is not None
+        process = await execution.container.computer.start(execution.words)
+        async for stream, part in output_of(process):
             yield struct.pack(">BxxxL", stream, len(part)) + part
         code = process.returncode or 0
-        one.code = 128 - code if code < 0 else code
+        execution.code = 128 - code if code < 0 else code
 
     async def inspect(self, request: Request) -> Response:
-        one = self.execs[request.path_params["id"]]
-        return JSONResponse({"Running": one.code is None, "ExitCode": one.code})
+        execution = self.execs[request.path_params["id"]]
+        return JSONResponse({"Running": execution.code is None, "ExitCode": execution.code})
 
     async def remove(self, request: Request) -> Response:
         container = self.containers.pop(request.path_params["id"], None)

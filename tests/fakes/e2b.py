@@ -1,6 +1,6 @@
-"""E2B's API and the daemon in each of its machines, as its SDK speaks to them.
+"""E2B's API and the daemon of its machines, as the SDK speaks to them.
 
-Programs are started over Connect: messages in JSON, each with a byte of flags and its length.
+Programs are started over Connect: JSON messages, each with a byte of flags and its length.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from starlette.datastructures import UploadFile
 from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
-from tests.fakes.computer import Computer, told
+from tests.fakes.computer import Computer, output_of
 
 LAST = 2
 
@@ -50,15 +50,15 @@ class E2B:
     async def create(self, request: Request) -> Response:
         if request.headers.get("x-api-key") != "key":
             return JSONResponse({"code": 401, "message": "unauthorized"}, 401)
-        asked = await request.json()
-        if asked["templateID"] not in {"base", "tools"}:
+        body = await request.json()
+        if body["templateID"] not in {"base", "tools"}:
             return JSONResponse({"code": 404, "message": "template not found"}, 404)
-        self.created.append(asked)
+        self.created.append(body)
         id = f"machine{len(self.created)}"
         self.computers[id] = Computer(self.root / id, "/tmp/carrel")
-        return JSONResponse(self._told(id), 201)
+        return JSONResponse(self._describe(id), 201)
 
-    def _told(self, id: str) -> dict[str, Any]:
+    def _describe(self, id: str) -> dict[str, Any]:
         return {
             "templateID": "base",
             "sandboxID": id,
@@ -70,8 +70,8 @@ class E2B:
     async def read(self, request: Request) -> Response:
         sizes = {"cpuCount": 2, "memoryMB": self.memory_mb, "diskSizeMB": 1024}
         times = {"startedAt": "2026-01-01T00:00:00Z", "endAt": "2026-01-01T01:00:00Z"}
-        told_of = self._told(request.path_params["id"])
-        return JSONResponse({**told_of, **sizes, **times, "state": "running"})
+        description = self._describe(request.path_params["id"])
+        return JSONResponse({**description, **sizes, **times, "state": "running"})
 
     async def delete(self, request: Request) -> Response:
         computer = self.computers.pop(request.path_params["id"], None)
@@ -103,15 +103,15 @@ class E2B:
 
     async def start(self, request: Request) -> Response:
         assert request.headers["content-type"] == "application/connect+json"
-        asked = json.loads((await request.body())[5:])["process"]
-        words = [asked["cmd"], *asked["args"]]
-        said = self._said(self._computer(request), words)
-        return StreamingResponse(said, media_type="application/connect+json")
+        body = json.loads((await request.body())[5:])["process"]
+        words = [body["cmd"], *body["args"]]
+        output = self._stream_output(self._computer(request), words)
+        return StreamingResponse(output, media_type="application/connect+json")
 
-    async def _said(self, computer: Computer, words: list[str]) -> AsyncIterator[bytes]:
+    async def _stream_output(self, computer: Computer, words: list[str]) -> AsyncIterator[bytes]:
         process = await computer.start(words)
         yield _message({"event": {"start": {"pid": process.pid}}})
-        async for stream, part in told(process):
+        async for stream, part in output_of(process):
             name = "stdout" if stream == 1 else "stderr"
             yield _message({"event": {"data": {name: base64.b64encode(part).decode()}}})
         end = {"exitCode": process.returncode, "exited": True, "status": "exited"}

@@ -1,4 +1,4 @@
-"""A Kubernetes API server, as far as a sandbox needs it: pods, and exec over a websocket."""
+"""A Kubernetes API server, as far as sandboxes need it: pods, and exec over a websocket."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
-from tests.fakes.computer import Computer, told
+from tests.fakes.computer import Computer, output_of
 
 NAMESPACES = {"offline", "online"}
 
 
 def kubeconfig(port: int) -> str:
-    """As JSON, which is YAML."""
+    """A kubeconfig as JSON, which is YAML."""
     cluster = {"name": "here", "cluster": {"server": f"http://127.0.0.1:{port}"}}
     user = {"name": "carrel", "user": {"token": "token"}}
     context = {"name": "it", "context": {"cluster": "here", "user": "carrel"}}
-    whole = {"apiVersion": "v1", "kind": "Config", "current-context": "it"}
-    return json.dumps(whole | {"clusters": [cluster], "users": [user], "contexts": [context]})
+    config = {"apiVersion": "v1", "kind": "Config", "current-context": "it"}
+    return json.dumps(config | {"clusters": [cluster], "users": [user], "contexts": [context]})
 
 
 @dataclass
 class Cluster:
-    """Its pods: each is pending when it is asked for first, and runs then."""
+    """Pods, which are pending at the first read and running afterwards."""
 
     root: File
     pods: dict[str, dict[str, Any]] = field(default_factory=dict)
     computers: dict[str, Computer] = field(default_factory=dict)
     created: list[dict[str, Any]] = field(default_factory=list)
-    hindrance: str | None = None
-    """Why no pod comes to run."""
+    start_problem: str | None = None
+    """Reason why no pod starts."""
 
     @property
     def alive(self) -> list[str]:
@@ -74,11 +74,11 @@ class Cluster:
         if pod is None:
             return JSONResponse({"kind": "Status", "status": "Failure"}, 404)
         answer = json.loads(json.dumps(pod))
-        pod["status"]["phase"] = "Pending" if self.hindrance else "Running"
-        if self.hindrance:
-            waiting = {"waiting": {"reason": self.hindrance}}
-            one = {"name": "command", "image": "", "imageID": "", "ready": False}
-            answer["status"]["containerStatuses"] = [one | {"restartCount": 0, "state": waiting}]
+        pod["status"]["phase"] = "Pending" if self.start_problem else "Running"
+        if self.start_problem:
+            waiting = {"waiting": {"reason": self.start_problem}}
+            status = {"name": "command", "image": "", "imageID": "", "ready": False}
+            answer["status"]["containerStatuses"] = [status | {"restartCount": 0, "state": waiting}]
         return JSONResponse(answer)
 
     async def delete(self, request: Request) -> Response:
@@ -90,15 +90,15 @@ class Cluster:
         return JSONResponse(pod)
 
     async def execute(self, socket: WebSocket) -> None:
-        name, asked = socket.path_params["name"], socket.query_params
+        name, query = socket.path_params["name"], socket.query_params
         if self.pods.get(name, {}).get("status") != {"phase": "Running"}:
             return await socket.close(1008)
         assert socket.headers["authorization"] == "Bearer token"
         await socket.accept("v4.channel.k8s.io")
-        takes = asked.get("stdin") == "true"
-        process = await self.computers[name].start(asked.getlist("command"), stdin=takes)
+        takes = query.get("stdin") == "true"
+        process = await self.computers[name].start(query.getlist("command"), stdin=takes)
         feeding = asyncio.create_task(_feed(socket, process))
-        async for stream, part in told(process):
+        async for stream, part in output_of(process):
             await socket.send_bytes(bytes([stream]) + part)
         feeding.cancel()
         with suppress(WebSocketDisconnect):
@@ -107,7 +107,7 @@ class Cluster:
 
 
 async def _feed(socket: WebSocket, process: asyncio.subprocess.Process) -> None:
-    """Whatever comes on the first channel. As in the protocol's version 4, it never ends."""
+    """Forward the first channel. In version 4 of the protocol it has no end marker."""
     try:
         while message := await socket.receive_bytes():
             assert message[0] == 0 and process.stdin is not None
@@ -120,7 +120,7 @@ async def _feed(socket: WebSocket, process: asyncio.subprocess.Process) -> None:
 def _status(code: int) -> dict[str, Any]:
     if code == 0:
         return {"metadata": {}, "status": "Success"}
-    shown = 128 - code if code < 0 else code
-    cause = {"reason": "ExitCode", "message": str(shown)}
+    exit_code = 128 - code if code < 0 else code
+    cause = {"reason": "ExitCode", "message": str(exit_code)}
     details = {"causes": [cause]}
     return {"status": "Failure", "reason": "NonZeroExitCode", "details": details}

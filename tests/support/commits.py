@@ -1,4 +1,4 @@
-"""The cast of the contract tests, and the few things they do all the time."""
+"""Scopes, paths and short commit helpers of the contract tests."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ NOW = 1_800_000_000_000
 
 
 async def blob(ports: Store, text: str) -> Blob:
-    [kept] = await ports.blobs.put([text.encode()])
-    return kept
+    [stored] = await ports.blobs.put([text.encode()])
+    return stored
 
 
 async def entry(ports: Store, text: str, *, base: str | None = None, type: str = MARKDOWN) -> Entry:
@@ -34,7 +34,7 @@ async def entry(ports: Store, text: str, *, base: str | None = None, type: str =
 
 
 async def write(ports: Store, text: str | None, scope: Scope = AGENT, path: Path = SOUL) -> Write:
-    """What puts this text there; None leaves a tombstone."""
+    """A write of this text; None writes a tombstone."""
     return Write(scope, path, None if text is None else await entry(ports, text))
 
 
@@ -45,7 +45,7 @@ def commit(*writes: Write, **more: Any) -> Commit:
 async def attempt(
     ports: Store, text: str | None, scope: Scope = AGENT, path: Path = SOUL, **more: Any
 ) -> Outcome:
-    """Try one write, and say what became of it."""
+    """Try one write and return its outcome."""
     [outcome] = await ports.trees.commit([commit(await write(ports, text, scope, path), **more)])
     return outcome
 
@@ -64,7 +64,7 @@ def applied(outcome: Outcome) -> Applied:
 
 
 async def texts(ports: Store, layer: Scope | SnapshotLayer, *, prefix: str = "") -> dict[str, str]:
-    """The files of a layer: path to content. A listing shows what is live, and nothing else."""
+    """The live files of a layer by path."""
     [tree] = await ports.trees.read([layer], prefix=prefix)
     assert all(head.entry for head in tree.heads.values())
     entries = {path.text: head.entry for path, head in tree.heads.items() if head.entry}
@@ -73,7 +73,7 @@ async def texts(ports: Store, layer: Scope | SnapshotLayer, *, prefix: str = "")
 
 
 async def numbers(ports: Store, scope: Scope = AGENT, path: Path = SOUL) -> list[int]:
-    """The versions of a path that are still there, newest first."""
+    """The retained versions of a path, newest first."""
     history = await ports.trees.history(scope, path, limit=1000)
     return [version.head.version for version in history]
 
@@ -89,8 +89,8 @@ async def start(ports: Store, id: str, *layers: Scope | SnapshotLayer) -> Run:
     return started
 
 
-async def log(ports: Store, **wanted: Any) -> Sequence[Event]:
-    """Every event of the tenant so far that is wanted."""
+async def log(ports: Store, **filters: Any) -> Sequence[Event]:
+    """Every event of the tenant so far that matches the filter."""
     return await ports.events.read_after(
-        None, EventFilter(**{"tenant": ACME, **wanted}), limit=10_000
+        None, EventFilter(**{"tenant": ACME, **filters}), limit=10_000
     )

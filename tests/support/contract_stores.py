@@ -1,4 +1,4 @@
-"""The stores that the contract is held against. A new one is a function and a line in STORES."""
+"""Stores of the contract tests. A new store is a function and a line in STORES."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from carrel.ports import (
 
 
 class Store(Protocol):
-    """What every store offers, whatever it is made of."""
+    """Ports that every store has."""
 
     @property
     def trees(self) -> Trees: ...
@@ -58,18 +58,18 @@ class Store(Protocol):
 class Place:
     directory: File
     database: Callable[[], str]
-    """Makes a fresh PostgreSQL database and says its URL."""
+    """Creates an empty PostgreSQL database and returns its URL."""
 
 
 @dataclass(frozen=True)
 class Ports:
-    """A store and its ports, with what a test does to it from outside."""
+    """A store and its ports, with operations on it from outside."""
 
     store: Store
     tamper: Callable[[Digest], Awaitable[None]]
-    """Flips a bit of the bytes that are stored under a digest."""
+    """Flips a bit of the bytes stored under a digest."""
     twin: Callable[[], AbstractAsyncContextManager[Store]]
-    """Opens the same store once more, as another process would."""
+    """Opens the same store again, as another process would."""
     upkeep: StoreMaintenance
 
     @property
@@ -120,7 +120,7 @@ async def sqlite(place: Place) -> AsyncIterator[Ports]:
 
     async def tamper(digest: Digest) -> None:
         with closing(sqlite3.connect(file)) as db, db:
-            for id, body in _found(db, digest):
+            for id, body in _find_rows(db, digest):
                 db.execute("UPDATE content SET body = ? WHERE id = ?", (flipped(body), id))
         await _tamper_with(objects, digest)
 
@@ -131,7 +131,7 @@ async def sqlite(place: Place) -> AsyncIterator[Ports]:
         yield Ports(store, tamper, twin, store.maintenance)
 
 
-def _found(db: sqlite3.Connection, digest: Digest) -> Sequence[tuple[int, bytes]]:
+def _find_rows(db: sqlite3.Connection, digest: Digest) -> Sequence[tuple[int, bytes]]:
     name = bytes.fromhex(digest.removeprefix("sha256:"))
     sql = "SELECT id, body FROM content WHERE digest = ? AND body IS NOT NULL"
     return db.execute(sql, (name,)).fetchall()

@@ -1,4 +1,4 @@
-"""As much of curl as the guides use, so that their commands run where there is none."""
+"""The part of curl that the guides use, for machines without curl."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import time
 from pathlib import Path as File
 from urllib.parse import urlsplit
 
-PATIENCE = 60
+TIMEOUT_SECONDS = 60
 TIMED_OUT = 28
 
 
-def asked() -> argparse.Namespace:
+def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser("curl", allow_abbrev=False)
     for flag in "sSN":
         parser.add_argument(f"-{flag}", action="store_true")
@@ -28,20 +28,22 @@ def asked() -> argparse.Namespace:
 
 
 def main() -> int:
-    ask = asked()
+    ask = parse_arguments()
     url = urlsplit(ask.url)
     target = url.path + (f"?{url.query}" if url.query else "")
-    headers = dict(each.split(": ", 1) for each in ask.headers)
+    headers = dict(header.split(": ", 1) for header in ask.headers)
     if ask.shown:
         headers["Cookie"] = File(ask.shown).read_text("latin-1")
-    connection = http.client.HTTPConnection(url.netloc, timeout=PATIENCE)
+    connection = http.client.HTTPConnection(url.netloc, timeout=TIMEOUT_SECONDS)
     method = ask.method or ("POST" if ask.body else "GET")
     connection.request(method, target, ask.body and ask.body.encode(), headers)
     answer = connection.getresponse()
     if ask.kept:
-        given = answer.headers.get_all("Set-Cookie") or []
-        File(ask.kept).write_text("; ".join(one.partition(";")[0] for one in given), "latin-1")
-    ends = time.monotonic() + ask.max_time  # what a slow machine took to begin does not count
+        cookies = answer.headers.get_all("Set-Cookie") or []
+        File(ask.kept).write_text(
+            "; ".join(cookie.partition(";")[0] for cookie in cookies), "latin-1"
+        )
+    ends = time.monotonic() + ask.max_time  # the time to the first byte does not count
     try:
         while chunk := answer.read1():
             sys.stdout.buffer.write(chunk)

@@ -1,4 +1,4 @@
-"""Whole stores of either kind, filled with something of everything, for tests of upkeep."""
+"""Empty stores of both kinds, and data for them, for the maintenance tests."""
 
 from __future__ import annotations
 
@@ -39,25 +39,25 @@ LARGE: Final = Path("large.txt")
 
 @dataclass(frozen=True)
 class Shelter:
-    """A store, and where it keeps large bytes."""
+    """A store and its large-blob store."""
 
     store: Any
     objects: LargeBlobStore | None
 
 
 class Stores:
-    """Makes as many empty stores as a test wants, each in a place of its own."""
+    """Creates empty stores, each in its own directory or database."""
 
     def __init__(self, directory: File, database: Callable[[], str]) -> None:
         self._directory, self._database = directory, database
-        self._made = 0
+        self._store_count = 0
 
     @asynccontextmanager
     async def open(
         self, kind: str, objects: bool | LargeBlobStore = True
     ) -> AsyncIterator[Shelter]:
-        self._made += 1
-        directory = self._directory / f"store-{self._made}"
+        self._store_count += 1
+        directory = self._directory / f"store-{self._store_count}"
         place = DirectoryBlobStore(directory / "objects") if objects is True else objects or None
         if kind == "sqlite":
             async with sqlite.open_store(
@@ -73,7 +73,7 @@ class Stores:
 async def say(
     shelter: Shelter, text: str | None, path: Path = SOUL, scope: Scope = AGENT, **more: Any
 ) -> Head:
-    """Make one write that must succeed; None leaves a tombstone."""
+    """Make one write that must succeed; None writes a tombstone."""
     entry = None
     if text is not None:
         [blob] = await shelter.store.blobs.put([text.encode()])
@@ -89,7 +89,7 @@ async def commit(shelter: Shelter, write: Write, **more: Any) -> Head:
 
 
 async def keep_only(shelter: Shelter, versions: int) -> None:
-    """The tenant's policy, long before anything else."""
+    """Set the tenant's policy, at a time before all other commits."""
     body = {"limits": {"maxVersions": versions}}
     changes = (RecordChange("acme", RecordType.POLICY, "policy", body),)
     policy = Commit((), "ada", "policy", NOW - 9 * HOUR, changes=changes)
@@ -98,7 +98,7 @@ async def keep_only(shelter: Shelter, versions: int) -> None:
 
 
 async def fill(shelter: Shelter, *, talks: bool = True) -> None:
-    """Histories, a tombstone, large bytes, runs, facts, a receipt, deliveries, events."""
+    """Histories, a tombstone, large blobs, runs, records, idempotency keys, deliveries, events."""
     store = shelter.store
     for n in range(3):
         await say(shelter, f"shared {n} é\n", scope=TEMPLATE)
@@ -124,10 +124,10 @@ async def fill(shelter: Shelter, *, talks: bool = True) -> None:
     [changed] = await store.trees.commit([Commit((), "ada", "facts", NOW, changes=changes)])
     assert isinstance(changed, Applied)
     event = EventDraft("acme", APPROVAL_REQUESTED, {"approvalId": "apr_1"})
-    [told] = await store.trees.commit(
+    [outcome] = await store.trees.commit(
         [Commit((), "ada", "ask", NOW, events=(event,), run=started.id)]
     )
-    assert isinstance(told, Applied)
+    assert isinstance(outcome, Applied)
     await store.records.mark_used({"key_1": NOW})
     key = IdempotencyKey("acme", "PUT /x", "k")
     await store.idempotency.claim(key, "print", NOW, 0)
@@ -143,11 +143,11 @@ async def fill(shelter: Shelter, *, talks: bool = True) -> None:
 
 
 async def talk(store: Any) -> None:
-    """Say something in one session, and nothing in another."""
+    """Add entries to one session, and none to another."""
     talks = [Session("acme", id, "marco", Audience.MAIN, "", NOW, None, 0, NOW) for id in TALKS]
     await store.sessions.start(talks)
-    said = tuple(TranscriptEntry(0, NOW + n, SpeakerRole.USER, f"said {n} é") for n in range(3))
-    await store.sessions.append([SessionAppend("acme", TALKS[0], "marco", said)])
+    entries = tuple(TranscriptEntry(0, NOW + n, SpeakerRole.USER, f"said {n} é") for n in range(3))
+    await store.sessions.append([SessionAppend("acme", TALKS[0], "marco", entries)])
 
 
 async def rows_of(shelter: Shelter) -> Mapping[str, Sequence[Sequence[Any]]]:
@@ -159,13 +159,13 @@ async def rows_of(shelter: Shelter) -> Mapping[str, Sequence[Sequence[Any]]]:
 
 
 async def told(shelter: Shelter, *, now: int = NOW, grace: int = HOUR) -> list[str]:
-    """What the doctor says."""
+    """The findings of the integrity check."""
     findings = await check_store(shelter.store.maintenance, shelter.objects, now=now, grace=grace)
-    return [f"{each.severity}: {each.subject}: {each.text}" for each in findings.items]
+    return [f"{finding.severity}: {finding.subject}: {finding.text}" for finding in findings.items]
 
 
 async def shown(shelter: Shelter) -> Mapping[str, Any]:
-    """What readers see: files now and frozen, history, facts, runs, what is to be delivered."""
+    """What readers see: files, snapshots, history, records, runs and pending deliveries."""
     store = shelter.store
     [run, released] = await store.runs.get("acme", ["run_1", "run_2"])
     trees = await store.trees.read([AGENT, TEMPLATE, *run.snapshot])
@@ -202,10 +202,10 @@ async def take(shelter: Shelter, file: File, **more: Any) -> backup.BackupResult
 
 
 async def restore(shelter: Shelter, file: File) -> list[str]:
-    """Restore, and return what the doctor said then."""
+    """Restore a backup and return the findings of its check."""
     store = shelter.store
     _, findings = await backup.restore(file, store.maintenance, shelter.objects, now=NOW)
-    return [f"{each.subject}: {each.text}" for each in findings.items]
+    return [f"{finding.subject}: {finding.text}" for finding in findings.items]
 
 
 def content(file: File) -> bytes:

@@ -1,4 +1,4 @@
-"""A place where commands try to get out, and where it is looked afterwards what is left of them."""
+"""Runs hostile commands in a sandbox and checks that nothing of them remains."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MARKED = "CARREL_TEST_MARK"
 
 
 class Attempt(Struct, frozen=True):
-    """What came of it."""
+    """Result of a command."""
 
     code: int | None
     said: str
@@ -32,9 +32,9 @@ class Yard:
         self.desk, self.directory, self.mark = desk, directory, mark
 
     async def attempt(self, command: str, bounds: ResourceLimits = ResourceLimits()) -> Attempt:
-        """Let it try; then nothing of it is left, and the next command runs."""
-        marked = f": {self.mark}\n{command}"  # for what has it not in its environment
-        async with self.desk.run(marked, bounds, env={MARKED: self.mark}) as ran:
+        """Run a command, check that no process of it remains, and that the next one runs."""
+        script = f": {self.mark}\n{command}"  # for processes without the variable
+        async with self.desk.run(script, bounds, env={MARKED: self.mark}) as ran:
             left = {path.text: await ran.content(path) for path in ran.changed}
             said = (ran.stdout + ran.stderr).decode(errors="replace")
             tried = Attempt(ran.exit_code, said, ran.timed_out, "\n".join(ran.notes), left)
@@ -56,7 +56,7 @@ async def yard(tier: str, directory: File) -> AsyncIterator[Yard]:
 
 @contextmanager
 def open_house() -> Iterator[File]:
-    """A directory that everybody on this machine may look into."""
+    """A directory that every user of this machine may read."""
     place = File(f"/var/tmp/carrel-test-{os.urandom(6).hex()}")
     place.mkdir(mode=0o755)
     try:
@@ -66,14 +66,14 @@ def open_house() -> Iterator[File]:
 
 
 def processes_marked(mark: str) -> list[str]:
-    """The processes on this machine that have the mark in their environment or arguments."""
-    found = []
+    """The processes on this machine with the mark in their environment or arguments."""
+    matches = []
     for name in os.listdir("/proc"):
         if name.isdigit() and int(name) != os.getpid():
-            told = _read(f"/proc/{name}/cmdline") + _read(f"/proc/{name}/environ")
-            if mark.encode() in told:
-                found.append(f"{name} {told!r}")
-    return found
+            text = _read(f"/proc/{name}/cmdline") + _read(f"/proc/{name}/environ")
+            if mark.encode() in text:
+                matches.append(f"{name} {text!r}")
+    return matches
 
 
 def _read(file: str) -> bytes:
@@ -83,17 +83,20 @@ def _read(file: str) -> bytes:
 
 
 def leftovers(directory: File, mark: str) -> list[str]:
-    """Processes, mounts, directories and control groups that should not be there."""
+    """Processes, mounts, directories and control groups that should not exist."""
     mounts = [line for line in File("/proc/mounts").read_text().splitlines() if "carrel " in line]
     runs = [str(place) for place in directory.glob("keepers/*/run-*")]
     return processes_marked(mark) + mounts + runs + groups(directory)
 
 
 def groups(directory: File) -> list[str]:
-    """The control groups of those who have used the directory."""
+    """The control groups of the processes that have used the directory."""
     names = {place.stem for place in directory.glob("keepers/*")}
-    if (found := cgroups.find_cgroups()) is None:
+    if (tree := cgroups.find_cgroups()) is None:
         return []
     return [
-        name for each in names for group in found.find_by_prefix(each) for name in group.directories
+        name
+        for prefix in names
+        for group in tree.find_by_prefix(prefix)
+        for name in group.directories
     ]

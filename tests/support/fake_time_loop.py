@@ -1,4 +1,4 @@
-"""A loop in which no time passes but what everybody in it waits for: no machine is too slow."""
+"""Event loop in which time passes only while all tasks wait, so that tests never time out."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ import selectors
 import pytest
 
 A_MOMENT = 1e-6
-"""A clock is never late by nothing: what was waited for is over, however numbers are rounded."""
+"""Added to every wait, since rounding could otherwise end it too early."""
 
 
 class Leaps(selectors.DefaultSelector):
-    """Where it would wait for a while, it moves the clock by that much."""
+    """Advances the clock instead of waiting."""
 
     now = 0.0
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        found = super().select(0 if timeout else timeout)
-        if timeout and not found:
+        events = super().select(0 if timeout else timeout)
+        if timeout and not events:
             self.now += timeout + A_MOMENT
-        return found
+        return events
 
 
 def leaping_loop() -> asyncio.AbstractEventLoop:
     leaps = Leaps()
     loop = asyncio.SelectorEventLoop(leaps)
-    loop.time = lambda: leaps.now  # type: ignore[method-assign]  # what every timer goes by
+    loop.time = lambda: leaps.now  # type: ignore[method-assign]  # the clock of all timers
     return loop
 
 

@@ -1,4 +1,4 @@
-"""The whole REST face over a world of a test's own, as wiring puts it together."""
+"""The complete REST API over temporary ports, assembled as wiring does."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Whole:
     app: HttpApp
 
     def as_(self, token: str | None) -> httpx.AsyncClient:
-        """A client with this token, or with none."""
+        """A client with this token, or without one."""
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         return httpx.AsyncClient(
             transport=httpx.ASGITransport(app=self.app), base_url="http://carrel", headers=headers
@@ -38,32 +38,32 @@ class Whole:
 
     async def owner(self, slug: str = "acme") -> httpx.AsyncClient:
         """The owner of a new tenant."""
-        made = await tenants.create(self.ports, slug, slug.title(), "Ada", f"ada@{slug}.example")
-        return self.as_(made.token)
+        created = await tenants.create(self.ports, slug, slug.title(), "Ada", f"ada@{slug}.example")
+        return self.as_(created.token)
 
     async def key(
         self, owner: httpx.AsyncClient, *scopes: Permission, **bound: Any
     ) -> httpx.AsyncClient:
-        """A service's key of the owner's tenant, with just these permissions or the usual."""
+        """A service key of the owner's tenant, with these permissions or the default ones."""
         actor = await authenticate(self.ports, owner.headers["Authorization"].partition(" ")[2])
-        asked = frozenset(scopes) if scopes else None
-        holding = KeySpec("a service", CredentialKind.SERVICE, scopes=asked, **bound)
-        return self.as_((await keys.create(self.ports, actor, holding)).token)
+        permissions = frozenset(scopes) if scopes else None
+        spec = KeySpec("a service", CredentialKind.SERVICE, scopes=permissions, **bound)
+        return self.as_((await keys.create(self.ports, actor, spec)).token)
 
 
 async def hands(owner: httpx.AsyncClient) -> dict[str, Any]:
-    """The part of an agent's config that gives it every tool: a sandbox that asks nobody."""
+    """The part of an agent's config that gives it all tools, without approvals."""
     body = {"name": "box", "config": {"permissionMode": "bypass", "persistent": True}}
     sandbox = (await owner.post("/accounts/me/sandboxes", json=body)).json()["sandboxId"]
-    made = (await owner.post("/accounts/me/workspaces", json={"name": "notes"})).json()
-    attached = {"name": "notes", "workspaceId": made["workspaceId"]}
+    workspace = (await owner.post("/accounts/me/workspaces", json={"name": "notes"})).json()
+    attached = {"name": "notes", "workspaceId": workspace["workspaceId"]}
     return {"sandbox": sandbox, "workspaces": [attached]}
 
 
 def app_of(ports: Ports) -> HttpApp:
     settings = load(environ={}, file=File("no such file"))
-    known = authenticator(ports, settings)
-    return create_app(ports, endpoints(settings), known, metrics=Metrics())
+    authenticate = authenticator(ports, settings)
+    return create_app(ports, endpoints(settings), authenticate, metrics=Metrics())
 
 
 @asynccontextmanager

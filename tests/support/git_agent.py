@@ -1,4 +1,4 @@
-"""A tenant with an agent that keeps its history in git, and what others find in there."""
+"""An agent with git history enabled, and readers of its repository."""
 
 from __future__ import annotations
 
@@ -48,18 +48,18 @@ class Studio:
         assert isinstance(self.ports.repositories, GitDirectory)
         return self.ports.repositories.repository_path(self.scope)
 
-    async def put(self, path: Path | str, text: str | bytes, **said: Any) -> None:
+    async def put(self, path: Path | str, text: str | bytes, **options: Any) -> None:
         stack = await stacks.agent_stack(self.ports, self.owner, "marco")
         at = Path(path) if isinstance(path, str) else path
         content = text.encode() if isinstance(text, str) else text
-        await files.put(self.ports, stack, at, content, self.owner, WriteOptions(**said))
+        await files.put(self.ports, stack, at, content, self.owner, WriteOptions(**options))
 
     async def delete(self, path: Path) -> None:
         stack = await stacks.agent_stack(self.ports, self.owner, "marco")
         await files.delete(self.ports, stack, path, self.owner)
 
     async def write(self, texts: Mapping[str, str | None], keep: int = 100) -> None:
-        """Any commit at all, past what an agent's own files may be."""
+        """Commit any files, also those that an agent may not write itself."""
         writes = [
             Write(self.scope, Path(path), None if text is None else await self._entry(text))
             for path, text in texts.items()
@@ -83,7 +83,7 @@ class Studio:
 
 
 def sound(place: File) -> None:
-    """Everything that is there is whole, as we read it, and as git does where there is a git."""
+    """Check all objects with dulwich, and with git fsck if git is installed."""
     with Repo(str(place)) as repo:
         for id in repo.object_store:
             repo.object_store[id].check()
@@ -96,12 +96,12 @@ def sound(place: File) -> None:
 
 
 def history(place: File) -> list[Commit]:
-    """Oldest first."""
+    """All commits, oldest first."""
     with Repo(str(place)) as repo:
         if not repo.refs.as_dict():
             return []
-        found = [entry.commit for entry in repo.get_walker(order="topo")]
-    return found[::-1]
+        commits = [entry.commit for entry in repo.get_walker(order="topo")]
+    return commits[::-1]
 
 
 def texts(place: File, commit: Commit) -> dict[str, bytes]:

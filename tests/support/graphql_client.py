@@ -1,4 +1,4 @@
-"""Asking over the wire, and a scene to ask about."""
+"""GraphQL requests over HTTP, and a tenant to query."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from tests.support.full_app import Whole
 Json = dict[str, Any]
 
 
-async def ask(who: httpx.AsyncClient, document: str, **variables: Any) -> Json:
-    """The whole answer; whatever it says, it is JSON and 200."""
-    answer = await who.post("/graphql", json={"query": document, "variables": variables})
-    assert answer.status_code == 200, answer.text
-    assert answer.headers["content-type"] == "application/json"
-    found: Json = answer.json()
-    return found
+async def ask(client: httpx.AsyncClient, document: str, **variables: Any) -> Json:
+    """The complete response, which must be JSON with status 200."""
+    response = await client.post("/graphql", json={"query": document, "variables": variables})
+    assert response.status_code == 200, response.text
+    assert response.headers["content-type"] == "application/json"
+    payload: Json = response.json()
+    return payload
 
 
-async def told(who: httpx.AsyncClient, document: str, **variables: Any) -> Json:
-    """The data, where nothing went wrong."""
-    answer = await ask(who, document, **variables)
-    assert "errors" not in answer, answer["errors"]
-    data: Json = answer["data"]
+async def told(client: httpx.AsyncClient, document: str, **variables: Any) -> Json:
+    """The data of a response without errors."""
+    response = await ask(client, document, **variables)
+    assert "errors" not in response, response["errors"]
+    data: Json = response["data"]
     return data
 
 
-async def refused(who: httpx.AsyncClient, document: str, **variables: Any) -> str:
-    """The code of the one error."""
-    answer = await ask(who, document, **variables)
-    [error] = answer["errors"]
+async def refused(client: httpx.AsyncClient, document: str, **variables: Any) -> str:
+    """The code of the only error."""
+    response = await ask(client, document, **variables)
+    [error] = response["errors"]
     code: str = error["extensions"]["code"]
     return code
 
@@ -41,14 +41,14 @@ def sha(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-async def write(who: httpx.AsyncClient, where: str, text: str, **more: object) -> None:
-    done = await who.put(where, json={"content": text, **more})
+async def write(client: httpx.AsyncClient, url: str, text: str, **more: object) -> None:
+    done = await client.put(url, json={"content": text, **more})
     assert done.status_code == 200, done.text
 
 
 @dataclass(frozen=True)
 class Scene:
-    """A tenant with a template, an agent that follows it, and the person whom it works for."""
+    """A tenant with a template, an agent of it, and the agent's human."""
 
     tenant: str
     template: str
@@ -60,8 +60,8 @@ class Scene:
         return (self.tenant, self.template, self.agent, self.person)
 
 
-async def made(who: httpx.AsyncClient, where: str, **body: object) -> str:
-    done = await who.post(where, json=body)
+async def made(client: httpx.AsyncClient, url: str, **body: object) -> str:
+    done = await client.post(url, json=body)
     assert done.status_code == 201, done.text
     id: str = done.json()["id"]
     return id
@@ -80,9 +80,9 @@ async def scene(owner: httpx.AsyncClient) -> Scene:
 
 
 async def member(here: Whole, owner: httpx.AsyncClient, role: str = "member") -> httpx.AsyncClient:
-    """Somebody with another role, and their own token."""
+    """A client with the token of a new person with this role."""
     email = f"{role}@example.net"
-    person = await made(owner, "/v1/people", name="Somebody", email=email, role=role)
+    person = await made(owner, "/v1/people", name="Bob", email=email, role=role)
     body = {"name": "theirs", "kind": "person", "personId": person}
     done = await owner.post("/v1/keys", json=body)
     assert done.status_code == 201, done.text

@@ -1,4 +1,4 @@
-"""Somebody who is sent webhooks."""
+"""A receiver of webhooks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 async def receiver(
     statuses: list[int],
 ) -> AsyncIterator[tuple[str, asyncio.Queue[tuple[dict[str, str], bytes]]]]:
-    """A server of somebody else's that takes letters and answers with these statuses in turn."""
+    """A server that records requests and answers with these statuses in turn."""
     letters: asyncio.Queue[tuple[dict[str, str], bytes]] = asyncio.Queue()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

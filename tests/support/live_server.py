@@ -1,4 +1,4 @@
-"""A real server on a free port, and clients that no library would let one write."""
+"""A real server on a free port, and raw connections to it."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ import uvicorn
 
 @contextmanager
 def serving(app: Any, loop: Literal["auto", "asyncio"] = "auto") -> Iterator[int]:
-    """The port of a server that runs in a thread with a loop of its own.
+    """The port of a server that runs in a thread with its own event loop.
 
-    One that starts processes does so for a tenth of the time in asyncio's loop: the other one first
-    copies what this process knows of its memory.
+    A server that starts processes should use asyncio's loop: uvloop takes ten times as long to
+    fork, since it copies the page tables of this process.
     """
     config = uvicorn.Config(
         app,
@@ -26,7 +26,7 @@ def serving(app: Any, loop: Literal["auto", "asyncio"] = "auto") -> Iterator[int
         access_log=False,
         lifespan="on",
         loop=loop,
-        timeout_keep_alive=75,  # as a real one: clients that a slow machine holds up go on
+        timeout_keep_alive=75,  # like a real server: slow clients may continue
     )
     server = uvicorn.Server(config)
     up = threading.Event()
@@ -36,7 +36,7 @@ def serving(app: Any, loop: Literal["auto", "asyncio"] = "auto") -> Iterator[int
         await startup(*args, **kwargs)
         up.set()
 
-    server.startup = start  # type: ignore[method-assign]  # to know when it listens
+    server.startup = start  # type: ignore[method-assign]  # to learn when it listens
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     assert up.wait(30), "the server did not start"
@@ -49,7 +49,7 @@ def serving(app: Any, loop: Literal["auto", "asyncio"] = "auto") -> Iterator[int
 
 
 class Wire:
-    """One connection, spoken to in bytes."""
+    """One connection, used with raw bytes."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader, self.writer = reader, writer
@@ -68,7 +68,7 @@ class Wire:
         await self.writer.drain()
 
     async def hear(self) -> tuple[int, dict[str, str], bytes]:
-        """One whole answer, of a declared length."""
+        """One complete response with a content length."""
         status, headers = await self.head()
         return status, headers, await self.reader.readexactly(int(headers["content-length"]))
 

@@ -1,4 +1,4 @@
-"""The local provider by each of the walls that it can have here, and who gives it commands."""
+"""The local provider in each isolation tier available here, and a client of it."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from carrel.ports.sandbox import (
 NUMBERS = count(1)
 TRIED: dict[SandboxSettings, IsolationTools] = {}
 UID = 100_000 + os.getpid() % 100_000
-"""Nobody else's: where no control group counts, all processes of a user are counted together."""
+"""A user id of our own: without control groups all processes of a user are counted together."""
 
 
 @asynccontextmanager
 async def local(directory: File, *, wishes: SandboxSettings) -> AsyncIterator[LocalSandbox]:
-    """What isolates on this machine is found out once, and not for every test."""
+    """The isolation of this machine is tested once, not for every test."""
     sandbox = LocalSandbox(directory / "sandboxes", wishes, TRIED.get(wishes))
     try:
         TRIED[wishes] = await sandbox.ready()
@@ -47,23 +47,23 @@ LOCAL: dict[str, Opens] = {
     "bubblewrap-copy": partial(local, wishes=SandboxSettings(BUBBLEWRAP, UID, overlay=False)),
     "bubblewrap-watched": partial(local, wishes=SandboxSettings(BUBBLEWRAP, UID, cgroups=False)),
 }
-if os.getuid() == 0:  # to all others it is refused, which test_local_sandbox sees to
+if os.getuid() == 0:  # only root may use it; test_local_sandbox tests the refusal
     LOCAL["landlock"] = partial(local, wishes=SandboxSettings(LANDLOCK, UID))
 WALLED = [name for name in LOCAL if name != "bubblewrap-copy"]
-"""Those whose walls differ."""
+"""Tiers that differ in their isolation."""
 
 
 class Cupboard:
-    """Bytes by their digest, and how often anybody asked for some."""
+    """Bytes by digest, and the digests requested."""
 
     def __init__(self) -> None:
         self.bytes: dict[Digest, bytes] = {}
         self.asked: list[Digest] = []
 
     def place(self, content: bytes | str, form: FileKind = FileKind.FILE) -> InputFile:
-        held = content.encode() if isinstance(content, str) else content
-        blob = Blob(digest(held), len(held))
-        self.bytes[blob.digest] = held
+        stored = content.encode() if isinstance(content, str) else content
+        blob = Blob(digest(stored), len(stored))
+        self.bytes[blob.digest] = stored
         return InputFile(form, blob)
 
     async def fetch(self, blobs: Collection[Blob]) -> Mapping[Digest, bytes]:
@@ -72,12 +72,12 @@ class Cupboard:
 
 
 class Desk:
-    """Somebody who gives commands to a provider."""
+    """Runs commands in a provider."""
 
     def __init__(self, sandbox: Sandbox, bounds: ResourceLimits = ResourceLimits()) -> None:
         self.sandbox, self.cupboard = sandbox, Cupboard()
         self.bounds = bounds
-        """Such as the provider never refuses."""
+        """Limits that the provider never refuses."""
         self.files: dict[Path, InputFile] = {}
 
     def put(self, path: str, content: bytes | str, form: FileKind = FileKind.FILE) -> None:
@@ -98,13 +98,13 @@ class Desk:
         return self.sandbox.run(order, self.cupboard.fetch)
 
     async def said(self, command: str) -> str:
-        """What it prints, of both kinds."""
+        """Both outputs of a command."""
         async with self.run(command) as ran:
             return (ran.stdout + ran.stderr).decode()
 
     async def left(self, command: str) -> dict[str, bytes | None]:
-        """What it changed, with None for what it deleted."""
+        """The changes of a command, with None for deleted files."""
         async with self.run(command) as ran:
             assert ran.discard_reason is None
-            gone: dict[str, bytes | None] = {path.text: None for path in ran.deleted}
-            return gone | {path.text: await ran.content(path) for path in ran.changed}
+            deleted: dict[str, bytes | None] = {path.text: None for path in ran.deleted}
+            return deleted | {path.text: await ran.content(path) for path in ran.changed}

@@ -1,4 +1,4 @@
-"""A server with MCP in a thread, and the protocol's own client to speak to it."""
+"""A server with MCP in a thread, and the protocol's own client."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ class Place:
         return httpx.AsyncClient(base_url=self.url, headers=head, timeout=60, verify=PLAIN)
 
     async def agent(self, **facts: Any) -> str:
-        """The slug of a new agent."""
+        """Create an agent and return its slug."""
         slug = "a" + secrets.token_hex(6)
         async with self.as_() as owner:
-            made = await owner.post("/v1/agents", json={"slug": slug, "name": slug, **facts})
-            assert made.status_code == 201, made.text
+            response = await owner.post("/v1/agents", json={"slug": slug, "name": slug, **facts})
+            assert response.status_code == 201, response.text
         return slug
 
     async def key(self, **facts: Any) -> str:
         async with self.as_() as owner:
-            made = await owner.post("/v1/keys", json={"name": "a key", **facts})
-            assert made.status_code == 201, made.text
-            return str(made.json()["key"])
+            response = await owner.post("/v1/keys", json={"name": "a key", **facts})
+            assert response.status_code == 201, response.text
+            return str(response.json()["key"])
 
     async def own_key(self, slug: str) -> str:
         """The key of an agent."""
@@ -62,9 +62,9 @@ class Place:
         slug = "t" + secrets.token_hex(6)
         body = {"slug": slug, "name": slug, "owner": {"name": "Eve", "email": f"e@{slug}.example"}}
         async with self.as_(PLATFORM) as platform:
-            made = await platform.post("/v1/tenants", json=body)
-            assert made.status_code == 201, made.text
-            return str(made.json()["ownerToken"])
+            response = await platform.post("/v1/tenants", json=body)
+            assert response.status_code == 201, response.text
+            return str(response.json()["ownerToken"])
 
     @asynccontextmanager
     async def client(
@@ -80,17 +80,17 @@ class Place:
 @contextmanager
 def running(directory: File) -> Iterator[Place]:
     settings = {"data": str(directory), "owner_token": OWNER, "platform_token": PLATFORM}
-    found = load({**settings, "log_level": "error"}, environ={}, file=File("no such file"))
-    with serving(_founded(ServerApp(found), found)) as port:
+    loaded = load({**settings, "log_level": "error"}, environ={}, file=File("no such file"))
+    with serving(_founded(ServerApp(loaded), loaded)) as port:
         yield Place(f"http://127.0.0.1:{port}")
 
 
 def _founded(server: ServerApp, settings: Any) -> Any:
-    """The server, with its first tenant there before anybody asks."""
+    """The server, with its first tenant created before the first request."""
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "lifespan":
-            from carrel.actions.accounts import tenants  # noqa: PLC0415 - only where it is needed
+            from carrel.actions.accounts import tenants  # noqa: PLC0415 - imported only when needed
             from carrel.wiring.ports import open_ports  # noqa: PLC0415 - as above
 
             async with open_ports(settings) as opened:
@@ -100,9 +100,9 @@ def _founded(server: ServerApp, settings: Any) -> Any:
     return app
 
 
-def meta(**said: Any) -> Any:
-    """What a request says of its circumstances."""
-    return {f"carrel/{name}": value for name, value in said.items()}
+def meta(**values: Any) -> Any:
+    """Metadata of a request."""
+    return {f"carrel/{name}": value for name, value in values.items()}
 
 
 def text_of(result: Any) -> str:

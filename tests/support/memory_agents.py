@@ -1,4 +1,4 @@
-"""An agent that is told things and recalls them, for the tests of memories and dreams."""
+"""An agent with memories, for the tests of memories and dreams."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DAY = 86_400_000
 
 
 class Mind:
-    """One agent of an office, by its slug."""
+    """One agent of a tenant, by its slug."""
 
     def __init__(self, ports: Ports, office: Office, name: str = "marco") -> None:
         self.ports, self.office, self.owner, self.name = ports, office, office.owner, name
@@ -34,15 +34,15 @@ class Mind:
         return (await memories.remember(self.ports, self.owner, self.name, new)).memory
 
     async def recalled(self, *queries: str, limit: int = 5) -> list[str]:
-        """What came up for the last of the questions."""
-        found: list[str] = []
+        """The memories recalled for the last query."""
+        contents: list[str] = []
         for query in queries:
             hits = await memories.recall(self.ports, self.owner, self.name, query, limit=limit)
-            found = [hit.memory.content for hit in hits]
-        return found
+            contents = [hit.memory.content for hit in hits]
+        return contents
 
     async def learned(self, text: str, **more: Any) -> Memory:
-        """A memory that has come up often enough to be promoted."""
+        """Add a memory and recall it often enough to be promoted."""
         memory = await self.told(text, **more)
         await self.recalled(text, text + " again", text + " once more", limit=1)
         return memory
@@ -51,7 +51,7 @@ class Mind:
         return await dreams.sweep(self.ports, self.owner, self.name, **more)
 
     async def set(self, **settings: Any) -> None:
-        """Set up how it dreams."""
+        """Set the dreaming config."""
         fields = {"config": {"dreaming": settings}}
         await agents.patch(self.ports, self.owner, self.name, fields)
 
@@ -62,7 +62,7 @@ class Mind:
             return None
 
     async def writes(self, text: str, path: Path = MEMORY_PATH) -> None:
-        """As a person does."""
+        """Write a file as a person does."""
         stack = await self.office.own(self.name)
         await files.put(self.ports, stack, path, text.encode(), self.owner)
 

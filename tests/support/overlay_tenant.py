@@ -1,4 +1,4 @@
-"""A tenant with a template that says a little of everything, and an agent that follows it."""
+"""A tenant with a template that has files of every class, and an agent of it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ABOUT = (
 
 
 class Office:
-    """A tenant with a template that says a little of everything, and an agent that follows it."""
+    """A tenant with a template that has files of every class, and an agent of it."""
 
     def __init__(self, ports: Ports, owner: Actor) -> None:
         self.ports, self.owner = ports, owner
@@ -41,9 +41,9 @@ class Office:
         return await agents.create(self.ports, self.owner, new)
 
     async def write(
-        self, stack: Stack, path: Path, text: bytes, author: Actor | None = None, **said: object
+        self, stack: Stack, path: Path, text: bytes, author: Actor | None = None, **options: object
     ) -> None:
-        intent = WriteOptions(**said)  # type: ignore[arg-type]
+        intent = WriteOptions(**options)  # type: ignore[arg-type]
         await files.put(self.ports, stack, path, text, author or self.owner, intent)
 
     async def read(self, path: Path, name: str = "marco") -> bytes:

@@ -1,4 +1,4 @@
-"""A store in which somebody lives: something in every table, and a portrait of all of it."""
+"""A store with rows in every table, and a snapshot of everything it returns."""
 
 from __future__ import annotations
 
@@ -44,18 +44,18 @@ Rows = Sequence[Sequence[Any]]
 
 
 async def tidy(ports: Ports, now: int = NOW, grace: int = 0, events_kept: int = DAY) -> int:
-    """Collect, and say how much went in all."""
-    gone = await ports.upkeep.collect(now, grace, events_kept)
-    return sum(gone.values())
+    """Collect garbage and return the number of removed rows."""
+    removed = await ports.upkeep.collect(now, grace, events_kept)
+    return sum(removed.values())
 
 
 async def rows(ports: Ports) -> dict[str, Rows]:
     async with ports.upkeep.snapshot() as view:
-        return {table: [r async for some in view.rows(table) for r in some] for table in TABLES}
+        return {table: [r async for batch in view.rows(table) for r in batch] for table in TABLES}
 
 
 async def live_in(ports: Ports) -> None:
-    """Leave something in every table."""
+    """Add rows to every table."""
     for n, key in enumerate(REQUESTS):
         assert await ports.idempotency.claim(key, f"f{n}", NOW, 0) == Claimed()
     await ports.idempotency.complete(REQUESTS[0], ANSWER)
@@ -73,8 +73,8 @@ async def live_in(ports: Ports) -> None:
     await ports.trees.commit([commit(pin, at=NOW, changes=(person,), author="ada", reason="é")])
     await say(ports, None, at=NOW)
     await ports.records.mark_used({"k1": NOW})
-    told = {"content": "Ada likes tea", "agentId": "marco"}
-    memory = RecordChange(ACME, RecordType.MEMORY, "mem_1", told, index_keys=("agent:marco",))
+    body = {"content": "Ada likes tea", "agentId": "marco"}
+    memory = RecordChange(ACME, RecordType.MEMORY, "mem_1", body, index_keys=("agent:marco",))
     await ports.trees.commit([commit(changes=(memory,), at=NOW)])
     await ports.recalls.record(ACME, [Recall("rcl_1", "marco", "mem_1", "tea", 1.0, NOW)])
     [_, second, *_] = await ports.events.read_after(None)
@@ -84,13 +84,13 @@ async def live_in(ports: Ports) -> None:
         [(replace(posted, attempts=1), DeliveryAttempt(NOW, PostResult(500, "x", 3)))]
     )
     await ports.sessions.start([TALK])
-    said = (TranscriptEntry(0, NOW, SpeakerRole.USER, "Grüße \0", "m", "web", "ada"), ANSWERED)
-    await ports.sessions.append([SessionAppend(ACME, TALK.id, "marco", said)])
+    entries = (TranscriptEntry(0, NOW, SpeakerRole.USER, "Grüße \0", "m", "web", "ada"), ANSWERED)
+    await ports.sessions.append([SessionAppend(ACME, TALK.id, "marco", entries)])
     await ports.sessions.close(ACME, "marco", [TALK.id], NOW + 1)
 
 
 async def portrait(ports: Ports) -> list[Any]:
-    """All that can be asked of a store, in one value."""
+    """Everything that can be read from a store, in one value."""
     [run] = await ports.runs.get(ACME, ["run_1"])
     assert run
     events = await ports.events.read_after(None)

@@ -1,4 +1,4 @@
-"""A store that anything may happen to: random changes of two tenants by way of the actions."""
+"""Random changes of two tenants through the actions."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ TEXTS: Final = (b"", b"one", b"two {{AGENT_NAME}}", b"- **Name:** Old\n")
 
 Item = TypeVar("Item")
 Change = tuple[str, int, int, int]
-"""What is to happen, and three numbers that choose whom it happens to and how."""
+"""Name of a change, and three numbers that select its tenant and arguments."""
 
 
 class Town:
-    """Two tenants. What cannot happen just then is refused, and changes nothing."""
+    """Two tenants. A change that is impossible at the moment is refused and changes nothing."""
 
     def __init__(self, ports: Ports) -> None:
         self.ports = ports
@@ -46,76 +46,76 @@ class Town:
 
     async def open(self) -> Town:
         for slug in ("acme", "acme-2"):
-            made, owner = await founded(self.ports, slug)
+            created, owner = await founded(self.ports, slug)
             self.owners.append(owner)
-            self.humans.append(made.owner)
+            self.humans.append(created.owner)
         return self
 
     async def happen(self, change: Change) -> None:
-        name, who, one, two = change
+        name, tenant_number, first, second = change
         with suppress(Refusal):
-            await HAPPENINGS[name](self, self.owners[who % 2], one, two)
+            await HAPPENINGS[name](self, self.owners[tenant_number % 2], first, second)
 
-    async def write_agent(self, owner: Actor, one: int, two: int) -> None:
-        stack = await stacks.agent_stack(self.ports, owner, _pick(SLUGS, one))
-        await self._write(stack, owner, one, two)
+    async def write_agent(self, owner: Actor, first: int, second: int) -> None:
+        stack = await stacks.agent_stack(self.ports, owner, _pick(SLUGS, first))
+        await self._write(stack, owner, first, second)
 
-    async def write_template(self, owner: Actor, one: int, two: int) -> None:
-        stack = await stacks.template_stack(self.ports, owner, _pick(TEMPLATES, one))
-        await self._write(stack, owner, one, two)
+    async def write_template(self, owner: Actor, first: int, second: int) -> None:
+        stack = await stacks.template_stack(self.ports, owner, _pick(TEMPLATES, first))
+        await self._write(stack, owner, first, second)
 
-    async def write_defaults(self, owner: Actor, one: int, two: int) -> None:
-        await self._write(await stacks.defaults_stack(self.ports, owner), owner, one, two)
+    async def write_defaults(self, owner: Actor, first: int, second: int) -> None:
+        await self._write(await stacks.defaults_stack(self.ports, owner), owner, first, second)
 
-    async def _write(self, stack: Stack, owner: Actor, one: int, two: int) -> None:
-        path = _pick(PATHS, one // 3)
-        if two % 4 == 3:
+    async def _write(self, stack: Stack, owner: Actor, first: int, second: int) -> None:
+        path = _pick(PATHS, first // 3)
+        if second % 4 == 3:
             await files.delete(self.ports, stack, path, owner)
         else:
             intent = WriteOptions(accept_template_update=True)
-            await files.put(self.ports, stack, path, _pick(TEXTS, two // 4), owner, intent)
+            await files.put(self.ports, stack, path, _pick(TEXTS, second // 4), owner, intent)
 
-    async def hire(self, owner: Actor, one: int, two: int) -> None:
-        template = _pick((None, *TEMPLATES), two)
-        human = self.humans[self.owners.index(owner)].id if two % 2 else None
-        new = NewAgent(_pick(SLUGS, one), "Somebody", template, human=human)
+    async def hire(self, owner: Actor, first: int, second: int) -> None:
+        template = _pick((None, *TEMPLATES), second)
+        human = self.humans[self.owners.index(owner)].id if second % 2 else None
+        new = NewAgent(_pick(SLUGS, first), "Somebody", template, human=human)
         await agents.create(self.ports, owner, new)
 
-    async def fire(self, owner: Actor, one: int, two: int) -> None:
-        await agents.delete(self.ports, owner, _pick(SLUGS, one))
+    async def fire(self, owner: Actor, first: int, second: int) -> None:
+        await agents.delete(self.ports, owner, _pick(SLUGS, first))
 
-    async def rename_agent(self, owner: Actor, one: int, two: int) -> None:
-        given = {"slug": _pick(SLUGS, two), "name": f"Name {two}"}
-        await agents.patch(self.ports, owner, _pick(SLUGS, one), given)
+    async def rename_agent(self, owner: Actor, first: int, second: int) -> None:
+        patch = {"slug": _pick(SLUGS, second), "name": f"Name {second}"}
+        await agents.patch(self.ports, owner, _pick(SLUGS, first), patch)
 
-    async def move_agent(self, owner: Actor, one: int, two: int) -> None:
-        given = {"templateId": _pick((None, *TEMPLATES), two)}
-        await agents.patch(self.ports, owner, _pick(SLUGS, one), given)
+    async def move_agent(self, owner: Actor, first: int, second: int) -> None:
+        patch = {"templateId": _pick((None, *TEMPLATES), second)}
+        await agents.patch(self.ports, owner, _pick(SLUGS, first), patch)
 
-    async def make_template(self, owner: Actor, one: int, two: int) -> None:
-        await templates.create(self.ports, owner, _pick(TEMPLATES, one), "A template")
+    async def make_template(self, owner: Actor, first: int, second: int) -> None:
+        await templates.create(self.ports, owner, _pick(TEMPLATES, first), "A template")
 
-    async def drop_template(self, owner: Actor, one: int, two: int) -> None:
-        await templates.delete(self.ports, owner, _pick(TEMPLATES, one))
+    async def drop_template(self, owner: Actor, first: int, second: int) -> None:
+        await templates.delete(self.ports, owner, _pick(TEMPLATES, first))
 
-    async def rename_template(self, owner: Actor, one: int, two: int) -> None:
-        given = {"slug": _pick((*TEMPLATES, "others"), two)}
-        await templates.patch(self.ports, owner, _pick((*TEMPLATES, "others"), one), given)
+    async def rename_template(self, owner: Actor, first: int, second: int) -> None:
+        patch = {"slug": _pick((*TEMPLATES, "others"), second)}
+        await templates.patch(self.ports, owner, _pick((*TEMPLATES, "others"), first), patch)
 
-    async def review(self, owner: Actor, one: int, two: int) -> None:
-        reviewed = digest(_pick(TEXTS, two))
-        await pins.accept(self.ports, owner, _pick(SLUGS, one), PATHS[0], reviewed)
+    async def review(self, owner: Actor, first: int, second: int) -> None:
+        reviewed = digest(_pick(TEXTS, second))
+        await pins.accept(self.ports, owner, _pick(SLUGS, first), PATHS[0], reviewed)
 
-    async def pin_more(self, owner: Actor, one: int, two: int) -> None:
-        rules = (ClassRuleModel(_pick(("SOUL.md", "memory/*"), one), FileClass.PINNED),)
-        await policies.put(self.ports, owner, PolicyModel(classes=rules[: two % 2]), "because")
+    async def pin_more(self, owner: Actor, first: int, second: int) -> None:
+        rules = (ClassRuleModel(_pick(("SOUL.md", "memory/*"), first), FileClass.PINNED),)
+        await policies.put(self.ports, owner, PolicyModel(classes=rules[: second % 2]), "because")
 
-    async def rename_tenant(self, owner: Actor, one: int, two: int) -> None:
-        await tenants.rename(self.ports, owner, f"Tenant {one}")
+    async def rename_tenant(self, owner: Actor, first: int, second: int) -> None:
+        await tenants.rename(self.ports, owner, f"Tenant {first}")
 
-    async def rename_human(self, owner: Actor, one: int, two: int) -> None:
+    async def rename_human(self, owner: Actor, first: int, second: int) -> None:
         human = self.humans[self.owners.index(owner)]
-        await people.patch(self.ports, owner, human.id, {"name": f"Human {one}"})
+        await people.patch(self.ports, owner, human.id, {"name": f"Human {first}"})
 
 
 Happening = Callable[[Town, Actor, int, int], Awaitable[None]]
@@ -125,9 +125,9 @@ HAPPENINGS: Final[Mapping[str, Happening]] = {
     if not name.startswith("_") and name not in {"open", "happen"}
 }
 BEGINNING: Final[tuple[Change, ...]] = tuple(
-    (name, who, one, two)
-    for who in (0, 1)
-    for name, one, two in (
+    (name, tenant_number, first, second)
+    for tenant_number in (0, 1)
+    for name, first, second in (
         *(("make_template", 0, 0), ("write_defaults", 0, 4), ("write_template", 0, 8)),
         *(("write_defaults", 6, 12), ("hire", 0, 1), ("hire", 1, 2), ("write_agent", 3, 4)),
     )

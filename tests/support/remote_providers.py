@@ -1,9 +1,9 @@
-"""Each provider elsewhere beside a stand-in of its service.
+"""Each remote provider with a fake of its service.
 
-What speaks to a service is imported where it is first asked for: whoever merely reads the tests
-does without it, and together they take more than a second."""
+Libraries of the services are imported when first used, since importing all takes over a second.
+"""
 
-# ruff: noqa: PLC0415 - as said above
+# ruff: noqa: PLC0415 - see above
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from carrel.ports.sandbox import (
 
 
 class Service(Protocol):
-    """What a test may ask a stand-in."""
+    """What a test may query of a fake service."""
 
     @property
     def alive(self) -> list[str]:
-        """Instances that are there now."""
+        """Existing instances."""
 
 
 @dataclass
@@ -40,14 +40,15 @@ class Provider:
     sandbox: Sandbox
     service: Service
     bounds: ResourceLimits = ResourceLimits(processes=100_000)
-    """Such as are never refused here. The number of processes is counted over the whole of this
-    machine, since nothing is isolated."""
+    """Limits that are never refused here. Processes are counted on the whole machine, since
+    nothing is isolated.
+    """
     cancels: bool = True
-    """Whether a command can be ended before its time."""
+    """Whether a running command can be cancelled."""
 
     @asynccontextmanager
     async def ran(self, command: str, files: Any = (), **more: Any) -> AsyncIterator[CommandResult]:
-        """Run a command over files, given as bytes or as a form with bytes."""
+        """Run a command over files, given as bytes or as a kind with bytes."""
         contents = Contents(dict(files))
         bounds = more.pop("bounds", self.bounds)
         order = CommandSpec("run_1", command, contents.placed, bounds, **more)
@@ -57,15 +58,15 @@ class Provider:
 
 class Contents:
     def __init__(self, files: Mapping[str, bytes | tuple[FileKind, bytes]]) -> None:
-        whole = {
-            Path(name): given if isinstance(given, tuple) else (FileKind.FILE, given)
-            for name, given in files.items()
+        inputs = {
+            Path(name): value if isinstance(value, tuple) else (FileKind.FILE, value)
+            for name, value in files.items()
         }
         self.placed = {
             path: InputFile(form, Blob(digest(content), len(content)))
-            for path, (form, content) in whole.items()
+            for path, (form, content) in inputs.items()
         }
-        self._bytes = {digest(content): content for _, content in whole.values()}
+        self._bytes = {digest(content): content for _, content in inputs.values()}
 
     async def fetch(self, blobs: Collection[Blob]) -> Mapping[Digest, bytes]:
         return {blob.digest: self._bytes[blob.digest] for blob in blobs}

@@ -1,4 +1,4 @@
-"""The real endpoints of tenants and what belongs to them, over a real world, through the wire."""
+"""The REST endpoints of tenants and their records over temporary ports."""
 
 from __future__ import annotations
 
@@ -66,28 +66,28 @@ class Desk:
     app: HttpApp
 
     def as_(self, token: str | None) -> httpx.AsyncClient:
-        """A client with this token, or none."""
+        """A client with this token, or without one."""
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         return httpx.AsyncClient(
             transport=httpx.ASGITransport(app=self.app), base_url="http://carrel", headers=headers
         )
 
     async def found(self, slug: str = "acme") -> httpx.AsyncClient:
-        """A new tenant's owner."""
+        """A client of a new tenant's owner."""
         body = {"slug": slug, "name": slug.title(), "owner": {"name": "Ada", "email": f"a@{slug}"}}
-        made = await self.as_(PLATFORM).post("/v1/tenants", json=body)
-        assert made.status_code == 201, made.text
-        return self.as_(made.json()["ownerToken"])
+        response = await self.as_(PLATFORM).post("/v1/tenants", json=body)
+        assert response.status_code == 201, response.text
+        return self.as_(response.json()["ownerToken"])
 
     async def key(self, maker: httpx.AsyncClient, **body: Any) -> httpx.AsyncClient:
         """A client with a new key."""
-        made = await maker.post("/v1/keys", json={"name": "a key", "kind": "service", **body})
-        assert made.status_code == 201, made.text
-        return self.as_(made.json()["key"])
+        response = await maker.post("/v1/keys", json={"name": "a key", "kind": "service", **body})
+        assert response.status_code == 201, response.text
+        return self.as_(response.json()["key"])
 
 
 class Forgetful:
-    """Receipts of a server that always dies between doing a thing and noting its answer."""
+    """Idempotency store that never stores a response, as if the server had crashed before."""
 
     def __init__(self, receipts: IdempotencyStore) -> None:
         self.claim, self.release = receipts.claim, receipts.release

@@ -1,4 +1,4 @@
-"""What tests of the overlay endpoint ask, and the agent they ask about."""
+"""Requests to the overlay endpoint, and the agent they are about."""
 
 from __future__ import annotations
 
@@ -16,36 +16,36 @@ def sha(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-async def ask(who: httpx.AsyncClient, action: str, **body: Any) -> httpx.Response:
-    return await who.post(URL, json={"action": action, **body})
+async def ask(client: httpx.AsyncClient, action: str, **body: Any) -> httpx.Response:
+    return await client.post(URL, json={"action": action, **body})
 
 
-async def done(who: httpx.AsyncClient, action: str, **body: Any) -> dict[str, Any]:
-    """What is told where nothing is refused."""
-    answer = await ask(who, action, **body)
-    assert answer.status_code == 200, answer.text
-    told: dict[str, Any] = answer.json()
-    assert told["ok"] is True
-    return told
+async def done(client: httpx.AsyncClient, action: str, **body: Any) -> dict[str, Any]:
+    """The payload of a successful response."""
+    response = await ask(client, action, **body)
+    assert response.status_code == 200, response.text
+    payload: dict[str, Any] = response.json()
+    assert payload["ok"] is True
+    return payload
 
 
-async def no(who: httpx.AsyncClient, action: str, **body: Any) -> tuple[int, str]:
-    """The status and the words of a refusal, which has nothing else."""
-    answer = await ask(who, action, **body)
-    assert answer.headers["content-type"] == "application/json"
-    told = answer.json()
-    assert told == {"ok": False, "error": told["error"]}, told
-    assert told["error"]
-    return answer.status_code, told["error"]
+async def no(client: httpx.AsyncClient, action: str, **body: Any) -> tuple[int, str]:
+    """Status and message of a refusal."""
+    response = await ask(client, action, **body)
+    assert response.headers["content-type"] == "application/json"
+    payload = response.json()
+    assert payload == {"ok": False, "error": payload["error"]}, payload
+    assert payload["error"]
+    return response.status_code, payload["error"]
 
 
-async def rows(who: httpx.AsyncClient, **body: Any) -> dict[str, dict[str, Any]]:
-    """A list by path."""
-    return {row["path"]: row for row in (await done(who, "list", **body))["files"]}
+async def rows(client: httpx.AsyncClient, **body: Any) -> dict[str, dict[str, Any]]:
+    """A listing by path."""
+    return {row["path"]: row for row in (await done(client, "list", **body))["files"]}
 
 
 async def stage(owner: httpx.AsyncClient) -> str:
-    """The id of an agent whose template has a guardrail and a voice, over a default of its own."""
+    """Create an agent whose template has guardrails and a soul; return its id."""
     await owner.put("/v1/defaults/files/ROUTER.md", json={"content": "route {{HUMAN_NAME}}"})
     await owner.put("/v1/defaults/files/USER.md", json={"content": "for {{HUMAN_NAME}}"})
     await owner.post("/v1/templates", json={"slug": "sales", "name": "Sales"})
@@ -53,14 +53,14 @@ async def stage(owner: httpx.AsyncClient) -> str:
         put = await owner.put(f"/v1/templates/sales/files/{path}", json={"content": text})
         assert put.status_code == 200, put.text
     new = {"slug": "marco", "name": "Marco", "templateId": "sales"}
-    made = await owner.post("/v1/agents", json=new)
-    assert made.status_code == 201, made.text
-    return str(made.json()["id"])
+    response = await owner.post("/v1/agents", json=new)
+    assert response.status_code == 201, response.text
+    return str(response.json()["id"])
 
 
 async def member(owner: httpx.AsyncClient, **facts: Any) -> dict[str, Any]:
     bob = {"name": "Bob", "email": "bob@example.org", "role": "member", **facts}
-    made = await owner.post("/v1/people", json=bob)
-    assert made.status_code == 201, made.text
-    told: dict[str, Any] = made.json()
-    return told
+    response = await owner.post("/v1/people", json=bob)
+    assert response.status_code == 201, response.text
+    person: dict[str, Any] = response.json()
+    return person

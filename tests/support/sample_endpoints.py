@@ -1,4 +1,4 @@
-"""A small API over a temporary store: enough of everything that the pipeline must carry."""
+"""A small API over a temporary store that uses every feature of the request pipeline."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ PATH = {"path": Annotated[str, msgspec.Meta(pattern=f"^{NAMED}$")]}
 
 
 class MovableClock(SystemClock):
-    """The time of day, and a while later if a test says so."""
+    """The system clock plus an offset set by tests."""
 
     ahead = 0
 
@@ -88,18 +88,18 @@ class Many(RequestModel, frozen=True):
 
 @endpoint("GET", "/alive", public=True, responses={200: dict[str, bool]})
 async def alive(call: Request) -> Response:
-    """Says that it is there."""
+    """Return a constant."""
     return Response.json({"alive": True})
 
 
 @endpoint("GET", "/v1/echo/{name}", query=Look, responses={200: dict[str, Any]}, tag="Echo")
 async def echo(call: Request[None, Look]) -> Response:
-    """Says what it heard.
+    """Return the parts of the request.
 
     And nothing else.
     """
-    heard = {"params": call.params, "query": call.query, "word": call.header(b"x-word")}
-    return Response.json(heard, headers={"ETag": '"e"'})
+    parts = {"params": call.params, "query": call.query, "word": call.header(b"x-word")}
+    return Response.json(parts, headers={"ETag": '"e"'})
 
 
 @endpoint("GET", "/v1/loose", allow_unknown_query=True, query=Look, responses={200: dict[str, Any]})
@@ -132,7 +132,7 @@ async def again(call: Request[Note], versions: tuple[int, ...]) -> Response:
     rebuild=again,
 )
 async def put(call: Request[Note]) -> Response:
-    """Keep a note."""
+    """Store a note."""
     if not re.fullmatch(NAMED, call.params["path"]):
         raise ValidationError("this is no path of a note")
     ports, path, scope = call.ports, Path(call.params["path"]), call.actor.scope
@@ -161,7 +161,7 @@ async def put(call: Request[Note]) -> Response:
     tag="Notes",
 )
 async def get(call: Request) -> Response:
-    """Look at a note."""
+    """Read a note."""
     path = Path(call.params["path"])
     [tree] = await call.ports.trees.read([call.actor.scope], [path])
     if path not in tree.heads:
@@ -260,7 +260,7 @@ class LazyStore:
         self._file = files.fresh(File(directory) / "carrel.db")
         self._opened: dict[asyncio.AbstractEventLoop, asyncio.Task[SqliteStore]] = {}
         self._generators: list[AsyncGenerator[SqliteStore, None]] = []
-        """Referred to here, since the garbage collector would close them."""
+        """Kept here, since the garbage collector would close them."""
 
     def __getattr__(self, name: str) -> Any:
         return LazyPort(self, name)
@@ -299,17 +299,22 @@ class LazyPort:
 
 
 def toy_ports(clock: SystemClock | None = None) -> Ports:
-    """Ports over a store of their own, which may be made outside an event loop."""
+    """Ports over a temporary store, which may be created outside an event loop."""
     return world_of(LazyStore(), clock or SystemClock())
 
 
 def toy_app(
-    *more: Endpoint, ports: Ports | None = None, closing: asyncio.Event | None = None, **given: Any
+    *more: Endpoint,
+    ports: Ports | None = None,
+    closing: asyncio.Event | None = None,
+    **options: Any,
 ) -> HttpApp:
-    """The toys, and more of them, which stand in for those of the same name."""
-    given.setdefault("metrics", Metrics())
-    kept = [toy for toy in TOYS if toy.name not in {other.name for other in more}]
-    return create_app(ports or toy_ports(), [*kept, *more], authenticate, closing=closing, **given)
+    """The sample endpoints; additional ones replace those of the same name."""
+    options.setdefault("metrics", Metrics())
+    retained = [toy for toy in TOYS if toy.name not in {other.name for other in more}]
+    return create_app(
+        ports or toy_ports(), [*retained, *more], authenticate, closing=closing, **options
+    )
 
 
 @asynccontextmanager
@@ -327,7 +332,7 @@ async def client(
 async def speak(
     app: HttpApp, raw_path: bytes, method: str = "GET", headers: Sequence[tuple[bytes, bytes]] = ()
 ) -> list[dict[str, Any]]:
-    """What the app sends to a request that no client library would make."""
+    """The messages that the app sends for a request that no client library would send."""
     sent: list[dict[str, Any]] = []
 
     async def receive() -> dict[str, Any]:

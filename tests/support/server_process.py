@@ -1,4 +1,4 @@
-"""Servers as an operator starts them, in processes of their own."""
+"""Servers as an operator starts them, in their own processes."""
 
 from __future__ import annotations
 
@@ -19,38 +19,43 @@ from typing import Any, Protocol, TextIO
 
 import httpx
 from tests.support.services import fork_server as forked
-from tests.support.services import service_client as ask
+from tests.support.services import service_client
 
 TOKEN = "carrel_owner_of_the_end_to_end_tests"
 FILES = "/v1/host/workspace/files"
 PLAIN = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-"""For clients of servers that encrypt nothing: to read all that this machine trusts, as httpx does
-for each, takes a twentieth of a second."""
+"""TLS context for clients of plain HTTP servers: creating httpx's default takes 50 ms each."""
 CARREL = "from carrel.cli import main; main()"
 COLD = f"{CARREL}  # with nothing loaded before"
 
 
 def environment(data: File, **settings: str) -> dict[str, str]:
-    around = {name: value for name, value in os.environ.items() if not name.startswith("CARREL_")}
-    around |= {f"CARREL_{name.upper()}": value for name, value in settings.items()}
-    return around | {"CARREL_DATA": str(data), "CARREL_OWNER_TOKEN": TOKEN}
+    variables = {
+        name: value for name, value in os.environ.items() if not name.startswith("CARREL_")
+    }
+    variables |= {f"CARREL_{name.upper()}": value for name, value in settings.items()}
+    return variables | {"CARREL_DATA": str(data), "CARREL_OWNER_TOKEN": TOKEN}
 
 
 @cache
 def loaded() -> str:
-    """Where processes are to be had that have Carrel loaded, if they are to be had here."""
-    return ask.url_of("loaded") if sys.platform == "linux" and ask.KEEPER in os.environ else ""
+    """Address of the process that forks with Carrel loaded; None if there is none."""
+    return (
+        service_client.url_of("loaded")
+        if sys.platform == "linux" and service_client.DAEMON_VARIABLE in os.environ
+        else ""
+    )
 
 
 def command(program: str = CARREL) -> tuple[str, ...]:
-    """How to run a program in Python, in a process that need not load Carrel first."""
+    """The command that runs a Python program, in a process with Carrel loaded if possible."""
     if program == COLD or not loaded():
         return (sys.executable, "-c", program)
     return (sys.executable, "-I", "-S", forked.__file__, loaded(), program)
 
 
 def carrel(data: File, *arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
-    """Run one command to its end."""
+    """Run one command in its own process."""
     return subprocess.run(
         [*command(), *arguments],
         env=environment(data, **settings),
@@ -62,7 +67,7 @@ def carrel(data: File, *arguments: str, **settings: str) -> subprocess.Completed
 
 
 class Process(Protocol):
-    """As much of one as tests need."""
+    """The part of subprocess.Popen that the tests use."""
 
     pid: int
     returncode: int | None
@@ -75,7 +80,7 @@ class Process(Protocol):
 
 @dataclass(slots=True)
 class Live:
-    """A server that answers."""
+    """A running server."""
 
     process: Process
     url: str
@@ -88,7 +93,7 @@ class Live:
         return httpx.AsyncClient(base_url=self.url, headers=head, **more)
 
     def kill(self) -> None:
-        """As the machine would: no process of it gets a word in."""
+        """Kill all its processes at once, without a chance to clean up."""
         _kill(self.process)
 
 
@@ -102,10 +107,10 @@ def serving(
     arguments: Sequence[str] = (),
     **settings: str,
 ) -> Iterator[Live]:
-    around = environment(data, port=port, workers=str(workers), log_level="error", **settings)
-    heard, said = os.pipe()
-    process = _started([program, "serve", *arguments], around, said)
-    with open(heard, encoding="utf-8") as out:
+    variables = environment(data, port=port, workers=str(workers), log_level="error", **settings)
+    read_end, write_end = os.pipe()
+    process = _started([program, "serve", *arguments], variables, write_end)
+    with open(read_end, encoding="utf-8") as out:
         try:
             yield _up(process, out)
         finally:
@@ -114,7 +119,7 @@ def serving(
 
 
 def _kill(process: Process) -> None:
-    """All of its group, and return when all are gone: what one holds, it holds to its very end."""
+    """Kill its process group and wait until all are gone, since each holds locks to its end."""
     group = process.pid
     with ExitStack() as watched:
         ends = []
@@ -129,28 +134,28 @@ def _kill(process: Process) -> None:
             select.select([end], [], [], 30)
 
 
-def _started(run: list[str], around: dict[str, str], out: int) -> Process:
-    """A process in a session of its own, which writes to ``out``: nobody else does after this."""
+def _started(run: list[str], variables: dict[str, str], out: int) -> Process:
+    """Start a process in its own session. It owns ``out`` afterwards."""
     try:
         if run[0] != COLD and loaded():
-            return forked.Forked(loaded(), run, around, (0, out, 2))
+            return forked.Forked(loaded(), run, variables, (0, out, 2))
         real = [sys.executable, "-c", *run]
-        return subprocess.Popen(real, env=around, stdout=out, start_new_session=True)
+        return subprocess.Popen(real, env=variables, stdout=out, start_new_session=True)
     finally:
         os.close(out)
 
 
 def _up(process: Process, out: TextIO) -> Live:
     welcome = out.readline() + out.readline()
-    found = re.search(r"http://[\d.]+:\d+", welcome)
-    if found is None:
+    match = re.search(r"http://[\d.]+:\d+", welcome)
+    if match is None:
         raise RuntimeError(f"the server did not start: {welcome}")
     deadline = time.monotonic() + 60
     with httpx.Client(verify=PLAIN) as client:
         while True:
             try:
-                client.get(f"{found[0]}/readyz").raise_for_status()
-                return Live(process, found[0], welcome)
+                client.get(f"{match[0]}/readyz").raise_for_status()
+                return Live(process, match[0], welcome)
             except httpx.HTTPError:
                 if time.monotonic() > deadline:
                     raise

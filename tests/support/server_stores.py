@@ -1,4 +1,4 @@
-"""The whole REST face over each store that a server may have."""
+"""The complete REST API over each kind of store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Running the commands of a page as its reader would, and comparing what they say with the page."""
+"""Runs the commands of a documentation page and compares their output with the page."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _BETWEEN: Final = "\x1e"
 
 @dataclass(frozen=True)
 class Step:
-    """Commands, and what the page says that they say, if it does."""
+    """Commands, and their expected output if the page has it."""
 
     commands: str
     kind: str = ""
@@ -31,30 +31,30 @@ class Step:
 
 
 def steps(text: str) -> list[Step]:
-    """What stands in ``sh`` is to be run; ``text`` or ``json`` right after it is what it says."""
-    found: list[Step] = []
+    """``sh`` blocks are run; a ``text`` or ``json`` block right after one is its output."""
+    parsed: list[Step] = []
     for kind, body in BLOCK.findall(text):
         if kind == "sh":
-            found.append(Step(body))
-        elif kind in {"text", "json"} and found and not found[-1].kind:
-            found[-1] = Step(found[-1].commands, kind, body)
-    return found
+            parsed.append(Step(body))
+        elif kind in {"text", "json"} and parsed and not parsed[-1].kind:
+            parsed[-1] = Step(parsed[-1].commands, kind, body)
+    return parsed
 
 
 def said(
-    commands: list[str], directory: File, around: Mapping[str, str], program: str
+    commands: list[str], directory: File, environment: Mapping[str, str], program: str
 ) -> list[str]:
-    """Run them in one shell, and give what each block said. Raises where one fails."""
+    """Run commands in one shell and return the output of each. Raises AssertionError on failure."""
     tools = directory / "tools"
     tools.mkdir()
     _tool(tools / "curl", f'exec {shlex.join(command((HERE / "curl.py").read_text("utf-8")))} "$@"')
     _tool(tools / "carrel", f'exec {shlex.join(command(program))} "$@"')
     _tool(tools / "python3", f'exec "{sys.executable}" -I -S "$@"')
-    script = "set -eu\n" + "".join(f"{each}\nprintf '\\036'\n" for each in commands)
+    script = "set -eu\n" + "".join(f"{block}\nprintf '\\036'\n" for block in commands)
     done = subprocess.run(
         ["sh", "-c", script],
         cwd=directory,
-        env={**around, "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}"},
+        env={**environment, "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}"},
         capture_output=True,
         text=True,
         timeout=240,
@@ -70,22 +70,22 @@ def _tool(file: File, line: str) -> None:
     file.chmod(0o755)
 
 
-def compare(step: Step, found: str) -> None:
-    """Raises AssertionError where what was said is not what the page says."""
+def compare(step: Step, output: str) -> None:
+    """Raises AssertionError if the output differs from the page."""
     if step.kind == "json":
-        assert fits(json.loads(step.expected), json.loads(found)), found
+        assert fits(json.loads(step.expected), json.loads(output)), output
     elif step.kind:
         pattern = re.escape(step.expected.strip()).replace(ANYTHING, ".*")
-        assert re.fullmatch(pattern, found.strip()), found
+        assert re.fullmatch(pattern, output.strip()), output
 
 
-def fits(expected: Any, found: Any) -> bool:
+def fits(expected: Any, actual: Any) -> bool:
     if expected == ANYTHING:
-        return found is not None
-    if isinstance(expected, dict) and isinstance(found, dict):
-        return expected.keys() == found.keys() and all(
-            fits(expected[name], found[name]) for name in expected
+        return actual is not None
+    if isinstance(expected, dict) and isinstance(actual, dict):
+        return expected.keys() == actual.keys() and all(
+            fits(expected[name], actual[name]) for name in expected
         )
-    if isinstance(expected, list) and isinstance(found, list):
-        return len(expected) == len(found) and all(map(fits, expected, found))
-    return bool(expected == found)
+    if isinstance(expected, list) and isinstance(actual, list):
+        return len(expected) == len(actual) and all(map(fits, expected, actual))
+    return bool(expected == actual)

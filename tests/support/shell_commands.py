@@ -1,4 +1,4 @@
-"""A stand-in for the tool that runs commands: it notes what it was told to run, and no more."""
+"""Fake ``bash`` tool: records commands and runs none."""
 
 from __future__ import annotations
 
@@ -31,47 +31,49 @@ class Command(ToolArguments, frozen=True):
 
 @dataclass
 class Shell:
-    """Notes every command; waits with those that begin with `hold` until it is told to go on."""
+    """Records every command; blocks those that begin with `hold` until `go_on` is set."""
 
     ran: list[str] = field(default_factory=list)
     by: list[Actor] = field(default_factory=list)
     held: asyncio.Event = field(default_factory=asyncio.Event)
     go_on: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def run(self, context: ToolContext, asked: Command) -> object:
-        self.ran.append(asked.command)
+    async def run(self, context: ToolContext, arguments: Command) -> object:
+        self.ran.append(arguments.command)
         self.by.append(context.actor)
-        if asked.command.startswith("hold"):
+        if arguments.command.startswith("hold"):
             self.held.set()
             await self.go_on.wait()
-        if asked.command == "refuse":
+        if arguments.command == "refuse":
             raise ValidationError("nothing of that name")
-        if asked.command == "break":
+        if arguments.command == "break":
             raise RuntimeError("a bug")
-        return {"n": 1} if asked.command == "json" else f"ran {asked.command}"
+        return {"n": 1} if arguments.command == "json" else f"ran {arguments.command}"
 
 
-async def gate(context: ToolContext, asked: Command) -> ApprovalCheck:
-    hands = await load_tool_access(context.ports, context.agent.tenant, context.config)
-    if not asked.command.strip():
+async def gate(context: ToolContext, arguments: Command) -> ApprovalCheck:
+    access = await load_tool_access(context.ports, context.agent.tenant, context.config)
+    if not arguments.command.strip():
         raise ValidationError("command must not be empty")
-    reach = hands.find_workspace(asked.workspace) if hands.workspaces else None
-    sandbox = reach.sandbox if reach else hands.sandbox
+    reach = access.find_workspace(arguments.workspace) if access.workspaces else None
+    sandbox = reach.sandbox if reach else access.sandbox
     if sandbox is None:
         raise Forbidden("workspace is read-only")
     asks = tool_access.requires_approval("bash", sandbox.mode)
     return ApprovalCheck(asks, reach.workspace if reach else None, sandbox.id, sandbox.revision)
 
 
-def fitted(schema: Any, hands: tool_access.ToolAccess) -> Any:
-    if len(hands.workspaces) > 1:
+def fitted(schema: Any, access: tool_access.ToolAccess) -> Any:
+    if len(access.workspaces) > 1:
         return schema
-    kept = {name: said for name, said in schema["properties"].items() if name != "workspace"}
-    return {**schema, "properties": kept}
+    properties = {
+        name: definition for name, definition in schema["properties"].items() if name != "workspace"
+    }
+    return {**schema, "properties": properties}
 
 
 def standing_in(monkeypatch: pytest.MonkeyPatch, gate: Any = gate) -> Shell:
-    """Let agents have the stand-in in the place of the real ones."""
+    """Replace the real tools that run commands with the fake."""
     shell = Shell()
     mine = [
         Tool(name, "Runs.", Command, shell.run, writes=True, approval_check=gate, schema_for=fitted)
@@ -83,7 +85,7 @@ def standing_in(monkeypatch: pytest.MonkeyPatch, gate: Any = gate) -> Shell:
 
 
 async def kept(ports: Ports, tenant: str, record_type: RecordType, id: str, config: Any) -> None:
-    """A record as others make them; None removes it."""
+    """Store a record; None deletes it."""
     body = None if config is None else {"config": config}
     change = RecordChange(tenant, record_type, id, body)
     commit = Commit((), "ada", "test", ports.clock.now(), changes=(change,))

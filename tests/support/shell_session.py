@@ -1,6 +1,6 @@
-"""Carrel with a stand-in for the tool that runs commands: it writes a line into a file.
+"""Carrel with a fake ``bash`` tool that appends a line to a file.
 
-As a program it is ``carrel``; an idle one takes answers, and runs nothing of what is approved.
+As a program it is ``carrel``; an idle one accepts answers and runs no approved call.
 """
 
 from __future__ import annotations
@@ -34,32 +34,32 @@ def _write(file: str) -> None:
         os.fsync(out.fileno())
 
 
-async def _run(context: ToolContext, asked: Command) -> object:
-    """``hold FILE`` never ends, once it has written its line."""
-    verb, _, file = asked.command.partition(" ")
+async def _run(context: ToolContext, arguments: Command) -> object:
+    """``hold FILE`` writes its line and never ends."""
+    verb, _, file = arguments.command.partition(" ")
     _write(file)
     if verb == "hold":
         await asyncio.Event().wait()
     return "written"
 
 
-async def _nobody(ports: Ports, stop: asyncio.Event) -> None:
+async def _run_nothing(ports: Ports, stop: asyncio.Event) -> None:
     await stop.wait()
 
 
 def main(*, idle: bool = False) -> None:
     tool = Tool("bash", "Runs.", Command, _run, writes=True, approval_check=gate)
     others = (tool for tool in ALL if tool.name not in calls.WORKSPACE_TOOLS)
-    calls.ALL = (*others, tool)  # type: ignore[attr-defined]  # in this process alone
+    calls.ALL = (*others, tool)  # type: ignore[attr-defined]  # in this process only
     if idle:
-        background.run_approvals = _nobody  # type: ignore[attr-defined]  # as above
+        background.run_approvals = _run_nothing  # type: ignore[attr-defined]  # as above
     cli()
 
 
-async def furnish(where: str | File, **settings: str) -> None:
-    """An agent whose commands somebody has to approve, of the owner whose token tests know."""
-    async with carrel.open(where, owner_token=TOKEN, **settings) as desk:
-        tenant = (await desk.tenants.me()).id
+async def furnish(location: str | File, **settings: str) -> None:
+    """Create an agent whose commands need approval, and an owner with TOKEN."""
+    async with carrel.open(location, owner_token=TOKEN, **settings) as client:
+        tenant = (await client.tenants.me()).id
         config = {"permissionMode": "ask"}
-        await kept(desk._ports, tenant, RecordType.SANDBOX, HERE["sandbox"], config)
-        await desk.agents.create("kate", "Kate", config=HERE)
+        await kept(client._ports, tenant, RecordType.SANDBOX, HERE["sandbox"], config)
+        await client.agents.create("kate", "Kate", config=HERE)

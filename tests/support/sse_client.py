@@ -1,4 +1,4 @@
-"""Reading server-sent events as a browser does."""
+"""Reads server-sent events as a browser does."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class Stream:
         self.status = response.status_code
         self.headers = response.headers
         self.last = ""
-        """What a browser would say as Last-Event-ID when it came back now."""
+        """The Last-Event-ID that a browser would send on reconnection."""
         self._lines = response.aiter_lines()
 
     async def next(self) -> Sent | None:
-        """The next event, None where the stream has ended."""
+        """The next event, or None at the end of the stream."""
         fields: dict[str, str] = {}
         async with asyncio.timeout(30):
             async for line in self._lines:
@@ -43,25 +43,25 @@ class Stream:
         return None
 
     async def position(self) -> str:
-        """Where the stream stands before anything happens."""
+        """The cursor at which the stream starts."""
         async with asyncio.timeout(30):
             async for line in self._lines:
                 if line.startswith("id: "):
                     self.last = line.removeprefix("id: ")
                     return self.last
-        raise AssertionError("the stream ended without saying where it stands")
+        raise AssertionError("the stream ended without a cursor")
 
     async def take(self, count: int) -> list[Sent]:
-        found = [await self.next() for _ in range(count)]
-        assert all(found), "the stream ended too soon"
-        return [sent for sent in found if sent]
+        events = [await self.next() for _ in range(count)]
+        assert all(events), "the stream ended too soon"
+        return [sent for sent in events if sent]
 
     async def rest(self) -> list[Sent]:
-        """All events until the stream ends by itself."""
-        found = []
+        """All events until the stream ends."""
+        events = []
         while sent := await self.next():
-            found.append(sent)
-        return found
+            events.append(sent)
+        return events
 
 
 @asynccontextmanager

@@ -1,4 +1,4 @@
-"""A store as naively as it can be said: dictionaries that only ever grow."""
+"""Model of a store: dictionaries that only grow."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Said:
 
 @dataclass(frozen=True)
 class Frozen:
-    """A run, and what each of its layers showed when it began."""
+    """A run and the contents of its layers when it began."""
 
     run: Run
     layers: tuple[Texts, ...]
@@ -31,9 +31,9 @@ class Model:
     said: dict[tuple[Scope, Path], list[Said]] = field(default_factory=dict)
     revisions: dict[Scope, int] = field(default_factory=dict)
     told: list[tuple[Scope, Path, int]] = field(default_factory=list)
-    """Every write that had an effect, in order."""
+    """Every effective write, in order."""
     runs: dict[str, Frozen] = field(default_factory=dict)
-    """Those that are kept."""
+    """Runs with a snapshot."""
 
     def version(self, scope: Scope, path: Path) -> int:
         return len(self.said.get((scope, path), ()))
@@ -43,7 +43,7 @@ class Model:
         return said[-1].text if said else None
 
     def write(self, writes: Mapping[tuple[Scope, Path], str | None]) -> list[int]:
-        """Apply one commit, and say the version that each write became."""
+        """Apply one commit and return the version of each write."""
         changing = {key for key, text in writes.items() if (text, self.text(*key)) != (None, None)}
         for scope in {scope for scope, _ in changing}:
             self.revisions[scope] = self.revisions.get(scope, 0) + 1
@@ -59,7 +59,7 @@ class Model:
         return {path: text for path, text in lines.items() if text is not None}
 
     def held(self, scope: Scope, path: Path, keep: int) -> set[int]:
-        """The versions that must still be there: the newest, and what kept runs can see."""
+        """The versions that must be retained: the newest, and those of snapshots."""
         said = self.said[scope, path]
         held = {one.version for one in said[-keep:]}
         for frozen in self.runs.values():
@@ -70,8 +70,8 @@ class Model:
 
 
 def merged(layers: Iterable[Texts]) -> Texts:
-    """Laid over one another by copying: farthest first, so that the nearest has the last word."""
-    whole: dict[Path, str] = {}
+    """Overlay by copying: the farthest layer first, so that the nearest wins."""
+    files: dict[Path, str] = {}
     for layer in reversed(list(layers)):
-        whole.update(layer)
-    return whole
+        files.update(layer)
+    return files

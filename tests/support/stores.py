@@ -101,7 +101,7 @@ def overwrite_content(directory: File, digest: Digest, content: bytes | None) ->
 
 
 def travel(ports: Ports, milliseconds: int) -> None:
-    """Let that much time pass."""
+    """Advance the clock."""
     clock = ports.clock
     assert isinstance(clock, TravelClock)
     clock.ahead += milliseconds

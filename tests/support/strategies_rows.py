@@ -1,4 +1,4 @@
-"""A small store as tables of rows, to be broken and examined."""
+"""A small store as tables of rows, to be damaged and checked."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SOUL, RULES = Path("SOUL.md"), Path("GUARDRAILS.md")
 
 
 def examined(tables: Tables, *, now: int = NOW, grace: int = 0) -> FindingList:
-    """What the examination says of these rows."""
+    """The findings of the check of these rows."""
     examination = StoreCheck(now, grace)
     for phase in PHASES:
         if phase == TREE_TABLES:
@@ -57,7 +57,7 @@ async def rows_of(store: SqliteStore) -> Tables:
 async def say(
     store: SqliteStore, text: str | None, scope: Scope = AGENT, path: Path = SOUL, **more: Any
 ) -> None:
-    """Make one write that must succeed; None leaves a tombstone."""
+    """Make one write that must succeed; None writes a tombstone."""
     base, entry = more.pop("base", None), None
     if text is not None:
         [blob] = await store.blobs.put([text.encode()])
@@ -80,7 +80,7 @@ async def start(store: SqliteStore, id: str, *layers: Scope) -> Run:
 
 @cache
 def _whole() -> Tables:
-    """Something in every table: histories, a tombstone, a base, a run, records, a delivery."""
+    """A store with every table: histories, a tombstone, a base, a run, records, a delivery."""
 
     async def build() -> Tables:
         with TemporaryDirectory() as directory:
@@ -123,12 +123,12 @@ async def _fill(store: SqliteStore) -> None:
     ids = [f"5f0c8a52-2f5e-4d3c-9f10-00000000000{n}" for n in range(2)]
     talks = [Session("acme", id, "marco", Audience.MAIN, "", NOW, None, 0, NOW) for id in ids]
     await store.sessions.start(talks)
-    said = tuple(TranscriptEntry(0, NOW, SpeakerRole.USER, f"said {n}") for n in range(3))
-    await store.sessions.append([SessionAppend("acme", id, "marco", said) for id in ids])
+    entries = tuple(TranscriptEntry(0, NOW, SpeakerRole.USER, f"said {n}") for n in range(3))
+    await store.sessions.append([SessionAppend("acme", id, "marco", entries) for id in ids])
 
 
 def whole() -> Tables:
-    """A copy to break."""
+    """A copy that a test may damage."""
     return copy.deepcopy(_whole())
 
 
@@ -138,6 +138,6 @@ async def each(rows: Sequence[Any]) -> AsyncIterator[Any]:
 
 
 def find(tables: Tables, table: str, where: Callable[[list[Any]], bool]) -> list[Any]:
-    """The one row of a table that is meant."""
+    """The only row of a table that matches."""
     [row] = [row for row in tables[table] if where(row)]
     return row

@@ -1,4 +1,4 @@
-"""Texts to search for secrets: random ones, ones that were searched, and ones made to be slow."""
+"""Texts to search for secrets: random, already redacted, or slow to search."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ LETTERS = string.ascii_letters + string.digits
 
 
 def some(length: int, alphabet: str = LETTERS) -> str:
-    """Random letters, the same in every run."""
+    """Random letters, equal in every run."""
     return "".join(random.Random(length).choices(alphabet, k=length))
 
 
 def redacted(text: str) -> str:
-    """The text with `<name>` in place of every shape."""
+    """The text with `<name>` in place of every match."""
     content = text.encode()
     for start, end, name in reversed(find_secrets(content)):
         content = content[:start] + b"<%b>" % name.encode() + content[end:]
@@ -30,8 +30,8 @@ def takes_linear_time(
 ) -> bool:
     """Whether 256 KiB take less than 64 times as long as 16 KiB: 16 if linear, 256 if quadratic.
 
-    This thread's own time is compared, so that a busy machine is no slower. What would stay below
-    two milliseconds for 64 KiB, were it quadratic, is taken for that.
+    This thread's CPU time is compared, so that a busy machine makes no difference. A search that
+    would take under 2 ms for 64 KiB even if quadratic counts as linear.
     """
 
     def seconds(size: int) -> float:

@@ -1,4 +1,4 @@
-"""Trees of all kinds, for properties that hold of every one of them."""
+"""Hypothesis strategies for trees and stacks."""
 
 from __future__ import annotations
 
@@ -35,25 +35,26 @@ said = st.dictionaries(paths, st.tuples(st.integers(1, 9), st.none() | entries))
 
 
 def trees(scope: Scope) -> st.SearchStrategy[Tree]:
-    """Trees as one reads them by paths: tombstones are among the heads."""
-    return said.map(lambda found: _tree(scope, found))
+    """Trees as read by path: tombstones are among the heads."""
+    return said.map(lambda heads: _tree(scope, heads))
 
 
-def _tree(scope: Scope, found: Mapping[Path, tuple[int, Entry | None]]) -> Tree:
-    revision = sum(version for version, _ in found.values())
+def _tree(scope: Scope, heads_by_path: Mapping[Path, tuple[int, Entry | None]]) -> Tree:
+    revision = sum(version for version, _ in heads_by_path.values())
     heads = {
-        path: Head(path, version, revision, 0, entry) for path, (version, entry) in found.items()
+        path: Head(path, version, revision, 0, entry)
+        for path, (version, entry) in heads_by_path.items()
     }
     return Tree(scope, revision, heads)
 
 
 def stacks(least: int = 1) -> st.SearchStrategy[tuple[Tree, ...]]:
     layers = st.lists(said, min_size=least, max_size=len(SCOPES))
-    return layers.map(lambda some: tuple(map(_tree, SCOPES, some)))
+    return layers.map(lambda heads: tuple(map(_tree, SCOPES, heads)))
 
 
 def written(tree: Tree, write: Write) -> Tree:
-    """The tree once this write has been applied to it."""
+    """The tree after this write."""
     assert write.scope == tree.scope
     head = Head(write.path, tree.version(write.path) + 1, tree.revision + 1, 0, write.entry)
     return replace(tree, revision=tree.revision + 1, heads={**tree.heads, write.path: head})

@@ -1,4 +1,4 @@
-"""An agent that may run commands where somebody says yes, and those who may say it."""
+"""A tenant with an agent whose commands need approval."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Room:
     shell: Shell
 
     async def bash(self, command: str = "ls", **more: Any) -> ToolReply:
-        """What the agent is told when it calls."""
+        """The reply to the agent's call."""
         circumstances = {n: more.pop(n) for n in ("session", "run", "scope") if n in more}
         context = await open_tool_context(
             self.ports, more.pop("by", self.kate), self.agent.id, **circumstances
@@ -58,12 +58,12 @@ class Room:
 
     async def ended(self, one: Approval) -> Approval:
         async with asyncio.timeout(30):
-            found = await approvals.wait_until_closed(self.ports, self.ada, one.id, 30)
-        assert found.is_final, found
-        return found
+            closed = await approvals.wait_until_closed(self.ports, self.ada, one.id, 30)
+        assert closed.is_final, closed
+        return closed
 
     async def look_around(self) -> None:
-        """Have whoever runs what is approved look at everything there is, twice."""
+        """Run two other approved calls, so that the worker has scanned everything twice."""
         for _ in range(2):
             other = await self.asked("other")
             await self.answer(other)
@@ -76,14 +76,14 @@ async def furnished(ports: Ports, shell: Shell, slug: str = "acme") -> Room:
     _, ada = await founded(ports, slug)
     await sandbox(ports, ada.tenant)
     agent = await agents.create(ports, ada, NewAgent("kate", "Kate", config=HERE))
-    made = await keys.create(ports, ada, KeySpec("kate's", CredentialKind.AGENT, agent=agent.id))
-    kate = await credentials.authenticate(ports, made.token)
+    created = await keys.create(ports, ada, KeySpec("kate's", CredentialKind.AGENT, agent=agent.id))
+    kate = await credentials.authenticate(ports, created.token)
     return Room(ports, ada, kate, agent, shell)
 
 
 @asynccontextmanager
 async def running(*stores: Ports) -> AsyncIterator[None]:
-    """With somebody who runs what is approved, in as many processes."""
+    """Run approved calls in the background, one worker for each store."""
     stop = asyncio.Event()
     tasks = [asyncio.create_task(run_approvals(ports, stop)) for ports in stores]
     try:

@@ -1,4 +1,4 @@
-"""The tenants and people that the tests of actions are about."""
+"""Tenants and people of the action tests, and races between calls."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from carrel.ports import Ports
 
 
 async def founded(ports: Ports, slug: str = "acme") -> tuple[tenants.NewTenant, Actor]:
-    """A tenant, and its owner as a caller."""
-    made = await tenants.create(ports, slug, slug.title(), "Ada", f"ada@{slug}.example")
-    return made, await credentials.authenticate(ports, made.token)
+    """Create a tenant; return it and its owner as a caller."""
+    created = await tenants.create(ports, slug, slug.title(), "Ada", f"ada@{slug}.example")
+    return created, await credentials.authenticate(ports, created.token)
 
 
 async def joined(
     ports: Ports, owner: Actor, name: str, role: Role = Role.MEMBER
 ) -> tuple[Record, Actor]:
-    """A person who joins a tenant, and as a caller."""
+    """Create a person in a tenant; return the record and the person as a caller."""
     profile = Profile(name.title(), f"{name}@example.org", role)
     person = await people.create(ports, owner, profile)
     issued = await keys.create(
@@ -33,14 +33,14 @@ async def joined(
 
 
 async def rivals(*attempts: Awaitable[Any]) -> tuple[list[Any], list[BaseException]]:
-    """Let them race: what came of those that succeeded, and why the others did not."""
+    """Run calls concurrently; return the results and the errors."""
     outcomes = await asyncio.gather(*attempts, return_exceptions=True)
-    lost = [one for one in outcomes if isinstance(one, BaseException)]
-    return [one for one in outcomes if not isinstance(one, BaseException)], lost
+    lost = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
+    return [outcome for outcome in outcomes if not isinstance(outcome, BaseException)], lost
 
 
 async def later(turns: int, attempt: Awaitable[Any]) -> Any:
-    """Begin after others have had so many turns: over all numbers, rivals meet at every point."""
+    """Start after this many loop iterations, so that races meet at every point."""
     for _ in range(turns):
         await asyncio.sleep(0)
     return await attempt

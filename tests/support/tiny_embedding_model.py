@@ -1,4 +1,4 @@
-"""A tiny model of what words mean, made where it is needed: real in all but its size."""
+"""A tiny embedding model, created on demand: real in all but its size."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MEANINGS: Final[Mapping[str, Sequence[float]]] = {
     "blue": (0.0, 0.1, 0.0, 1.0),
     "!!!": (3.0, 0.0, 0.0, 0.0),
 }
-"""Every word that it knows."""
+"""The vector of every word of its vocabulary."""
 
 
 def model(meanings: Mapping[str, Sequence[float]] = MEANINGS) -> StaticModel:
@@ -37,6 +37,6 @@ def model(meanings: Mapping[str, Sequence[float]] = MEANINGS) -> StaticModel:
 
 
 def saved(directory: File) -> File:
-    """A directory with the model in it."""
+    """A directory that contains the model."""
     model().save_pretrained(directory)
     return directory

@@ -1,4 +1,4 @@
-"""A tenant whose agent has hands: workspaces that it shares, and sandboxes for them."""
+"""A tenant whose agent has shared workspaces and sandboxes for them."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ class Workshop:
     sitting: ToolContext
     runner: PlainRunner
 
-    async def call(self, tool: str, /, **given: Any) -> str:
-        """What a tool says; its gate is passed first, as it always is."""
-        await self.gate(tool, **given)
-        meant = TOOLS[tool]
-        said = await meant.run(self.sitting, meant.parse_arguments(given))
-        assert isinstance(said, str)
-        return said
+    async def call(self, tool: str, /, **arguments: Any) -> str:
+        """The output of a tool, after its approval check."""
+        await self.gate(tool, **arguments)
+        definition = TOOLS[tool]
+        output = await definition.run(self.sitting, definition.parse_arguments(arguments))
+        assert isinstance(output, str)
+        return output
 
-    async def gate(self, tool: str, /, **given: Any) -> ApprovalCheck:
-        meant = TOOLS[tool]
-        assert meant.approval_check
-        return await meant.approval_check(self.sitting, meant.parse_arguments(given))
+    async def gate(self, tool: str, /, **arguments: Any) -> ApprovalCheck:
+        definition = TOOLS[tool]
+        assert definition.approval_check
+        return await definition.approval_check(self.sitting, definition.parse_arguments(arguments))
 
     def bench(self, workspace: str = NOTES, **more: Any) -> WorkspaceFiles:
         return WorkspaceFiles(self.ports, self.owner, workspace, **more)
@@ -72,13 +72,13 @@ class Workshop:
         return await self.ports.trees.history(self.scope(), Path(path))
 
     async def said_before(self, path: str) -> list[bytes | None]:
-        """All that a path ever held, newest first."""
-        told: list[bytes | None] = []
+        """All contents of a path, newest first."""
+        contents: list[bytes | None] = []
         for version in await self.history(path):
             entry = version.head.entry
-            found = await self.ports.blobs.get([entry.blob]) if entry else {}
-            told.append(found[entry.blob.digest] if entry else None)
-        return told
+            stored = await self.ports.blobs.get([entry.blob]) if entry else {}
+            contents.append(stored[entry.blob.digest] if entry else None)
+        return contents
 
 
 def sandbox(tenant: str, id: str, mode: str = "bypass", **config: Any) -> RecordChange:
@@ -87,7 +87,7 @@ def sandbox(tenant: str, id: str, mode: str = "bypass", **config: Any) -> Record
 
 
 async def adorned(ports: Ports, owner: Actor, id: str, variables: Mapping[str, str]) -> None:
-    """Variables are sealed, which only an action does."""
+    """Set variables by an action, which seals them."""
     await sandboxes.patch(ports, owner, id, {"config": {"envVars": variables}})
 
 
@@ -96,7 +96,7 @@ def workspace(tenant: str, id: str) -> RecordChange:
 
 
 async def workshop(ports: Ports, config: Any = None, **box: Any) -> Workshop:
-    """By default: `notes` through a sandbox that asks nobody, and `docs`, which is read-only."""
+    """By default: `notes` with a sandbox without approvals, and `docs`, which is read-only."""
     runner = box.pop("runner", None) or PlainRunner()
     ports = replace(ports, sandboxes={"local": runner})
     _, owner = await founded(ports)

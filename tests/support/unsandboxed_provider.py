@@ -1,7 +1,6 @@
-"""A runner of commands for tests alone: a directory, a shell, and no walls whatsoever.
+"""A provider for tests only: a directory, a shell, and no isolation.
 
-It keeps to the port of sandboxes in all but what isolates, so that what is built on it can be
-tried on any machine.
+It implements the sandbox port except isolation, so that its users can be tested on any machine.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from carrel.ports.sandbox import (
 
 @dataclass
 class Left:
-    """What a command left, as a test or the runner says it."""
+    """Result of a command."""
 
     contents: Mapping[Path, tuple[FileKind, bytes]] = field(default_factory=dict)
     deleted: frozenset[Path] = frozenset()
@@ -46,7 +45,7 @@ class Left:
 
     def __post_init__(self) -> None:
         self.changed = {
-            path: ChangedFile(form, len(held)) for path, (form, held) in self.contents.items()
+            path: ChangedFile(form, len(body)) for path, (form, body) in self.contents.items()
         }
 
     async def content(self, path: Path) -> bytes:
@@ -75,13 +74,15 @@ class PlainRunner:
         root = File(tempfile.mkdtemp(prefix="plain-runner-"))
         try:
             placed = spec.files or {}
-            bytes_of = await fetch([one.blob for one in placed.values()]) if placed else {}
-            before = {path: (one.kind, bytes_of[one.blob.digest]) for path, one in placed.items()}
+            bytes_of = await fetch([file.blob for file in placed.values()]) if placed else {}
+            before = {
+                path: (file.kind, bytes_of[file.blob.digest]) for path, file in placed.items()
+            }
             lay_out(root, before)
-            left = await ran_in(root, spec)
+            result = await ran_in(root, spec)
             after = found_in(root)
-            changed = {path: held for path, held in after.items() if before.get(path) != held}
-            yield replace(left, contents=changed, deleted=frozenset(before) - frozenset(after))
+            changed = {path: entry for path, entry in after.items() if before.get(path) != entry}
+            yield replace(result, contents=changed, deleted=frozenset(before) - frozenset(after))
         finally:
             shutil.rmtree(root)
 
@@ -102,11 +103,11 @@ async def ran_in(root: File, order: CommandSpec) -> Left:
     if not done:
         process.kill()
     stdout, stderr = await talk
-    most = order.limits.output_bytes
+    limit = order.limits.output_bytes
     return Left(
         exit_code=process.returncode if done else None,
-        stdout=truncate_output(stdout, most).encode(),
-        stderr=truncate_output(stderr, most).encode(),
+        stdout=truncate_output(stdout, limit).encode(),
+        stderr=truncate_output(stderr, limit).encode(),
         timed_out=not done,
     )
 
@@ -123,19 +124,19 @@ def lay_out(root: File, files: Mapping[Path, tuple[FileKind, bytes]]) -> None:
 
 
 def found_in(root: File) -> dict[Path, tuple[FileKind, bytes]]:
-    found: dict[Path, tuple[FileKind, bytes]] = {}
+    files: dict[Path, tuple[FileKind, bytes]] = {}
     for place in sorted(root.rglob("*")):
         path = Path(str(place.relative_to(root)))
         if place.is_symlink():
-            found[path] = (FileKind.LINK, os.readlink(place).encode())
+            files[path] = (FileKind.LINK, os.readlink(place).encode())
         elif place.is_file():
             form = FileKind.EXECUTABLE if place.stat().st_mode & 0o100 else FileKind.FILE
-            found[path] = (form, place.read_bytes())
-    return found
+            files[path] = (form, place.read_bytes())
+    return files
 
 
 class KeepingRunner(PlainRunner):
-    """One that lets commands go on, each in a directory of its own."""
+    """A provider whose commands may continue, each in its own directory."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""A receiver within reach of a test, and the background work that writes to it."""
+"""A fake webhook sender, and the background dispatch that uses it."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ class Letter:
     body: bytes
 
     @property
-    def told(self) -> dict[str, Any]:
-        told: dict[str, Any] = json.loads(self.body)
-        return told
+    def payload(self) -> dict[str, Any]:
+        payload: dict[str, Any] = json.loads(self.body)
+        return payload
 
     @property
     def id(self) -> str:
@@ -40,7 +40,7 @@ class Letter:
 
 
 class Mailbox:
-    """A Post that hands every letter to the test, and answers as the test says."""
+    """A webhook sender that hands every request to the test and answers as it says."""
 
     def __init__(self, answer: Callable[[Letter], Awaitable[PostResult]] | None = None) -> None:
         self._answer = answer
@@ -63,7 +63,7 @@ class Mailbox:
 async def dispatching(
     ports: Ports, *, backoff: tuple[int, ...] = (0,) * 5, processes: int = 1
 ) -> AsyncIterator[None]:
-    """As many processes as asked for do their background work, from now on."""
+    """Run the dispatch in the background, as this many processes would."""
     await enqueue_deliveries(ports)
     stop = asyncio.Event()
     works = [
@@ -78,21 +78,21 @@ async def dispatching(
 
 
 async def settled(
-    ports: Ports, made: NewWebhook, count: int
+    ports: Ports, created: NewWebhook, count: int
 ) -> list[tuple[Delivery, list[PostResult]]]:
-    """The webhook's deliveries, oldest first, once that many are no longer pending."""
+    """The webhook's deliveries, oldest first, once this many are no longer pending."""
     async with asyncio.timeout(30):
         while True:
-            page = await webhooks.list_deliveries(ports, ADA, made.webhook.id, limit=10_000)
+            page = await webhooks.list_deliveries(ports, ADA, created.webhook.id, limit=10_000)
             done = [(d, [a.result for a in tried]) for d, tried in page.items]
-            done = [each for each in done if each[0].state is not DeliveryState.PENDING]
+            done = [delivery for delivery in done if delivery[0].state is not DeliveryState.PENDING]
             if len(done) >= count:
                 return done[::-1]
             await ports.events.wait_for_new(0.01)
 
 
 def verify(secret: str, letter: Letter) -> None:
-    """As a receiver does by the Standard Webhooks convention."""
+    """Verify a signature by the Standard Webhooks convention."""
     key = base64.b64decode(secret.removeprefix("whsec_"))
     stamp = letter.headers["webhook-timestamp"]
     signed = f"{letter.id}.{stamp}.".encode() + letter.body

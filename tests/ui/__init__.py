@@ -1,1 +1,1 @@
-"""The web page in a real browser, on a real server."""
+"""The web console in a real browser, on a real server."""

@@ -22,7 +22,7 @@ def demo_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
 
 @pytest.fixture(scope="module")
 def screens(demo_server: Live) -> list[str]:
-    """URLs of all screens, error with data."""
+    """URLs of all screens, with their data."""
     head = {"Authorization": f"Bearer {TOKEN}"}
     with httpx.Client(base_url=demo_server.url, headers=head, timeout=30) as http:
 

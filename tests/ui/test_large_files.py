@@ -13,7 +13,7 @@ _PREVIEWED = "word => document.querySelector('.file-preview').textContent.includ
 
 
 def _main_thread_tasks(trace: bytes) -> list[float]:
-    """CPU milliseconds of event task of the page's main thread."""
+    """CPU milliseconds of every task of the page's main thread."""
     events = json.loads(trace)["traceEvents"]
     threads = {
         (event["pid"], event["tid"])

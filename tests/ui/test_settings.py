@@ -191,7 +191,7 @@ def test_a_secret_is_write_only_and_redacted(signed_in_page: OpenPage, api_setup
 
 
 @contextmanager
-def _listener(answers: list[int], received: list[str]) -> Iterator[str]:
+def webhook_receiver(answers: list[int], received: list[str]) -> Iterator[str]:
     class Receiver(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
@@ -215,7 +215,7 @@ def test_a_webhook_shows_its_secret_once_and_logs_every_attempt(
     user = signed_in_page()
     user.expected_statuses = {400}
     page, received = user.page, list[str]()
-    with _listener([500, 204], received) as address:
+    with webhook_receiver([500, 204], received) as address:
         user.visit("/settings/webhooks")
         page.get_by_role("button", name="New webhook").click()
         form = page.get_by_role("dialog")

@@ -60,7 +60,9 @@ class TargetDirectory:
         try:
             target = os.path.realpath(directory)
         except ValueError:
-            raise UnusableWorkspace(f"{os.fspath(directory)!a} is no name of a directory") from None
+            raise UnusableWorkspace(
+                f"{os.fspath(directory)!a} is not a valid directory name"
+            ) from None
         parent, name = os.path.split(target)
         if not name or os.path.ismount(target):
             raise UnusableWorkspace(f"{target} is a mount point; choose a directory within it")
@@ -69,7 +71,7 @@ class TargetDirectory:
         with contextlib.suppress(FileExistsError):
             os.mkdir(staging, 0o700)
         if not stat.S_ISDIR(os.lstat(staging).st_mode):
-            raise NotACarrelDirectory(f"{staging} is in the way")
+            raise NotACarrelDirectory(f"{staging} exists and is not a directory")
         return cls(target, staging)
 
     def lock(self) -> DirectoryLock:

@@ -262,7 +262,7 @@ def _http_options(url: str, token: str) -> tuple[str, dict[str, Any]]:
     if parsed.scheme not in {"http", "https"} or not parsed.host or (parsed.port or 1) > 65535:
         raise ValidationError(f"{str(parsed)!r} is not the URL of a server: http://… or https://…")
     if not _TOKEN.fullmatch(token):
-        raise ValidationError("a token is needed, of visible ASCII characters")
+        raise ValidationError("the token must be a non-empty string of visible ASCII characters")
     server = str(parsed.copy_with(userinfo=b"", query=None, fragment=None)).rstrip("/")
     headers = {"Authorization": f"Bearer {token}", "User-Agent": "carrel-client"}
     headers |= {"Accept-Encoding": "gzip"}

@@ -31,7 +31,14 @@ Result = TypeVar("Result")
 
 
 class TransportFailure(Exception):
-    """No complete response arrived. Raised into operations by drivers."""
+    """No complete response arrived. Raised into operations by drivers.
+
+    ``server`` is the server's URL without credentials, or empty if unknown.
+    """
+
+    def __init__(self, message: str = "", *, server: str = "") -> None:
+        super().__init__(message)
+        self.server = server
 
 
 class UndecodableBody(TransportFailure):

@@ -39,11 +39,23 @@ def _translated() -> Iterator[None]:
     try:
         yield
     except _LOST as error:
-        raise TransportFailure(str(error) or type(error).__name__) from error
+        reason = str(error) or type(error).__name__
+        raise TransportFailure(reason, server=_server_url(error)) from error
     except httpx.DecodingError as error:
         raise UndecodableBody(str(error)) from error
     except (httpx.RequestError, httpx.InvalidURL, UnicodeError) as error:
         raise UnsendableRequest(str(error)) from error
+
+
+def _server_url(error: Exception) -> str:
+    """The server's URL without path and credentials; empty if the error has no request."""
+    if not isinstance(error, httpx.RequestError):
+        return ""
+    try:
+        url = error.request.url
+    except RuntimeError:
+        return ""
+    return str(url.copy_with(userinfo=b"", raw_path=b"/", fragment=None)).rstrip("/")
 
 
 def _arguments(request: HttpRequest) -> dict[str, Any]:

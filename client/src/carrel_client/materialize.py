@@ -174,7 +174,7 @@ def _load_state(directory: TargetDirectory, request: MaterializeRequest) -> Dire
     if state is None:
         path = os.path.join(directory.target, STATE_FILE)
         raise NotACarrelDirectory(
-            f"{path} was not written by materialize: its directory is left alone"
+            f"{path} was not written by materialize; its directory was not changed"
         )
     return state if request.matches(state) else None
 

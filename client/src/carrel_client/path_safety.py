@@ -51,7 +51,7 @@ def _problem(path: str) -> str | None:
 
 
 def _add(root: dict[str, Any], path: str) -> None:
-    """Add a path to the tree of all. Raises UnsafePath if another is in its way."""
+    """Add a path to the tree of all. Raises UnsafePath if it conflicts with another path."""
     *parents, name = path.split("/")
     node = root
     for depth, parent in enumerate(parents, 1):
@@ -60,7 +60,7 @@ def _add(root: dict[str, Any], path: str) -> None:
             file = "/".join(parents[:depth])
             raise UnsafePath(f"{_quoted(path)} is within {_quoted(file)}, which is a file")
     if name in node:
-        raise UnsafePath(f"{_quoted(path)} is there already, or is a directory too")
+        raise UnsafePath(f"{_quoted(path)} is listed twice, or is also a directory")
     node[name] = None
 
 

@@ -158,7 +158,8 @@ def _transport_error(failure: TransportFailure) -> tuple[CarrelError, str | None
         return InvalidResponse(f"the response cannot be decoded: {failure}"), None
     if isinstance(failure, UnsendableRequest):
         return ValidationError(f"the request cannot be sent: {failure}"), None
-    return ServerUnreachable(f"the server does not answer: {failure}"), ""
+    server = f"the server at {failure.server}" if failure.server else "the server"
+    return ServerUnreachable(f"cannot reach {server}: {failure}"), ""
 
 
 def _response_error(response: HttpResponse) -> tuple[CarrelError, str | None]:

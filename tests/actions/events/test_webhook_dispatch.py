@@ -63,15 +63,15 @@ async def test_a_webhook_receives_its_events_signed_and_without_content(
     verify(created.secret, post)
     assert post.url == URL
     assert post.headers["content-type"] == "application/json"
-    assert post.told["type"] == "workspace.updated"
-    assert post.told["data"] == {
+    assert post.payload["type"] == "workspace.updated"
+    assert post.payload["data"] == {
         "path": "a.md",
         "version": 1,
-        "eventId": post.told["data"]["eventId"],
+        "eventId": post.payload["data"]["eventId"],
         "workspace": {"kind": "workspace", "name": "default"},
         "runId": run.id,
     }
-    assert post.told["timestamp"].endswith("Z")
+    assert post.payload["timestamp"].endswith("Z")
     assert b"secret text" not in post.body
     assert receiver.letters.empty()
     [(delivery, attempts)] = await settled(ports, created, 1)
@@ -87,7 +87,7 @@ async def test_webhooks_receive_events_of_their_own_tenant_only(ports: Ports) ->
         await write(ports, "acme.md")
         await write(ports, "globex.md", STRANGER)
         posts = [await receiver.next(), await receiver.next()]
-    received = {(post.url, post.told["data"]["path"]) for post in posts}
+    received = {(post.url, post.payload["data"]["path"]) for post in posts}
     assert received == {
         ("https://acme.example", "acme.md"),
         ("https://globex.example", "globex.md"),
@@ -103,7 +103,7 @@ async def test_a_first_webhook_receives_no_earlier_events(ports: Ports) -> None:
     await webhooks.create(ports, ADA, URL, ["*"])
     async with dispatching(ports):
         await write(ports, "new.md")
-        assert (await receiver.next()).told["data"]["path"] == "new.md"
+        assert (await receiver.next()).payload["data"]["path"] == "new.md"
     assert receiver.letters.empty()
 
 
@@ -116,7 +116,7 @@ async def test_events_without_a_running_dispatcher_are_delivered_later(ports: Po
         await write(ports, f"{number}.md")
     async with dispatching(ports):
         await settled(ports, created, 600)
-    received = {(await receiver.next()).told["data"]["path"] for _ in range(600)}
+    received = {(await receiver.next()).payload["data"]["path"] for _ in range(600)}
     assert len(received) == 600
     assert receiver.letters.empty()
 
@@ -130,8 +130,8 @@ async def test_several_processes_deliver_each_event_once(ports: Ports) -> None:
         await settled(ports, created, 100)
     posts = [receiver.letters.get_nowait() for _ in range(receiver.letters.qsize())]
     assert len(posts) == 100
-    assert {post.told["data"]["path"] for post in posts} == {f"{n}.md" for n in range(100)}
-    assert len({post.told["data"]["eventId"] for post in posts}) == 100
+    assert {post.payload["data"]["path"] for post in posts} == {f"{n}.md" for n in range(100)}
+    assert len({post.payload["data"]["eventId"] for post in posts}) == 100
 
 
 async def test_a_webhook_receives_all_events_from_its_creation(ports: Ports) -> None:
@@ -142,7 +142,7 @@ async def test_a_webhook_receives_all_events_from_its_creation(ports: Ports) -> 
             created = await webhooks.create(ports, ADA, f"https://{number}.example", ["*"])
             await write(ports, f"{number}.md")
             post = await receiver.next()
-            assert (post.url, post.told["data"]["path"]) == (
+            assert (post.url, post.payload["data"]["path"]) == (
                 f"https://{number}.example",
                 f"{number}.md",
             )
@@ -274,7 +274,7 @@ async def test_posts_are_limited_in_number_and_a_slow_one_delays_no_other(
         nonlocal open_posts, max_open
         open_posts += 1
         max_open = max(max_open, open_posts)
-        await (slow if post.told["data"]["path"] == "0.md" else gate).wait()
+        await (slow if post.payload["data"]["path"] == "0.md" else gate).wait()
         open_posts -= 1
         return OK
 
@@ -313,7 +313,7 @@ async def test_a_shutdown_does_not_wait_for_a_hanging_receiver_and_another_proce
     hangs = False
     async with dispatching(ports):
         await write(ports, "meanwhile.md")
-        assert (await receiver.next()).told["data"]["path"] == "meanwhile.md"
+        assert (await receiver.next()).payload["data"]["path"] == "meanwhile.md"
         travel(ports, LEASE_MS + 1000)
         again = await receiver.next()
         await settled(ports, created, 2)
@@ -351,7 +351,7 @@ async def test_an_outage_of_the_store_delays_deliveries_and_loses_none(
     await write(ports)
     await flaky.failed.wait()
     flaky.unavailable = False
-    assert (await receiver.next()).told["data"]["path"] == "a.md"
+    assert (await receiver.next()).payload["data"]["path"] == "a.md"
     await settled(ports, created, 1)
     stop.set()
     async with asyncio.timeout(30):

@@ -23,19 +23,19 @@ def names(objects: DirectoryBlobStore) -> list[Digest]:
     return asyncio.run(listed())
 
 
-def test_a_file_stands_under_the_first_bytes_of_its_digest(tmp_path: File) -> None:
+def test_path_begins_with_the_first_bytes_of_the_digest(tmp_path: File) -> None:
     asyncio.run(DirectoryBlobStore(tmp_path).put(NAME, BODY))
 
     assert (tmp_path / HEX[:2] / HEX[2:4] / HEX).read_bytes() == BODY
 
 
-def test_nobody_else_on_the_machine_can_read_it(tmp_path: File) -> None:
+def test_files_are_readable_only_by_their_owner(tmp_path: File) -> None:
     asyncio.run(DirectoryBlobStore(tmp_path).put(NAME, BODY))
 
     assert (tmp_path / HEX[:2] / HEX[2:4] / HEX).stat().st_mode & 0o077 == 0
 
 
-def test_bytes_are_synced_before_they_get_their_name_and_the_name_after(
+def test_content_is_synced_before_the_rename_and_the_directory_after_it(
     tmp_path: File, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     steps: list[str] = []
@@ -60,9 +60,7 @@ def test_bytes_are_synced_before_they_get_their_name_and_the_name_after(
     assert steps[5:] == directories
 
 
-def test_a_put_that_fails_leaves_nothing_behind(
-    tmp_path: File, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failed_put_leaves_no_file(tmp_path: File, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(_: int) -> None:
         raise OSError("no space left on device")
 
@@ -75,7 +73,7 @@ def test_a_put_that_fails_leaves_nothing_behind(
     assert [file for file in tmp_path.rglob("*") if file.is_file()] == []
 
 
-def test_what_a_crash_left_unfinished_is_never_listed_and_goes_when_it_is_old(
+def test_temporary_file_of_a_crash_is_not_listed_and_is_removed_when_old(
     tmp_path: File,
 ) -> None:
     objects = DirectoryBlobStore(tmp_path)
@@ -89,7 +87,7 @@ def test_what_a_crash_left_unfinished_is_never_listed_and_goes_when_it_is_old(
     assert (young.exists(), old.exists()) == (True, False)
 
 
-def test_an_old_file_that_is_put_again_is_young_again(tmp_path: File) -> None:
+def test_put_of_an_existing_file_renews_its_age(tmp_path: File) -> None:
     objects = DirectoryBlobStore(tmp_path)
     asyncio.run(objects.put(NAME, BODY))
     file = tmp_path / HEX[:2] / HEX[2:4] / HEX
@@ -100,8 +98,8 @@ def test_an_old_file_that_is_put_again_is_young_again(tmp_path: File) -> None:
     assert file.stat().st_mtime > 0
 
 
-def test_an_old_file_that_is_discarded_is_young_in_the_trash(tmp_path: File) -> None:
-    """Its grace begins when it is discarded, and not when it was put."""
+def test_discarded_file_gets_its_age_from_the_time_of_discarding(tmp_path: File) -> None:
+    """The grace period begins at the discard, not at the put."""
     objects = DirectoryBlobStore(tmp_path)
     asyncio.run(objects.put(NAME, BODY))
     os.utime(tmp_path / HEX[:2] / HEX[2:4] / HEX, (0, 0))
@@ -111,7 +109,7 @@ def test_an_old_file_that_is_discarded_is_young_in_the_trash(tmp_path: File) -> 
     assert (tmp_path / "trash" / HEX[:2] / HEX[2:4] / HEX).stat().st_mtime > 0
 
 
-def test_more_files_than_one_scan_takes_are_all_listed(tmp_path: File) -> None:
+def test_list_returns_more_files_than_one_scan_reads(tmp_path: File) -> None:
     expected = [digest(str(n).encode()) for n in range(2100)]
     for name in expected:
         text = name.removeprefix("sha256:")

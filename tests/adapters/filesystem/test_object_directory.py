@@ -1,4 +1,4 @@
-"""Objects by key as files: never beyond the directory, never half written, nothing left over."""
+"""Objects by key as files: inside the root, written atomically, without leftovers."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ def root(tmp_path: File) -> File:
 
 
 async def listed(object_store: DirectoryObjectStore, prefix: str = "") -> dict[str, str | None]:
-    return {key: known async for key, known in object_store.list(prefix)}
+    return {key: info async for key, info in object_store.list(prefix)}
 
 
-async def test_no_link_to_a_directory_is_followed(root: File, outside: File) -> None:
+async def test_links_to_directories_are_not_followed(root: File, outside: File) -> None:
     (root / "a").symlink_to(outside, target_is_directory=True)
     object_store = DirectoryObjectStore(root)
 
@@ -58,7 +58,7 @@ async def test_no_link_to_a_directory_is_followed(root: File, outside: File) -> 
     assert await listed(object_store) == {"a": None}
 
 
-async def test_a_link_to_a_file_is_neither_read_nor_written_through(
+async def test_links_to_files_are_neither_read_nor_written_through(
     root: File, outside: File
 ) -> None:
     (root / "a").symlink_to(outside / "secret")
@@ -73,7 +73,7 @@ async def test_a_link_to_a_file_is_neither_read_nor_written_through(
     assert await listed(object_store) == {"a": digest(b"ours")}
 
 
-async def test_what_is_deleted_by_way_of_a_link_is_the_link(root: File, outside: File) -> None:
+async def test_delete_of_a_link_deletes_the_link_only(root: File, outside: File) -> None:
     (root / "a").symlink_to(outside, target_is_directory=True)
 
     await DirectoryObjectStore(root).delete(["a"])
@@ -82,9 +82,7 @@ async def test_what_is_deleted_by_way_of_a_link_is_the_link(root: File, outside:
     assert (outside / "secret").read_text() == "theirs"
 
 
-async def test_no_link_in_the_place_of_unfinished_files_is_followed(
-    root: File, outside: File
-) -> None:
+async def test_links_in_the_temporary_directory_are_not_followed(root: File, outside: File) -> None:
     (root / ".carrel-unfinished").symlink_to(outside, target_is_directory=True)
 
     assert list(await DirectoryObjectStore(root).put({"a": b"x"})) == ["a"]
@@ -92,7 +90,7 @@ async def test_no_link_in_the_place_of_unfinished_files_is_followed(
     assert os.listdir(outside) == ["secret"]
 
 
-async def test_nobody_sees_a_file_that_is_half_written(root: File) -> None:
+async def test_readers_never_see_a_partially_written_file(root: File) -> None:
     object_store, texts = DirectoryObjectStore(root), {bytes([65 + n]) * 200_000 for n in range(8)}
     await object_store.put({"a/b": min(texts)})
     writing = True
@@ -107,7 +105,7 @@ async def test_nobody_sees_a_file_that_is_half_written(root: File) -> None:
     await asyncio.gather(*readers)
 
 
-async def test_nothing_is_left_over(root: File) -> None:
+async def test_no_empty_directory_and_no_temporary_file_remains(root: File) -> None:
     object_store = DirectoryObjectStore(root)
     await object_store.put({"a/b/c/d": b"x", "a/e": b"y"})
     assert list(await object_store.put({"a/b": b"never"})) == ["a/b"]
@@ -120,7 +118,9 @@ async def test_nothing_is_left_over(root: File) -> None:
     assert os.listdir(root) == []
 
 
-async def test_what_a_crash_left_behind_is_no_object_and_goes_after_a_day(root: File) -> None:
+async def test_temporary_file_of_a_crash_is_no_object_and_is_removed_after_a_day(
+    root: File,
+) -> None:
     aside = root / ".carrel-unfinished"
     aside.mkdir()
     for name, age in (("old", 90_000), ("young", 60)):
@@ -136,7 +136,7 @@ async def test_what_a_crash_left_behind_is_no_object_and_goes_after_a_day(root: 
     assert ".carrel-unfinished/young" in await object_store.put({".carrel-unfinished/young": b"x"})
 
 
-async def test_a_file_takes_the_place_of_an_empty_directory_but_of_no_other(root: File) -> None:
+async def test_file_replaces_an_empty_directory_but_no_other_directory(root: File) -> None:
     (root / "empty/inner").mkdir(parents=True)
     (root / "full").mkdir()
     (root / "full/x").touch()
@@ -148,7 +148,7 @@ async def test_a_file_takes_the_place_of_an_empty_directory_but_of_no_other(root
     assert await listed(object_store) == {"empty/inner": digest(b"1"), "full/x": digest(b"")}
 
 
-async def test_a_file_that_was_changed_by_others_is_read_again(root: File) -> None:
+async def test_file_changed_by_another_program_is_read_again(root: File) -> None:
     object_store = DirectoryObjectStore(root)
     await object_store.put({"a": b"one"})
     assert await listed(object_store) == {"a": digest(b"one")}
@@ -160,7 +160,7 @@ async def test_a_file_that_was_changed_by_others_is_read_again(root: File) -> No
     assert await listed(object_store) == {"a": digest(b"two")}
 
 
-async def test_a_pipe_is_no_object_and_is_not_waited_for(root: File) -> None:
+async def test_named_pipe_is_no_object_and_does_not_block(root: File) -> None:
     os.mkfifo(root / "a")
     object_store = DirectoryObjectStore(root)
 
@@ -178,7 +178,7 @@ def few_open_files() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("few_open_files")
-async def test_a_path_of_many_directories_needs_few_open_files(root: File) -> None:
+async def test_deeply_nested_path_needs_few_open_files(root: File) -> None:
     object_store, key = DirectoryObjectStore(root), "/".join("d" * 200)
 
     assert await object_store.put({key: b"deep"}) == {}
@@ -189,7 +189,7 @@ async def test_a_path_of_many_directories_needs_few_open_files(root: File) -> No
     assert os.listdir(root) == []
 
 
-async def test_a_disk_that_fails_is_an_error_and_no_refusal(tmp_path: File) -> None:
+async def test_disk_failure_is_an_error_and_no_refusal(tmp_path: File) -> None:
     (tmp_path / "file").touch()
 
     with pytest.raises(OSError):

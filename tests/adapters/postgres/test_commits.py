@@ -1,4 +1,4 @@
-"""Commits that meet in PostgreSQL: together in one process, and against those of others."""
+"""Concurrent commits in PostgreSQL, within one process and across processes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def anyio_backend() -> str:
 
 @pytest.fixture
 async def stores(postgres_url: str) -> AsyncIterator[list[PostgresStore]]:
-    """Three processes' worth of stores over one database."""
+    """Three stores over one database, as three processes would have."""
     async with AsyncExitStack() as stack:
         yield [await stack.enter_async_context(open_store(postgres_url)) for _ in range(3)]
 
@@ -73,7 +73,7 @@ async def deadlocks(url: str) -> int:
         await connection.close()
 
 
-async def test_commits_that_come_while_others_are_under_way_share_a_transaction(
+async def test_commits_that_arrive_during_a_transaction_share_the_next_one(
     store: PostgresStore,
 ) -> None:
     outcomes = await asyncio.gather(
@@ -86,7 +86,7 @@ async def test_commits_that_come_while_others_are_under_way_share_a_transaction(
     assert store.waiting == 0
 
 
-async def test_one_that_cannot_be_stored_does_not_stop_those_beside_it(
+async def test_failing_commit_does_not_stop_the_others_of_its_batch(
     store: PostgresStore,
 ) -> None:
     good = [commit(store, f"text {n}", path=Path(f"{n}.md")) for n in range(4)]
@@ -100,7 +100,7 @@ async def test_one_that_cannot_be_stored_does_not_stop_those_beside_it(
     assert await store.trees.revisions([agent("marco")]) == (4,)
 
 
-async def test_commits_of_many_processes_that_cross_each_other_never_lock_each_other_up(
+async def test_crossing_commits_of_many_processes_do_not_deadlock(
     stores: list[PostgresStore], postgres_url: str
 ) -> None:
     scopes = [agent(f"{n}") for n in range(6)]
@@ -117,7 +117,9 @@ async def test_commits_of_many_processes_that_cross_each_other_never_lock_each_o
     assert await deadlocks(postgres_url) == 0
 
 
-async def test_of_rivals_in_many_processes_exactly_one_wins(stores: list[PostgresStore]) -> None:
+async def test_one_of_many_concurrent_commits_with_the_same_expectation_wins(
+    stores: list[PostgresStore],
+) -> None:
     for turn in range(5):
         expect = Expect(agent("marco"), PATH, turn)
         outcomes = await asyncio.gather(
@@ -126,7 +128,7 @@ async def test_of_rivals_in_many_processes_exactly_one_wins(stores: list[Postgre
         assert sum(isinstance(outcome, Applied) for outcome in outcomes) == 1
 
 
-async def test_of_processes_that_make_the_same_scope_all_write_to_one(
+async def test_processes_that_create_the_same_scope_all_write_to_it(
     stores: list[PostgresStore],
 ) -> None:
     outcomes = await asyncio.gather(
@@ -137,28 +139,28 @@ async def test_of_processes_that_make_the_same_scope_all_write_to_one(
     assert sorted(head.revision for head in heads) == list(range(1, 13))
 
 
-async def test_an_expectation_holds_until_the_commit_that_rests_on_it_is_there(
+async def test_expectation_holds_until_its_commit_is_applied(
     stores: list[PostgresStore],
 ) -> None:
-    """Each writes its own scope if the other's is still empty: then only one can."""
+    """Each commit writes its own scope if the other scope is empty, so only one can succeed."""
     for turn in range(20):
-        one, two = agent(f"one {turn}"), agent(f"two {turn}")
+        first, second = agent(f"one {turn}"), agent(f"two {turn}")
         outcomes = await asyncio.gather(
-            commit(stores[0], "x", [one], expects=[Expect(two, PATH, 0)]),
-            commit(stores[1], "x", [two], expects=[Expect(one, PATH, 0)]),
+            commit(stores[0], "x", [first], expects=[Expect(second, PATH, 0)]),
+            commit(stores[1], "x", [second], expects=[Expect(first, PATH, 0)]),
         )
         assert sum(isinstance(outcome, Applied) for outcome in outcomes) == 1
 
 
-async def test_a_name_that_many_processes_want_goes_to_one_of_them(
+async def test_unique_key_requested_by_many_processes_is_given_to_one(
     stores: list[PostgresStore],
 ) -> None:
     async def claim(n: int, handle: str) -> Outcome:
         change = RecordChange(
             f"tenant {n}", RecordType.KEY, handle, {"n": n}, unique_keys=(handle,)
         )
-        asked = Commit((), "ada", "", NOW, changes=(change,))
-        [outcome] = await stores[n].trees.commit([asked])
+        commit_request = Commit((), "ada", "", NOW, changes=(change,))
+        [outcome] = await stores[n].trees.commit([commit_request])
         return outcome
 
     for turn in range(20):
@@ -168,7 +170,7 @@ async def test_a_name_that_many_processes_want_goes_to_one_of_them(
         assert [outcome.unique_key for outcome in lost] == [handle, handle]
 
 
-async def test_one_commit_over_very_many_scopes_is_applied_beside_the_others(
+async def test_commit_over_many_scopes_is_applied_beside_others(
     stores: list[PostgresStore], postgres_url: str
 ) -> None:
     scopes = [agent(f"{n}") for n in range(1500)]
@@ -183,7 +185,7 @@ async def test_one_commit_over_very_many_scopes_is_applied_beside_the_others(
     assert await deadlocks(postgres_url) == 0
 
 
-async def test_a_store_whose_connections_are_cut_goes_on_with_new_ones(
+async def test_store_reconnects_after_its_connections_are_cut(
     store: PostgresStore, postgres_url: str
 ) -> None:
     await commit(store, "before")
@@ -205,7 +207,7 @@ async def test_a_store_whose_connections_are_cut_goes_on_with_new_ones(
     assert isinstance(outcome, Applied)
 
 
-async def test_a_store_that_is_closed_has_done_what_it_was_asked(postgres_url: str) -> None:
+async def test_closing_a_store_completes_its_pending_commits(postgres_url: str) -> None:
     async with open_store(postgres_url) as store:
         tasks = [asyncio.create_task(commit(store, f"{n}")) for n in range(16)]
         await asyncio.sleep(0)
@@ -215,9 +217,9 @@ async def test_a_store_that_is_closed_has_done_what_it_was_asked(postgres_url: s
         await commit(store, "late")
 
 
-async def test_a_commit_cannot_refer_to_content_that_is_gone(store: PostgresStore) -> None:
-    gone = Blob((await store.blobs.put([b"gone"]))[0].digest, 4, 12_345)
-    write = Write(agent("marco"), PATH, Entry(gone))
+async def test_commit_cannot_refer_to_deleted_content(store: PostgresStore) -> None:
+    deleted = Blob((await store.blobs.put([b"gone"]))[0].digest, 4, 12_345)
+    write = Write(agent("marco"), PATH, Entry(deleted))
 
     with pytest.raises(CorruptContent, match="content 12345 is gone"):
         await store.trees.commit([Commit((write,), "ada", "", NOW)])
@@ -225,7 +227,7 @@ async def test_a_commit_cannot_refer_to_content_that_is_gone(store: PostgresStor
     assert await store.trees.revisions([agent("marco")]) == (0,)
 
 
-async def test_content_that_a_commit_is_about_to_refer_to_is_not_collected(
+async def test_content_of_a_pending_commit_is_not_collected(
     store: PostgresStore, postgres_url: str
 ) -> None:
     outcome = await commit(store, "old")
@@ -243,7 +245,7 @@ async def test_content_that_a_commit_is_about_to_refer_to_is_not_collected(
     await connection.close()
 
 
-async def test_the_same_bytes_in_one_commit_are_stored_once(
+async def test_equal_bytes_in_one_commit_are_stored_once(
     store: PostgresStore, postgres_url: str
 ) -> None:
     await commit(store, "shared", [agent(f"{n}") for n in range(20)])

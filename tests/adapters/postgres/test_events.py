@@ -1,4 +1,4 @@
-"""Following the log in PostgreSQL, where what began first may end last."""
+"""Reading the event log in PostgreSQL, where transactions may end out of order."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from carrel.core.store.event import EventFilter
 pytestmark = pytest.mark.anyio
 
 NOW = 1_800_000_000_000
-ONE, TWO = Scope("acme", ScopeKind.AGENT, "one"), Scope("acme", ScopeKind.AGENT, "two")
+FIRST, SECOND = Scope("acme", ScopeKind.AGENT, "one"), Scope("acme", ScopeKind.AGENT, "two")
 EMPTY = Blob(
     Digest("sha256:" + "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"), 0, b""
 )
@@ -39,7 +39,7 @@ async def store(postgres_url: str) -> AsyncIterator[PostgresStore]:
 
 @pytest.fixture
 async def slow(postgres_url: str, store: PostgresStore) -> AsyncIterator[asyncpg.Connection]:
-    """A connection in a transaction that goes on."""
+    """A connection with an open transaction."""
     connection = await asyncpg.connect(postgres_url)
     yield connection
     await connection.close()
@@ -49,11 +49,11 @@ def put(scope: Scope, name: str) -> Commit:
     return Commit((Write(scope, Path(name), Entry(EMPTY)),), "ada", "", NOW)
 
 
-async def write(store: PostgresStore, name: str, scope: Scope = ONE) -> None:
+async def write(store: PostgresStore, name: str, scope: Scope = FIRST) -> None:
     await store.trees.commit([put(scope, name)])
 
 
-async def write_slowly(connection: asyncpg.Connection, name: str, scope: Scope = TWO) -> None:
+async def write_slowly(connection: asyncpg.Connection, name: str, scope: Scope = SECOND) -> None:
     await connection.fetchrow(
         STATEMENTS["apply_commits"], *CommitColumns([put(scope, name)]).arguments()
     )
@@ -63,7 +63,7 @@ async def names(store: PostgresStore, cursor: str | None = None) -> list[str]:
     return [event.payload["path"] for event in await store.events.read_after(cursor)]
 
 
-async def test_what_began_first_and_ended_last_is_not_missed(
+async def test_event_of_a_transaction_that_ends_late_is_not_missed(
     store: PostgresStore, slow: asyncpg.Connection
 ) -> None:
     await write(store, "before")
@@ -72,19 +72,19 @@ async def test_what_began_first_and_ended_last_is_not_missed(
     await write_slowly(slow, "slow")
     await write(store, "quick")
 
-    [seen] = await store.events.read_after(None)
+    [visible] = await store.events.read_after(None)
     latest = await store.events.latest_cursor()
     await write(store, "quick too")
     hidden = [await names(store), await names(store, latest)]
     await transaction.commit()
 
-    assert (seen.payload["path"], hidden) == ("before", [["before"], []])
-    assert await names(store, seen.cursor) == ["slow", "quick", "quick too"]
+    assert (visible.payload["path"], hidden) == ("before", [["before"], []])
+    assert await names(store, visible.cursor) == ["slow", "quick", "quick too"]
     assert await names(store, latest) == ["slow", "quick", "quick too"]
     assert await names(store) == ["before", "slow", "quick", "quick too"]
 
 
-async def test_what_was_undone_does_not_hold_the_others_back(
+async def test_rolled_back_transaction_does_not_delay_events(
     store: PostgresStore, slow: asyncpg.Connection
 ) -> None:
     transaction = slow.transaction()
@@ -98,41 +98,44 @@ async def test_what_was_undone_does_not_hold_the_others_back(
     assert await names(store) == ["quick"]
 
 
-async def test_transactions_that_write_no_events_hold_nobody_back(
+async def test_transactions_without_events_delay_none(
     store: PostgresStore, slow: asyncpg.Connection, postgres_server: str
 ) -> None:
-    elsewhere = await asyncpg.connect(postgres_server)
-    async with slow.transaction(), elsewhere.transaction():
+    other_database = await asyncpg.connect(postgres_server)
+    async with slow.transaction(), other_database.transaction():
         await slow.execute("UPDATE counter SET value = value")
         await slow.execute("SELECT count(*) FROM event")
-        await elsewhere.execute("SELECT pg_current_xact_id()")
+        await other_database.execute("SELECT pg_current_xact_id()")
         await write(store, "quick")
         latest = await store.events.latest_cursor()
         await write(store, "quick too")
 
         assert await names(store) == ["quick", "quick too"]
         assert await names(store, latest) == ["quick too"]
-    await elsewhere.close()
+    await other_database.close()
 
 
-async def test_events_of_one_scope_are_told_in_the_order_of_its_versions(
+async def test_events_of_one_scope_are_in_the_order_of_its_versions(
     store: PostgresStore, postgres_url: str
 ) -> None:
-    """Whoever has to wait for a scope gets its place in the log only when it is its turn."""
+    """A writer that waits for a scope gets its position in the log only when it has the lock."""
 
     async def writer(store: PostgresStore, n: int) -> None:
         for turn in range(10):
-            both = (Write(ONE, Path("a"), Entry(EMPTY)), Write(TWO, Path(f"{n}"), Entry(EMPTY)))
+            both = (
+                Write(FIRST, Path("a"), Entry(EMPTY)),
+                Write(SECOND, Path(f"{n}"), Entry(EMPTY)),
+            )
             await store.trees.commit([Commit(both[: 1 + turn % 2], "ada", "", NOW)])
 
     async with open_store(postgres_url) as second, open_store(postgres_url) as third:
         await asyncio.gather(*[writer([store, second, third][n % 3], n) for n in range(9)])
 
-    told = await store.events.read_after(None, EventFilter("acme", frozenset({ONE})))
-    assert [event.payload["version"] for event in told] == list(range(1, 91))
+    events = await store.events.read_after(None, EventFilter("acme", frozenset({FIRST})))
+    assert [event.payload["version"] for event in events] == list(range(1, 91))
 
 
-async def test_a_ring_between_looking_and_waiting_is_not_slept_over(store: PostgresStore) -> None:
+async def test_notification_between_read_and_wait_is_not_missed(store: PostgresStore) -> None:
     while await store.events.wait_for_new(0.05):
         pass
 
@@ -143,7 +146,7 @@ async def test_a_ring_between_looking_and_waiting_is_not_slept_over(store: Postg
     assert not await store.events.wait_for_new(0.05)
 
 
-async def test_a_listener_whose_connection_is_cut_listens_again(
+async def test_listener_reconnects_after_its_connection_is_cut(
     store: PostgresStore, postgres_url: str
 ) -> None:
     while await store.events.wait_for_new(0.05):
@@ -167,8 +170,8 @@ async def test_a_listener_whose_connection_is_cut_listens_again(
         assert sleeper.result()
 
 
-async def test_a_copy_on_another_server_goes_on_with_the_log(postgres_url: str) -> None:
-    """There transactions are counted anew: those of the events lie in the future."""
+async def test_log_continues_in_a_copy_on_another_server(postgres_url: str) -> None:
+    """Transaction ids start anew there, so those of the events lie in the future."""
     async with open_store(postgres_url) as store:
         for name in ("one", "two", "three"):
             await write(store, name)
@@ -197,7 +200,7 @@ async def test_a_copy_on_another_server_goes_on_with_the_log(postgres_url: str) 
 
 
 @pytest.mark.parametrize("cursor", ["0", "0.0", "00.00"])
-async def test_the_beginning_can_be_asked_for(store: PostgresStore, cursor: str) -> None:
+async def test_events_can_be_read_from_the_beginning(store: PostgresStore, cursor: str) -> None:
     await write(store, "one")
 
     assert await names(store, cursor) == ["one"]

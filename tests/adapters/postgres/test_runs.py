@@ -1,4 +1,4 @@
-"""Runs that start while PostgreSQL is pruning what they are about to see."""
+"""Runs that start while PostgreSQL prunes versions they are about to read."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def anyio_backend() -> str:
 
 @pytest.fixture
 async def stores(postgres_url: str) -> AsyncIterator[tuple[PostgresStore, PostgresStore]]:
-    async with open_store(postgres_url) as one, open_store(postgres_url) as two:
-        yield one, two
+    async with open_store(postgres_url) as first, open_store(postgres_url) as second:
+        yield first, second
 
 
 async def write(store: PostgresStore, text: str) -> None:
@@ -42,12 +42,12 @@ async def write(store: PostgresStore, text: str) -> None:
 
 
 async def start(store: PostgresStore, id: str) -> Run:
-    asked = Run(id, "acme", AGENT, "noop", Audience.MAIN, RunStatus.RUNNING, "ada", NOW)
-    [run] = await store.runs.start([(asked, (AGENT, TEMPLATE))])
+    new_run = Run(id, "acme", AGENT, "noop", Audience.MAIN, RunStatus.RUNNING, "ada", NOW)
+    [run] = await store.runs.start([(new_run, (AGENT, TEMPLATE))])
     return run
 
 
-async def test_no_run_loses_what_it_froze_to_a_commit_that_prunes(
+async def test_run_loses_no_version_to_a_commit_that_prunes(
     stores: tuple[PostgresStore, PostgresStore],
 ) -> None:
     writing, starting = stores
@@ -67,12 +67,12 @@ async def test_no_run_loses_what_it_froze_to_a_commit_that_prunes(
     started = await asyncio.gather(*[starter(writes, name) for name in "abc"])
 
     for run in (run for runs in started for run in runs):
-        one, two = await starting.trees.read(run.snapshot)
-        assert one.revision == two.revision
-        assert one.entry(PATH) == two.entry(PATH) is not None
+        first, second = await starting.trees.read(run.snapshot)
+        assert first.revision == second.revision
+        assert first.entry(PATH) == second.entry(PATH) is not None
 
 
-async def test_a_run_waits_for_a_commit_that_may_prune_what_it_would_see(
+async def test_run_waits_for_a_commit_that_may_prune_its_versions(
     stores: tuple[PostgresStore, PostgresStore], postgres_url: str
 ) -> None:
     await write(stores[0], "first")

@@ -1,4 +1,4 @@
-"""The shape of a PostgreSQL database: where migrations arrive, and which databases are refused."""
+"""Schema of a PostgreSQL database: result of the migrations, and refused databases."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-async def told(url: str, *statements: str) -> None:
+async def execute(url: str, *statements: str) -> None:
     for statement in statements:
-        await databases.tell(url, statement)
+        await databases.execute(url, statement)
 
 
 def plain(*row: object) -> str:
-    """A row without the comments of function bodies, which are no part of the schema."""
+    """A row without the comments in function bodies, which are no part of the schema."""
     return str(tuple(re.sub(r"--[^\n]*", "", v) if isinstance(v, str) else v for v in row))
 
 
@@ -60,8 +60,8 @@ async def shape(url: str) -> dict[str, list[str]]:
     connection = await asyncpg.connect(url)
     try:
         return {
-            what: sorted(plain(*row) for row in await connection.fetch(question))
-            for what, question in SHAPE.items()
+            kind: sorted(plain(*row) for row in await connection.fetch(question))
+            for kind, question in SHAPE.items()
         }
     finally:
         await connection.close()
@@ -69,27 +69,27 @@ async def shape(url: str) -> dict[str, list[str]]:
 
 @pytest.fixture
 def ascii_url(postgres_server: str) -> str:
-    """A database that takes any bytes for text."""
+    """A database that accepts any bytes as text."""
     name = "t_ascii"
     encoding = "ENCODING 'SQL_ASCII' TEMPLATE template0"
-    asyncio.run(databases.tell(postgres_server, f"CREATE DATABASE {name} {encoding}"))
+    asyncio.run(databases.execute(postgres_server, f"CREATE DATABASE {name} {encoding}"))
     return databases.within(postgres_server, name)
 
 
-async def test_migrations_arrive_at_the_schema(postgres_url: str, empty_postgres_url: str) -> None:
+async def test_migrations_result_in_the_schema(postgres_url: str, empty_postgres_url: str) -> None:
     functions = sorted((HERE / "functions").iterdir(), key=lambda file: file.name)
     scripts = [HERE / "schema.sql", *functions]
-    await told(empty_postgres_url, *[script.read_text("utf-8") for script in scripts])
-    await told(empty_postgres_url, "CREATE TABLE migration (name text)")
+    await execute(empty_postgres_url, *[script.read_text("utf-8") for script in scripts])
+    await execute(empty_postgres_url, "CREATE TABLE migration (name text)")
 
     arrived, meant = await shape(postgres_url), await shape(empty_postgres_url)
 
     assert all(meant.values())
-    for what in SHAPE:
-        assert arrived[what] == meant[what], what
+    for kind in SHAPE:
+        assert arrived[kind] == meant[kind], kind
 
 
-async def test_the_tables_have_the_columns_that_a_backup_holds(postgres_url: str) -> None:
+async def test_tables_have_the_columns_of_a_backup(postgres_url: str) -> None:
     connection = await asyncpg.connect(postgres_url)
     rows = await connection.fetch(
         "SELECT table_name, column_name FROM information_schema.columns"
@@ -97,16 +97,16 @@ async def test_the_tables_have_the_columns_that_a_backup_holds(postgres_url: str
     )
     await connection.close()
 
-    found: dict[str, list[str]] = {}
+    actual: dict[str, list[str]] = {}
     for table, column in rows:
-        found.setdefault(table, []).append(column)
-    found["event"].remove("xid")
+        actual.setdefault(table, []).append(column)
+    actual["event"].remove("xid")
     for table in ("migration", "utterance_text", *DERIVED_TABLES):
-        del found[table]
-    assert {table: tuple(columns) for table, columns in found.items()} == TABLES
+        del actual[table]
+    assert {table: tuple(columns) for table, columns in actual.items()} == TABLES
 
 
-async def test_whoever_comes_first_migrates_and_the_others_wait(empty_postgres_url: str) -> None:
+async def test_first_process_migrates_and_the_others_wait(empty_postgres_url: str) -> None:
     await asyncio.gather(*[prepare(empty_postgres_url) for _ in range(4)])
 
     async with open_store(empty_postgres_url) as store:
@@ -114,8 +114,8 @@ async def test_whoever_comes_first_migrates_and_the_others_wait(empty_postgres_u
         await store.maintenance.ping()
 
 
-async def test_a_database_from_a_later_version_is_refused(postgres_url: str) -> None:
-    await told(postgres_url, "INSERT INTO migration VALUES ('9999_later.sql', 'x', 0)")
+async def test_database_of_a_later_version_is_refused(postgres_url: str) -> None:
+    await execute(postgres_url, "INSERT INTO migration VALUES ('9999_later.sql', 'x', 0)")
 
     with pytest.raises(
         PostgresSchemaMismatch, match=r"unknown migration 9999_later\.sql; use a newer version"
@@ -124,9 +124,9 @@ async def test_a_database_from_a_later_version_is_refused(postgres_url: str) -> 
             pass
 
 
-async def test_a_database_with_another_history_is_refused(postgres_url: str) -> None:
+async def test_database_with_another_migration_history_is_refused(postgres_url: str) -> None:
     name = next(iter(MIGRATIONS))
-    await told(postgres_url, f"UPDATE migration SET checksum = 'x' WHERE name = '{name}'")
+    await execute(postgres_url, f"UPDATE migration SET checksum = 'x' WHERE name = '{name}'")
 
     with pytest.raises(
         PostgresSchemaMismatch, match=f"{name} was applied to the database with different content"
@@ -134,16 +134,16 @@ async def test_a_database_with_another_history_is_refused(postgres_url: str) -> 
         await prepare(postgres_url)
 
 
-async def test_a_migration_that_fails_leaves_nothing_behind(empty_postgres_url: str) -> None:
-    await told(empty_postgres_url, "CREATE TABLE mark (in_the_way integer)")
+async def test_failed_migration_leaves_nothing_behind(empty_postgres_url: str) -> None:
+    await execute(empty_postgres_url, "CREATE TABLE mark (in_the_way integer)")
 
     with pytest.raises(asyncpg.DuplicateTableError):
         await prepare(empty_postgres_url)
 
-    await told(empty_postgres_url, "DROP TABLE mark")
+    await execute(empty_postgres_url, "DROP TABLE mark")
     await prepare(empty_postgres_url)
 
 
-async def test_a_database_that_is_not_in_utf8_is_refused(ascii_url: str) -> None:
+async def test_database_that_is_not_utf8_is_refused(ascii_url: str) -> None:
     with pytest.raises(PostgresSchemaMismatch, match="the database encoding must be UTF8"):
         await prepare(ascii_url)

@@ -1,4 +1,4 @@
-"""The local provider where walls are missing, and pieces that can be looked at by themselves."""
+"""Local provider without isolation tools, and its parts by themselves."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ async def nothing(blobs: Collection[Blob]) -> Mapping[Digest, bytes]:
     return {}
 
 
-async def said(sandbox: LocalSandbox, command: str) -> str:
+async def output_of(sandbox: LocalSandbox, command: str) -> str:
     try:
         async with sandbox.run(CommandSpec("one", command, None), nothing) as ran:
             return (ran.stdout + ran.stderr).decode()
@@ -80,94 +80,98 @@ async def said(sandbox: LocalSandbox, command: str) -> str:
         (SandboxSettings("bubblewrap", program="/bin/false"), "sandbox setup failed"),
     ],
 )
-async def test_without_walls_nothing_runs(
+async def test_nothing_runs_without_isolation(
     wishes: SandboxSettings, reason: str, tmp_path: File
 ) -> None:
     sandbox = LocalSandbox(tmp_path, wishes)
     with pytest.raises(SandboxUnavailable, match=f"no isolation available: .*{reason}"):
-        await said(sandbox, f"touch {tmp_path}/ran")
+        await output_of(sandbox, f"touch {tmp_path}/ran")
     assert "ran" not in os.listdir(tmp_path)
 
 
 @pytest.mark.anyio
-async def test_without_a_network_namespace_no_socket_can_be_opened(tmp_path: File) -> None:
+async def test_no_socket_can_be_opened_without_a_network_namespace(tmp_path: File) -> None:
     sandbox = LocalSandbox(tmp_path, SandboxSettings("bubblewrap", own_network=False))
     assert (await sandbox.ready()).tier == NO_NETWORK_NAMESPACE
     opening = "import socket; socket.socketpair(); socket.socket(socket.AF_UNIX)"
-    told = await said(sandbox, f"/usr/bin/python3 -c '{opening}'")
-    assert "Address family not supported" in told
+    output = await output_of(sandbox, f"/usr/bin/python3 -c '{opening}'")
+    assert "Address family not supported" in output
 
 
 @given(st.text(), st.integers(1, 64))
-def test_what_is_cut_stays_within_its_bound_and_whole(text: str, most: int) -> None:
-    cut = truncate_output(text.encode(), most)
-    assert len(cut) <= most
+def test_truncated_text_is_valid_and_within_its_limit(text: str, limit: int) -> None:
+    cut = truncate_output(text.encode(), limit)
+    assert len(cut) <= limit
     assert text.startswith(cut.decode().removesuffix(TRUNCATION_MARK.decode()))
-    assert (cut == text.encode()) == (len(text.encode()) <= most)
+    assert (cut == text.encode()) == (len(text.encode()) <= limit)
 
 
-def verdict(filter: bytes, audit: int, number: int, first: int = 0, second: int = 0) -> int:
-    """What the kernel would say."""
+def seccomp_result(filter: bytes, audit: int, number: int, first: int = 0, second: int = 0) -> int:
+    """Result of the filter for a system call, as the kernel computes it."""
     data = struct.pack("=IIQQQ", number, audit, 0, first, second)
     steps = list(struct.iter_unpack("=HBBI", filter))
-    at = held = 0
+    at = accumulator = 0
     while True:
         code, yes, no, k = steps[at]
         at += 1
         if code == 0x06:
             return int(k)
         if code == 0x20:
-            held = struct.unpack_from("=I", data, k)[0]
+            accumulator = struct.unpack_from("=I", data, k)[0]
         else:
-            holds = {0x15: held == k, 0x35: held >= k, 0x45: bool(held & k)}[code]
+            holds = {0x15: accumulator == k, 0x35: accumulator >= k, 0x45: bool(accumulator & k)}[
+                code
+            ]
             at += yes if holds else no
 
 
 @pytest.mark.parametrize("machine", ARCHITECTURES)
-def test_a_filter_lets_through_what_is_usual_and_nothing_that_is_not(machine: str) -> None:
-    known, filter = ARCHITECTURES[machine], filter_for(machine)
+def test_filter_allows_usual_calls_and_denies_all_others(machine: str) -> None:
+    architecture, filter = ARCHITECTURES[machine], filter_for(machine)
     closed = filter_for(machine, SocketPolicy.NONE, own_namespaces=False)
     denied, odd = FAIL | errno.EPERM, FAIL | errno.EAFNOSUPPORT
 
-    assert verdict(filter, known.audit, READ[machine]) == ALLOW
-    assert verdict(filter, 0x40000003, READ[machine]) == KILL
-    assert {verdict(filter, known.audit, number) for number in known.calls.values()} == {denied}
-    assert known.calls["ptrace"] == PTRACE[machine]
-    assert verdict(filter, known.audit, 435) == FAIL | errno.ENOSYS
-    assert verdict(filter, known.audit, known.clone, 0x11) == ALLOW
-    assert verdict(filter, known.audit, known.clone, 0x10000011) == denied
-    assert verdict(filter, known.audit, known.unshare, 0x80) == denied
-    assert verdict(filter, known.audit, known.unshare, 0x400) == ALLOW
-    assert verdict(filter, known.audit, known.ioctl, 0, 0x5412) == denied
-    assert verdict(filter, known.audit, known.ioctl, 0, 0x5401) == ALLOW
+    assert seccomp_result(filter, architecture.audit, READ[machine]) == ALLOW
+    assert seccomp_result(filter, 0x40000003, READ[machine]) == KILL
+    assert {
+        seccomp_result(filter, architecture.audit, number) for number in architecture.calls.values()
+    } == {denied}
+    assert architecture.calls["ptrace"] == PTRACE[machine]
+    assert seccomp_result(filter, architecture.audit, 435) == FAIL | errno.ENOSYS
+    assert seccomp_result(filter, architecture.audit, architecture.clone, 0x11) == ALLOW
+    assert seccomp_result(filter, architecture.audit, architecture.clone, 0x10000011) == denied
+    assert seccomp_result(filter, architecture.audit, architecture.unshare, 0x80) == denied
+    assert seccomp_result(filter, architecture.audit, architecture.unshare, 0x400) == ALLOW
+    assert seccomp_result(filter, architecture.audit, architecture.ioctl, 0, 0x5412) == denied
+    assert seccomp_result(filter, architecture.audit, architecture.ioctl, 0, 0x5401) == ALLOW
     for family, allowed in ((1, ALLOW), (2, ALLOW), (10, ALLOW), (16, odd), (17, odd), (40, odd)):
-        assert verdict(filter, known.audit, known.sockets, family) == allowed
-        assert verdict(closed, known.audit, known.sockets, family) == odd
+        assert seccomp_result(filter, architecture.audit, architecture.sockets, family) == allowed
+        assert seccomp_result(closed, architecture.audit, architecture.sockets, family) == odd
 
 
-def test_bytes_that_have_as_many_names_as_a_disk_allows_are_laid_all_the_same(
+def test_content_with_the_maximum_number_of_hard_links_is_still_materialized(
     tmp_path: File,
 ) -> None:
     cache = FileCache(tmp_path / "bytes", tmp_path / "farms", None)
     empty = InputFile(FileKind.FILE, Blob(digest(b""), 0))
     cache.store_all([empty], {empty.blob.digest: b""})
-    [kept] = (tmp_path / "bytes").iterdir()
+    [cached] = (tmp_path / "bytes").iterdir()
     (tmp_path / "names").mkdir()
     with suppress(OSError):
-        for number in range(66_000):  # some disks have no such bound
-            os.link(kept, tmp_path / "names" / str(number))
-    laid = MaterializedFiles({Path("a"): empty, Path("b/c"): empty}, ())
-    farm = cache.acquire("one", {}, laid).farm
+        for number in range(66_000):  # some file systems have no such limit
+            os.link(cached, tmp_path / "names" / str(number))
+    materialized = MaterializedFiles({Path("a"): empty, Path("b/c"): empty}, ())
+    farm = cache.acquire("one", {}, materialized).farm
     assert farm and (farm / "a").read_bytes() == (farm / "b/c").read_bytes() == b""
-    assert [file.name for file in (tmp_path / "bytes").iterdir()] == [kept.name]
+    assert [file.name for file in (tmp_path / "bytes").iterdir()] == [cached.name]
 
 
-def test_the_other_table_of_x86_is_closed() -> None:
+def test_x32_system_calls_are_denied() -> None:
     number = 0x40000000 | 101
-    assert verdict(filter_for("x86_64"), 0xC000003E, number) == FAIL | errno.ENOSYS
+    assert seccomp_result(filter_for("x86_64"), 0xC000003E, number) == FAIL | errno.ENOSYS
 
 
-def test_delegated_groups_of_the_second_version_are_found_beside_the_servers_own(
+def test_delegated_cgroups_v2_are_found_beside_the_servers_own(
     tmp_path: File,
 ) -> None:
     service = tmp_path / "service"
@@ -175,13 +179,13 @@ def test_delegated_groups_of_the_second_version_are_found_beside_the_servers_own
     (service / "cgroup.controllers").write_text("cpu memory pids")
     (service / "cgroup.subtree_control").write_text("memory pids")
     mounts = f"30 1 0:26 / {tmp_path} rw - cgroup2 cgroup2 rw\n"
-    found = cgroups.find_cgroups(mounts, "0::/service/server\n")
-    assert found == cgroups.Cgroups((service,), unified=True)
+    cgroup_tree = cgroups.find_cgroups(mounts, "0::/service/server\n")
+    assert cgroup_tree == cgroups.Cgroups((service,), unified=True)
     assert cgroups.find_cgroups(mounts, "0::/elsewhere\n") is None
 
 
 @pytest.mark.anyio
-async def test_behind_landlock_commands_are_another_user_or_do_not_run(
+async def test_landlock_runs_commands_as_another_user_or_not_at_all(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     tried: list[IsolationTools] = []
@@ -192,14 +196,14 @@ async def test_behind_landlock_commands_are_another_user_or_do_not_run(
     monkeypatch.setattr(os, "getuid", lambda: 0)
     assert (await detect_isolation(SandboxSettings("landlock"), attempt)).tier == "landlock"
     monkeypatch.setattr(os, "getuid", lambda: 1000)
-    found = await detect_isolation(SandboxSettings("landlock"), attempt)
-    assert (found.tier, found.missing_features[-1]) == ("none", LANDLOCK_NEEDS_ROOT)
+    tools = await detect_isolation(SandboxSettings("landlock"), attempt)
+    assert (tools.tier, tools.missing_features[-1]) == ("none", LANDLOCK_NEEDS_ROOT)
     assert len(tried) == 1
 
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("grouped", [True, False])
-async def test_a_bound_of_memory_that_somebody_asked_for_is_kept_by_the_kernel_or_refused(
+async def test_requested_memory_limit_is_enforced_by_the_kernel_or_refused(
     grouped: bool, tmp_path: File
 ) -> None:
     groups = cgroups.Cgroups((tmp_path,), unified=True) if grouped else None
@@ -223,7 +227,7 @@ async def test_a_bound_of_memory_that_somebody_asked_for_is_kept_by_the_kernel_o
 
 
 @pytest.mark.anyio
-async def test_behind_landlock_nothing_is_kept_between_calls(tmp_path: File) -> None:
+async def test_landlock_keeps_nothing_between_calls(tmp_path: File) -> None:
     tried = IsolationTools("landlock", os.getuid(), os.getgid(), landlock=6)
     sandbox = LocalSandbox(tmp_path, tested_tools=tried)
     await sandbox.ready()
@@ -235,14 +239,14 @@ async def test_behind_landlock_nothing_is_kept_between_calls(tmp_path: File) -> 
 
 
 @pytest.mark.parametrize("above", bwrap_arguments.STAGE_CANDIDATES)
-def test_the_stage_never_hides_the_program_and_its_libraries(above: str) -> None:
-    stage = bwrap_arguments.stage_for(f"{above}/desk/lib/bwrap")
+def test_staging_directory_never_hides_the_program_and_its_libraries(above: str) -> None:
+    stage = bwrap_arguments.stage_for(f"{above}/data/lib/bwrap")
     assert stage != above
     assert File(stage).is_dir()
-    assert not File(f"{above}/desk/lib/bwrap").is_relative_to(stage)
+    assert not File(f"{above}/data/lib/bwrap").is_relative_to(stage)
 
 
-def test_a_server_that_is_not_root_is_closed_to_its_own_user(
+def test_server_without_root_is_not_dumpable(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     libc = ctypes.CDLL(None)
@@ -256,7 +260,7 @@ def test_a_server_that_is_not_root_is_closed_to_its_own_user(
         libc.prctl(PR_SET_DUMPABLE, ctypes.c_ulong(was), *zeroes)
 
 
-def test_a_directory_named_from_where_the_server_stands_does_as_well(
+def test_relative_directory_works_like_an_absolute_one(
     tmp_path: File, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def means(directory: File) -> IsolationTools:
@@ -267,13 +271,15 @@ def test_a_directory_named_from_where_the_server_stands_does_as_well(
             await sandbox.close()
 
     monkeypatch.chdir(tmp_path)
-    whole, here = (asyncio.run(means(at)) for at in (tmp_path / "sandboxes", File("sandboxes")))
-    assert (here.tier, here.missing_features) == (whole.tier, whole.missing_features)
+    absolute, relative = (
+        asyncio.run(means(at)) for at in (tmp_path / "sandboxes", File("sandboxes"))
+    )
+    assert (relative.tier, relative.missing_features) == (absolute.tier, absolute.missing_features)
 
 
 @pytest.mark.anyio
-async def test_a_child_that_is_killed_takes_along_one_that_it_has_just_made() -> None:
-    """Bubblewrap's waits for a word of its parent, and waited for ever where that was killed."""
+async def test_killing_a_child_kills_the_process_it_has_just_started() -> None:
+    """Bubblewrap's child waits for its parent, and would wait forever if that was killed."""
     mark = os.urandom(8).hex()
     plan = {
         "cgroups": [], "enter": 0, "stage": "", "bind": "", "landlock": None, "seccomp": b"",
@@ -289,10 +295,10 @@ async def test_a_child_that_is_killed_takes_along_one_that_it_has_just_made() ->
 
 
 @pytest.mark.anyio
-async def test_a_child_that_has_ended_is_not_killed_under_a_number_that_is_free_again() -> None:
+async def test_ended_child_is_not_killed_under_a_reused_pid() -> None:
     child = ChildProcess()
     os.kill(child.pid, signal.SIGKILL)
-    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # noqa: ASYNC222 - the loop must not see it
-    child.terminate()  # which finds that it has ended, before the loop does
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # noqa: ASYNC222 - the loop must not notice its end
+    child.terminate()  # detects the end before the loop does
     await child.end()
     assert child.code == 137

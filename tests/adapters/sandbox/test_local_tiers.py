@@ -1,4 +1,4 @@
-"""What the local provider promises beyond the contract, by each of the walls that it has here."""
+"""Promises of the local provider beyond the contract, for each isolation tier available here."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ def anyio_backend() -> str:
 
 
 @pytest.fixture(params=LOCAL)
-async def desk(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[Desk]:
+async def commands(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[Desk]:
     async with LOCAL[request.param](tmp_path) as sandbox:
         yield Desk(sandbox)
 
 
-async def test_the_mark_of_a_deletion_is_no_file(desk: Desk) -> None:
-    async with desk.run("mknod mark c 0 0 || mkfifo mark; printf x > file") as ran:
+async def test_deletion_marker_is_no_file(commands: Desk) -> None:
+    async with commands.run("mknod mark c 0 0 || mkfifo mark; printf x > file") as ran:
         assert {path.text: await ran.content(path) for path in ran.changed} == {"file": b"x"}
         assert "mark is neither a file nor a symlink" in "\n".join(ran.notes)
         assert ran.changed.keys() == {Path("file")}
 
 
-async def test_no_list_of_processes_shows_its_variables(desk: Desk) -> None:
+async def test_process_listing_shows_no_variables(commands: Desk) -> None:
     secret, number = os.urandom(16).hex(), f"600.{int.from_bytes(os.urandom(4))}"
-    seen = "cat /proc/[0-9]*/cmdline | tr '\\0' ' '; echo ${#WORD}"
+    listing_command = "cat /proc/[0-9]*/cmdline | tr '\\0' ' '; echo ${#WORD}"
 
     async def look() -> bytes:
-        """While it sleeps, which it does until it was seen."""
+        """Look while the command sleeps, which it does until it was seen."""
         while True:
             listed = _command_lines()
             for pid, words in listed.items():
@@ -51,36 +51,36 @@ async def test_no_list_of_processes_shows_its_variables(desk: Desk) -> None:
             await asyncio.sleep(0.01)
 
     looking = asyncio.create_task(asyncio.wait_for(look(), 30))
-    async with desk.run(f"sleep {number}; {seen}", env={"WORD": secret}) as ran:
-        said = ran.stdout.decode()
+    async with commands.run(f"sleep {number}; {listing_command}", env={"WORD": secret}) as ran:
+        output = ran.stdout.decode()
     assert secret.encode() not in await looking
-    assert secret not in said
-    assert said.endswith("32\n")
+    assert secret not in output
+    assert output.endswith("32\n")
 
 
 def _command_lines() -> dict[int, bytes]:
-    found = {}
+    by_pid = {}
     for place in File("/proc").glob("[0-9]*/cmdline"):
         with suppress(OSError):
-            found[int(place.parent.name)] = place.read_bytes()
-    return found
+            by_pid[int(place.parent.name)] = place.read_bytes()
+    return by_pid
 
 
-async def test_home_and_tmp_can_be_written_and_do_not_last(desk: Desk) -> None:
+async def test_home_and_tmp_are_writable_and_temporary(commands: Desk) -> None:
     for _ in range(2):
-        said = await desk.said('find ~ "$TMPDIR" -type f; echo x > ~/x; cp ~/x "$TMPDIR"')
-        assert said == ""
+        output = await commands.said('find ~ "$TMPDIR" -type f; echo x > ~/x; cp ~/x "$TMPDIR"')
+        assert output == ""
 
 
-async def test_bytes_are_fetched_once(desk: Desk) -> None:
-    desk.put("a", "one")
-    desk.put("b", "two", FileKind.EXECUTABLE)
+async def test_content_is_fetched_once(commands: Desk) -> None:
+    commands.put("a", "one")
+    commands.put("b", "two", FileKind.EXECUTABLE)
     for command in ("true", "rm a", "false"):
-        await desk.left(command)
-    assert len(desk.cupboard.asked) == 2
+        await commands.left(command)
+    assert len(commands.cupboard.asked) == 2
 
 
-async def test_the_network_is_refused_unless_whoever_runs_the_server_allows_it(desk: Desk) -> None:
+async def test_network_is_refused_unless_the_operator_allows_it(commands: Desk) -> None:
     with pytest.raises(SandboxUnavailable, match="CARREL_SANDBOX_NETWORK"):
-        async with desk.run("true", ResourceLimits(network=True)):
+        async with commands.run("true", ResourceLimits(network=True)):
             raise AssertionError("it ran")

@@ -1,4 +1,4 @@
-"""Where all processes are a command's, what it leaves behind is killed, however far it has gone."""
+"""Processes that a command leaves behind are killed when all processes are its own."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def is_running(mark: str) -> bool:
     return False
 
 
-def left_of_a_daemon(root: File, keeper: str) -> bool:
-    """Whether a daemon outlives its command, in a place where the first process is KEEPER."""
+def daemon_survives(root: File, keeper: str) -> bool:
+    """Whether a daemon outlives its command if the first process is KEEPER."""
     mark = secrets.token_hex(8)
     daemon = f"(setsid bash -c 'exec -a {mark} sleep 60' >/dev/null 2>&1 &); "
     begun = f"until grep -qs '^{mark}' /proc/[0-9]*/cmdline; do sleep 0.01; done; "
@@ -41,9 +41,11 @@ def left_of_a_daemon(root: File, keeper: str) -> bool:
     (root / WORK_DIRECTORY).mkdir(parents=True)
     for name, script in build_scripts(order, place).items():
         (root / name).write_bytes(script)
-    walls = ["--unshare-pid", "--dev-bind", "/", "/", "--proc", "/proc", "--as-pid-1"]
+    isolation = ["--unshare-pid", "--dev-bind", "/", "/", "--proc", "/proc", "--as-pid-1"]
     line = f"bash {root}/{RUN} >{root}/out & exec {KEEPER}"
-    inside = subprocess.Popen([str(bwrap_path()), *walls, "--die-with-parent", "bash", "-c", line])
+    inside = subprocess.Popen(
+        [str(bwrap_path()), *isolation, "--die-with-parent", "bash", "-c", line]
+    )
     try:
         wait_until_sync((root / END_FILE).exists, "the command has ended")
         assert (root / "out").read_bytes() == b"said\n"
@@ -54,9 +56,9 @@ def left_of_a_daemon(root: File, keeper: str) -> bool:
         inside.wait()
 
 
-def test_a_daemon_does_not_outlive_its_command(tmp_path: File) -> None:
-    assert not left_of_a_daemon(tmp_path / "ours", KEEPER)
+def test_daemon_does_not_outlive_its_command(tmp_path: File) -> None:
+    assert not daemon_survives(tmp_path / "ours", KEEPER)
 
 
-def test_nothing_is_killed_where_others_live_too(tmp_path: File) -> None:
-    assert left_of_a_daemon(tmp_path / "theirs", "sleep 62")
+def test_nothing_is_killed_beside_processes_of_others(tmp_path: File) -> None:
+    assert daemon_survives(tmp_path / "theirs", "sleep 62")

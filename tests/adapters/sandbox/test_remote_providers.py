@@ -1,4 +1,4 @@
-"""What the providers elsewhere have in common beside the contract: nothing of them is kept."""
+"""Common behaviour of the remote providers beyond the contract: they keep nothing."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def provider(
         yield opened
 
 
-async def test_no_instance_is_left_where_a_command_is_cancelled(provider: Provider) -> None:
+async def test_cancelled_command_leaves_no_instance(provider: Provider) -> None:
     seconds = 60 if provider.cancels else 1
 
     async def forever() -> None:
@@ -46,7 +46,7 @@ async def test_no_instance_is_left_where_a_command_is_cancelled(provider: Provid
     assert provider.service.alive == []
 
 
-async def test_more_than_its_disk_is_not_kept_at_all(provider: Provider) -> None:
+async def test_changes_beyond_the_disk_limit_are_discarded(provider: Provider) -> None:
     bounds = replace(provider.bounds, disk_mb=1)
 
     async with provider.ran(
@@ -56,25 +56,25 @@ async def test_more_than_its_disk_is_not_kept_at_all(provider: Provider) -> None
         assert ran.discard_reason and "1500000 bytes" in ran.discard_reason
 
 
-async def test_it_keeps_no_instance(provider: Provider) -> None:
+async def test_provider_keeps_no_instance(provider: Provider) -> None:
     assert provider.sandbox.unsupported_reason(provider.bounds) is None
     assert "does not support persistent sandboxes" in (
         provider.sandbox.unsupported_reason(provider.bounds, persistent=True) or ""
     )
     with pytest.raises(SandboxUnavailable, match="does not support persistent sandboxes"):
-        async with provider.ran("true", instance_key="desk"):
+        async with provider.ran("true", instance_key="one"):
             pass
     assert provider.service.alive == []
 
 
-async def test_a_command_that_one_argument_cannot_hold_is_refused(provider: Provider) -> None:
+async def test_command_longer_than_one_argument_is_refused(provider: Provider) -> None:
     with pytest.raises(SandboxUnavailable, match="98304"):
         async with provider.ran("#" * 100_000):
             pass
     assert provider.service.alive == []
 
 
-async def test_an_option_that_it_does_not_know_is_refused(provider: Provider) -> None:
+async def test_unknown_option_is_refused(provider: Provider) -> None:
     with pytest.raises(SandboxUnavailable, match="no option 'hostPath'"):
         async with provider.ran("true", options={"hostPath": "/"}):
             pass

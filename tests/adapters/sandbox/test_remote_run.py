@@ -1,4 +1,4 @@
-"""What comes back from a machine elsewhere is believed in nothing."""
+"""Results of remote machines are not trusted."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def entry(
     return b"\0".join([kind, mode, b"%d" % size, name, to, b""])
 
 
-def told(*entries: bytes, hashed: tuple[bytes, ...] = ()) -> bytes:
+def listing(*entries: bytes, hashed: tuple[bytes, ...] = ()) -> bytes:
     hashes = b"".join(HEX.encode() + b"  ./" + name + b"\0" for name in hashed)
     return b"".join(entries) + b"hashes\0" + hashes + b"end\0"
 
@@ -46,44 +46,44 @@ def told(*entries: bytes, hashed: tuple[bytes, ...] = ()) -> bytes:
 @pytest.mark.parametrize(
     "name", [b"/etc/passwd", b"../up", b"a/../b", b"a//b", b"", b".", b"x\\y", b"x" * 300]
 )
-def test_no_name_leads_out(name: bytes) -> None:
-    found_there = parse_manifest(told(entry(name), hashed=(name,)))
+def test_names_that_lead_out_are_dropped(name: bytes) -> None:
+    found_there = parse_manifest(listing(entry(name), hashed=(name,)))
 
     assert found_there.files == {}
     assert len(found_there.notes) == 1
 
 
-def test_names_that_look_the_same_are_kept_once() -> None:
+def test_equal_looking_names_are_kept_once() -> None:
     names = ("ü".encode(), "u\u0308".encode())
 
-    found_there = parse_manifest(told(*map(entry, names), hashed=names))
+    found_there = parse_manifest(listing(*map(entry, names), hashed=names))
 
-    assert [(path.text, seen.name) for path, seen in found_there.files.items()] == [("ü", names[0])]
+    assert [(path.text, file.name) for path, file in found_there.files.items()] == [("ü", names[0])]
     assert len(found_there.notes) == 1
 
 
 @given(st.binary(max_size=200), st.integers(0, 200))
-def test_a_listing_that_was_tampered_with_is_read_or_refused(noise: bytes, at: int) -> None:
-    whole = told(entry(b"a"), entry(b"b", b"l", to=b"a"), hashed=(b"a",))
+def test_tampered_listing_is_parsed_or_refused(noise: bytes, at: int) -> None:
+    complete = listing(entry(b"a"), entry(b"b", b"l", to=b"a"), hashed=(b"a",))
     try:
-        found_there = parse_manifest(whole[:at] + noise + whole[at:])
+        found_there = parse_manifest(complete[:at] + noise + complete[at:])
     except InvalidManifest:
         return
-    for path, seen in found_there.files.items():
+    for path, file in found_there.files.items():
         assert ".." not in path.text.split("/") and not path.text.startswith("/")
-        assert seen.size >= 0
+        assert file.size >= 0
 
 
 @given(st.integers(0, 60))
-def test_a_listing_that_is_cut_off_is_refused(length: int) -> None:
-    whole = told(entry(b"a"), hashed=(b"a",))
+def test_truncated_listing_is_refused(length: int) -> None:
+    complete = listing(entry(b"a"), hashed=(b"a",))
     with pytest.raises(InvalidManifest):
-        parse_manifest(whole[: min(length, len(whole) - 1)])
+        parse_manifest(complete[: min(length, len(complete) - 1)])
 
 
-def test_too_many_changes_are_not_kept_at_all() -> None:
+def test_too_many_changes_are_all_discarded() -> None:
     names = tuple(b"f%d" % number for number in range(5000))
-    now = parse_manifest(told(*map(entry, names), hashed=names))
+    now = parse_manifest(listing(*map(entry, names), hashed=names))
     before = {Path("gone"): InputFile(FileKind.FILE, Blob(digest(b""), 0))}
 
     assert len(find_changes(now, {}, ResourceLimits()).changed) == 5000
@@ -91,21 +91,21 @@ def test_too_many_changes_are_not_kept_at_all() -> None:
         find_changes(now, before, ResourceLimits())
 
 
-def test_a_size_that_is_a_lie_is_no_use() -> None:
-    huge = parse_manifest(told(entry(b"a", size=2**40), hashed=(b"a",)))
+def test_false_size_is_refused() -> None:
+    huge = parse_manifest(listing(entry(b"a", size=2**40), hashed=(b"a",)))
     with pytest.raises(InvalidManifest):
         find_changes(huge, {}, ResourceLimits())
     with pytest.raises(InvalidManifest):
-        parse_manifest(told(entry(b"a").replace(b"1", b"9" * 40), hashed=(b"a",)))
+        parse_manifest(listing(entry(b"a").replace(b"1", b"9" * 40), hashed=(b"a",)))
 
 
-def test_a_file_and_what_is_beneath_it_are_told_apart() -> None:
+def test_file_replaced_by_a_directory_is_both_deleted_and_added() -> None:
     before = {Path("a"): InputFile(FileKind.FILE, Blob(digest(b""), 0))}
-    now = parse_manifest(told(entry(b"a/b"), hashed=(b"a/b",)))
+    now = parse_manifest(listing(entry(b"a/b"), hashed=(b"a/b",)))
 
-    left = find_changes(now, before, ResourceLimits())
+    changes = find_changes(now, before, ResourceLimits())
 
-    assert (set(left.changed), set(left.deleted)) == ({Path("a/b")}, {Path("a")})
+    assert (set(changes.changed), set(changes.deleted)) == ({Path("a/b")}, {Path("a")})
     assert find_changes(RemoteManifest({}), {}, ResourceLimits()).deleted == frozenset()
 
 
@@ -122,7 +122,7 @@ def expected(content: bytes) -> ExpectedFile:
     return ExpectedFile(b"a", len(content), digest(content).removeprefix("sha256:"))
 
 
-def test_only_what_was_asked_for_is_taken_from_an_archive() -> None:
+def test_only_requested_files_are_taken_from_an_archive() -> None:
     head, other = tarfile.TarInfo("./a"), tarfile.TarInfo("../../etc/passwd")
     file = archive((other, b"evil"), (head, b"good"))
 
@@ -133,12 +133,12 @@ def test_only_what_was_asked_for_is_taken_from_an_archive() -> None:
 
 
 @pytest.mark.parametrize("content", [b"evil", b"goo", b""])
-def test_what_is_not_as_it_was_told_is_not_taken(content: bytes) -> None:
+def test_content_that_differs_from_the_listing_is_not_taken(content: bytes) -> None:
     with pytest.raises(TransferDamaged):
         unpack_tar(archive((tarfile.TarInfo("a"), content)), {Path("a"): expected(b"good")})
 
 
-def test_a_link_in_the_place_of_a_file_is_not_followed() -> None:
+def test_link_in_place_of_a_file_is_not_followed() -> None:
     link = tarfile.TarInfo("a")
     link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
     with pytest.raises(TransferDamaged):
@@ -147,7 +147,7 @@ def test_a_link_in_the_place_of_a_file_is_not_followed() -> None:
         unpack_tar(io.BytesIO(b"no archive" * 100), {Path("a"): expected(b"")})
 
 
-def test_files_go_there_in_their_forms() -> None:
+def test_files_are_sent_with_their_kinds_and_modes() -> None:
     contents = {digest(text): text for text in (b"plain", b"run", b"plain/x")}
     blobs = {text: Blob(digest(text), len(text)) for text in contents.values()}
     files = {
@@ -167,21 +167,21 @@ def test_files_go_there_in_their_forms() -> None:
 
 
 @given(st.lists(st.text("aäあ🎈\n", max_size=20).map(str.encode), max_size=4), st.integers(1, 64))
-def test_what_is_kept_is_within_its_bound_and_ends_between_characters(
-    parts: list[bytes], most: int
+def test_bounded_output_stays_within_its_limit_and_ends_between_characters(
+    parts: list[bytes], limit: int
 ) -> None:
-    kept = BoundedOutput(most)
+    output = BoundedOutput(limit)
     for part in parts:
-        kept(part)
-    whole = b"".join(parts)
+        output(part)
+    complete = b"".join(parts)
 
-    assert len(kept.marked_content) <= most
-    if len(whole) <= most:
-        assert kept.marked_content == whole
-    elif most >= len(TRUNCATION_MARK):
-        assert kept.marked_content.endswith(TRUNCATION_MARK)
-        assert whole.startswith(kept.marked_content.removesuffix(TRUNCATION_MARK))
-        kept.marked_content.removesuffix(TRUNCATION_MARK).decode()
+    assert len(output.marked_content) <= limit
+    if len(complete) <= limit:
+        assert output.marked_content == complete
+    elif limit >= len(TRUNCATION_MARK):
+        assert output.marked_content.endswith(TRUNCATION_MARK)
+        assert complete.startswith(output.marked_content.removesuffix(TRUNCATION_MARK))
+        output.marked_content.removesuffix(TRUNCATION_MARK).decode()
 
 
 @pytest.fixture
@@ -190,7 +190,7 @@ def anyio_backend() -> str:
 
 
 @pytest.mark.anyio
-async def test_who_is_called_off_goes_whatever_a_library_makes_of_it() -> None:
+async def test_cancellation_succeeds_even_if_a_library_swallows_it() -> None:
     begun, over = asyncio.Event(), asyncio.Event()
 
     async def deaf() -> None:

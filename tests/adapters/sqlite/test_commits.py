@@ -1,4 +1,4 @@
-"""Where commits of SQLite run, and what becomes of those that fail."""
+"""SQLite commits: the thread in which they run, and failures."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ async def store(file: File) -> AsyncIterator[SqliteStore]:
         yield opened
 
 
-class Watched:
-    """The writer's connection: in which threads it committed, and how long each commit took."""
+class WatchedConnection:
+    """The writer's connection, which records threads and durations of commits."""
 
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db
@@ -59,15 +59,15 @@ class Watched:
 
 
 @pytest.fixture
-def watched(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> Watched:
-    db = Watched(store.writer._db)
+def watched(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> WatchedConnection:
+    db = WatchedConnection(store.writer._db)
     monkeypatch.setattr(store.writer, "_db", db)
     monkeypatch.setattr(writer, "perf_counter", lambda: db.time)
     return db
 
 
-async def test_commits_run_on_the_loop_once_many_were_quick_until_one_is_slow(
-    store: SqliteStore, watched: Watched
+async def test_commits_run_on_the_loop_after_many_quick_ones_until_a_slow_one(
+    store: SqliteStore, watched: WatchedConnection
 ) -> None:
     for n in range(18):
         await say(store, f"quick {n}")
@@ -86,8 +86,8 @@ async def test_commits_run_on_the_loop_once_many_were_quick_until_one_is_slow(
     assert await numbers(store) == list(range(38, 0, -1))
 
 
-async def test_no_commit_runs_on_the_loop_while_the_log_is_being_moved(
-    store: SqliteStore, watched: Watched, monkeypatch: pytest.MonkeyPatch
+async def test_no_commit_runs_on_the_loop_during_a_wal_checkpoint(
+    store: SqliteStore, watched: WatchedConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for n in range(17):
         await say(store, f"quick {n}")
@@ -101,10 +101,10 @@ async def test_no_commit_runs_on_the_loop_while_the_log_is_being_moved(
 
 @contextmanager
 def full_disk(file: File) -> Iterator[None]:
-    """No file of this process may grow beyond what the log is now."""
-    most = File(f"{file}-wal").stat().st_size
+    """Limit the size of all files of this process to the current size of the WAL."""
+    limit = File(f"{file}-wal").stat().st_size
     was = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (most, was[1]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, was[1]))
     try:
         yield
     finally:
@@ -113,21 +113,21 @@ def full_disk(file: File) -> Iterator[None]:
 
 @pytest.mark.parametrize("streak", [0, 16])
 @pytest.mark.parametrize("writers", [1, 8])
-async def test_a_commit_that_fails_is_its_senders_answer_and_nothing_is_lost(
+async def test_failed_commit_raises_for_its_caller_and_loses_nothing(
     store: SqliteStore, file: File, monkeypatch: pytest.MonkeyPatch, streak: int, writers: int
 ) -> None:
     for n in range(20):
         await say(store, "x" * 10_000, path=Path(f"{n}"))
-    kept = await say(store, "kept")
+    stored = await say(store, "kept")
     before = await ids(store)
     monkeypatch.setattr(writer, "_FAST_COMMITS_REQUIRED", 0 if streak else 10**9)
 
     with full_disk(file):
         rivals = [say(store, f"{n}" * 9000, STRANGER) for n in range(writers)]
         failed = await asyncio.gather(*rivals, return_exceptions=True)
-        assert {type(each) for each in failed} == {sqlite3.OperationalError}
+        assert {type(problem) for problem in failed} == {sqlite3.OperationalError}
         assert await texts(store, STRANGER) == {}
-        assert (await store.trees.read([AGENT], [SOUL]))[0].heads == {SOUL: kept}
+        assert (await store.trees.read([AGENT], [SOUL]))[0].heads == {SOUL: stored}
 
     assert await ids(store) == before
     assert [(await say(store, f"after {n}", STRANGER)).version for n in range(3)] == [1, 2, 3]
@@ -137,9 +137,7 @@ async def test_a_commit_that_fails_is_its_senders_answer_and_nothing_is_lost(
         assert await texts(later, STRANGER) == {"SOUL.md": "after 2"}
 
 
-async def test_a_file_that_may_not_grow_fails_those_who_need_room_and_no_others(
-    store: SqliteStore, file: File
-) -> None:
+async def test_full_file_fails_only_commits_that_need_space(store: SqliteStore, file: File) -> None:
     await say(store, "kept")
     db = store.writer._db
     [pages] = db.execute("PRAGMA page_count").fetchone()

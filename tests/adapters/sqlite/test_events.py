@@ -1,4 +1,4 @@
-"""The log of events in SQLite, where a tenant's events lie among those of all others."""
+"""The event log in SQLite, where a tenant's events are among those of all others."""
 
 from __future__ import annotations
 
@@ -30,32 +30,32 @@ async def store(tmp_path: File) -> AsyncIterator[SqliteStore]:
         yield opened
 
 
-async def crowd(store: SqliteStore) -> None:
-    """Many events of somebody else."""
-    one = await write(store, "x", STRANGER)
-    writes = [type(one)(STRANGER, Path(f"{n}"), one.entry) for n in range(MANY)]
+async def add_foreign_events(store: SqliteStore) -> None:
+    """Add many events of another tenant."""
+    sample = await write(store, "x", STRANGER)
+    writes = [type(sample)(STRANGER, Path(f"{n}"), sample.entry) for n in range(MANY)]
     [outcome] = await store.trees.commit([commit(*writes)])
     assert isinstance(outcome, Applied)
 
 
 async def filled(store: SqliteStore) -> tuple[str, str]:
-    """Few events among many; the cursors of the first, and of the last of the strangers."""
+    """Add few events among many; return the cursors of the first and of the last foreign one."""
     await say(store, "one")
     first = await store.events.latest_cursor()
-    await crowd(store)
+    await add_foreign_events(store)
     await say(store, "two", TEMPLATE)
     await start(store, "run_1")
-    await crowd(store)
+    await add_foreign_events(store)
     last = await store.events.latest_cursor()
     await say(store, "three")
     return first, last
 
 
-def on_the_loop(store: SqliteStore) -> list[str]:
-    """What is asked on the loop's own connection from now on."""
-    asked: list[str] = []
-    store.reader.db.set_trace_callback(asked.append)
-    return asked
+def queries_on_the_loop(store: SqliteStore) -> list[str]:
+    """Record the queries on the loop's own connection from now on."""
+    queries: list[str] = []
+    store.reader.db.set_trace_callback(queries.append)
+    return queries
 
 
 def brief(events: tuple[Event, ...]) -> list[tuple[str, str]]:
@@ -70,7 +70,7 @@ ALL = [
 ]
 
 
-async def test_few_events_among_many_of_others_come_whole_and_in_order(store: SqliteStore) -> None:
+async def test_events_among_many_foreign_ones_are_complete_and_in_order(store: SqliteStore) -> None:
     await filled(store)
 
     events = await store.events.read_after(None, EventFilter(ACME))
@@ -81,48 +81,48 @@ async def test_few_events_among_many_of_others_come_whole_and_in_order(store: Sq
     assert cursors[1] - cursors[0] > MANY < cursors[3] - cursors[2]
 
 
-async def test_they_come_page_by_page(store: SqliteStore) -> None:
+async def test_events_are_read_page_by_page(store: SqliteStore) -> None:
     await filled(store)
-    cursor, found = None, []
+    cursor, events = None, []
     while page := await store.events.read_after(cursor, EventFilter(ACME), limit=1):
         cursor = page[-1].cursor
-        found += brief(page)
+        events += brief(page)
         assert len(page) == 1
 
-    assert found == ALL
+    assert events == ALL
 
 
-async def test_they_are_chosen_by_type_and_scope(store: SqliteStore) -> None:
+async def test_events_are_filtered_by_type_and_scope(store: SqliteStore) -> None:
     first, last = await filled(store)
 
-    async def chosen(cursor: str | None, filter: EventFilter) -> list[tuple[str, str]]:
+    async def filtered(cursor: str | None, filter: EventFilter) -> list[tuple[str, str]]:
         return brief(await store.events.read_after(cursor, filter))
 
     runs, own = frozenset({RUN_STARTED}), frozenset({TEMPLATE})
-    assert await chosen(first, EventFilter(ACME)) == ALL[1:]
-    assert await chosen(last, EventFilter(ACME)) == ALL[3:]
-    assert await chosen(None, EventFilter(ACME, types=runs)) == ALL[2:3]
-    assert await chosen(None, EventFilter(ACME, scopes=own)) == ALL[1:2]
-    assert await chosen(first, EventFilter(ACME, scopes=frozenset({AGENT}))) == ALL[2:]
-    assert await chosen(first, EventFilter(ACME, scopes=frozenset({STRANGER}))) == []
-    assert await chosen(None, EventFilter(ACME, run="run_1")) == ALL[2:3]
-    assert await chosen(None, EventFilter("nobody")) == []
+    assert await filtered(first, EventFilter(ACME)) == ALL[1:]
+    assert await filtered(last, EventFilter(ACME)) == ALL[3:]
+    assert await filtered(None, EventFilter(ACME, types=runs)) == ALL[2:3]
+    assert await filtered(None, EventFilter(ACME, scopes=own)) == ALL[1:2]
+    assert await filtered(first, EventFilter(ACME, scopes=frozenset({AGENT}))) == ALL[2:]
+    assert await filtered(first, EventFilter(ACME, scopes=frozenset({STRANGER}))) == []
+    assert await filtered(None, EventFilter(ACME, run="run_1")) == ALL[2:3]
+    assert await filtered(None, EventFilter("unknown")) == []
 
 
-async def test_a_long_gap_is_read_beside_the_loop_and_a_short_one_on_it(
+async def test_long_gap_is_read_in_a_thread_and_a_short_one_on_the_loop(
     store: SqliteStore,
 ) -> None:
     first, last = await filled(store)
-    asked = on_the_loop(store)
+    queries = queries_on_the_loop(store)
 
     await store.events.read_after(first, EventFilter(ACME))
-    assert asked
-    assert not [sql for sql in asked if "e.tenant" in sql]
+    assert queries
+    assert not [sql for sql in queries if "e.tenant" in sql]
     await store.events.read_after(last, EventFilter(ACME))
-    assert len([sql for sql in asked if "e.tenant" in sql]) == 1
+    assert len([sql for sql in queries if "e.tenant" in sql]) == 1
 
 
-async def test_many_who_read_a_long_gap_at_once_all_see_the_same(store: SqliteStore) -> None:
+async def test_concurrent_readers_of_a_long_gap_see_the_same_events(store: SqliteStore) -> None:
     first, _ = await filled(store)
     readers = [store.events.read_after(first, EventFilter(ACME)) for _ in range(8)]
     pages = await asyncio.gather(*readers, say(store, "meanwhile"))

@@ -1,4 +1,4 @@
-"""What one process remembers of a store holds only until another has written to it."""
+"""Caches of one process are invalid after another process has written to the store."""
 
 from __future__ import annotations
 
@@ -24,24 +24,28 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-async def test_a_listing_that_is_known_gives_way_to_what_another_writes(tmp_path: File) -> None:
+async def test_cached_listing_is_replaced_after_a_foreign_write(tmp_path: File) -> None:
     file = tmp_path / "carrel.db"
     async with open_store(file) as mine, open_store(file) as theirs:
         await say(mine, "first", TEMPLATE, RULES)
         for number in range(2, 5):
             for scope in STACK:
-                known = await mine.trees.read(STACK)
-                assert await mine.trees.read(STACK) == known
+                cached = await mine.trees.read(STACK)
+                assert await mine.trees.read(STACK) == cached
                 before = await mine.trees.revisions(STACK)
                 await say(theirs, f"{scope.kind} {number}", scope, RULES)
                 assert await mine.trees.revisions(STACK) != before
-                [tree] = [one for one in await mine.trees.read(STACK) if one.scope == scope]
-                [seen] = await theirs.trees.read((scope,))
-                assert tree == seen
+                [tree] = [
+                    candidate
+                    for candidate in await mine.trees.read(STACK)
+                    if candidate.scope == scope
+                ]
+                [current] = await theirs.trees.read((scope,))
+                assert tree == current
 
 
-async def test_opening_waits_for_its_turn_without_holding_up_the_loop(tmp_path: File) -> None:
-    """Whoever has the turn may need the loop to be done with it."""
+async def test_opening_waits_for_the_lock_without_blocking_the_loop(tmp_path: File) -> None:
+    """The owner of the lock may need the loop to release it."""
     file = tmp_path / "carrel.db"
     async with open_store(file):
         pass
@@ -50,11 +54,11 @@ async def test_opening_waits_for_its_turn_without_holding_up_the_loop(tmp_path: 
     rescue = threading.Timer(20, turn.release)
     rescue.start()
 
-    async def opened() -> None:
+    async def open_and_close() -> None:
         async with open_store(file) as store:
             await store.maintenance.ping()
 
-    opening = asyncio.create_task(opened())
+    opening = asyncio.create_task(open_and_close())
     await asyncio.sleep(0)
     needed = not rescue.is_alive()
     rescue.cancel()
@@ -64,7 +68,7 @@ async def test_opening_waits_for_its_turn_without_holding_up_the_loop(tmp_path: 
     assert not needed
 
 
-async def test_closing_waits_for_nobody_who_reads(tmp_path: File) -> None:
+async def test_closing_waits_for_no_reader(tmp_path: File) -> None:
     file = tmp_path / "carrel.db"
     async with open_store(file) as store:
         await say(store, "before")
@@ -74,6 +78,6 @@ async def test_closing_waits_for_nobody_who_reads(tmp_path: File) -> None:
             await say(store, "after")
             async with open_store(file):
                 began = monotonic()
-            assert monotonic() - began < 15  # SQLite would wait for it twice as long
-            await say(store, "and nobody was held up")
+            assert monotonic() - began < 15  # SQLite would wait for the reader twice as long
+            await say(store, "not blocked")
         assert await numbers(store) == [3, 2, 1]

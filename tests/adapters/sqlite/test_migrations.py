@@ -1,4 +1,4 @@
-"""The shape of a SQLite file: where migrations arrive, and what an older file is worth then."""
+"""Schema of a SQLite file: result of the migrations, and what they preserve."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ def file(tmp_path: File) -> File:
 
 @pytest.fixture
 def stores(tmp_path: File) -> Iterator[Stores]:
-    def none_of_those() -> str:
+    def no_database() -> str:
         raise AssertionError("this is about files")
 
-    yield Stores(tmp_path, none_of_those)
+    yield Stores(tmp_path, no_database)
 
 
 def migrated(file: File, upto: int) -> None:
-    """A file as it was when there were only so many migrations."""
+    """A file as it was after the first migrations."""
     with closing(sqlite3.connect(file)) as db, db:
         db.execute("PRAGMA journal_mode = WAL")
         db.execute(
@@ -73,24 +73,28 @@ def migrated(file: File, upto: int) -> None:
 
 def filled(file: File, rows: Rows) -> None:
     with closing(sqlite3.connect(file)) as db, db:
-        for table, some in rows.items():
-            if not some:  # perhaps there is no such table yet
+        for table, batch in rows.items():
+            if not batch:  # an older schema may lack the table
                 continue
             columns = TABLES[table]
             marks = ", ".join("?" * len(columns))
-            if some:
-                db.executemany(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})", some)
+            if batch:
+                db.executemany(
+                    f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})", batch
+                )
 
 
 def shape(file: File) -> dict[str, str]:
-    """Every table and index as it was made, without remarks and layout."""
+    """Every table and index as created, without comments and layout."""
     with closing(sqlite3.connect(file)) as db:
-        made = db.execute("SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL").fetchall()
-    plain = {name: re.sub(r"--[^\n]*", "", sql) for name, sql in made if name != "migration"}
+        statements = db.execute(
+            "SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL"
+        ).fetchall()
+    plain = {name: re.sub(r"--[^\n]*", "", sql) for name, sql in statements if name != "migration"}
     return {name: re.sub(r"\s+", " ", sql).strip() for name, sql in plain.items()}
 
 
-def test_migrations_arrive_at_the_schema(file: File, tmp_path: File) -> None:
+def test_migrations_result_in_the_schema(file: File, tmp_path: File) -> None:
     prepare(file)
     meant = tmp_path / "meant.db"
     with closing(sqlite3.connect(meant)) as db, db:
@@ -100,49 +104,47 @@ def test_migrations_arrive_at_the_schema(file: File, tmp_path: File) -> None:
     assert len(shape(meant)) > len(TABLES)
 
 
-def test_the_tables_have_the_columns_that_a_backup_holds(file: File) -> None:
+def test_tables_have_the_columns_of_a_backup(file: File) -> None:
     prepare(file)
     with closing(sqlite3.connect(file)) as db:
-        found = {
+        actual = {
             table: {row[1] for row in db.execute(f"PRAGMA table_info({table})")}
             for (table,) in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
         }
 
-    del found["migration"], found["sqlite_sequence"]
-    found = {table: its for table, its in found.items() if not table.startswith("utterance_text")}
-    found["utterance"].remove("id")
-    assert {table: found[table] for table in found.keys() - DERIVED_TABLES} == {
+    del actual["migration"], actual["sqlite_sequence"]
+    actual = {table: its for table, its in actual.items() if not table.startswith("utterance_text")}
+    actual["utterance"].remove("id")
+    assert {table: actual[table] for table in actual.keys() - DERIVED_TABLES} == {
         table: set(columns) for table, columns in TABLES.items()
     }
 
 
 @pytest.mark.parametrize("upto", range(1, len(MIGRATIONS)))
-async def test_what_an_older_file_held_is_there_afterwards(
-    stores: Stores, file: File, upto: int
-) -> None:
-    async with stores.open("sqlite") as made:
-        await fill(made, talks=False)
-        rows, seen = await rows_of(made), await shown(made)
+async def test_migrated_file_has_all_earlier_rows(stores: Stores, file: File, upto: int) -> None:
+    async with stores.open("sqlite") as source:
+        await fill(source, talks=False)
+        rows, view = await rows_of(source), await shown(source)
     migrated(file, upto)
     filled(file, rows)
 
-    async with open_store(file, objects=made.objects) as store:
-        old = Shelter(store, made.objects)
+    async with open_store(file, objects=source.objects) as store:
+        old = Shelter(store, source.objects)
         assert await store.maintenance.migrations() == MIGRATIONS
         assert await rows_of(old) == rows
-        assert await shown(old) == seen
+        assert await shown(old) == view
         assert await told(old) == []
 
 
-async def test_an_older_file_goes_on_where_it_was(stores: Stores, file: File) -> None:
-    async with stores.open("sqlite") as made:
-        await fill(made, talks=False)
-        rows = await rows_of(made)
+async def test_migrated_file_can_be_used_further(stores: Stores, file: File) -> None:
+    async with stores.open("sqlite") as source:
+        await fill(source, talks=False)
+        rows = await rows_of(source)
     migrated(file, 1)
     filled(file, rows)
 
-    async with open_store(file, objects=made.objects) as store:
-        old = Shelter(store, made.objects)
+    async with open_store(file, objects=source.objects) as store:
+        old = Shelter(store, source.objects)
         latest = int(await store.events.latest_cursor())
         [was] = await store.trees.read([AGENT], [SOUL])
         head = await say(old, "after", run="run_1")
@@ -157,13 +159,13 @@ async def test_an_older_file_goes_on_where_it_was(stores: Stores, file: File) ->
         run = Run("run_3", "acme", AGENT, "noop", Audience.MAIN, RunStatus.RUNNING, "ada", NOW)
         await store.runs.start([(run, (AGENT, TEMPLATE))])
         listed = await store.runs.list("acme")
-        assert [each.id for each in listed] == ["run_3", "run_2", "run_1"]
+        assert [run.id for run in listed] == ["run_3", "run_2", "run_1"]
         await store.maintenance.collect(NOW + 100 * HOUR, 0, 0)
         assert await told(old) == []
 
 
-async def test_ids_that_an_older_file_has_given_out_are_not_given_again(file: File) -> None:
-    """It kept count beside the rows, of which the newest may be gone."""
+async def test_ids_given_out_before_a_migration_are_not_given_again(file: File) -> None:
+    """The counter was stored beside the rows, of which the newest may be deleted."""
     migrated(file, 1)
     filled(file, {"counter": [("content", 70), ("event", 90), ("records", 5)]})
 
@@ -176,7 +178,7 @@ async def test_ids_that_an_older_file_has_given_out_are_not_given_again(file: Fi
         assert store.reader.db.execute("SELECT id FROM content").fetchall() == [(71,)]
 
 
-async def test_whoever_comes_first_migrates_and_the_others_wait(file: File) -> None:
+async def test_first_process_migrates_and_the_others_wait(file: File) -> None:
     migrated(file, 1)
 
     await asyncio.gather(*[asyncio.to_thread(prepare, file) for _ in range(4)])
@@ -185,7 +187,7 @@ async def test_whoever_comes_first_migrates_and_the_others_wait(file: File) -> N
         assert await store.maintenance.migrations() == MIGRATIONS
 
 
-def test_a_file_from_a_later_version_is_refused(file: File) -> None:
+def test_file_of_a_later_version_is_refused(file: File) -> None:
     prepare(file)
     with closing(sqlite3.connect(file)) as db, db:
         db.execute("INSERT INTO migration VALUES ('9999_later.sql', 'x', 0)")
@@ -196,7 +198,7 @@ def test_a_file_from_a_later_version_is_refused(file: File) -> None:
         prepare(file)
 
 
-def test_a_file_with_another_history_is_refused(file: File) -> None:
+def test_file_with_another_migration_history_is_refused(file: File) -> None:
     prepare(file)
     with closing(sqlite3.connect(file)) as db, db:
         db.execute("UPDATE migration SET checksum = 'x' WHERE name = ?", (MIGRATIONS[0],))
@@ -208,7 +210,7 @@ def test_a_file_with_another_history_is_refused(file: File) -> None:
         prepare(file)
 
 
-def test_a_migration_that_fails_leaves_an_older_file_as_it_was(file: File) -> None:
+def test_failed_migration_leaves_an_older_file_unchanged(file: File) -> None:
     migrated(file, 1)
     with closing(sqlite3.connect(file)) as db, db:
         db.execute("CREATE TABLE old_run_layer (in_the_way INTEGER)")

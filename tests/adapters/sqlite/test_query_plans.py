@@ -1,4 +1,4 @@
-"""How SQLite means to answer: by what it is asked for, and never by going through a whole table."""
+"""Query plans of SQLite: every query uses an index and never scans a whole table."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ UPKEEP = {
     *("collect_receipts", "collect_attempts", "collect_deliveries", "migrations"),
     *("links_and_bodies", "forget_words", "utterances_counted"),
 }
-"""What goes through everything, because that is its work."""
+"""Queries of maintenance, which scan whole tables on purpose."""
 
 
 def plan(statement: str) -> list[str]:
     schema = files("carrel.adapters.sqlite").joinpath("schema.sql").read_text("utf-8")
     numbered = [int(number) for number in re.findall(r"\?(\d+)", statement)]
-    given = ["[]"] * (max(numbered) if numbered else statement.count("?"))
+    parameters = ["[]"] * (max(numbered) if numbered else statement.count("?"))
     with closing(sqlite3.connect(":memory:")) as db:
         db.executescript(schema)
-        rows = db.execute(f"EXPLAIN QUERY PLAN {statement}", given).fetchall()
+        rows = db.execute(f"EXPLAIN QUERY PLAN {statement}", parameters).fetchall()
     return [row[3] for row in rows if re.match("SCAN|SEARCH", row[3])]
 
 
 @pytest.mark.parametrize("name", sorted(STATEMENTS.keys() - UPKEEP))
-def test_no_question_goes_through_a_table(name: str) -> None:
+def test_no_query_scans_a_table(name: str) -> None:
     scans = [step for step in plan(STATEMENTS[name]) if step.startswith("SCAN")]
     through = [step for step in scans if "VIRTUAL" not in step and step != "SCAN CONSTANT ROW"]
     everywhere = {"records_everywhere", "records_linked_everywhere"}
@@ -40,7 +40,7 @@ def test_no_question_goes_through_a_table(name: str) -> None:
 @pytest.mark.parametrize(
     "name", [name for name in STATEMENTS if re.search(r"json_each\(\?\d?\) AS", STATEMENTS[name])]
 )
-def test_a_question_about_many_begins_with_them(name: str) -> None:
+def test_query_about_many_keys_begins_with_the_keys(name: str) -> None:
     begins = [step for step in plan(STATEMENTS[name]) if "VIRTUAL" in step or "SEARCH" in step]
     if "FROM json_each" in re.split(r"\bWHERE\b", STATEMENTS[name])[0]:
         assert "VIRTUAL" in begins[0]

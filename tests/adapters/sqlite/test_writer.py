@@ -1,4 +1,4 @@
-"""The one writer of SQLite: what it knows without asking is right, whatever has happened."""
+"""The SQLite writer's caches are correct whatever happens to the file."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ asyncio.run(main())
 """
 
 
-class Spoilt(Exception):
-    """What a job raises that fails."""
+class FailedJob(Exception):
+    """Raised by a job that fails."""
 
 
 @pytest.fixture
@@ -80,22 +80,22 @@ async def store(file: File) -> AsyncIterator[SqliteStore]:
 
 
 async def ids(store: SqliteStore) -> tuple[Sequence[int], Sequence[int]]:
-    """Of all contents and of all events."""
+    """Ids of all contents and of all events."""
     contents = store.reader.db.execute("SELECT id FROM content ORDER BY id").fetchall()
     events = await store.events.read_after(None, limit=10_000)
     return [id for (id,) in contents], [int(event.cursor) for event in events]
 
 
-async def amiss(store: SqliteStore) -> list[str]:
+async def integrity_problems(store: SqliteStore) -> list[str]:
     return await told(Shelter(store, None))
 
 
-async def spoil(store: SqliteStore, *commits: Commit) -> None:
-    """Have these applied, then fail."""
+async def fail_after(store: SqliteStore, *commits: Commit) -> None:
+    """Apply these commits, then fail."""
 
     def work(_: sqlite3.Connection, batch: CommitBatch) -> None:
-        for each in commits:
-            batch.apply(each)
+        for item in commits:
+            batch.apply(item)
             batch.apply(
                 Commit(
                     (),
@@ -105,28 +105,28 @@ async def spoil(store: SqliteStore, *commits: Commit) -> None:
                     collection_revisions=(CollectionRevision(ACME, RecordType.POLICY, 99),),
                 )
             )
-        raise Spoilt
+        raise FailedJob
 
-    with pytest.raises(Spoilt):
+    with pytest.raises(FailedJob):
         await store.writer.submit(work)
 
 
-async def test_two_processes_that_take_turns_give_every_number_once(
+async def test_alternating_processes_assign_every_number_once(
     store: SqliteStore, file: File
 ) -> None:
     async with open_store(file) as other:
         heads = [await say((store, other)[n // 2 % 2], f"text {n}") for n in range(12)]
-        new = [await say(each, "x", STRANGER) for each in (other, store)]
+        new = [await say(writer, "x", STRANGER) for writer in (other, store)]
 
         assert [head.version for head in heads] == list(range(1, 13))
         assert [head.revision for head in heads] == list(range(1, 13))
         assert [head.revision for head in new] == [1, 2]
-        for each in (store, other):
-            assert await ids(each) == (list(range(1, 15)), list(range(1, 15)))
-            assert await amiss(each) == []
+        for writer in (store, other):
+            assert await ids(writer) == (list(range(1, 15)), list(range(1, 15)))
+            assert await integrity_problems(writer) == []
 
 
-async def test_two_processes_that_write_at_once_give_every_number_once(
+async def test_concurrent_processes_assign_every_number_once(
     store: SqliteStore, file: File
 ) -> None:
     async with open_store(file) as other:
@@ -136,10 +136,10 @@ async def test_two_processes_that_write_at_once_give_every_number_once(
         assert sorted(head.version for head in heads) == list(range(1, 61))
         assert sorted(head.revision for head in heads) == list(range(1, 61))
         assert await ids(store) == (list(range(1, 61)), list(range(1, 61)))
-        assert await amiss(other) == []
+        assert await integrity_problems(other) == []
 
 
-async def test_a_shelf_is_what_this_or_another_process_made_of_it(
+async def test_collection_revision_includes_the_writes_of_other_processes(
     store: SqliteStore, file: File
 ) -> None:
     async def holds(revision: int) -> bool:
@@ -158,7 +158,7 @@ async def test_a_shelf_is_what_this_or_another_process_made_of_it(
     assert await holds(2)
 
 
-async def test_a_quota_counts_what_another_process_wrote(store: SqliteStore, file: File) -> None:
+async def test_quota_counts_writes_of_other_processes(store: SqliteStore, file: File) -> None:
     await say(store, "12345")
     async with open_store(file) as other:
         await say(other, "1234567890")
@@ -169,9 +169,11 @@ async def test_a_quota_counts_what_another_process_wrote(store: SqliteStore, fil
     assert counted == (3, 14)
 
 
-async def test_of_a_group_with_one_that_fails_all_others_are_done(store: SqliteStore) -> None:
+async def test_failing_commit_of_a_group_stops_no_other(store: SqliteStore) -> None:
     await say(store, "before")
-    failing = spoil(store, commit(await write(store, "never"), await write(store, "no", STRANGER)))
+    failing = fail_after(
+        store, commit(await write(store, "never"), await write(store, "no", STRANGER))
+    )
     sent = [asyncio.create_task(say(store, f"text {n}")) for n in range(9)]
     await failing
     heads = await asyncio.gather(*sent)
@@ -180,13 +182,13 @@ async def test_of_a_group_with_one_that_fails_all_others_are_done(store: SqliteS
     assert sorted(head.revision for head in heads) == list(range(2, 11))
     assert await ids(store) == (list(range(1, 11)), list(range(1, 11)))
     assert await texts(store, STRANGER) == {}
-    assert await amiss(store) == []
+    assert await integrity_problems(store) == []
 
 
-async def test_nothing_is_known_from_a_transaction_that_failed(store: SqliteStore) -> None:
+async def test_nothing_is_cached_from_a_failed_transaction(store: SqliteStore) -> None:
     await say(store, "before")
     spoilt = [await write(store, "never"), await write(store, "never", TEMPLATE)]
-    await spoil(store, commit(*spoilt, changes=(POLICY,)))
+    await fail_after(store, commit(*spoilt, changes=(POLICY,)))
 
     assert await store.trees.revisions([AGENT, TEMPLATE]) == (1, 0)
     assert await store.records.revision() == 0
@@ -199,11 +201,11 @@ async def test_nothing_is_known_from_a_transaction_that_failed(store: SqliteStor
     assert (first.version, first.revision) == (1, 1)
     assert await texts(store, TEMPLATE) == {"SOUL.md": "first"}
     assert await ids(store) == ([1, 2, 3], [1, 2, 3])
-    assert await amiss(store) == []
+    assert await integrity_problems(store) == []
 
 
-async def collected(store: SqliteStore) -> tuple[int, int]:
-    """Leave neither a content nor an event, and say how far their ids had come."""
+async def delete_all(store: SqliteStore) -> tuple[int, int]:
+    """Delete all contents and events; return the highest ids so far."""
     await say(store, "gone")
     await say(store, None, max_versions=1)
     contents, events = await ids(store)
@@ -214,37 +216,37 @@ async def collected(store: SqliteStore) -> tuple[int, int]:
     return contents[-1], events[-1]
 
 
-@pytest.mark.parametrize("where", ["the same", "another", "a later"])
-async def test_an_id_is_not_given_again_once_the_newest_is_gone(
-    store: SqliteStore, file: File, where: str
+@pytest.mark.parametrize("writer", ["the same", "another", "a later"])
+async def test_deleted_ids_are_not_assigned_again(
+    store: SqliteStore, file: File, writer: str
 ) -> None:
     await keep_only(Shelter(store, None), 1)
     async with open_store(file) as other:
         await say(other, "known")
         await say(other, None, max_versions=1)
-        content, event = await collected(store)
-        if where == "a later":
+        content, event = await delete_all(store)
+        if writer == "a later":
             async with open_store(file) as later:
                 await say(later, "again")
         else:
-            await say(store if where == "the same" else other, "again")
+            await say(store if writer == "the same" else other, "again")
 
         assert await ids(other) == ([content + 1], [event + 1])
         assert await other.events.latest_cursor() == str(event + 1)
-        assert await amiss(store) == []
+        assert await integrity_problems(store) == []
 
 
-async def test_the_end_of_the_log_stays_where_it_is_when_its_events_are_gone(
+async def test_end_of_the_log_stays_when_its_events_are_deleted(
     store: SqliteStore, file: File
 ) -> None:
-    _, event = await collected(store)
+    _, event = await delete_all(store)
 
     assert await store.events.latest_cursor() == str(event)
     async with open_store(file) as later:
         assert await later.events.latest_cursor() == str(event)
 
 
-async def test_a_process_that_dies_in_its_transaction_has_used_up_nothing(
+async def test_process_that_dies_in_a_transaction_uses_up_no_ids(
     store: SqliteStore, file: File
 ) -> None:
     await say(store, "before")
@@ -258,10 +260,10 @@ async def test_a_process_that_dies_in_its_transaction_has_used_up_nothing(
     assert (await say(store, "first", new)).revision == 1
     assert await ids(store) == ([1, 2, 3], [1, 2, 3])
     assert await texts(store, AGENT) == {"SOUL.md": "after"}
-    assert await amiss(store) == []
+    assert await integrity_problems(store) == []
 
 
-async def test_after_another_process_has_written_a_group_asks_once_for_all_that_it_is_about(
+async def test_group_after_a_foreign_write_reads_all_its_paths_at_once(
     store: SqliteStore, file: File
 ) -> None:
     paths = [Path(f"notes/{n}.md") for n in range(20)]
@@ -270,8 +272,8 @@ async def test_after_another_process_has_written_a_group_asks_once_for_all_that_
     async with open_store(file) as other:
         await say(other, "second", path=paths[0])
         await say(other, None, path=paths[1])
-    asked: list[str] = []
-    store.writer._db.set_trace_callback(asked.append)
+    queries: list[str] = []
+    store.writer._db.set_trace_callback(queries.append)
     outcomes = await asyncio.gather(
         *(
             attempt(store, "mine", path=path, expects=(Expect(AGENT, path, int(n < 15)),))
@@ -286,5 +288,5 @@ async def test_after_another_process_has_written_a_group_asks_once_for_all_that_
         **{path.text: "mine" for path in paths[2:]},
         paths[0].text: "second",
     }
-    assert sum("FROM entry" in sql or "JOIN entry" in sql for sql in asked) == 1
-    assert await amiss(store) == []
+    assert sum("FROM entry" in sql or "JOIN entry" in sql for sql in queries) == 1
+    assert await integrity_problems(store) == []

@@ -291,7 +291,7 @@ def test_unreferenced_content_is_a_warning_after_the_grace_period() -> None:
 
     assert finding_texts(examined(tables, grace=60_000)) == []
     findings = examined(tables, grace=59_999)
-    assert finding_texts(findings) == ["warning: content: 1 rows are unreferenced; run carrel gc"]
+    assert finding_texts(findings) == ["warning: content: 1 row is unreferenced; run carrel gc"]
     assert findings.is_clean
 
 

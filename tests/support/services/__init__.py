@@ -1,5 +1,5 @@
-"""Real servers for the tests: PostgreSQL and S3, started on demand and never left behind.
+"""Real servers for the tests: PostgreSQL and S3, started on demand and always stopped.
 
-One keeper process per pytest run owns the servers (`keeper`). It starts one when a test first asks
-for it (`ask`), and ends when the pytest that started it ends, however that ends.
+One daemon per pytest run owns the servers (`service_daemon`). It starts a server when a test first
+requests it (`service_client`), and ends when its pytest ends, for whatever reason.
 """

@@ -1,4 +1,4 @@
-"""A server as a child process: started in a group of its own, and gone when its parent is."""
+"""A server as a child process in its own group, which ends with its parent."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ PR_SET_PDEATHSIG = 1
 
 
 class NotStarted(Exception):
-    """A server did not come up; the message holds the end of its log."""
+    """A server did not start; the message has the end of its log."""
 
 
 def dies_with_parent(with_signal: signal.Signals) -> Callable[[], None] | None:
-    """For `preexec_fn`. The thread that starts the child must last: it is its end that counts."""
+    """For `preexec_fn`. The signal is sent when the starting thread ends, so it must last."""
     if sys.platform != "linux":
         return None
     libc = ctypes.CDLL(None, use_errno=True)
@@ -27,7 +27,7 @@ def dies_with_parent(with_signal: signal.Signals) -> Callable[[], None] | None:
 
 
 class Child:
-    """One process, its log beside its directory, and whom it runs as."""
+    """One process, its log beside its directory, and its user."""
 
     def __init__(self, log: File, runs_as: tuple[int, int] | None = None) -> None:
         self.log = log
@@ -57,32 +57,32 @@ class Child:
             )
 
     async def run(self, command: Sequence[str], cwd: File, env: Mapping[str, str]) -> None:
-        """Run a command to its end; anything but success raises NotStarted."""
+        """Run a command. Raises NotStarted if it fails."""
         await self.start(command, cwd, env)
         assert self.process is not None
         if await self.process.wait() != 0:
-            raise NotStarted(self.story(f"{command[0]} failed"))
+            raise NotStarted(self.describe_failure(f"{command[0]} failed"))
 
     async def answers(self, probe: Callable[[], object], seconds: float) -> None:
-        """Wait until the probe raises no more; raise NotStarted when that never comes."""
+        """Wait until the probe raises no longer. Raises NotStarted after a timeout."""
         assert self.process is not None
         deadline = asyncio.get_running_loop().time() + seconds
         while True:
             if self.process.returncode is not None:
-                raise NotStarted(self.story("the server ended by itself"))
+                raise NotStarted(self.describe_failure("the server ended by itself"))
             try:
                 answer = probe()
                 if asyncio.iscoroutine(answer):
                     await answer
             except Exception as problem:
                 if asyncio.get_running_loop().time() > deadline:
-                    raise NotStarted(self.story(f"no answer: {problem!r}")) from problem
+                    raise NotStarted(self.describe_failure(f"no answer: {problem!r}")) from problem
                 await asyncio.sleep(0.02)
             else:
                 return
 
     async def stop(self, gently: signal.Signals | None = None, seconds: float = 3) -> None:
-        """End the process and its group: first gently, if a signal for that is given."""
+        """End the process and its group, first gently if a signal for that is given."""
         if self.process is None or self.process.returncode is not None:
             return
         if gently is not None:
@@ -93,6 +93,6 @@ class Child:
             os.killpg(self.process.pid, signal.SIGKILL)
         await self.process.wait()
 
-    def story(self, what: str) -> str:
+    def describe_failure(self, problem: str) -> str:
         log = self.log.read_text("utf-8", "replace") if self.log.exists() else ""
-        return f"{what}\n{log[-4000:]}"
+        return f"{problem}\n{log[-4000:]}"

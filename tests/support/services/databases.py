@@ -1,9 +1,9 @@
-"""Databases for tests: one template a process, and copies of it for tests to take.
+"""Databases for tests: one template per process, and copies of it.
 
-To make a copy takes a hundred times as long as to empty one. So a test gives its database back, and
-the next takes it, unless the test has changed more than rows. Databases go with their server: to
-drop one takes four times as long as to make it, since PostgreSQL then flushes whatever it holds of
-all of them.
+Creating a copy takes a hundred times as long as emptying one. So a test returns its database, and
+the next one takes it, unless the test has changed more than rows. Databases are removed with their
+server: dropping one takes four times as long as creating it, since PostgreSQL then flushes its
+buffers of all databases.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ Result = TypeVar("Result")
 
 
 async def prepare(url: str) -> None:
-    """Fill the template, which is empty so far. What is put here is in every test's database."""
+    """Fill the empty template. Its content is in every test's database."""
     await postgres.prepare(url)
 
 
 async def create(admin_url: str, template: str | None = None) -> str:
-    """The name of a new database, empty or copied from a template that nobody is connected to."""
+    """The name of a new database, empty or copied from a template without connections."""
     name = f"t_{secrets.token_hex(8)}"
-    await tell(admin_url, f"CREATE DATABASE {name} TEMPLATE {template or 'template1'}")
+    await execute(admin_url, f"CREATE DATABASE {name} TEMPLATE {template or 'template1'}")
     return name
 
 
 async def drop(admin_url: str, name: str) -> None:
-    await tell(admin_url, f"DROP DATABASE {name} WITH (FORCE)")
+    await execute(admin_url, f"DROP DATABASE {name} WITH (FORCE)")
 
 
-async def tell(admin_url: str, statement: str) -> None:
+async def execute(admin_url: str, statement: str) -> None:
     connection = await asyncpg.connect(admin_url)
     try:
         await connection.execute(statement)
@@ -47,8 +47,11 @@ async def tell(admin_url: str, statement: str) -> None:
 
 
 class Copies:
-    """Copies of one template, of which nobody has two at a time. Each is tidied up over one
-    connection that stays, in a loop of our own: to connect takes longer than to tidy up."""
+    """Copies of one template, each used by one test at a time.
+
+    A copy is emptied over one connection that stays open, in a loop of its own: connecting takes
+    longer than emptying.
+    """
 
     def __init__(self, admin_url: str, template: str) -> None:
         self._admin_url, self._template = admin_url, template
@@ -95,23 +98,24 @@ class Copies:
         self._tidying.clear()
 
 
-DISMISS = (
+END_OTHER_SESSIONS = (
     "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
     " WHERE datname = current_database() AND pid <> pg_backend_pid()"
 )
-OURS = "SELECT oid FROM pg_class WHERE relnamespace = 'public'::regnamespace"
+OUR_RELATIONS = "SELECT oid FROM pg_class WHERE relnamespace = 'public'::regnamespace"
 TABLES = (
     "SELECT quote_ident(relname), relkind = 'S' FROM pg_class"
     " WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'S') ORDER BY 1"
 )
-"""All there are by name, and whether they only count."""
-KEPT = {"counter", "migration"}
+"""All tables and sequences, and whether each is a sequence."""
+TEMPLATE_TABLES = {"counter", "migration"}
 """Tables with rows in the template."""
 
 
 async def form(url: str) -> str:
-    """All that a test might have changed beside rows that it added: what there is, how it is made,
-    and what the template brought along."""
+    """Everything that a test might have changed except added rows: objects, their definitions,
+    and the rows of the template.
+    """
     connection = await asyncpg.connect(url)
     try:
         return await _form(connection)
@@ -120,46 +124,53 @@ async def form(url: str) -> str:
 
 
 async def _form(connection: asyncpg.Connection) -> str:
-    asks = (
+    selects = (
         "SELECT relname, relkind, relnatts, reloptions FROM pg_class"
         " WHERE relnamespace = 'public'::regnamespace",
         f"SELECT attrelid::regclass, attname, atttypid, attnotnull, attisdropped FROM pg_attribute"
-        f" WHERE attrelid IN ({OURS})",
-        f"SELECT tgrelid::regclass, tgname, tgenabled FROM pg_trigger WHERE tgrelid IN ({OURS})",
+        f" WHERE attrelid IN ({OUR_RELATIONS})",
+        f"SELECT tgrelid::regclass, tgname, tgenabled FROM pg_trigger"
+        f" WHERE tgrelid IN ({OUR_RELATIONS})",
         f"SELECT conrelid::regclass, conname, pg_get_constraintdef(oid) FROM pg_constraint"
-        f" WHERE conrelid IN ({OURS})",
+        f" WHERE conrelid IN ({OUR_RELATIONS})",
         f"SELECT indexrelid::regclass, pg_get_indexdef(indexrelid) FROM pg_index"
-        f" WHERE indrelid IN ({OURS})",
+        f" WHERE indrelid IN ({OUR_RELATIONS})",
         "SELECT proname, prosrc FROM pg_proc WHERE pronamespace = 'public'::regnamespace",
         "SELECT nspname FROM pg_namespace WHERE nspname !~ '^pg_'",
-        *(f"SELECT * FROM {table}" for table in sorted(KEPT)),
+        *(f"SELECT * FROM {table}" for table in sorted(TEMPLATE_TABLES)),
     )
     tables = [name for name, counts in await connection.fetch(TABLES) if not counts]
-    rest = " OR ".join(f"EXISTS (SELECT 1 FROM {name})" for name in tables if name not in KEPT)
-    told = [f"SELECT string_agg(q::text, ';' ORDER BY q::text) FROM ({ask}) q" for ask in asks]
-    told.append(f"SELECT ({rest or 'false'})::text")
-    return repr(await connection.fetchval(f"SELECT ARRAY[({'), ('.join(told)})]"))
+    rest = " OR ".join(
+        f"EXISTS (SELECT 1 FROM {name})" for name in tables if name not in TEMPLATE_TABLES
+    )
+    queries = [
+        f"SELECT string_agg(q::text, ';' ORDER BY q::text) FROM ({select}) q" for select in selects
+    ]
+    queries.append(f"SELECT ({rest or 'false'})::text")
+    return repr(await connection.fetchval(f"SELECT ARRAY[({'), ('.join(queries)})]"))
 
 
 async def emptied(connection: asyncpg.Connection) -> str | None:
-    """Send everybody else away, delete what was added, begin all counting anew, and tell the form
-    of what is left. None where that cannot be done."""
+    """End other sessions, delete added rows, reset sequences and return the form of the rest.
+
+    None if that fails.
+    """
     try:
-        await connection.execute(DISMISS)
+        await connection.execute(END_OTHER_SESSIONS)
         tables = await connection.fetch(TABLES)
-        tell = ["SET session_replication_role = replica"]  # in whatever order
-        tell += ["UPDATE counter SET value = 0"]
-        tell += [
+        statements = ["SET session_replication_role = replica"]  # in any order
+        statements += ["UPDATE counter SET value = 0"]
+        statements += [
             f"SELECT setval('{name}', 1, false)" if counts else f"DELETE FROM {name}"
             for name, counts in tables
-            if name not in KEPT
+            if name not in TEMPLATE_TABLES
         ]
-        await connection.execute(";".join(tell))
+        await connection.execute(";".join(statements))
         return await _form(connection)
     except (asyncpg.PostgresError, asyncpg.InterfaceError):
         return None
 
 
 def within(admin_url: str, name: str) -> str:
-    """The URL of a database on the server of that URL."""
+    """The URL of a database on the server of this URL."""
     return urlunsplit(urlsplit(admin_url)._replace(path=f"/{name}"))

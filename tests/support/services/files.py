@@ -1,4 +1,4 @@
-"""SQLite files for tests: one template a process, and a copy of it for each test."""
+"""SQLite files for tests: one template per process, and a copy for each test."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from carrel.adapters.sqlite.database import prepare
 
 @cache
 def template() -> bytes:
-    """A file with the schema and nothing else. To make one takes ten times as long as to open it:
-    it is written and flushed table by table."""
+    """A file with the schema only. Creating one takes ten times as long as opening it."""
     with TemporaryDirectory(prefix="carrel-") as directory:
         file = File(directory) / "carrel.db"
         prepare(file)
@@ -20,7 +19,7 @@ def template() -> bytes:
 
 
 def fresh(file: File) -> File:
-    """The same path, at which there is now a store: what was there, or one on its first day."""
+    """The same path, with a new store unless one exists."""
     if not file.exists():
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(template())

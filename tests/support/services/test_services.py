@@ -1,4 +1,4 @@
-"""The servers that other tests rely on are real, durable, separate, and never left behind."""
+"""The servers of the tests are real, durable, separate and always stopped."""
 
 from __future__ import annotations
 
@@ -18,13 +18,12 @@ import obstore
 import pytest
 from obstore.exceptions import AlreadyExistsError, PermissionDeniedError, UnauthenticatedError
 from tests.support.server_process import command, loaded
-from tests.support.services import databases
+from tests.support.services import databases, service_client
 from tests.support.services import port_slot as slot
-from tests.support.services import service_client as ask
 from tests.support.services.fork_server import Forked
 from tests.support.services.postgres import Postgres, copied, open_to_all, wheel_binaries
 from tests.support.services.s3 import Bucket
-from tests.support.services.service_daemon import going
+from tests.support.services.service_daemon import removal_path
 from tests.support.wait import wait_until_sync
 
 ROOT = File(__file__).parents[3]
@@ -39,24 +38,24 @@ async def value(url: str, query: str) -> object:
 
 
 @pytest.mark.parametrize("setting", ["fsync", "synchronous_commit", "full_page_writes"])
-def test_postgres_keeps_what_it_acknowledges(postgres_server: str, setting: str) -> None:
+def test_postgres_syncs_acknowledged_writes(postgres_server: str, setting: str) -> None:
     assert asyncio.run(value(postgres_server, f"SHOW {setting}")) == "on"
 
 
-def test_postgres_is_not_open_to_everybody(postgres_server: str) -> None:
+def test_postgres_requires_its_password(postgres_server: str) -> None:
     stranger = postgres_server.replace(urlsplit(postgres_server).password or "", "guess")
     with pytest.raises(asyncpg.InvalidPasswordError):
         asyncio.run(value(stranger, "SELECT 1"))
 
 
 @pytest.mark.parametrize("turn", ["first", "second"])
-def test_each_test_has_a_database_of_its_own(postgres_url: str, turn: str) -> None:
-    made = asyncio.run(value(postgres_url, f"CREATE TABLE mine AS SELECT '{turn}' AS turn"))
-    assert made is None
+def test_each_test_has_its_own_database(postgres_url: str, turn: str) -> None:
+    status = asyncio.run(value(postgres_url, f"CREATE TABLE mine AS SELECT '{turn}' AS turn"))
+    assert status is None
     assert asyncio.run(value(postgres_url, "SELECT turn FROM mine")) == turn
 
 
-def test_a_database_has_what_its_template_had(postgres_server: str) -> None:
+def test_copy_has_the_content_of_its_template(postgres_server: str) -> None:
     async def story() -> object:
         template = await databases.create(postgres_server)
         await value(databases.within(postgres_server, template), "CREATE TABLE seed ()")
@@ -70,10 +69,10 @@ def test_a_database_has_what_its_template_had(postgres_server: str) -> None:
 
 
 @pytest.mark.parametrize("place", ["in its place", "copied"])
-def test_the_wheel_s_postgres_works_where_the_system_has_none(
+def test_postgres_of_the_wheel_works_without_a_system_installation(
     place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    directory = ask.private_directory()
+    directory = service_client.private_directory()
     binaries = wheel_binaries()[0]
     if place == "copied":
         binaries = copied(binaries, directory / "binaries")
@@ -93,7 +92,7 @@ def test_the_wheel_s_postgres_works_where_the_system_has_none(
     assert answer == "on"
 
 
-def test_what_lies_in_a_closed_directory_is_not_open_to_all(tmp_path: File) -> None:
+def test_files_below_a_private_directory_are_not_passable(tmp_path: File) -> None:
     inside = tmp_path / "closed" / "inside"
     inside.mkdir(parents=True)
     inside.parent.chmod(0o700)
@@ -110,19 +109,19 @@ def test_a_second_conditional_put_is_refused(s3_bucket: Bucket) -> None:
 
 
 @pytest.mark.parametrize("turn", ["first", "second"])
-def test_each_test_has_an_empty_bucket_of_its_own(s3_bucket: Bucket, turn: str) -> None:
+def test_each_test_has_its_own_empty_bucket(s3_bucket: Bucket, turn: str) -> None:
     store = s3_bucket.store()
     assert list(obstore.list(store).collect()) == []
     obstore.put(store, turn, b"")
 
 
-def test_s3_is_not_open_to_everybody(s3_server: str) -> None:
+def test_s3_requires_its_keys(s3_server: str) -> None:
     stranger = s3_server.replace(urlsplit(s3_server).password or "", "guess")
     with pytest.raises((PermissionDeniedError, UnauthenticatedError)):
         obstore.put(Bucket.at(stranger, "theirs").store(), "key", b"")
 
 
-def test_two_slots_never_share_a_port() -> None:
+def test_two_slots_share_no_port() -> None:
     slots = [slot.take() for _ in range(20)]
     ports = [port for taken in slots for port in taken.ports]
     for taken in slots:
@@ -135,36 +134,37 @@ def listens(port: int) -> bool:
         return caller.connect_ex((slot.HOST, port)) == 0
 
 
-ASKER = """
+REQUESTER = """
 import os, sys
-from tests.support.services import service_client as ask
-hold = ask.start_keeper()
-print(ask.url_of("postgres"), ask.url_of("s3"), os.environ[ask.KEEPER], flush=True)
+from tests.support.services import service_client
+daemon = service_client.start_daemon()
+postgres, s3 = service_client.url_of("postgres"), service_client.url_of("s3")
+print(postgres, s3, os.environ[service_client.DAEMON_VARIABLE], flush=True)
 sys.stdin.read()
 """
 
 
-def test_servers_end_when_the_one_who_asked_is_killed() -> None:
+def test_servers_end_when_their_requester_is_killed() -> None:
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    asker = subprocess.Popen(
-        [sys.executable, "-c", ASKER],
+    requester = subprocess.Popen(
+        [sys.executable, "-c", REQUESTER],
         env=environment,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
     )
-    with asker:
-        assert asker.stdout is not None
-        postgres, s3, keeper = asker.stdout.readline().split()
+    with requester:
+        assert requester.stdout is not None
+        postgres, s3, daemon = requester.stdout.readline().split()
         ports = [urlsplit(url).port or 0 for url in (postgres, s3)]
         assert all(listens(port) for port in ports)
         with socket.socket(socket.AF_UNIX) as line:
-            line.connect(keeper)
-            asker.send_signal(signal.SIGKILL)
-            assert line.recv(1) == b"", "the keeper closes its lines when it ends"
+            line.connect(daemon)
+            requester.send_signal(signal.SIGKILL)
+            assert line.recv(1) == b"", "the daemon closes its connections when it ends"
     assert not any(listens(port) for port in ports)
-    assert not File(keeper).parent.exists()
-    leftovers = going(File(keeper).parent)
+    assert not File(daemon).parent.exists()
+    leftovers = removal_path(File(daemon).parent)
     wait_until_sync(lambda: not leftovers.exists(), "what they left is removed")
 
 
@@ -172,7 +172,7 @@ def program(text: str, *arguments: str) -> list[str]:
     return [*command(text), *arguments]
 
 
-def test_a_forked_process_is_what_it_would_be_had_it_been_started(tmp_path: File) -> None:
+def test_forked_process_behaves_like_a_started_one(tmp_path: File) -> None:
     text = """
 import atexit, os, sys, threading
 assert "carrel.wiring.server" in sys.modules
@@ -181,22 +181,22 @@ atexit.register(print, "at its end")
 print(sys.argv[1:], dict(os.environ), os.getcwd(), sys.stdin.read(), __name__, file=sys.stderr)
 sys.exit(7)
 """
-    around = {"ONE": "1", "LC_ALL": "C.UTF-8"}
+    variables = {"ONE": "1", "LC_ALL": "C.UTF-8"}
     done = subprocess.run(
         program(text, "an argument", "ü"),
         cwd=tmp_path,
-        env=around,
+        env=variables,
         input="said",
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.stderr == f"['an argument', 'ü'] {around} {tmp_path} said __main__\n"
+    assert done.stderr == f"['an argument', 'ü'] {variables} {tmp_path} said __main__\n"
     assert (done.returncode, done.stdout) == (7, "thread\nat its end\n")
 
 
 @pytest.mark.parametrize(
-    ("text", "code", "told"),
+    ("text", "code", "output"),
     [
         ("pass", 0, ""),
         ("raise SystemExit('why')", 1, "why"),
@@ -204,49 +204,47 @@ sys.exit(7)
         ("import os; os.kill(os.getpid(), 9)", -9, ""),
     ],
 )
-def test_however_a_forked_process_ends_it_is_told(text: str, code: int, told: str) -> None:
+def test_exit_status_of_a_forked_process_is_reported(text: str, code: int, output: str) -> None:
     done = subprocess.run(program(text), capture_output=True, text=True, check=False)
     assert done.returncode == code
-    assert told in done.stderr
+    assert output in done.stderr
 
 
 WAITING = "import time; print('there', flush=True); time.sleep(600)"
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
-def test_what_a_forked_process_is_told_to_do_it_does(number: signal.Signals) -> None:
+def test_forked_process_receives_signals(number: signal.Signals) -> None:
     with subprocess.Popen(
         program(WAITING), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     ) as waiting:
         assert waiting.stdout
         assert waiting.stdout.readline() == b"there\n"
         waiting.send_signal(number)
-        assert waiting.stdout.read() == b""  # nobody has it open: the process itself is gone
+        assert waiting.stdout.read() == b""  # raises, since the process is gone
     assert waiting.returncode == -number
 
 
-def test_a_forked_process_does_not_outlive_whoever_asked_for_it() -> None:
-    heard, said = os.pipe()
-    context = Forked(loaded(), [WAITING], {}, (0, said, 2))
-    os.close(said)
-    with open(heard, "rb") as out:
+def test_forked_process_does_not_outlive_its_requester() -> None:
+    read_end, write_end = os.pipe()
+    context = Forked(loaded(), [WAITING], {}, (0, write_end, 2))
+    os.close(write_end)
+    with open(read_end, "rb") as out:
         assert out.readline() == b"there\n"
         assert context.poll() is None
         context.leave()
         assert out.read() == b""
 
 
-def test_a_database_that_was_given_back_is_as_it_was(
-    postgres_server: str, postgres_template: str
-) -> None:
+def test_returned_database_is_restored(postgres_server: str, postgres_template: str) -> None:
     async def change(name: str, *statements: str) -> None:
         for statement in statements:
-            await databases.tell(databases.within(postgres_server, name), statement)
+            await databases.execute(databases.within(postgres_server, name), statement)
 
     async def story(copies: databases.Copies) -> None:
         first = copies.take()
         url = databases.within(postgres_server, first)
-        other = await asyncpg.connect(url)  # whoever is still there is sent away
+        other = await asyncpg.connect(url)  # remaining sessions are ended
         fresh = await databases.form(url)
         await change(
             first,
@@ -257,8 +255,8 @@ def test_a_database_that_was_given_back_is_as_it_was(
         copies.give_back(first)
         assert copies.take() == first
         assert await databases.form(url) == fresh
-        [left] = await _rows(url, "SELECT count(*) FROM mark, audit")
-        assert left == 0
+        [count] = await _rows(url, "SELECT count(*) FROM mark, audit")
+        assert count == 0
         await change(
             first, "INSERT INTO audit (tenant, at, by, why, subjects) VALUES ('t',0,'','','[]')"
         )

@@ -97,8 +97,12 @@ def _print_findings(findings: FindingList) -> None:
         click.echo(f"{level}: {finding.subject}: {finding.text}")
     if findings.omitted_count:
         click.echo(f"… and {findings.omitted_count} more")
+    warnings = _count(findings.warnings, "warning")
     if findings.errors:
-        click.echo(f"{findings.errors} errors, {findings.warnings} warnings")
+        click.echo(f"{_count(findings.errors, 'error')}, {warnings}")
     else:
-        suffix = f", {findings.warnings} warnings" if findings.warnings else ""
-        click.echo(f"no problems found{suffix}")
+        click.echo(f"no problems found, {warnings}" if findings.warnings else "no problems found")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -37,7 +37,7 @@ def pull(agent: str, dir: File, as_json: bool, stale_ok: bool, **options: Any) -
         print_json(_result_to_json(result))
         return
     if result.stale:
-        click.echo(f"The server could not be reached: {result.problem}", err=True)
+        click.echo(f"Using the earlier files: {result.problem}", err=True)
     click.echo(f"{result.directory}: {len(result.files)} files, {_state_label(result)}")
 
 

@@ -108,7 +108,8 @@ class StoreCheck:
         if self._collections and not self._counters.get("records"):
             self.findings.error("counter records", "is 0 although records exist")
         if unused := self._contents.unused():
-            text = f"{unused} rows are unreferenced; run carrel gc"
+            rows = "1 row is" if unused == 1 else f"{unused} rows are"
+            text = f"{rows} unreferenced; run carrel gc"
             self.findings.warn("content", text)
         return self.findings
 

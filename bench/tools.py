@@ -10,14 +10,14 @@ from time import perf_counter
 from typing import Any, Final
 
 import carrel
-from bench.table import Results
+from bench.report import Results
 from carrel.adapters.sandbox.local import LocalSandbox
 from carrel.adapters.sandbox.local.self_test import SandboxSettings, bubblewrap_program
 from carrel.core.identifiers import Digest, Path, digest
 from carrel.core.store.blob import Blob
 from carrel.ports.sandbox import CommandSpec, FileKind, InputFile
 
-FILES, TIMES, THOUGHT = 200, 12, 0.15
+FILES, TIMES, PAUSE_SECONDS = 200, 12, 0.15
 OVERHEAD_LABEL = f"`true` in {FILES} files, over bare bubblewrap"
 _BWRAP_ARGUMENTS = (
     *("--unshare-all", "--die-with-parent", "--new-session", "--ro-bind", "/usr", "/usr"),
@@ -31,7 +31,7 @@ async def measure(folder: File, results: Results) -> None:
     contents = [f"file {number}\n".encode() * 100 for number in range(FILES)]
     bytes_of = {digest(content): content for content in contents}
     files = {
-        Path(f"room-{n % 20}/file-{n}.md"): InputFile(
+        Path(f"folder-{n % 20}/file-{n}.md"): InputFile(
             FileKind.FILE, Blob(digest(content), len(content))
         )
         for n, content in enumerate(contents)
@@ -44,7 +44,7 @@ async def measure(folder: File, results: Results) -> None:
     try:
         assert (await sandbox.ready()).tier == "bubblewrap"
         for number in range(TIMES + 1):
-            await asyncio.sleep(THOUGHT)
+            await asyncio.sleep(PAUSE_SECONDS)
             began = perf_counter()
             async with sandbox.run(CommandSpec(f"call-{number}", "true", files), fetch) as ran:
                 assert ran.exit_code == 0
@@ -65,9 +65,9 @@ def _bare() -> float:
 
 
 TOOLS: Final[Mapping[str, Mapping[str, Any]]] = {
-    "read": {"file_path": "room-3/file-43.md"},
-    "write": {"file_path": "room-3/new.md", "content": "new\n" * 100},
-    "edit": {"file_path": "room-5/file-65.md", "old_string": "file", "new_string": "file"},
+    "read": {"file_path": "folder-3/file-43.md"},
+    "write": {"file_path": "folder-3/new.md", "content": "new\n" * 100},
+    "edit": {"file_path": "folder-5/file-65.md", "old_string": "file", "new_string": "file"},
     "glob": {"pattern": "**/file-1*.md"},
     "grep": {"pattern": "line 7[0-9]$", "output_mode": "content", "line_numbers": True},
 }
@@ -89,7 +89,7 @@ async def file_tools(folder: File, results: Results) -> None:
         files = client.workspace(shared.id)
         for number in range(FILES):
             lines = "".join(f"file {number}, line {line}, and so on\n" for line in range(170))
-            await files.put(f"room-{number % 20}/file-{number}.md", lines)
+            await files.put(f"folder-{number % 20}/file-{number}.md", lines)
         tools = client.agent("kate").tools
         for number in range(TIMES + 1):
             for name, arguments in TOOLS.items():

@@ -1,4 +1,4 @@
-"""Of many writers who saw the same thing exactly one wins, whichever process each of them meets."""
+"""One of many writers of the same version wins, in whichever processes they run."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ RIVALS = 64
 
 async def race(clients: list[httpx.AsyncClient], path: str) -> None:
     first = await clients[0].put(f"{FILES}/{path}", json={"content": "first"})
-    seen = {"If-Match": first.headers["etag"]}
+    condition = {"If-Match": first.headers["etag"]}
 
     async def rival(number: int) -> httpx.Response:
         body = {"content": f"rival {number}"}
         client = clients[number % len(clients)]
-        return await client.put(f"{FILES}/{path}", json=body, headers=seen)
+        return await client.put(f"{FILES}/{path}", json=body, headers=condition)
 
     answers = await asyncio.gather(*map(rival, range(RIVALS)))
 
@@ -31,8 +31,8 @@ async def race(clients: list[httpx.AsyncClient], path: str) -> None:
     assert (await clients[-1].get(f"{FILES}/{path}")).json() == winner
 
 
-async def everybody(clients: list[httpx.AsyncClient], path: str) -> None:
-    """Nobody asks for anything: everybody is served, and no version is given twice."""
+async def write_unconditionally(clients: list[httpx.AsyncClient], path: str) -> None:
+    """Without conditions every write succeeds, and no version is given twice."""
 
     async def writer(number: int) -> int:
         client = clients[number % len(clients)]
@@ -43,34 +43,34 @@ async def everybody(clients: list[httpx.AsyncClient], path: str) -> None:
     assert sorted(versions) == list(range(1, RIVALS + 1))
 
 
-def test_of_64_rivals_one_wins_on_sqlite_with_two_workers(tmp_path: File) -> None:
-    async def story(url_clients: list[httpx.AsyncClient]) -> None:
+def test_one_of_64_writers_wins_on_sqlite_with_two_workers(tmp_path: File) -> None:
+    async def scenario(url_clients: list[httpx.AsyncClient]) -> None:
         for turn in range(5):
             await race(url_clients, f"rivals-{turn}.md")
-        await everybody(url_clients, "everybody.md")
+        await write_unconditionally(url_clients, "shared.md")
 
     with serving(tmp_path, workers=2) as live:
 
         async def main() -> None:
-            async with live.http() as one, live.http() as two:
-                await story([one, two])
+            async with live.http() as first, live.http() as second:
+                await scenario([first, second])
 
         asyncio.run(main())
 
 
-def test_of_64_rivals_one_wins_on_postgresql_with_two_servers(
+def test_one_of_64_writers_wins_on_postgresql_with_two_servers(
     tmp_path: File, postgres_url: str
 ) -> None:
     key = "0" * 64
     with (
-        serving(tmp_path / "one", database_url=postgres_url, vault_key=key) as one,
-        serving(tmp_path / "two", database_url=postgres_url, vault_key=key) as two,
+        serving(tmp_path / "one", database_url=postgres_url, vault_key=key) as server,
+        serving(tmp_path / "two", database_url=postgres_url, vault_key=key) as other_server,
     ):
 
         async def main() -> None:
-            async with one.http() as first, two.http() as second:
+            async with server.http() as first, other_server.http() as second:
                 for turn in range(5):
                     await race([first, second], f"rivals-{turn}.md")
-                await everybody([first, second], "everybody.md")
+                await write_unconditionally([first, second], "shared.md")
 
         asyncio.run(main())

@@ -11,7 +11,7 @@ from itertools import count
 from pathlib import Path as File
 from time import perf_counter
 
-from bench.table import Results
+from bench.report import Results
 from carrel.actions.accounts import tenants
 from carrel.actions.agents import agents, templates
 from carrel.actions.agents.agents import NewAgent
