@@ -14,6 +14,7 @@ from carrel.core.access import Actor
 from carrel.core.errors import IdempotencyInFlight, IdempotencyKeyMismatch, ValidationError
 from carrel.core.store import idempotency
 from carrel.core.store.idempotency import (
+    VAULT_CONTEXT,
     Claim,
     Committed,
     Completed,
@@ -29,7 +30,6 @@ CLAIM_LEASE_MS: Final = 60_000
 """Milliseconds after which an unfinished claim may be taken over."""
 
 _KEY: Final = re.compile(r"[\x21-\x7e]{1,255}")
-_CONTEXT: Final = "receipt"
 _POLL_DELAYS_SECONDS: Final = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64)
 _STATUS_OK: Final = 200
 
@@ -66,7 +66,7 @@ async def run_once(
     key = IdempotencyKey(actor.tenant, _encode(owner).decode(), request.key)
     match await _claim(ports, key, hashlib.sha256(_encode(request.arguments)).hexdigest()):
         case Completed(stored):
-            return _decode(ports.vault.open(stored.sealed, _CONTEXT))
+            return _decode(ports.vault.open(stored.sealed, VAULT_CONTEXT))
         case KeyMismatch():
             raise IdempotencyKeyMismatch("this idempotencyKey was used for a different request")
         case InProgress():
@@ -102,6 +102,6 @@ async def _run_claimed(
 
 
 async def _complete(ports: Ports, key: IdempotencyKey, record: Record) -> Record:
-    sealed = ports.vault.seal(_encode(record), _CONTEXT)
+    sealed = ports.vault.seal(_encode(record), VAULT_CONTEXT)
     await ports.idempotency.complete(key, StoredResponse(_STATUS_OK, sealed))
     return record

@@ -58,7 +58,7 @@ def rename(path: str, other: str) -> Break:
 
 
 def test_every_table_of_the_scene_has_something_to_break() -> None:
-    assert {table for table, rows in whole().items() if not rows} == {"receipt"}
+    assert {table for table, rows in whole().items() if not rows} == {"idempotency_key"}
 
 
 def test_a_whole_store_is_clean() -> None:
@@ -134,24 +134,27 @@ DAMAGES: dict[str, tuple[Break, str]] = {
     "a lost event counter": (drop("counter", 1), "counter event: is 0, less than the used id 10"),
     "a lost records counter": (drop("counter", 2), "counter records: is 0 although records exist"),
     "a lost record": (drop("record"), "index key all of acme: refers to a missing person: per_1"),
-    "a record without a shelf": (
-        drop("shelf"),
+    "a record without a collection revision": (
+        drop("collection_revision"),
         "person per_1 of acme: its collection revision is missing",
     ),
-    "a shelf that never rose": (
-        put("shelf", "revision", 0),
+    "a collection revision of 0": (
+        put("collection_revision", "revision", 0),
         "collection revision person of acme: has no rev",
     ),
-    "a record of no kind": (put("record", "noun", "desk"), "has an unknown record type"),
+    "a record of no kind": (put("record", "type", "desk"), "has an unknown record type"),
     "a record without a revision": (put("record", "revision", 0), "per_1 of acme: has no revision"),
     "a record that is no JSON": (put("record", "body", "{"), "its body is not a JSON object"),
     "a record that is no object": (put("record", "body", "[]"), "its body is not a JSON object"),
     "a record deeper than can be": (put("record", "body", "[" * 10**5), "is not a JSON object"),
-    "a handle to nothing": (
-        put("handle", "id", "per_2"),
+    "a unique key of a missing record": (
+        put("unique_key", "id", "per_2"),
         "unique key acme/person/email: refers to a missing person: per_2",
     ),
-    "a link to nothing": (put("link", "noun", "key"), "refers to a missing key: per_1"),
+    "an index key of a missing record": (
+        put("index_key", "type", "key"),
+        "refers to a missing key: per_1",
+    ),
     "a lost run": (drop("run"), "layer 0 of run run_1: the run is missing"),
     "a run of no scope": (put("run", "scope", 9), "run run_1: refers to the missing scope 9"),
     "a run in no status": (
@@ -161,7 +164,7 @@ DAMAGES: dict[str, tuple[Break, str]] = {
     "a run of no mode": (put("run", "mode", "lost"), "has an invalid status, mode or kept flag"),
     "a run without variables": (put("run", "variables", "no"), "its variables are not a JSON"),
     "a run that was let go but holds": (
-        put("run", "kept", 0),
+        put("run", "snapshot_kept", 0),
         "the run was released but still has layers",
     ),
     "a layer of no scope": (
@@ -184,12 +187,12 @@ DAMAGES: dict[str, tuple[Break, str]] = {
     "an event that is no JSON": (put("event", "payload", ""), "its payload is not a JSON object"),
     "a lost delivery": (drop("delivery"), "attempt 1 of del_1: the delivery is missing"),
     "a delivery in no state": (put("delivery", "state", "lost"), "del_1: has an unknown state"),
-    "a mark that is none": (
-        put("mark", "cursor", "x"),
+    "a delivery cursor that is no event id": (
+        put("delivery_cursor", "cursor", "x"),
         "delivery cursor deliveries: is not an event id",
     ),
-    "a mark in the future": (
-        put("mark", "cursor", "99"),
+    "a delivery cursor past the last event": (
+        put("delivery_cursor", "cursor", "99"),
         "delivery cursor deliveries: is past the last event",
     ),
     "a lost session": (drop("session"), "entry 1 of session 5f0c8a52-2f5e-4d3c-9f10-000000000000"),
@@ -199,15 +202,21 @@ DAMAGES: dict[str, tuple[Break, str]] = {
     ),
     "a session of no mode": (put("session", "mode", "lost"), "its mode is unknown"),
     "a session from before it began": (
-        put("session", "last", 1),
+        put("session", "last_entry_at", 1),
         "its entry count or timestamps are invalid",
     ),
-    "a lost last entry": (drop("utterance", 2), "1 sessions have fewer entries than they state"),
-    "a lost entry between": (drop("utterance", 1), "follows entry 1"),
-    "a lost first entry": (drop("utterance", 3), "entry 2 of session"),
-    "an entry too many": (put("session", "entries", 2), "exceeds the session's entry count"),
-    "an entry of no role": (put("utterance", "role", "judge"), "its role is unknown"),
-    "an entry that is no text": (put("utterance", "content", b"\xff"), "its content is not text"),
+    "a lost last entry": (
+        drop("session_entry", 2),
+        "1 sessions have fewer entries than they state",
+    ),
+    "a lost entry between": (drop("session_entry", 1), "follows entry 1"),
+    "a lost first entry": (drop("session_entry", 3), "entry 2 of session"),
+    "an entry too many": (put("session", "entry_count", 2), "exceeds the session's entry count"),
+    "an entry of no role": (put("session_entry", "role", "judge"), "its role is unknown"),
+    "an entry that is no text": (
+        put("session_entry", "content", b"\xff"),
+        "its content is not text",
+    ),
 }
 
 
@@ -236,7 +245,7 @@ def test_a_head_that_differs_in_anything_from_its_newest_version_is_found(column
 @pytest.mark.parametrize("table", TABLES)
 def test_a_row_that_is_there_twice_or_out_of_order_is_found(table: str) -> None:
     tables = whole()
-    if table == "receipt":
+    if table == "idempotency_key":
         tables[table] = [["acme", "put", key, "f", NOW, None, None, None] for key in ("a", "b")]
     tables[table].append(list(tables[table][0]))
 

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
+
+VAULT_CONTEXT: Final = "idempotency"
+"""Vault context in which stored responses are sealed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from carrel.core.errors import (
 )
 from carrel.core.store import idempotency
 from carrel.core.store.idempotency import (
+    VAULT_CONTEXT,
     Claim,
     Committed,
     Completed,
@@ -37,7 +38,6 @@ CLAIM_LEASE_MS: Final = 60_000
 """Age at which an unfinished claim may be taken over, in milliseconds."""
 
 _VALID_KEY: Final = re.compile(rb"[\x21-\x7e]{1,255}")
-_VAULT_CONTEXT: Final = "receipt"
 _STORED_HEADERS: Final = (b"content-type", b"etag", b"location")
 _TRANSIENT_STATUSES: Final = frozenset({400, 401, 403, 408, 429})
 _CONDITION_HEADERS: Final = (b"if-match", b"if-none-match")
@@ -142,13 +142,13 @@ async def _store_response(
         if n in _STORED_HEADERS
     ]
     sealed = request.ports.vault.seal(
-        encode(_SealedResponse(headers, response.body)), _VAULT_CONTEXT
+        encode(_SealedResponse(headers, response.body)), VAULT_CONTEXT
     )
     await request.ports.idempotency.complete(key, StoredResponse(response.status, sealed))
 
 
 def _replay_response(request: Request[Any, Any], stored: StoredResponse) -> Response:
-    decoded = _decode(request.ports.vault.open(stored.sealed, _VAULT_CONTEXT))
+    decoded = _decode(request.ports.vault.open(stored.sealed, VAULT_CONTEXT))
     headers = [(n.encode("latin-1"), v.encode("latin-1")) for n, v in decoded.headers]
     return Response(stored.status, decoded.body, [*headers, REPLAY_HEADER])
 
