@@ -253,7 +253,8 @@ def test_a_database_that_was_given_back_is_as_it_was(
             first,
             "UPDATE counter SET value = 7",
             "INSERT INTO delivery_cursor (name, cursor) VALUES ('a', 'b')",
-            "INSERT INTO audit (tenant, at, author, reason, subjects) VALUES ('t', 0, 'b', 'w', '[]')",
+            "INSERT INTO audit (tenant, at, author, reason, subjects)"
+            " VALUES ('t', 0, 'b', 'w', '[]')",
         )
         copies.give_back(first)
         assert copies.take() == first
@@ -261,7 +262,8 @@ def test_a_database_that_was_given_back_is_as_it_was(
         [left] = await _rows(url, "SELECT count(*) FROM delivery_cursor, audit")
         assert left == 0
         await change(
-            first, "INSERT INTO audit (tenant, at, author, reason, subjects) VALUES ('t',0,'','','[]')"
+            first,
+            "INSERT INTO audit (tenant, at, author, reason, subjects) VALUES ('t',0,'','','[]')",
         )
         assert await _rows(url, "SELECT id FROM audit") == [1]
         other.terminate()
