@@ -35,7 +35,10 @@ _SNAPSHOT_STATEMENTS: Final = {
 }
 """Statements for tables whose rows are converted for other stores."""
 _AFTER_RESTORE: Final = (
-    *("end_restore", "advance_id_sequences", "restore_delivery_cursor", "set_restored_event"),
+    "end_restore",
+    "advance_id_sequences",
+    "restore_delivery_cursor",
+    "set_restored_event",
 )
 
 
