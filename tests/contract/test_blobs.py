@@ -18,7 +18,9 @@ from tests.support.commits import (
 from tests.support.contract_stores import Ports
 
 from carrel.core.identifiers import Digest, digest
-from carrel.core.store.tree import Blob, Entry, Write
+from carrel.core.store.blob import Blob
+from carrel.core.store.commit import Write
+from carrel.core.store.entry import Entry
 from carrel.ports import CorruptContent
 
 pytestmark = pytest.mark.anyio

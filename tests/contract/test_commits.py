@@ -26,18 +26,17 @@ from tests.support.commits import (
 from tests.support.contract_stores import Ports
 
 from carrel.core.identifiers import Path, Scope, ScopeKind
-from carrel.core.store.idempotency import Claimed, InProgress
-from carrel.core.store.record import CollectionRevision, RecordChange, RecordType
-from carrel.core.store.tree import (
+from carrel.core.store.commit import (
     Applied,
     Commit,
     Expect,
     ExpectationFailed,
-    Head,
-    IdempotencyKey,
     Quota,
     QuotaExceeded,
 )
+from carrel.core.store.entry import Head
+from carrel.core.store.idempotency import Claimed, IdempotencyKey, InProgress
+from carrel.core.store.record import CollectionRevision, RecordChange, RecordType
 
 pytestmark = pytest.mark.anyio
 

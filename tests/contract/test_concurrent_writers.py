@@ -22,7 +22,7 @@ from tests.support.commits import (
 from tests.support.contract_stores import Ports
 
 from carrel.core.identifiers import Scope
-from carrel.core.store.tree import Applied, Expect, ExpectationFailed, Outcome
+from carrel.core.store.commit import Applied, Expect, ExpectationFailed, Outcome
 
 pytestmark = pytest.mark.anyio
 

@@ -29,8 +29,9 @@ from tests.support.contract_stores import Ports
 from carrel.core.errors import ValidationError
 from carrel.core.identifiers import Path, Scope, ScopeKind
 from carrel.core.runs import RunStatus
+from carrel.core.store.commit import Expect, Write
+from carrel.core.store.entry import Entry
 from carrel.core.store.event import RUN_STARTED, WORKSPACE_UPDATED, Event, EventFilter
-from carrel.core.store.tree import Entry, Expect, Write
 
 pytestmark = pytest.mark.anyio
 

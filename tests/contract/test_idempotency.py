@@ -21,16 +21,17 @@ from tests.support.commits import (
 )
 from tests.support.contract_stores import Ports
 
+from carrel.core.store.commit import Expect
 from carrel.core.store.idempotency import (
     Claim,
     Claimed,
     Committed,
     Completed,
+    IdempotencyKey,
     InProgress,
     KeyMismatch,
     StoredResponse,
 )
-from carrel.core.store.tree import Expect, IdempotencyKey
 
 pytestmark = pytest.mark.anyio
 

@@ -10,8 +10,7 @@ from tests.support.commits import AGENT, DEFAULTS, TEMPLATE, attempt, commit, sa
 from tests.support.contract_stores import Ports
 
 from carrel.core.identifiers import Path
-from carrel.core.store.record import CollectionRevision, RecordType
-from carrel.core.store.tree import (
+from carrel.core.store.commit import (
     Applied,
     Expect,
     ExpectationFailed,
@@ -21,6 +20,7 @@ from carrel.core.store.tree import (
     Quota,
     QuotaExceeded,
 )
+from carrel.core.store.record import CollectionRevision, RecordType
 
 pytestmark = pytest.mark.anyio
 

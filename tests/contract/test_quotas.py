@@ -19,7 +19,7 @@ from tests.support.commits import (
 from tests.support.contract_stores import Ports
 
 from carrel.core.identifiers import Path
-from carrel.core.store.tree import Applied, Quota, QuotaExceeded
+from carrel.core.store.commit import Applied, Quota, QuotaExceeded
 
 pytestmark = pytest.mark.anyio
 

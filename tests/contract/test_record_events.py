@@ -9,6 +9,7 @@ from tests.support.commits import ACME, AGENT, GLOBEX, NOW, RULES, STRANGER, com
 from tests.support.contract_stores import Ports
 
 from carrel.core.identifiers import Path
+from carrel.core.store.commit import Expect, ExpectationFailed
 from carrel.core.store.event import (
     APPROVAL_ANSWERED,
     APPROVAL_REQUESTED,
@@ -18,7 +19,6 @@ from carrel.core.store.event import (
     EventDraft,
 )
 from carrel.core.store.record import RecordChange, RecordType
-from carrel.core.store.tree import Expect, ExpectationFailed
 
 pytestmark = pytest.mark.anyio
 

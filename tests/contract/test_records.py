@@ -9,6 +9,7 @@ import pytest
 from tests.support.commits import ACME, AGENT, GLOBEX, NOW, SOUL, attempt, commit, say, texts
 from tests.support.contract_stores import Ports
 
+from carrel.core.store.commit import Applied, Expect, ExpectationFailed, Outcome
 from carrel.core.store.record import (
     AuditEntry,
     CollectionRevision,
@@ -18,7 +19,6 @@ from carrel.core.store.record import (
     global_unique_key,
     unique_key,
 )
-from carrel.core.store.tree import Applied, Expect, ExpectationFailed, Outcome
 
 pytestmark = pytest.mark.anyio
 

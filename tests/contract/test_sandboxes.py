@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from tests.support.escape_harness import processes_marked
 from tests.support.local_providers import LOCAL, Desk
 from tests.support.remote_providers import ELSEWHERE, Provider
+from tests.support.wait import wait_until
 
 from carrel.core.identifiers import Path
 from carrel.ports.sandbox import CommandResult, FileKind, SandboxUnavailable
@@ -45,17 +46,11 @@ async def workspace(
     else:
         provider = remote_providers(request.param)
         yield Desk(provider.sandbox, provider.bounds)
-        await wait_until(lambda: provider.service.alive == [])
+        await wait_until(lambda: provider.service.alive == [], "no instance is alive")
 
 
 def kinds_of(result: CommandResult) -> dict[str, FileKind]:
     return {path.text: changed.kind for path, changed in result.changed.items()}
-
-
-async def wait_until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(30):
-        while not condition():  # noqa: ASYNC110 - the change happens in other processes
-            await asyncio.sleep(0.05)
 
 
 async def test_a_command_returns_both_streams_and_its_exit_code(workspace: Desk) -> None:
@@ -318,8 +313,8 @@ async def test_a_cancelled_command_is_killed(workspace: Desk) -> None:
             raise AssertionError("it ended")
 
     task = asyncio.create_task(forever())
-    await wait_until(lambda: processes_marked(mark))
+    await wait_until(lambda: processes_marked(mark), "the command runs")
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    await wait_until(lambda: not processes_marked(mark))
+    await wait_until(lambda: not processes_marked(mark), "the command has ended")

@@ -19,8 +19,7 @@ from carrel.core.sessions import (
     SpeakerRole,
     TranscriptEntry,
 )
-from carrel.core.store.idempotency import Claimed, Committed
-from carrel.core.store.tree import IdempotencyKey
+from carrel.core.store.idempotency import Claimed, Committed, IdempotencyKey
 
 pytestmark = pytest.mark.anyio
 

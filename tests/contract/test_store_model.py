@@ -28,8 +28,9 @@ from tests.support.store_model import Frozen, Model, Texts, merged
 from carrel.core.identifiers import Path, Scope, ScopeKind
 from carrel.core.overlay.compose import compose
 from carrel.core.runs import SnapshotLayer
+from carrel.core.store.commit import Applied, Commit, Expect, ExpectationFailed, Outcome
 from carrel.core.store.event import WORKSPACE_UPDATED
-from carrel.core.store.tree import Applied, Commit, Expect, ExpectationFailed, Outcome, Tree
+from carrel.core.store.tree import Tree
 
 Answer = TypeVar("Answer")
 Key = tuple[int, Path]

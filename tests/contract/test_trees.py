@@ -26,7 +26,9 @@ from tests.support.contract_stores import Ports
 
 from carrel.core.identifiers import Path
 from carrel.core.runs import SnapshotLayer
-from carrel.core.store.tree import Entry, Head, Tree, Version, Write
+from carrel.core.store.commit import Write
+from carrel.core.store.entry import Entry, Head, Version
+from carrel.core.store.tree import Tree
 
 pytestmark = pytest.mark.anyio
 

@@ -6,8 +6,8 @@ import pytest
 from tests.support.commits import ACME, NOW, commit, write
 from tests.support.contract_stores import Ports
 
+from carrel.core.store.commit import Applied, ExpectationFailed
 from carrel.core.store.record import UNAUDITED_TYPES, RecordChange, RecordType, unique_key
-from carrel.core.store.tree import Applied, ExpectationFailed
 
 pytestmark = pytest.mark.anyio
 

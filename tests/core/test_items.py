@@ -20,7 +20,8 @@ from carrel.core.items import (
     parse_item_key,
     preview,
 )
-from carrel.core.store.tree import Blob, Entry, Head
+from carrel.core.store.blob import Blob
+from carrel.core.store.entry import Entry, Head
 
 _CHARACTERS = st.characters(exclude_categories=("Cc", "Cs"))
 _AWKWARD = st.sampled_from("/\\.~%+ -_aé😀\u0301\U0010ffff\u200b\ufeff")

@@ -1,4 +1,4 @@
-"""What tests of tools may ask for beside what all may."""
+"""Fixtures of the tool tests."""
 
 from __future__ import annotations
 
@@ -18,6 +18,6 @@ def anyio_backend() -> str:
 
 
 @pytest.fixture
-async def room(anywhere: Ports, monkeypatch: pytest.MonkeyPatch) -> Room:
-    """An agent that may run commands where somebody says yes, on every store."""
+async def tenant(anywhere: Ports, monkeypatch: pytest.MonkeyPatch) -> Room:
+    """An agent whose commands need approval, on every store."""
     return await furnished(anywhere, standing_in(monkeypatch))

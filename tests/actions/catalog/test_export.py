@@ -25,7 +25,8 @@ from carrel.adapters.filesystem.object_directory import DirectoryObjectStore
 from carrel.core.access import Actor
 from carrel.core.errors import Conflict, NotFound
 from carrel.core.identifiers import Path, Stack, digest
-from carrel.core.store.tree import Applied, Commit, Entry, Write
+from carrel.core.store.commit import Applied, Commit, Write
+from carrel.core.store.entry import Entry
 from carrel.defaults import VERSION
 from carrel.ports import ObjectStore, Ports
 

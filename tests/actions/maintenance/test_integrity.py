@@ -39,7 +39,8 @@ from carrel.adapters.sqlite import open_store
 from carrel.core.identifiers import Digest, Path, digest
 from carrel.core.maintenance.findings import FindingList
 from carrel.core.maintenance.tables import KEY_LENGTHS
-from carrel.core.store.tree import Entry, Write
+from carrel.core.store.commit import Write
+from carrel.core.store.entry import Entry
 from carrel.ports import Ports, StoreSnapshot
 
 pytestmark = pytest.mark.anyio

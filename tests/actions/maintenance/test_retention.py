@@ -17,8 +17,8 @@ from carrel.actions.sandbox import jobs
 from carrel.core.access import CredentialKind
 from carrel.core.approvals import Approval, ApprovalStatus, Requester, approval_change
 from carrel.core.runs import Audience
+from carrel.core.store.commit import Applied, Commit
 from carrel.core.store.record import RecordType
-from carrel.core.store.tree import Applied, Commit
 
 pytestmark = pytest.mark.anyio
 OLD, NOW = 1_000, 9_000

@@ -12,7 +12,7 @@ from carrel.actions.memory import dreams
 from carrel.core.memory.memory import memory_change, new_memory
 from carrel.core.memory.recall import Recall
 from carrel.core.runs import Audience
-from carrel.core.store.tree import Commit
+from carrel.core.store.commit import Commit
 from carrel.ports import Ports
 
 pytestmark = pytest.mark.anyio

@@ -19,8 +19,8 @@ from carrel.actions.overlay import pins, stacks
 from carrel.core.access import Actor
 from carrel.core.agents.agent import agent_change, agent_fields
 from carrel.core.identifiers import Path, digest
+from carrel.core.store.commit import Commit
 from carrel.core.store.record import Record
-from carrel.core.store.tree import Commit
 from carrel.ports import Ports
 
 pytestmark = pytest.mark.anyio

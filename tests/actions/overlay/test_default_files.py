@@ -18,8 +18,8 @@ from carrel.core.access import Actor
 from carrel.core.errors import NotFound
 from carrel.core.identifiers import Path
 from carrel.core.overlay.file_classes import FileClass
+from carrel.core.store.commit import Commit
 from carrel.core.store.record import RecordChange, RecordType
-from carrel.core.store.tree import Commit
 from carrel.ports import Ports
 
 pytestmark = pytest.mark.anyio

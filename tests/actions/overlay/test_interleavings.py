@@ -39,8 +39,8 @@ from carrel.core.access import Actor
 from carrel.core.errors import Conflict, NotFound, Refusal
 from carrel.core.identifiers import Path
 from carrel.core.sandbox.write_back import short_id
+from carrel.core.store.commit import Commit
 from carrel.core.store.record import RecordChange, RecordType
-from carrel.core.store.tree import Commit
 from carrel.ports import Ports
 from carrel.ports.sandbox import FileKind
 

@@ -21,7 +21,7 @@ from carrel.core.errors import ValidationError, WorkspaceConflict, WorkspaceTooL
 from carrel.core.identifiers import Path, Scope, ScopeKind, Stack
 from carrel.core.overlay.edit import WriteCondition
 from carrel.core.redaction.redactor import SecretPatternMode
-from carrel.core.store.tree import MARKDOWN
+from carrel.core.store.entry import MARKDOWN
 from carrel.ports import Ports
 
 pytestmark = pytest.mark.anyio

@@ -21,8 +21,8 @@ from carrel.core.agents.config import parse_config
 from carrel.core.errors import NotFound, ValidationError
 from carrel.core.identifiers import Path
 from carrel.core.sandbox.tool_access import NO_ACCESS, PermissionMode, ToolAccess
+from carrel.core.store.commit import Commit
 from carrel.core.store.record import Record, RecordChange, RecordType
-from carrel.core.store.tree import Commit
 from carrel.ports import CorruptContent, Ports
 from carrel.ports.sandbox import (
     CommandResult,

@@ -26,7 +26,8 @@ from carrel.core.errors import ValidationError
 from carrel.core.identifiers import Path, Scope, ScopeKind, digest
 from carrel.core.overlay.agent_files import RenderContext
 from carrel.core.overlay.file_classes import ClassRule, FileClass, FileClassRules
-from carrel.core.store.tree import Entry, Head, Tree
+from carrel.core.store.entry import Entry, Head
+from carrel.core.store.tree import Tree
 from carrel.core.text_validation import parse_unreserved_slug
 
 CLASSES = FileClassRules((ClassRule("rules/*", FileClass.PINNED),))

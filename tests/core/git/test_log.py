@@ -24,7 +24,7 @@ from carrel.core.git.log import (
     parse_revision,
 )
 from carrel.core.identifiers import Path
-from carrel.core.store.tree import Head, Version
+from carrel.core.store.entry import Head, Version
 
 NOW = 1_800_000_000_123
 

@@ -16,7 +16,9 @@ from carrel.core.overlay.agent_files import FileSource, NewContent, RenderContex
 from carrel.core.overlay.edit import UNCONDITIONAL, PlannedWrite, WriteCondition
 from carrel.core.overlay.file_classes import ClassRule, FileClass, FileClassRules
 from carrel.core.overlay.placeholders import PlaceholderValues
-from carrel.core.store.tree import Blob, Entry, Head, Tree
+from carrel.core.store.blob import Blob
+from carrel.core.store.entry import Entry, Head
+from carrel.core.store.tree import Tree
 
 SCOPES = tuple(
     Scope("acme", kind, name)

@@ -18,7 +18,9 @@ from tests.support.strategies_trees import (
 
 from carrel.core.identifiers import Path
 from carrel.core.overlay.compose import compose, layers_etag, resolve, revisions_etag, upstream_blob
-from carrel.core.store.tree import Entry, Head, Tree, Write
+from carrel.core.store.commit import Write
+from carrel.core.store.entry import Entry, Head
+from carrel.core.store.tree import Tree
 
 
 @given(stacks())

@@ -31,7 +31,9 @@ from carrel.core.overlay.edit import (
     parse_condition,
     parse_entity_tags,
 )
-from carrel.core.store.tree import Blob, Head, Tree
+from carrel.core.store.blob import Blob
+from carrel.core.store.entry import Head
+from carrel.core.store.tree import Tree
 
 Layers = tuple[Tree, ...]
 

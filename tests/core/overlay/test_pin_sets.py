@@ -16,7 +16,8 @@ from carrel.core.overlay import pins as overlay_pins
 from carrel.core.overlay.agent_files import NewContent
 from carrel.core.overlay.edit import UNCONDITIONAL, PlannedWrite
 from carrel.core.overlay.pin_sets import pin_set_scope, plan_missing_pins
-from carrel.core.store.tree import Entry, Tree
+from carrel.core.store.entry import Entry
+from carrel.core.store.tree import Tree
 
 TEXTS = ("one", "two", "three")
 PINS = Scope("acme", ScopeKind.PINS, "shared")

@@ -11,7 +11,8 @@ from tests.support.strategies_trees import SCOPES, entries, paths
 from carrel.core.identifiers import Path, Scope
 from carrel.core.overlay.compose import compose, layers_etag
 from carrel.core.runs import Snapshot, SnapshotLayer
-from carrel.core.store.tree import Entry, Head, Tree
+from carrel.core.store.entry import Entry, Head
+from carrel.core.store.tree import Tree
 
 History = list[tuple[Scope, Head]]
 

@@ -1,4 +1,4 @@
-"""A whole server, the owner of a tenant, and an agent with a template."""
+"""A full server, the owner of a tenant, and an agent with a template."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from tests.support.graphql_client import Scene, scene
 
 
 @pytest.fixture
-async def here(tmp_path: File) -> AsyncIterator[Whole]:
+async def server(tmp_path: File) -> AsyncIterator[Whole]:
     async with whole(tmp_path) as opened:
         yield opened
 
 
 @pytest.fixture
-async def owner(here: Whole) -> httpx.AsyncClient:
-    return await here.owner()
+async def owner(server: Whole) -> httpx.AsyncClient:
+    return await server.owner()
 
 
 @pytest.fixture
-async def desk(owner: httpx.AsyncClient) -> Scene:
+async def sample(owner: httpx.AsyncClient) -> Scene:
     return await scene(owner)

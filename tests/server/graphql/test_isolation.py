@@ -1,4 +1,4 @@
-"""What belongs to another tenant is not there; what a key does not carry is forbidden."""
+"""Records of other tenants are not found; missing permissions are forbidden."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from carrel.server.graphql import GraphqlOperation, execute
 
 pytestmark = pytest.mark.anyio
 
-ASKED = (
+DOCUMENTS = (
     'query { agent(id: "%s") { id } }',
     'query { agentPinStatus(agentId: "%s") { path } }',
     'query { template(id: "%s") { id } }',
@@ -47,26 +47,26 @@ CREATE = """mutation { createAgentFromTemplate(
   input: {templateId: "%s", name: "X", slug: "x"}) { id } }"""
 
 
-async def test_nothing_of_another_tenant_is_there(
-    here: Whole, owner: httpx.AsyncClient, desk: Scene
+async def test_records_of_another_tenant_are_not_found(
+    server: Whole, owner: httpx.AsyncClient, sample: Scene
 ) -> None:
-    other = await here.owner("globex")
+    other = await server.owner("globex")
     await other.post("/v1/agents", json={"slug": "mine", "name": "Mine"})
     run = (await owner.post("/v1/runs", json={"agentId": "marco"})).json()["runId"]
-    for document in (*ASKED, CREATE):
-        for id in (*desk.ids, run, "marco", "sales"):
+    for document in (*DOCUMENTS, CREATE):
+        for id in (*sample.ids, run, "marco", "sales"):
             assert await refused(other, document % id) == "NOT_FOUND", (document, id)
 
 
-async def test_lists_hold_only_what_is_ones_own(
-    here: Whole, owner: httpx.AsyncClient, desk: Scene
+async def test_lists_contain_only_the_callers_tenant(
+    server: Whole, owner: httpx.AsyncClient, sample: Scene
 ) -> None:
-    other = await here.owner("globex")
+    other = await server.owner("globex")
     theirs = await scene(other)
     document = """{ agents { items { id } } templates { items { id } } people { items { id } }
       runs { items { id } } audit { items { subjects } } tenant { id } }"""
     text = str(await told(other, document))
-    assert not any(id in text for id in desk.ids)
+    assert not any(id in text for id in sample.ids)
     assert all(id in text for id in theirs.ids)
 
 
@@ -89,13 +89,13 @@ NEEDS = {
 }
 
 
-async def test_every_question_needs_its_permission_and_that_is_enough(
-    here: Whole, owner: httpx.AsyncClient, desk: Scene
+async def test_every_query_needs_exactly_its_permission(
+    server: Whole, owner: httpx.AsyncClient, sample: Scene
 ) -> None:
     for field, needed in NEEDS.items():
-        without = await here.key(owner, *(set(Permission) - {needed}))
+        without = await server.key(owner, *(set(Permission) - {needed}))
         assert await refused(without, f"{{ {field} }}") == "FORBIDDEN", field
-        answer = await ask(await here.key(owner, needed), f"{{ {field} }}")
+        answer = await ask(await server.key(owner, needed), f"{{ {field} }}")
         codes = {error["extensions"]["code"] for error in answer.get("errors", ())}
         assert codes <= {"NOT_FOUND"}, field
 
@@ -118,22 +118,22 @@ EDGES = {
 }
 
 
-async def test_every_edge_needs_its_permission_too(
-    here: Whole, owner: httpx.AsyncClient, desk: Scene
+async def test_every_nested_field_needs_its_permission(
+    server: Whole, owner: httpx.AsyncClient, sample: Scene
 ) -> None:
     await owner.post("/v1/runs", json={"agentId": "marco"})
     for field, needed in EDGES.items():
         scopes = sorted(set(Permission) - {needed})
         key = {"name": "narrow", "kind": "person", "scopes": scopes}
-        narrow = here.as_((await owner.post("/v1/keys", json=key)).json()["key"])
+        narrow = server.as_((await owner.post("/v1/keys", json=key)).json()["key"])
         assert await refused(narrow, f"{{ {field} }}") == "FORBIDDEN", field
         assert "errors" not in await ask(owner, f"{{ {field} }}"), field
 
 
-async def test_a_key_confined_to_one_workspace_sees_no_other(
-    here: Whole, owner: httpx.AsyncClient, desk: Scene
+async def test_a_workspace_key_sees_no_other_workspace(
+    server: Whole, owner: httpx.AsyncClient, sample: Scene
 ) -> None:
-    lab = await here.key(owner, workspace="lab")
+    lab = await server.key(owner, workspace="lab")
     for field in (
         'agentPinStatus(agentId: "marco") { path }',
         'files(place: {agentId: "marco"}) { next }',
@@ -146,10 +146,13 @@ async def test_a_key_confined_to_one_workspace_sees_no_other(
     assert await told(lab, own)
 
 
-async def test_whoever_is_confined_stays_so_whatever_else_the_credential_carries(
-    here: Whole, owner: httpx.AsyncClient, desk: Scene
+async def test_a_bound_actor_stays_bound_with_every_permission(
+    server: Whole, owner: httpx.AsyncClient, sample: Scene
 ) -> None:
-    confined = Actor(desk.tenant, "key", workspace="lab"), Actor(desk.tenant, "key", agent="agt_x")
+    confined = (
+        Actor(sample.tenant, "key", workspace="lab"),
+        Actor(sample.tenant, "key", agent="agt_x"),
+    )
     for actor in confined:
         for field in (
             'agentPinStatus(agentId: "marco") { path }',
@@ -161,21 +164,21 @@ async def test_whoever_is_confined_stays_so_whatever_else_the_credential_carries
             'template(id: "sales") { files { next } }',
             'template(id: "sales") { file(path: "SOUL.md") { path } }',
         ):
-            answer = await execute(here.ports, actor, GraphqlOperation(f"{{ {field} }}", {}), str)
+            answer = await execute(server.ports, actor, GraphqlOperation(f"{{ {field} }}", {}), str)
             [error] = answer["errors"]
             assert error["extensions"]["code"] == "NOT_FOUND", (field, error)
 
 
-async def test_an_agents_key_sees_and_writes_only_what_is_its_own(
-    here: Whole, owner: httpx.AsyncClient, desk: Scene
+async def test_an_agents_key_reads_and_writes_only_its_own_agent(
+    server: Whole, owner: httpx.AsyncClient, sample: Scene
 ) -> None:
     await owner.post("/v1/agents", json={"slug": "polo", "name": "Polo", "templateId": "sales"})
     body = {"name": "marco's", "kind": "agent", "agentId": "marco"}
-    marco = here.as_((await owner.post("/v1/keys", json=body)).json()["key"])
-    assert (await told(marco, "{ me { agentId kind } }"))["me"]["agentId"] == desk.agent
+    marco = server.as_((await owner.post("/v1/keys", json=body)).json()["key"])
+    assert (await told(marco, "{ me { agentId kind } }"))["me"]["agentId"] == sample.agent
     pins = '{ agentPinStatus(agentId: "%s") { path } }'
     assert await told(marco, pins % "marco")
-    for name in ("polo", "nobody"):
+    for name in ("polo", "missing"):
         [error] = (await ask(marco, pins % name))["errors"]
         assert error["message"] == f"no such agent: {name}"
         assert error["extensions"]["code"] == "NOT_FOUND"

@@ -1,4 +1,4 @@
-"""A server over the store that most have, and the owner of a tenant on it."""
+"""A server over SQLite, and the owner of a tenant on it."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from tests.support.rest_client import Desk, desk
 
 
 @pytest.fixture
-async def here(tmp_path: File) -> AsyncIterator[Desk]:
+async def server(tmp_path: File) -> AsyncIterator[Desk]:
     async with desk(tmp_path) as opened:
         yield opened
 
 
 @pytest.fixture
-async def owner(here: Desk) -> httpx.AsyncClient:
-    return await here.found()
+async def owner(server: Desk) -> httpx.AsyncClient:
+    return await server.found()

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Final
 
 from carrel.core.identifiers import Scope
-from carrel.core.store.tree import IdempotencyKey
+from carrel.core.store.idempotency import IdempotencyKey
 
 RECORDS_LOCK: Final = "records"
 """Lock of all records; held by every writer of an audited record."""

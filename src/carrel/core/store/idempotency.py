@@ -1,12 +1,17 @@
-"""Idempotency records: responses stored under an Idempotency-Key."""
+"""Idempotency keys, and the responses stored under them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
-VAULT_CONTEXT: Final = "idempotency"
-"""Vault context in which stored responses are sealed."""
+
+@dataclass(frozen=True, slots=True)
+class IdempotencyKey:
+    """Identifies one request that must be processed at most once."""
+
+    tenant: str
+    endpoint: str
+    key: str
 
 
 @dataclass(frozen=True, slots=True)
