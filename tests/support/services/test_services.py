@@ -249,20 +249,22 @@ def test_returned_database_is_restored(postgres_server: str, postgres_template: 
         await change(
             first,
             "UPDATE counter SET value = 7",
-            "INSERT INTO mark (name, cursor) VALUES ('a', 'b')",
-            "INSERT INTO audit (tenant, at, by, why, subjects) VALUES ('t', 0, 'b', 'w', '[]')",
+            "INSERT INTO delivery_cursor (name, cursor) VALUES ('a', 'b')",
+            "INSERT INTO audit (tenant, at, author, reason, subjects)"
+            " VALUES ('t', 0, 'b', 'w', '[]')",
         )
         copies.give_back(first)
         assert copies.take() == first
         assert await databases.form(url) == fresh
-        [count] = await _rows(url, "SELECT count(*) FROM mark, audit")
+        [count] = await _rows(url, "SELECT count(*) FROM delivery_cursor, audit")
         assert count == 0
         await change(
-            first, "INSERT INTO audit (tenant, at, by, why, subjects) VALUES ('t',0,'','','[]')"
+            first,
+            "INSERT INTO audit (tenant, at, author, reason, subjects) VALUES ('t',0,'','','[]')",
         )
         assert await _rows(url, "SELECT id FROM audit") == [1]
         other.terminate()
-        for spoil in ("ALTER TABLE mark ADD COLUMN more text", "DELETE FROM migration"):
+        for spoil in ("ALTER TABLE delivery_cursor ADD COLUMN more text", "DELETE FROM migration"):
             await change(first, spoil)
             copies.give_back(first)
             second = copies.take()
