@@ -16,7 +16,7 @@ from carrel.actions.agents.agents import NewAgent
 from carrel.actions.files import files
 from carrel.actions.overlay import stacks
 from carrel.core.access import Actor
-from carrel.core.agents.agent import agent_fields
+from carrel.core.agents.agent import agent_from_record
 from carrel.core.identifiers import Path
 from carrel.ports import Ports
 
@@ -78,16 +78,16 @@ class Firm:
 
     async def agree(self) -> str:
         """The agent's record, its people's and its tenant's, and what its two files say: this."""
-        agent = agent_fields(await agents.get(self.ports, self.owner, "marco"))
+        agent = agent_from_record(await agents.get(self.ports, self.owner, "marco"))
         account = await tenants.get_current(self.ports, self.owner)
         human = {"name": "\u2014", "title": None}
-        if agent["humanPairId"]:
-            human = dict((await people.get(self.ports, self.owner, agent["humanPairId"])).body)
+        if agent.human_pair_id:
+            human = dict((await people.get(self.ports, self.owner, agent.human_pair_id)).body)
         told = f"{human['name']} ({human['title'] or chr(0x2014)})"
-        about = f"{told} of {account.body['name']} and {agent['name']}"
+        about = f"{told} of {account.body['name']} and {agent.name}"
         assert await self.read(USER) == about.encode()
         assert await self.read(IDENTITY) == b"- **Name:** %s\n- **Vibe:** calm\n" % (
-            agent["name"].encode()
+            agent.name.encode()
         )
         return about
 
@@ -113,13 +113,13 @@ Change = Callable[[Ports, Firm], Awaitable[Any]]
 CHANGES: Final[dict[str, Change]] = {
     "a rename": lambda ports, firm: agents.patch(ports, firm.owner, "marco", {"name": "Ada"}),
     "a pairing": lambda ports, firm: agents.patch(
-        ports, firm.owner, "marco", {"humanPairId": firm.bob}
+        ports, firm.owner, "marco", {"human_pair_id": firm.bob}
     ),
     "both at once": lambda ports, firm: agents.patch(
-        ports, firm.owner, "marco", {"humanPairId": firm.bob, "name": "Ada"}
+        ports, firm.owner, "marco", {"human_pair_id": firm.bob, "name": "Ada"}
     ),
     "a parting": lambda ports, firm: agents.patch(
-        ports, firm.owner, "marco", {"humanPairId": None}
+        ports, firm.owner, "marco", {"human_pair_id": None}
     ),
     "a profile": lambda ports, firm: people.patch(
         ports, firm.owner, firm.ann, {"title": "Dr", "name": "Annabel"}

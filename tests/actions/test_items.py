@@ -159,11 +159,11 @@ async def test_items_stay_where_they_are_when_an_agent_is_shared_or_no_longer(
     await hired(ports, owner, "cook", owner=owner.person)
     await hired(ports, owner, "main", owner=owner.person)
     await items.put(ports, owner, "cook", "private", "p")
-    await agents.patch(ports, owner, "cook", {"isShared": True})
+    await agents.patch(ports, owner, "cook", {"is_shared": True})
     assert await all_of(ports, owner, "cook") == {}
     await items.put(ports, owner, "cook", "shared", "s")
     assert await all_of(ports, owner, "main") == {"private": "p"}
-    await agents.patch(ports, owner, "cook", {"isShared": False})
+    await agents.patch(ports, owner, "cook", {"is_shared": False})
     assert await all_of(ports, owner, "cook") == {"private": "p"}
 
 

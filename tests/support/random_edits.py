@@ -89,7 +89,7 @@ class Town:
         await agents.patch(self.ports, owner, _pick(SLUGS, one), given)
 
     async def move_agent(self, owner: Actor, one: int, two: int) -> None:
-        given = {"templateId": _pick((None, *TEMPLATES), two)}
+        given = {"template_id": _pick((None, *TEMPLATES), two)}
         await agents.patch(self.ports, owner, _pick(SLUGS, one), given)
 
     async def make_template(self, owner: Actor, one: int, two: int) -> None:

@@ -232,7 +232,7 @@ async def test_only_some_people_may_answer_and_never_the_agent(room: Room) -> No
     _, member = await joined(room.ports, room.ada, "bob")
     person, human = await joined(room.ports, room.ada, "eve")
     owner_id, owner = await joined(room.ports, room.ada, "tom")
-    facts = {"humanPairId": person.id, "ownerId": owner_id.id}
+    facts = {"human_pair_id": person.id, "owner_id": owner_id.id}
     await agents.patch(room.ports, room.ada, "kate", facts)
     reader = replace(room.ada, permissions=frozenset({Permission.WORKSPACE_READ}))
     for who in (room.kate, member, reader):

@@ -19,7 +19,7 @@ from carrel.actions.runs import runs
 from carrel.actions.runs.runs import RunRequest
 from carrel.actions.sandbox import workspaces
 from carrel.actions.sessions import sessions
-from carrel.core.agents.agent import agent_fields
+from carrel.core.agents.agent import agent_from_record
 from carrel.core.errors import (
     CapabilityNotProvided,
     Conflict,
@@ -251,7 +251,7 @@ async def test_a_run_is_named_by_what_it_writes_and_must_be_under_way(shop: Work
 
 
 async def test_whoever_calls_it_the_same_each_call_is_one_of_its_own(shop: Workshop) -> None:
-    config = agent_fields(shop.agent)["config"]
+    config = agent_from_record(shop.agent).config
     await agents.create(shop.ports, shop.owner, NewAgent("marco", "Marco", config=config))
     talk = await sessions.start(shop.ports, shop.owner, "kate")
     seats = {

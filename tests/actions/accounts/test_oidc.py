@@ -12,9 +12,9 @@ from tests.support.tenants import founded, joined, rivals
 
 from carrel.actions.accounts import audit, credentials, people
 from carrel.actions.accounts.oidc import AMBIGUOUS_EMAIL, authenticate_person, is_jwt
-from carrel.actions.accounts.people import Profile
 from carrel.actions.files import files
 from carrel.core.access import MEMBER_PERMISSIONS, CredentialKind, Role
+from carrel.core.accounts import PersonRecord
 from carrel.core.errors import Unauthenticated
 from carrel.core.identifiers import Path
 from carrel.core.store.record import RecordType
@@ -106,7 +106,7 @@ async def test_the_link_is_made_once_and_leaves_the_person_as_they_were(ports: P
     for _ in range(3):
         await authenticate_person(ports, of(ADA), ADA.sub)
     linked = await people.get(ports, owner, made.owner.id)
-    signed_in = {**made.owner.body, people.SUBJECT_FIELD: f"{ISSUER}|{ADA.sub}"}
+    signed_in = {**made.owner.body, "subject": f"{ISSUER}|{ADA.sub}"}
     assert (linked.body, linked.revision) == (signed_in, made.owner.revision + 1)
     assert await people.get_by_email(ports, owner, "ada@acme.example") == linked
     [entry, *_] = (await audit.list_audit_entries(ports, owner)).items
@@ -192,7 +192,7 @@ async def test_nobody_is_let_in_without_a_verified_address_that_is_known(
 
 async def test_letter_case_does_not_matter_but_looking_alike_is_not_enough(ports: Ports) -> None:
     _, owner = await founded(ports)
-    kis = await people.create(ports, owner, Profile("Kis", "kiss@example.org", Role.MEMBER))
+    kis = await people.create(ports, owner, PersonRecord("Kis", "kiss@example.org", Role.MEMBER))
     for alike in ("\u212aiss@example.org", "ki\u017f\u017f@example.org", "ki\xdf@example.org"):
         await refused(ports, Bearer("eve", alike))
     assert (

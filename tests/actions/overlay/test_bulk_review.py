@@ -8,6 +8,7 @@ from pathlib import Path as File
 from typing import Any
 
 import pytest
+from msgspec import structs
 from tests.support.stores import open_ports
 from tests.support.tenants import founded
 
@@ -17,7 +18,7 @@ from carrel.actions.agents.agents import NewAgent
 from carrel.actions.files import files
 from carrel.actions.overlay import pins, stacks
 from carrel.core.access import Actor
-from carrel.core.agents.agent import agent_change, agent_fields
+from carrel.core.agents.agent import agent_change, agent_from_record
 from carrel.core.identifiers import Path, digest
 from carrel.core.store.record import Record
 from carrel.core.store.tree import Commit
@@ -57,8 +58,9 @@ async def crowd(ports: Ports, owner: Actor, first: Record, size: int) -> None:
     """Others like the first, many in one transaction."""
     commits = []
     for number in range(size):
-        body = {**agent_fields(first), "slug": f"agent-{number}", "name": f"Agent {number}"}
-        change = agent_change(owner.tenant, ports.clock.new_id("agt"), body, 0)
+        fields = {"slug": f"agent-{number}", "name": f"Agent {number}"}
+        agent = structs.replace(agent_from_record(first), **fields)
+        change = agent_change(owner.tenant, ports.clock.new_id("agt"), agent)
         commits.append(Commit((), "x", "create", ports.clock.now(), changes=(change,)))
     await ports.trees.commit(commits)
 
@@ -101,7 +103,7 @@ async def test_one_that_changes_meanwhile_is_decided_again(counted: Ports) -> No
         """As somebody moves an agent between the reading of theirs and the writing."""
         trees = await read(*given, **more)
         if name := next(moved, None):
-            await agents.patch(ports, owner, name, {"templateId": None})
+            await agents.patch(ports, owner, name, {"template_id": None})
         return trees
 
     counted.trees.read = meanwhile  # type: ignore[method-assign]

@@ -11,11 +11,11 @@ from tests.support.tenants import founded, joined, rivals
 
 from carrel.actions.accounts import credentials, keys, people, secrets, sign_in, tenants
 from carrel.actions.accounts.keys import KeySpec
-from carrel.actions.accounts.people import Profile
 from carrel.actions.agents import agents, templates
 from carrel.actions.agents.agents import NewAgent
 from carrel.adapters.postgres import open_store
 from carrel.core.access import CredentialKind, Role
+from carrel.core.accounts import PersonRecord
 from carrel.core.errors import Conflict, Forbidden, NotFound, Unauthenticated, ValidationError
 from carrel.core.store.record import RecordType
 from carrel.ports import Ports
@@ -46,7 +46,7 @@ async def test_of_rivals_in_two_processes_exactly_one_wins(stores: list[Ports]) 
     signed_in, refused = await rivals(*(sign_in.redeem_code(ports, code) for ports in stores * 2))
     assert (len(signed_in), {type(reason) for reason in refused}) == (1, {Unauthenticated})
 
-    bob = Profile("Bob", "bob@example.org", Role.MEMBER)
+    bob = PersonRecord("Bob", "bob@example.org", Role.MEMBER)
     made, refused = await rivals(*(people.create(ports, owner, bob) for ports in stores * 2))
     assert (len(made), {type(reason) for reason in refused}) == (1, {Conflict})
 
@@ -93,7 +93,7 @@ async def test_characters_that_postgresql_cannot_store_are_refused_before(
                 await asked
     for odd in set(ODD) - {"é", "a/b"}:
         for told in (
-            people.create(ports, owner, Profile(odd, "bob@example.org", Role.MEMBER)),
+            people.create(ports, owner, PersonRecord(odd, "bob@example.org", Role.MEMBER)),
             tenants.rename(ports, owner, odd),
             templates.create(ports, owner, "sales", odd),
             keys.create(ports, owner, KeySpec(odd, CredentialKind.SERVICE)),

@@ -55,10 +55,10 @@ async def test_a_live_edit_is_seen_by_the_next_read_and_a_pinned_one_only_once_a
     await office.write(office.sales, RULES, b"be better")
     await office.write(office.sales, RULES, b"be best")
     await agents.patch(office.ports, office.owner, "marco", {"name": "Polo"})
-    await agents.patch(office.ports, office.owner, "marco", {"templateId": other.id})
+    await agents.patch(office.ports, office.owner, "marco", {"template_id": other.id})
     await templates.delete(office.ports, office.owner, "sales")
     assert await office.read(RULES) == b"be good"
-    await agents.patch(office.ports, office.owner, "marco", {"templateId": None})
+    await agents.patch(office.ports, office.owner, "marco", {"template_id": None})
     assert await office.read(RULES) == b"be good"
 
 
@@ -154,7 +154,7 @@ async def test_the_humans_file_follows_every_fact_it_tells(office: Office) -> No
     assert await office.read(USER) == unpaired
     assert await office.source(USER) == "defaults"
 
-    await agents.patch(ports, owner, "marco", {"humanPairId": bob.id})
+    await agents.patch(ports, owner, "marco", {"human_pair_id": bob.id})
     assert await office.read(USER) == b"- **Human:** Bob, \xe2\x80\x94, of Acme, served by Marco\n"
     assert await office.source(USER) == "agent-override"
     await people.patch(ports, owner, bob.id, {"title": "Cook", "name": "Bobby"})
@@ -166,13 +166,13 @@ async def test_the_humans_file_follows_every_fact_it_tells(office: Office) -> No
     gone = unpaired.replace(b"Acme", b"Globex").replace(b"Marco", b"Polo")
     assert await office.read(USER) == gone
     with pytest.raises(NotFound):
-        await agents.patch(ports, owner, "marco", {"humanPairId": bob.id})
+        await agents.patch(ports, owner, "marco", {"human_pair_id": bob.id})
 
 
 async def test_the_humans_file_follows_its_template_at_the_next_read(office: Office) -> None:
     ports, owner = office.ports, office.owner
     bob, _ = await joined(ports, owner, "bob")
-    await agents.patch(ports, owner, "marco", {"humanPairId": bob.id})
+    await agents.patch(ports, owner, "marco", {"human_pair_id": bob.id})
     for stack, source in ((office.defaults, "defaults"), (office.sales, "template")):
         await office.write(stack, USER, b"{{HUMAN_NAME}}, says the " + source.encode())
         assert await office.read(USER) == b"Bob, says the " + source.encode()
@@ -201,7 +201,7 @@ async def test_no_change_makes_a_file_larger_than_a_file_may_be(office: Office) 
         assert told.value.details["maxBytes"] == most
         assert told.value.details["providedBytes"] > most
 
-    await agents.patch(ports, owner, "marco", {"humanPairId": bob.id})
+    await agents.patch(ports, owner, "marco", {"human_pair_id": bob.id})
     before = await office.read(USER)
     await refused(people.patch(ports, owner, bob.id, {"name": long}))
     await refused(agents.patch(ports, owner, "marco", {"name": long}))
@@ -318,7 +318,7 @@ async def test_a_run_reads_the_same_after_everything_has_changed(office: Office)
         for path in (SOUL, RULES, USER, IDENTITY)
     }
     before = {path: files.render_content(*found) for path, found in seen.items()}
-    await agents.patch(ports, owner, "marco", {"name": "Polo", "templateId": None})
+    await agents.patch(ports, owner, "marco", {"name": "Polo", "template_id": None})
     await templates.delete(ports, owner, "sales")
     await policies.put(
         ports, owner, PolicyModel(classes=(ClassRuleModel("SOUL.md", FileClass.PINNED),))

@@ -15,7 +15,7 @@ from carrel.actions.overlay import pins
 from carrel.actions.policy import policies
 from carrel.actions.policy.policies import ClassRuleModel, LimitsModel, PolicyModel
 from carrel.core.access import Actor, CredentialKind
-from carrel.core.agents.agent import agent_fields
+from carrel.core.agents.agent import agent_from_record
 from carrel.core.errors import Forbidden, NotFound, ValidationError
 from carrel.core.identifiers import Path, digest
 from carrel.core.overlay.file_classes import FileClass
@@ -51,7 +51,7 @@ async def test_explain_tells_why_a_pinned_or_managed_file_is_as_it_is(office: Of
     assert "overridden for this agent; an update awaits review" in await reason(RULES)
     assert await reason(USER) == "managed; without a paired human, defaults applies"
     ann, _ = await joined(ports, office.owner, "ann")
-    await agents.patch(ports, office.owner, "marco", {"humanPairId": ann.id})
+    await agents.patch(ports, office.owner, "marco", {"human_pair_id": ann.id})
     assert await reason(USER) == "managed: written from the profile of the paired human"
     await policies.put(
         ports, office.owner, PolicyModel(classes=(ClassRuleModel("NOTICE.md", FileClass.PINNED),))
@@ -160,7 +160,7 @@ async def test_a_pin_without_anything_beneath_is_kept_when_it_is_loosened_for_a_
     await office.hire("polo", "Polo")
     await office.write(await office.own(), NOTICE, b"mine", accept_template_update=True)
     for name in ("marco", "polo"):
-        await agents.patch(ports, owner, name, {"templateId": None})
+        await agents.patch(ports, owner, name, {"template_id": None})
     await templates.delete(ports, owner, "sales")
     assert await office.read(NOTICE, "polo") == b"mind the gap"
     with pytest.raises(ValidationError, match="reason"):
@@ -191,11 +191,11 @@ async def test_who_leaves_owns_and_pairs_with_nobody_any_more(office: Office) ->
     ports, owner = office.ports, office.owner
     ann, _ = await joined(ports, owner, "ann")
     bob, _ = await joined(ports, owner, "bob")
-    await agents.patch(ports, owner, "marco", {"ownerId": ann.id, "humanPairId": bob.id})
+    await agents.patch(ports, owner, "marco", {"owner_id": ann.id, "human_pair_id": bob.id})
     await people.delete(ports, owner, ann.id)
-    known = agent_fields(await agents.get(ports, owner, "marco"))
-    assert (known["ownerId"], known["humanPairId"]) == (None, bob.id)
-    await agents.patch(ports, owner, "marco", {"ownerId": bob.id})
+    known = agent_from_record(await agents.get(ports, owner, "marco"))
+    assert (known.owner_id, known.human_pair_id) == (None, bob.id)
+    await agents.patch(ports, owner, "marco", {"owner_id": bob.id})
     await people.delete(ports, owner, bob.id)
-    known = agent_fields(await agents.get(ports, owner, "marco"))
-    assert (known["ownerId"], known["humanPairId"]) == (None, None)
+    known = agent_from_record(await agents.get(ports, owner, "marco"))
+    assert (known.owner_id, known.human_pair_id) == (None, None)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from msgspec.structs import asdict
+
 from carrel.core.identifiers import Digest
 from carrel.core.memory.dream_records import (
     Dream,
     DreamSchedule,
     DreamStatus,
+    PromotionRecord,
     demotion_change,
     dream_change,
     dream_from_record,
@@ -44,7 +47,8 @@ def test_a_promotion_can_only_be_new_and_stands_until_it_falls() -> None:
     change = promotion_change("acme", "agt_1", TEA, stood)
     assert (change.expected, change.index_keys) == (0, ("agent:agt_1", "standing:agt_1"))
     record = kept(change)
-    assert (promotion_from_record(record), promoted_line_from_record(record)) == (TEA, stood)
+    stored = PromotionRecord(**asdict(TEA), agent_id="agt_1", heading="## Dreamed x", at=7)
+    assert (promotion_from_record(record), promoted_line_from_record(record)) == (stored, stood)
     fallen = demotion_change(record)
     assert (fallen.index_keys, fallen.body, fallen.expected) == (("agent:agt_1",), record.body, 1)
 

@@ -20,7 +20,7 @@ from carrel.actions.policy.tenant_rules import load_rules
 from carrel.actions.records import Page, get_record, iter_records, list_page, retry_while_busy
 from carrel.core import approvals
 from carrel.core.access import Actor, CredentialKind, Permission, Role
-from carrel.core.agents.agent import agent_fields
+from carrel.core.agents.agent import agent_from_record
 from carrel.core.approvals import (
     ID_PREFIX,
     SUPERSEDED_REASON,
@@ -119,7 +119,8 @@ async def find_for_call(ports: Ports, tenant: str, request: ApprovalRequest) -> 
 
 async def get(ports: Ports, actor: Actor, id: str) -> Approval:
     """Get an approval. Raises NotFound, also if the caller may not see it."""
-    return approval_from_record(await _get_record(ports, actor, id))
+    _, approval = await _get_with_record(ports, actor, id)
+    return approval
 
 
 async def list_approvals(
@@ -168,8 +169,8 @@ async def answer(ports: Ports, actor: Actor, id: str, approved: bool, reason: st
         raise ValidationError(f"reason must have at most {MAX_REASON_LENGTH} characters")
 
     async def attempt() -> Approval:
-        record = await _get_record(ports, actor, id)
-        current, answered_at = approval_from_record(record), ports.clock.now()
+        record, current = await _get_with_record(ports, actor, id)
+        answered_at = ports.clock.now()
         await _require_approver(ports, actor, current)
         if is_past_deadline(current, answered_at):
             await expire(ports, record)
@@ -201,11 +202,12 @@ async def supersede(ports: Ports, tenant: str, session: str) -> None:
             await cancel(ports, record, SUPERSEDED_REASON)
 
 
-async def _get_record(ports: Ports, actor: Actor, id: str) -> Record:
+async def _get_with_record(ports: Ports, actor: Actor, id: str) -> tuple[Record, Approval]:
     record = await get_record(ports, actor.tenant, RecordType.APPROVAL, id)
-    if actor.is_confined and actor.agent != record.body["agent"]:
+    approval = approval_from_record(record)
+    if actor.is_confined and actor.agent != approval.agent:
         raise NotFound(f"no such approval: {id}")
-    return record
+    return record, approval
 
 
 async def _require_approver(ports: Ports, actor: Actor, approval: Approval) -> None:
@@ -215,8 +217,7 @@ async def _require_approver(ports: Ports, actor: Actor, approval: Approval) -> N
         if actor.role in {Role.OWNER, Role.ADMIN}:
             return
         [agent] = await ports.records.get(actor.tenant, RecordType.AGENT, [approval.agent])
-        fields = agent_fields(agent) if agent else {}
-        if actor.person and actor.person in {fields.get("humanPairId"), fields.get("ownerId")}:
+        if agent and agent_from_record(agent).is_of_person(actor.person):
             return
     raise Forbidden("only an owner, an admin or the agent's person may answer")
 

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from carrel.actions.policy.tenant_rules import TenantRules
 from carrel.actions.records import FileDrafts
+from carrel.core.agents.agent import agent_from_record
 from carrel.core.agents.identity_name import IDENTITY_PATH, rename_identity, uses_agent_name
 from carrel.core.errors import WorkspaceTooLarge
 from carrel.core.identifiers import Path, Scope
@@ -101,7 +102,7 @@ def _checked_write(rules: TenantRules, agent: Record, path: Path, entry: Entry) 
     try:
         rules.policy.limits_of(scope).check_file_size(entry.blob.size)
     except WorkspaceTooLarge as problem:
-        subject = f"{path} of agent {agent.body['slug']}"
+        subject = f"{path} of agent {agent_from_record(agent).slug}"
         raise WorkspaceTooLarge(
             f"{subject} would be too large: {problem}", **problem.details
         ) from None

@@ -20,7 +20,7 @@ from carrel.actions.overlay.reviews import (
 from carrel.actions.policy.tenant_rules import load_rules
 from carrel.actions.records import get_by_id_or_slug
 from carrel.core.access import Actor
-from carrel.core.agents.agent import by_template_index
+from carrel.core.agents.agent import agent_from_record, by_template_index
 from carrel.core.errors import Busy, NotFound
 from carrel.core.identifiers import Digest, Path, Scope, ScopeKind, Stack
 from carrel.core.overlay import pins
@@ -155,7 +155,9 @@ async def _accept_batch(
         review = await start_review(review.ports, review.actor, review.path)
         reloaded = await review.ports.records.get(review.actor.tenant, RecordType.AGENT, conflicted)
         pending = [
-            agent for agent in reloaded if agent and agent.body.get("templateId") == template
+            agent
+            for agent in reloaded
+            if agent and agent_from_record(agent).template_id == template
         ]
         for id in set(conflicted) - {agent.id for agent in pending}:
             results[id] = BulkAcceptOutcome(

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from carrel.core.agents.agent import agent_from_record
 from carrel.core.identifiers import Scope, ScopeKind, Stack
 from carrel.core.store.record import Record
 
 
 def build_stack(agent: Record) -> Stack:
     """Agent files and pins over the template over the defaults."""
-    tenant, pins = agent.tenant, agent.body.get("pins")
-    pins_layer = (Scope(tenant, ScopeKind.PINS, pins),) if pins else ()
-    return (Scope(tenant, ScopeKind.AGENT, agent.id), *pins_layer, *upstream_stack(agent))
+    tenant, fields = agent.tenant, agent_from_record(agent)
+    pins_layer = (Scope(tenant, ScopeKind.PINS, fields.pins),) if fields.pins else ()
+    return (
+        Scope(tenant, ScopeKind.AGENT, agent.id),
+        *pins_layer,
+        *_upstream(tenant, fields.template_id),
+    )
 
 
 def agent_scopes(stack: Stack) -> Stack:
@@ -20,6 +25,9 @@ def agent_scopes(stack: Stack) -> Stack:
 
 def upstream_stack(agent: Record) -> Stack:
     """Scopes that an agent inherits from."""
-    template = agent.body.get("templateId")
-    template_layer = (Scope(agent.tenant, ScopeKind.TEMPLATE, template),) if template else ()
-    return (*template_layer, Scope(agent.tenant, ScopeKind.DEFAULTS, ""))
+    return _upstream(agent.tenant, agent_from_record(agent).template_id)
+
+
+def _upstream(tenant: str, template: str | None) -> Stack:
+    template_layer = (Scope(tenant, ScopeKind.TEMPLATE, template),) if template else ()
+    return (*template_layer, Scope(tenant, ScopeKind.DEFAULTS, ""))

@@ -11,6 +11,7 @@ from msgspec import Meta
 from carrel.actions.accounts import keys
 from carrel.actions.accounts.keys import KeySpec
 from carrel.core.access import CredentialKind, Permission
+from carrel.core.accounts import key_from_record
 from carrel.core.errors import Busy, Conflict, Forbidden, NotFound
 from carrel.core.identifiers import TimestampMs
 from carrel.core.store.record import Record
@@ -59,19 +60,18 @@ class KeyPageModel(ResponseModel, frozen=True):
 
 
 def key_to_model(record: Record, last_used: TimestampMs | None) -> KeyModel:
-    body = record.body
-    scopes = body["scopes"]
+    key = key_from_record(record)
     return KeyModel(
         id=record.id,
-        name=body["name"],
-        kind=CredentialKind(body["kind"]),
-        person_id=body["personId"],
-        agent_id=body["agentId"],
-        workspace=body["workspace"],
-        scopes=None if scopes is None else [Permission(scope) for scope in scopes],
-        prefix=body["prefix"],
+        name=key.name,
+        kind=key.kind,
+        person_id=key.person_id,
+        agent_id=key.agent_id,
+        workspace=key.workspace,
+        scopes=None if key.scopes is None else list(key.scopes),
+        prefix=key.prefix,
         created_at=rfc3339(record.created_at),
-        expires_at=rfc3339(body["expires"]) if body["expires"] else None,
+        expires_at=rfc3339(key.expires) if key.expires else None,
         last_used_at=None if last_used is None else rfc3339(last_used),
     )
 

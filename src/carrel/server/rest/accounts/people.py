@@ -8,8 +8,8 @@ import msgspec
 from msgspec import Meta
 
 from carrel.actions.accounts import people
-from carrel.actions.accounts.people import Profile
 from carrel.core.access import Permission, Role
+from carrel.core.accounts import PersonRecord, person_from_record
 from carrel.core.errors import Busy, Conflict, Forbidden, NotFound, WorkspaceTooLarge
 from carrel.core.store.record import Record
 from carrel.server.http.endpoint import Request, RequestModel, ResponseModel, endpoint
@@ -61,15 +61,15 @@ class PersonPageModel(ResponseModel, frozen=True):
 
 
 def person_to_model(record: Record) -> PersonModel:
-    body = record.body
+    person = person_from_record(record)
     return PersonModel(
         id=record.id,
-        name=body["name"],
-        email=body["email"],
-        role=Role(body["role"]),
-        title=body["title"],
-        timezone=body["timezone"],
-        pronouns=body["pronouns"],
+        name=person.name,
+        email=person.email,
+        role=person.role,
+        title=person.title,
+        timezone=person.timezone,
+        pronouns=person.pronouns,
         created_at=rfc3339(record.created_at),
         updated_at=rfc3339(record.updated_at),
     )
@@ -118,8 +118,8 @@ async def _rebuild_create(
 )
 async def create(request: Request[CreatePersonBody]) -> Response:
     """Create a person. Only an owner can create owners."""
-    profile = Profile(**msgspec.structs.asdict(request.body))
-    person = await people.create(request.ports, request.actor, profile, request.idempotency_key)
+    new_person = PersonRecord(**msgspec.structs.asdict(request.body))
+    person = await people.create(request.ports, request.actor, new_person, request.idempotency_key)
     return Response.json(person_to_model(person), 201)
 
 

@@ -9,11 +9,11 @@ from msgspec import UNSET, Meta, UnsetType
 
 from carrel.actions.agents import agents
 from carrel.core.access import Permission
-from carrel.core.agents.agent import agent_fields
+from carrel.core.agents.agent import agent_from_record
 from carrel.core.errors import Busy, Conflict, NotFound, ValidationError, WorkspaceTooLarge
 from carrel.core.store.record import Record
 from carrel.server.http.endpoint import Request, RequestModel, ResponseModel, endpoint
-from carrel.server.http.query_fields import Id, Line, PageQuery, Slug
+from carrel.server.http.query_fields import Id, Line, PageQuery, Slug, set_fields
 from carrel.server.http.response import Response
 from carrel.server.rest.files.file_models import Rfc3339, rfc3339
 
@@ -61,16 +61,16 @@ class AgentPageModel(ResponseModel, frozen=True):
 
 
 def agent_to_model(record: Record) -> AgentModel:
-    fields = agent_fields(record)
+    agent = agent_from_record(record)
     return AgentModel(
         id=record.id,
-        slug=fields["slug"],
-        name=fields["name"],
-        template_id=fields["templateId"],
-        human_pair_id=fields["humanPairId"],
-        is_shared=fields["isShared"],
-        owner_id=fields["ownerId"],
-        config=fields["config"],
+        slug=agent.slug,
+        name=agent.name,
+        template_id=agent.template_id,
+        human_pair_id=agent.human_pair_id,
+        is_shared=agent.is_shared,
+        owner_id=agent.owner_id,
+        config=dict(agent.config),
         created_at=rfc3339(record.created_at),
         updated_at=rfc3339(record.updated_at),
     )
@@ -168,13 +168,7 @@ async def patch(request: Request[UpdateAgentBody]) -> Response:
 
     IDENTITY.md and USER.md are updated in the same commit.
     """
-    names = {field.name: field.encode_name for field in msgspec.structs.fields(UpdateAgentBody)}
-    changes = {
-        names[name]: value
-        for name, value in msgspec.structs.asdict(request.body).items()
-        if value is not UNSET
-    }
-    name = request.params["id"]
+    name, changes = request.params["id"], set_fields(request.body)
     return Response.json(
         agent_to_model(
             await agents.patch(request.ports, request.actor, name, changes, request.idempotency_key)

@@ -9,6 +9,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from carrel.actions.agents import overview, templates
 from carrel.core.access import Permission
+from carrel.core.agents.template import template_from_record
 from carrel.core.errors import Busy, Conflict, NotFound
 from carrel.core.store.record import Record
 from carrel.server.http.endpoint import Request, RequestModel, ResponseModel, endpoint
@@ -58,10 +59,11 @@ async def _load_models(
 
 
 def template_to_model(record: Record, agents: int) -> TemplateModel:
+    template = template_from_record(record)
     return TemplateModel(
         id=record.id,
-        slug=record.body["slug"],
-        name=record.body["name"],
+        slug=template.slug,
+        name=template.name,
         agent_count=agents,
         created_at=rfc3339(record.created_at),
         updated_at=rfc3339(record.updated_at),

@@ -13,7 +13,7 @@ from carrel.actions.events.webhooks import WebhookPatch as Patch
 from carrel.core.access import Permission
 from carrel.core.errors import Busy, Forbidden, NotFound, ValidationError
 from carrel.core.store.record import Record
-from carrel.core.webhooks import Delivery, DeliveryAttempt, DeliveryState
+from carrel.core.webhooks import Delivery, DeliveryAttempt, DeliveryState, webhook_from_record
 from carrel.server.http.endpoint import Request, RequestModel, ResponseModel, endpoint
 from carrel.server.http.query_fields import PageQuery
 from carrel.server.http.response import Response
@@ -81,11 +81,12 @@ class DeliveryPageModel(ResponseModel, frozen=True):
 
 
 def webhook_to_model(record: Record, secret: str | None = None) -> WebhookModel:
+    webhook = webhook_from_record(record)
     return WebhookModel(
         id=record.id,
-        url=record.body["url"],
-        events=record.body["events"],
-        active=record.body["active"],
+        url=webhook.url,
+        events=list(webhook.events),
+        active=webhook.active,
         created_at=rfc3339(record.created_at),
         updated_at=rfc3339(record.updated_at),
         secret=msgspec.UNSET if secret is None else secret,
