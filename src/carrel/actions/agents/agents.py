@@ -33,11 +33,11 @@ from carrel.actions.timezones import parse_timezone
 from carrel.core.access import Actor
 from carrel.core.agents.agent import AgentRecord, agent_change, agent_from_record
 from carrel.core.agents.config import parse_config
+from carrel.core.agents.layers import upstream_stack
 from carrel.core.errors import NotFound
 from carrel.core.identifiers import Stack
 from carrel.core.overlay.compose import resolve
 from carrel.core.overlay.file_classes import FileClass
-from carrel.core.overlay.layers import upstream_stack
 from carrel.core.overlay.pin_sets import pin_set_scope, plan_missing_pins
 from carrel.core.store.record import CollectionRevision, Record, RecordType, deletion
 from carrel.core.store.tree import Entry, IdempotencyKey, expect_unchanged

@@ -12,12 +12,12 @@ from carrel.actions.policy.tenant_rules import load_rules
 from carrel.actions.records import ID_PREFIXES, Page, get_by_id_or_slug, validate_cursor
 from carrel.core.access import Actor
 from carrel.core.agents.agent import agent_from_record, by_template_index
+from carrel.core.agents.layers import build_stack
 from carrel.core.errors import NotFound
 from carrel.core.identifiers import Path, Scope, ScopeKind, Stack
 from carrel.core.overlay.agent_files import RenderContext, overridden_paths
 from carrel.core.overlay.compose import Workspace, compose, resolve
 from carrel.core.overlay.file_classes import FileClass
-from carrel.core.overlay.layers import build_stack
 from carrel.core.runs import Run
 from carrel.core.store.record import Record, RecordType
 from carrel.core.store.tree import Blob

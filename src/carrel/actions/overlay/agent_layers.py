@@ -10,11 +10,11 @@ from msgspec.structs import replace
 from carrel.actions.policy.tenant_rules import load_rules
 from carrel.core.accounts import person_from_record, tenant_from_record
 from carrel.core.agents.agent import agent_from_record
+from carrel.core.agents.layers import build_stack
 from carrel.core.errors import NotFound, ValidationError
 from carrel.core.identifiers import ScopeKind, Stack, parse_identifier
 from carrel.core.overlay.agent_files import RenderContext
 from carrel.core.overlay.file_classes import FileClassRules
-from carrel.core.overlay.layers import build_stack
 from carrel.core.overlay.placeholders import PlaceholderValues
 from carrel.core.store.record import Record, RecordType
 from carrel.ports import Ports

@@ -11,12 +11,12 @@ from carrel.actions.policy.tenant_rules import TenantRules
 from carrel.actions.records import FileDrafts
 from carrel.core.agents.agent import agent_from_record
 from carrel.core.agents.identity_name import IDENTITY_PATH, rename_identity, uses_agent_name
+from carrel.core.agents.layers import build_stack
 from carrel.core.errors import WorkspaceTooLarge
 from carrel.core.identifiers import Path, Scope
 from carrel.core.overlay.agent_files import pinned_entry, upstream_layers
 from carrel.core.overlay.compose import Layers, upstream_blob
 from carrel.core.overlay.file_classes import FileClass
-from carrel.core.overlay.layers import build_stack
 from carrel.core.overlay.placeholders import PlaceholderValues, render_bytes
 from carrel.core.store.record import Record
 from carrel.core.store.tree import Blob, Entry, Expect, Tree, Write, expect_unchanged

@@ -21,12 +21,12 @@ from carrel.actions.policy.tenant_rules import load_rules
 from carrel.actions.records import get_by_id_or_slug
 from carrel.core.access import Actor
 from carrel.core.agents.agent import agent_from_record, by_template_index
+from carrel.core.agents.layers import build_stack
 from carrel.core.errors import Busy, NotFound
 from carrel.core.identifiers import Digest, Path, Scope, ScopeKind, Stack
 from carrel.core.overlay import pins
 from carrel.core.overlay.compose import Layers, upstream_blob
 from carrel.core.overlay.file_classes import FileClass
-from carrel.core.overlay.layers import build_stack
 from carrel.core.overlay.pins import PinStatus
 from carrel.core.store.record import Record, RecordType
 from carrel.core.store.tree import Head, IdempotencyKey, Tree

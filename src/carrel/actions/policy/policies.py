@@ -17,6 +17,7 @@ from carrel.actions.records import (
 )
 from carrel.core.access import Actor
 from carrel.core.agents.agent import agent_change, agent_from_record
+from carrel.core.agents.layers import build_stack
 from carrel.core.errors import ValidationError
 from carrel.core.identifiers import Path, Scope, ScopeKind
 from carrel.core.overlay import agent_files
@@ -30,7 +31,6 @@ from carrel.core.overlay.file_classes import (
     FileClassRules,
     parse_pattern,
 )
-from carrel.core.overlay.layers import build_stack
 from carrel.core.overlay.pin_sets import pin_set_scope
 from carrel.core.policy import DEFAULT_AGENT_WRITABLE, SHARED_WORKSPACE_LIMITS, Limits, Policy
 from carrel.core.redaction.redactor import SecretPatternMode
