@@ -116,9 +116,9 @@ def decode_body(record: Record, body_type: type[Body]) -> Body:
 
 
 def encode_body(body: Struct, previous: Record | None = None) -> dict[str, Any]:
-    """Body as stored JSON, with the keys of `previous` that its struct does not define.
+    """Body to store, with the keys of `previous` that its struct does not define.
 
-    Another version of the server may have written such keys.
+    Another version of the server may have written such keys. Arrays stay tuples until stored.
     """
     encoded: dict[str, Any] = msgspec.to_builtins(body)
     if previous is None:
