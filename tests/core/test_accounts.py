@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 from carrel.core.access import CredentialKind, Permission, Role
 from carrel.core.accounts import KeyRecord, PersonRecord, key_from_record, person_from_record
 from carrel.core.store.record import Record, RecordType, encode_body
@@ -11,9 +9,9 @@ from carrel.core.store.record import Record, RecordType, encode_body
 
 def test_a_key_is_stored_with_all_its_keys() -> None:
     key = KeyRecord(
-        "ci", CredentialKind.SERVICE, scopes=(Permission.TENANT_READ,), hash="h", prefix="car"
+        "ci", CredentialKind.SERVICE, scopes=[Permission.TENANT_READ], hash="h", prefix="car"
     )
-    body = json.loads(json.dumps(encode_body(key)))
+    body = encode_body(key)
     assert body == {
         "name": "ci",
         "kind": "service",

@@ -31,7 +31,7 @@ class KeyRecord(Struct, frozen=True, rename="camel"):
     person_id: str | None = None
     agent_id: str | None = None
     workspace: str | None = None
-    scopes: tuple[Permission, ...] | None = None
+    scopes: list[Permission] | None = None
     """None grants everything the holder may do."""
     hash: str = ""
     expires: TimestampMs = 0

@@ -21,7 +21,7 @@ BACKOFF_SECONDS: Final = (5, 30, 120, 600, 3600, 6 * 3600, 24 * 3600)
 
 class WebhookRecord(Struct, frozen=True, rename="camel"):
     url: str
-    events: tuple[str, ...]
+    events: list[str]
     """Event types, or `*` for all."""
     active: bool
     sealed: str

@@ -93,7 +93,7 @@ def new_key(ports: Ports, tenant: str, spec: KeySpec, token: str | None = None) 
         person_id=spec.person,
         agent_id=spec.agent,
         workspace=spec.workspace,
-        scopes=None if spec.scopes is None else tuple(sorted(spec.scopes)),
+        scopes=None if spec.scopes is None else sorted(spec.scopes),
         hash=token_hash,
         expires=spec.expires or 0,
         # An operator may choose a short token: store at most a quarter of it in the clear.

@@ -227,11 +227,11 @@ async def _check_url(ports: Ports, url: str) -> str:
     return url
 
 
-def _check_events(names: Sequence[str]) -> tuple[str, ...]:
+def _check_events(names: Sequence[str]) -> list[str]:
     unknown = [name for name in names if name not in {ALL_EVENTS, *EVENT_TYPES}]
     if unknown or not names:
         raise ValidationError(f"events must be some of {', '.join(EVENT_TYPES)}, or {ALL_EVENTS}")
-    return tuple(dict.fromkeys(names))
+    return list(dict.fromkeys(names))
 
 
 def _new_secret(ports: Ports) -> str:

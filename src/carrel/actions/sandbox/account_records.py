@@ -68,7 +68,7 @@ async def create(
     name, description = field_validation.require_name(fields.get("name")), _description(fields)
     config = await account_type.merge_config(ports, actor.tenant, id, _validate_config(fields), {})
     request = UNSET if idempotency_key is None else _hash_request(idempotency_key)
-    new = AccountRecord(name, config, description, request)
+    new = AccountRecord(name=name, config=config, description=description, request=request)
     change = _record_change(actor.tenant, account_type, id, new)
     reason = f"create a {account_type.record_type}"
     committed_at = await commit_changes(

@@ -10,8 +10,8 @@ from msgspec import UNSET, Struct, UnsetType
 from carrel.core.store.record import Record, decode_body
 
 
-class AccountRecord(Struct, frozen=True, rename="camel"):
-    name: str
+class AccountRecord(Struct, frozen=True, kw_only=True, rename="camel"):
+    name: str = ""
     config: Mapping[str, Any]
     """Secrets of a sandbox are sealed."""
     description: str | UnsetType = UNSET

@@ -118,7 +118,7 @@ def decode_body(record: Record, body_type: type[Body]) -> Body:
 def encode_body(body: Struct, previous: Record | None = None) -> dict[str, Any]:
     """Body to store, with the keys of `previous` that its struct does not define.
 
-    Another version of the server may have written such keys. Arrays stay tuples until stored.
+    Another version of the server may have written such keys.
     """
     encoded: dict[str, Any] = msgspec.to_builtins(body)
     if previous is None:

@@ -70,7 +70,7 @@ def key_to_model(record: Record, last_used: TimestampMs | None) -> KeyModel:
         person_id=key.person_id,
         agent_id=key.agent_id,
         workspace=key.workspace,
-        scopes=None if key.scopes is None else list(key.scopes),
+        scopes=key.scopes,
         prefix=key.prefix,
         created_at=rfc3339(record.created_at),
         expires_at=rfc3339(key.expires) if key.expires else None,

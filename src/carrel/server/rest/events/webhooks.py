@@ -88,7 +88,7 @@ def webhook_to_model(record: Record, secret: str | None = None) -> WebhookModel:
     return WebhookModel(
         id=record.id,
         url=webhook.url,
-        events=list(webhook.events),
+        events=webhook.events,
         active=webhook.active,
         created_at=rfc3339(record.created_at),
         updated_at=rfc3339(record.updated_at),
