@@ -130,3 +130,18 @@ def test_no_folder_holds_too_many_files() -> None:
 )
 def test_a_bare_name_is_noticed_wherever_it_is_bound(text: str) -> None:
     assert bare_names(ast.parse(text))
+
+
+def test_bodies_of_records_are_read_through_their_structs() -> None:
+    """A key of a stored body is spelt once, in the struct of its record type."""
+    by_key = [
+        f"{file.relative_to(ROOT)}:{node.lineno}"
+        for file in sorted((ROOT / "src").rglob("*.py"))
+        for node in ast.walk(parse(file))
+        if isinstance(node, ast.Subscript | ast.Attribute)
+        and (isinstance(node, ast.Subscript) or node.attr == "get")
+        and isinstance(node.value, ast.Attribute)
+        and node.value.attr == "body"
+        and ast.unparse(node.value.value) != "request"
+    ]
+    assert by_key == []

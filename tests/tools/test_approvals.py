@@ -238,7 +238,7 @@ async def test_only_authorized_people_may_answer_and_never_the_agent(tenant: Roo
     _, member = await joined(tenant.ports, tenant.ada, "bob")
     person, human = await joined(tenant.ports, tenant.ada, "eve")
     owner_id, owner = await joined(tenant.ports, tenant.ada, "tom")
-    facts = {"humanPairId": person.id, "ownerId": owner_id.id}
+    facts = {"human_pair_id": person.id, "owner_id": owner_id.id}
     await agents.patch(tenant.ports, tenant.ada, "kate", facts)
     reader = replace(tenant.ada, permissions=frozenset({Permission.WORKSPACE_READ}))
     for actor in (tenant.kate, member, reader):
