@@ -102,7 +102,9 @@ async def test_what_is_kept_is_bounded_and_answers_stay_the_same() -> None:
         many = {f"{one:04}": f"car {n} {one}" for one in range(n * 20)}
         assert len(await ids(meanings, "car", texts(many, f"owner {n}"), 999)) == n * 20
         assert (
-            meanings._matrices_bytes == sum(one.size for one in meanings._matrices.values()) <= room
+            meanings._matrices.weight
+            == sum(one.size for one, _ in meanings._matrices._entries.values())
+            <= room
         )
         assert len(meanings._vectors_by_text) * (4 * 4 + _VECTOR_OVERHEAD_BYTES) <= room
     for n in range(9):

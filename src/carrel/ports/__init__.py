@@ -82,6 +82,8 @@ class Ports:
     sandboxes: Mapping[str, Sandbox] = field(default_factory=dict)
     """Sandbox providers by name."""
     approvals: ApprovalSettings = field(default_factory=ApprovalSettings)
+    store: object = field(default_factory=object)
+    """Identity of the open store, for keys of caches and locks."""
     record_cache: RevisionCache = field(default_factory=RevisionCache)
     """Values derived from records, by records revision."""
     key_last_used: dict[str, TimestampMs] = field(default_factory=dict)

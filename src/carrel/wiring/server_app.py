@@ -168,7 +168,6 @@ async def run_app(
     configure(settings.log_level)
     closing = asyncio.Event()
     async with open_ports(settings) as store:
-        observe_store(metrics, store)
         authenticate = authenticator(store.ports, settings)
         site = site_settings(settings)
         async with mcp_http.mount(store.ports, authenticate, closing, site) as mount:
@@ -182,6 +181,7 @@ async def run_app(
                 site=site,
                 closing=closing,
             )
+            observe_store(metrics, store, app.caches.responses)
             _tune_gc()
             async with background_work(store, closing):
                 yield app

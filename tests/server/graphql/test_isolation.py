@@ -8,7 +8,7 @@ from tests.support.full_app import Whole
 from tests.support.graphql_client import Scene, ask, refused, scene, told
 
 from carrel.core.access import Actor, Permission
-from carrel.server.graphql import GraphqlOperation, execute
+from carrel.server.graphql import LIMITS, SCHEMA, DocumentCache, GraphqlOperation, execute
 
 pytestmark = pytest.mark.anyio
 
@@ -149,6 +149,7 @@ async def test_a_key_confined_to_one_workspace_sees_no_other(
 async def test_whoever_is_confined_stays_so_whatever_else_the_credential_carries(
     here: Whole, owner: httpx.AsyncClient, desk: Scene
 ) -> None:
+    documents = DocumentCache(SCHEMA, LIMITS)
     confined = Actor(desk.tenant, "key", workspace="lab"), Actor(desk.tenant, "key", agent="agt_x")
     for actor in confined:
         for field in (
@@ -161,7 +162,8 @@ async def test_whoever_is_confined_stays_so_whatever_else_the_credential_carries
             'template(id: "sales") { files { next } }',
             'template(id: "sales") { file(path: "SOUL.md") { path } }',
         ):
-            answer = await execute(here.ports, actor, GraphqlOperation(f"{{ {field} }}", {}), str)
+            operation = GraphqlOperation(f"{{ {field} }}", {})
+            answer = await execute(here.ports, actor, operation, str, documents)
             [error] = answer["errors"]
             assert error["extensions"]["code"] == "NOT_FOUND", (field, error)
 

@@ -15,7 +15,6 @@ from tests.support.stores import open_ports, world_of
 
 from carrel.adapters.postgres import open_store
 from carrel.ports import Ports
-from carrel.server.rest.files.response_cache import RESPONSE_CACHE
 
 pytestmark = pytest.mark.anyio
 FILES: Final = "/v1/agents/marco/files"
@@ -105,8 +104,8 @@ def told(answer: httpx.Response) -> tuple[int, str | None, str]:
     return answer.status_code, answer.headers.get("etag"), answer.text
 
 
-async def office(ports: Ports, own: dict[str, str]) -> httpx.AsyncClient:
-    owner = await Whole(ports, app_of(ports)).owner()
+async def office(server: Whole, own: dict[str, str]) -> httpx.AsyncClient:
+    owner = await server.owner()
     await owner.post("/v1/templates", json={"slug": "sales", "name": "Sales"})
     soul = {"content": "I am {{AGENT_NAME}}"}
     await owner.put("/v1/templates/sales/files/SOUL.md", json=soul)
@@ -142,14 +141,16 @@ async def done(change: Change, owner: httpx.AsyncClient) -> None:
 async def test_a_reader_sees_what_was_or_what_is(
     ports: Ports, change: str, what: str, own: dict[str, str]
 ) -> None:
-    owner, (happens, undo) = await office(ports, own), CHANGES[change]
+    server = Whole(ports, app_of(ports))
+    owner, (happens, undo) = await office(server, own), CHANGES[change]
     at, over = 0, True
     while over:
         at += 1
         before = told(await read(owner, what))
-        RESPONSE_CACHE._entries.clear()
+        server.app.caches.responses.clear()
         interlude = Interlude(at, lambda: done(happens, owner))
         slow = Whole(ports, app_of(interrupted(ports, interlude)))
+        slow.app.caches = server.app.caches
         reader = slow.as_(owner.headers["Authorization"].partition(" ")[2])
         seen, over = told(await read(reader, what)), interlude.over
         after = told(await read(owner, what))
@@ -159,7 +160,7 @@ async def test_a_reader_sees_what_was_or_what_is(
 
 
 async def test_a_run_freezes_names_and_files_of_one_moment(ports: Ports) -> None:
-    owner = await office(ports, OWN)
+    owner = await office(Whole(ports, app_of(ports)), OWN)
     at, over = 0, True
     while over:
         at += 1

@@ -32,6 +32,7 @@ from carrel.server.http.request_context import CompiledEndpoint, RequestContext,
 from carrel.server.http.request_log import REQUEST_ID, RequestLog
 from carrel.server.http.request_parsing import BodyLimits, ClientDisconnected, ReadTimeout, Receive
 from carrel.server.http.response import EVENT_STREAM, HeaderPairs, Response
+from carrel.server.http.response_cache import AppCaches
 from carrel.server.http.router import Router
 from carrel.server.http.sse import HEARTBEAT, Send, Streams
 
@@ -95,6 +96,7 @@ class HttpApp:
         closing: asyncio.Event,
     ) -> None:
         self.closing = closing
+        self.caches = AppCaches()
         self._ports = ports
         self._check_credential = authenticate
         self._site = site
@@ -204,7 +206,7 @@ class HttpApp:
             compiled.authorize(ctx.actor)
         params = ctx.route_entry.params(ctx.values) if ctx.values and ctx.route_entry else {}
         request: Request[Any, Any] = Request(
-            self._ports, ctx.actor, ctx.headers, params, ctx.request_id
+            self._ports, ctx.actor, ctx.headers, params, ctx.request_id, self.caches
         )
         request.https = ctx.https
         request.query = compiled.query.read(ctx.query)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -11,14 +12,16 @@ from hypothesis import strategies as st
 from msgspec import Struct
 
 from carrel.core.identifiers import Path, Scope, ScopeKind, digest
+from carrel.core.lru_cache import LruCache
 from carrel.core.overlay.agent_files import RenderContext
 from carrel.core.overlay.compose import File
 from carrel.core.overlay.placeholders import PlaceholderValues
 from carrel.core.store.tree import Blob, Entry, Head, Tree
 from carrel.server.http.response import encode
+from carrel.server.http.response_cache import ResponseCache
 from carrel.server.rest.files.file_models import OverlayFileListModel, overlay_file_to_model
+from carrel.server.rest.files.listing_rows import encode_listing
 from carrel.server.rest.files.listing_templates import build_template
-from carrel.server.rest.files.response_cache import ResponseCache, RowCache
 
 pytestmark = pytest.mark.anyio
 
@@ -45,6 +48,10 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
+def parts() -> LruCache[Any, Any]:
+    return LruCache(2**20)
+
+
 def tree(scope: Scope, said: dict[Path, str]) -> Tree:
     def head(path: Path, text: str) -> Head:
         blob = Blob(digest(text.encode()), len(text.encode()))
@@ -57,13 +64,13 @@ def tree(scope: Scope, said: dict[Path, str]) -> Tree:
 def test_rows_in_pieces_are_the_same_bytes(
     own: dict[Path, str], below: dict[Path, str], name: str, raw: bool
 ) -> None:
-    rows, layers = RowCache(), (tree(AGENT, own), tree(DEFAULTS, below))
+    rows, layers = parts(), (tree(AGENT, own), tree(DEFAULTS, below))
     stored = {digest(text.encode()): text.encode() for text in (*own.values(), *below.values())}
     for agent in (name, "Marco", name):
         shown = RenderContext(variables=PlaceholderValues(agent_name=agent)).compose(layers).files
         listed: list[tuple[File, bytes]] = [(f, stored[f.blob.digest]) for f in shown.values()]
         whole = OverlayFileListModel(files=[overlay_file_to_model(*row, raw=raw) for row in listed])
-        assert rows.encode_listing(listed, raw=raw).join() == encode(whole)
+        assert encode_listing(rows, "store", listed, raw=raw).join() == encode(whole)
 
 
 @given(texts, st.lists(st.text(min_size=1), min_size=1, max_size=3))
@@ -158,15 +165,16 @@ def test_there_is_never_more_than_there_is_room(asked: list[tuple[int, int]]) ->
             said[key] = kept.put(key, "x" * size)
         else:
             assert found == said[key]
-    assert kept._size == sum(map(len, kept._entries.values())) <= 100  # type: ignore[arg-type]
+    sizes = [len(body) for key in said if isinstance(body := kept._entries.peek(key), bytes)]
+    assert kept._entries.weight == sum(sizes) <= 100
 
 
 async def test_pieces_that_are_asked_for_often_are_kept_whole() -> None:
-    kept, rows = ResponseCache(), RowCache()
+    kept = ResponseCache()
     layers = (tree(AGENT, {}), tree(DEFAULTS, {Path("SOUL.md"): "kind"}))
     files = RenderContext().compose(layers).files.values()
-    pieces = rows.encode_listing([(file, b"kind") for file in files], raw=False)
+    pieces = encode_listing(parts(), "store", [(file, b"kind") for file in files], raw=False)
     body = kept.put("key", pieces)
     assert [kept.get("key") for _ in range(4)] == [body] * 4
-    assert kept._entries["key"] == body
-    assert kept._size == len(body)
+    assert kept._entries.peek("key") == body
+    assert kept._entries.weight == len(body)
