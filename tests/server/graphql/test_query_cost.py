@@ -252,7 +252,7 @@ async def test_an_answer_carries_so_much_and_says_what_it_left_out(
 
 async def test_an_operator_chooses_depth_and_cost(here: Whole, owner: httpx.AsyncClient) -> None:
     settings = load({"graphql_depth": 2, "graphql_cost": 5}, environ={}, file=File("no such file"))
-    known = authenticator(here.ports, settings)
+    known = authenticator(settings)
     app = create_app(here.ports, endpoints(settings), known, metrics=Metrics())
     who = Whole(here.ports, app).as_(owner.headers["Authorization"].partition(" ")[2])
     assert await told(who, "{ me { name kind role } }")

@@ -12,6 +12,7 @@ from tests.support.stores import open_ports
 
 from carrel.core.access import Actor
 from carrel.core.errors import Unauthenticated
+from carrel.ports import Ports
 from carrel.server.http.endpoint import Headers
 from carrel.server.mcp import http
 
@@ -34,7 +35,7 @@ def test_a_bridge_to_a_server_never_loads_it() -> None:
 async def test_a_server_that_has_time_loads_it_before_a_client_comes(
     closes: bool, tmp_path: File
 ) -> None:
-    async def nobody(headers: Headers) -> Actor:
+    async def nobody(ports: Ports, headers: Headers) -> Actor:
         raise Unauthenticated("who is it?")
 
     closing = asyncio.Event()

@@ -9,6 +9,7 @@ from carrel.core.access import Actor
 from carrel.core.errors import NotFound, PayloadTooLarge, Refusal
 from carrel.core.lru_cache import LruCache
 from carrel.ports import CorruptContent, Ports
+from carrel.ports.request_view import RequestView
 from carrel.server.http.endpoint import Endpoint, Headers, Request
 from carrel.server.http.idempotency import IDEMPOTENCY_HEADER, respond_once
 from carrel.server.http.metrics import RouteHistogram
@@ -51,8 +52,9 @@ class LocalApp:
             compiled, params = self._routes.get(target) or self._find_route(target)
             if not compiled.public:
                 compiled.authorize(actor)
+            view = RequestView(self._ports)
             request: Request[Any, Any] = Request(
-                self._ports, actor, headers, params, "", self._caches
+                view.ports, actor, headers, params, "", self._caches
             )
             request.query = compiled.query.read(query)
             endpoint = compiled.endpoint
@@ -62,6 +64,8 @@ class LocalApp:
                 response = await respond_once(endpoint, request, key, query)
             else:
                 response = await compiled.run(request)
+            if response.source is not None:
+                view.end()
         except Refusal as refusal:
             response = refusal_response(refusal)
         except CorruptContent as error:

@@ -136,7 +136,7 @@ async def ports(tmp_path: File) -> AsyncIterator[Ports]:
 def browser(ports: Ports, provider: Provider, scheme: str = "http", **more: Any) -> Any:
     given = {"oidc_issuer": provider.url, "oidc_audience": "api", "oidc_client_id": CLIENT, **more}
     settings = load(given, environ={}, file=File("none"))
-    known, site = authenticator(ports, settings), site_settings(settings)
+    known, site = authenticator(settings), site_settings(settings)
     app = create_app(ports, endpoints(settings), known, metrics=Metrics(), site=site)
     return httpx.AsyncClient(
         transport=httpx.ASGITransport(app=app), base_url=f"{scheme}://carrel.example"

@@ -281,7 +281,7 @@ async def test_over_https_the_cookie_goes_over_https_alone(here: Whole) -> None:
 async def test_a_server_whose_address_is_known_knows_its_origin_behind_a_proxy(here: Whole) -> None:
     owner = await here.owner()
     settings = load({"public_url": "https://desk.example.com/"}, environ={}, file=File("none"))
-    known = authenticator(here.ports, settings)
+    known = authenticator(settings)
     app = create_app(
         here.ports, endpoints(settings), known, metrics=Metrics(), site=site_settings(settings)
     )

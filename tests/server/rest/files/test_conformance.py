@@ -29,9 +29,7 @@ async def test_it_is_not_there_unless_asked_for(tmp_path: Any) -> None:
 async def test_it_does_what_the_endpoints_do_in_owners_of_its_own(tmp_path: Any) -> None:
     settings = load({"test_seam": True}, environ={})
     async with open_ports(tmp_path) as ports:
-        app = create_app(
-            ports, endpoints(settings), authenticator(ports, settings), metrics=Metrics()
-        )
+        app = create_app(ports, endpoints(settings), authenticator(settings), metrics=Metrics())
         here = Whole(ports, app)
         ada = await here.owner()
 

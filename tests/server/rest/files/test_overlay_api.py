@@ -13,6 +13,7 @@ from tests.support.rest_tenant import URL, ask, done, member, no, sha, stage
 
 from carrel.actions.accounts import credentials
 from carrel.core.access import Actor
+from carrel.ports import Ports
 from carrel.server.http.app import create_app
 from carrel.server.http.endpoint import Headers
 from carrel.server.http.metrics import Metrics
@@ -271,7 +272,7 @@ class Failing:
 async def test_what_nobody_foresaw_shows_an_id_and_nothing_else(
     here: Desk, owner: httpx.AsyncClient, marco: str
 ) -> None:
-    async def authenticate(headers: Headers) -> Actor:
+    async def authenticate(ports: Ports, headers: Headers) -> Actor:
         token = owner.headers["authorization"].partition(" ")[2]
         return await credentials.authenticate(here.ports, token)
 
