@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import fields
 from typing import Any, Final
 
 from carrel.core.identifiers import Path, Scope, TimestampMs
@@ -17,7 +16,6 @@ from carrel.ports.trees import Trees
 
 MAX_AGE_MS: Final = 1000
 """A request that waits longer, such as for a command, asks for the revision again."""
-_FIELDS: Final = tuple(field.name for field in fields(Ports))
 
 
 class RequestView:
@@ -32,14 +30,14 @@ class RequestView:
     __slots__ = ("_records", "ports")
 
     def __init__(self, ports: Ports) -> None:
-        self._records = _RequestRecords(ports.records, ports.clock)
-        self.ports = view = object.__new__(Ports)
-        set_field = object.__setattr__
-        for name in _FIELDS:
-            set_field(view, name, getattr(ports, name))
-        set_field(view, "records", self._records)
-        set_field(view, "trees", _RequestTrees(ports.trees, self._records))
-        set_field(view, "runs", _RequestRuns(ports.runs, self._records))
+        self._records = records = _RequestRecords(ports.records, ports.clock)
+        self.ports = object.__new__(Ports)
+        self.ports.__dict__.update(
+            ports.__dict__,
+            records=records,
+            trees=_RequestTrees(ports.trees, records),
+            runs=_RequestRuns(ports.runs, records),
+        )
 
     def end(self) -> None:
         """Ask for the revision every time from now on, as a stream must."""
@@ -67,13 +65,15 @@ class _RequestRecords:
             return self._revision
         commits = self.commits
         revision = await self._records.revision()
-        self.set_revision(revision, commits)
+        if commits == self.commits:
+            self._revision, self._asked_at = revision, now
         return revision
 
     def set_revision(self, revision: int, commits: int) -> None:
-        """Remember a revision that was asked for after this number of commits."""
-        if commits == self.commits:
-            self._revision, self._asked_at = revision, self._clock.now()
+        """Remember the revision of a read that began after this number of commits."""
+        if commits != self.commits or (self._asked_at is not None and revision == self._revision):
+            return
+        self._revision, self._asked_at = revision, self._clock.now()
 
     def end_revision(self) -> None:
         self.commits += 1

@@ -186,12 +186,12 @@ class _SharedLayers:
 def _inherited_files(classes: FileClassRules, layers: Layers) -> Mapping[Path, File] | None:
     if sum([len(tree.heads) for tree in layers[1:]]) > _MAX_CACHED_FILES:
         return None
-    return _compose_inherited(classes.rules, _SharedLayers(layers))
+    return _compose_inherited(classes, _SharedLayers(layers))
 
 
 @lru_cache(maxsize=64)
-def _compose_inherited(rules: tuple[ClassRule, ...], shared: _SharedLayers) -> Mapping[Path, File]:
-    return _compose_unrendered(FileClassRules(rules), shared.layers)
+def _compose_inherited(classes: FileClassRules, shared: _SharedLayers) -> Mapping[Path, File]:
+    return _compose_unrendered(classes, shared.layers)
 
 
 def upstream_layers(layers: Layers) -> Layers:
