@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path as File
@@ -16,6 +15,7 @@ from tests.support.contract_stores import flipped
 from tests.support.server_process import TOKEN, serving
 from tests.support.services.s3 import Bucket
 from tests.support.tenants import founded
+from tests.support.wait import wait_until_sync
 
 from carrel.actions.agents import agents, templates
 from carrel.actions.agents.agents import NewAgent
@@ -185,10 +185,12 @@ def _held(file: File) -> bytes | None:
 
 def appears(http: httpx.Client, file: File, content: bytes | None) -> None:
     """Return once a file has that content, or is gone; the server is kept busy meanwhile."""
-    deadline = time.monotonic() + 30
-    while _held(file) != content:
-        assert time.monotonic() < deadline, file
+
+    def has_content() -> bool:
         http.get("/healthz").raise_for_status()
+        return _held(file) == content
+
+    wait_until_sync(has_content, f"{file} has the content, or is gone if it is None")
 
 
 def test_a_server_keeps_the_catalog_and_lets_nobody_else_write_there(tmp_path: File) -> None:

@@ -13,8 +13,9 @@ from typing import IO
 import httpx
 import pytest
 from tests.client.server_fixture import AgentEditor, json_of
-from tests.client.sync_process import STATE, SyncProcess, wait_for
+from tests.client.sync_process import STATE, SyncProcess
 from tests.support.server_process import PLAIN, TOKEN, Live, serving
+from tests.support.wait import wait_until_sync
 
 
 @pytest.fixture
@@ -48,40 +49,59 @@ def reached(told: list[tuple[str, str]], what: tuple[str, str], enough: int) -> 
 def test_watch_copies_changes_of_both_sides(both: SyncProcess) -> None:
     with both.watched() as process:
         both.write("notes/mine.md", "mine")
-        wait_for(lambda: both.server_files() == {"notes/mine.md": "mine"})
+        wait_until_sync(
+            lambda: both.server_files() == {"notes/mine.md": "mine"},
+            "the server has notes/mine.md alone, with: mine",
+        )
         both.editor.put("notes/theirs.md", "theirs")
-        wait_for(lambda: has(both, "notes/theirs.md", "theirs"))
+        wait_until_sync(
+            lambda: has(both, "notes/theirs.md", "theirs"), "notes/theirs.md contains: theirs"
+        )
         both.write("notes/theirs.md", "edited here")
-        wait_for(lambda: both.server_files().get("notes/theirs.md") == "edited here")
+        wait_until_sync(
+            lambda: both.server_files().get("notes/theirs.md") == "edited here",
+            "the server's notes/theirs.md contains: edited here",
+        )
         both.editor.delete("notes/mine.md")
-        wait_for(lambda: not (both.dir / "notes/mine.md").exists())
+        wait_until_sync(
+            lambda: not (both.dir / "notes/mine.md").exists(), "notes/mine.md is deleted"
+        )
         (both.dir / "notes/theirs.md").unlink()
-        wait_for(lambda: both.server_files() == {})
+        wait_until_sync(lambda: both.server_files() == {}, "the server has no file")
     assert process.returncode == 0
 
 
 def test_saves_by_renaming_or_in_pieces_make_one_version(both: SyncProcess) -> None:
     both.write("a.md", "1")
     with both.watched("--settle", "2"):
-        wait_for(lambda: both.server_files() == {"a.md": "1"})
+        wait_until_sync(
+            lambda: both.server_files() == {"a.md": "1"}, "the server has a.md alone, with: 1"
+        )
         # Like vim: the old one is moved away, the new one is written, the old one is removed.
         file = both.dir / "a.md"
         os.rename(file, both.dir / "a.md~")
         file.write_text("2")
         (both.dir / "a.md~").unlink()
-        wait_for(lambda: both.server_files() == {"a.md": "2"})
+        wait_until_sync(
+            lambda: both.server_files() == {"a.md": "2"}, "the server has a.md alone, with: 2"
+        )
         assert versions(both, "a.md") == 2
         # Like others: a whole new file takes the place of the old.
         both.write(".a.md.new", "3")
         os.rename(both.dir / ".a.md.new", file)
-        wait_for(lambda: both.server_files() == {"a.md": "3"})
+        wait_until_sync(
+            lambda: both.server_files() == {"a.md": "3"}, "the server has a.md alone, with: 3"
+        )
         assert versions(both, "a.md") == 3
         # Like a program that is slow: emptied first, and then filled bit by bit.
         with file.open("w") as slow:
             for _ in range(200):
                 slow.write("4")
                 slow.flush()
-        wait_for(lambda: both.server_files() == {"a.md": "4" * 200})
+        wait_until_sync(
+            lambda: both.server_files() == {"a.md": "4" * 200},
+            "the server has a.md alone, with the text",
+        )
         assert versions(both, "a.md") == 4
 
 
@@ -100,13 +120,18 @@ def test_own_writes_cause_no_further_pass(both: SyncProcess) -> None:
         ears.start()
         for number in range(1, 4):
             both.editor.put("a.md", f"theirs {number}")
-            wait_for(partial(reached, told, ("received", "a.md"), number))
+            wait_until_sync(
+                partial(reached, told, ("received", "a.md"), number),
+                f"a.md is received {number} times",
+            )
             assert has(both, "a.md", f"theirs {number}")
             both.write("a.md", f"mine {number}")
-            wait_for(partial(reached, told, ("sent", "a.md"), number))
+            wait_until_sync(
+                partial(reached, told, ("sent", "a.md"), number), f"a.md is sent {number} times"
+            )
             assert is_there(both, "a.md", f"mine {number}")
         both.write("last.md", "last")
-        wait_for(lambda: ("sent", "last.md") in told)
+        wait_until_sync(lambda: ("sent", "last.md") in told, "last.md is sent")
         assert versions(both, "a.md") == 6
         process.send_signal(signal.SIGINT)
         ears.join(60)
@@ -117,13 +142,15 @@ def test_conflict_is_reported_once_and_sync_continues_when_resolved(both: SyncPr
     both.write("a.md", "mine")
     both.editor.put("a.md", "theirs")
     with both.watched() as process:
-        wait_for(lambda: len(both.local_files()) == 2)
+        wait_until_sync(lambda: len(both.local_files()) == 2, "there are two local files")
         [copy] = [path for path in both.local_files() if path != "a.md"]
         both.write("b.md", "another")
-        wait_for(lambda: "b.md" in both.server_files())
+        wait_until_sync(lambda: "b.md" in both.server_files(), "the server has b.md")
         assert (both.server_files()["a.md"], has(both, "a.md", "mine")) == ("theirs", True)
         (both.dir / copy).unlink()
-        wait_for(lambda: both.server_files()["a.md"] == "mine")
+        wait_until_sync(
+            lambda: both.server_files()["a.md"] == "mine", "the server's a.md contains: mine"
+        )
     assert process.returncode == 0
 
 
@@ -135,13 +162,21 @@ def test_watch_survives_a_restart_of_the_server(tmp_path: File) -> None:
             both = SyncProcess(first, AgentEditor.of_new_agent(http), tmp_path / "desk")
             with both.watched() as process:
                 both.write("a.md", "1")
-                wait_for(lambda: both.server_files() == {"a.md": "1"})
+                wait_until_sync(
+                    lambda: both.server_files() == {"a.md": "1"},
+                    "the server has a.md alone, with: 1",
+                )
                 first.kill()
                 both.write("a.md", "written while nobody answered")
                 with serving(data, port=port):
-                    wait_for(lambda: _text(both) == {"a.md": "written while nobody answered"})
+                    wait_until_sync(
+                        lambda: _text(both) == {"a.md": "written while nobody answered"},
+                        "the server has what was written meanwhile",
+                    )
                     both.editor.put("b.md", "heard again")
-                    wait_for(lambda: has(both, "b.md", "heard again"))
+                    wait_until_sync(
+                        lambda: has(both, "b.md", "heard again"), "b.md contains: heard again"
+                    )
             assert process.returncode == 0
 
 
@@ -159,7 +194,9 @@ def _text(both: SyncProcess) -> dict[str, str]:
 def test_second_watch_of_a_directory_is_refused(both: SyncProcess) -> None:
     with both.watched():
         both.write("a.md", "1")
-        wait_for(lambda: both.server_files() == {"a.md": "1"})
+        wait_until_sync(
+            lambda: both.server_files() == {"a.md": "1"}, "the server has a.md alone, with: 1"
+        )
         assert "is being synced by another process" in both.sync()["problem"]
 
 
@@ -172,7 +209,7 @@ def test_sync_killed_at_any_moment_loses_nothing(both: SyncProcess) -> None:
         both.write(path, text)
     for enough in (45, 60, 75):
         with both.watched() as process:
-            wait_for(partial(moved, both, enough))
+            wait_until_sync(partial(moved, both, enough), f"{enough} files are on one side")
             process.kill()
             process.wait()
     assert both.sync()["ok"]
@@ -182,11 +219,13 @@ def test_sync_killed_at_any_moment_loses_nothing(both: SyncProcess) -> None:
 def test_watch_stops_when_the_directory_is_removed(both: SyncProcess) -> None:
     both.write("a.md", "1")
     with both.watched() as process:
-        wait_for(lambda: both.server_files() == {"a.md": "1"})
+        wait_until_sync(
+            lambda: both.server_files() == {"a.md": "1"}, "the server has a.md alone, with: 1"
+        )
         os.rename(both.dir, both.dir.parent / "moved")
         both.dir.mkdir()
         both.editor.put("b.md", "something happens")
-        wait_for(lambda: process.poll() is not None)
+        wait_until_sync(lambda: process.poll() is not None, "the process has ended")
     assert process.returncode == 1
     assert both.server_files() == {"a.md": "1", "b.md": "something happens"}
     assert not list(both.dir.iterdir())
@@ -200,8 +239,13 @@ def test_key_of_an_agent_syncs_its_own_files(both: SyncProcess, http: httpx.Clie
     both.write("notes/mine.md", "mine")
     both.write("SOUL.md", "not for it to say")
     with both.watched("--token", key):
-        wait_for(lambda: both.server_files() == {"notes/mine.md": "mine"})
+        wait_until_sync(
+            lambda: both.server_files() == {"notes/mine.md": "mine"},
+            "the server has notes/mine.md alone, with: mine",
+        )
         both.editor.put("notes/theirs.md", "theirs")
-        wait_for(lambda: has(both, "notes/theirs.md", "theirs"))
+        wait_until_sync(
+            lambda: has(both, "notes/theirs.md", "theirs"), "notes/theirs.md contains: theirs"
+        )
     assert (both.dir / STATE).exists()
     assert both.local_files()["SOUL.md"] == "not for it to say"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path as File
 from typing import Any
@@ -15,6 +15,7 @@ import pytest
 from tests.support.server_process import PLAIN, TOKEN, Live, serving
 from tests.support.shell_session import IDLE, WORKING, furnish
 from tests.support.sse_client import listening
+from tests.support.wait import wait_until_sync
 
 BASH = "/v1/agents/kate/tools/bash"
 ROUNDS, CALLS = 3, 5
@@ -62,13 +63,6 @@ def lines(file: File) -> int:
     return len(file.read_text("utf-8").splitlines()) if file.exists() else 0
 
 
-def until(happened: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
-    while not happened():
-        assert time.monotonic() < deadline, "it never happened"
-        time.sleep(0.005)
-
-
 def test_what_was_approved_before_the_server_was_killed_runs_once_on_the_next(
     tmp_path: File, store: dict[str, Any]
 ) -> None:
@@ -101,7 +95,7 @@ def test_what_ran_when_the_server_was_killed_is_not_run_again(
     with serving(tmp_path / "data", program=WORKING, **quick) as live, http(live) as desk:
         one = asked(desk, f"hold {out}")
         yes(desk, one)
-        until(lambda: lines(out) == 1)
+        wait_until_sync(lambda: lines(out) == 1, "the call has written its line")
         live.kill()
     with serving(tmp_path / "data", program=WORKING, **quick) as live, http(live) as desk:
         done = ended(desk, one)

@@ -7,13 +7,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path as File
 
 import pytest
 from tests.support.escape_harness import Yard, groups, leftovers, open_house, processes_marked, yard
 from tests.support.local_providers import WALLED
+from tests.support.wait import wait_until
 
 from carrel.adapters.sandbox.local import LocalSandbox
 from carrel.ports.sandbox import ResourceLimits
@@ -228,7 +228,7 @@ async def test_a_cancelled_command_leaves_nothing(prison: Yard) -> None:
             raise AssertionError("it ended")
 
     task = asyncio.create_task(forever())
-    await until(lambda: is_lasting(prison.mark))
+    await wait_until(lambda: is_lasting(prison.mark), "the command runs")
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
@@ -263,11 +263,11 @@ async def test_a_server_that_is_killed_leaves_nothing_for_long(tier: str, tmp_pa
     mark, place = os.urandom(8).hex(), tmp_path / "sandboxes"
     server = killed_later(str(place), tier, f"(setsid {lasting(mark)} &) ; sleep 1000")
     try:
-        await until(lambda: is_lasting(mark))
+        await wait_until(lambda: is_lasting(mark), "the command runs")
     finally:
         server.send_signal(signal.SIGKILL)
         server.wait()
-    await until(lambda: processes_marked(mark) == [])
+    await wait_until(lambda: processes_marked(mark) == [], "the command has ended")
     assert len(list(place.glob("keepers/*.lock"))) == 1
     sandbox = LocalSandbox(place)
     await sandbox.ready()
@@ -276,10 +276,3 @@ async def test_a_server_that_is_killed_leaves_nothing_for_long(tier: str, tmp_pa
     await sandbox.close()
     assert list(place.glob("keepers/*")) == []
     assert groups(place) == []
-
-
-async def until(true: Callable[[], bool]) -> None:
-    end = time.monotonic() + 30
-    while not true():
-        assert time.monotonic() < end
-        await asyncio.sleep(0.02)

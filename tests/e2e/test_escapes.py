@@ -11,6 +11,7 @@ from pathlib import Path as File
 import pytest
 from tests.support.escape_harness import Yard, open_house, processes_marked, yard
 from tests.support.local_providers import WALLED, Desk
+from tests.support.wait import wait_until
 
 from carrel.ports.sandbox import ResourceLimits
 
@@ -167,9 +168,7 @@ async def test_a_command_sees_nothing_of_another_that_runs_beside_it(prison: Yar
 
     running = asyncio.create_task(other())
     try:
-        async with asyncio.timeout(30):
-            while not is_there():  # noqa: ASYNC110 - it happens in another process
-                await asyncio.sleep(0.02)
+        await wait_until(is_there, "the other command runs")
         peeping = Desk(prison.desk.sandbox)
         said = await peeping.said(
             "find / -name '*-of-another' 2>/dev/null; cat /proc/*/cmdline 2>/dev/null;"

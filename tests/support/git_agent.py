@@ -22,8 +22,9 @@ from carrel.actions.overlay import stacks
 from carrel.adapters.git import GitDirectory
 from carrel.core.access import Actor
 from carrel.core.identifiers import Path, Scope
-from carrel.core.store.tree import Applied, Entry, Write
-from carrel.core.store.tree import Commit as StoreCommit
+from carrel.core.store.commit import Applied, Write
+from carrel.core.store.commit import Commit as StoreCommit
+from carrel.core.store.entry import Entry
 from carrel.ports import Ports
 
 ENABLED = {"workspaceGit": {"enabled": True}}

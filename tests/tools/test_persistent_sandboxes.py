@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path as File
 from typing import Any
 
@@ -14,6 +13,7 @@ from msgspec import structs
 from tests.support.escape_harness import processes_marked
 from tests.support.stores import open_ports
 from tests.support.tool_fixture import BOX, NOTES, TOOLS, Workshop, workshop
+from tests.support.wait import wait_until
 
 from carrel.actions.sandbox import sandboxes, workspace_files, workspaces
 from carrel.adapters.sandbox.local import LocalSandbox, cgroups
@@ -55,15 +55,11 @@ async def ended(shop: Workshop, id: str) -> None:
 
 async def logged(shop: Workshop, id: str, log: str) -> None:
     """Once a job has printed this."""
-    async with asyncio.timeout(30):
-        while await asked(shop, id, "logs") != log:  # noqa: ASYNC110 - it is outside
-            await asyncio.sleep(0.02)
 
+    async def is_printed() -> object:
+        return await asked(shop, id, "logs") == log
 
-async def until(true: Callable[[], object]) -> None:
-    async with asyncio.timeout(30):
-        while not true():  # noqa: ASYNC110 - what is waited for is outside
-            await asyncio.sleep(0.02)
+    await wait_until(is_printed, f"the job has printed {log!r}")
 
 
 async def test_what_a_job_changed_is_brought_back_when_it_ends(shop: Workshop) -> None:
@@ -82,9 +78,11 @@ async def test_who_sees_that_a_job_has_ended_finds_its_files(shop: Workshop) -> 
     id = await begun(shop, "while [ ! -e go ]; do sleep 0.02; done; echo done > a")
     assert await asked(shop, id) == {"status": "processing", "jobId": id}
     await shop.call("bash", command="touch go")
-    async with asyncio.timeout(30):
-        while (await asked(shop, id))["status"] == "processing":  # noqa: ASYNC110 - it is outside
-            await asyncio.sleep(0.02)
+
+    async def has_ended() -> object:
+        return (await asked(shop, id))["status"] != "processing"
+
+    await wait_until(has_ended, "the job has ended")
     assert (await shop.files())["a"] == b"done\n"
     [after] = await shop.ports.trees.revisions([shop.scope()])
     await shop.call("bash", command="true")
@@ -178,8 +176,8 @@ async def test_a_sandbox_is_given_what_its_record_says(shop: Workshop) -> None:
     lifecycle = {"idleTimeoutSeconds": 3, "maxLifetimeSeconds": 600}
     await sandboxes.patch(shop.ports, shop.owner, BOX, {"config": {"lifecycle": lifecycle}})
     await shop.call("bash", command="(setsid sh -c 'sleep 0.3; echo late > a' &) >/dev/null 2>&1")
-    await until(lambda: not local(shop)._instances)
-    await until(lambda: not local(shop)._end_tasks)
+    await wait_until(lambda: not local(shop)._instances, "the instance is gone")
+    await wait_until(lambda: not local(shop)._end_tasks, "the instance has ended")
     assert await shop.files() == {"a": b"late\n"}
 
 
@@ -227,6 +225,6 @@ async def test_a_job_of_a_call_with_an_id_brings_back_all_that_comes_after_it(
     asks = bash.parse_arguments({"command": command, "background": True})
     said = await bash.run(structs.replace(shop.sitting, call_id="one"), asks)
     await ended(shop, re.findall(r"call_[0-9a-f]{24}", str(said))[0])
-    await until(lambda: not processes_marked(mark))
+    await wait_until(lambda: not processes_marked(mark), "the command has ended")
     await local(shop).close()
     assert await shop.files() == {"a": b"first\n", "b": b"later\n"}

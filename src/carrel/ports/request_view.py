@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from carrel.core.identifiers import Path, Scope, TimestampMs
 from carrel.core.runs import Run, SnapshotLayer
-from carrel.core.store.tree import Commit, Outcome, Tree
+from carrel.core.store.commit import Commit, Outcome
+from carrel.core.store.tree import Tree
 from carrel.ports import Ports
 from carrel.ports.clock import Clock
 from carrel.ports.records import Records

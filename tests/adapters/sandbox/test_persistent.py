@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path as File
 
 import pytest
 from msgspec.structs import replace
 from tests.support.escape_harness import leftovers
 from tests.support.local_providers import UID, Cupboard
+from tests.support.wait import wait_until
 
 from carrel.adapters.sandbox.local import LocalSandbox
 from carrel.adapters.sandbox.local.self_test import SandboxSettings
@@ -73,7 +74,7 @@ class Room:
             place = File(f"/proc/self/fd/{root}/{path}")
             return place.exists() and place.read_bytes() == content
 
-        await until(held)
+        await wait_until(held, f"{path} holds {content!r}")
 
 
 class Hearth:
@@ -89,12 +90,6 @@ class Hearth:
             left |= {path.text: await ran.content(path) for path in ran.changed}
         self.brought.append((job.exit_code if job else None, left))
         return ("[home]",) if job and job.exit_code == 143 else ()
-
-
-async def until(true: Callable[[], object]) -> None:
-    async with asyncio.timeout(30):
-        while not true():  # noqa: ASYNC110 - what is waited for is outside
-            await asyncio.sleep(0.02)
 
 
 @pytest.fixture
@@ -215,7 +210,7 @@ async def test_a_job_goes_on_and_tells_how_it_ended(room: Room) -> None:
     running = await room.sandbox.get_job(HERE, id)
     assert running is not None and running.exit_code is None
     await room.run("touch go")
-    await until(lambda: not room.sandbox._instances[HERE].jobs)
+    await wait_until(lambda: not room.sandbox._instances[HERE].jobs, "no job runs")
     job = await room.sandbox.get_job(HERE, id)
     assert job is not None
     assert (job.exit_code, job.log) == (3, b"working\ndone\n")
@@ -252,14 +247,14 @@ async def test_ten_jobs_may_run_at_once(room: Room) -> None:
 
 async def test_an_instance_is_stopped_when_it_was_idle(room: Room) -> None:
     await room.run("echo x > ~/a", idle_seconds=0)
-    await until(lambda: not room.sandbox._instances)
+    await wait_until(lambda: not room.sandbox._instances, "the instance is gone")
     assert "No such file" in (await room.run("cat ~/a"))[0]
 
 
 async def test_an_instance_is_let_go_when_it_is_old_and_its_jobs_are_lost(room: Room) -> None:
     await room.run("echo x > ~/a", lifetime_seconds=2)
     id = await room.start("sleep 1717", lifetime_seconds=2)
-    await until(lambda: not room.sandbox._instances)
+    await wait_until(lambda: not room.sandbox._instances, "the instance is gone")
     await room.ended(id)
     job = await room.sandbox.get_job(HERE, id)
     assert job is not None and job.exit_code == 137
@@ -269,7 +264,7 @@ async def test_an_instance_is_let_go_when_it_is_old_and_its_jobs_are_lost(room: 
 async def test_a_command_that_is_waited_for_may_end_when_its_instance_is_old(room: Room) -> None:
     said, left = await room.run("sleep 2; echo done > a; echo over", lifetime_seconds=1)
     assert (said, left) == ("over\n", {"a": b"done\n"})
-    await until(lambda: not room.sandbox._instances)
+    await wait_until(lambda: not room.sandbox._instances, "the instance is gone")
 
 
 @pytest.mark.parametrize(
@@ -356,7 +351,7 @@ async def test_what_lies_changed_goes_home_before_an_instance_is_gone(room: Room
     home = Hearth(room)
     late = "(setsid sh -c 'sleep 0.2; echo late > a' >/dev/null 2>&1 &)"
     await room.run(late, write_back=home, idle_seconds=2)
-    await until(lambda: home.brought)
+    await wait_until(lambda: home.brought, "the changes are brought back")
     assert home.brought == [(None, {"a": b"late\n"})]
     await room.start("echo half > b; sleep 1717", write_back=home)
     await room.holds("b", b"half\n")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 from msgspec.structs import replace
 from tests.support.remote_providers import ELSEWHERE, Provider
+from tests.support.wait import wait_until
 
 from carrel.ports.sandbox import SandboxUnavailable
 
@@ -27,12 +28,6 @@ def provider(
         yield opened
 
 
-async def until(what: Callable[[], object]) -> None:
-    async with asyncio.timeout(30):
-        while not what():  # noqa: ASYNC110 - it happens in another thread
-            await asyncio.sleep(0.01)
-
-
 async def test_no_instance_is_left_where_a_command_is_cancelled(provider: Provider) -> None:
     seconds = 60 if provider.cancels else 1
 
@@ -41,12 +36,12 @@ async def test_no_instance_is_left_where_a_command_is_cancelled(provider: Provid
             pass
 
     task = asyncio.create_task(forever())
-    await until(lambda: provider.service.alive)
+    await wait_until(lambda: provider.service.alive, "an instance is alive")
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
     if not provider.cancels:
-        await until(lambda: not provider.service.alive)
+        await wait_until(lambda: not provider.service.alive, "no instance is alive")
 
     assert provider.service.alive == []
 

@@ -9,6 +9,7 @@ from pathlib import Path as File
 
 import pytest
 from tests.support.stores import open_ports
+from tests.support.wait import wait_until
 
 from carrel.core.access import Actor
 from carrel.core.errors import Unauthenticated
@@ -47,7 +48,9 @@ async def test_a_server_that_has_time_loads_it_before_a_client_comes(
     ):
         app = mount.app
         assert isinstance(app, http.McpApp)
-        async with asyncio.timeout(120):
-            while not closes and (app._transport is None or not app._transport.done()):  # noqa: ASYNC110
-                await asyncio.sleep(0.01)
+        await wait_until(
+            lambda: closes or (app._transport is not None and app._transport.done()),
+            "the transport is loaded",
+            seconds=120,
+        )
         assert (app._transport is None) is closes

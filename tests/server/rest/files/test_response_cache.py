@@ -16,7 +16,9 @@ from carrel.core.lru_cache import LruCache
 from carrel.core.overlay.agent_files import RenderContext
 from carrel.core.overlay.compose import File
 from carrel.core.overlay.placeholders import PlaceholderValues
-from carrel.core.store.tree import Blob, Entry, Head, Tree
+from carrel.core.store.blob import Blob
+from carrel.core.store.entry import Entry, Head
+from carrel.core.store.tree import Tree
 from carrel.server.http.response import encode
 from carrel.server.http.response_cache import ResponseCache
 from carrel.server.rest.files.file_models import OverlayFileListModel, overlay_file_to_model
