@@ -21,6 +21,7 @@ from carrel.server.http.endpoint import Endpoint
 from carrel.server.http.metrics import Metrics
 from carrel.server.http.openapi import build_document
 from carrel.server.http.problems import CORRUPT, METHOD_NOT_ALLOWED, REFUSAL_STATUS
+from carrel.server.http.response_cache import ResponseCache
 from carrel.settings import PREFIX, Settings
 from carrel.tools import ALL
 from carrel.tools.tool import Tool
@@ -197,7 +198,7 @@ async def _rendered() -> str:
     numbers = Metrics()
     with tempfile.TemporaryDirectory() as directory:
         async with open_ports(Settings(data=directory)) as running:
-            observe_store(numbers, running)
+            observe_store(numbers, running, ResponseCache())
             numbers.add_route("/", "GET").observe(200, 0.001)
             return numbers.render().decode()
 

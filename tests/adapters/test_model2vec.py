@@ -102,8 +102,8 @@ async def test_cache_is_bounded_and_results_stay_the_same() -> None:
         many = {f"{number:04}": f"car {n} {number}" for number in range(n * 20)}
         assert len(await ids(index, "car", texts(many, f"owner {n}"), 999)) == n * 20
         assert (
-            index._matrices_bytes
-            == sum(number.size for number in index._matrices.values())
+            index._matrices.weight
+            == sum(matrix.size for matrix, _ in index._matrices._entries.values())
             <= max_bytes
         )
         assert len(index._vectors_by_text) * (4 * 4 + _VECTOR_OVERHEAD_BYTES) <= max_bytes

@@ -264,7 +264,7 @@ async def _write(
 ) -> StoredItem:
     """Write an item, keeping its creator; serializes this process's writes to it."""
     path, content = item_path(parse_item_key(key)), encode_item_value(value)
-    async with local_lock(id(ports.trees), scope, path):
+    async with local_lock(ports.store, scope, path):
         return await _write_locked(ports, actor, scope, key, content, options)
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -19,6 +18,7 @@ import numpy as np
 from model2vec import StaticModel
 from numpy.typing import NDArray
 
+from carrel.core.lru_cache import LruCache
 from carrel.ports import IndexedTexts
 
 Matrix: TypeAlias = NDArray[np.float32]
@@ -49,13 +49,12 @@ class EmbeddingMatrix:
 
 class Model2VecIndex:
     def __init__(self, model: StaticModel, max_bytes: int = CACHE_BYTES) -> None:
-        self._model, self._max_bytes = model, max_bytes
+        self._model = model
         self._width = int(model.dim)
         self._lock = threading.Lock()
-        self._vectors_by_text: OrderedDict[bytes, bytes] = OrderedDict()
-        """Vectors by the digest of their text, in order of last use."""
-        self._matrices: OrderedDict[str, EmbeddingMatrix] = OrderedDict()
-        self._matrices_bytes = 0
+        self._vectors_by_text: LruCache[bytes, bytes] = LruCache(max_bytes)
+        """Vectors by the digest of their text."""
+        self._matrices: LruCache[str, EmbeddingMatrix] = LruCache(max_bytes)
         self._load_locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     @classmethod
@@ -85,9 +84,7 @@ class Model2VecIndex:
             matrix = self._matrices.get(texts.owner)
             if matrix is None or matrix.revision < texts.revision:
                 matrix = await self._embed_pages(texts)
-                self._cache_matrix(texts.owner, matrix)
-            else:
-                self._matrices.move_to_end(texts.owner)
+                self._matrices.put(texts.owner, matrix, matrix.size)
             return matrix
 
     async def _embed_pages(self, texts: IndexedTexts) -> EmbeddingMatrix:
@@ -97,13 +94,6 @@ class Model2VecIndex:
             ids += [id for id, _ in page]
             pages.append(await asyncio.to_thread(self.vectors, [text for _, text in page]))
         return await asyncio.to_thread(_build_matrix, texts.revision, ids, pages)
-
-    def _cache_matrix(self, owner: str, matrix: EmbeddingMatrix) -> None:
-        previous = self._matrices.pop(owner, None)
-        self._matrices[owner] = matrix
-        self._matrices_bytes += matrix.size - (previous.size if previous else 0)
-        while self._matrices_bytes > self._max_bytes:
-            self._matrices_bytes -= self._matrices.popitem(last=False)[1].size
 
     def _find_nearest(
         self, queries: Sequence[str], matrix: EmbeddingMatrix, limit: int
@@ -116,15 +106,18 @@ class Model2VecIndex:
         keys = [blake2b(text.encode(), digest_size=16).digest() for text in texts]
         with self._lock:
             by_key = {
-                key: self._vectors_by_text[key] for key in keys if key in self._vectors_by_text
+                key: vector
+                for key in keys
+                if (vector := self._vectors_by_text.get(key)) is not None
             }
             missing = {
                 key: text for key, text in zip(keys, texts, strict=True) if key not in by_key
             }
             if missing:
                 embedded = self._embed(list(missing.values()))
-                by_key |= {key: row.tobytes() for key, row in zip(missing, embedded, strict=True)}
-            self._cache_vectors(by_key)
+                for key, row in zip(missing, embedded, strict=True):
+                    by_key[key] = vector = row.tobytes()
+                    self._vectors_by_text.put(key, vector, len(vector) + _VECTOR_OVERHEAD_BYTES)
         joined = b"".join(by_key[key] for key in keys)
         return np.frombuffer(joined, np.float32).reshape(len(keys), self._width)
 
@@ -134,16 +127,6 @@ class Model2VecIndex:
         norms = np.linalg.norm(rows, axis=1, keepdims=True)
         normalized: Matrix = np.divide(rows, norms, out=np.zeros_like(rows), where=norms > 0)
         return normalized
-
-    def _cache_vectors(self, vectors: dict[bytes, bytes]) -> None:
-        for key, vector in vectors.items():
-            self._vectors_by_text[key] = vector
-            self._vectors_by_text.move_to_end(key)
-        while (
-            len(self._vectors_by_text) * (self._width * 4 + _VECTOR_OVERHEAD_BYTES)
-            > self._max_bytes
-        ):
-            self._vectors_by_text.popitem(last=False)
 
 
 def _build_matrix(revision: int, ids: list[str], pages: list[Matrix]) -> EmbeddingMatrix:

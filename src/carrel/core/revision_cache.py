@@ -3,40 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Any
+from typing import Any, Final
 
-MAX_VALUES = 10_000
+from carrel.core.lru_cache import LruCache
+
+MAX_VALUES: Final = 10_000
 
 
 class RevisionCache:
-    """Dictionary that is cleared when a newer revision is stored.
-
-    Bounded by MAX_VALUES.
-    """
+    """LRU cache that is cleared when a newer revision is stored."""
 
     def __init__(self) -> None:
         self._revision = -1
-        self._values: dict[Hashable, Any] = {}
-        self.hits = 0
-        self.misses = 0
+        self._values: LruCache[Hashable, Any] = LruCache(MAX_VALUES)
+        self._outdated = 0
+        """Misses for want of the revision."""
+
+    @property
+    def hits(self) -> int:
+        return self._values.hits
+
+    @property
+    def misses(self) -> int:
+        return self._values.misses + self._outdated
 
     def get(self, revision: int, key: Hashable) -> Any:
-        value = self._values.get(key) if revision == self._revision else None
-        if value is None:
-            self.misses += 1
-        else:
-            self.hits += 1
-        return value
+        if revision != self._revision:
+            self._outdated += 1
+            return None
+        return self._values.get(key)
 
     def peek(self, key: Hashable) -> Any:
         """Return the last stored value, possibly outdated, or None."""
-        return self._values.get(key)
+        return self._values.peek(key)
 
     def put(self, revision: int, key: Hashable, value: Any) -> None:
         """Store a value derived from records at `revision` or later."""
         if revision < self._revision:
             return
-        if revision > self._revision or len(self._values) >= MAX_VALUES:
+        if revision > self._revision:
             self._values.clear()
             self._revision = revision
-        self._values[key] = value
+        self._values.put(key, value)

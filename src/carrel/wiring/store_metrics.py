@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from carrel.server.http.metrics import Metrics
-from carrel.server.rest.files.response_cache import RESPONSE_CACHE
+from carrel.server.http.response_cache import ResponseCache
 from carrel.wiring.ports import OpenStore
 
 
-def observe_store(metrics: Metrics, open_store: OpenStore) -> None:
+def observe_store(metrics: Metrics, open_store: OpenStore, responses: ResponseCache) -> None:
     record_cache, store = open_store.ports.record_cache, open_store.store
     metrics.observe(
         "carrel_response_cache_hits_total",
         "Responses served from the cache.",
-        lambda: RESPONSE_CACHE.hits,
+        lambda: responses.hits,
     )
     metrics.observe(
         "carrel_response_cache_misses_total",
         "Responses not in the cache.",
-        lambda: RESPONSE_CACHE.misses,
+        lambda: responses.misses,
     )
     metrics.observe(
         "carrel_record_cache_hits_total", "Record cache hits.", lambda: record_cache.hits

@@ -8,7 +8,7 @@ from tests.support.full_app import Whole
 from tests.support.graphql_client import Scene, ask, refused, scene, told
 
 from carrel.core.access import Actor, Permission
-from carrel.server.graphql import GraphqlOperation, execute
+from carrel.server.graphql import LIMITS, SCHEMA, DocumentCache, GraphqlOperation, execute
 
 pytestmark = pytest.mark.anyio
 
@@ -149,6 +149,7 @@ async def test_a_workspace_key_sees_no_other_workspace(
 async def test_a_bound_actor_stays_bound_with_every_permission(
     server: Whole, owner: httpx.AsyncClient, sample: Scene
 ) -> None:
+    documents = DocumentCache(SCHEMA, LIMITS)
     confined = (
         Actor(sample.tenant, "key", workspace="lab"),
         Actor(sample.tenant, "key", agent="agt_x"),
@@ -164,7 +165,8 @@ async def test_a_bound_actor_stays_bound_with_every_permission(
             'template(id: "sales") { files { next } }',
             'template(id: "sales") { file(path: "SOUL.md") { path } }',
         ):
-            answer = await execute(server.ports, actor, GraphqlOperation(f"{{ {field} }}", {}), str)
+            operation = GraphqlOperation(f"{{ {field} }}", {})
+            answer = await execute(server.ports, actor, operation, str, documents)
             [error] = answer["errors"]
             assert error["extensions"]["code"] == "NOT_FOUND", (field, error)
 

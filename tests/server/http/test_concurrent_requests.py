@@ -15,7 +15,6 @@ from tests.support.stores import open_ports, world_of
 
 from carrel.adapters.postgres import open_store
 from carrel.ports import Ports
-from carrel.server.rest.files.response_cache import RESPONSE_CACHE
 
 pytestmark = pytest.mark.anyio
 FILES: Final = "/v1/agents/marco/files"
@@ -105,8 +104,8 @@ def summarize(answer: httpx.Response) -> tuple[int, str | None, str]:
     return answer.status_code, answer.headers.get("etag"), answer.text
 
 
-async def create_agent(ports: Ports, own: dict[str, str]) -> httpx.AsyncClient:
-    owner = await Whole(ports, app_of(ports)).owner()
+async def create_agent(server: Whole, own: dict[str, str]) -> httpx.AsyncClient:
+    owner = await server.owner()
     await owner.post("/v1/templates", json={"slug": "sales", "name": "Sales"})
     soul = {"content": "I am {{AGENT_NAME}}"}
     await owner.put("/v1/templates/sales/files/SOUL.md", json=soul)
@@ -142,14 +141,16 @@ async def apply(change: Change, owner: httpx.AsyncClient) -> None:
 async def test_a_read_during_a_change_sees_the_state_before_or_after(
     ports: Ports, change: str, target: str, own: dict[str, str]
 ) -> None:
-    owner, (apply_change, undo) = await create_agent(ports, own), CHANGES[change]
+    server = Whole(ports, app_of(ports))
+    owner, (apply_change, undo) = await create_agent(server, own), CHANGES[change]
     at, ran = 0, True
     while ran:
         at += 1
         before = summarize(await read(owner, target))
-        RESPONSE_CACHE._entries.clear()
+        server.app.caches.responses.clear()
         interruption = Interruption(at, lambda: apply(apply_change, owner))
         slow = Whole(ports, app_of(interrupt_ports(ports, interruption)))
+        slow.app.caches = server.app.caches
         reader = slow.as_(owner.headers["Authorization"].partition(" ")[2])
         result, ran = summarize(await read(reader, target)), interruption.ran
         after = summarize(await read(owner, target))
@@ -159,7 +160,7 @@ async def test_a_read_during_a_change_sees_the_state_before_or_after(
 
 
 async def test_a_run_freezes_names_and_files_of_one_moment(ports: Ports) -> None:
-    owner = await create_agent(ports, OWN)
+    owner = await create_agent(Whole(ports, app_of(ports)), OWN)
     at, ran = 0, True
     while ran:
         at += 1

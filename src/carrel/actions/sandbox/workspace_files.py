@@ -96,7 +96,7 @@ async def edit(
     Retries on conflict, so two edits of different places both land. Edits of one file in this
     process are serialized, to prevent starvation.
     """
-    async with local_lock(id(workspace.ports.trees), workspace.scope, path):
+    async with local_lock(workspace.ports.store, workspace.scope, path):
         return await _edit_locked(workspace, path, old, new, every=every)
 
 

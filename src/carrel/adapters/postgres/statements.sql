@@ -54,7 +54,7 @@ SELECT coalesce(s.revision, 0)
 
 -- name: heads_by_path
 SELECT coalesce(s.revision, 0), e.version, e.revision, e.at, e.content, e.digest, e.size, e.type,
-       e.base, b.digest, b.size
+       e.base, b.digest, b.size, (SELECT value FROM counter WHERE name = 'records')
   FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) WITH ORDINALITY
     AS w (tenant, kind, name, path, n)
   LEFT JOIN scope AS s ON s.tenant = w.tenant AND s.kind = w.kind AND s.name = w.name
@@ -65,7 +65,7 @@ SELECT coalesce(s.revision, 0), e.version, e.revision, e.at, e.content, e.digest
 
 -- name: heads_by_path_at_revision
 SELECT coalesce(w.revision, s.revision, 0), h.version, h.revision, h.at, h.content, h.digest, h.size,
-       h.type, h.base, b.digest, b.size
+       h.type, h.base, b.digest, b.size, (SELECT value FROM counter WHERE name = 'records')
   FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[]) WITH ORDINALITY
     AS w (tenant, kind, name, path, revision, n)
   LEFT JOIN scope AS s ON s.tenant = w.tenant AND s.kind = w.kind AND s.name = w.name
@@ -83,7 +83,8 @@ SELECT coalesce(w.revision, s.revision, 0), h.version, h.revision, h.at, h.conte
 
 -- name: heads_by_prefix
 SELECT w.n, coalesce(w.revision, s.revision, 0), h.path, h.version, h.revision, h.at, h.content,
-       h.digest, h.size, h.type, h.base, b.digest, b.size
+       h.digest, h.size, h.type, h.base, b.digest, b.size,
+       (SELECT value FROM counter WHERE name = 'records')
   FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[]) WITH ORDINALITY
     AS w (tenant, kind, name, revision, n)
   LEFT JOIN scope AS s ON s.tenant = w.tenant AND s.kind = w.kind AND s.name = w.name

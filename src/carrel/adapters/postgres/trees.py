@@ -63,8 +63,17 @@ class PostgresTrees:
         *,
         prefix: str = "",
     ) -> tuple[Tree, ...]:
+        return (await self.read_with_revision(layers, paths, prefix=prefix))[0] if layers else ()
+
+    async def read_with_revision(
+        self,
+        layers: Sequence[Scope | SnapshotLayer],
+        paths: Collection[Path] | None = None,
+        *,
+        prefix: str = "",
+    ) -> tuple[tuple[Tree, ...], int]:
         if not layers:
-            return ()
+            return (), await self._database.value("records_revision")
         if paths is None:
             return await self._read_all(layers, prefix)
         return await self._reads.submit((layers, tuple(paths)))
@@ -109,7 +118,7 @@ class PostgresTrees:
 
     async def _read_all(
         self, layers: Sequence[Scope | SnapshotLayer], prefix: str
-    ) -> tuple[Tree, ...]:
+    ) -> tuple[tuple[Tree, ...], int]:
         rows = await self._database.rows(
             "heads_by_prefix",
             *_scope_columns(layers),
@@ -127,12 +136,15 @@ class PostgresTrees:
                 heads[position - 1][path] = head_from_row(path, row, 3)
             if index % _YIELD_ROWS == _YIELD_ROWS - 1:
                 await asyncio.sleep(0)
-        return tuple(
+        trees = tuple(
             Tree(_scope(layer), revisions[index + 1], heads[index])
             for index, layer in enumerate(layers)
         )
+        return trees, rows[0][-1]
 
-    async def _read_batch(self, requests: Sequence[_ReadRequest]) -> Sequence[tuple[Tree, ...]]:
+    async def _read_batch(
+        self, requests: Sequence[_ReadRequest]
+    ) -> Sequence[tuple[tuple[Tree, ...], int]]:
         """Read many requests in one statement, so that each sees one snapshot.
 
         Returns one row per path of each layer, or one without a path if none was requested.
@@ -145,10 +157,14 @@ class PostgresTrees:
         ]
         *arrays, revisions = transpose(rows_requested, 5)
         if any(revision is not None for revision in revisions):
-            rows = iter(await self._database.rows("heads_by_path_at_revision", *arrays, revisions))
+            rows = await self._database.rows("heads_by_path_at_revision", *arrays, revisions)
         else:
-            rows = iter(await self._database.rows("heads_by_path", *arrays))
-        return [tuple(_tree(layer, paths, rows) for layer in layers) for layers, paths in requests]
+            rows = await self._database.rows("heads_by_path", *arrays)
+        remaining, records_revision = iter(rows), rows[0][-1]
+        return [
+            (tuple(_tree(layer, paths, remaining) for layer in layers), records_revision)
+            for layers, paths in requests
+        ]
 
     async def _commit_batch(
         self, calls: Sequence[tuple[Commit, ...]]

@@ -20,6 +20,7 @@ from carrel.adapters.sqlite.rows import (
 )
 from carrel.adapters.sqlite.writer import Writer
 from carrel.core.identifiers import Path, Scope
+from carrel.core.lru_cache import LruCache
 from carrel.core.runs import SnapshotLayer
 from carrel.core.store.commit import Applied, Commit, Outcome
 from carrel.core.store.entry import Head, Version
@@ -36,9 +37,8 @@ _MAX_LOOP_FILES: Final = 500
 class SqliteTrees:
     def __init__(self, reader: Reader, writer: Writer) -> None:
         self._reader, self._writer = reader, writer
-        self._cached_trees: dict[Scope, Tree] = {}
+        self._cached_trees: LruCache[Scope, Tree] = LruCache(_MAX_CACHED_HEADS)
         """Whole trees of up to 500 files, valid while the scope's revision is unchanged."""
-        self._cached_heads = 0
 
     async def read(
         self,
@@ -61,6 +61,20 @@ class SqliteTrees:
         return self._reader.cached(
             key, lambda db: self._read_and_cache(db, layers, requested, prefix)
         )
+
+    async def read_with_revision(
+        self,
+        layers: Sequence[Scope | SnapshotLayer],
+        paths: Collection[Path] | None = None,
+        *,
+        prefix: str = "",
+    ) -> tuple[tuple[Tree, ...], int]:
+        revision = self._reader.records_revision()
+        while True:
+            trees = await self.read(layers, paths, prefix=prefix)
+            before, revision = revision, self._reader.records_revision()
+            if revision == before:
+                return trees, revision
 
     async def revisions(self, scopes: Sequence[Scope]) -> tuple[int, ...]:
         requested = tuple(scopes)
@@ -171,18 +185,10 @@ class SqliteTrees:
     ) -> tuple[Tree, ...]:
         trees = _read_in_transaction(db, layers, paths, prefix)
         if paths is None and not prefix:
-            current = [
-                tree for tree, layer in zip(trees, layers, strict=True) if tree.scope == layer
-            ]
-            self._cache_trees([tree for tree in current if tree.revision])
+            for tree, layer in zip(trees, layers, strict=True):
+                if tree.scope == layer and tree.revision:
+                    self._cached_trees.put(tree.scope, tree, len(tree.heads) + 1)
         return trees
-
-    def _cache_trees(self, trees: Sequence[Tree]) -> None:
-        self._cached_heads += sum(len(tree.heads) + 1 for tree in trees)
-        if self._cached_heads > _MAX_CACHED_HEADS:
-            self._cached_trees.clear()
-            self._cached_heads = 0
-        self._cached_trees.update((tree.scope, tree) for tree in trees)
 
     def _needs_thread(self, layers: tuple[Scope | SnapshotLayer, ...]) -> bool:
         scopes = tuple(_scope(layer) for layer in layers)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections import OrderedDict
 from collections.abc import Sequence
 from hashlib import blake2b
 from importlib.util import find_spec
 from typing import Any, Final
+
+from carrel.core.lru_cache import LruCache
 
 DEFAULT_ENCODING: Final = "o200k_base"
 _MAX_CACHED_COUNTS: Final = 16_384
@@ -24,7 +25,7 @@ class SplintrTokens:
         self.name = name
         self._tokenizer: Any = None
         self._lock = threading.Lock()
-        self._counts: OrderedDict[bytes, int] = OrderedDict()
+        self._counts: LruCache[bytes, int] = LruCache(_MAX_CACHED_COUNTS)
 
     def load(self) -> None:
         """Load the vocabulary now instead of on first use. Raises ValueError if unknown."""
@@ -36,18 +37,20 @@ class SplintrTokens:
 
     async def count(self, texts: Sequence[str]) -> tuple[int, ...]:
         keys = [blake2b(text.encode(), digest_size=16).digest() for text in texts]
-        counts = {key: self._counts[key] for key in keys if key in self._counts}
-        missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in counts}
+        counts: dict[bytes, int] = {}
+        missing: dict[bytes, str] = {}
+        for key, text in zip(keys, texts, strict=True):
+            count = self._counts.get(key)
+            if count is None:
+                missing[key] = text
+            else:
+                counts[key] = count
         if missing:
-            counts |= await asyncio.to_thread(self._count_texts, missing)
-            self._cache_counts(counts)
+            for key, count in (await asyncio.to_thread(self._count_texts, missing)).items():
+                counts[key] = count
+                self._counts.put(key, count)
         return tuple(counts[key] for key in keys)
 
     def _count_texts(self, texts: dict[bytes, str]) -> dict[bytes, int]:
         self.load()
         return {key: len(self._tokenizer.encode_ordinary(text)) for key, text in texts.items()}
-
-    def _cache_counts(self, counts: dict[bytes, int]) -> None:
-        self._counts.update(counts)
-        while len(self._counts) > _MAX_CACHED_COUNTS:
-            self._counts.popitem(last=False)

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import Any, Final
+from functools import lru_cache
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import asdict, replace
@@ -155,24 +156,36 @@ def _compose_unrendered(classes: FileClassRules, layers: Layers) -> Mapping[Path
     return {path: file for path in paths if (file := _resolve_unrendered(classes, path, layers))}
 
 
-_INHERITED_CACHE: Final[dict[Any, tuple[Layers, Mapping[Path, File]]]] = {}
-_MAX_CACHE_ENTRIES: Final = 64
 _MAX_CACHED_FILES: Final = 500
 """Larger trees are not cached."""
 
 
+class _SharedLayers:
+    """Layers that equal others over the same trees, except for the agent's own."""
+
+    __slots__ = ("_ids", "layers")
+
+    def __init__(self, layers: Layers) -> None:
+        self.layers = layers
+        self._ids = tuple(map(id, layers[1:]))
+        """Stay valid while `layers` refers to the trees."""
+
+    def __hash__(self) -> int:
+        return hash(self._ids)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _SharedLayers) and self._ids == other._ids
+
+
 def _inherited_files(classes: FileClassRules, layers: Layers) -> Mapping[Path, File] | None:
-    """Cached by identity of the trees; the cache holds references, so ids stay valid."""
-    lower_layers = tuple(layers[1:])
-    if sum([len(tree.heads) for tree in lower_layers]) > _MAX_CACHED_FILES:
+    if sum([len(tree.heads) for tree in layers[1:]]) > _MAX_CACHED_FILES:
         return None
-    key = (classes.rules, *map(id, lower_layers))
-    cached = _INHERITED_CACHE.get(key)
-    if cached is None:
-        if len(_INHERITED_CACHE) >= _MAX_CACHE_ENTRIES:
-            _INHERITED_CACHE.clear()
-        cached = _INHERITED_CACHE[key] = (lower_layers, _compose_unrendered(classes, layers))
-    return cached[1]
+    return _compose_inherited(classes, _SharedLayers(layers))
+
+
+@lru_cache(maxsize=64)
+def _compose_inherited(classes: FileClassRules, shared: _SharedLayers) -> Mapping[Path, File]:
+    return _compose_unrendered(classes, shared.layers)
 
 
 def upstream_layers(layers: Layers) -> Layers:

@@ -87,18 +87,10 @@ def matches_any(path: Path, patterns: Iterable[str]) -> bool:
     return any(_compile_pattern(pattern).fullmatch(path.text) for pattern in patterns)
 
 
-@lru_cache(maxsize=8192)
-def _match_class(rules: tuple[ClassRule, ...], text: str) -> FileClass:
-    matching = (
-        rule for rule in (*BUILT_IN_RULES, *rules) if _compile_pattern(rule.pattern).fullmatch(text)
-    )
-    return next((rule.file_class for rule in matching), FileClass.LIVE)
-
-
-class FileClassRules(Struct, frozen=True):
+class FileClassRules(Struct, frozen=True, cache_hash=True):
     """A tenant's rules after the built-in ones.
 
-    The first match decides, the default is live.
+    The first match decides, the default is live. Each path is evaluated once.
     """
 
     rules: tuple[ClassRule, ...] = ()
@@ -109,7 +101,7 @@ class FileClassRules(Struct, frozen=True):
         return "\n".join(f"{rule.file_class}:{rule.pattern}" for rule in self.rules)
 
     def class_of(self, path: Path) -> FileClass:
-        return _match_class(self.rules, path.text)
+        return match_class(self, path.text)
 
     def check_path(self, path: Path) -> FileClass:
         """Return the class of a path to be written.
@@ -117,21 +109,11 @@ class FileClassRules(Struct, frozen=True):
         Raises ValidationError if the path differs from a pinned or managed one only in letter case
         or in characters that some file systems ignore.
         """
-        file_class = self.class_of(path)
-        folded = _fold_path(path.text)
-        for rule in (*BUILT_IN_RULES, *self.rules):
-            if rule.file_class is file_class or rule.file_class is FileClass.LIVE:
-                continue
-            if _compile_pattern(rule.pattern.casefold()).fullmatch(
-                folded
-            ) and not self._matches_exactly(path, rule):
-                problem = "collides on some file systems with a path that is"
-                raise ValidationError(f"{path} {problem} {rule.file_class}")
-        return file_class
-
-    def _matches_exactly(self, path: Path, rule: ClassRule) -> bool:
-        """Whether the path itself matches, so that an earlier rule decided its class."""
-        return _compile_pattern(rule.pattern).fullmatch(path.text) is not None
+        collision = find_collision(self, path.text)
+        if collision is not None:
+            problem = "collides on some file systems with a path that is"
+            raise ValidationError(f"{path} {problem} {collision}")
+        return match_class(self, path.text)
 
     def newly_pinned(self, new_rules: FileClassRules, paths: Iterable[Path]) -> Sequence[Path]:
         """Paths that `new_rules` would pin and these rules do not."""
@@ -139,3 +121,30 @@ class FileClassRules(Struct, frozen=True):
         return [
             p for p in paths if new_rules.class_of(p) is pinned and self.class_of(p) is not pinned
         ]
+
+
+@lru_cache(maxsize=8192)
+def match_class(classes: FileClassRules, text: str) -> FileClass:
+    """Evaluate the rules for a path."""
+    matching = (
+        rule
+        for rule in (*BUILT_IN_RULES, *classes.rules)
+        if _compile_pattern(rule.pattern).fullmatch(text)
+    )
+    return next((rule.file_class for rule in matching), FileClass.LIVE)
+
+
+@lru_cache(maxsize=8192)
+def find_collision(classes: FileClassRules, text: str) -> FileClass | None:
+    """Class of a rule that a path matches only as other file systems compare it."""
+    file_class, folded = match_class(classes, text), _fold_path(text)
+    for rule in (*BUILT_IN_RULES, *classes.rules):
+        if rule.file_class is file_class or rule.file_class is FileClass.LIVE:
+            continue
+        # If the path itself matches, an earlier rule decided its class.
+        if (
+            _compile_pattern(rule.pattern.casefold()).fullmatch(folded)
+            and _compile_pattern(rule.pattern).fullmatch(text) is None
+        ):
+            return rule.file_class
+    return None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,6 +18,7 @@ from graphql import (
 )
 from graphql.validation.rules import overlapping_fields_can_be_merged as merging
 
+from carrel.core.lru_cache import LruCache
 from carrel.server.graphql.query_cost import QueryLimits, limit_exceeded
 
 merging.MAX_COMPLEXITY_BUDGET = 50_000
@@ -62,7 +62,7 @@ class ParsedDocument:
 
 
 class DocumentCache:
-    """Cached documents of one schema; evicts the least recently used."""
+    """Parsed documents of one schema, in an LRU cache."""
 
     def __init__(
         self,
@@ -70,9 +70,8 @@ class DocumentCache:
         limits: QueryLimits,
         max_characters: int = _MAX_CACHED_CHARACTERS,
     ) -> None:
-        self._schema, self.limits, self._max_characters = schema, limits, max_characters
-        self._documents: OrderedDict[str, ParsedDocument] = OrderedDict()
-        self._size = 0
+        self._schema, self.limits = schema, limits
+        self._documents: LruCache[str, ParsedDocument] = LruCache(max_characters)
 
     async def get_or_parse(self, text: str) -> ParsedDocument:
         """Cached document, or parse it in a thread: validation may take long."""
@@ -80,18 +79,10 @@ class DocumentCache:
             return ParsedDocument(
                 DocumentNode(), (limit_exceeded("document", self.limits.characters),)
             )
-        cached = self._documents.get(text)
-        if cached is not None:
-            self._documents.move_to_end(text)
-            return cached
-        return self._store(text, await asyncio.to_thread(self._parse, text))
-
-    def _store(self, text: str, document: ParsedDocument) -> ParsedDocument:
-        if text not in self._documents:
-            self._documents[text] = document
-            self._size += len(text)
-            while self._size > self._max_characters:
-                self._size -= len(self._documents.popitem(last=False)[0])
+        document = self._documents.get(text)
+        if document is None:
+            document = await asyncio.to_thread(self._parse, text)
+            self._documents.put(text, document, len(text))
         return document
 
     def _parse(self, text: str) -> ParsedDocument:

@@ -19,10 +19,9 @@ from carrel.ports import Ports
 from carrel.server.graphql.context import ResolverContext
 from carrel.server.graphql.document_cache import DocumentCache, ParsedDocument
 from carrel.server.graphql.errors import ErrorFormatter, LogFailure
-from carrel.server.graphql.query_cost import LIMITS, CostCalculator, QueryLimits
+from carrel.server.graphql.query_cost import CostCalculator, QueryLimits
 from carrel.server.graphql.schema import SCHEMA
 
-DOCUMENTS: Final = DocumentCache(SCHEMA, LIMITS)
 _MAX_ERRORS: Final = 20
 
 
@@ -39,7 +38,7 @@ async def execute(
     actor: Actor,
     request: GraphqlOperation,
     log_failure: LogFailure,
-    documents: DocumentCache = DOCUMENTS,
+    documents: DocumentCache,
 ) -> dict[str, Any]:
     """Execute a request; the response has no `data` if nothing was executed."""
     document = await documents.get_or_parse(request.document)

@@ -57,9 +57,7 @@ class GraphqlResponseModel(ResponseModel, frozen=True):
     errors: list[GraphqlErrorModel] | msgspec.UnsetType = msgspec.UNSET
 
 
-@cache
-def _documents(depth: int, cost: int) -> DocumentCache:
-    """Document cache with the configured limits, created on first use."""
+def _create_documents(depth: int, cost: int) -> DocumentCache:
     from carrel.server.graphql import LIMITS, SCHEMA, DocumentCache  # noqa: PLC0415 - slow import
 
     return DocumentCache(SCHEMA, replace(LIMITS, depth=depth, cost=cost))
@@ -75,7 +73,8 @@ def _load_schema_text() -> tuple[bytes, str]:
 
 
 def _execute_endpoint(depth: int, cost: int) -> Endpoint:
-    loaded = False
+    documents: DocumentCache | None = None
+    """Of the app that has this endpoint; created on first use."""
 
     @endpoint(
         "POST",
@@ -93,10 +92,9 @@ def _execute_endpoint(depth: int, cost: int) -> Endpoint:
         `extensions.code`. The schema documents the permission of each field.
         """
 
-        nonlocal loaded
-        if not loaded:
-            await asyncio.to_thread(_documents, depth, cost)
-            loaded = True
+        nonlocal documents
+        if documents is None:
+            documents = await asyncio.to_thread(_create_documents, depth, cost)
         from carrel.server.graphql import GraphqlOperation, execute  # noqa: PLC0415 - as above
 
         def log_failure(error: BaseException) -> str:
@@ -105,7 +103,6 @@ def _execute_endpoint(depth: int, cost: int) -> Endpoint:
 
         body = request.body
         operation = GraphqlOperation(body.query, body.variables or {}, body.operation_name)
-        documents = _documents(depth, cost)
         response = await execute(request.ports, request.actor, operation, log_failure, documents)
         return Response.json(response, headers={"Cache-Control": "no-store"})
 

@@ -13,6 +13,7 @@ from carrel.core.access import Actor
 from carrel.core.errors import NotFound, Refusal
 from carrel.core.version import VERSION
 from carrel.ports import CorruptContent, Ports
+from carrel.ports.request_view import RequestView
 from carrel.server.http.api_docs import documentation_endpoints
 from carrel.server.http.cookies import SAFE_METHODS, SiteSettings
 from carrel.server.http.endpoint import Endpoint, Headers, Request
@@ -32,10 +33,11 @@ from carrel.server.http.request_context import CompiledEndpoint, RequestContext,
 from carrel.server.http.request_log import REQUEST_ID, RequestLog
 from carrel.server.http.request_parsing import BodyLimits, ClientDisconnected, ReadTimeout, Receive
 from carrel.server.http.response import EVENT_STREAM, HeaderPairs, Response
+from carrel.server.http.response_cache import AppCaches
 from carrel.server.http.router import Router
 from carrel.server.http.sse import HEARTBEAT, Send, Streams
 
-Authenticate: TypeAlias = Callable[[Headers], Awaitable[Actor]]
+Authenticate: TypeAlias = Callable[[Ports, Headers], Awaitable[Actor]]
 """Authenticates headers; raises Unauthenticated. Only its result names the tenant."""
 AsgiApp: TypeAlias = Callable[[Any, Any, Any], Awaitable[None]]
 
@@ -95,6 +97,7 @@ class HttpApp:
         closing: asyncio.Event,
     ) -> None:
         self.closing = closing
+        self.caches = AppCaches()
         self._ports = ports
         self._check_credential = authenticate
         self._site = site
@@ -199,12 +202,13 @@ class HttpApp:
         compiled = ctx.compiled
         if compiled is None:
             return await self._no_route(ctx)
+        view = RequestView(self._ports)
         if not compiled.public:
-            ctx.actor = await self._authenticate(ctx)
+            ctx.actor = await self._authenticate(ctx, view.ports)
             compiled.authorize(ctx.actor)
         params = ctx.route_entry.params(ctx.values) if ctx.values and ctx.route_entry else {}
         request: Request[Any, Any] = Request(
-            self._ports, ctx.actor, ctx.headers, params, ctx.request_id
+            view.ports, ctx.actor, ctx.headers, params, ctx.request_id, self.caches
         )
         request.https = ctx.https
         request.query = compiled.query.read(ctx.query)
@@ -213,9 +217,12 @@ class HttpApp:
             await compiled.read_body(request, ctx)
         if endpoint.idempotent and (key := ctx.headers.get(IDEMPOTENCY_HEADER)) is not None:
             return await respond_once(endpoint, request, key, ctx.query)
-        return await compiled.run(request)
+        response = await compiled.run(request)
+        if response.source is not None:
+            view.end()
+        return response
 
-    def _authenticate(self, ctx: RequestContext) -> Awaitable[Actor]:
+    def _authenticate(self, ctx: RequestContext, ports: Ports) -> Awaitable[Actor]:
         """Authenticate the request.
 
         Raises Unauthenticated, or Forbidden if a session cookie fails the CSRF or origin check.
@@ -225,7 +232,7 @@ class HttpApp:
             headers = basic_to_bearer(headers)
         if b"cookie" in headers:
             headers = self._site.with_session_token(headers, ctx.method, ctx.https)
-        return self._check_credential(headers)
+        return self._check_credential(ports, headers)
 
     async def _stream_while_authorized(
         self, ctx: RequestContext, source: AsyncIterator[bytes]
@@ -234,7 +241,7 @@ class HttpApp:
         try:
             async for chunk in source:
                 try:
-                    await self._authenticate(ctx)
+                    await self._authenticate(ctx, self._ports)
                 except Refusal:
                     return
                 yield chunk
@@ -247,7 +254,7 @@ class HttpApp:
         if ctx.route_entry is not None and ctx.method == "OPTIONS":
             return Response.empty(204, {"Allow": ctx.route_entry.allow})
         if _AUTHENTICATED_PATH.match(ctx.raw_path):
-            ctx.actor = await self._authenticate(ctx)
+            ctx.actor = await self._authenticate(ctx, self._ports)
         if ctx.route_entry is None:
             raise NotFound("no such endpoint")
         allow = [(b"allow", ctx.route_entry.allow.encode("ascii"))]

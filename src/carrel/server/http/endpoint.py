@@ -24,6 +24,7 @@ from carrel.core.store.idempotency import IdempotencyKey
 from carrel.ports import Ports
 from carrel.server.http.error_dialect import ErrorDialect
 from carrel.server.http.response import Response
+from carrel.server.http.response_cache import AppCaches
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
@@ -65,6 +66,7 @@ class Request(Generic[B, Q]):
     __slots__ = (
         "_actor",
         "body",
+        "caches",
         "headers",
         "https",
         "idempotency_key",
@@ -82,8 +84,11 @@ class Request(Generic[B, Q]):
         headers: Headers,
         params: dict[str, str],
         request_id: str,
+        caches: AppCaches,
     ) -> None:
         self.ports = ports
+        self.caches = caches
+        """Caches of the app that serves the request."""
         self.params = params
         self.request_id = request_id
         self.raw_body = b""

@@ -7,7 +7,9 @@ from typing import Any, Final
 
 from carrel.core.access import Actor
 from carrel.core.errors import NotFound, PayloadTooLarge, Refusal
+from carrel.core.lru_cache import LruCache
 from carrel.ports import CorruptContent, Ports
+from carrel.ports.request_view import RequestView
 from carrel.server.http.endpoint import Endpoint, Headers, Request
 from carrel.server.http.idempotency import IDEMPOTENCY_HEADER, respond_once
 from carrel.server.http.metrics import RouteHistogram
@@ -16,6 +18,7 @@ from carrel.server.http.read_timeouts import ReadTimeouts
 from carrel.server.http.request_context import CompiledEndpoint
 from carrel.server.http.request_parsing import BodyLimits
 from carrel.server.http.response import Response
+from carrel.server.http.response_cache import AppCaches
 from carrel.server.http.router import Router
 
 _MAX_CACHED_ROUTES: Final = 4096
@@ -28,8 +31,9 @@ class LocalApp:
 
     def __init__(self, ports: Ports, endpoints: Sequence[Endpoint]) -> None:
         self._ports = ports
+        self._caches = AppCaches()
         self._router: Router[CompiledEndpoint] = Router()
-        self._routes: dict[tuple[str, bytes], Route] = {}
+        self._routes: LruCache[tuple[str, bytes], Route] = LruCache(_MAX_CACHED_ROUTES)
         limits, timeouts = BodyLimits(), ReadTimeouts()
         for endpoint in endpoints:
             histogram = RouteHistogram(endpoint.path, endpoint.method)
@@ -48,7 +52,10 @@ class LocalApp:
             compiled, params = self._routes.get(target) or self._find_route(target)
             if not compiled.public:
                 compiled.authorize(actor)
-            request: Request[Any, Any] = Request(self._ports, actor, headers, params, "")
+            view = RequestView(self._ports)
+            request: Request[Any, Any] = Request(
+                view.ports, actor, headers, params, "", self._caches
+            )
             request.query = compiled.query.read(query)
             endpoint = compiled.endpoint
             if endpoint.body is not None:
@@ -57,6 +64,8 @@ class LocalApp:
                 response = await respond_once(endpoint, request, key, query)
             else:
                 response = await compiled.run(request)
+            if response.source is not None:
+                view.end()
         except Refusal as refusal:
             response = refusal_response(refusal)
         except CorruptContent as error:
@@ -72,10 +81,8 @@ class LocalApp:
         if match is None or compiled is None:
             raise NotFound("no such endpoint")
         params = match[0].params(match[1]) if match[1] else {}
-        if len(self._routes) >= _MAX_CACHED_ROUTES:
-            self._routes.clear()
-        route = self._routes[target] = (compiled, params)
-        return route
+        self._routes.put(target, (compiled, params))
+        return compiled, params
 
 
 def _read_body(compiled: CompiledEndpoint, request: Request[Any, Any], body: bytes) -> None:

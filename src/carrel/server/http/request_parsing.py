@@ -15,6 +15,7 @@ import msgspec
 from msgspec import inspect
 
 from carrel.core.errors import PayloadTooLarge, ValidationError
+from carrel.core.lru_cache import LruCache
 from carrel.server.http.endpoint import Headers
 from carrel.server.http.read_timeouts import ReadTimeouts
 
@@ -24,6 +25,8 @@ Receive: TypeAlias = Callable[[], Awaitable[Message]]
 _JSON: Final = re.compile(rb"application/(?:[\w.+-]+\+)?json\s*(?:;.*)?", re.IGNORECASE | re.DOTALL)
 _INT: Final = re.compile(r"-?[0-9]{1,18}")  # Fits a 64-bit database column.
 _FLOAT: Final = re.compile(r"-?[0-9]{1,40}(?:\.[0-9]{1,40})?(?:[eE][+-]?[0-9]{1,3})?")
+_MAX_CACHED_QUERIES: Final = 64
+_MAX_CACHED_QUERY_BYTES: Final = 64
 _FLOAT_FOR_INT: Final = "Expected `int`, got `float`"
 
 
@@ -150,8 +153,8 @@ class QueryReader:
         self._model = model
         self._allow_unknown = allow_unknown
         self._fields, self._repeatable = _parameters(model)
-        self._cache: dict[bytes, Any] = {}
-        """Parsed models of up to 64 short query strings; models are immutable."""
+        self._cache: LruCache[bytes, Any] = LruCache(_MAX_CACHED_QUERIES)
+        """Parsed models of short query strings; models are immutable."""
         self._empty = None if model is None or self._has_required_field() else self._convert({})
 
     def read(self, text: bytes) -> Any:
@@ -161,8 +164,8 @@ class QueryReader:
         parsed = self._cache.get(text)
         if parsed is None:
             parsed = self._parse(text)
-            if parsed is not None and len(text) <= 64 and len(self._cache) < 64:
-                self._cache[text] = parsed
+            if parsed is not None and len(text) <= _MAX_CACHED_QUERY_BYTES:
+                self._cache.put(text, parsed)
         return parsed
 
     def _parse(self, text: bytes) -> Any:

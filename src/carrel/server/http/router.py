@@ -12,6 +12,7 @@ from typing import Final, Generic, TypeVar
 from urllib.parse import unquote_to_bytes
 
 from carrel.core.errors import ValidationError
+from carrel.core.lru_cache import LruCache
 
 T = TypeVar("T")
 
@@ -128,7 +129,7 @@ class Router(Generic[T]):
         """Leaves of templates without parameters, by path."""
         self._literal_nodes: dict[bytes, _Node[T]] = {}
         """Nodes reached by literals only, by path."""
-        self._cache: dict[bytes, RouteMatch[T]] = {}
+        self._cache: LruCache[bytes, RouteMatch[T]] = LruCache(_MAX_CACHED_PATHS)
         """Matches of recent paths."""
         self._max_segments = 0
         self.leaves: list[RouteEntry[T]] = []
@@ -148,9 +149,7 @@ class Router(Generic[T]):
         if result is None:
             result = self._search(raw_path)
             if result is not None and len(raw_path) <= _MAX_CACHED_PATH_BYTES:
-                if len(self._cache) >= _MAX_CACHED_PATHS:
-                    self._cache.clear()
-                self._cache[raw_path] = result
+                self._cache.put(raw_path, result)
         return result
 
     def _search(self, raw_path: bytes) -> RouteMatch[T] | None:

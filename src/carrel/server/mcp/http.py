@@ -17,9 +17,9 @@ from carrel.actions.overlay import stacks
 from carrel.core.access import Actor, Permission
 from carrel.core.errors import Forbidden, NotFound, Refusal, ValidationError
 from carrel.ports import Ports
-from carrel.server.http.app import Mount
+from carrel.ports.request_view import RequestView
+from carrel.server.http.app import Authenticate, Mount
 from carrel.server.http.cookies import SiteSettings
-from carrel.server.http.endpoint import Headers
 from carrel.server.http.problems import (
     METHOD_NOT_ALLOWED,
     REQUEST_TIMEOUT,
@@ -61,7 +61,7 @@ class McpApp:
     def __init__(
         self,
         ports: Ports,
-        authenticate: Callable[[Headers], Awaitable[Actor]],
+        authenticate: Authenticate,
         closing: asyncio.Event,
         site: SiteSettings,
     ) -> None:
@@ -74,9 +74,12 @@ class McpApp:
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         try:
-            request_args, body = await self._admit(scope, receive)
+            ports = RequestView(self._ports).ports
+            request_args, body = await self._admit(ports, scope, receive)
             transport = await self._get_transport()
-            request = await transport.create_request(self._ports, *request_args)
+            if _is_listen_request(body):  # It stays open and must see every change.
+                ports = self._ports
+            request = await transport.create_request(ports, *request_args)
         except ClientDisconnected:
             return
         except ReadTimeout:
@@ -94,7 +97,7 @@ class McpApp:
         )
 
     async def _admit(
-        self, scope: Any, receive: Any
+        self, ports: Ports, scope: Any, receive: Any
     ) -> tuple[tuple[Actor, str, Mapping[str, str]], bytes]:
         """Authenticate, resolve the agent and read the body.
 
@@ -103,8 +106,8 @@ class McpApp:
         headers = merge_headers(scope["headers"])
         https = scope.get("scheme") == "https"
         credential_headers = self._site.with_session_token(headers, scope["method"], https)
-        actor = await self._authenticate(credential_headers)
-        agent = await _load_agent_id(self._ports, actor, scope)
+        actor = await self._authenticate(ports, credential_headers)
+        agent = await _load_agent_id(ports, actor, scope)
         parameters = _parse_query(scope["query_string"])
         if scope["method"] != "POST":
             allow = [(b"allow", b"POST")]
@@ -292,7 +295,7 @@ async def _send_response(response: Response, send: Any) -> None:
 @asynccontextmanager
 async def mount(
     ports: Ports,
-    authenticate: Callable[[Headers], Awaitable[Actor]],
+    authenticate: Authenticate,
     closing: asyncio.Event,
     site: SiteSettings = SiteSettings(),
     warmup_delay: float = WARMUP_DELAY_SECONDS,

@@ -12,7 +12,6 @@ from tests.support.full_app import Whole, whole
 from tests.support.stores import travel
 
 from carrel.core.access import Permission
-from carrel.server.rest.files.response_cache import RESPONSE_CACHE
 
 pytestmark = pytest.mark.anyio
 AGENT = "/v1/agents/marco"
@@ -80,11 +79,11 @@ async def test_a_prompt_has_its_text_and_a_row_for_every_file(ada: httpx.AsyncCl
 async def test_a_matching_etag_returns_304(server: Whole, ada: httpx.AsyncClient) -> None:
     first = await get_prompt(ada)
     cached = {"If-None-Match": first["etag"]}
-    misses = RESPONSE_CACHE.misses
+    misses = server.app.caches.responses.misses
     answer = await ada.get(PROMPT, headers=cached)
     assert (answer.status_code, answer.content, answer.headers["etag"]) == (304, b"", first["etag"])
     assert await get_prompt(ada) == first
-    assert RESPONSE_CACHE.misses == misses
+    assert server.app.caches.responses.misses == misses
     travel(server.ports, 86_400_000)
     assert (await ada.get(PROMPT, headers=cached)).status_code == 200, "other notes are recent"
     await put(ada, "SOUL.md", "other")
@@ -119,7 +118,7 @@ async def test_a_runs_prompt_does_not_change(server: Whole, ada: httpx.AsyncClie
     await put(ada, "SOUL.md", "other")
     await ada.patch(AGENT, json={"name": "Mara", "config": {"promptChars": 1000}})
     travel(server.ports, 9 * 86_400_000)
-    RESPONSE_CACHE._entries.clear()
+    server.app.caches.responses.clear()
     again = await ada.get(f"{run}/prompt")
     assert again.content == before.content
     cached = {"If-None-Match": before.headers["etag"]}

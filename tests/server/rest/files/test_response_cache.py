@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from msgspec import Struct
 
 from carrel.core.identifiers import Path, Scope, ScopeKind, digest
+from carrel.core.lru_cache import LruCache
 from carrel.core.overlay.agent_files import RenderContext
 from carrel.core.overlay.compose import File
 from carrel.core.overlay.placeholders import PlaceholderValues
@@ -18,9 +20,10 @@ from carrel.core.store.blob import Blob
 from carrel.core.store.entry import Entry, Head
 from carrel.core.store.tree import Tree
 from carrel.server.http.response import encode
+from carrel.server.http.response_cache import ResponseCache
 from carrel.server.rest.files.file_models import OverlayFileListModel, overlay_file_to_model
+from carrel.server.rest.files.listing_rows import encode_listing
 from carrel.server.rest.files.listing_templates import build_template
-from carrel.server.rest.files.response_cache import ResponseCache, RowCache
 
 pytestmark = pytest.mark.anyio
 
@@ -47,6 +50,10 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
+def parts() -> LruCache[Any, Any]:
+    return LruCache(2**20)
+
+
 def tree(scope: Scope, contents: dict[Path, str]) -> Tree:
     def head(path: Path, text: str) -> Head:
         blob = Blob(digest(text.encode()), len(text.encode()))
@@ -59,13 +66,13 @@ def tree(scope: Scope, contents: dict[Path, str]) -> Tree:
 def test_rows_encoded_in_pieces_equal_the_encoded_list(
     own: dict[Path, str], below: dict[Path, str], name: str, raw: bool
 ) -> None:
-    rows, layers = RowCache(), (tree(AGENT, own), tree(DEFAULTS, below))
+    rows, layers = parts(), (tree(AGENT, own), tree(DEFAULTS, below))
     stored = {digest(text.encode()): text.encode() for text in (*own.values(), *below.values())}
     for agent in (name, "Marco", name):
         files = RenderContext(variables=PlaceholderValues(agent_name=agent)).compose(layers).files
         listed: list[tuple[File, bytes]] = [(f, stored[f.blob.digest]) for f in files.values()]
         full = OverlayFileListModel(files=[overlay_file_to_model(*row, raw=raw) for row in listed])
-        assert rows.encode_listing(listed, raw=raw).join() == encode(full)
+        assert encode_listing(rows, "store", listed, raw=raw).join() == encode(full)
 
 
 @given(texts, st.lists(st.text(min_size=1), min_size=1, max_size=3))
@@ -160,15 +167,16 @@ def test_the_cache_never_exceeds_its_limit(requests: list[tuple[int, int]]) -> N
             stored[key] = cache.put(key, "x" * size)
         else:
             assert cached == stored[key]
-    assert cache._size == sum(map(len, cache._entries.values())) <= 100  # type: ignore[arg-type]
+    sizes = [len(body) for key in stored if isinstance(body := cache._entries.peek(key), bytes)]
+    assert cache._entries.weight == sum(sizes) <= 100
 
 
 async def test_pieces_that_are_read_often_are_stored_joined() -> None:
-    cache, rows = ResponseCache(), RowCache()
+    cache = ResponseCache()
     layers = (tree(AGENT, {}), tree(DEFAULTS, {Path("SOUL.md"): "kind"}))
     files = RenderContext().compose(layers).files.values()
-    pieces = rows.encode_listing([(file, b"kind") for file in files], raw=False)
+    pieces = encode_listing(parts(), "store", [(file, b"kind") for file in files], raw=False)
     body = cache.put("key", pieces)
     assert [cache.get("key") for _ in range(4)] == [body] * 4
-    assert cache._entries["key"] == body
-    assert cache._size == len(body)
+    assert cache._entries.peek("key") == body
+    assert cache._entries.weight == len(body)

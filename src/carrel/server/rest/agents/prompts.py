@@ -25,7 +25,6 @@ from carrel.server.http.endpoint import (
 )
 from carrel.server.http.response import Response
 from carrel.server.rest.files.file_models import PositiveInt
-from carrel.server.rest.files.response_cache import RESPONSE_CACHE
 
 _TAG: Final = "Prompts"
 Count = Annotated[int, Meta(ge=0)]
@@ -110,10 +109,11 @@ async def get_agent_prompt(request: Request[None, PromptQuery]) -> Response:
     prompt_request = await prompts.load_prompt_request(
         request.ports, request.actor, request.params["id"], audience
     )
-    key = (request.actor.tenant, "prompt", prompt_request.key)
-    return _conditional_response(
-        request, await RESPONSE_CACHE.get_or_create(key, lambda: _assemble(request, prompt_request))
+    key = (request.ports.store, request.actor.tenant, "prompt", prompt_request.key)
+    body = await request.caches.responses.get_or_create(
+        key, lambda: _assemble(request, prompt_request)
     )
+    return _conditional_response(request, body)
 
 
 async def _assemble(request: AnyRequest, prompt_request: prompts.PromptRequest) -> object:
@@ -139,12 +139,14 @@ async def get_run_prompt(request: Request) -> Response:
     """
     run = await runs.get(request.ports, request.actor, request.params["id"])
     snapshots.require_snapshot(run)
-    key = (request.actor.tenant, "run prompt", run.id, request.ports.tokenizer.name)
+    ports = request.ports
+    key = (ports.store, request.actor.tenant, "run prompt", run.id, ports.tokenizer.name)
 
     async def assemble() -> object:
-        return _prompt_to_model(await prompts.load_run_prompt(request.ports, run))
+        return _prompt_to_model(await prompts.load_run_prompt(ports, run))
 
-    return _conditional_response(request, await RESPONSE_CACHE.get_or_create(key, assemble))
+    body = await request.caches.responses.get_or_create(key, assemble)
+    return _conditional_response(request, body)
 
 
 class PromptFlawModel(ResponseModel, frozen=True):

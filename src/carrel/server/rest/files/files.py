@@ -34,6 +34,7 @@ from carrel.server.http.endpoint import (
     endpoint,
 )
 from carrel.server.http.response import JSON_TYPE, Response, encode
+from carrel.server.http.response_cache import SharedBody, SupersededByWrite, raise_if_superseded
 from carrel.server.rest.files.file_models import (
     FileBody,
     FileListModel,
@@ -50,14 +51,8 @@ from carrel.server.rest.files.file_models import (
     overlay_file_to_model,
     workspace_file_to_model,
 )
-from carrel.server.rest.files.listing_templates import LISTING_TEMPLATES
-from carrel.server.rest.files.response_cache import (
-    RESPONSE_CACHE,
-    ROW_CACHE,
-    SharedBody,
-    SupersededByWrite,
-    raise_if_superseded,
-)
+from carrel.server.rest.files.listing_rows import encode_listing
+from carrel.server.rest.files.listing_templates import load_template
 
 RUN_HEADER: Final = RequestHeader("Carrel-Run", "Run that writes; the event is added to its log.")
 REASON_HEADER: Final = RequestHeader("Carrel-Reason", "Reason, stored in the history.")
@@ -188,11 +183,12 @@ def _list_endpoint(collection: FileCollection) -> Endpoint:
             raise_if_superseded(etag, view.etag(request.query.prefix, variant), result)
             return result
 
+        responses, scope_key = request.caches.responses, (request.ports.store, stack[0].tenant)
         try:
-            body = await RESPONSE_CACHE.get_or_create((stack[0].tenant, etag), build)
+            body = await responses.get_or_create((*scope_key, etag), build)
         except SupersededByWrite as superseded:
             etag = superseded.etag
-            body = RESPONSE_CACHE.encode_and_store((stack[0].tenant, etag), superseded.value)
+            body = responses.encode_and_store((*scope_key, etag), superseded.value)
         return _with_agent_header(json_with_etag(body, etag), stack)
 
     return list_files
@@ -211,7 +207,7 @@ async def _build_listing(
     if include_content and not (request.query.raw or request.query.prefix):
         shared_view = view.inherited
         if shared_view and (
-            template := await LISTING_TEMPLATES.get_or_build(request.ports, shared_view.files)
+            template := await load_template(request.caches.parts, request.ports, shared_view.files)
         ):
             return template.fill(shared_view.variables)
     workspace = view.workspace
@@ -226,7 +222,8 @@ async def _build_listing(
     if not contents.failed:
         with suppress(Conflict):
             rows = ((file, contents.contents[path]) for path, file in workspace.files.items())
-            return ROW_CACHE.encode_listing(rows, raw=request.query.raw)
+            parts, store = request.caches.parts, request.ports.store
+            return encode_listing(parts, store, rows, raw=request.query.raw)
     return OverlayFileListModel(
         files=[_file_with_content(file, contents, request.query.raw) for file in visible_files]
     )
@@ -271,11 +268,12 @@ def _get_endpoint(collection: FileCollection) -> Endpoint:
             file.source_label,
             file.file_class,
         )
-        key = (*_scope_key(file.source), path.text, file.etag, *variant)
-        body = RESPONSE_CACHE.get(key)
+        responses = request.caches.responses
+        key = (request.ports.store, *_scope_key(file.source), path.text, file.etag, *variant)
+        body = responses.get(key)
         if body is None:
             content = await files.read_content(request.ports, file, raw=True)
-            body = RESPONSE_CACHE.put(key, collection.to_model(file, content, raw=raw))
+            body = responses.put(key, collection.to_model(file, content, raw=raw))
         return json_with_etag(body, file.etag)
 
     return get

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from carrel.actions.blob_contents import load_contents
 from carrel.core.identifiers import Digest, Path, digest
+from carrel.core.lru_cache import LruCache
 from carrel.core.overlay.agent_files import is_verbatim, rendered_etag
 from carrel.core.overlay.compose import File
 from carrel.core.overlay.placeholders import (
@@ -20,12 +21,13 @@ from carrel.core.overlay.placeholders import (
 )
 from carrel.ports import CorruptContent, Ports
 from carrel.server.http.response import encode
+from carrel.server.http.response_cache import SharedBody
 from carrel.server.rest.files.file_models import overlay_file_to_model
-from carrel.server.rest.files.response_cache import SharedBody
 
-_MAX_TEMPLATES: Final = 64
 _MAX_CONTENT_BYTES: Final = 256 * 2**10
 """Maximum total content of a listing that is cached as template."""
+_ROW_OVERHEAD_BYTES: Final = 1024
+"""Counted per row of a cached template besides its content."""
 
 _PLACEHOLDER: Final = "\0"
 _QUOTED_PLACEHOLDER: Final = encode(_PLACEHOLDER)
@@ -65,27 +67,22 @@ class ListingTemplate(Struct, frozen=True):
         return SharedBody(tuple(chunks), size)
 
 
-class ListingTemplateCache:
-    """Templates by identity of the composed files, which each entry keeps alive."""
+async def load_template(
+    parts: LruCache[Any, Any], ports: Ports, files: Mapping[Path, File]
+) -> ListingTemplate | None:
+    """Template of these files; None if one is unreadable, not text or too large.
 
-    def __init__(self) -> None:
-        self._templates: dict[int, ListingTemplate] = {}
-
-    async def get_or_build(
-        self, ports: Ports, files: Mapping[Path, File]
-    ) -> ListingTemplate | None:
-        """Template of these files; None if one is unreadable, not text or too large."""
-        template = self._templates.get(id(files))
+    Cached by identity of the composed files, which the entry keeps alive.
+    """
+    key = (ports.store, id(files))
+    template: ListingTemplate | None = parts.get(key)
+    content_bytes = sum(file.blob.size for file in files.values())
+    if template is None and content_bytes <= _MAX_CONTENT_BYTES:
+        blobs = await load_contents(ports, [file.blob for file in files.values()])
+        template = build_template(files, blobs)
         if template is not None:
-            return template
-        if sum(file.blob.size for file in files.values()) <= _MAX_CONTENT_BYTES:
-            blobs = await load_contents(ports, [file.blob for file in files.values()])
-            template = build_template(files, blobs)
-        if template:
-            if len(self._templates) >= _MAX_TEMPLATES:
-                self._templates.clear()
-            self._templates[id(files)] = template
-        return template
+            parts.put(key, template, content_bytes + _ROW_OVERHEAD_BYTES * len(files))
+    return template
 
 
 def build_template(
@@ -123,6 +120,3 @@ def _is_text(content: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
-
-
-LISTING_TEMPLATES: Final = ListingTemplateCache()

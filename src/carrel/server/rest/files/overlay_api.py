@@ -47,7 +47,6 @@ from carrel.server.rest.files.overlay_models import (
     source_of,
     unreadable_file_to_row,
 )
-from carrel.server.rest.files.response_cache import RESPONSE_CACHE
 
 _REFUSED_FIELDS: Final = ("tenantId", "tenantSlug", "instanceId")
 _SELECTORS: Final = ("agentId", "templateId", "defaults")
@@ -170,8 +169,9 @@ async def _list(request: OverlayRequest, stack: Stack) -> Response:
     etag = await files.load_etag(request.ports, stack, variant)
     if etag_matches(request, etag):
         return not_modified(etag)
-    stack_key = tuple((scope.tenant, scope.kind, scope.name) for scope in stack)
-    body = RESPONSE_CACHE.get((*stack_key, etag))
+    scopes = tuple((scope.tenant, scope.kind, scope.name) for scope in stack)
+    stack_key, responses = (request.ports.store, *scopes), request.caches.responses
+    body = responses.get((*stack_key, etag))
     if body is not None:
         return json_with_etag(body, etag)
     view = await files.load_view(request.ports, stack)
@@ -181,9 +181,7 @@ async def _list(request: OverlayRequest, stack: Stack) -> Response:
             OverlayResponseModel(files=rows), headers={"Cache-Control": "no-store"}
         )
     etag = view.etag(variant)  # A write may have happened since the first etag was computed.
-    return json_with_etag(
-        RESPONSE_CACHE.put((*stack_key, etag), OverlayResponseModel(files=rows)), etag
-    )
+    return json_with_etag(responses.put((*stack_key, etag), OverlayResponseModel(files=rows)), etag)
 
 
 async def _rows(
