@@ -390,14 +390,3 @@ async def test_records_are_counted_by_index_key(ports: Ports) -> None:
     assert await ports.records.count(ACME, RecordType.PERSON, []) == ()
     await apply_changes(ports, person("p0", None))
     assert await ports.records.count(ACME, RecordType.PERSON, ["even"]) == (1,)
-
-
-async def test_trees_come_with_the_records_revision_of_their_snapshot(ports: Ports) -> None:
-    await say(ports, "kind")
-    for number, paths in enumerate((None, (), (SOUL,))):
-        before = await ports.records.revision()
-        trees, revision = await ports.trees.read_with_revision([AGENT], paths)
-        assert (trees, revision) == (await ports.trees.read([AGENT], paths), before)
-        await apply_changes(ports, person(f"ada-{number}", {}))
-        assert (await ports.trees.read_with_revision([AGENT], paths))[1] > before
-    assert await ports.trees.read_with_revision([]) == ((), await ports.records.revision())

@@ -62,7 +62,7 @@ async def hands(owner: httpx.AsyncClient) -> dict[str, Any]:
 
 def app_of(ports: Ports) -> HttpApp:
     settings = load(environ={}, file=File("no such file"))
-    authenticate = authenticator(settings)
+    authenticate = authenticator(ports, settings)
     return create_app(ports, endpoints(settings), authenticate, metrics=Metrics())
 
 

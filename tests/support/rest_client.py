@@ -104,7 +104,7 @@ async def desk(
         receipts = Forgetful(opened.idempotency) if forgetful else opened.idempotency
         ports = replace(opened, idempotency=receipts)
 
-        async def authenticate(ports: Ports, headers: Headers) -> Actor:
+        async def authenticate(headers: Headers) -> Actor:
             _, _, token = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
             if token == PLATFORM:
                 return Actor("", "platform", frozenset(), platform=True)

@@ -240,7 +240,7 @@ TOYS = (
 )
 
 
-async def authenticate(ports: Ports, headers: Headers) -> Actor:
+async def authenticate(headers: Headers) -> Actor:
     kind, _, token = headers.get(b"authorization", b"").partition(b" ")
     if kind != b"Bearer" or token not in TOKENS:
         raise Unauthenticated("a credential is needed")

@@ -58,12 +58,9 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Ports:
-    """All ports, as passed to actions.
-
-    Without slots: every request copies it, which takes a tenth of the time by dictionary.
-    """
+    """All ports, as passed to actions."""
 
     trees: Trees
     blobs: Blobs

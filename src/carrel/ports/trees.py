@@ -29,15 +29,6 @@ class Trees(Protocol):
         that starts with `prefix`. A SnapshotLayer that no kept run holds may lack pruned versions.
         """
 
-    async def read_with_revision(
-        self,
-        layers: Sequence[Scope | SnapshotLayer],
-        paths: Collection[Path] | None = None,
-        *,
-        prefix: str = "",
-    ) -> tuple[tuple[Tree, ...], int]:
-        """Return the trees of `read` and the records revision of the same snapshot."""
-
     async def revisions(self, scopes: Sequence[Scope]) -> tuple[int, ...]:
         """Return each scope's revision, 0 for an unknown one."""
 

@@ -16,7 +16,7 @@ from carrel.core.access import PLATFORM, Actor
 from carrel.core.errors import Unauthenticated
 from carrel.ports import Ports
 from carrel.server.graphql import http
-from carrel.server.http.app import Authenticate, HttpApp, create_app
+from carrel.server.http.app import HttpApp, create_app
 from carrel.server.http.cookies import SiteSettings
 from carrel.server.http.endpoint import Endpoint, Headers
 from carrel.server.http.metrics import Metrics
@@ -52,21 +52,21 @@ def site_settings(settings: Settings) -> SiteSettings:
     return SiteSettings(settings.public_url)
 
 
-def authenticator(settings: Settings) -> Authenticate:
-    by_token = _token_authenticator(settings)
+def authenticator(ports: Ports, settings: Settings) -> Callable[[Headers], Awaitable[Actor]]:
+    by_token = _token_authenticator(ports, settings)
 
-    def authenticate(ports: Ports, headers: Headers) -> Awaitable[Actor]:
+    def authenticate(headers: Headers) -> Awaitable[Actor]:
         """Authenticate by Authorization, or as a service by x-api-key and x-tenant-id."""
         if b"x-api-key" in headers or b"x-tenant-id" in headers:
-            return by_service(ports, headers)
-        return by_token(ports, _bearer_token(headers.get(b"authorization", b"")))
+            return by_service(headers)
+        return by_token(_bearer_token(headers.get(b"authorization", b"")))
 
-    async def by_service(ports: Ports, headers: Headers) -> Actor:
+    async def by_service(headers: Headers) -> Actor:
         """Authenticate a service; a tenant header that contradicts the key is refused."""
         key, tenant_header = headers.get(b"x-api-key"), headers.get(b"x-tenant-id")
         tenant = (tenant_header or b"").decode("latin-1").strip()
         try:
-            actor = await by_token(ports, _bearer_token(headers.get(b"authorization", b"")))
+            actor = await by_token(_bearer_token(headers.get(b"authorization", b"")))
         except Unauthenticated:
             if key is None:
                 raise
@@ -78,12 +78,12 @@ def authenticator(settings: Settings) -> Authenticate:
     return authenticate
 
 
-def _token_authenticator(settings: Settings) -> Callable[[Ports, str], Awaitable[Actor]]:
+def _token_authenticator(ports: Ports, settings: Settings) -> Callable[[str], Awaitable[Actor]]:
     """Return the token check. It raises Unauthenticated directly or when awaited."""
     platform = credentials.hash_token(settings.platform_token) if settings.platform_token else ""
     issuer = create_issuer(settings)
 
-    def by_token(ports: Ports, token: str) -> Awaitable[Actor]:
+    def by_token(token: str) -> Awaitable[Actor]:
         if not token:
             raise Unauthenticated(credentials.INVALID_CREDENTIAL)
         if platform and hmac.compare_digest(credentials.hash_token(token), platform):
@@ -168,7 +168,7 @@ async def run_app(
     configure(settings.log_level)
     closing = asyncio.Event()
     async with open_ports(settings) as store:
-        authenticate = authenticator(settings)
+        authenticate = authenticator(store.ports, settings)
         site = site_settings(settings)
         async with mcp_http.mount(store.ports, authenticate, closing, site) as mount:
             app = create_app(

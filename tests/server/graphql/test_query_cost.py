@@ -260,7 +260,7 @@ async def test_a_response_is_limited_in_bytes_and_names_omitted_files(
 
 async def test_depth_and_cost_are_configurable(server: Whole, owner: httpx.AsyncClient) -> None:
     settings = load({"graphql_depth": 2, "graphql_cost": 5}, environ={}, file=File("no such file"))
-    authenticate = authenticator(settings)
+    authenticate = authenticator(server.ports, settings)
     app = create_app(server.ports, endpoints(settings), authenticate, metrics=Metrics())
     client = Whole(server.ports, app).as_(owner.headers["Authorization"].partition(" ")[2])
     assert await told(client, "{ me { name kind role } }")

@@ -1,4 +1,4 @@
-"""A request asks the store for the records revision once."""
+"""A request asks PostgreSQL for the records revision once."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from typing import Any, Final
 
 import httpx
 import pytest
+from tests.support.commits import say
 from tests.support.full_app import Whole, app_of
-from tests.support.stores import open_ports
+from tests.support.stores import world_of
 
+from carrel.adapters.postgres.store import open_store
 from carrel.core.identifiers import Scope, ScopeKind
-from carrel.ports import Ports
-from carrel.ports.request_view import MAX_AGE_MS, RequestView
+from carrel.ports import Ports, request_scope
 from carrel.server.mcp import http as mcp_http
 from carrel.settings import load
 from carrel.wiring.server_app import authenticator
@@ -26,58 +27,38 @@ FILE: Final = f"{AGENT}/files/SOUL.md"
 Call = Callable[[httpx.AsyncClient], Awaitable[httpx.Response]]
 
 
-class CountedRecords:
-    """Records of a store, with the number of calls of `revision`."""
-
-    def __init__(self, records: Any) -> None:
-        self._records = records
-        self.asked = 0
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._records, name)
-
-    async def revision(self) -> int:
-        self.asked += 1
-        revision: int = await self._records.revision()
-        return revision
-
-
-class FrozenClock:
-    """Clock that stands still, so that a slow machine does not outlive a revision's age."""
-
-    def __init__(self, clock: Any) -> None:
-        self._clock, self._now = clock, clock.now()
-        self.ahead = 0
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._clock, name)
-
-    def now(self) -> int:
-        return int(self._now) + self.ahead
-
-
 @dataclasses.dataclass
 class CountedServer:
     ports: Ports
-    records: CountedRecords
     client: httpx.AsyncClient
+    questions: list[str]
+    """One entry per question for the records revision."""
 
 
 @pytest.fixture
-async def server(tmp_path: File) -> AsyncIterator[CountedServer]:
-    async with open_ports(tmp_path) as opened:
-        records = CountedRecords(opened.records)
-        clock: Any = FrozenClock(opened.clock)
-        counted: Any = records
-        ports = dataclasses.replace(opened, records=counted, clock=clock)
+async def server(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[CountedServer]:
+    monkeypatch.setattr(request_scope, "MAX_AGE_SECONDS", 3600)  # for slow machines
+    questions: list[str] = []
+    async with open_store(postgres_url) as store:
+        database = store.records._database
+        query = database.value
+
+        async def counted(name: str, *parameters: Any) -> Any:
+            questions.extend([name] if name == "records_revision" else [])
+            return await query(name, *parameters)
+
+        monkeypatch.setattr(database, "value", counted)
+        ports = world_of(store)
         app = app_of(ports)
-        known = authenticator(load(environ={}, file=File("no such file")))
-        async with mcp_http.mount(ports, known, asyncio.Event(), warmup_delay=600) as mount:
+        authenticate = authenticator(ports, load(environ={}, file=File("no such file")))
+        async with mcp_http.mount(ports, authenticate, asyncio.Event(), warmup_delay=600) as mount:
             app.mount(mount)
             owner = await Whole(ports, app).owner()
             new = {"slug": "marco", "name": "Marco"}
             assert (await owner.post("/v1/agents", json=new)).status_code == 201
-            yield CountedServer(ports, records, owner)
+            yield CountedServer(ports, owner, questions)
 
 
 def call_tool(name: str, arguments: dict[str, Any]) -> Call:
@@ -116,41 +97,79 @@ async def test_records_revision_is_asked_once_a_request(server: CountedServer, c
         if caches == "after a record changed":
             renamed = await server.client.patch(AGENT, json={"name": "Polo"})
             assert renamed.status_code == 200, renamed.text
-        server.records.asked = 0
+        server.questions.clear()
         response = await CALLS[call](server.client)
         assert response.status_code == 200, response.text
         assert "error" not in response.json(), response.text
-        assert server.records.asked == 1, caches
+        assert len(server.questions) == 1, caches
+
+
+async def in_request(action: Callable[[], Awaitable[Any]]) -> Any:
+    token = request_scope.begin()
+    try:
+        return await action()
+    finally:
+        request_scope.end(token)
 
 
 async def test_a_commit_ends_the_revision(server: CountedServer) -> None:
-    view = RequestView(server.ports)
-    before = await view.ports.records.revision()
-    await server.client.patch(AGENT, json={"name": "Polo"})
-    assert await view.ports.records.revision() == before
-    assert await view.ports.trees.commit(()) == ()
-    assert await view.ports.records.revision() > before
+    async def revisions() -> tuple[int, int, int]:
+        before = await server.ports.records.revision()
+        await rename(server)
+        repeated = await server.ports.records.revision()
+        await say(server.ports, "kind")
+        return before, repeated, await server.ports.records.revision()
+
+    before, repeated, after = await in_request(revisions)
+    assert before == repeated < after
 
 
 async def test_a_read_of_trees_brings_its_revision(server: CountedServer) -> None:
-    view = RequestView(server.ports)
-    before = await view.ports.records.revision()
-    await server.client.patch(AGENT, json={"name": "Polo"})
-    server.records.asked = 0
-    await view.ports.trees.read([Scope("acme", ScopeKind.DEFAULTS, "")], ())
-    assert await view.ports.records.revision() > before
-    assert server.records.asked == 0
+    async def revisions() -> tuple[int, int]:
+        before = await server.ports.records.revision()
+        await rename(server)
+        server.questions.clear()
+        await server.ports.trees.read([Scope("acme", ScopeKind.DEFAULTS, "")], ())
+        return before, await server.ports.records.revision()
+
+    before, after = await in_request(revisions)
+    assert before < after
+    assert server.questions == []
 
 
-async def test_a_long_request_asks_again(server: CountedServer) -> None:
-    view = RequestView(server.ports)
-    clock: Any = server.ports.clock
-    server.records.asked = 0
-    for passed, asked in ((0, 1), (MAX_AGE_MS, 1), (1, 2)):
-        clock.ahead += passed
-        await view.ports.records.revision()
-        assert server.records.asked == asked
-    view.end()
-    await view.ports.records.revision()
-    await view.ports.records.revision()
-    assert server.records.asked == 4, "a stream sees every change"
+async def test_a_long_request_asks_again(
+    server: CountedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def count_questions() -> int:
+        server.questions.clear()
+        for max_age in (3600, 3600, 0):
+            monkeypatch.setattr(request_scope, "MAX_AGE_SECONDS", max_age)
+            await server.ports.records.revision()
+        return len(server.questions)
+
+    assert await in_request(count_questions) == 2
+
+
+async def test_a_task_that_outlives_its_request_asks_every_time(server: CountedServer) -> None:
+    ended = asyncio.Event()
+
+    async def count_questions() -> int:
+        await ended.wait()
+        server.questions.clear()
+        await server.ports.records.revision()
+        await server.ports.records.revision()
+        return len(server.questions)
+
+    async def start_task() -> asyncio.Task[int]:
+        await server.ports.records.revision()
+        return asyncio.create_task(count_questions())
+
+    task = await in_request(start_task)
+    ended.set()
+    assert await task == 2
+
+
+async def rename(server: CountedServer) -> None:
+    """Rename the agent in a request of its own, whose context is a task's."""
+    patch = server.client.patch(AGENT, json={"name": "Polo"})
+    assert (await asyncio.create_task(patch)).status_code == 200

@@ -13,7 +13,6 @@ from tests.support.wait import wait_until
 
 from carrel.core.access import Actor
 from carrel.core.errors import Unauthenticated
-from carrel.ports import Ports
 from carrel.server.http.endpoint import Headers
 from carrel.server.mcp import http
 
@@ -36,7 +35,7 @@ def test_importing_the_bridge_does_not_import_mcp() -> None:
 async def test_an_idle_server_preloads_mcp_unless_it_is_closing(
     closes: bool, tmp_path: File
 ) -> None:
-    async def reject(ports: Ports, headers: Headers) -> Actor:
+    async def reject(headers: Headers) -> Actor:
         raise Unauthenticated("no credential is accepted")
 
     closing = asyncio.Event()

@@ -13,7 +13,6 @@ from tests.support.stores import open_ports
 
 from carrel.core.access import Actor
 from carrel.core.errors import Unauthenticated
-from carrel.ports import Ports
 from carrel.server.http.app import create_app
 from carrel.server.http.endpoint import Headers
 from carrel.server.http.metrics import Metrics
@@ -30,7 +29,7 @@ UI = File(__file__).resolve().parents[3] / "ui"
 
 @pytest.fixture
 async def anonymous(tmp_path: File) -> AsyncIterator[httpx.AsyncClient]:
-    async def reject(ports: Ports, headers: Headers) -> Actor:
+    async def reject(headers: Headers) -> Actor:
         raise Unauthenticated("no credential is accepted")
 
     async with open_ports(tmp_path) as ports:

@@ -10,6 +10,7 @@ from carrel.adapters.postgres.read_batching import RequestBatcher
 from carrel.adapters.postgres.rows import Row, from_json, record_from_row, transpose
 from carrel.core.identifiers import TimestampMs
 from carrel.core.store.record import AuditEntry, Record, RecordType
+from carrel.ports import request_scope
 
 _AFTER_ANY_SUFFIX: Final = "\U0010ffff"
 """Sorts after any suffix of a term."""
@@ -105,7 +106,14 @@ class PostgresRecords:
         return tuple(revisions)
 
     async def revision(self) -> int:
-        return await self._revisions.submit(None)
+        scope = request_scope.current()
+        if scope is None:
+            return await self._revisions.submit(None)
+        revision, commits = scope.get(), scope.commits
+        if revision is None:
+            revision = await self._revisions.submit(None)
+            scope.set(revision, commits)
+        return revision
 
     async def mark_used(self, used_at: Mapping[str, TimestampMs]) -> None:
         if used_at:

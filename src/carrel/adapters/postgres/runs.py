@@ -20,6 +20,7 @@ from carrel.core.errors import Conflict
 from carrel.core.identifiers import Scope
 from carrel.core.runs import Audience, Run, RunStatus, Snapshot, SnapshotLayer
 from carrel.core.store.event import RUN_ENDED_BY_STATUS
+from carrel.ports import request_scope
 
 
 class PostgresRuns:
@@ -45,6 +46,9 @@ class PostgresRuns:
             revisions = await self._database.value("start_runs", locks, *parameters)
         except asyncpg.UniqueViolationError as error:
             raise Conflict("run id is already in use") from error
+        finally:
+            if scope := request_scope.current():
+                scope.end_revision()
         self._notifier.notify()
         current_revisions = {scope: revisions[index - 1] for scope, index in scope_indexes.items()}
         return tuple(

@@ -19,7 +19,7 @@ from carrel.core.runs import SnapshotLayer
 from carrel.core.store.commit import Applied, Commit, Outcome
 from carrel.core.store.entry import Head, Version
 from carrel.core.store.tree import Tree
-from carrel.ports import CorruptContent
+from carrel.ports import CorruptContent, request_scope
 
 _MAX_BATCH_COMMITS: Final = 64
 _MAX_BATCH_BYTES: Final = 8 * 2**20
@@ -63,20 +63,17 @@ class PostgresTrees:
         *,
         prefix: str = "",
     ) -> tuple[Tree, ...]:
-        return (await self.read_with_revision(layers, paths, prefix=prefix))[0] if layers else ()
-
-    async def read_with_revision(
-        self,
-        layers: Sequence[Scope | SnapshotLayer],
-        paths: Collection[Path] | None = None,
-        *,
-        prefix: str = "",
-    ) -> tuple[tuple[Tree, ...], int]:
         if not layers:
-            return (), await self._database.value("records_revision")
+            return ()
+        scope = request_scope.current()
+        commits = scope.commits if scope else 0
         if paths is None:
-            return await self._read_all(layers, prefix)
-        return await self._reads.submit((layers, tuple(paths)))
+            trees, records_revision = await self._read_all(layers, prefix)
+        else:
+            trees, records_revision = await self._reads.submit((layers, tuple(paths)))
+        if scope:  # so that the trees and records of a request agree
+            scope.set(records_revision, commits)
+        return trees
 
     async def revisions(self, scopes: Sequence[Scope]) -> tuple[int, ...]:
         rows = await self._database.rows("revisions", *_scope_columns(scopes))
@@ -114,7 +111,11 @@ class PostgresTrees:
     async def commit(self, commits: Sequence[Commit]) -> tuple[Outcome, ...]:
         if not commits:
             return ()
-        return await self._commits.submit(tuple(commits))
+        try:
+            return await self._commits.submit(tuple(commits))
+        finally:
+            if scope := request_scope.current():
+                scope.end_revision()
 
     async def _read_all(
         self, layers: Sequence[Scope | SnapshotLayer], prefix: str

@@ -53,10 +53,6 @@ class Reader:
             self.hits += 1
         return result
 
-    def records_revision(self) -> int:
-        """Return the revision of all records, cached until the next commit of records."""
-        return self.cached(RECORDS_REVISION_KEY, _query_records_revision)
-
     def read_path(self, scope: Scope, path: Path) -> Tree:
         """Return a tree with one path, cached until another process commits."""
         self._refresh()
@@ -146,8 +142,3 @@ class Reader:
         for db in (self.db, *self._thread_connections):
             db.close()
         self.index.close()
-
-
-def _query_records_revision(db: sqlite3.Connection) -> int:
-    row = db.execute(STATEMENTS["records_revision"]).fetchone()
-    return int(row[0]) if row else 0

@@ -8,7 +8,7 @@ from sqlite3 import Connection
 
 from carrel.adapters.sqlite.database import STATEMENTS
 from carrel.adapters.sqlite.reader import Reader
-from carrel.adapters.sqlite.rows import Row, record_from_row
+from carrel.adapters.sqlite.rows import RECORDS_REVISION_KEY, Row, record_from_row
 from carrel.adapters.sqlite.writer import Writer
 from carrel.core.identifiers import TimestampMs
 from carrel.core.store.record import AuditEntry, Record, RecordType
@@ -98,7 +98,7 @@ class SqliteRecords:
         return tuple(revisions.get(index, 0) for index in range(len(collections)))
 
     async def revision(self) -> int:
-        return self._reader.records_revision()
+        return self._reader.cached(RECORDS_REVISION_KEY, _query_revision)
 
     async def mark_used(self, used_at: Mapping[str, TimestampMs]) -> None:
         rows = list(used_at.items())
@@ -126,6 +126,11 @@ class SqliteRecords:
 def _query_by_unique_key(db: Connection, unique_key: str) -> tuple[Record | None]:
     row = db.execute(STATEMENTS["record_by_unique_key"], (unique_key,)).fetchone()
     return (record_from_row(row) if row else None,)
+
+
+def _query_revision(db: Connection) -> int:
+    row = db.execute(STATEMENTS["records_revision"]).fetchone()
+    return int(row[0]) if row else 0
 
 
 def _records_by_index(rows: Sequence[Row], count: int) -> tuple[Record | None, ...]:

@@ -62,20 +62,6 @@ class SqliteTrees:
             key, lambda db: self._read_and_cache(db, layers, requested, prefix)
         )
 
-    async def read_with_revision(
-        self,
-        layers: Sequence[Scope | SnapshotLayer],
-        paths: Collection[Path] | None = None,
-        *,
-        prefix: str = "",
-    ) -> tuple[tuple[Tree, ...], int]:
-        revision = self._reader.records_revision()
-        while True:
-            trees = await self.read(layers, paths, prefix=prefix)
-            before, revision = revision, self._reader.records_revision()
-            if revision == before:
-                return trees, revision
-
     async def revisions(self, scopes: Sequence[Scope]) -> tuple[int, ...]:
         requested = tuple(scopes)
         return self._reader.cached(requested, lambda _: self._revisions(requested))

@@ -12,8 +12,7 @@ from typing import Any, Final, TypeAlias
 from carrel.core.access import Actor
 from carrel.core.errors import NotFound, Refusal
 from carrel.core.version import VERSION
-from carrel.ports import CorruptContent, Ports
-from carrel.ports.request_view import RequestView
+from carrel.ports import CorruptContent, Ports, request_scope
 from carrel.server.http.api_docs import documentation_endpoints
 from carrel.server.http.cookies import SAFE_METHODS, SiteSettings
 from carrel.server.http.endpoint import Endpoint, Headers, Request
@@ -37,7 +36,7 @@ from carrel.server.http.response_cache import AppCaches
 from carrel.server.http.router import Router
 from carrel.server.http.sse import HEARTBEAT, Send, Streams
 
-Authenticate: TypeAlias = Callable[[Ports, Headers], Awaitable[Actor]]
+Authenticate: TypeAlias = Callable[[Headers], Awaitable[Actor]]
 """Authenticates headers; raises Unauthenticated. Only its result names the tenant."""
 AsgiApp: TypeAlias = Callable[[Any, Any, Any], Awaitable[None]]
 
@@ -153,6 +152,7 @@ class HttpApp:
         return f"{self._request_id_prefix}-{self._request_count:x}"
 
     async def _respond(self, ctx: RequestContext) -> None:
+        token = request_scope.begin()
         try:
             response = await self._dispatch(ctx)
         except Exception as error:
@@ -160,6 +160,8 @@ class HttpApp:
             if error_response is None:
                 return
             response = error_response
+        finally:
+            request_scope.end(token)
         if (dialect := ctx.error_dialect) is not None:
             response = dialect.apply(response)
         ctx.status = response.status
@@ -202,13 +204,12 @@ class HttpApp:
         compiled = ctx.compiled
         if compiled is None:
             return await self._no_route(ctx)
-        view = RequestView(self._ports)
         if not compiled.public:
-            ctx.actor = await self._authenticate(ctx, view.ports)
+            ctx.actor = await self._authenticate(ctx)
             compiled.authorize(ctx.actor)
         params = ctx.route_entry.params(ctx.values) if ctx.values and ctx.route_entry else {}
         request: Request[Any, Any] = Request(
-            view.ports, ctx.actor, ctx.headers, params, ctx.request_id, self.caches
+            self._ports, ctx.actor, ctx.headers, params, ctx.request_id, self.caches
         )
         request.https = ctx.https
         request.query = compiled.query.read(ctx.query)
@@ -217,12 +218,9 @@ class HttpApp:
             await compiled.read_body(request, ctx)
         if endpoint.idempotent and (key := ctx.headers.get(IDEMPOTENCY_HEADER)) is not None:
             return await respond_once(endpoint, request, key, ctx.query)
-        response = await compiled.run(request)
-        if response.source is not None:
-            view.end()
-        return response
+        return await compiled.run(request)
 
-    def _authenticate(self, ctx: RequestContext, ports: Ports) -> Awaitable[Actor]:
+    def _authenticate(self, ctx: RequestContext) -> Awaitable[Actor]:
         """Authenticate the request.
 
         Raises Unauthenticated, or Forbidden if a session cookie fails the CSRF or origin check.
@@ -232,7 +230,7 @@ class HttpApp:
             headers = basic_to_bearer(headers)
         if b"cookie" in headers:
             headers = self._site.with_session_token(headers, ctx.method, ctx.https)
-        return self._check_credential(ports, headers)
+        return self._check_credential(headers)
 
     async def _stream_while_authorized(
         self, ctx: RequestContext, source: AsyncIterator[bytes]
@@ -241,7 +239,7 @@ class HttpApp:
         try:
             async for chunk in source:
                 try:
-                    await self._authenticate(ctx, self._ports)
+                    await self._authenticate(ctx)
                 except Refusal:
                     return
                 yield chunk
@@ -254,7 +252,7 @@ class HttpApp:
         if ctx.route_entry is not None and ctx.method == "OPTIONS":
             return Response.empty(204, {"Allow": ctx.route_entry.allow})
         if _AUTHENTICATED_PATH.match(ctx.raw_path):
-            ctx.actor = await self._authenticate(ctx, self._ports)
+            ctx.actor = await self._authenticate(ctx)
         if ctx.route_entry is None:
             raise NotFound("no such endpoint")
         allow = [(b"allow", ctx.route_entry.allow.encode("ascii"))]

@@ -8,8 +8,7 @@ from typing import Any, Final
 from carrel.core.access import Actor
 from carrel.core.errors import NotFound, PayloadTooLarge, Refusal
 from carrel.core.lru_cache import LruCache
-from carrel.ports import CorruptContent, Ports
-from carrel.ports.request_view import RequestView
+from carrel.ports import CorruptContent, Ports, request_scope
 from carrel.server.http.endpoint import Endpoint, Headers, Request
 from carrel.server.http.idempotency import IDEMPOTENCY_HEADER, respond_once
 from carrel.server.http.metrics import RouteHistogram
@@ -48,13 +47,13 @@ class LocalApp:
         Refusals and corrupt content are responses as over HTTP; other errors are raised.
         """
         compiled = None
+        token = request_scope.begin()
         try:
             compiled, params = self._routes.get(target) or self._find_route(target)
             if not compiled.public:
                 compiled.authorize(actor)
-            view = RequestView(self._ports)
             request: Request[Any, Any] = Request(
-                view.ports, actor, headers, params, "", self._caches
+                self._ports, actor, headers, params, "", self._caches
             )
             request.query = compiled.query.read(query)
             endpoint = compiled.endpoint
@@ -64,12 +63,12 @@ class LocalApp:
                 response = await respond_once(endpoint, request, key, query)
             else:
                 response = await compiled.run(request)
-            if response.source is not None:
-                view.end()
         except Refusal as refusal:
             response = refusal_response(refusal)
         except CorruptContent as error:
             response = corrupt_response(str(error), self._ports.clock.new_id("req"))
+        finally:
+            request_scope.end(token)
         dialect = compiled.error_dialect if compiled else None
         return response if dialect is None else dialect.apply(response)
 

@@ -16,10 +16,10 @@ from msgspec import Struct
 from carrel.actions.overlay import stacks
 from carrel.core.access import Actor, Permission
 from carrel.core.errors import Forbidden, NotFound, Refusal, ValidationError
-from carrel.ports import Ports
-from carrel.ports.request_view import RequestView
-from carrel.server.http.app import Authenticate, Mount
+from carrel.ports import Ports, request_scope
+from carrel.server.http.app import Mount
 from carrel.server.http.cookies import SiteSettings
+from carrel.server.http.endpoint import Headers
 from carrel.server.http.problems import (
     METHOD_NOT_ALLOWED,
     REQUEST_TIMEOUT,
@@ -61,7 +61,7 @@ class McpApp:
     def __init__(
         self,
         ports: Ports,
-        authenticate: Authenticate,
+        authenticate: Callable[[Headers], Awaitable[Actor]],
         closing: asyncio.Event,
         site: SiteSettings,
     ) -> None:
@@ -73,13 +73,17 @@ class McpApp:
         self._transport: asyncio.Future[_McpTransport] | None = None
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        token = request_scope.begin()
         try:
-            ports = RequestView(self._ports).ports
-            request_args, body = await self._admit(ports, scope, receive)
+            await self._respond(scope, receive, send)
+        finally:
+            request_scope.end(token)
+
+    async def _respond(self, scope: Any, receive: Any, send: Any) -> None:
+        try:
+            request_args, body = await self._admit(scope, receive)
             transport = await self._get_transport()
-            if _is_listen_request(body):  # It stays open and must see every change.
-                ports = self._ports
-            request = await transport.create_request(ports, *request_args)
+            request = await transport.create_request(self._ports, *request_args)
         except ClientDisconnected:
             return
         except ReadTimeout:
@@ -92,12 +96,14 @@ class McpApp:
             return await _send_response(early.response, send)
         except Refusal as refusal:
             return await _send_response(refusal_response(refusal), send)
+        if _is_listen_request(body) and (revision := request_scope.current()):
+            revision.is_open = False  # The request stays open and must see every change.
         await transport.serve(
             {**scope, transport.request_key: request}, _replay_body(body, receive), send
         )
 
     async def _admit(
-        self, ports: Ports, scope: Any, receive: Any
+        self, scope: Any, receive: Any
     ) -> tuple[tuple[Actor, str, Mapping[str, str]], bytes]:
         """Authenticate, resolve the agent and read the body.
 
@@ -106,8 +112,8 @@ class McpApp:
         headers = merge_headers(scope["headers"])
         https = scope.get("scheme") == "https"
         credential_headers = self._site.with_session_token(headers, scope["method"], https)
-        actor = await self._authenticate(ports, credential_headers)
-        agent = await _load_agent_id(ports, actor, scope)
+        actor = await self._authenticate(credential_headers)
+        agent = await _load_agent_id(self._ports, actor, scope)
         parameters = _parse_query(scope["query_string"])
         if scope["method"] != "POST":
             allow = [(b"allow", b"POST")]
@@ -295,7 +301,7 @@ async def _send_response(response: Response, send: Any) -> None:
 @asynccontextmanager
 async def mount(
     ports: Ports,
-    authenticate: Authenticate,
+    authenticate: Callable[[Headers], Awaitable[Actor]],
     closing: asyncio.Event,
     site: SiteSettings = SiteSettings(),
     warmup_delay: float = WARMUP_DELAY_SECONDS,

@@ -139,7 +139,7 @@ async def ports(tmp_path: File) -> AsyncIterator[Ports]:
 def browser(ports: Ports, provider: Provider, scheme: str = "http", **more: Any) -> Any:
     values = {"oidc_issuer": provider.url, "oidc_audience": "api", "oidc_client_id": CLIENT, **more}
     settings = load(values, environ={}, file=File("none"))
-    authenticate, site = authenticator(settings), site_settings(settings)
+    authenticate, site = authenticator(ports, settings), site_settings(settings)
     app = create_app(ports, endpoints(settings), authenticate, metrics=Metrics(), site=site)
     return httpx.AsyncClient(
         transport=httpx.ASGITransport(app=app), base_url=f"{scheme}://carrel.example"

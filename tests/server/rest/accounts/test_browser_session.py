@@ -293,7 +293,7 @@ async def test_over_https_the_cookie_is_secure(server: Whole) -> None:
 async def test_the_public_url_defines_the_origin_behind_a_proxy(server: Whole) -> None:
     owner = await server.owner()
     settings = load({"public_url": "https://console.example.com/"}, environ={}, file=File("none"))
-    authenticate = authenticator(settings)
+    authenticate = authenticator(server.ports, settings)
     app = create_app(
         server.ports,
         endpoints(settings),

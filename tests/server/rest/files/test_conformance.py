@@ -29,7 +29,9 @@ async def test_the_endpoint_is_404_by_default(tmp_path: Any) -> None:
 async def test_the_endpoint_mirrors_the_file_api_in_separate_tenants(tmp_path: Any) -> None:
     settings = load({"test_seam": True}, environ={})
     async with open_ports(tmp_path) as ports:
-        app = create_app(ports, endpoints(settings), authenticator(settings), metrics=Metrics())
+        app = create_app(
+            ports, endpoints(settings), authenticator(ports, settings), metrics=Metrics()
+        )
         server = Whole(ports, app)
         ada = await server.owner()
 

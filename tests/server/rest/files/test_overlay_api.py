@@ -13,7 +13,6 @@ from tests.support.rest_tenant import URL, ask, done, member, no, sha, stage
 
 from carrel.actions.accounts import credentials
 from carrel.core.access import Actor
-from carrel.ports import Ports
 from carrel.server.http.app import create_app
 from carrel.server.http.endpoint import Headers
 from carrel.server.http.metrics import Metrics
@@ -276,7 +275,7 @@ class Failing:
 async def test_an_unexpected_error_returns_only_an_id(
     server: Desk, owner: httpx.AsyncClient, marco: str
 ) -> None:
-    async def authenticate(ports: Ports, headers: Headers) -> Actor:
+    async def authenticate(headers: Headers) -> Actor:
         token = owner.headers["authorization"].partition(" ")[2]
         return await credentials.authenticate(server.ports, token)
 
