@@ -103,7 +103,7 @@ async def test_cache_is_bounded_and_results_stay_the_same() -> None:
         assert len(await ids(index, "car", texts(many, f"owner {n}"), 999)) == n * 20
         assert (
             index._matrices.weight
-            == sum(matrix.size for matrix, _ in index._matrices._entries.values())
+            == sum(matrix.size for matrix in index._matrices._values.values())
             <= max_bytes
         )
         assert len(index._vectors_by_text) * (4 * 4 + _VECTOR_OVERHEAD_BYTES) <= max_bytes

@@ -17,52 +17,62 @@ class LruCache(Generic[K, V]):
     None is not a value. Not safe for concurrent use by threads.
     """
 
-    __slots__ = ("_entries", "_max_entry_weight", "_max_weight", "hits", "misses", "weight")
+    __slots__ = (
+        "_max_entry_weight",
+        "_max_weight",
+        "_values",
+        "_weights",
+        "hits",
+        "misses",
+        "weight",
+    )
 
     def __init__(self, max_weight: int, max_entry_weight: int | None = None) -> None:
         self._max_weight = max_weight
         self._max_entry_weight = max_weight if max_entry_weight is None else max_entry_weight
-        self._entries: OrderedDict[K, tuple[V, int]] = OrderedDict()
+        self._values: OrderedDict[K, V] = OrderedDict()
+        self._weights: dict[K, int] = {}
         self.weight = 0
         self.hits = 0
         self.misses = 0
 
     def __len__(self) -> int:
-        return len(self._entries)
+        return len(self._values)
 
     def __iter__(self) -> Iterator[K]:
         """Keys, least recently used first."""
-        return iter(self._entries)
+        return iter(self._values)
 
     def get(self, key: K) -> V | None:
-        entry = self._entries.get(key)
-        if entry is None:
+        value = self._values.get(key)
+        if value is None:
             self.misses += 1
             return None
         self.hits += 1
-        self._entries.move_to_end(key)
-        return entry[0]
+        self._values.move_to_end(key)
+        return value
 
     def peek(self, key: K) -> V | None:
         """Return a value without counting or using it."""
-        entry = self._entries.get(key)
-        return None if entry is None else entry[0]
+        return self._values.get(key)
 
     def put(self, key: K, value: V, weight: int = 1) -> None:
         """Store or replace a value; one above the weight of an entry is not stored."""
         self.remove(key)
         if weight > self._max_entry_weight:
             return
-        self._entries[key] = (value, weight)
+        self._values[key] = value
+        self._weights[key] = weight
         self.weight += weight
         while self.weight > self._max_weight:
-            self.weight -= self._entries.popitem(last=False)[1][1]
+            oldest, _ = self._values.popitem(last=False)
+            self.weight -= self._weights.pop(oldest)
 
     def remove(self, key: K) -> None:
-        entry = self._entries.pop(key, None)
-        if entry is not None:
-            self.weight -= entry[1]
+        if self._values.pop(key, None) is not None:
+            self.weight -= self._weights.pop(key)
 
     def clear(self) -> None:
-        self._entries.clear()
+        self._values.clear()
+        self._weights.clear()
         self.weight = 0
