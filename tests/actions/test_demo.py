@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 from tests.support.empty_stores import Stores
-from tests.support.stores import world_of
+from tests.support.stores import ports_over
 
 from carrel.actions import demo, inbox, items
 from carrel.actions.accounts import audit, secrets, tenants
@@ -37,7 +37,7 @@ async def furnished(ports: Ports) -> Actor:
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
 async def test_the_doctor_finds_nothing_wrong_with_it(stores: Stores, kind: str) -> None:
     async with stores.open(kind) as shelter:
-        ports = world_of(shelter.store)
+        ports = ports_over(shelter.store)
         await furnished(ports)
         objects, now = shelter.objects, ports.clock.now()
         findings = await check_store(shelter.store.maintenance, objects, now=now, grace=0)

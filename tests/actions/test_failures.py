@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import pytest
-from tests.support.tenants import founded, joined
+from tests.support.tenants import add_person, create_tenant
 
 from carrel.actions.accounts import people, tenants
 from carrel.actions.agents import agents, templates
@@ -97,13 +97,13 @@ class Firm:
 
 
 async def firm(ports: Ports, slug: str) -> Firm:
-    _, owner = await founded(ports, slug)
+    _, owner = await create_tenant(ports, slug)
     await templates.create(ports, owner, "sales", "Sales")
     sales = await stacks.template_stack(ports, owner, "sales")
     await files.put(ports, sales, USER, ABOUT, owner)
     await files.put(ports, sales, IDENTITY, b"- **Name:** Nobody\n- **Vibe:** calm\n", owner)
-    ann, _ = await joined(ports, owner, f"ann-{slug}")
-    bob, _ = await joined(ports, owner, f"bob-{slug}")
+    ann, _ = await add_person(ports, owner, f"ann-{slug}")
+    bob, _ = await add_person(ports, owner, f"bob-{slug}")
     await agents.create(ports, owner, NewAgent("marco", "Marco", "sales", human=ann.id))
     await agents.patch(ports, owner, "marco", {"name": "Polo"})
     return Firm(ports, owner, ann.id, bob.id)

@@ -12,8 +12,8 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.support.stores import open_ports, travel
-from tests.support.tenants import founded, joined, later, rivals
+from tests.support.stores import advance_clock, open_ports
+from tests.support.tenants import add_person, create_tenant, race, start_after_yields
 
 from carrel.actions import items
 from carrel.actions.accounts import credentials, keys, secrets
@@ -69,14 +69,14 @@ async def test_of_two_that_write_what_both_have_read_one_wins(
     anywhere: Ports, version: int | None
 ) -> None:
     ports = anywhere
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     await hired(ports, owner, "cook", owner=owner.person)
     await hired(ports, owner, "main", owner=owner.person)
     for turns in range(8):
         key = f"list {turns}"
         if version == 1:
             await items.put(ports, owner, "cook", key, "milk")
-        won, lost = await rivals(
+        won, lost = await race(
             items.put(
                 ports,
                 owner,
@@ -85,7 +85,7 @@ async def test_of_two_that_write_what_both_have_read_one_wins(
                 "cook",
                 ItemWriteOptions(condition_for_version(version), created_by="cook"),
             ),
-            later(
+            start_after_yields(
                 turns,
                 items.put(
                     ports,
@@ -110,14 +110,14 @@ async def test_of_two_that_write_what_both_have_read_one_wins(
 
 async def test_an_item_keeps_its_creator_however_often_it_is_written(anywhere: Ports) -> None:
     ports = anywhere
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     await hired(ports, owner, "cook", owner=owner.person)
     await policies.put(ports, owner, PolicyModel(LimitsModel(max_versions=1)))
     first = (
         await items.put(ports, owner, "cook", "k", "0", ItemWriteOptions(created_by="agt_a"))
     ).item
     for n in range(1, 5):
-        travel(ports, 1000)
+        advance_clock(ports, 1000)
         again = (
             await items.put(ports, owner, "cook", "k", str(n), ItemWriteOptions(created_by="agt_b"))
         ).item
@@ -131,9 +131,9 @@ async def test_an_item_keeps_its_creator_however_often_it_is_written(anywhere: P
 
 
 async def test_an_item_is_whose_the_owner_else_the_human_else_the_caller_is(ports: Ports) -> None:
-    _, ada = await founded(ports)
-    bob, _ = await joined(ports, ada, "bob")
-    eve, as_eve = await joined(ports, ada, "eve")
+    _, ada = await create_tenant(ports)
+    bob, _ = await add_person(ports, ada, "bob")
+    eve, as_eve = await add_person(ports, ada, "eve")
     owned = await hired(ports, ada, "owned", owner=bob.id, human=eve.id)
     await hired(ports, ada, "paired", human=eve.id)
     nobodys = await hired(ports, ada, "nobodys")
@@ -155,7 +155,7 @@ async def test_an_item_is_whose_the_owner_else_the_human_else_the_caller_is(port
 async def test_items_stay_where_they_are_when_an_agent_is_shared_or_no_longer(
     ports: Ports,
 ) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     await hired(ports, owner, "cook", owner=owner.person)
     await hired(ports, owner, "main", owner=owner.person)
     await items.put(ports, owner, "cook", "private", "p")
@@ -168,8 +168,8 @@ async def test_items_stay_where_they_are_when_an_agent_is_shared_or_no_longer(
 
 
 async def test_publishing_is_refused_for_the_first_reason_there_is(ports: Ports) -> None:
-    _, owner = await founded(ports)
-    _, stranger = await founded(ports, "globex")
+    _, owner = await create_tenant(ports)
+    _, stranger = await create_tenant(ports, "globex")
     await hired(ports, stranger, "theirs", is_shared=True)
     await hired(ports, owner, "mine", owner=owner.person)
     await hired(ports, owner, "other", owner=owner.person)
@@ -201,7 +201,7 @@ async def test_publishing_is_refused_for_the_first_reason_there_is(ports: Ports)
 
 
 async def test_what_is_published_over_an_item_keeps_its_creator(ports: Ports) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     await hired(ports, owner, "mine", owner=owner.person)
     await hired(ports, owner, "desk", is_shared=True)
     await items.put(ports, owner, "mine", "k", "new")
@@ -213,7 +213,7 @@ async def test_what_is_published_over_an_item_keeps_its_creator(ports: Ports) ->
 
 
 async def test_secrets_stand_in_no_value_no_key_and_no_history(ports: Ports) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     await hired(ports, owner, "cook", owner=owner.person)
     await secrets.put(ports, owner, "door", "opensesame/é")
     kept = await items.put(ports, owner, "cook", "k", "say opensesame/é to it")
@@ -228,7 +228,7 @@ async def test_there_is_room_for_so_many_items_and_no_more(
     ports: Ports, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(policy, "ITEM_LIMITS", Limits(policy.ITEM_LIMITS.max_file_bytes, 2))
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     await hired(ports, owner, "cook", owner=owner.person)
     for key in ("a", "b"):
         await items.put(ports, owner, "cook", key, "v")
@@ -242,7 +242,7 @@ async def test_there_is_room_for_so_many_items_and_no_more(
 async def test_a_write_is_an_event_without_a_value_also_in_the_log_of_its_run(
     ports: Ports,
 ) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     await hired(ports, owner, "cook", owner=owner.person)
     start = await ports.events.latest_cursor()
     await items.put(ports, owner, "cook", "a/b", "canary")
@@ -254,7 +254,7 @@ async def test_a_write_is_an_event_without_a_value_also_in_the_log_of_its_run(
 
 
 async def test_a_list_has_pages_and_the_last_written_comes_first(ports: Ports) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     await hired(ports, owner, "cook", owner=owner.person)
     for key in ("a/1", "b", "a/2", "c"):
         await items.put(ports, owner, "cook", key, key * 60)
@@ -274,7 +274,7 @@ async def test_a_list_has_pages_and_the_last_written_comes_first(ports: Ports) -
 
 
 async def test_one_whom_others_always_overtake_is_told_so(ports: Ports) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     await hired(ports, owner, "cook", owner=owner.person)
     read = ports.trees.read
 
@@ -313,8 +313,8 @@ def test_a_canary_is_seen_by_those_who_share_it_and_by_nobody_else(
 
 async def _boundary(ports: Ports, places: Sequence[tuple[str, bool]]) -> None:
     """Each agent, shared or a person's, writes what only those of its own home may see."""
-    _, owner = await founded(ports)
-    known = {name: (await joined(ports, owner, name))[0].id for name in PEOPLE}
+    _, owner = await create_tenant(ports)
+    known = {name: (await add_person(ports, owner, name))[0].id for name in PEOPLE}
     staff: list[tuple[Record, Actor, str]] = []
     for n, (person, shared) in enumerate(places):
         agent = await hired(ports, owner, f"a{n}", owner=known[person], is_shared=shared)
@@ -339,9 +339,9 @@ async def _boundary(ports: Ports, places: Sequence[tuple[str, bool]]) -> None:
 
 async def test_nobody_else_hears_what_a_person_s_items_are_called(anywhere: Ports) -> None:
     ports = anywhere
-    _, owner = await founded(ports)
-    ann, as_ann = await joined(ports, owner, "ann")
-    _, as_bob = await joined(ports, owner, "bob")
+    _, owner = await create_tenant(ports)
+    ann, as_ann = await add_person(ports, owner, "ann")
+    _, as_bob = await add_person(ports, owner, "bob")
     await hired(ports, owner, "cook", owner=ann.id)
     await hired(ports, owner, "desk", is_shared=True)
     await items.put(ports, as_ann, "cook", "diagnosis", "x")
@@ -362,9 +362,9 @@ async def test_nobody_else_hears_what_a_person_s_items_are_called(anywhere: Port
 
 async def test_nor_does_the_log_of_a_run_tell_them(anywhere: Ports) -> None:
     ports = anywhere
-    _, owner = await founded(ports)
-    ann, as_ann = await joined(ports, owner, "ann")
-    _, as_bob = await joined(ports, owner, "bob")
+    _, owner = await create_tenant(ports)
+    ann, as_ann = await add_person(ports, owner, "ann")
+    _, as_bob = await add_person(ports, owner, "bob")
     cook = await hired(ports, owner, "cook", owner=ann.id)
     run = await runs.start(ports, as_ann, runs.RunRequest("w", agent=cook.id))
     await items.put(ports, as_ann, "cook", "diagnosis", "x", ItemWriteOptions(run=run.id))
@@ -383,7 +383,7 @@ async def test_nor_does_the_log_of_a_run_tell_them(anywhere: Ports) -> None:
 
 async def test_of_many_who_say_no_version_every_one_writes(anywhere: Ports) -> None:
     ports = anywhere
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     await hired(ports, owner, "cook")
     many = range(40)
     await asyncio.gather(*(items.put(ports, owner, "cook", "list", str(n)) for n in many))

@@ -9,11 +9,11 @@ from tests.support.commits import (
     RULES,
     SOUL,
     TEMPLATE,
-    applied,
+    assert_applied,
     commit,
-    say,
-    start,
-    texts,
+    put_text,
+    read_texts,
+    start_run,
 )
 from tests.support.contract_stores import Ports
 
@@ -65,7 +65,7 @@ async def test_many_are_got_at_once(ports: Ports) -> None:
         Write(AGENT, type(SOUL)(name), Entry(blob)) for name, blob in zip(names, blobs, strict=True)
     ]
     [outcome] = await ports.trees.commit([commit(*writes)])
-    assert len(applied(outcome).heads) == len(contents)
+    assert len(assert_applied(outcome).heads) == len(contents)
 
     [tree] = await ports.trees.read([AGENT])
     found = [head.entry.blob for head in tree.heads.values() if head.entry]
@@ -76,7 +76,7 @@ async def test_many_are_got_at_once(ports: Ports) -> None:
 
 async def test_the_same_bytes_in_two_places_are_got_by_either(ports: Ports) -> None:
     first = await stored(ports, SMALL)
-    await say(ports, SMALL.decode(), TEMPLATE, RULES)
+    await put_text(ports, SMALL.decode(), TEMPLATE, RULES)
     [tree] = await ports.trees.read([TEMPLATE])
     [head] = tree.heads.values()
     assert head.entry
@@ -90,7 +90,7 @@ async def test_bytes_that_are_not_what_their_digest_says_are_never_served(
     ports: Ports, content: bytes
 ) -> None:
     found = await stored(ports, content)
-    await say(ports, "sound", path=RULES)
+    await put_text(ports, "sound", path=RULES)
     await ports.tamper(found.digest)
 
     with pytest.raises(CorruptContent, match=found.digest):
@@ -112,11 +112,11 @@ async def test_bytes_that_are_gone_are_said_to_be_gone(ports: Ports) -> None:
 
 async def test_bytes_that_a_commit_refers_to_outlive_the_tidying(ports: Ports) -> None:
     await stored(ports, LARGE)
-    run = await start(ports, "run_1")
-    await say(ports, "new", max_versions=1)
-    await say(ports, "newer", max_versions=1)
+    run = await start_run(ports, "run_1")
+    await put_text(ports, "new", max_versions=1)
+    await put_text(ports, "newer", max_versions=1)
 
     await ports.upkeep.collect(NOW * 2, grace_ms=0, event_retention_ms=0)
 
-    assert await texts(ports, AGENT) == {"SOUL.md": "newer"}
-    assert await texts(ports, run.snapshot[0]) == {"SOUL.md": LARGE.decode()}
+    assert await read_texts(ports, AGENT) == {"SOUL.md": "newer"}
+    assert await read_texts(ports, run.snapshot[0]) == {"SOUL.md": LARGE.decode()}

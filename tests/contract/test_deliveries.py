@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from tests.support.commits import ACME, GLOBEX, NOW, say
+from tests.support.commits import ACME, GLOBEX, NOW, put_text
 from tests.support.contract_stores import Ports
 
 from carrel.core.webhooks import Delivery, DeliveryAttempt, DeliveryState, PostResult
@@ -30,7 +30,7 @@ def delivery(id: str, **more: Any) -> Delivery:
 
 async def queued(ports: Ports, *deliveries: Delivery) -> None:
     """Add these, and move the mark on."""
-    await say(ports, "something happened")
+    await put_text(ports, "something happened")
     was = await ports.deliveries.cursor()
     assert await ports.deliveries.enqueue(was, await ports.events.latest_cursor(), deliveries)
 
@@ -67,7 +67,7 @@ async def test_whoever_comes_with_an_old_mark_adds_nothing(ports: Ports) -> None
 
 
 async def test_of_many_who_turn_the_same_events_into_deliveries_one_does(ports: Ports) -> None:
-    await say(ports, "something happened")
+    await put_text(ports, "something happened")
     mark = await ports.events.latest_cursor()
 
     answers = await asyncio.gather(

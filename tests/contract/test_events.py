@@ -10,18 +10,18 @@ from msgspec.structs import replace
 from tests.support.commits import (
     ACME,
     AGENT,
+    FOREIGN_AGENT,
     GLOBEX,
     NOW,
     RULES,
     SOUL,
-    STRANGER,
     TEMPLATE,
-    attempt,
     commit,
-    log,
-    run,
-    say,
-    start,
+    list_events,
+    new_run,
+    put_text,
+    start_run,
+    try_write,
     write,
 )
 from tests.support.contract_stores import Ports
@@ -60,8 +60,8 @@ async def test_an_empty_log_has_an_end_and_nothing_in_it(ports: Ports) -> None:
 
 
 async def test_every_write_is_told_without_its_content(ports: Ports) -> None:
-    await say(ports, "kind", at=NOW)
-    await say(ports, None, at=NOW + 1)
+    await put_text(ports, "kind", at=NOW)
+    await put_text(ports, None, at=NOW + 1)
 
     put, deleted = await ports.events.read_after(None)
 
@@ -88,14 +88,14 @@ async def test_a_commit_tells_of_each_of_its_writes_in_order(ports: Ports) -> No
 
 
 async def test_what_was_refused_is_not_told(ports: Ports) -> None:
-    await attempt(ports, "kind", expects=(Expect(AGENT, SOUL, 3),))
+    await try_write(ports, "kind", expects=(Expect(AGENT, SOUL, 3),))
 
     assert await ports.events.read_after(None) == ()
 
 
 async def test_the_log_goes_on_after_any_of_its_cursors(ports: Ports) -> None:
     for n in range(10):
-        await say(ports, f"text {n}")
+        await put_text(ports, f"text {n}")
 
     whole = await ports.events.read_after(None)
 
@@ -109,17 +109,17 @@ async def test_the_log_goes_on_after_any_of_its_cursors(ports: Ports) -> None:
 async def test_the_latest_cursor_is_past_what_is_there_and_before_what_comes(
     ports: Ports,
 ) -> None:
-    await say(ports, "before")
+    await put_text(ports, "before")
     end = await ports.events.latest_cursor()
     assert await ports.events.read_after(end) == ()
 
-    await say(ports, "after")
+    await put_text(ports, "after")
 
     assert [event.payload["version"] for event in await ports.events.read_after(end)] == [2]
 
 
 async def test_what_is_not_a_cursor_is_refused(ports: Ports) -> None:
-    await say(ports, "text")
+    await put_text(ports, "text")
 
     for text in ("", "x", "-1", "1 ", " 1", "1.2.3", "٣", "1e3", "0x1", "None", "9" * 400, "1\n"):
         for wanted in (None, EventFilter(ACME)):
@@ -134,7 +134,7 @@ FILTERS: list[tuple[dict[str, Any], list[str]]] = [
     ({"scopes": frozenset({AGENT})}, ["started", "one", "two", "ended"]),
     ({"scopes": frozenset({AGENT, TEMPLATE})}, ["started", "one", "two", "shared", "ended"]),
     ({"scopes": frozenset({Scope(ACME, ScopeKind.AGENT, "nobody")})}, []),
-    ({"scopes": frozenset({STRANGER})}, []),
+    ({"scopes": frozenset({FOREIGN_AGENT})}, []),
     ({"run": "run_1"}, ["started", "two", "ended"]),
     ({"run": "run_2"}, []),
     ({"tenant": GLOBEX, "run": "run_1"}, []),
@@ -151,11 +151,11 @@ FILTERS: list[tuple[dict[str, Any], list[str]]] = [
 
 
 async def test_a_filter_lets_through_what_is_wanted_and_only_that(ports: Ports) -> None:
-    started = await start(ports, "run_1")
-    await say(ports, "one")
-    await say(ports, "two", run="run_1")
-    await say(ports, "foreign", STRANGER)
-    await say(ports, "shared", TEMPLATE)
+    started = await start_run(ports, "run_1")
+    await put_text(ports, "one")
+    await put_text(ports, "two", run="run_1")
+    await put_text(ports, "foreign", FOREIGN_AGENT)
+    await put_text(ports, "shared", TEMPLATE)
     await ports.runs.update(replace(started, status=RunStatus.COMPLETED, ended_at=NOW), started)
     whole = await ports.events.read_after(None)
     told = ["started", "one", "two", "foreign", "shared", "ended"]
@@ -163,13 +163,13 @@ async def test_a_filter_lets_through_what_is_wanted_and_only_that(ports: Ports) 
 
     for wanted, expected in FILTERS:
         filter = EventFilter(**{"tenant": ACME, **wanted})
-        assert [names[event.cursor] for event in await log(ports, **wanted)] == expected
+        assert [names[event.cursor] for event in await list_events(ports, **wanted)] == expected
         assert [names[event.cursor] for event in await pages(ports, None, filter, 1)] == expected
         assert [names[event.cursor] for event in whole if filter.matches(event)] == expected
 
 
 async def test_each_run_counts_its_own_events_without_a_gap(ports: Ports) -> None:
-    await ports.runs.start([(run("run_1"), [AGENT]), (run("run_2"), [AGENT])])
+    await ports.runs.start([(new_run("run_1"), [AGENT]), (new_run("run_2"), [AGENT])])
 
     async def writer(name: str, path: Path) -> None:
         for n in range(10):
@@ -178,27 +178,27 @@ async def test_each_run_counts_its_own_events_without_a_gap(ports: Ports) -> Non
 
     await asyncio.gather(
         *[writer(f"run_{1 + n % 2}", Path(f"{n}.md")) for n in range(4)],
-        *[say(ports, f"by hand {n}") for n in range(10)],
+        *[put_text(ports, f"by hand {n}") for n in range(10)],
     )
 
     for name in ("run_1", "run_2"):
-        events = await log(ports, run=name)
+        events = await list_events(ports, run=name)
         assert [event.sequence for event in events] == list(range(1, 42))
 
 
 async def test_a_write_in_the_name_of_a_run_that_is_not_there_has_no_place_in_a_log(
     ports: Ports,
 ) -> None:
-    await ports.runs.start([(run("run_1", STRANGER), [STRANGER])])
+    await ports.runs.start([(new_run("run_1", FOREIGN_AGENT), [FOREIGN_AGENT])])
 
-    await say(ports, "text", run="run_1")
-    await say(ports, "text", path=RULES, run="run_9")
+    await put_text(ports, "text", run="run_1")
+    await put_text(ports, "text", path=RULES, run="run_9")
 
-    assert [(event.run, event.sequence) for event in await log(ports)] == [
+    assert [(event.run, event.sequence) for event in await list_events(ports)] == [
         ("run_1", None),
         ("run_9", None),
     ]
-    theirs = await log(ports, tenant=GLOBEX)
+    theirs = await list_events(ports, tenant=GLOBEX)
     assert [(event.type, event.sequence) for event in theirs] == [(RUN_STARTED, 1)]
 
 
@@ -247,7 +247,7 @@ async def test_whoever_waits_is_woken_by_a_write(ports: Ports) -> None:
 
     async with asyncio.timeout(30):
         while not all(sleeper.done() for sleeper in sleepers):
-            await say(ports, "wake up")
+            await put_text(ports, "wake up")
             await asyncio.wait(sleepers, timeout=0.1)
 
     assert [sleeper.result() for sleeper in sleepers] == [True, True, True]
@@ -282,7 +282,7 @@ async def test_a_waiter_who_gives_up_leaves_the_others_waiting(ports: Ports) -> 
 
     async with asyncio.timeout(30):
         while not patient.done():
-            await say(ports, "wake up")
+            await put_text(ports, "wake up")
             await asyncio.wait([patient], timeout=0.1)
 
     assert (gone.cancelled(), patient.result()) == (True, True)

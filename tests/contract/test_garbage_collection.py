@@ -11,10 +11,10 @@ from tests.support.commits import (
     ACME,
     AGENT,
     commit,
-    numbers,
-    say,
-    start,
-    texts,
+    put_text,
+    read_texts,
+    start_run,
+    version_numbers,
     write,
 )
 from tests.support.contract_stores import Ports
@@ -26,9 +26,9 @@ from tests.support.populated_store import (
     NOW,
     REQUESTS,
     SECOND,
-    live_in,
-    portrait,
-    tidy,
+    collect_garbage,
+    populate,
+    read_everything,
 )
 
 from carrel.core.identifiers import Path
@@ -44,18 +44,18 @@ async def test_bytes_outside_are_referred_to_for_as_long_as_a_version_speaks_of_
     [large] = await ports.blobs.put([LARGE.encode()])
     assert await ports.upkeep.referenced_digests() == frozenset()
 
-    await say(ports, LARGE, at=NOW, max_versions=1)
-    run = await start(ports, "run_1")
+    await put_text(ports, LARGE, at=NOW, max_versions=1)
+    run = await start_run(ports, "run_1")
     for text in ("small", None):
-        await say(ports, text, at=NOW, max_versions=1)
-        await tidy(ports, NOW + HOUR)
+        await put_text(ports, text, at=NOW, max_versions=1)
+        await collect_garbage(ports, NOW + HOUR)
         assert await ports.upkeep.referenced_digests() == {large.digest}
 
     assert await ports.runs.update(replace(run, snapshot_kept=False), run)
     await ports.trees.commit([commit(await write(ports, f"{n}"), at=NOW) for n in range(101)])
-    await tidy(ports, NOW + HOUR, grace=2 * HOUR)
+    await collect_garbage(ports, NOW + HOUR, grace=2 * HOUR)
     assert await ports.upkeep.referenced_digests() == {large.digest}
-    await tidy(ports, NOW + HOUR)
+    await collect_garbage(ports, NOW + HOUR)
     assert await ports.upkeep.referenced_digests() == frozenset()
 
 
@@ -66,79 +66,79 @@ async def test_bytes_go_with_the_last_version_that_speaks_of_them(ports: Ports, 
             return await view.count("content")
 
     old = NOW - 3 * HOUR
-    await say(ports, text, at=old, max_versions=1)
-    run = await start(ports, "run_1")
-    await say(ports, "new", at=old, max_versions=1)
-    await tidy(ports, NOW + 3 * HOUR)
-    assert await texts(ports, run.snapshot[0]) == {"SOUL.md": text}
+    await put_text(ports, text, at=old, max_versions=1)
+    run = await start_run(ports, "run_1")
+    await put_text(ports, "new", at=old, max_versions=1)
+    await collect_garbage(ports, NOW + 3 * HOUR)
+    assert await read_texts(ports, run.snapshot[0]) == {"SOUL.md": text}
 
     assert await ports.runs.update(replace(run, snapshot_kept=False), run)
     # What is over the limit and no longer held is pruned by number: a hundred are the usual limit.
     await ports.trees.commit([commit(await write(ports, f"{n}"), at=old) for n in range(110)])
-    await tidy(ports, NOW + 3 * HOUR)
+    await collect_garbage(ports, NOW + 3 * HOUR)
 
     assert await contents() == 100
-    assert 1 not in await numbers(ports)
-    assert await texts(ports, AGENT) == {"SOUL.md": "109"}
+    assert 1 not in await version_numbers(ports)
+    assert await read_texts(ports, AGENT) == {"SOUL.md": "109"}
 
 
 async def test_what_somebody_still_reads_is_never_taken(ports: Ports) -> None:
-    await live_in(ports)
-    expected = await portrait(ports)
+    await populate(ports)
+    expected = await read_everything(ports)
 
-    await tidy(ports, NOW + SECOND)
+    await collect_garbage(ports, NOW + SECOND)
 
-    assert await portrait(ports) == expected
+    assert await read_everything(ports) == expected
 
 
 async def test_tidying_twice_is_tidying_once(ports: Ports) -> None:
-    await live_in(ports)
-    await tidy(ports, NOW + 60 * DAY, grace=0, events_kept=0)
+    await populate(ports)
+    await collect_garbage(ports, NOW + 60 * DAY, grace=0, events_kept=0)
 
-    assert await tidy(ports, NOW + 60 * DAY, grace=0, events_kept=0) == 0
+    assert await collect_garbage(ports, NOW + 60 * DAY, grace=0, events_kept=0) == 0
 
 
 async def test_tidying_does_not_hurt_those_who_write_meanwhile(ports: Ports) -> None:
     async def writer(n: int) -> None:
         for turn in range(10):
-            await say(ports, f"{n} {turn}", path=Path(f"{n}.md"), at=NOW, max_versions=1)
+            await put_text(ports, f"{n} {turn}", path=Path(f"{n}.md"), at=NOW, max_versions=1)
 
     async def tidier(writing: asyncio.Future[Any]) -> None:
         while not writing.done():
-            await tidy(ports, NOW + DAY)
+            await collect_garbage(ports, NOW + DAY)
 
     writing = asyncio.ensure_future(asyncio.gather(*[writer(n) for n in range(6)]))
     await asyncio.gather(writing, tidier(writing))
 
-    assert await texts(ports, AGENT) == {f"{n}.md": f"{n} 9" for n in range(6)}
+    assert await read_texts(ports, AGENT) == {f"{n}.md": f"{n} 9" for n in range(6)}
 
 
 async def test_events_go_when_they_are_old_and_have_been_turned_into_deliveries(
     ports: Ports,
 ) -> None:
     for n in range(4):
-        await say(ports, f"{n}", at=NOW + n * DAY)
+        await put_text(ports, f"{n}", at=NOW + n * DAY)
     whole = await ports.events.read_after(None)
 
-    await tidy(ports, NOW + 9 * DAY, events_kept=DAY)
+    await collect_garbage(ports, NOW + 9 * DAY, events_kept=DAY)
     assert await ports.events.read_after(None) == whole
 
     await ports.deliveries.enqueue(None, whole[2].cursor, [])
-    await tidy(ports, NOW + 2 * DAY, events_kept=DAY)
+    await collect_garbage(ports, NOW + 2 * DAY, events_kept=DAY)
     assert await ports.events.read_after(None) == whole[1:]
     assert await ports.events.read_after(whole[0].cursor) == whole[1:]
-    await tidy(ports, NOW + 9 * DAY, events_kept=DAY)
+    await collect_garbage(ports, NOW + 9 * DAY, events_kept=DAY)
     assert await ports.events.read_after(None) == whole[3:]
 
 
 async def test_the_log_goes_on_after_all_of_it_has_gone(ports: Ports) -> None:
-    await say(ports, "one", at=NOW)
+    await put_text(ports, "one", at=NOW)
     [first] = await ports.events.read_after(None)
     await ports.deliveries.enqueue(None, first.cursor, [])
-    await tidy(ports, NOW + 9 * DAY, events_kept=DAY)
+    await collect_garbage(ports, NOW + 9 * DAY, events_kept=DAY)
     assert await ports.events.read_after(None) == ()
 
-    await say(ports, "two", at=NOW + 9 * DAY)
+    await put_text(ports, "two", at=NOW + 9 * DAY)
 
     [second] = await ports.events.read_after(first.cursor)
     assert second.payload["version"] == 2
@@ -150,7 +150,7 @@ async def test_receipts_are_kept_for_a_day(ports: Ports) -> None:
         await ports.idempotency.claim(key, "f", NOW + n * 2 * HOUR, 0)
         await ports.idempotency.complete(key, ANSWER)
 
-    await tidy(ports, NOW + DAY + HOUR)
+    await collect_garbage(ports, NOW + DAY + HOUR)
 
     claims = [await ports.idempotency.claim(key, "f", NOW + DAY, 0) for key in REQUESTS]
     assert claims == [Claimed(), Completed(ANSWER), Completed(ANSWER)]
@@ -168,9 +168,9 @@ async def test_finished_deliveries_are_kept_for_a_month_and_others_until_they_ar
         [(one, DeliveryAttempt(NOW, PostResult(200))) for one in (posted, young)]
     )
 
-    await tidy(ports, NOW + 29 * DAY)
+    await collect_garbage(ports, NOW + 29 * DAY)
     assert len(await ports.deliveries.list(ACME, "wh_1")) == 3
-    await tidy(ports, NOW + 31 * DAY)
+    await collect_garbage(ports, NOW + 31 * DAY)
 
     left = await ports.deliveries.list(ACME, "wh_1")
     assert [one.id for one, _ in left] == ["dl_3", "dl_2"]

@@ -13,10 +13,10 @@ from tests.support.commits import (
     NOW,
     RULES,
     SOUL,
-    applied,
-    attempt,
+    assert_applied,
     commit,
-    say,
+    put_text,
+    try_write,
     write,
 )
 from tests.support.contract_stores import Ports
@@ -67,7 +67,7 @@ async def test_another_request_with_the_same_key_is_a_mismatch_in_any_state(port
     await claim(ports)
     assert await claim(ports, fingerprint="g") == KeyMismatch()
     assert await claim(ports, fingerprint="g", stale=NOW + 1) == KeyMismatch()
-    await say(ports, "kind", idempotency_key=KEY)
+    await put_text(ports, "kind", idempotency_key=KEY)
     assert await claim(ports, fingerprint="g") == KeyMismatch()
     await ports.idempotency.complete(KEY, ANSWER)
     assert await claim(ports, fingerprint="g") == KeyMismatch()
@@ -111,13 +111,13 @@ async def test_of_many_who_take_over_an_old_claim_exactly_one_does(ports: Ports)
 
 
 async def test_a_commit_marks_the_key_with_the_versions_that_came_of_it(ports: Ports) -> None:
-    await say(ports, "before")
+    await put_text(ports, "before")
     await claim(ports)
     writes = [await write(ports, "kind"), await write(ports, "strict", path=RULES)]
 
     [outcome] = await ports.trees.commit([commit(*writes, idempotency_key=KEY)])
 
-    assert [head.version for head in applied(outcome).heads] == [2, 1]
+    assert [head.version for head in assert_applied(outcome).heads] == [2, 1]
     assert await claim(ports) == Committed((2, 1))
 
 
@@ -130,7 +130,7 @@ async def test_a_commit_without_writes_marks_the_key_too(ports: Ports) -> None:
 
 async def test_a_mark_survives_age_and_being_dropped(ports: Ports) -> None:
     await claim(ports)
-    await say(ports, "kind", idempotency_key=KEY)
+    await put_text(ports, "kind", idempotency_key=KEY)
 
     await ports.idempotency.release(KEY)
 
@@ -139,7 +139,7 @@ async def test_a_mark_survives_age_and_being_dropped(ports: Ports) -> None:
 
 async def test_a_marked_key_can_be_settled(ports: Ports) -> None:
     await claim(ports)
-    await say(ports, "kind", idempotency_key=KEY)
+    await put_text(ports, "kind", idempotency_key=KEY)
     await ports.idempotency.complete(KEY, ANSWER)
 
     assert await claim(ports) == Completed(ANSWER)
@@ -147,7 +147,7 @@ async def test_a_marked_key_can_be_settled(ports: Ports) -> None:
 
 async def test_a_refused_commit_marks_nothing(ports: Ports) -> None:
     await claim(ports)
-    await attempt(ports, "kind", idempotency_key=KEY, expects=(Expect(AGENT, SOUL, 5),))
+    await try_write(ports, "kind", idempotency_key=KEY, expects=(Expect(AGENT, SOUL, 5),))
 
     assert await claim(ports) == InProgress()
 
@@ -157,7 +157,7 @@ async def test_a_commit_marks_no_key_but_its_own(ports: Ports) -> None:
     for key in (KEY, *others):
         await claim(ports, key)
 
-    await say(ports, "kind", idempotency_key=KEY)
+    await put_text(ports, "kind", idempotency_key=KEY)
 
     assert [await claim(ports, key) for key in others] == [InProgress()] * 3
 

@@ -5,7 +5,18 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from tests.support.commits import ACME, AGENT, GLOBEX, NOW, RULES, STRANGER, commit, log, run, write
+from tests.support.commits import (
+    ACME,
+    AGENT,
+    FOREIGN_AGENT,
+    GLOBEX,
+    NOW,
+    RULES,
+    commit,
+    list_events,
+    new_run,
+    write,
+)
 from tests.support.contract_stores import Ports
 
 from carrel.core.identifiers import Path
@@ -52,7 +63,7 @@ async def test_it_is_told_where_nothing_else_changes_and_stands_in_no_audit(port
         "b",
         "c",
     ]
-    assert [one.payload["approvalId"] for one in await log(ports, tenant=GLOBEX)] == ["c"]
+    assert [one.payload["approvalId"] for one in await list_events(ports, tenant=GLOBEX)] == ["c"]
     assert await ports.records.audit(ACME) == ()
     assert await ports.records.revision() == 0
 
@@ -109,7 +120,9 @@ async def test_it_comes_after_what_its_commit_writes_and_before_the_next_commit(
 
 
 async def test_it_has_its_place_in_the_log_of_its_run(ports: Ports) -> None:
-    await ports.runs.start([(run("run_1"), [AGENT]), (run("run_2", STRANGER), [STRANGER])])
+    await ports.runs.start(
+        [(new_run("run_1"), [AGENT]), (new_run("run_2", FOREIGN_AGENT), [FOREIGN_AGENT])]
+    )
 
     async def writer(n: int) -> None:
         for turn in range(5):
@@ -121,8 +134,8 @@ async def test_it_has_its_place_in_the_log_of_its_run(ports: Ports) -> None:
     foreign = commit(events=(EventDraft(ACME, APPROVAL_ANSWERED, {}),), run="run_2")
     await ports.trees.commit([foreign])
 
-    events = await log(ports, run="run_1")
+    events = await list_events(ports, run="run_1")
     assert [event.sequence for event in events] == list(range(1, 62))
     assert {event.type for event in events[1:]} == {WORKSPACE_UPDATED, APPROVAL_REQUESTED}
-    [strange] = await log(ports, run="run_2")
+    [strange] = await list_events(ports, run="run_2")
     assert (strange.type, strange.sequence) == (APPROVAL_ANSWERED, None)

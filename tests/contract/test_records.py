@@ -6,7 +6,17 @@ import asyncio
 from typing import Any
 
 import pytest
-from tests.support.commits import ACME, AGENT, GLOBEX, NOW, SOUL, attempt, commit, say, texts
+from tests.support.commits import (
+    ACME,
+    AGENT,
+    GLOBEX,
+    NOW,
+    SOUL,
+    commit,
+    put_text,
+    read_texts,
+    try_write,
+)
 from tests.support.contract_stores import Ports
 
 from carrel.core.store.record import (
@@ -285,7 +295,7 @@ async def test_the_revision_rises_with_any_change_of_any_record(ports: Ports) ->
     ):
         await changed(ports, wanted)
         seen.append(await ports.records.revision())
-    await attempt(ports, "a file is no record")
+    await try_write(ports, "a file is no record")
 
     assert seen == sorted(set(seen))
     assert await ports.records.revision() == seen[-1]
@@ -298,8 +308,8 @@ async def test_a_decision_on_records_and_the_files_that_follow_are_one_commit(
     seen = CollectionRevision(ACME, RecordType.PERSON, 1)
     await changed(ports, person("ada", {"title": "Prof"}))
 
-    assert await attempt(ports, "Dr Ada", collection_revisions=(seen,)) == ExpectationFailed(seen)
-    assert await texts(ports, AGENT) == {}
+    assert await try_write(ports, "Dr Ada", collection_revisions=(seen,)) == ExpectationFailed(seen)
+    assert await read_texts(ports, AGENT) == {}
 
 
 async def test_of_many_decisions_on_one_shelf_exactly_one_wins(ports: Ports) -> None:
@@ -331,7 +341,7 @@ async def test_every_commit_that_changed_records_is_a_deed(ports: Ports) -> None
         reason="hire",
         at=NOW,
     )
-    await attempt(ports, "a file is no record")
+    await try_write(ports, "a file is no record")
     await change(ports, person("bob", {}, expected=7))
     await changed(ports, person("eve", {}, tenant=GLOBEX))
     await changed(ports, person("bob", None), author="eve", reason="fire", at=NOW + 1)
@@ -348,15 +358,15 @@ async def test_every_commit_that_changed_records_is_a_deed(ports: Ports) -> None
 
 async def test_a_commit_may_name_in_the_audit_what_it_does_not_change(ports: Ports) -> None:
     about = ("agent/marco", "person/ada")
-    await say(ports, "reviewed", audit_subjects=about)
-    await attempt(ports, "refused", expects=(Expect(AGENT, SOUL, 7),), audit_subjects=about)
+    await put_text(ports, "reviewed", audit_subjects=about)
+    await try_write(ports, "refused", expects=(Expect(AGENT, SOUL, 7),), audit_subjects=about)
     collection_revisions = [(ACME, RecordType.PERSON), (ACME, RecordType.AGENT)]
     untouched = (
         await ports.records.revision(),
         await ports.records.collection_revisions(collection_revisions),
     )
     changes = (person("bob", {}),)
-    await say(ports, "both", audit_subjects=about[:1], changes=changes, reason="both")
+    await put_text(ports, "both", audit_subjects=about[:1], changes=changes, reason="both")
 
     both, named = await ports.records.audit(ACME)
 

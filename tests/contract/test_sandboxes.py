@@ -12,8 +12,8 @@ from pathlib import Path as File
 import pytest
 from msgspec.structs import replace
 from tests.support.escape_harness import processes_marked
-from tests.support.local_providers import LOCAL, Desk
-from tests.support.remote_providers import ELSEWHERE, Provider
+from tests.support.local_providers import LOCAL, CommandRunner
+from tests.support.remote_providers import REMOTE_PROVIDERS, Provider
 
 from carrel.core.identifiers import Path
 from carrel.ports.sandbox import CommandResult, FileKind, SandboxUnavailable
@@ -30,21 +30,21 @@ def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenProvider
 
         @cache
         def opened(name: str) -> Provider:
-            return stack.enter_context(ELSEWHERE[name](tmp_path_factory.mktemp(name)))
+            return stack.enter_context(REMOTE_PROVIDERS[name](tmp_path_factory.mktemp(name)))
 
         yield opened
 
 
-@pytest.fixture(params=[*LOCAL, *ELSEWHERE])
+@pytest.fixture(params=[*LOCAL, *REMOTE_PROVIDERS])
 async def desk(
     request: pytest.FixtureRequest, tmp_path: File, elsewhere: OpenProvider
-) -> AsyncIterator[Desk]:
+) -> AsyncIterator[CommandRunner]:
     if request.param in LOCAL:
         async with LOCAL[request.param](tmp_path) as sandbox:
-            yield Desk(sandbox)
+            yield CommandRunner(sandbox)
     else:
         provider = elsewhere(request.param)
-        yield Desk(provider.sandbox, provider.bounds)
+        yield CommandRunner(provider.sandbox, provider.bounds)
         await until(lambda: provider.service.alive == [])
 
 
@@ -58,7 +58,9 @@ async def until(true: Callable[[], object]) -> None:
             await asyncio.sleep(0.05)
 
 
-async def test_a_command_says_something_on_both_streams_and_how_it_ended(desk: Desk) -> None:
+async def test_a_command_says_something_on_both_streams_and_how_it_ended(
+    desk: CommandRunner,
+) -> None:
     async with desk.run("cat; echo out; echo err >&2; exit 7") as ran:
         assert (ran.stdout, ran.stderr, ran.exit_code) == (b"out\n", b"err\n", 7)
         assert (ran.timed_out, ran.discard_reason, ran.notes) == (False, None, ())
@@ -66,12 +68,12 @@ async def test_a_command_says_something_on_both_streams_and_how_it_ended(desk: D
         assert ran.duration_ms >= 0
 
 
-async def test_a_kill_before_its_time_is_no_time_out(desk: Desk) -> None:
+async def test_a_kill_before_its_time_is_no_time_out(desk: CommandRunner) -> None:
     async with desk.run("kill -9 $$") as ran:
         assert (ran.timed_out, ran.exit_code) == (False, 137)
 
 
-async def test_it_finds_its_files_in_the_directory_where_it_starts(desk: Desk) -> None:
+async def test_it_finds_its_files_in_the_directory_where_it_starts(desk: CommandRunner) -> None:
     desk.put("notes/ä -n.md", "grüße\n")
     desk.put("bin/go", "#!/bin/sh\necho went\n", FileKind.EXECUTABLE)
     desk.put("shortcut", "notes/ä -n.md", FileKind.LINK)
@@ -88,7 +90,7 @@ async def test_it_finds_its_files_in_the_directory_where_it_starts(desk: Desk) -
         assert (ran.changed, ran.deleted) == ({}, frozenset())
 
 
-async def test_what_it_makes_and_modifies_comes_back_to_the_byte(desk: Desk) -> None:
+async def test_what_it_makes_and_modifies_comes_back_to_the_byte(desk: CommandRunner) -> None:
     whole = bytes(range(256)) * 4096
     desk.put("a.txt", "one\n")
     desk.put("deep/down/b.txt", "two\n")
@@ -99,7 +101,7 @@ async def test_what_it_makes_and_modifies_comes_back_to_the_byte(desk: Desk) -> 
     ) == {"a.txt": b"one\nmore\n", "deep/down/c": b"\0\xff", "x/y/z": b"", "twice": whole + whole}
 
 
-async def test_the_next_command_finds_the_files_as_they_were_given(desk: Desk) -> None:
+async def test_the_next_command_finds_the_files_as_they_were_given(desk: CommandRunner) -> None:
     desk.put("a.txt", "one\n")
     desk.put("same.txt", "one\n")
     assert await desk.left("echo x >> a.txt; : > same.txt; rm a.txt; echo x > ~/x") == {
@@ -109,7 +111,7 @@ async def test_the_next_command_finds_the_files_as_they_were_given(desk: Desk) -
     assert await desk.said("cat a.txt same.txt; find ~ -type f") == "one\none\n"
 
 
-async def test_what_was_only_touched_is_not_told(desk: Desk) -> None:
+async def test_what_was_only_touched_is_not_told(desk: CommandRunner) -> None:
     desk.put("a.txt", "one\n")
     desk.put("b.txt", "two\n")
     desk.put("c/d.txt", "three\n")
@@ -121,7 +123,7 @@ async def test_what_was_only_touched_is_not_told(desk: Desk) -> None:
     ) == {"forged": b"two\n"}, "which has the same size and time"
 
 
-async def test_forms_come_back(desk: Desk) -> None:
+async def test_forms_come_back(desk: CommandRunner) -> None:
     desk.put("a", "x")
     desk.put("b", "y", FileKind.EXECUTABLE)
     desk.put("c", "there", FileKind.LINK)
@@ -152,7 +154,7 @@ REPLACED: list[tuple[str, dict[str, bytes | None]]] = [
 ]
 
 
-async def test_what_is_replaced_deleted_or_moved_comes_back(desk: Desk) -> None:
+async def test_what_is_replaced_deleted_or_moved_comes_back(desk: CommandRunner) -> None:
     for number in range(len(REPLACED)):
         desk.put(f"{number}/d/a", "1")
         desk.put(f"{number}/d/e/b", "2")
@@ -171,7 +173,7 @@ async def test_what_is_replaced_deleted_or_moved_comes_back(desk: Desk) -> None:
     assert told == dict(REPLACED)
 
 
-async def test_what_no_workspace_can_hold_is_left_out_and_noted(desk: Desk) -> None:
+async def test_what_no_workspace_can_hold_is_left_out_and_noted(desk: CommandRunner) -> None:
     odd = r"""mkfifo pipe; printf x > kept; printf x > 'back\slash'; printf x > $'new\nline';
         printf x > $'\xff'; printf x > suid; chmod 4755 suid; ln -s /dev/zero zero
         python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind("s")' 2>/dev/null
@@ -188,7 +190,7 @@ async def test_what_no_workspace_can_hold_is_left_out_and_noted(desk: Desk) -> N
         assert await ran.content(Path("zero")) == b"/dev/zero"
 
 
-async def test_names_come_back_in_their_composed_form(desk: Desk) -> None:
+async def test_names_come_back_in_their_composed_form(desk: CommandRunner) -> None:
     desk.put("ü", "1")
     desk.put("é", "1")
     async with desk.run(
@@ -200,14 +202,14 @@ async def test_names_come_back_in_their_composed_form(desk: Desk) -> None:
         assert "twice" in "\n".join(ran.notes)
 
 
-async def test_what_was_locked_is_read_all_the_same(desk: Desk) -> None:
+async def test_what_was_locked_is_read_all_the_same(desk: CommandRunner) -> None:
     desk.put("d/a", "1")
     assert await desk.left(
         "mkdir -p x/y; printf n > x/y/z; chmod 0 x/y/z x/y x; printf 2 > d/a; chmod 0 d/a d"
     ) == {"d/a": b"2", "x/y/z": b"n"}
 
 
-async def test_too_many_changes_are_refused_as_a_whole(desk: Desk) -> None:
+async def test_too_many_changes_are_refused_as_a_whole(desk: CommandRunner) -> None:
     desk.put("a", "1")
     async with desk.run("rm a; for n in {1..5001}; do : > f$n; done") as ran:
         assert ran.exit_code == 0
@@ -215,7 +217,9 @@ async def test_too_many_changes_are_refused_as_a_whole(desk: Desk) -> None:
         assert (ran.changed, ran.deleted) == ({}, frozenset())
 
 
-async def test_a_command_that_takes_too_long_is_stopped_and_its_work_is_kept(desk: Desk) -> None:
+async def test_a_command_that_takes_too_long_is_stopped_and_its_work_is_kept(
+    desk: CommandRunner,
+) -> None:
     late, soon = replace(desk.bounds, seconds=2), replace(desk.bounds, seconds=1)
     # It may be asked twice: for itself, and with all of its group.
     trap = "trap 'trap : TERM; echo bye; exit 3' TERM"
@@ -228,7 +232,9 @@ async def test_a_command_that_takes_too_long_is_stopped_and_its_work_is_kept(des
         assert ran.duration_ms < 20_000
 
 
-async def test_each_output_is_bounded_for_itself_and_between_characters(desk: Desk) -> None:
+async def test_each_output_is_bounded_for_itself_and_between_characters(
+    desk: CommandRunner,
+) -> None:
     flood = "head -c 20000000 /dev/zero | tr '\\0' 'x'; echo >done; printf 'ä%.0s' {1..600} >&2"
     async with desk.run(flood, replace(desk.bounds, output_bytes=1000)) as ran:
         assert ran.stdout == b"x" * (1000 - len(MARK)) + MARK
@@ -236,25 +242,25 @@ async def test_each_output_is_bounded_for_itself_and_between_characters(desk: De
         assert (ran.exit_code, forms(ran)) == (0, {"done": FileKind.FILE})
 
 
-async def test_an_output_of_just_its_bound_is_whole(desk: Desk) -> None:
+async def test_an_output_of_just_its_bound_is_whole(desk: CommandRunner) -> None:
     async with desk.run("printf 12345", replace(desk.bounds, output_bytes=5)) as ran:
         assert ran.stdout == b"12345"
 
 
-async def test_no_file_grows_beyond_the_bound_of_the_disk(desk: Desk) -> None:
+async def test_no_file_grows_beyond_the_bound_of_the_disk(desk: CommandRunner) -> None:
     async with desk.run("head -c 3000000 /dev/zero > one", replace(desk.bounds, disk_mb=1)) as ran:
         assert ran.exit_code != 0
         assert all(changed.size <= 2**20 for changed in ran.changed.values())
 
 
-async def test_a_command_without_files_has_an_empty_directory(desk: Desk) -> None:
+async def test_a_command_without_files_has_an_empty_directory(desk: CommandRunner) -> None:
     async with desk.run("ls -A; touch x; ls", bare=True) as ran:
         assert (ran.stdout, ran.exit_code) == (b"x\n", 0)
         assert (ran.changed, ran.deleted) == ({}, frozenset())
 
 
 async def test_its_environment_is_what_it_was_given_and_no_more(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
+    desk: CommandRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CARREL_VAULT_KEY", "a secret of the server")
     given = {"WORD": "a 'b' \"c\" $d\n", "PATH": "/evil", "HOME": "/evil", "COMMAND": "SECONDS"}
@@ -268,7 +274,7 @@ async def test_its_environment_is_what_it_was_given_and_no_more(
     assert "/evil" not in seen["PATH"] + seen["HOME"]
 
 
-async def test_several_run_at_once_and_see_nothing_of_each_other(desk: Desk) -> None:
+async def test_several_run_at_once_and_see_nothing_of_each_other(desk: CommandRunner) -> None:
     desk.put("a", "0")
 
     async def one(number: int) -> dict[str, bytes | None]:
@@ -278,13 +284,13 @@ async def test_several_run_at_once_and_see_nothing_of_each_other(desk: Desk) -> 
     assert done == [{"a": b"%d" % number, "list": b"a\nlist\n"} for number in range(1, 4)]
 
 
-async def test_a_command_that_no_kernel_would_take_is_refused(desk: Desk) -> None:
+async def test_a_command_that_no_kernel_would_take_is_refused(desk: CommandRunner) -> None:
     with pytest.raises(SandboxUnavailable, match="bytes"):
         async with desk.run("#" * 200_000):
             raise AssertionError("it ran")
 
 
-async def test_nothing_is_left_of_it(desk: Desk) -> None:
+async def test_nothing_is_left_of_it(desk: CommandRunner) -> None:
     mark = os.urandom(8).hex()
     daemon = f"setsid bash -c 'exec -a {mark} sleep 600'"
     async with desk.run(f"({daemon} &); echo said") as ran:
@@ -292,7 +298,7 @@ async def test_nothing_is_left_of_it(desk: Desk) -> None:
     assert processes_marked(mark) == []
 
 
-async def test_a_command_that_nobody_waits_for_any_more_is_killed(desk: Desk) -> None:
+async def test_a_command_that_nobody_waits_for_any_more_is_killed(desk: CommandRunner) -> None:
     """At once, but where nothing can be called off: then when its time is over."""
     mark = os.urandom(8).hex()
 

@@ -21,9 +21,9 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 from msgspec import structs
-from tests.support.commits import NOW, applied, commit, log, run, write
-from tests.support.contract_stores import STORES, Place, Ports
-from tests.support.store_model import Frozen, Model, Texts, merged
+from tests.support.commits import NOW, assert_applied, commit, list_events, new_run, write
+from tests.support.contract_stores import STORES, Ports, StoreLocation
+from tests.support.store_model import Model, ModelRun, Texts, merge_layers
 
 from carrel.core.identifiers import Path, Scope, ScopeKind
 from carrel.core.overlay.compose import compose
@@ -139,7 +139,7 @@ class Histories(RuleBasedStateMachine):
         composed = {path: file.blob for path, file in compose(trees).files.items()}
         contents = self.do(self.ports.blobs.get(list(composed.values())))
         whole = {path: contents[blob.digest].decode() for path, blob in composed.items()}
-        assert whole == merged(expected)
+        assert whole == merge_layers(expected)
         assert list(whole) == sorted(whole)
 
     @invariant()
@@ -158,7 +158,9 @@ class Histories(RuleBasedStateMachine):
                 one = said[version.head.version - 1]
                 assert version.head.revision == one.revision
                 assert (version.head.entry is None) == (one.text is None)
-        events = self.do(log(self.ports, tenant=self.tenant, types=frozenset({WORKSPACE_UPDATED})))
+        events = self.do(
+            list_events(self.ports, tenant=self.tenant, types=frozenset({WORKSPACE_UPDATED}))
+        )
         told = [(e.scope, Path(e.payload["path"]), e.payload["version"]) for e in events]
         assert told == self.model.told
 
@@ -172,13 +174,13 @@ class Histories(RuleBasedStateMachine):
     def check(self, outcome: Outcome, writes: Mapping[Key, str | None]) -> None:
         """An applied commit, made in the model too, must have become the same versions."""
         expected = self.model.write({self.place(key): text for key, text in writes.items()})
-        assert [head.version for head in applied(outcome).heads] == expected
+        assert [head.version for head in assert_applied(outcome).heads] == expected
 
     def begin(self, layers: Any, seen: tuple[Texts, ...]) -> None:
         id = f"run_{self.tenant}_{next(self.names)}"
-        [started] = self.do(self.ports.runs.start([(run(id, self.scopes[0]), layers)]))
+        [started] = self.do(self.ports.runs.start([(new_run(id, self.scopes[0]), layers)]))
         assert all(isinstance(layer, SnapshotLayer) for layer in started.snapshot)
-        self.model.runs[id] = Frozen(started, seen)
+        self.model.runs[id] = ModelRun(started, seen)
 
     def texts(self, tree: Tree) -> Texts:
         assert all(head.entry for head in tree.heads.values())
@@ -188,7 +190,7 @@ class Histories(RuleBasedStateMachine):
 
 
 @contextmanager
-def staged(name: str, place: Place) -> Iterator[Stage]:
+def staged(name: str, place: StoreLocation) -> Iterator[Stage]:
     opened = STORES[name](place)
     with asyncio.Runner() as runner:
         ports = runner.run(_entered(opened))
@@ -208,7 +210,7 @@ async def _left(opened: Any) -> None:
 
 
 @pytest.mark.parametrize("name", STORES)
-def test_any_history_is_as_dictionaries_would_have_it(name: str, place: Place) -> None:
+def test_any_history_is_as_dictionaries_would_have_it(name: str, place: StoreLocation) -> None:
     # The same histories every time, so that a failure always comes of a change.
     chosen = settings(
         max_examples=EXAMPLES[name],

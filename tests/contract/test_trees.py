@@ -10,16 +10,16 @@ import pytest
 from tests.support.commits import (
     AGENT,
     DEFAULTS,
+    FOREIGN_AGENT,
     NOW,
     RULES,
     SOUL,
-    STRANGER,
     TEMPLATE,
     commit,
     entry,
-    numbers,
-    say,
-    texts,
+    put_text,
+    read_texts,
+    version_numbers,
     write,
 )
 from tests.support.contract_stores import Ports
@@ -41,7 +41,7 @@ async def test_an_unknown_scope_is_empty(ports: Ports) -> None:
 
 
 async def test_reading_no_layer_and_no_path_gives_nothing(ports: Ports) -> None:
-    head = await say(ports, "kind")
+    head = await put_text(ports, "kind")
 
     assert await ports.trees.read([]) == ()
     assert await ports.trees.read([AGENT], []) == (Tree(AGENT, head.revision, {}),)
@@ -62,8 +62,8 @@ async def test_what_is_put_is_seen_with_all_that_was_said_of_it(ports: Ports) ->
 
 
 async def test_a_tree_comes_for_each_layer_in_the_order_asked(ports: Ports) -> None:
-    await say(ports, "mine", AGENT)
-    await say(ports, "ours", TEMPLATE)
+    await put_text(ports, "mine", AGENT)
+    await put_text(ports, "ours", TEMPLATE)
 
     trees = await ports.trees.read([TEMPLATE, DEFAULTS, AGENT, TEMPLATE, SnapshotLayer(AGENT, 0)])
 
@@ -73,19 +73,19 @@ async def test_a_tree_comes_for_each_layer_in_the_order_asked(ports: Ports) -> N
 
 
 async def test_equal_names_in_two_tenants_are_two_scopes(ports: Ports) -> None:
-    await say(ports, "ours", AGENT)
-    await say(ports, "theirs", STRANGER)
+    await put_text(ports, "ours", AGENT)
+    await put_text(ports, "theirs", FOREIGN_AGENT)
 
-    assert await texts(ports, AGENT) == {"SOUL.md": "ours"}
-    assert await texts(ports, STRANGER) == {"SOUL.md": "theirs"}
-    assert await numbers(ports, STRANGER) == [1]
+    assert await read_texts(ports, AGENT) == {"SOUL.md": "ours"}
+    assert await read_texts(ports, FOREIGN_AGENT) == {"SOUL.md": "theirs"}
+    assert await version_numbers(ports, FOREIGN_AGENT) == [1]
 
 
 async def test_paths_asked_for_by_name_come_with_their_tombstones(ports: Ports) -> None:
-    await say(ports, "kind", path=SOUL)
-    await say(ports, "strict", path=RULES)
-    gone = await say(ports, None, path=RULES)
-    await say(ports, "other", path=Path("other.md"))
+    await put_text(ports, "kind", path=SOUL)
+    await put_text(ports, "strict", path=RULES)
+    gone = await put_text(ports, None, path=RULES)
+    await put_text(ports, "other", path=Path("other.md"))
 
     [tree] = await ports.trees.read([AGENT], [SOUL, RULES, Path("never.md")])
 
@@ -95,11 +95,11 @@ async def test_paths_asked_for_by_name_come_with_their_tombstones(ports: Ports) 
 
 
 async def test_without_paths_only_what_is_live_is_read(ports: Ports) -> None:
-    await say(ports, "kind", path=SOUL)
-    await say(ports, "strict", path=RULES)
-    await say(ports, None, path=RULES)
+    await put_text(ports, "kind", path=SOUL)
+    await put_text(ports, "strict", path=RULES)
+    await put_text(ports, None, path=RULES)
 
-    assert await texts(ports, AGENT) == {"SOUL.md": "kind"}
+    assert await read_texts(ports, AGENT) == {"SOUL.md": "kind"}
 
 
 PREFIXES: Final[Mapping[str, set[str]]] = {
@@ -121,22 +121,22 @@ async def test_a_prefix_is_a_plain_starts_with(ports: Ports) -> None:
     await ports.trees.commit([commit(*writes)])
 
     for prefix, found in PREFIXES.items():
-        assert set(await texts(ports, AGENT, prefix=prefix)) == found, prefix
-        assert set(await texts(ports, SnapshotLayer(AGENT, 1), prefix=prefix)) == found, prefix
+        assert set(await read_texts(ports, AGENT, prefix=prefix)) == found, prefix
+        assert set(await read_texts(ports, SnapshotLayer(AGENT, 1), prefix=prefix)) == found, prefix
     for name in ("a/three", "ab", "\U0010ffff"):
-        await say(ports, "later", path=Path(name))
+        await put_text(ports, "later", path=Path(name))
     for prefix, found in PREFIXES.items():
-        assert set(await texts(ports, SnapshotLayer(AGENT, 1), prefix=prefix)) == found, prefix
+        assert set(await read_texts(ports, SnapshotLayer(AGENT, 1), prefix=prefix)) == found, prefix
 
 
 async def test_a_layer_is_read_as_it_was_at_its_revision(ports: Ports) -> None:
-    await say(ports, "one")
-    await say(ports, "strict", path=RULES)
-    await say(ports, "two")
-    await say(ports, None)
-    await say(ports, "three")
+    await put_text(ports, "one")
+    await put_text(ports, "strict", path=RULES)
+    await put_text(ports, "two")
+    await put_text(ports, None)
+    await put_text(ports, "three")
 
-    read = [await texts(ports, SnapshotLayer(AGENT, revision)) for revision in range(6)]
+    read = [await read_texts(ports, SnapshotLayer(AGENT, revision)) for revision in range(6)]
 
     strict = {"GUARDRAILS.md": "strict"}
     assert read == [
@@ -150,9 +150,9 @@ async def test_a_layer_is_read_as_it_was_at_its_revision(ports: Ports) -> None:
 
 
 async def test_a_layer_says_its_own_revision_and_the_heads_of_then(ports: Ports) -> None:
-    one = await say(ports, "one")
-    gone = await say(ports, None)
-    await say(ports, "three")
+    one = await put_text(ports, "one")
+    gone = await put_text(ports, None)
+    await put_text(ports, "three")
 
     first, second = await ports.trees.read(
         [SnapshotLayer(AGENT, 1), SnapshotLayer(AGENT, 2)], [SOUL, RULES]
@@ -189,12 +189,12 @@ async def test_one_answer_shows_one_moment(ports: Ports) -> None:
 
 
 async def test_what_was_read_stays_as_it_was_read(ports: Ports) -> None:
-    await say(ports, "one")
+    await put_text(ports, "one")
     [before] = await ports.trees.read([AGENT])
     copy = Tree(before.scope, before.revision, dict(before.heads))
 
-    await say(ports, "two")
-    await say(ports, "strict", path=RULES)
+    await put_text(ports, "two")
+    await put_text(ports, "strict", path=RULES)
 
     assert before == copy
 
@@ -204,10 +204,10 @@ async def test_a_version_is_found_by_its_number_tombstones_too(ports: Ports) -> 
     await ports.trees.commit(
         [commit(Write(AGENT, SOUL, one), author="ada", reason="first", run="run_1")]
     )
-    await say(ports, None, author="bob", reason="enough", at=NOW + 1)
+    await put_text(ports, None, author="bob", reason="enough", at=NOW + 1)
 
     asks = [(AGENT, SOUL, 2), (AGENT, SOUL, 1), (AGENT, SOUL, 3), (AGENT, RULES, 1)]
-    found = await ports.trees.versions([*asks, (STRANGER, SOUL, 1), (AGENT, SOUL, 0)])
+    found = await ports.trees.versions([*asks, (FOREIGN_AGENT, SOUL, 1), (AGENT, SOUL, 0)])
 
     assert found == (
         Version(Head(SOUL, 2, 2, NOW + 1, None), "bob", "enough", None),
@@ -218,8 +218,8 @@ async def test_a_version_is_found_by_its_number_tombstones_too(ports: Ports) -> 
 
 async def test_history_is_newest_first_and_can_be_paged(ports: Ports) -> None:
     for text in ("one", "two", None, "four", "five"):
-        await say(ports, text)
-    await say(ports, "strict", path=RULES)
+        await put_text(ports, text)
+    await put_text(ports, "strict", path=RULES)
 
     whole = await ports.trees.history(AGENT, SOUL)
     page = await ports.trees.history(AGENT, SOUL, before=5, limit=2)
@@ -232,27 +232,27 @@ async def test_history_is_newest_first_and_can_be_paged(ports: Ports) -> None:
 
 
 async def test_an_empty_file_is_there(ports: Ports) -> None:
-    await say(ports, "")
+    await put_text(ports, "")
 
-    assert await texts(ports, AGENT) == {"SOUL.md": ""}
+    assert await read_texts(ports, AGENT) == {"SOUL.md": ""}
     [tree] = await ports.trees.read([AGENT], [SOUL])
     assert tree.entry(SOUL)
 
 
 async def test_content_read_from_one_scope_can_be_laid_into_another(ports: Ports) -> None:
     """That is how a file is pinned: what lies beneath becomes both content and base."""
-    await say(ports, "strict", TEMPLATE, RULES)
+    await put_text(ports, "strict", TEMPLATE, RULES)
     [template] = await ports.trees.read([TEMPLATE], [RULES])
     beneath = template.entry(RULES)
     assert beneath
 
     pin = Entry(beneath.blob, beneath.blob, beneath.type)
     await ports.trees.commit([commit(Write(AGENT, RULES, pin))])
-    await say(ports, "lax", TEMPLATE, RULES)
+    await put_text(ports, "lax", TEMPLATE, RULES)
 
     [agent] = await ports.trees.read([AGENT])
     assert agent.entry(RULES) == pin
-    assert await texts(ports, AGENT) == {"GUARDRAILS.md": "strict"}
+    assert await read_texts(ports, AGENT) == {"GUARDRAILS.md": "strict"}
     read = agent.heads[RULES].entry
     assert read and read.base
     assert await ports.blobs.get([read.base]) == {beneath.blob.digest: b"strict"}
@@ -263,11 +263,11 @@ async def test_a_listing_follows_what_anybody_writes(ports: Ports) -> None:
     for number in range(3):
         for scope in stack:
             before = await ports.trees.read(stack)
-            await say(ports, f"{scope.kind} {number}", scope, RULES)
+            await put_text(ports, f"{scope.kind} {number}", scope, RULES)
             after = await ports.trees.read(stack)
             assert [tree.revision for tree in after] != [tree.revision for tree in before]
             [changed] = [tree for tree in after if tree.scope == scope]
             assert changed.version(RULES) == number + 1
             assert after == await ports.trees.read(stack)
-    await say(ports, None, AGENT, RULES)
+    await put_text(ports, None, AGENT, RULES)
     assert (await ports.trees.read(stack))[0].heads == {}

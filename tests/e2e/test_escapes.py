@@ -9,8 +9,13 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path as File
 
 import pytest
-from tests.support.escape_harness import Yard, open_house, processes_marked, yard
-from tests.support.local_providers import WALLED, Desk
+from tests.support.escape_harness import (
+    EscapeHarness,
+    open_harness,
+    processes_marked,
+    public_directory,
+)
+from tests.support.local_providers import DISTINCT_TIERS, CommandRunner
 
 from carrel.ports.sandbox import ResourceLimits
 
@@ -23,19 +28,19 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-@pytest.fixture(params=WALLED)
-async def harness(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[Yard]:
-    async with yard(request.param, tmp_path) as running:
+@pytest.fixture(params=DISTINCT_TIERS)
+async def harness(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[EscapeHarness]:
+    async with open_harness(request.param, tmp_path) as running:
         yield running
 
 
 @pytest.fixture
 def shared_directory() -> Iterator[File]:
-    with open_house() as place:
+    with public_directory() as place:
         yield place
 
 
-async def test_no_tcp_port_of_the_host_can_be_reached(harness: Yard) -> None:
+async def test_no_tcp_port_of_the_host_can_be_reached(harness: EscapeHarness) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.settimeout(0)
         port = listener.getsockname()[1]
@@ -54,7 +59,7 @@ for host in ("127.0.0.1", "::1", "localhost", "192.0.2.1"):
             listener.accept()
 
 
-async def test_no_udp_port_and_no_name_server_can_be_reached(harness: Yard) -> None:
+async def test_no_udp_port_and_no_name_server_can_be_reached(harness: EscapeHarness) -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as listener:
         listener.bind(("127.0.0.1", 0))
         listener.settimeout(0)
@@ -77,7 +82,7 @@ except OSError as problem:
 
 
 async def test_no_unix_socket_of_the_host_can_be_reached(
-    harness: Yard, shared_directory: File
+    harness: EscapeHarness, shared_directory: File
 ) -> None:
     name = f"\0carrel-{os.urandom(6).hex()}"
     path = str(shared_directory / "socket")
@@ -105,7 +110,7 @@ for at in ({name!r}, {path!r}):
 
 @pytest.mark.parametrize("harness", ["bubblewrap-overlay", "bubblewrap-copy"], indirect=True)
 async def test_environment_variables_load_no_library_of_the_workspace_into_bubblewrap(
-    harness: Yard,
+    harness: EscapeHarness,
 ) -> None:
     harness.desk.put("evil.so", "no library at all\n" * 10)
     variables = {
@@ -121,14 +126,14 @@ async def test_environment_variables_load_no_library_of_the_workspace_into_bubbl
 
 
 @pytest.mark.parametrize("family", ["AF_NETLINK", "AF_PACKET", "AF_VSOCK", "AF_ALG"])
-async def test_unusual_sockets_cannot_be_opened(harness: Yard, family: str) -> None:
+async def test_unusual_sockets_cannot_be_opened(harness: EscapeHarness, family: str) -> None:
     tried = await harness.python(f"import socket; socket.socket(socket.{family}, socket.SOCK_RAW)")
     assert tried.code == 1
     assert "Address family not supported" in tried.said
 
 
 async def test_no_file_of_the_host_can_be_read_or_written(
-    harness: Yard, shared_directory: File
+    harness: EscapeHarness, shared_directory: File
 ) -> None:
     canary = shared_directory / "canary"
     canary.write_text(SECRET)
@@ -146,7 +151,7 @@ async def test_no_file_of_the_host_can_be_read_or_written(
 
 
 async def test_database_key_and_other_sandboxes_cannot_be_read(
-    harness: Yard,
+    harness: EscapeHarness,
 ) -> None:
     data = harness.directory.parent
     for name in ("carrel.db", "vault.key"):
@@ -161,7 +166,7 @@ async def test_database_key_and_other_sandboxes_cannot_be_read(
     assert "\n/" not in tried.said.replace(f"\n{data}", "")
 
 
-async def test_command_sees_nothing_of_a_concurrent_command(harness: Yard) -> None:
+async def test_command_sees_nothing_of_a_concurrent_command(harness: EscapeHarness) -> None:
     harness.desk.put("secret-of-another", SECRET)
     command = f"echo there > marker-of-another; exec -a {harness.mark} sleep 1000"
 
@@ -180,7 +185,7 @@ async def test_command_sees_nothing_of_a_concurrent_command(harness: Yard) -> No
         async with asyncio.timeout(30):
             while not is_running():  # noqa: ASYNC110 - it happens in another process
                 await asyncio.sleep(0.02)
-        observer = Desk(harness.desk.sandbox)
+        observer = CommandRunner(harness.desk.sandbox)
         output = await observer.said(
             "find / -name '*-of-another' 2>/dev/null; cat /proc/*/cmdline 2>/dev/null;"
             " grep -rl nobody.inside /tmp /home /workspace /dev/shm ~ . 2>/dev/null"
@@ -194,7 +199,7 @@ async def test_command_sees_nothing_of_a_concurrent_command(harness: Yard) -> No
 
 
 async def test_server_process_cannot_be_seen_or_inspected(
-    harness: Yard, monkeypatch: pytest.MonkeyPatch
+    harness: EscapeHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CARREL_TEST_SECRET", SECRET)
     tried = await harness.attempt(
@@ -206,7 +211,7 @@ async def test_server_process_cannot_be_seen_or_inspected(
     assert "pytest" not in tried.said
 
 
-async def test_dangerous_kernel_interfaces_are_closed(harness: Yard) -> None:
+async def test_dangerous_kernel_interfaces_are_closed(harness: EscapeHarness) -> None:
     tried = await harness.python("""
 import ctypes, errno, os
 libc = ctypes.CDLL(None, use_errno=True)
@@ -237,7 +242,7 @@ print("TIOCSTI", errno.errorcode.get(ctypes.get_errno(), got))
     assert len(results) == 18
 
 
-async def test_other_processes_cannot_be_traced(harness: Yard) -> None:
+async def test_other_processes_cannot_be_traced(harness: EscapeHarness) -> None:
     tried = await harness.python(f"""
 import ctypes, os
 libc = ctypes.CDLL(None, use_errno=True)
@@ -251,7 +256,7 @@ os.kill(child, 9)
     assert tried.said == "no\n" * 4
 
 
-async def test_command_cannot_change_its_user(harness: Yard) -> None:
+async def test_command_cannot_change_its_user(harness: EscapeHarness) -> None:
     tried = await harness.attempt(
         "cp /usr/bin/id mine; chmod 6755 mine; ./mine -u; id -u; su -c id; chroot / id;"
         " grep -E 'NoNewPrivs|CapEff|CapBnd' /proc/self/status;"

@@ -18,8 +18,8 @@ from urllib.parse import quote, quote_from_bytes
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from tests.support.rest_client import Desk, desk
-from tests.support.rest_tenant import URL, member, stage
+from tests.support.rest_client import RestServer, open_rest_server
+from tests.support.rest_tenant import URL, create_member, create_overlay_agent
 
 from carrel.actions.accounts import credentials
 from carrel.server.graphql import http
@@ -38,7 +38,7 @@ OVERRIDDEN: Final = 1
 class Hand:
     """Somebody with a token, who sends every byte of a request as it is."""
 
-    def __init__(self, here: Desk, token: str, agent: str) -> None:
+    def __init__(self, here: RestServer, token: str, agent: str) -> None:
         self.agent = agent
         self.ports, self._app, self._token = here.ports, here.app, token
 
@@ -212,15 +212,15 @@ def spellings(draw: st.DrawFn) -> str:
     return text
 
 
-async def guarded(here: Desk) -> tuple[str, dict[str, str]]:
+async def guarded(here: RestServer) -> tuple[str, dict[str, str]]:
     """An agent whose every protected file has something to lose, and the tokens of who may try."""
     owner = await here.found()
     for path in PROTECTED:
         await owner.put(
             f"/v1/defaults/files/{path}", json={"content": f"{path} {{{{HUMAN_NAME}}}}"}
         )
-    agent = await stage(owner)
-    bob = await member(owner)
+    agent = await create_overlay_agent(owner)
+    bob = await create_member(owner)
     paired = await owner.patch(f"/v1/agents/{agent}", json={"humanPairId": bob["id"]})
     assert paired.status_code == 200
     for path in PROTECTED[:-1]:
@@ -235,7 +235,7 @@ async def guarded(here: Desk) -> tuple[str, dict[str, str]]:
     return agent, keys
 
 
-async def shown(here: Desk, token: str, agent: str) -> dict[str, Any]:
+async def shown(here: RestServer, token: str, agent: str) -> dict[str, Any]:
     """Everything that the agent has, by path."""
     who = here.as_(token)
     listed = await who.post(URL, json={"action": "list", "agentId": agent, "includeContent": True})
@@ -255,7 +255,7 @@ async def shown(here: Desk, token: str, agent: str) -> dict[str, Any]:
 def test_no_spelling_changes_a_protected_file(face: str, path: str, tmp_path: File) -> None:
     async def story() -> None:
         directory = File(mkdtemp(dir=tmp_path))
-        async with desk(directory, more=http.endpoints(12, 10_000)) as here:
+        async with open_rest_server(directory, more=http.endpoints(12, 10_000)) as here:
             agent, tokens = await guarded(here)
             owner = tokens["the owner"]
             before = await shown(here, owner, agent)
@@ -290,7 +290,7 @@ def same_on_some_disk(one: str, other: str) -> bool:
 @pytest.mark.parametrize("face", FACES)
 def test_a_face_that_is_tried_does_change_what_is_not_protected(face: str, tmp_path: File) -> None:
     async def story() -> None:
-        async with desk(tmp_path, more=http.endpoints(12, 10_000)) as here:
+        async with open_rest_server(tmp_path, more=http.endpoints(12, 10_000)) as here:
             agent, tokens = await guarded(here)
             owner, own = tokens["the owner"], FACES[face] is host_wire
             hand = Hand(here, tokens["agent"] if own else owner, agent)

@@ -10,7 +10,7 @@ from typing import Any
 
 from dulwich.objects import Commit
 from dulwich.repo import Repo
-from tests.support.tenants import founded
+from tests.support.tenants import create_tenant
 
 from carrel.actions.agents import agents
 from carrel.actions.agents.agents import NewAgent
@@ -30,15 +30,15 @@ ENABLED = {"workspaceGit": {"enabled": True}}
 SOUL, MEMORY = Path("SOUL.md"), Path("MEMORY.md")
 
 
-class Studio:
+class GitAgent:
     """A tenant with one agent that keeps its history in git."""
 
     def __init__(self, ports: Ports, owner: Actor, scope: Scope) -> None:
         self.ports, self.owner, self.scope = ports, owner, scope
 
     @classmethod
-    async def of(cls, ports: Ports, slug: str = "acme") -> Studio:
-        _, owner = await founded(ports, slug)
+    async def of(cls, ports: Ports, slug: str = "acme") -> GitAgent:
+        _, owner = await create_tenant(ports, slug)
         agent = await agents.create(ports, owner, NewAgent("marco", "Marco", config=ENABLED))
         return cls(ports, owner, (await stacks.agent_stack(ports, owner, agent.id))[0])
 
@@ -81,7 +81,7 @@ class Studio:
         return await git_history.refresh(self.ports, self.owner, "marco", **more)
 
 
-def sound(place: File) -> None:
+def assert_sound(place: File) -> None:
     """Check all objects with dulwich, and with git fsck if git is installed."""
     with Repo(str(place)) as repo:
         for id in repo.object_store:
@@ -103,7 +103,7 @@ def history(place: File) -> list[Commit]:
     return commits[::-1]
 
 
-def texts(place: File, commit: Commit) -> dict[str, bytes]:
+def read_texts(place: File, commit: Commit) -> dict[str, bytes]:
     with Repo(str(place)) as repo:
         store = repo.object_store
         rows = list(store.iter_tree_contents(commit.tree))
@@ -116,7 +116,7 @@ def refs(place: File) -> dict[bytes, bytes]:
         return {bytes(name): bytes(id) for name, id in repo.refs.as_dict().items()}
 
 
-def everything(place: File) -> bytes:
+def all_bytes(place: File) -> bytes:
     """All bytes of all objects."""
     with Repo(str(place)) as repo:
         return b"\n".join(repo.object_store[id].as_raw_string() for id in repo.object_store)

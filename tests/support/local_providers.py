@@ -49,11 +49,11 @@ LOCAL: dict[str, Opens] = {
 }
 if os.getuid() == 0:  # only root may use it; test_local_sandbox tests the refusal
     LOCAL["landlock"] = partial(local, wishes=SandboxSettings(LANDLOCK, UID))
-WALLED = [name for name in LOCAL if name != "bubblewrap-copy"]
+DISTINCT_TIERS = [name for name in LOCAL if name != "bubblewrap-copy"]
 """Tiers that differ in their isolation."""
 
 
-class Cupboard:
+class RecordingBlobs:
     """Bytes by digest, and the digests requested."""
 
     def __init__(self) -> None:
@@ -71,11 +71,11 @@ class Cupboard:
         return {blob.digest: self.bytes[blob.digest] for blob in blobs}
 
 
-class Desk:
+class CommandRunner:
     """Runs commands in a provider."""
 
     def __init__(self, sandbox: Sandbox, bounds: ResourceLimits = ResourceLimits()) -> None:
-        self.sandbox, self.cupboard = sandbox, Cupboard()
+        self.sandbox, self.cupboard = sandbox, RecordingBlobs()
         self.bounds = bounds
         """Limits that the provider never refuses."""
         self.files: dict[Path, InputFile] = {}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.support.overlay_tenant import Office
-from tests.support.stores import travel
-from tests.support.tenants import founded
+from tests.support.overlay_tenant import OverlayTenant
+from tests.support.stores import advance_clock
+from tests.support.tenants import create_tenant
 
 from carrel.actions.agents import agents
 from carrel.actions.files import files
@@ -23,10 +23,10 @@ from carrel.ports import Ports
 DAY = 86_400_000
 
 
-class Mind:
+class MemoryAgent:
     """One agent of a tenant, by its slug."""
 
-    def __init__(self, ports: Ports, office: Office, name: str = "marco") -> None:
+    def __init__(self, ports: Ports, office: OverlayTenant, name: str = "marco") -> None:
         self.ports, self.office, self.owner, self.name = ports, office, office.owner, name
 
     async def told(self, text: str, mode: Audience = Audience.MAIN, **more: Any) -> Memory:
@@ -70,9 +70,9 @@ class Mind:
         await memories.forget(self.ports, self.owner, self.name, id)
 
     def sleeps(self, milliseconds: int = DAY) -> None:
-        travel(self.ports, milliseconds)
+        advance_clock(self.ports, milliseconds)
 
 
-async def mind(ports: Ports) -> Mind:
-    _, owner = await founded(ports)
-    return Mind(ports, await Office(ports, owner).open())
+async def create_memory_agent(ports: Ports) -> MemoryAgent:
+    _, owner = await create_tenant(ports)
+    return MemoryAgent(ports, await OverlayTenant(ports, owner).open())

@@ -19,13 +19,13 @@ ABOUT = (
 )
 
 
-class Office:
+class OverlayTenant:
     """A tenant with a template that has files of every class, and an agent of it."""
 
     def __init__(self, ports: Ports, owner: Actor) -> None:
         self.ports, self.owner = ports, owner
 
-    async def open(self) -> Office:
+    async def open(self) -> OverlayTenant:
         self.template = await templates.create(self.ports, self.owner, "sales", "Sales")
         self.defaults = await stacks.defaults_stack(self.ports, self.owner)
         self.sales = await stacks.template_stack(self.ports, self.owner, "sales")

@@ -12,14 +12,14 @@ Texts = Mapping[Path, str]
 
 
 @dataclass(frozen=True)
-class Said:
+class ModelVersion:
     version: int
     revision: int
     text: str | None
 
 
 @dataclass(frozen=True)
-class Frozen:
+class ModelRun:
     """A run and the contents of its layers when it began."""
 
     run: Run
@@ -28,11 +28,11 @@ class Frozen:
 
 @dataclass
 class Model:
-    said: dict[tuple[Scope, Path], list[Said]] = field(default_factory=dict)
+    said: dict[tuple[Scope, Path], list[ModelVersion]] = field(default_factory=dict)
     revisions: dict[Scope, int] = field(default_factory=dict)
     told: list[tuple[Scope, Path, int]] = field(default_factory=list)
     """Every effective write, in order."""
-    runs: dict[str, Frozen] = field(default_factory=dict)
+    runs: dict[str, ModelRun] = field(default_factory=dict)
     """Runs with a snapshot."""
 
     def version(self, scope: Scope, path: Path) -> int:
@@ -50,7 +50,9 @@ class Model:
         for key, text in writes.items():
             if key in changing:
                 number = self.version(*key) + 1
-                self.said.setdefault(key, []).append(Said(number, self.revisions[key[0]], text))
+                self.said.setdefault(key, []).append(
+                    ModelVersion(number, self.revisions[key[0]], text)
+                )
                 self.told.append((*key, number))
         return [self.version(*key) for key in writes]
 
@@ -69,7 +71,7 @@ class Model:
         return held
 
 
-def merged(layers: Iterable[Texts]) -> Texts:
+def merge_layers(layers: Iterable[Texts]) -> Texts:
     """Overlay by copying: the farthest layer first, so that the nearest wins."""
     files: dict[Path, str] = {}
     for layer in reversed(list(layers)):

@@ -12,7 +12,7 @@ from carrel.core.redaction.secret_patterns import find_secrets
 LETTERS = string.ascii_letters + string.digits
 
 
-def some(length: int, alphabet: str = LETTERS) -> str:
+def random_text(length: int, alphabet: str = LETTERS) -> str:
     """Random letters, equal in every run."""
     return "".join(random.Random(length).choices(alphabet, k=length))
 

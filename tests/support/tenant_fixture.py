@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from tests.support.shell_commands import HERE, Shell, sandbox
-from tests.support.tenants import founded
+from tests.support.shell_commands import SANDBOX_CONFIG, Shell, store_sandbox
+from tests.support.tenants import create_tenant
 
 from carrel.actions.accounts import credentials, keys
 from carrel.actions.accounts.keys import KeySpec
@@ -26,7 +26,7 @@ from carrel.tools.tool import ToolReply
 
 
 @dataclass
-class Room:
+class ApprovalTenant:
     ports: Ports
     ada: Actor
     """The owner."""
@@ -72,17 +72,17 @@ class Room:
         del self.shell.ran[-2:], self.shell.by[-2:]
 
 
-async def furnished(ports: Ports, shell: Shell, slug: str = "acme") -> Room:
-    _, ada = await founded(ports, slug)
-    await sandbox(ports, ada.tenant)
-    agent = await agents.create(ports, ada, NewAgent("kate", "Kate", config=HERE))
+async def create_approval_tenant(ports: Ports, shell: Shell, slug: str = "acme") -> ApprovalTenant:
+    _, ada = await create_tenant(ports, slug)
+    await store_sandbox(ports, ada.tenant)
+    agent = await agents.create(ports, ada, NewAgent("kate", "Kate", config=SANDBOX_CONFIG))
     created = await keys.create(ports, ada, KeySpec("kate's", CredentialKind.AGENT, agent=agent.id))
     kate = await credentials.authenticate(ports, created.token)
-    return Room(ports, ada, kate, agent, shell)
+    return ApprovalTenant(ports, ada, kate, agent, shell)
 
 
 @asynccontextmanager
-async def running(*stores: Ports) -> AsyncIterator[None]:
+async def run_approval_workers(*stores: Ports) -> AsyncIterator[None]:
     """Run approved calls in the background, one worker for each store."""
     stop = asyncio.Event()
     tasks = [asyncio.create_task(run_approvals(ports, stop)) for ports in stores]

@@ -5,10 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tests.support.shell_commands import HERE, SANDBOX, SHARED, kept, sandbox
-from tests.support.stores import travel
-from tests.support.tenant_fixture import Room, furnished, running
-from tests.support.tenants import joined, rivals
+from tests.support.shell_commands import (
+    SANDBOX,
+    SANDBOX_CONFIG,
+    SHARED,
+    store_record,
+    store_sandbox,
+)
+from tests.support.stores import advance_clock
+from tests.support.tenant_fixture import (
+    ApprovalTenant,
+    create_approval_tenant,
+    run_approval_workers,
+)
+from tests.support.tenants import add_person, race
 
 from carrel.actions.accounts import audit, secrets
 from carrel.actions.agents import agents
@@ -33,8 +43,8 @@ from carrel.ports.approvals import DAY_MS
 pytestmark = pytest.mark.anyio
 
 
-async def test_a_call_waits_for_a_yes_and_then_runs_as_it_was_given(room: Room) -> None:
-    async with running(room.ports):
+async def test_a_call_waits_for_a_yes_and_then_runs_as_it_was_given(room: ApprovalTenant) -> None:
+    async with run_approval_workers(room.ports):
         reply = await room.bash("rm -r old")
         one = reply.approval
         assert one is not None
@@ -58,8 +68,8 @@ async def test_a_call_waits_for_a_yes_and_then_runs_as_it_was_given(room: Room) 
     assert room.shell.ran == ["rm -r old"]
 
 
-async def test_it_runs_by_the_rights_of_whoever_asked(room: Room) -> None:
-    async with running(room.ports):
+async def test_it_runs_by_the_rights_of_whoever_asked(room: ApprovalTenant) -> None:
+    async with run_approval_workers(room.ports):
         one = await room.asked()
         await room.answer(one)
         await room.ended(one)
@@ -67,9 +77,9 @@ async def test_it_runs_by_the_rights_of_whoever_asked(room: Room) -> None:
 
 
 async def test_who_asked_what_who_answered_and_what_came_of_it_stands_in_the_audit(
-    room: Room,
+    room: ApprovalTenant,
 ) -> None:
-    async with running(room.ports):
+    async with run_approval_workers(room.ports):
         one = await room.asked()
         await room.answer(one)
         await room.ended(one)
@@ -83,9 +93,9 @@ async def test_who_asked_what_who_answered_and_what_came_of_it_stands_in_the_aud
     ]
 
 
-async def test_events_tell_of_it_in_the_log_of_its_run_too(room: Room) -> None:
+async def test_events_tell_of_it_in_the_log_of_its_run_too(room: ApprovalTenant) -> None:
     run = await runs.start(room.ports, room.ada, runs.RunRequest(agent="kate"))
-    async with running(room.ports):
+    async with run_approval_workers(room.ports):
         one = await room.asked("echo canary", run=run.id, by=room.ada)
         await room.answer(one, reason="canary")
         await room.ended(one)
@@ -107,8 +117,8 @@ async def test_events_tell_of_it_in_the_log_of_its_run_too(room: Room) -> None:
     assert [event.sequence for event in log] == [1, 2, 3, 4]
 
 
-async def test_what_is_denied_never_runs_and_the_model_is_told_why(room: Room) -> None:
-    async with running(room.ports):
+async def test_what_is_denied_never_runs_and_the_model_is_told_why(room: ApprovalTenant) -> None:
+    async with run_approval_workers(room.ports):
         one = await room.asked(call="c1")
         await room.answer(one, False, reason="not on Fridays")
         with pytest.raises(Conflict):
@@ -119,13 +129,13 @@ async def test_what_is_denied_never_runs_and_the_model_is_told_why(room: Room) -
     assert room.shell.ran == []
 
 
-async def test_what_nobody_answers_in_time_never_runs(room: Room) -> None:
+async def test_what_nobody_answers_in_time_never_runs(room: ApprovalTenant) -> None:
     late, seen = await room.asked("late"), await room.asked("seen")
-    travel(room.ports, DAY_MS)
+    advance_clock(room.ports, DAY_MS)
     with pytest.raises(Expired):
         await room.answer(late)
     assert (await room.look(late)).status is ApprovalStatus.EXPIRED
-    async with running(room.ports):
+    async with run_approval_workers(room.ports):
         assert (await room.ended(seen)).status is ApprovalStatus.EXPIRED
         await room.look_around()
     with pytest.raises(Expired):
@@ -133,10 +143,10 @@ async def test_what_nobody_answers_in_time_never_runs(room: Room) -> None:
     assert room.shell.ran == []
 
 
-async def test_a_person_who_says_something_else_makes_it_void(room: Room) -> None:
+async def test_a_person_who_says_something_else_makes_it_void(room: ApprovalTenant) -> None:
     talk = await sessions.start(room.ports, room.kate, "kate")
     other = await sessions.start(room.ports, room.kate, "kate")
-    async with running(room.ports):
+    async with run_approval_workers(room.ports):
         one = await room.asked(session=talk.id, call="c1")
         stays = await room.asked(session=other.id)
         note = [NewEntry("assistant", "I asked")]
@@ -153,12 +163,12 @@ async def test_a_person_who_says_something_else_makes_it_void(room: Room) -> Non
     assert room.shell.ran == []
 
 
-async def test_so_it_does_where_the_yes_came_a_moment_before(room: Room) -> None:
+async def test_so_it_does_where_the_yes_came_a_moment_before(room: ApprovalTenant) -> None:
     talk = await sessions.start(room.ports, room.kate, "kate")
     one = await room.asked(session=talk.id)
     await room.answer(one)
     await sessions.append(room.ports, room.kate, "kate", talk.id, [NewEntry("user", "wait")])
-    async with running(room.ports):
+    async with run_approval_workers(room.ports):
         done = await room.ended(one)
     assert (done.status, done.reason, room.shell.ran) == (
         ApprovalStatus.CANCELLED,
@@ -167,14 +177,14 @@ async def test_so_it_does_where_the_yes_came_a_moment_before(room: Room) -> None
     )
 
 
-async def test_the_same_call_is_asked_about_and_done_once(room: Room) -> None:
-    asked, refused = await rivals(*(room.asked("ls", call="c1") for _ in range(8)))
+async def test_the_same_call_is_asked_about_and_done_once(room: ApprovalTenant) -> None:
+    asked, refused = await race(*(room.asked("ls", call="c1") for _ in range(8)))
     assert not refused
     assert len({one.id for one in asked}) == 1
     with pytest.raises(Conflict, match="used for a different call"):
         await room.bash("ls -a", call="c1")
     assert (await room.asked("ls", call="c2")).id != asked[0].id
-    async with running(room.ports):
+    async with run_approval_workers(room.ports):
         await room.answer(asked[0])
         await room.ended(asked[0])
     told = [await room.bash("ls", call="c1") for _ in range(3)]
@@ -182,9 +192,9 @@ async def test_the_same_call_is_asked_about_and_done_once(room: Room) -> None:
     assert room.shell.ran == ["ls"]
 
 
-async def test_a_call_that_nobody_is_asked_about_is_done_once_too(room: Room) -> None:
-    await sandbox(room.ports, room.ada.tenant, "bypass")
-    told, refused = await rivals(*(room.bash("ls", call="c1") for _ in range(8)))
+async def test_a_call_that_nobody_is_asked_about_is_done_once_too(room: ApprovalTenant) -> None:
+    await store_sandbox(room.ports, room.ada.tenant, "bypass")
+    told, refused = await race(*(room.bash("ls", call="c1") for _ in range(8)))
     assert {type(reason) for reason in refused} <= {IdempotencyInFlight}
     assert {one.content for one in told} == {"ran ls"}
     assert (await room.bash("ls", call="c1")).content == "ran ls"
@@ -199,12 +209,12 @@ async def test_a_call_that_nobody_is_asked_about_is_done_once_too(room: Room) ->
 
 
 @pytest.mark.parametrize("call", ["", "x" * 201, "a\nb", "\x00", "\ud800"])
-async def test_what_is_no_id_of_a_call_is_refused(room: Room, call: str) -> None:
+async def test_what_is_no_id_of_a_call_is_refused(room: ApprovalTenant, call: str) -> None:
     with pytest.raises(ValidationError):
         await room.bash("ls", call=call)
 
 
-async def test_nobody_is_asked_about_what_cannot_be_done(room: Room) -> None:
+async def test_nobody_is_asked_about_what_cannot_be_done(room: ApprovalTenant) -> None:
     for told, expected in [
         (await room.bash(" "), "Error: command must not be empty"),
         (await room.bash("ls", colour="red"), "Error: the arguments of bash are invalid"),
@@ -212,26 +222,28 @@ async def test_nobody_is_asked_about_what_cannot_be_done(room: Room) -> None:
         assert told.is_error
         assert told.approval is None
         assert told.content.startswith(expected)
-    await kept(room.ports, room.ada.tenant, RecordType.WORKSPACE, SHARED, {})
+    await store_record(room.ports, room.ada.tenant, RecordType.WORKSPACE, SHARED, {})
     attached = [{"name": "docs", "workspaceId": SHARED, "sandbox": None}]
     both = [*attached, {"name": "code", "workspaceId": SHARED}]
-    await agents.patch(room.ports, room.ada, "kate", {"config": {**HERE, "workspaces": both}})
+    await agents.patch(
+        room.ports, room.ada, "kate", {"config": {**SANDBOX_CONFIG, "workspaces": both}}
+    )
     assert (await room.bash("ls")).content == "Error: workspace is read-only"
     assert (await room.bash("ls", workspace="x")).content == "Error: unknown workspace x"
     assert (await room.bash("ls", workspace="code")).approval is not None
     assert len(await waiting(room)) == 1
 
 
-async def waiting(room: Room) -> tuple[Approval, ...]:
+async def waiting(room: ApprovalTenant) -> tuple[Approval, ...]:
     page = await approvals.list_approvals(room.ports, room.ada, status=ApprovalStatus.REQUESTED)
     return page.items
 
 
-async def test_only_some_people_may_answer_and_never_the_agent(room: Room) -> None:
+async def test_only_some_people_may_answer_and_never_the_agent(room: ApprovalTenant) -> None:
     one = await room.asked()
-    _, member = await joined(room.ports, room.ada, "bob")
-    person, human = await joined(room.ports, room.ada, "eve")
-    owner_id, owner = await joined(room.ports, room.ada, "tom")
+    _, member = await add_person(room.ports, room.ada, "bob")
+    person, human = await add_person(room.ports, room.ada, "eve")
+    owner_id, owner = await add_person(room.ports, room.ada, "tom")
     facts = {"humanPairId": person.id, "ownerId": owner_id.id}
     await agents.patch(room.ports, room.ada, "kate", facts)
     reader = replace(room.ada, permissions=frozenset({Permission.WORKSPACE_READ}))
@@ -243,10 +255,10 @@ async def test_only_some_people_may_answer_and_never_the_agent(room: Room) -> No
     assert (await room.answer(await room.asked(), False, by=owner)).status is ApprovalStatus.DENIED
 
 
-async def test_nobody_sees_or_answers_those_of_others(room: Room) -> None:
+async def test_nobody_sees_or_answers_those_of_others(room: ApprovalTenant) -> None:
     one = await room.asked()
     await agents.create(room.ports, room.ada, agents.NewAgent("marco", "Marco"))
-    other = await furnished(room.ports, room.shell, "globex")
+    other = await create_approval_tenant(room.ports, room.shell, "globex")
     marco = replace(room.kate, agent=(await agents.get(room.ports, room.ada, "marco")).id)
     for who in (other.ada, other.kate, marco, replace(room.ada, workspace="desk")):
         with pytest.raises(NotFound):
@@ -260,7 +272,7 @@ async def test_nobody_sees_or_answers_those_of_others(room: Room) -> None:
         await approvals.answer(room.ports, room.ada, "apr_nothing", True)
 
 
-async def test_they_are_listed_by_status_and_agent_page_by_page(room: Room) -> None:
+async def test_they_are_listed_by_status_and_agent_page_by_page(room: ApprovalTenant) -> None:
     ones = [await room.asked(f"n {n}") for n in range(5)]
     await room.answer(ones[1], False)
     page = await approvals.list_approvals(
@@ -276,9 +288,9 @@ async def test_they_are_listed_by_status_and_agent_page_by_page(room: Room) -> N
         await approvals.list_approvals(room.ports, room.ada, cursor="agt_1")
 
 
-async def test_no_secret_lies_open_and_what_runs_is_what_was_given(room: Room) -> None:
+async def test_no_secret_lies_open_and_what_runs_is_what_was_given(room: ApprovalTenant) -> None:
     await secrets.put(room.ports, room.ada, "TOKEN", "zanzibar-zanzibar")
-    async with running(room.ports):
+    async with run_approval_workers(room.ports):
         one = await room.asked("echo zanzibar-zanzibar", call="c1")
         [record] = await room.ports.records.get(room.ada.tenant, RecordType.APPROVAL, [one.id])
         assert record is not None

@@ -8,18 +8,18 @@ from typing import Any
 
 import pytest
 from tests.support.shell_commands import (
-    HERE,
     SANDBOX,
+    SANDBOX_CONFIG,
     SHARED,
     Command,
-    gate,
-    kept,
-    sandbox,
-    standing_in,
+    check_approval,
+    replace_bash_tool,
+    store_record,
+    store_sandbox,
 )
-from tests.support.stores import travel
-from tests.support.tenant_fixture import Room, running
-from tests.support.tenants import joined, rivals
+from tests.support.stores import advance_clock
+from tests.support.tenant_fixture import ApprovalTenant, run_approval_workers
+from tests.support.tenants import add_person, race
 
 from carrel.actions.accounts import keys
 from carrel.actions.agents import agents
@@ -34,35 +34,41 @@ from carrel.tools.tool import ApprovalCheck, ToolContext
 pytestmark = pytest.mark.anyio
 
 
-async def gone_agent(room: Room) -> None:
+async def gone_agent(room: ApprovalTenant) -> None:
     await agents.delete(room.ports, room.ada, "kate")
 
 
-async def gone_sandbox(room: Room) -> None:
-    await sandbox(room.ports, room.ada.tenant, None)
+async def gone_sandbox(room: ApprovalTenant) -> None:
+    await store_sandbox(room.ports, room.ada.tenant, None)
 
 
-async def changed_sandbox(room: Room) -> None:
-    await sandbox(room.ports, room.ada.tenant, "ask", internet=True)
+async def changed_sandbox(room: ApprovalTenant) -> None:
+    await store_sandbox(room.ports, room.ada.tenant, "ask", internet=True)
 
 
-async def other_sandbox(room: Room) -> None:
+async def other_sandbox(room: ApprovalTenant) -> None:
     other = "sb_" + "1" * 24
-    await kept(room.ports, room.ada.tenant, RecordType.SANDBOX, other, {"permissionMode": "ask"})
+    await store_record(
+        room.ports, room.ada.tenant, RecordType.SANDBOX, other, {"permissionMode": "ask"}
+    )
     await agents.patch(room.ports, room.ada, "kate", {"config": {"sandbox": other}})
 
 
-async def other_workspace(room: Room) -> None:
-    await kept(room.ports, room.ada.tenant, RecordType.WORKSPACE, SHARED, {})
+async def other_workspace(room: ApprovalTenant) -> None:
+    await store_record(room.ports, room.ada.tenant, RecordType.WORKSPACE, SHARED, {})
     attached = [{"name": "docs", "workspaceId": SHARED}]
-    await agents.patch(room.ports, room.ada, "kate", {"config": {**HERE, "workspaces": attached}})
+    await agents.patch(
+        room.ports, room.ada, "kate", {"config": {**SANDBOX_CONFIG, "workspaces": attached}}
+    )
 
 
-async def no_tool(room: Room) -> None:
-    await agents.patch(room.ports, room.ada, "kate", {"config": {**HERE, "allowedTools": ["no"]}})
+async def no_tool(room: ApprovalTenant) -> None:
+    await agents.patch(
+        room.ports, room.ada, "kate", {"config": {**SANDBOX_CONFIG, "allowedTools": ["no"]}}
+    )
 
 
-async def no_key(room: Room) -> None:
+async def no_key(room: ApprovalTenant) -> None:
     await keys.revoke(room.ports, room.ada, room.kate.key)
 
 
@@ -79,11 +85,11 @@ CHANGES = [
 
 @pytest.mark.parametrize(("change", "named"), CHANGES, ids=lambda one: getattr(one, "__name__", ""))
 async def test_what_it_rests_on_has_changed_and_it_never_runs(
-    room: Room, change: Any, named: str
+    room: ApprovalTenant, change: Any, named: str
 ) -> None:
     one = await room.asked()
     await change(room)
-    async with running(room.ports):
+    async with run_approval_workers(room.ports):
         await room.answer(one)
         done = await room.ended(one)
     assert done.status is ApprovalStatus.CANCELLED
@@ -94,35 +100,35 @@ async def test_what_it_rests_on_has_changed_and_it_never_runs(
 
 
 async def test_a_change_between_the_last_look_and_the_beginning_is_seen(
-    room: Room, monkeypatch: pytest.MonkeyPatch
+    room: ApprovalTenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looks = 0
 
     async def changing(context: ToolContext, asked: Command) -> ApprovalCheck:
         nonlocal looks
-        seen, looks = await gate(context, asked), looks + 1
+        seen, looks = await check_approval(context, asked), looks + 1
         if looks == 2:
             await changed_sandbox(room)
         return seen
 
-    room.shell = standing_in(monkeypatch, changing)
+    room.shell = replace_bash_tool(monkeypatch, changing)
     one = await room.asked()
-    async with running(room.ports):
+    async with run_approval_workers(room.ports):
         await room.answer(one)
         done = await room.ended(one)
     assert (done.status, looks, room.shell.ran) == (ApprovalStatus.CANCELLED, 3, [])
     assert "changed since the approval was requested" in done.reason
 
 
-async def test_of_many_who_answer_at_once_one_is_heard(room: Room) -> None:
-    bosses = [(await joined(room.ports, room.ada, f"boss-{n}", Role.ADMIN))[1] for n in range(4)]
-    async with running(room.ports, room.ports, room.ports):
+async def test_of_many_who_answer_at_once_one_is_heard(room: ApprovalTenant) -> None:
+    bosses = [
+        (await add_person(room.ports, room.ada, f"boss-{n}", Role.ADMIN))[1] for n in range(4)
+    ]
+    async with run_approval_workers(room.ports, room.ports, room.ports):
         for turn in range(4):
             one = await room.asked(f"turn {turn}")
             answers = [(boss, n % 2 == 0) for n, boss in enumerate(bosses * 3)]
-            heard, refused = await rivals(
-                *(room.answer(one, yes, by=boss) for boss, yes in answers)
-            )
+            heard, refused = await race(*(room.answer(one, yes, by=boss) for boss, yes in answers))
             assert {type(reason) for reason in refused} <= {Conflict}
             assert len({said.answered_by for said in heard}) == 1
             assert {said.answer for said in heard} == {heard[0].answer}
@@ -134,30 +140,32 @@ async def test_of_many_who_answer_at_once_one_is_heard(room: Room) -> None:
             assert room.shell.ran.count(f"turn {turn}") == (1 if heard[0].answer else 0)
 
 
-async def test_of_many_processes_one_runs_it(room: Room) -> None:
+async def test_of_many_processes_one_runs_it(room: ApprovalTenant) -> None:
     ones = [await room.asked(f"n {n}") for n in range(6)]
     for one in ones:
         await room.answer(one)
-    async with running(*[room.ports] * 4):
+    async with run_approval_workers(*[room.ports] * 4):
         for one in ones:
             assert (await room.ended(one)).status is ApprovalStatus.FINISHED
     assert sorted(room.shell.ran) == [f"n {n}" for n in range(6)]
 
 
-async def test_what_was_begun_by_a_process_that_died_is_not_begun_again(room: Room) -> None:
+async def test_what_was_begun_by_a_process_that_died_is_not_begun_again(
+    room: ApprovalTenant,
+) -> None:
     one = await room.asked("hold")
     await room.answer(one)
     ports, dead = room.ports, Dead()
     zombie = replace(ports, trees=dead.port(ports.trees), records=dead.port(ports.records))
-    async with running(zombie):
+    async with run_approval_workers(zombie):
         await room.shell.held.wait()
         dead.set()
         assert (await room.look(one)).status is ApprovalStatus.RUNNING
-        async with running(ports):
+        async with run_approval_workers(ports):
             await room.look_around()
             assert (await room.look(one)).status is ApprovalStatus.RUNNING
-        travel(ports, ports.approvals.lease_ms + 1)
-        async with running(ports):
+        advance_clock(ports, ports.approvals.lease_ms + 1)
+        async with run_approval_workers(ports):
             done = await room.ended(one)
             await room.look_around()
         room.shell.go_on.set()
@@ -189,11 +197,11 @@ class Dead:
         return Port()
 
 
-async def test_a_long_call_shows_signs_of_life(room: Room) -> None:
+async def test_a_long_call_shows_signs_of_life(room: ApprovalTenant) -> None:
     quick = replace(room.ports, approvals=replace(room.ports.approvals, lease_ms=60))
     one = await room.asked("hold")
     await room.answer(one)
-    async with running(quick):
+    async with run_approval_workers(quick):
         seen = set[int | None]()
         async with asyncio.timeout(30):
             while len(seen) < 4:
@@ -205,12 +213,12 @@ async def test_a_long_call_shows_signs_of_life(room: Room) -> None:
     assert done.model_result.content == "ran hold"
 
 
-async def test_a_process_never_gives_up_what_it_runs_itself(room: Room) -> None:
+async def test_a_process_never_gives_up_what_it_runs_itself(room: ApprovalTenant) -> None:
     one = await room.asked("hold")
     await room.answer(one)
-    async with running(room.ports):
+    async with run_approval_workers(room.ports):
         await room.shell.held.wait()
-        travel(room.ports, room.ports.approvals.lease_ms + 1)
+        advance_clock(room.ports, room.ports.approvals.lease_ms + 1)
         await room.look_around()
         assert (await room.look(one)).status is ApprovalStatus.RUNNING
         room.shell.go_on.set()
@@ -220,12 +228,12 @@ async def test_a_process_never_gives_up_what_it_runs_itself(room: Room) -> None:
 
 
 async def test_a_process_that_is_told_to_stop_says_what_it_leaves_unfinished(
-    room: Room, monkeypatch: pytest.MonkeyPatch
+    room: ApprovalTenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(approved_calls, "_SHUTDOWN_SECONDS", 0.01)
     one = await room.asked("hold")
     await room.answer(one)
-    async with running(room.ports):
+    async with run_approval_workers(room.ports):
         await room.shell.held.wait()
     done = await room.look(one)
     assert done.status is ApprovalStatus.FINISHED
@@ -233,19 +241,19 @@ async def test_a_process_that_is_told_to_stop_says_what_it_leaves_unfinished(
     assert "interrupted" in done.model_result.content
 
 
-async def test_a_sign_of_life_keeps_others_from_giving_a_call_up(room: Room) -> None:
+async def test_a_sign_of_life_keeps_others_from_giving_a_call_up(room: ApprovalTenant) -> None:
     one = await room.asked("hold")
     await room.answer(one)
-    async with running(room.ports):
+    async with run_approval_workers(room.ports):
         await room.shell.held.wait()
         [record] = await room.ports.records.get(room.ada.tenant, RecordType.APPROVAL, [one.id])
         assert record is not None
-        travel(room.ports, room.ports.approvals.lease_ms)
+        advance_clock(room.ports, room.ports.approvals.lease_ms)
         await room.ports.records.mark_used({one.id: room.ports.clock.now()})
-        travel(room.ports, room.ports.approvals.lease_ms // 2)
+        advance_clock(room.ports, room.ports.approvals.lease_ms // 2)
         await close_if_abandoned(room.ports, record)
         assert (await room.look(one)).status is ApprovalStatus.RUNNING
-        travel(room.ports, room.ports.approvals.lease_ms)
+        advance_clock(room.ports, room.ports.approvals.lease_ms)
         await close_if_abandoned(room.ports, record)
         assert (await room.look(one)).status is ApprovalStatus.FINISHED
         room.shell.go_on.set()
@@ -262,9 +270,9 @@ async def test_a_sign_of_life_keeps_others_from_giving_a_call_up(room: Room) -> 
     ],
 )
 async def test_what_goes_wrong_is_told_and_not_tried_again(
-    room: Room, command: str, content: str
+    room: ApprovalTenant, command: str, content: str
 ) -> None:
-    async with running(room.ports):
+    async with run_approval_workers(room.ports):
         one = await room.asked(command)
         await room.answer(one)
         done = await room.ended(one)

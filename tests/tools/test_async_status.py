@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from msgspec import structs
 from tests.support.stores import open_ports
-from tests.support.tool_fixture import TOOLS, Workshop, workshop
-from tests.support.unsandboxed_provider import KeepingRunner
+from tests.support.tool_fixture import TOOLS, ToolTenant, create_tool_tenant
+from tests.support.unsandboxed_provider import PersistentUnsandboxedProvider
 
 from carrel.core.errors import CapabilityNotProvided, NotFound, ValidationError
 from carrel.core.store.record import RecordType
@@ -25,14 +25,14 @@ def anyio_backend() -> str:
 
 
 @pytest.fixture
-async def shop(tmp_path: File) -> AsyncIterator[Workshop]:
+async def shop(tmp_path: File) -> AsyncIterator[ToolTenant]:
     async with open_ports(tmp_path) as opened:
-        runner = KeepingRunner()
-        yield await workshop(opened, runner=runner, persistent=True)
+        runner = PersistentUnsandboxedProvider()
+        yield await create_tool_tenant(opened, runner=runner, persistent=True)
         await runner.close()
 
 
-async def begun(shop: Workshop, command: str) -> str:
+async def begun(shop: ToolTenant, command: str) -> str:
     said = await shop.call("bash", command=command, background=True)
     [id] = re.findall(
         r"\AStarted in the background; use async_status with statusId (call_[0-9a-f]{24})\Z", said
@@ -40,20 +40,20 @@ async def begun(shop: Workshop, command: str) -> str:
     return str(id)
 
 
-async def asked(shop: Workshop, id: str, action: str = "status") -> Any:
+async def asked(shop: ToolTenant, id: str, action: str = "status") -> Any:
     tool = TOOLS["async_status"]
     return await tool.run(shop.sitting, tool.parse_arguments({"statusId": id, "action": action}))
 
 
-async def ended(shop: Workshop, id: str) -> None:
+async def ended(shop: ToolTenant, id: str) -> None:
     runner = shop.runner
-    assert isinstance(runner, KeepingRunner)
+    assert isinstance(runner, PersistentUnsandboxedProvider)
     for (_, known), process in runner.processes.items():
         if known == id:
             await process.wait()
 
 
-async def test_a_command_goes_on_and_is_asked_for(shop: Workshop) -> None:
+async def test_a_command_goes_on_and_is_asked_for(shop: ToolTenant) -> None:
     good, bad = await begun(shop, "echo done"), await begun(shop, "printf oh; exit 3")
     await ended(shop, good)
     await ended(shop, bad)
@@ -62,13 +62,13 @@ async def test_a_command_goes_on_and_is_asked_for(shop: Workshop) -> None:
     assert await asked(shop, good, "logs") == "done\n"
 
 
-async def test_a_command_that_goes_on_is_stopped(shop: Workshop) -> None:
+async def test_a_command_that_goes_on_is_stopped(shop: ToolTenant) -> None:
     id = await begun(shop, "exec sleep 600")
     assert await asked(shop, id) == {"status": "processing", "jobId": id}
     assert await asked(shop, id, "stop") == {"status": "failed", "error": "[exit code 143]"}
 
 
-async def test_another_conversation_or_agent_knows_nothing_of_it(shop: Workshop) -> None:
+async def test_another_conversation_or_agent_knows_nothing_of_it(shop: ToolTenant) -> None:
     id = await begun(shop, "true")
     context = shop.sitting
     unreached = {**shop.agent.body, "config": {}}
@@ -88,7 +88,7 @@ async def test_another_conversation_or_agent_knows_nothing_of_it(shop: Workshop)
         await asked(shop, " ")
 
 
-async def test_what_is_refused_is_not_remembered(shop: Workshop) -> None:
+async def test_what_is_refused_is_not_remembered(shop: ToolTenant) -> None:
     shop.runner.refusal = "ten are running"
     with pytest.raises(CapabilityNotProvided, match="Sandbox setup failed: ten are running"):
         await shop.call("bash", command="true", background=True)
@@ -97,6 +97,6 @@ async def test_what_is_refused_is_not_remembered(shop: Workshop) -> None:
 
 async def test_only_a_persistent_sandbox_lets_commands_go_on(tmp_path: File) -> None:
     async with open_ports(tmp_path) as opened:
-        shop = await workshop(opened, runner=KeepingRunner())
+        shop = await create_tool_tenant(opened, runner=PersistentUnsandboxedProvider())
         with pytest.raises(ValidationError, match="background jobs require a persistent"):
             await shop.gate("bash", command="true", background=True)

@@ -10,7 +10,7 @@ from pathlib import Path as File
 import pytest
 from msgspec import structs
 from tests.support.stores import open_ports
-from tests.support.tool_fixture import BOX, NOTES, Workshop, workshop
+from tests.support.tool_fixture import BOX, NOTES, ToolTenant, create_tool_tenant
 
 from carrel.actions.accounts import secrets
 from carrel.actions.agents import agents
@@ -48,24 +48,24 @@ async def ports(tmp_path: File) -> AsyncIterator[Ports]:
 
 
 @pytest.fixture
-async def shop(ports: Ports) -> Workshop:
-    return await workshop(ports)
+async def shop(ports: Ports) -> ToolTenant:
+    return await create_tool_tenant(ports)
 
 
-async def refused(shop: Workshop, **given: object) -> str:
+async def refused(shop: ToolTenant, **given: object) -> str:
     with pytest.raises(Refusal) as problem:
         await shop.call("bash", **given)
     return str(problem.value)
 
 
-async def test_output_errors_and_a_bad_end_are_told_in_that_order(shop: Workshop) -> None:
+async def test_output_errors_and_a_bad_end_are_told_in_that_order(shop: ToolTenant) -> None:
     assert await shop.call("bash", command="echo out; echo err >&2") == "out\nerr\n"
     assert await shop.call("bash", command="printf out; exit 7") == "out\n[exit code 7]"
     assert await shop.call("bash", command="true") == ""
     assert await shop.call("bash", command="exit 3") == "[exit code 3]"
 
 
-async def test_what_a_command_changes_comes_back_as_one_commit(shop: Workshop) -> None:
+async def test_what_a_command_changes_comes_back_as_one_commit(shop: ToolTenant) -> None:
     for path in ("keep", "drop", "change", "dir/a"):
         await shop.call("write", file_path=path, content=path)
     [before] = await shop.ports.trees.revisions([shop.scope()])
@@ -88,14 +88,14 @@ async def test_what_a_command_changes_comes_back_as_one_commit(shop: Workshop) -
     assert version.reason.endswith(f": {command}")
 
 
-async def test_nothing_is_written_where_nothing_changed(shop: Workshop) -> None:
+async def test_nothing_is_written_where_nothing_changed(shop: ToolTenant) -> None:
     await shop.call("write", file_path="a", content="x")
     before = await shop.ports.trees.revisions([shop.scope()])
     await shop.call("bash", command="cat a; touch a; cp a b; rm b")
     assert await shop.ports.trees.revisions([shop.scope()]) == before
 
 
-async def test_files_and_directories_change_places(shop: Workshop) -> None:
+async def test_files_and_directories_change_places(shop: ToolTenant) -> None:
     await shop.call("write", file_path="a", content="file")
     await shop.call("write", file_path="d/x", content="x")
     await shop.call("write", file_path="d/y/z", content="z")
@@ -103,7 +103,7 @@ async def test_files_and_directories_change_places(shop: Workshop) -> None:
     assert await shop.files() == {"a/b": b"1\n", "d": b"2\n"}
 
 
-async def test_the_next_command_finds_what_the_last_one_left(shop: Workshop) -> None:
+async def test_the_next_command_finds_what_the_last_one_left(shop: ToolTenant) -> None:
     await shop.call("bash", command="printf '#!/bin/sh\necho ran\n' > go; chmod +x go; ln -s go l")
     assert await shop.call("bash", command="./go; ./l; X=1; cd /tmp") == "ran\nran\n"
     assert await shop.call("bash", command="echo ${X:-unset}; ls") == "unset\ngo\nl\n"
@@ -116,7 +116,7 @@ async def test_the_next_command_finds_what_the_last_one_left(shop: Workshop) -> 
 
 
 async def test_work_that_was_cut_short_is_kept_and_marked(ports: Ports) -> None:
-    shop = await workshop(ports, timeout=2)
+    shop = await create_tool_tenant(ports, timeout=2)
     said = await shop.call("bash", command="echo half > a; echo begun; exec sleep 600")
     assert said == "begun\n[timed out after 2s]"
     assert await shop.files() == {"a": b"half\n"}
@@ -125,7 +125,7 @@ async def test_work_that_was_cut_short_is_kept_and_marked(ports: Ports) -> None:
 
 
 async def test_an_agent_without_workspaces_has_an_empty_directory(ports: Ports) -> None:
-    shop = await workshop(ports, {"sandbox": BOX}, envVars={"GREETING": "hello"})
+    shop = await create_tool_tenant(ports, {"sandbox": BOX}, envVars={"GREETING": "hello"})
     assert await shop.call("bash", command="echo $GREETING > a; cat a; ls") == "hello\na\n"
     assert await shop.call("bash", command="ls") == ""
     assert await shop.files() == {}
@@ -134,7 +134,7 @@ async def test_an_agent_without_workspaces_has_an_empty_directory(ports: Ports) 
 
 
 async def test_what_is_wrong_is_told_before_anything_runs(ports: Ports) -> None:
-    shop = await workshop(ports, runtimes=["bash", "node"])
+    shop = await create_tool_tenant(ports, runtimes=["bash", "node"])
     assert await refused(shop, command=" \n") == "command is required"
     assert await refused(shop, command="a\0b") == "command must not contain NUL"
     assert await refused(shop, command="ä" * 65_536) == "command must have 131071 bytes at most"
@@ -147,7 +147,7 @@ async def test_what_is_wrong_is_told_before_anything_runs(ports: Ports) -> None:
 
 
 async def test_bounds_that_cannot_be_kept_are_refused(ports: Ports) -> None:
-    shop = await workshop(ports, internet=True)
+    shop = await create_tool_tenant(ports, internet=True)
     with pytest.raises(CapabilityNotProvided, match="Sandbox setup failed: no network here"):
         await shop.gate("bash", command="true")
 
@@ -155,7 +155,7 @@ async def test_bounds_that_cannot_be_kept_are_refused(ports: Ports) -> None:
 async def test_a_persistent_sandbox_has_an_instance_for_each_workspace(ports: Ports) -> None:
     lifecycle = {"idleTimeoutSeconds": 60, "maxLifetimeSeconds": 600}
     more = {"lifecycle": lifecycle, "options": {"image": "small"}}
-    shop = await workshop(ports, persistent=True, **more)
+    shop = await create_tool_tenant(ports, persistent=True, **more)
     with pytest.raises(CapabilityNotProvided, match="Sandbox setup failed: nothing is kept here"):
         await shop.gate("bash", command="true")
     shop.runner.keeps = True
@@ -167,26 +167,26 @@ async def test_a_persistent_sandbox_has_an_instance_for_each_workspace(ports: Po
 
 
 async def test_a_provider_that_is_not_here_is_named(ports: Ports) -> None:
-    shop = await workshop(ports, provider="e2b")
+    shop = await create_tool_tenant(ports, provider="e2b")
     with pytest.raises(
         CapabilityNotProvided, match="Sandbox setup failed: provider e2b is not available"
     ):
         await shop.gate("bash", command="true")
 
 
-async def test_a_provider_may_refuse_to_run(shop: Workshop) -> None:
+async def test_a_provider_may_refuse_to_run(shop: ToolTenant) -> None:
     shop.runner.refusal = "no isolation here"
     with pytest.raises(CapabilityNotProvided, match="Sandbox setup failed: no isolation here"):
         await shop.call("bash", command="true")
 
 
-async def test_no_sandbox_lets_a_command_reach_a_read_only_workspace(shop: Workshop) -> None:
+async def test_no_sandbox_lets_a_command_reach_a_read_only_workspace(shop: ToolTenant) -> None:
     with pytest.raises(Forbidden, match="workspace is read-only"):
         await shop.call("bash", command="ls", workspace="docs")
     assert not shop.runner.orders
 
 
-async def test_secrets_in_files_are_replaced_and_the_caller_is_told(shop: Workshop) -> None:
+async def test_secrets_in_files_are_replaced_and_the_caller_is_told(shop: ToolTenant) -> None:
     await secrets.put(shop.ports, shop.owner, "door", "sesame-open-now")
     said = await shop.call("bash", command="echo say sesame-open-now > a; touch sesame-open-now")
     assert said == (
@@ -197,7 +197,7 @@ async def test_secrets_in_files_are_replaced_and_the_caller_is_told(shop: Worksh
     assert "sesame-open-now" not in version.reason
 
 
-async def test_no_half_of_a_secret_stands_in_a_reason(shop: Workshop) -> None:
+async def test_no_half_of_a_secret_stands_in_a_reason(shop: ToolTenant) -> None:
     secret = "sesame-open-now-and-for-ever"
     await secrets.put(shop.ports, shop.owner, "door", secret)
     for before in range(170, 400, 15):
@@ -207,7 +207,7 @@ async def test_no_half_of_a_secret_stands_in_a_reason(shop: Workshop) -> None:
     assert not [reason for reason in reasons if "sesame" in reason]
 
 
-async def test_too_many_changes_are_refused_as_a_whole(shop: Workshop) -> None:
+async def test_too_many_changes_are_refused_as_a_whole(shop: ToolTenant) -> None:
     with pytest.raises(WorkspaceTooLarge) as problem:
         await shop.call("bash", command="echo hi; for n in {1..5001}; do : > f$n; done")
     assert str(problem.value).startswith(
@@ -218,7 +218,7 @@ async def test_too_many_changes_are_refused_as_a_whole(shop: Workshop) -> None:
 
 
 async def test_what_was_said_is_told_though_the_workspace_went_meanwhile(
-    shop: Workshop, tmp_path: File
+    shop: ToolTenant, tmp_path: File
 ) -> None:
     began, go = tmp_path / "began", tmp_path / "go"
     for pipe in (began, go):
@@ -233,7 +233,7 @@ async def test_what_was_said_is_told_though_the_workspace_went_meanwhile(
     assert told.endswith("\nsaid\n")
 
 
-async def test_a_run_is_named_by_what_it_writes_and_must_be_under_way(shop: Workshop) -> None:
+async def test_a_run_is_named_by_what_it_writes_and_must_be_under_way(shop: ToolTenant) -> None:
     run = await runs.start(shop.ports, shop.owner, RunRequest("noop", agent="kate"))
     shop.sitting = structs.replace(shop.sitting, run=run)
     await shop.call("bash", command="echo x > a")
@@ -250,7 +250,7 @@ async def test_a_run_is_named_by_what_it_writes_and_must_be_under_way(shop: Work
     assert await shop.call("read", file_path="b") == "     1\ty\n"
 
 
-async def test_whoever_calls_it_the_same_each_call_is_one_of_its_own(shop: Workshop) -> None:
+async def test_whoever_calls_it_the_same_each_call_is_one_of_its_own(shop: ToolTenant) -> None:
     config = agent_fields(shop.agent)["config"]
     await agents.create(shop.ports, shop.owner, NewAgent("marco", "Marco", config=config))
     talk = await sessions.start(shop.ports, shop.owner, "kate")

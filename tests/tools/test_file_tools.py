@@ -9,9 +9,17 @@ from pathlib import Path as File
 import msgspec
 import pytest
 from msgspec import structs
-from tests.support.stores import open_ports, travel
-from tests.support.tenants import rivals
-from tests.support.tool_fixture import BOX, DOCS, EASY, NOTES, TOOLS, Workshop, workshop
+from tests.support.stores import advance_clock, open_ports
+from tests.support.tenants import race
+from tests.support.tool_fixture import (
+    BOX,
+    DOCS,
+    EDIT_BOX,
+    NOTES,
+    TOOLS,
+    ToolTenant,
+    create_tool_tenant,
+)
 
 from carrel.actions.accounts import secrets
 from carrel.actions.files import files
@@ -39,22 +47,22 @@ async def ports(tmp_path: File) -> AsyncIterator[Ports]:
 
 
 @pytest.fixture
-async def shop(ports: Ports) -> Workshop:
-    return await workshop(ports)
+async def shop(ports: Ports) -> ToolTenant:
+    return await create_tool_tenant(ports)
 
 
-async def put(shop: Workshop, path: str, content: bytes, type: str = "text/plain") -> None:
+async def put(shop: ToolTenant, path: str, content: bytes, type: str = "text/plain") -> None:
     stack, intent = (shop.scope(),), WriteOptions(type=type)
     await files.put(shop.ports, stack, Path(path), content, shop.owner, intent)
 
 
-async def refused(shop: Workshop, tool: str, /, **given: object) -> str:
+async def refused(shop: ToolTenant, tool: str, /, **given: object) -> str:
     with pytest.raises(Refusal) as problem:
         await shop.call(tool, **given)
     return str(problem.value)
 
 
-async def test_a_file_is_written_read_and_edited(shop: Workshop) -> None:
+async def test_a_file_is_written_read_and_edited(shop: ToolTenant) -> None:
     assert await shop.call("write", file_path="/a//./b.txt", content="é\nzwei\n") == (
         "Wrote a/b.txt (8 bytes)"
     )
@@ -67,7 +75,7 @@ async def test_a_file_is_written_read_and_edited(shop: Workshop) -> None:
     assert oldest.reason == "write a/b.txt"
 
 
-async def test_reading_begins_and_ends_where_it_is_told_to(shop: Workshop) -> None:
+async def test_reading_begins_and_ends_where_it_is_told_to(shop: ToolTenant) -> None:
     await put(shop, "n", b"".join(b"%d\n" % n for n in range(1, 2102)))
     assert await shop.call("read", file_path="n", offset=2101) == "  2101\t2101\n"
     assert await shop.call("read", file_path="n", offset=9, limit=1) == "     9\t9\n"
@@ -78,14 +86,14 @@ async def test_reading_begins_and_ends_where_it_is_told_to(shop: Workshop) -> No
 
 
 @pytest.mark.parametrize("path", ["../a", "a/../../b", "a/..", "/.."])
-async def test_no_path_leads_out(shop: Workshop, path: str) -> None:
+async def test_no_path_leads_out(shop: ToolTenant, path: str) -> None:
     assert await refused(shop, "read", file_path=path) == GONE
     assert await refused(shop, "write", file_path=path, content="") == GONE
     assert await refused(shop, "glob", pattern="*", path=path) == GONE
     assert await refused(shop, "grep", pattern="a", path=path) == GONE
 
 
-async def test_what_is_wrong_is_told_in_the_order_of_the_rules(shop: Workshop) -> None:
+async def test_what_is_wrong_is_told_in_the_order_of_the_rules(shop: ToolTenant) -> None:
     must = "file_path must reference a file"
     assert await refused(shop, "write", file_path=" / ", content="x") == must
     assert await refused(shop, "edit", file_path=".", old_string="", new_string="") == must
@@ -116,7 +124,7 @@ async def test_what_is_wrong_is_told_in_the_order_of_the_rules(shop: Workshop) -
 
 @pytest.mark.parametrize("tool", ["write", "edit", "grep", "bash"])
 async def test_a_workspace_without_a_sandbox_is_read_only_and_nobody_is_asked(
-    shop: Workshop, tool: str
+    shop: ToolTenant, tool: str
 ) -> None:
     given = {
         "write": {"file_path": "a", "content": "x"},
@@ -134,9 +142,9 @@ async def test_a_workspace_without_a_sandbox_is_read_only_and_nobody_is_asked(
 async def test_who_is_asked_is_told_by_the_sandbox_that_would_be_used(ports: Ports) -> None:
     attached = [
         {"name": "notes", "workspaceId": NOTES},
-        {"name": "docs", "workspaceId": DOCS, "sandbox": EASY},
+        {"name": "docs", "workspaceId": DOCS, "sandbox": EDIT_BOX},
     ]
-    shop = await workshop(ports, {"sandbox": BOX, "workspaces": attached}, mode="ask")
+    shop = await create_tool_tenant(ports, {"sandbox": BOX, "workspaces": attached}, mode="ask")
     write = {"file_path": "a", "content": "x"}
     gate = await shop.gate("write", **write)
     assert (gate.requires_approval, gate.workspace, gate.sandbox, gate.sandbox_revision) == (
@@ -146,13 +154,13 @@ async def test_who_is_asked_is_told_by_the_sandbox_that_would_be_used(ports: Por
         1,
     )
     gate = await shop.gate("write", **write, workspace="docs")
-    assert (gate.requires_approval, gate.workspace, gate.sandbox) == (False, DOCS, EASY)
+    assert (gate.requires_approval, gate.workspace, gate.sandbox) == (False, DOCS, EDIT_BOX)
     assert (await shop.gate("bash", command="true", workspace="docs")).requires_approval
     assert not (await shop.gate("read", file_path="a")).requires_approval
     assert not (await shop.gate("grep", pattern="a")).requires_approval
 
 
-async def test_bytes_that_are_no_text_are_never_corrupted(shop: Workshop) -> None:
+async def test_bytes_that_are_no_text_are_never_corrupted(shop: ToolTenant) -> None:
     await put(shop, "latin", b"caf\xe9 and \xff\r\n")
     await shop.call("edit", file_path="latin", old_string="and", new_string="und")
     assert await shop.files() == {"latin": b"caf\xe9 und \xff\r\n"}
@@ -163,7 +171,7 @@ async def test_bytes_that_are_no_text_are_never_corrupted(shop: Workshop) -> Non
     )
 
 
-async def test_a_link_is_told_and_never_followed(shop: Workshop) -> None:
+async def test_a_link_is_told_and_never_followed(shop: ToolTenant) -> None:
     await put(shop, "secret", b"gold")
     await put(shop, "link", b"secret", "inode/symlink")
     told = "link is a link to secret; links are not followed"
@@ -178,7 +186,7 @@ async def test_a_link_is_told_and_never_followed(shop: Workshop) -> None:
     assert await shop.type_of("link") == "text/plain"
 
 
-async def test_what_can_be_run_stays_so(shop: Workshop) -> None:
+async def test_what_can_be_run_stays_so(shop: ToolTenant) -> None:
     await put(shop, "go.sh", b"echo 1\n", "text/plain; executable")
     await shop.call("edit", file_path="go.sh", old_string="1", new_string="2")
     await shop.call("write", file_path="go.sh", content="echo 3\n")
@@ -187,7 +195,7 @@ async def test_what_can_be_run_stays_so(shop: Workshop) -> None:
     assert await shop.type_of("notes.md") == "text/markdown"
 
 
-async def test_a_name_is_a_file_or_a_directory_and_never_both(shop: Workshop) -> None:
+async def test_a_name_is_a_file_or_a_directory_and_never_both(shop: ToolTenant) -> None:
     await put(shop, "a/b", b"")
     with pytest.raises(Conflict):
         await shop.call("write", file_path="a", content="x")
@@ -195,28 +203,28 @@ async def test_a_name_is_a_file_or_a_directory_and_never_both(shop: Workshop) ->
         await shop.call("write", file_path="a/b/c", content="x")
 
 
-async def test_edits_of_different_places_all_land(shop: Workshop) -> None:
+async def test_edits_of_different_places_all_land(shop: ToolTenant) -> None:
     words = [f"word{n:02}" for n in range(40)]
     await put(shop, "a", " ".join(words).encode())
     edits = [
         shop.call("edit", file_path="a", old_string=word, new_string=word.upper()) for word in words
     ]
-    _, failed = await rivals(*edits)
+    _, failed = await race(*edits)
     assert not failed
     assert await shop.files() == {"a": " ".join(words).upper().encode()}
     assert len(await shop.history("a")) == len(words) + 1
 
 
-async def test_of_two_edits_of_one_place_the_second_finds_nothing(shop: Workshop) -> None:
+async def test_of_two_edits_of_one_place_the_second_finds_nothing(shop: ToolTenant) -> None:
     await put(shop, "a", b"one")
-    done, failed = await rivals(
+    done, failed = await race(
         shop.call("edit", file_path="a", old_string="one", new_string="two"),
         shop.call("edit", file_path="a", old_string="one", new_string="three"),
     )
     assert (len(done), [str(reason) for reason in failed]) == (1, ["old_string not found in a"])
 
 
-async def test_of_two_writers_one_is_head_and_the_other_in_history(shop: Workshop) -> None:
+async def test_of_two_writers_one_is_head_and_the_other_in_history(shop: ToolTenant) -> None:
     await asyncio.gather(
         shop.call("write", file_path="a", content="one"),
         shop.call("write", file_path="a", content="two"),
@@ -224,19 +232,21 @@ async def test_of_two_writers_one_is_head_and_the_other_in_history(shop: Worksho
     assert set(await shop.said_before("a")) == {b"one", b"two"}
 
 
-async def test_secrets_are_not_stored_and_the_caller_is_told(shop: Workshop) -> None:
+async def test_secrets_are_not_stored_and_the_caller_is_told(shop: ToolTenant) -> None:
     await secrets.put(shop.ports, shop.owner, "door", "sesame-open-now")
     said = await shop.call("write", file_path="a", content="say sesame-open-now")
     assert said == "Wrote a (19 bytes)\n[redacted: door]"
     assert await shop.files() == {"a": b"say [REDACTED:door]"}
 
 
-async def test_limits_hold(shop: Workshop) -> None:
+async def test_limits_hold(shop: ToolTenant) -> None:
     with pytest.raises(WorkspaceTooLarge):
         await shop.call("write", file_path="a", content="x" * (100 * 1024 * 1024 + 1))
 
 
-async def test_an_edit_that_would_be_too_large_is_refused_before_it_is_made(shop: Workshop) -> None:
+async def test_an_edit_that_would_be_too_large_is_refused_before_it_is_made(
+    shop: ToolTenant,
+) -> None:
     await put(shop, "a", b"x" * 1_000_000)
     with pytest.raises(WorkspaceTooLarge, match="1000000000000 bytes"):
         await shop.call(
@@ -251,17 +261,17 @@ async def test_a_choice_that_is_left_open_is_told_in_the_schema() -> None:
     assert told["required"] == ["pattern"]
 
 
-async def test_the_call_and_the_run_are_in_the_history(shop: Workshop) -> None:
+async def test_the_call_and_the_run_are_in_the_history(shop: ToolTenant) -> None:
     shop.sitting = structs.replace(shop.sitting, call_id="toolu_1")
     await shop.call("write", file_path="a", content="x")
     [version] = await shop.history("a")
     assert version.reason == "write a (call toolu_1)"
 
 
-async def test_globs_find_files_newest_first(shop: Workshop) -> None:
+async def test_globs_find_files_newest_first(shop: ToolTenant) -> None:
     for path in ("src/b.py", "src/a.py", "README.md", ".env", "src/deep/er/c.py"):
         await put(shop, path, b"x")
-        travel(shop.ports, 1000)
+        advance_clock(shop.ports, 1000)
     await put(shop, "src/b.py", b"y")
     assert await shop.call("glob", pattern="**/*.py") == "src/b.py\nsrc/deep/er/c.py\nsrc/a.py\n"
     assert await shop.call("glob", pattern="*.py", path="src") == "b.py\na.py\n"
@@ -270,7 +280,7 @@ async def test_globs_find_files_newest_first(shop: Workshop) -> None:
     assert await shop.call("glob", pattern="*", path="nowhere") == "No files found"
 
 
-async def test_grep_tells_files_lines_or_counts(shop: Workshop) -> None:
+async def test_grep_tells_files_lines_or_counts(shop: ToolTenant) -> None:
     await put(shop, "b.txt", b"one\ntwo\nOne two\n")
     await put(shop, "a/x.py", b"two = 2\r\nno\n")
     await put(shop, "a/.hidden", b"two")
@@ -298,7 +308,7 @@ async def test_grep_tells_files_lines_or_counts(shop: Workshop) -> None:
 
 
 async def test_long_answers_are_cut_within_the_bound(ports: Ports) -> None:
-    shop = await workshop(ports, outputLimitBytes=100)
+    shop = await create_tool_tenant(ports, outputLimitBytes=100)
     await put(shop, "a", "é".encode() * 300 + b"\n")
     for said in (
         await shop.call("read", file_path="a"),
@@ -308,7 +318,7 @@ async def test_long_answers_are_cut_within_the_bound(ports: Ports) -> None:
         assert said.endswith("é\n[output truncated]")
 
 
-async def test_what_is_no_unicode_is_refused(shop: Workshop) -> None:
+async def test_what_is_no_unicode_is_refused(shop: ToolTenant) -> None:
     for tool, given in {
         "read": {"file_path": "\ud800"},
         "write": {"file_path": "a", "content": "\ud800"},
@@ -322,7 +332,7 @@ async def test_what_is_no_unicode_is_refused(shop: Workshop) -> None:
     )
 
 
-async def test_a_workspace_is_in_the_schema_where_there_is_a_choice(shop: Workshop) -> None:
+async def test_a_workspace_is_in_the_schema_where_there_is_a_choice(shop: ToolTenant) -> None:
     both = await tool_access.load_tool_access(shop.ports, shop.owner.tenant, shop.sitting.config)
     one = ToolAccess(both.sandbox, both.workspaces[:1])
     for name in ("read", "write", "edit", "glob", "grep", "bash"):
@@ -334,13 +344,13 @@ async def test_a_workspace_is_in_the_schema_where_there_is_a_choice(shop: Worksh
         assert chosen["enum"] == ["notes", "docs"]
 
 
-async def test_nothing_passes_that_a_tool_does_not_know(shop: Workshop) -> None:
+async def test_nothing_passes_that_a_tool_does_not_know(shop: ToolTenant) -> None:
     for name in ("read", "write", "edit", "glob", "grep", "bash"):
         with pytest.raises(msgspec.ValidationError):
             TOOLS[name].parse_arguments({"nonsense": 1})
 
 
-async def test_what_is_gone_is_named(shop: Workshop) -> None:
+async def test_what_is_gone_is_named(shop: ToolTenant) -> None:
     config = {"workspaces": [{"name": "x", "workspaceId": "ws_gone"}]}
     body = {**shop.agent.body, "config": config}
     shop.sitting = structs.replace(shop.sitting, agent=structs.replace(shop.agent, body=body))

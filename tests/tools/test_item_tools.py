@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 from tests.server.rest.agents.test_items import bound
-from tests.support.full_app import Whole, whole
+from tests.support.full_app import FullApp, open_full_app
 
 from carrel.tools import ALL
 
@@ -23,13 +23,13 @@ def anyio_backend() -> str:
 
 
 @pytest.fixture
-async def desk(tmp_path: File) -> AsyncIterator[Whole]:
-    async with whole(tmp_path) as found:
+async def desk(tmp_path: File) -> AsyncIterator[FullApp]:
+    async with open_full_app(tmp_path) as found:
         yield found
 
 
 @pytest.fixture
-async def ada(desk: Whole) -> httpx.AsyncClient:
+async def ada(desk: FullApp) -> httpx.AsyncClient:
     owner = await desk.owner()
     me = (await owner.get("/v1/people")).json()["items"][0]["id"]
     for slug, shared in (("cook", False), ("main", False), ("desk", True)):
@@ -62,13 +62,13 @@ class Agent:
         return str(told["content"])
 
 
-async def agent(desk: Whole, ada: httpx.AsyncClient, slug: str) -> Agent:
+async def agent(desk: FullApp, ada: httpx.AsyncClient, slug: str) -> Agent:
     id = (await ada.get(f"/v1/agents/{slug}")).json()["id"]
     return Agent(await bound(desk, ada, slug), slug, id)
 
 
 async def test_agents_of_one_person_share_what_one_writes(
-    desk: Whole, ada: httpx.AsyncClient
+    desk: FullApp, ada: httpx.AsyncClient
 ) -> None:
     cook, main = await agent(desk, ada, "cook"), await agent(desk, ada, "main")
     written = await cook.does("workspace_write", key="shopping/list", value="x" * 101)
@@ -94,7 +94,7 @@ async def test_agents_of_one_person_share_what_one_writes(
 
 
 async def test_what_was_read_may_have_changed_and_the_current_version_is_named(
-    desk: Whole, ada: httpx.AsyncClient
+    desk: FullApp, ada: httpx.AsyncClient
 ) -> None:
     cook = await agent(desk, ada, "cook")
     await cook.does("workspace_write", key="k", value="1", version=0)
@@ -113,7 +113,7 @@ async def test_what_was_read_may_have_changed_and_the_current_version_is_named(
 
 
 async def test_what_is_published_is_a_copy_with_a_shared_agent(
-    desk: Whole, ada: httpx.AsyncClient
+    desk: FullApp, ada: httpx.AsyncClient
 ) -> None:
     cook, shared = await agent(desk, ada, "cook"), await agent(desk, ada, "desk")
     await cook.does("workspace_write", key="menu", value="soup")
@@ -144,7 +144,7 @@ async def test_a_run_that_writes_tells_of_it_in_its_log(ada: httpx.AsyncClient) 
     assert '"path":"k"' in events
 
 
-async def test_nothing_tells_where_items_are_kept(desk: Whole, ada: httpx.AsyncClient) -> None:
+async def test_nothing_tells_where_items_are_kept(desk: FullApp, ada: httpx.AsyncClient) -> None:
     assert [tool.name for tool in MINE] == [
         *("workspace_delete", "workspace_list", "workspace_publish"),
         *("workspace_read", "workspace_write"),

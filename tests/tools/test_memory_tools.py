@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.support.full_app import Whole, whole
+from tests.support.full_app import FullApp, open_full_app
 
 pytestmark = pytest.mark.anyio
 AGENT = "/v1/agents/kate"
@@ -21,13 +21,13 @@ def anyio_backend() -> str:
 
 
 @pytest.fixture
-async def desk(tmp_path: File) -> AsyncIterator[Whole]:
-    async with whole(tmp_path) as found:
+async def desk(tmp_path: File) -> AsyncIterator[FullApp]:
+    async with open_full_app(tmp_path) as found:
         yield found
 
 
 @pytest.fixture
-async def ada(desk: Whole) -> httpx.AsyncClient:
+async def ada(desk: FullApp) -> httpx.AsyncClient:
     owner = await desk.owner()
     config = {"model": "large", "workspaceGit": {"enabled": True}}
     new = {"slug": "kate", "name": "Kate", "config": config}
@@ -173,7 +173,7 @@ async def test_a_session_that_is_not_there_is_404(ada: httpx.AsyncClient) -> Non
     assert (await ada.post(f"{AGENT}/tools/who_am_i", json=body)).status_code == 404
 
 
-async def test_history_is_told_and_marked(desk: Whole, ada: httpx.AsyncClient) -> None:
+async def test_history_is_told_and_marked(desk: FullApp, ada: httpx.AsyncClient) -> None:
     if desk.ports.repositories is None:
         assert "no git" in await refused(ada, "memory_history")
         return

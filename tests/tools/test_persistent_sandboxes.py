@@ -13,7 +13,7 @@ import pytest
 from msgspec import structs
 from tests.support.escape_harness import processes_marked
 from tests.support.stores import open_ports
-from tests.support.tool_fixture import BOX, NOTES, TOOLS, Workshop, workshop
+from tests.support.tool_fixture import BOX, NOTES, TOOLS, ToolTenant, create_tool_tenant
 
 from carrel.actions.sandbox import sandboxes, workspace_files, workspaces
 from carrel.adapters.sandbox.local import LocalSandbox, cgroups
@@ -25,35 +25,35 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
-async def shop(tmp_path: File) -> AsyncIterator[Workshop]:
+async def shop(tmp_path: File) -> AsyncIterator[ToolTenant]:
     local = LocalSandbox(tmp_path / "sandboxes")
     async with open_ports(tmp_path) as opened:
-        yield await workshop(opened, runner=local, persistent=True)
+        yield await create_tool_tenant(opened, runner=local, persistent=True)
         await local.close()
 
 
-def local(shop: Workshop) -> LocalSandbox:
+def local(shop: ToolTenant) -> LocalSandbox:
     assert isinstance(shop.runner, LocalSandbox)
     return shop.runner
 
 
-async def begun(shop: Workshop, command: str) -> str:
+async def begun(shop: ToolTenant, command: str) -> str:
     said = await shop.call("bash", command=command, background=True)
     return re.findall(r"call_[0-9a-f]{24}", said)[0]  # type: ignore[no-any-return]
 
 
-async def asked(shop: Workshop, id: str, action: str = "status") -> Any:
+async def asked(shop: ToolTenant, id: str, action: str = "status") -> Any:
     tool = TOOLS["async_status"]
     return await tool.run(shop.sitting, tool.parse_arguments({"statusId": id, "action": action}))
 
 
-async def ended(shop: Workshop, id: str) -> None:
+async def ended(shop: ToolTenant, id: str) -> None:
     for (_, known), following in tuple(local(shop)._followers.items()):
         if known == id:
             await following.task
 
 
-async def logged(shop: Workshop, id: str, log: str) -> None:
+async def logged(shop: ToolTenant, id: str, log: str) -> None:
     """Once a job has printed this."""
     async with asyncio.timeout(30):
         while await asked(shop, id, "logs") != log:  # noqa: ASYNC110 - it is outside
@@ -66,7 +66,7 @@ async def until(true: Callable[[], object]) -> None:
             await asyncio.sleep(0.02)
 
 
-async def test_what_a_job_changed_is_brought_back_when_it_ends(shop: Workshop) -> None:
+async def test_what_a_job_changed_is_brought_back_when_it_ends(shop: ToolTenant) -> None:
     await shop.call("write", file_path="old", content="x")
     [before] = await shop.ports.trees.revisions([shop.scope()])
     id = await begun(shop, "sleep 0.3; echo done > a; mkdir d; echo b > d/b; rm old")
@@ -78,7 +78,7 @@ async def test_what_a_job_changed_is_brought_back_when_it_ends(shop: Workshop) -
     assert version.reason.startswith(f"bash (background) {id}: sleep 0.3; echo done")
 
 
-async def test_who_sees_that_a_job_has_ended_finds_its_files(shop: Workshop) -> None:
+async def test_who_sees_that_a_job_has_ended_finds_its_files(shop: ToolTenant) -> None:
     id = await begun(shop, "while [ ! -e go ]; do sleep 0.02; done; echo done > a")
     assert await asked(shop, id) == {"status": "processing", "jobId": id}
     await shop.call("bash", command="touch go")
@@ -91,7 +91,7 @@ async def test_who_sees_that_a_job_has_ended_finds_its_files(shop: Workshop) -> 
     assert await shop.ports.trees.revisions([shop.scope()]) == (after,)
 
 
-async def test_a_job_that_is_stopped_keeps_what_it_had_done(shop: Workshop) -> None:
+async def test_a_job_that_is_stopped_keeps_what_it_had_done(shop: ToolTenant) -> None:
     id = await begun(shop, "echo half > a; echo begun; exec sleep 600")
     await logged(shop, id, "begun\n")
     assert (await asked(shop, id, "stop"))["status"] == "failed"
@@ -100,7 +100,7 @@ async def test_a_job_that_is_stopped_keeps_what_it_had_done(shop: Workshop) -> N
     assert version.reason.startswith(f"bash (background, partial) {id}: ")
 
 
-async def test_jobs_that_end_with_their_server_keep_what_they_had_done(shop: Workshop) -> None:
+async def test_jobs_that_end_with_their_server_keep_what_they_had_done(shop: ToolTenant) -> None:
     id = await begun(shop, "echo half > a; echo begun; exec sleep 600")
     await logged(shop, id, "begun\n")
     await local(shop).close()
@@ -108,7 +108,7 @@ async def test_jobs_that_end_with_their_server_keep_what_they_had_done(shop: Wor
     assert (await asked(shop, id))["error"].endswith("[exit code 137]")
 
 
-async def test_others_and_a_job_meet_as_they_do_with_any_command(shop: Workshop) -> None:
+async def test_others_and_a_job_meet_as_they_do_with_any_command(shop: ToolTenant) -> None:
     for path in ("same", "gone"):
         await shop.call("write", file_path=path, content="1")
     id = await begun(shop, "while [ ! -e /tmp/go ]; do sleep 0.02; done; echo 2 > same; rm gone")
@@ -121,14 +121,14 @@ async def test_others_and_a_job_meet_as_they_do_with_any_command(shop: Workshop)
     assert b"others" in await shop.said_before("same")
 
 
-async def test_what_is_too_much_is_told_with_the_job(shop: Workshop) -> None:
+async def test_what_is_too_much_is_told_with_the_job(shop: ToolTenant) -> None:
     id = await begun(shop, "for n in {1..5001}; do : > f$n; done")
     await ended(shop, id)
     assert "[the changes were not saved: 5001 paths were changed" in await asked(shop, id, "logs")
     assert await shop.files() == {}
 
 
-async def test_deleting_a_sandbox_lets_its_instances_go(shop: Workshop) -> None:
+async def test_deleting_a_sandbox_lets_its_instances_go(shop: ToolTenant) -> None:
     await begun(shop, "echo half > a; exec sleep 600")
     await shop.call("bash", command="while [ ! -e a ]; do sleep 0.02; done")
     await sandboxes.delete(shop.ports, shop.owner, BOX)
@@ -137,7 +137,7 @@ async def test_deleting_a_sandbox_lets_its_instances_go(shop: Workshop) -> None:
 
 
 async def test_deleting_a_workspace_lets_its_instances_go_and_nothing_comes_back(
-    shop: Workshop,
+    shop: ToolTenant,
 ) -> None:
     id = await begun(shop, "echo begun; while sleep 0.01; do date +%N > a; done")
     await logged(shop, id, "begun\n")
@@ -159,7 +159,7 @@ async def test_deleting_a_workspace_lets_its_instances_go_and_nothing_comes_back
     ],
 )
 async def test_nothing_goes_on_by_settings_that_have_changed(
-    shop: Workshop, config: dict[str, Any], kept: bool
+    shop: ToolTenant, config: dict[str, Any], kept: bool
 ) -> None:
     await sandboxes.patch(shop.ports, shop.owner, BOX, {"config": {"envVars": {"A": "1"}}})
     await shop.call("bash", command="echo old > ~/a")
@@ -173,7 +173,7 @@ async def test_nothing_goes_on_by_settings_that_have_changed(
     assert (said == "old\n") is kept
 
 
-async def test_a_sandbox_is_given_what_its_record_says(shop: Workshop) -> None:
+async def test_a_sandbox_is_given_what_its_record_says(shop: ToolTenant) -> None:
     # Within that time what is left there has to write, however busy the machine is.
     lifecycle = {"idleTimeoutSeconds": 3, "maxLifetimeSeconds": 600}
     await sandboxes.patch(shop.ports, shop.owner, BOX, {"config": {"lifecycle": lifecycle}})
@@ -206,7 +206,7 @@ while True:
 """
 
 
-async def test_whatever_goes_on_there_nobody_stumbles_over_it(shop: Workshop) -> None:
+async def test_whatever_goes_on_there_nobody_stumbles_over_it(shop: ToolTenant) -> None:
     await shop.call("write", file_path="restless.py", content=RESTLESS)
     id = await begun(shop, "exec python3 restless.py")
     for number in range(30):
@@ -220,7 +220,7 @@ async def test_whatever_goes_on_there_nobody_stumbles_over_it(shop: Workshop) ->
 
 
 async def test_a_job_of_a_call_with_an_id_brings_back_all_that_comes_after_it(
-    shop: Workshop,
+    shop: ToolTenant,
 ) -> None:
     mark, bash = os.urandom(8).hex(), TOOLS["bash"]
     command = f"echo first > a; (: {mark}; sleep 0.3; echo later > b) &"

@@ -11,7 +11,7 @@ import httpx
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.support.full_app import Whole, hands, whole
+from tests.support.full_app import FullApp, create_tool_config, open_full_app
 
 from carrel.tools import ALL
 
@@ -29,7 +29,7 @@ def anyio_backend() -> str:
 class Scene:
     """An agent whose every private thing has the canary in it, and a session with listeners."""
 
-    def __init__(self, desk: Whole, owner: httpx.AsyncClient) -> None:
+    def __init__(self, desk: FullApp, owner: httpx.AsyncClient) -> None:
         self.desk, self.owner = desk, owner
 
     async def set(self) -> Scene:
@@ -40,7 +40,7 @@ class Scene:
             "workspaceGit": {"enabled": True},
             "extraDocs": ["MEMORY.md", "USER.md"],
         }
-        config |= await hands(owner)
+        config |= await create_tool_config(owner)
         new = {"slug": "kate", "name": "Kate", "humanPairId": person, "config": config}
         assert (await owner.post("/v1/agents", json=new)).status_code == 201
         today = datetime.now(UTC).date().isoformat()
@@ -67,7 +67,7 @@ class Scene:
 
 @pytest.fixture
 async def scene(tmp_path: File) -> AsyncIterator[Scene]:
-    async with whole(tmp_path) as desk:
+    async with open_full_app(tmp_path) as desk:
         yield await Scene(desk, await desk.owner()).set()
 
 

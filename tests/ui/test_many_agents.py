@@ -6,7 +6,7 @@ import re
 import statistics
 from pathlib import Path as File
 
-from bench.crowd import fill
+from bench.fleet import fill
 from playwright.sync_api import Browser, expect
 from tests.conftest import run
 from tests.support.server_process import serving

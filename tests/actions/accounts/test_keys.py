@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.support.stores import travel
-from tests.support.tenants import founded, joined, later, rivals
+from tests.support.stores import advance_clock
+from tests.support.tenants import add_person, create_tenant, race, start_after_yields
 
 from carrel.actions.accounts import credentials, keys, people
 from carrel.actions.accounts.keys import KeySpec
@@ -42,7 +42,7 @@ async def opened(ports: Ports, maker: Actor, kind: CredentialKind, **more: Any) 
 
 
 async def test_a_persons_key_is_the_callers_own_where_nobody_is_named(ports: Ports) -> None:
-    made, owner = await founded(ports)
+    made, owner = await create_tenant(ports)
     me = await opened(ports, owner, CredentialKind.PERSON)
     assert (me.person, me.role, me.permissions, me.is_confined) == (
         made.owner.id,
@@ -53,7 +53,7 @@ async def test_a_persons_key_is_the_callers_own_where_nobody_is_named(ports: Por
 
 
 async def test_a_key_is_stored_as_a_hash_and_recognised_by_its_beginning(ports: Ports) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     issued = await keys.create(ports, owner, KeySpec("laptop", CredentialKind.PERSON))
     kept = await keys.get(ports, owner, issued.key.id)
     assert kept == issued.key
@@ -63,7 +63,7 @@ async def test_a_key_is_stored_as_a_hash_and_recognised_by_its_beginning(ports: 
 
 
 async def test_a_service_key_does_a_machines_work_unless_it_is_told_otherwise(ports: Ports) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     plain = await opened(ports, owner, CredentialKind.SERVICE)
     assert (plain.permissions, plain.person, plain.role) == (MACHINE_PERMISSIONS, None, None)
     narrow = await opened(ports, owner, CredentialKind.SERVICE, scopes=frozenset({READ, ADMIN}))
@@ -71,7 +71,7 @@ async def test_a_service_key_does_a_machines_work_unless_it_is_told_otherwise(po
 
 
 async def test_a_key_bound_to_a_workspace_has_no_say_in_the_tenant(ports: Ports) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     for kind in (CredentialKind.PERSON, CredentialKind.SERVICE):
         bound = await opened(ports, owner, kind, workspace="ws_1")
         assert bound.scope == Scope(owner.tenant, ScopeKind.WORKSPACE, "ws_1")
@@ -82,7 +82,7 @@ async def test_a_key_bound_to_a_workspace_has_no_say_in_the_tenant(ports: Ports)
 
 
 async def test_an_agents_key_works_on_its_stack(ports: Ports) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     marco = await agents.create(ports, owner, NewAgent("marco", "Marco"))
     for name in (marco.id, "marco"):
         actor = await opened(ports, owner, CredentialKind.AGENT, agent=name)
@@ -112,15 +112,15 @@ async def test_an_agents_key_works_on_its_stack(ports: Ports) -> None:
     ],
 )
 async def test_what_does_not_go_together_is_refused(ports: Ports, wrong: dict[str, Any]) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     await agents.create(ports, owner, NewAgent("marco", "Marco"))
     with pytest.raises(ValidationError):
         await keys.create(ports, owner, KeySpec(**{"name": "a key", **wrong}))
 
 
 async def test_a_key_needs_a_holder_who_is_there_and_of_this_tenant(ports: Ports) -> None:
-    _, owner = await founded(ports)
-    made, other = await founded(ports, "globex")
+    _, owner = await create_tenant(ports)
+    made, other = await create_tenant(ports, "globex")
     theirs = await agents.create(ports, other, NewAgent("marco", "Marco"))
     for wrong in (
         KeySpec("x", CredentialKind.AGENT, agent="nobody"),
@@ -135,8 +135,8 @@ async def test_a_key_needs_a_holder_who_is_there_and_of_this_tenant(ports: Ports
 
 
 async def test_a_service_names_the_person_it_makes_a_key_for(ports: Ports) -> None:
-    _, owner = await founded(ports)
-    bob, _ = await joined(ports, owner, "bob")
+    _, owner = await create_tenant(ports)
+    bob, _ = await add_person(ports, owner, "bob")
     robot = await opened(ports, owner, CredentialKind.SERVICE, scopes=ALL_PERMISSIONS)
     with pytest.raises(ValidationError):
         await opened(ports, robot, CredentialKind.PERSON)
@@ -144,8 +144,8 @@ async def test_a_service_names_the_person_it_makes_a_key_for(ports: Ports) -> No
 
 
 async def test_a_member_makes_keys_for_themselves_and_nobody_else(ports: Ports) -> None:
-    made, owner = await founded(ports)
-    _, member = await joined(ports, owner, "bob")
+    made, owner = await create_tenant(ports)
+    _, member = await add_person(ports, owner, "bob")
     await agents.create(ports, owner, NewAgent("marco", "Marco"))
     mine = await opened(ports, member, CredentialKind.PERSON)
     assert (mine.person, mine.permissions) == (member.person, member.permissions)
@@ -161,8 +161,8 @@ async def test_a_member_makes_keys_for_themselves_and_nobody_else(ports: Ports) 
 
 
 async def test_a_key_is_never_worth_more_than_its_maker(ports: Ports) -> None:
-    _, owner = await founded(ports)
-    bob, _ = await joined(ports, owner, "bob")
+    _, owner = await create_tenant(ports)
+    bob, _ = await add_person(ports, owner, "bob")
     narrow = await opened(ports, owner, CredentialKind.SERVICE, scopes=frozenset({ADMIN, READ}))
     for more in (
         KeySpec("x", CredentialKind.SERVICE),
@@ -183,18 +183,18 @@ async def test_a_key_is_never_worth_more_than_its_maker(ports: Ports) -> None:
 
 
 async def test_an_admin_cannot_become_owner_by_a_key(ports: Ports) -> None:
-    made, owner = await founded(ports)
-    _, admin = await joined(ports, owner, "bob", Role.ADMIN)
+    made, owner = await create_tenant(ports)
+    _, admin = await add_person(ports, owner, "bob", Role.ADMIN)
     robot = await opened(ports, owner, CredentialKind.SERVICE, scopes=ALL_PERMISSIONS)
     for caller in (admin, robot):
         with pytest.raises(Forbidden):
             await opened(ports, caller, CredentialKind.PERSON, person=made.owner.id)
-    carol, _ = await joined(ports, owner, "carol", Role.OWNER)
+    carol, _ = await add_person(ports, owner, "carol", Role.OWNER)
     assert (await opened(ports, owner, CredentialKind.PERSON, person=carol.id)).role is Role.OWNER
 
 
 async def test_a_bound_credential_makes_no_keys(ports: Ports) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     await agents.create(ports, owner, NewAgent("marco", "Marco"))
     for bound in (
         await opened(ports, owner, CredentialKind.PERSON, workspace="ws_1"),
@@ -205,21 +205,21 @@ async def test_a_bound_credential_makes_no_keys(ports: Ports) -> None:
 
 
 async def test_a_key_is_good_until_it_expires(ports: Ports) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     hour = 3_600_000
     holding = KeySpec("short", CredentialKind.SERVICE, expires=ports.clock.now() + hour)
     issued = await keys.create(ports, owner, holding)
     await credentials.authenticate(ports, issued.token)
-    travel(ports, hour)
+    advance_clock(ports, hour)
     with pytest.raises(Unauthenticated):
         await credentials.authenticate(ports, issued.token)
 
 
 async def test_a_revoked_key_opens_nothing_from_the_next_request_on(ports: Ports) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     issued = await keys.create(ports, owner, KeySpec("lost", CredentialKind.SERVICE))
     await credentials.authenticate(ports, issued.token)
-    done, refused = await rivals(*(keys.revoke(ports, owner, issued.key.id) for _ in range(3)))
+    done, refused = await race(*(keys.revoke(ports, owner, issued.key.id) for _ in range(3)))
     assert len(done) == 1
     assert {type(reason) for reason in refused} == {NotFound}
     with pytest.raises(Unauthenticated):
@@ -229,8 +229,8 @@ async def test_a_revoked_key_opens_nothing_from_the_next_request_on(ports: Ports
 
 
 async def test_everybody_sees_and_revokes_their_own_keys_and_admins_all(ports: Ports) -> None:
-    _, owner = await founded(ports)
-    _, member = await joined(ports, owner, "bob")
+    _, owner = await create_tenant(ports)
+    _, member = await add_person(ports, owner, "bob")
     own = await keys.create(ports, member, KeySpec("mine", CredentialKind.PERSON))
     other = await keys.create(ports, owner, KeySpec("not mine", CredentialKind.SERVICE))
     seen = [key.id for key in (await keys.list_keys(ports, member)).items]
@@ -243,7 +243,7 @@ async def test_everybody_sees_and_revokes_their_own_keys_and_admins_all(ports: P
 
 
 async def test_a_service_without_tenant_admin_sees_itself_alone(ports: Ports) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     robot = await opened(
         ports, owner, CredentialKind.SERVICE, scopes=frozenset({Permission.TENANT_READ})
     )
@@ -253,8 +253,8 @@ async def test_a_service_without_tenant_admin_sees_itself_alone(ports: Ports) ->
 
 
 async def test_keys_of_another_tenant_are_not_there(ports: Ports) -> None:
-    _, owner = await founded(ports)
-    _, other = await founded(ports, "globex")
+    _, owner = await create_tenant(ports)
+    _, other = await create_tenant(ports, "globex")
     for attempt in (keys.get, keys.revoke):
         with pytest.raises(NotFound):
             await attempt(ports, owner, other.key)
@@ -262,7 +262,7 @@ async def test_keys_of_another_tenant_are_not_there(ports: Ports) -> None:
 
 
 async def test_when_a_key_was_last_used_is_the_later_of_noted_and_written(ports: Ports) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     issued = await keys.create(ports, owner, KeySpec("new", CredentialKind.SERVICE))
     both = (await keys.get(ports, owner, owner.key), issued.key)
     ports.key_last_used.clear()
@@ -275,14 +275,14 @@ async def test_when_a_key_was_last_used_is_the_later_of_noted_and_written(ports:
 
 
 async def test_an_agents_keys_go_with_it_even_one_that_is_just_being_made(ports: Ports) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     for turns in range(10):
         marco = await agents.create(ports, owner, NewAgent("marco", "Marco"))
         issued = await keys.create(ports, owner, KeySpec("x", CredentialKind.AGENT, agent="marco"))
         late = KeySpec("late", CredentialKind.AGENT, agent=marco.id)
-        await rivals(
+        await race(
             agents.delete(ports, owner, marco.id),
-            later(turns, keys.create(ports, owner, late)),
+            start_after_yields(turns, keys.create(ports, owner, late)),
         )
         with pytest.raises(Unauthenticated):
             await credentials.authenticate(ports, issued.token)
@@ -292,10 +292,10 @@ async def test_an_agents_keys_go_with_it_even_one_that_is_just_being_made(ports:
 
 
 async def test_a_key_is_not_worth_a_role_that_was_lost_while_it_was_made(ports: Ports) -> None:
-    _, owner = await founded(ports)
-    bob, _ = await joined(ports, owner, "bob", Role.ADMIN)
+    _, owner = await create_tenant(ports)
+    bob, _ = await add_person(ports, owner, "bob", Role.ADMIN)
     holding = KeySpec("x", CredentialKind.PERSON, person=bob.id, scopes=frozenset({ADMIN}))
-    done, _ = await rivals(
+    done, _ = await race(
         people.patch(ports, owner, bob.id, {"role": Role.MEMBER}),
         keys.create(ports, owner, holding),
     )

@@ -8,7 +8,7 @@ from pathlib import Path as File
 from typing import Any
 
 import pytest
-from tests.support.tenants import founded, joined, rivals
+from tests.support.tenants import add_person, create_tenant, race
 
 from carrel.actions.accounts import audit, credentials, people
 from carrel.actions.accounts.oidc import AMBIGUOUS_EMAIL, authenticate_person, is_jwt
@@ -68,7 +68,7 @@ async def refused(
 
 
 async def test_a_verified_address_makes_the_bearer_that_person(ports: Ports) -> None:
-    made, owner = await founded(ports)
+    made, owner = await create_tenant(ports)
     actor = await authenticate_person(ports, of(ADA), ADA.sub)
     assert (actor.tenant, actor.person, actor.name) == (owner.tenant, made.owner.id, made.owner.id)
     assert (actor.role, actor.kind) == (Role.OWNER, CredentialKind.PERSON)
@@ -78,8 +78,8 @@ async def test_a_verified_address_makes_the_bearer_that_person(ports: Ports) -> 
 
 
 async def test_roles_come_from_here_and_change_with_the_next_request(ports: Ports) -> None:
-    _, owner = await founded(ports)
-    bob, _ = await joined(ports, owner, "bob")
+    _, owner = await create_tenant(ports)
+    bob, _ = await add_person(ports, owner, "bob")
     issuer = of(Bearer("bob-1", "bob@example.org"))
     actor = await authenticate_person(ports, issuer, "bob-1")
     assert (actor.role, actor.permissions) == (Role.MEMBER, MEMBER_PERMISSIONS)
@@ -91,7 +91,7 @@ async def test_roles_come_from_here_and_change_with_the_next_request(ports: Port
 
 
 async def test_what_was_once_seen_with_an_address_is_known_by_its_subject(ports: Ports) -> None:
-    made, _ = await founded(ports)
+    made, _ = await create_tenant(ports)
     await refused(ports, BARE)
     await authenticate_person(ports, of(ADA), ADA.sub)
     for later in (BARE, other(ADA, email_verified=False), other(ADA, email="new@acme.example")):
@@ -102,7 +102,7 @@ async def test_what_was_once_seen_with_an_address_is_known_by_its_subject(ports:
 
 
 async def test_the_link_is_made_once_and_leaves_the_person_as_they_were(ports: Ports) -> None:
-    made, owner = await founded(ports)
+    made, owner = await create_tenant(ports)
     for _ in range(3):
         await authenticate_person(ports, of(ADA), ADA.sub)
     linked = await people.get(ports, owner, made.owner.id)
@@ -121,8 +121,8 @@ async def test_the_link_is_made_once_and_leaves_the_person_as_they_were(ports: P
 
 
 async def test_a_change_of_a_person_leaves_them_signed_in_by_their_subject(ports: Ports) -> None:
-    made, owner = await founded(ports)
-    bob, _ = await joined(ports, owner, "bob")
+    made, owner = await create_tenant(ports)
+    bob, _ = await add_person(ports, owner, "bob")
     bearer = Bearer("bob-1", "bob@example.org")
     await authenticate_person(ports, of(bearer), bearer.sub)
     changes: list[dict[str, Any]] = [
@@ -144,7 +144,7 @@ async def test_a_change_of_a_person_leaves_them_signed_in_by_their_subject(ports
 async def test_two_accounts_of_one_address_do_not_take_the_link_from_each_other(
     ports: Ports,
 ) -> None:
-    made, owner = await founded(ports)
+    made, owner = await create_tenant(ports)
     issuer = of(ADA, Bearer("ada-2", ADA.email))
     for _ in range(3):
         for subject in ("ada-1", "ada-2"):
@@ -154,8 +154,8 @@ async def test_two_accounts_of_one_address_do_not_take_the_link_from_each_other(
 
 
 async def test_all_who_come_first_at_once_are_let_in(ports: Ports) -> None:
-    made, owner = await founded(ports)
-    done, lost = await rivals(*(authenticate_person(ports, of(ADA), ADA.sub) for _ in range(8)))
+    made, owner = await create_tenant(ports)
+    done, lost = await race(*(authenticate_person(ports, of(ADA), ADA.sub) for _ in range(8)))
     assert not lost
     assert {actor.person for actor in done} == {made.owner.id}
     linked = await people.get(ports, owner, made.owner.id)
@@ -163,10 +163,10 @@ async def test_all_who_come_first_at_once_are_let_in(ports: Ports) -> None:
 
 
 async def test_one_subject_is_one_person_though_it_comes_with_two_addresses(ports: Ports) -> None:
-    _, owner = await founded(ports)
-    await joined(ports, owner, "bob")
+    _, owner = await create_tenant(ports)
+    await add_person(ports, owner, "bob")
     both = (ADA, other(ADA, email="bob@example.org"))
-    done, lost = await rivals(
+    done, lost = await race(
         *(authenticate_person(ports, of(bearer), bearer.sub) for bearer in both)
     )
     assert not lost
@@ -186,12 +186,12 @@ async def test_one_subject_is_one_person_though_it_comes_with_two_addresses(port
 async def test_nobody_is_let_in_without_a_verified_address_that_is_known(
     ports: Ports, bearer: Bearer
 ) -> None:
-    await founded(ports)
+    await create_tenant(ports)
     await refused(ports, bearer)
 
 
 async def test_letter_case_does_not_matter_but_looking_alike_is_not_enough(ports: Ports) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     kis = await people.create(ports, owner, Profile("Kis", "kiss@example.org", Role.MEMBER))
     for alike in ("\u212aiss@example.org", "ki\u017f\u017f@example.org", "ki\xdf@example.org"):
         await refused(ports, Bearer("eve", alike))
@@ -201,12 +201,12 @@ async def test_letter_case_does_not_matter_but_looking_alike_is_not_enough(ports
 
 
 async def test_an_address_in_several_tenants_does_not_say_which_is_meant(ports: Ports) -> None:
-    _, acme = await founded(ports)
-    _, globex = await founded(ports, "globex")
-    bob, _ = await joined(ports, acme, "bob")
+    _, acme = await create_tenant(ports)
+    _, globex = await create_tenant(ports, "globex")
+    bob, _ = await add_person(ports, acme, "bob")
     bearer = Bearer("bob-1", "bob@example.org")
     await authenticate_person(ports, of(bearer), bearer.sub)
-    await joined(ports, globex, "bob")
+    await add_person(ports, globex, "bob")
     assert (await authenticate_person(ports, of(bearer), bearer.sub)).person == bob.id
     await refused(ports, other(bearer, sub="bob-2"), AMBIGUOUS_EMAIL)
 
@@ -216,7 +216,7 @@ async def test_the_one_person_is_found_among_many_tenants(
 ) -> None:
     monkeypatch.setattr("carrel.actions.accounts.oidc._BATCH_SIZE", 2)
     for number in range(5):
-        await founded(ports, f"tenant-{number}")
+        await create_tenant(ports, f"tenant-{number}")
     for number in range(5):
         bearer = Bearer(f"{number}", f"ada@tenant-{number}.example")
         actor = await authenticate_person(ports, of(bearer), bearer.sub)
@@ -224,7 +224,7 @@ async def test_the_one_person_is_found_among_many_tenants(
 
 
 async def test_each_request_asks_the_issuer_and_only_the_first_the_store(ports: Ports) -> None:
-    await founded(ports)
+    await create_tenant(ports)
     issuer = of(ADA)
     await authenticate_person(ports, issuer, ADA.sub)
     await authenticate_person(ports, issuer, ADA.sub)
@@ -239,7 +239,7 @@ async def test_each_request_asks_the_issuer_and_only_the_first_the_store(ports: 
 
 
 async def test_an_issuer_that_cannot_be_reached_is_an_outage_and_no_refusal(ports: Ports) -> None:
-    await founded(ports)
+    await create_tenant(ports)
     issuer = of(ADA)
     issuer.down = True
     with pytest.raises(ConnectionError):
@@ -247,7 +247,7 @@ async def test_an_issuer_that_cannot_be_reached_is_an_outage_and_no_refusal(port
 
 
 async def test_a_key_never_looks_like_a_token_of_an_issuer(ports: Ports) -> None:
-    made, _ = await founded(ports)
+    made, _ = await create_tenant(ports)
     assert not is_jwt(made.token)
     assert is_jwt("eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJhIn0.c2ln")
     assert is_jwt("eyJhbGciOiJub25lIn0.eyJzdWIiOiJhIn0.")

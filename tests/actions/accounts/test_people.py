@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.support.tenants import founded, joined, later, rivals
+from tests.support.tenants import add_person, create_tenant, race, start_after_yields
 
 from carrel.actions.accounts import audit, credentials, keys, people, sign_in
 from carrel.actions.accounts.keys import KeySpec
@@ -21,7 +21,7 @@ BOB = Profile("Bob", "bob@example.org", Role.MEMBER)
 
 
 async def test_a_person_is_kept_as_they_were_introduced(ports: Ports) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     profile = Profile(
         "Zoë", "zoe@example.org", Role.ADMIN, "Librarian", "America/New_York", "they/them"
     )
@@ -61,7 +61,7 @@ async def test_a_person_is_kept_as_they_were_introduced(ports: Ports) -> None:
     ],
 )
 async def test_what_is_no_profile_is_refused(ports: Ports, wrong: dict[str, Any]) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     with pytest.raises(ValidationError):
         await people.create(ports, owner, replace(BOB, **wrong))
     bob = await people.create(ports, owner, BOB)
@@ -70,7 +70,7 @@ async def test_what_is_no_profile_is_refused(ports: Ports, wrong: dict[str, Any]
 
 
 async def test_an_address_belongs_to_one_person_whatever_its_letter_case(ports: Ports) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     await people.create(ports, owner, BOB)
     with pytest.raises(Conflict) as refused:
         await people.create(ports, owner, replace(BOB, email="BOB@Example.org"))
@@ -82,7 +82,7 @@ async def test_an_address_belongs_to_one_person_whatever_its_letter_case(ports: 
 
 
 async def test_an_address_with_a_slash_is_refused_to_another_all_the_same(ports: Ports) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     await people.create(ports, owner, replace(BOB, email="a/message@example.org"))
     with pytest.raises(Conflict) as refused:
         await people.create(ports, owner, replace(BOB, email="a/message@example.org"))
@@ -90,7 +90,7 @@ async def test_an_address_with_a_slash_is_refused_to_another_all_the_same(ports:
 
 
 async def test_an_address_may_be_used_again_once_it_is_free(ports: Ports) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     bob = await people.create(ports, owner, BOB)
     await people.patch(ports, owner, bob.id, {"email": "robert@example.org"})
     other = await people.create(ports, owner, BOB)
@@ -99,8 +99,8 @@ async def test_an_address_may_be_used_again_once_it_is_free(ports: Ports) -> Non
 
 
 async def test_two_tenants_may_know_the_same_address_and_never_each_other(ports: Ports) -> None:
-    _, acme = await founded(ports)
-    _, globex = await founded(ports, "globex")
+    _, acme = await create_tenant(ports)
+    _, globex = await create_tenant(ports, "globex")
     ours, theirs = await people.create(ports, acme, BOB), await people.create(ports, globex, BOB)
     for attempt in (
         people.get(ports, acme, theirs.id),
@@ -114,14 +114,14 @@ async def test_two_tenants_may_know_the_same_address_and_never_each_other(ports:
 
 
 async def test_of_rivals_for_one_address_exactly_one_gets_it(ports: Ports) -> None:
-    _, owner = await founded(ports)
-    made, refused = await rivals(*(people.create(ports, owner, BOB) for _ in range(4)))
+    _, owner = await create_tenant(ports)
+    made, refused = await race(*(people.create(ports, owner, BOB) for _ in range(4)))
     assert len(made) == 1
     assert {type(reason) for reason in refused} == {Conflict}
 
 
 async def test_a_patch_changes_what_it_names_and_clears_with_none(ports: Ports) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     bob = await people.create(ports, owner, replace(BOB, title="Cook", pronouns="he/him"))
     changed = await people.patch(ports, owner, bob.id, {"title": None, "timezone": "UTC"})
     expected = replace(BOB, pronouns="he/him", timezone="UTC")
@@ -131,10 +131,10 @@ async def test_a_patch_changes_what_it_names_and_clears_with_none(ports: Ports) 
 
 
 async def test_rivals_who_patch_different_fields_lose_nothing(ports: Ports) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     bob = await people.create(ports, owner, BOB)
     fields = {"title": "Cook", "timezone": "UTC", "pronouns": "he/him", "name": "Robert"}
-    _, failed = await rivals(
+    _, failed = await race(
         *(people.patch(ports, owner, bob.id, {name: value}) for name, value in fields.items())
     )
     assert not failed
@@ -143,13 +143,13 @@ async def test_rivals_who_patch_different_fields_lose_nothing(ports: Ports) -> N
 
 @pytest.mark.parametrize("id", ["per_0", "", "\x00", "a/b", "é", "\ud800", "x" * 5000])
 async def test_what_could_be_no_id_is_as_missing_as_any(ports: Ports, id: str) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     with pytest.raises(NotFound):
         await people.get(ports, owner, id)
 
 
 async def test_pages_cover_everybody_once(ports: Ports) -> None:
-    made, owner = await founded(ports)
+    made, owner = await create_tenant(ports)
     for number in range(6):
         await people.create(ports, owner, replace(BOB, email=f"bob{number}@example.org"))
     seen: list[str] = []
@@ -165,21 +165,21 @@ async def test_pages_cover_everybody_once(ports: Ports) -> None:
 
 
 async def test_the_last_owner_can_be_neither_demoted_nor_removed(ports: Ports) -> None:
-    made, owner = await founded(ports)
+    made, owner = await create_tenant(ports)
     for attempt in (
         people.patch(ports, owner, made.owner.id, {"role": Role.ADMIN}),
         people.delete(ports, owner, made.owner.id),
     ):
         with pytest.raises(Conflict, match="a tenant must keep at least one owner"):
             await attempt
-    await joined(ports, owner, "bob", Role.OWNER)
+    await add_person(ports, owner, "bob", Role.OWNER)
     await people.patch(ports, owner, made.owner.id, {"role": Role.MEMBER})
 
 
 async def test_of_two_owners_who_step_down_at_once_one_stays(ports: Ports) -> None:
-    made, ada = await founded(ports)
-    bob, bobs = await joined(ports, ada, "bob", Role.OWNER)
-    done, refused = await rivals(
+    made, ada = await create_tenant(ports)
+    bob, bobs = await add_person(ports, ada, "bob", Role.OWNER)
+    done, refused = await race(
         people.patch(ports, ada, made.owner.id, {"role": Role.MEMBER}),
         people.patch(ports, bobs, bob.id, {"role": Role.MEMBER}),
     )
@@ -189,9 +189,9 @@ async def test_of_two_owners_who_step_down_at_once_one_stays(ports: Ports) -> No
 
 
 async def test_of_two_owners_who_demote_or_remove_each_other_one_stays(ports: Ports) -> None:
-    made, ada = await founded(ports)
-    bob, bobs = await joined(ports, ada, "bob", Role.OWNER)
-    done, refused = await rivals(
+    made, ada = await create_tenant(ports)
+    bob, bobs = await add_person(ports, ada, "bob", Role.OWNER)
+    done, refused = await race(
         people.patch(ports, ada, bob.id, {"role": Role.MEMBER}),
         people.delete(ports, bobs, made.owner.id),
     )
@@ -207,8 +207,8 @@ async def owners(ports: Ports, actor: Actor) -> int:
 
 
 async def test_only_an_owner_makes_changes_or_removes_owners(ports: Ports) -> None:
-    made, ada = await founded(ports)
-    bob, admin = await joined(ports, ada, "bob", Role.ADMIN)
+    made, ada = await create_tenant(ports)
+    bob, admin = await add_person(ports, ada, "bob", Role.ADMIN)
     service = await keys.create(
         ports, ada, KeySpec("robot", CredentialKind.SERVICE, scopes=frozenset(Permission))
     )
@@ -226,16 +226,16 @@ async def test_only_an_owner_makes_changes_or_removes_owners(ports: Ports) -> No
 
 
 async def test_an_owner_who_was_demoted_since_makes_no_owners(ports: Ports) -> None:
-    made, ada = await founded(ports)
-    _, bobs = await joined(ports, ada, "bob", Role.OWNER)
+    made, ada = await create_tenant(ports)
+    _, bobs = await add_person(ports, ada, "bob", Role.OWNER)
     await people.patch(ports, bobs, made.owner.id, {"role": Role.ADMIN})
     with pytest.raises(Forbidden):
         await people.create(ports, ada, replace(BOB, email="eve@example.org", role=Role.OWNER))
 
 
 async def test_a_role_holds_from_the_next_request_on(ports: Ports) -> None:
-    _, ada = await founded(ports)
-    bob, before = await joined(ports, ada, "bob")
+    _, ada = await create_tenant(ports)
+    bob, before = await add_person(ports, ada, "bob")
     issued = await keys.create(ports, ada, KeySpec("x", CredentialKind.PERSON, person=bob.id))
     await people.patch(ports, ada, bob.id, {"role": Role.ADMIN})
     after = await credentials.authenticate(ports, issued.token)
@@ -243,8 +243,8 @@ async def test_a_role_holds_from_the_next_request_on(ports: Ports) -> None:
 
 
 async def test_a_person_who_leaves_takes_their_keys_and_codes_along(ports: Ports) -> None:
-    _, ada = await founded(ports)
-    bob, _ = await joined(ports, ada, "bob")
+    _, ada = await create_tenant(ports)
+    bob, _ = await add_person(ports, ada, "bob")
     issued = await keys.create(ports, ada, KeySpec("second", CredentialKind.PERSON, person=bob.id))
     code = await sign_in.issue_code(ports, ada.tenant, bob.id)
     await people.delete(ports, ada, bob.id)
@@ -260,14 +260,14 @@ async def test_a_person_who_leaves_takes_their_keys_and_codes_along(ports: Ports
 
 
 async def test_no_key_outlives_a_person_who_leaves_while_it_is_made(ports: Ports) -> None:
-    _, ada = await founded(ports)
+    _, ada = await create_tenant(ports)
     for turns in range(12):
-        bob, _ = await joined(ports, ada, f"bob{turns}")
+        bob, _ = await add_person(ports, ada, f"bob{turns}")
         holding = KeySpec("late", CredentialKind.PERSON, person=bob.id)
-        await rivals(
+        await race(
             people.delete(ports, ada, bob.id),
-            later(turns, keys.create(ports, ada, holding)),
-            later(turns, sign_in.issue_code(ports, ada.tenant, bob.id)),
+            start_after_yields(turns, keys.create(ports, ada, holding)),
+            start_after_yields(turns, sign_in.issue_code(ports, ada.tenant, bob.id)),
         )
         for record_type in (RecordType.KEY, RecordType.CODE):
             assert not await ports.records.list(
@@ -276,8 +276,8 @@ async def test_no_key_outlives_a_person_who_leaves_while_it_is_made(ports: Ports
 
 
 async def test_rivals_who_remove_one_person_are_told_apart(ports: Ports) -> None:
-    _, ada = await founded(ports)
-    bob, _ = await joined(ports, ada, "bob")
-    done, refused = await rivals(*(people.delete(ports, ada, bob.id) for _ in range(3)))
+    _, ada = await create_tenant(ports)
+    bob, _ = await add_person(ports, ada, "bob")
+    done, refused = await race(*(people.delete(ports, ada, bob.id) for _ in range(3)))
     assert len(done) == 1
     assert {type(reason) for reason in refused} == {NotFound}

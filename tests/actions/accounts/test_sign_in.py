@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from tests.support.stores import travel
-from tests.support.tenants import founded, joined, rivals
+from tests.support.stores import advance_clock
+from tests.support.tenants import add_person, create_tenant, race
 
 from carrel.actions.accounts import credentials, keys, sign_in, tenants
 from carrel.core.access import Role
@@ -17,7 +17,7 @@ HOUR, DAY = 3_600_000, 86_400_000
 
 
 async def test_a_code_becomes_a_key_of_that_person(ports: Ports) -> None:
-    made, owner = await founded(ports)
+    made, owner = await create_tenant(ports)
     code = await sign_in.issue_code(ports, owner.tenant, made.owner.id)
     signed_in = await sign_in.redeem_code(ports, code)
     assert (signed_in.tenant, signed_in.person) == (made.tenant, made.owner)
@@ -25,13 +25,13 @@ async def test_a_code_becomes_a_key_of_that_person(ports: Ports) -> None:
     assert (actor.person, actor.role) == (made.owner.id, Role.OWNER)
     key = await keys.get(ports, owner, actor.key or "")
     assert key.body["name"] == "web sign-in"
-    travel(ports, 30 * DAY)
+    advance_clock(ports, 30 * DAY)
     with pytest.raises(Unauthenticated):
         await credentials.authenticate(ports, signed_in.token)
 
 
 async def test_a_code_is_good_once(ports: Ports) -> None:
-    made, owner = await founded(ports)
+    made, owner = await create_tenant(ports)
     code = await sign_in.issue_code(ports, owner.tenant, made.owner.id)
     await sign_in.redeem_code(ports, code)
     with pytest.raises(Unauthenticated):
@@ -39,18 +39,18 @@ async def test_a_code_is_good_once(ports: Ports) -> None:
 
 
 async def test_of_several_who_redeem_one_code_exactly_one_gets_in(ports: Ports) -> None:
-    made, owner = await founded(ports)
+    made, owner = await create_tenant(ports)
     code = await sign_in.issue_code(ports, owner.tenant, made.owner.id)
-    done, refused = await rivals(*(sign_in.redeem_code(ports, code) for _ in range(4)))
+    done, refused = await race(*(sign_in.redeem_code(ports, code) for _ in range(4)))
     assert len(done) == 1
     assert {type(reason) for reason in refused} == {Unauthenticated}
     assert len((await keys.list_keys(ports, owner)).items) == 2
 
 
 async def test_a_code_is_good_for_an_hour(ports: Ports) -> None:
-    made, owner = await founded(ports)
+    made, owner = await create_tenant(ports)
     code = await sign_in.issue_code(ports, owner.tenant, made.owner.id)
-    travel(ports, HOUR)
+    advance_clock(ports, HOUR)
     with pytest.raises(Unauthenticated):
         await sign_in.redeem_code(ports, code)
 
@@ -58,11 +58,11 @@ async def test_a_code_is_good_for_an_hour(ports: Ports) -> None:
 async def test_a_new_code_sweeps_away_those_that_are_over_and_spares_the_others(
     ports: Ports,
 ) -> None:
-    made, owner = await founded(ports)
-    bob, _ = await joined(ports, owner, "bob")
+    made, owner = await create_tenant(ports)
+    bob, _ = await add_person(ports, owner, "bob")
     await sign_in.issue_code(ports, owner.tenant, made.owner.id)
     await sign_in.issue_code(ports, owner.tenant, bob.id)
-    travel(ports, HOUR)
+    advance_clock(ports, HOUR)
     young = await sign_in.issue_code(ports, owner.tenant, made.owner.id)
     await sign_in.issue_code(ports, owner.tenant, made.owner.id)
     assert len(await ports.records.list(owner.tenant, RecordType.CODE)) == 3
@@ -71,20 +71,20 @@ async def test_a_new_code_sweeps_away_those_that_are_over_and_spares_the_others(
 
 @pytest.mark.parametrize("code", ["", "code_x", "\x00", "é" * 100])
 async def test_what_is_no_code_opens_nothing(ports: Ports, code: str) -> None:
-    await founded(ports)
+    await create_tenant(ports)
     with pytest.raises(Unauthenticated):
         await sign_in.redeem_code(ports, code)
 
 
 async def test_a_code_is_kept_as_a_hash(ports: Ports) -> None:
-    made, owner = await founded(ports)
+    made, owner = await create_tenant(ports)
     code = await sign_in.issue_code(ports, owner.tenant, made.owner.id)
     [record] = await ports.records.list(owner.tenant, RecordType.CODE)
     assert code not in str(record)
 
 
 async def test_a_code_is_not_a_token_nor_a_token_a_code(ports: Ports) -> None:
-    made, owner = await founded(ports)
+    made, owner = await create_tenant(ports)
     code = await sign_in.issue_code(ports, owner.tenant, made.owner.id)
     with pytest.raises(Unauthenticated):
         await credentials.authenticate(ports, code)
@@ -93,8 +93,8 @@ async def test_a_code_is_not_a_token_nor_a_token_a_code(ports: Ports) -> None:
 
 
 async def test_a_code_needs_a_person_of_that_tenant(ports: Ports) -> None:
-    made, _ = await founded(ports)
-    _, other = await founded(ports, "globex")
+    made, _ = await create_tenant(ports)
+    _, other = await create_tenant(ports, "globex")
     with pytest.raises(NotFound):
         await sign_in.issue_code(ports, other.tenant, made.owner.id)
 

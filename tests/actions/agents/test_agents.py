@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 import pytest
-from tests.support.tenants import founded, later, rivals
+from tests.support.tenants import create_tenant, race, start_after_yields
 
 from carrel.actions.agents import agents, templates
 from carrel.actions.agents.agents import NewAgent
@@ -30,7 +30,7 @@ MAKE: dict[str, Make] = {"agent": make_agent, "template": templates.create}
 
 
 async def test_an_agent_follows_a_template_by_id_or_slug(ports: Ports) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     sales = await templates.create(ports, owner, "sales", "Sales")
     for number, name in enumerate((sales.id, "sales")):
         agent = await agents.create(ports, owner, NewAgent(f"marco-{number}", "Marco", name))
@@ -44,8 +44,8 @@ async def test_an_agent_follows_a_template_by_id_or_slug(ports: Ports) -> None:
 
 
 async def test_an_agent_needs_no_template_but_not_one_that_is_not_there(ports: Ports) -> None:
-    _, owner = await founded(ports)
-    _, other = await founded(ports, "globex")
+    _, owner = await create_tenant(ports)
+    _, other = await create_tenant(ports, "globex")
     theirs = await templates.create(ports, other, "sales", "Sales")
     agent = await make_agent(ports, owner, "marco", "Marco")
     kinds = [scope.kind for scope in await stacks.agent_stack(ports, owner, "marco")]
@@ -61,16 +61,16 @@ async def test_an_agent_needs_no_template_but_not_one_that_is_not_there(ports: P
 @pytest.mark.parametrize("make", MAKE.values(), ids=MAKE)
 @pytest.mark.parametrize("slug", ["", "A", "a_b", "a\n", "_catalog", *sorted(RESERVED_SLUGS)])
 async def test_a_slug_must_be_one_and_free(ports: Ports, make: Make, slug: str) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     with pytest.raises(ValidationError):
         await make(ports, owner, slug, "Name")
 
 
 @pytest.mark.parametrize("make", MAKE.values(), ids=MAKE)
 async def test_of_rivals_for_one_slug_exactly_one_gets_it(ports: Ports, make: Make) -> None:
-    _, owner = await founded(ports)
-    _, other = await founded(ports, "globex")
-    done, refused = await rivals(*(make(ports, owner, "marco", "Marco") for _ in range(4)))
+    _, owner = await create_tenant(ports)
+    _, other = await create_tenant(ports, "globex")
+    done, refused = await race(*(make(ports, owner, "marco", "Marco") for _ in range(4)))
     assert len(done) == 1
     assert [reason.details for reason in refused if isinstance(reason, Conflict)] == [
         {"slug": "marco"}
@@ -79,7 +79,7 @@ async def test_of_rivals_for_one_slug_exactly_one_gets_it(ports: Ports, make: Ma
 
 
 async def test_a_template_that_agents_follow_stays(ports: Ports) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     await templates.create(ports, owner, "sales", "Sales")
     marco = await agents.create(ports, owner, NewAgent("marco", "Marco", "sales"))
     with pytest.raises(Conflict):
@@ -91,14 +91,14 @@ async def test_a_template_that_agents_follow_stays(ports: Ports) -> None:
 
 
 async def test_no_agent_follows_a_template_that_is_deleted_meanwhile(ports: Ports) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     for turns in range(-8, 8):
         slug = f"sales-{turns % 16}"
         template = await templates.create(ports, owner, slug, "Sales")
         new = NewAgent(f"marco-{turns % 16}", "Marco", slug)
-        done, refused = await rivals(
-            later(turns, agents.create(ports, owner, new)),
-            later(-turns, templates.delete(ports, owner, slug)),
+        done, refused = await race(
+            start_after_yields(turns, agents.create(ports, owner, new)),
+            start_after_yields(-turns, templates.delete(ports, owner, slug)),
         )
         assert len(done) == 1
         assert type(refused[0]) in {NotFound, Conflict}
@@ -109,8 +109,8 @@ async def test_no_agent_follows_a_template_that_is_deleted_meanwhile(ports: Port
 
 
 async def test_those_of_another_tenant_are_not_there(ports: Ports) -> None:
-    _, owner = await founded(ports)
-    _, other = await founded(ports, "globex")
+    _, owner = await create_tenant(ports)
+    _, other = await create_tenant(ports, "globex")
     agent = await make_agent(ports, other, "marco", "Marco")
     template = await templates.create(ports, other, "sales", "Sales")
     for name in ("marco", agent.id):
@@ -128,7 +128,7 @@ async def test_those_of_another_tenant_are_not_there(ports: Ports) -> None:
 
 
 async def test_a_slug_is_free_again_once_its_agent_is_gone(ports: Ports) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     first = await make_agent(ports, owner, "marco", "Marco")
     await agents.delete(ports, owner, "marco")
     second = await make_agent(ports, owner, "marco", "Marco")

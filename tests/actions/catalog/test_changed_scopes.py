@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 from tests.actions.catalog.test_follower import NOTE, fresh, note
 from tests.support.object_store import DictionaryObjectStore
-from tests.support.random_edits import BEGINNING, Town
+from tests.support.random_edits import INITIAL_CHANGES, RandomTenants
 
 from carrel.actions.accounts import people, secrets
 from carrel.actions.catalog.follower import CatalogFollower
@@ -41,14 +41,14 @@ class Watched(DictionaryObjectStore):
 
 
 @pytest.fixture
-async def town(ports: Ports) -> Town:
-    town = await Town(ports).open()
-    for change in BEGINNING:
+async def town(ports: Ports) -> RandomTenants:
+    town = await RandomTenants(ports).open()
+    for change in INITIAL_CHANGES:
         await town.happen(change)
     return town
 
 
-async def test_only_the_files_of_what_changed_are_looked_through(town: Town) -> None:
+async def test_only_the_files_of_what_changed_are_looked_through(town: RandomTenants) -> None:
     object_store, ports, owner = Watched(), town.ports, town.owners[1]
     follower = CatalogFollower(ports, object_store)
     await follower.catch_up()
@@ -76,7 +76,9 @@ async def test_only_the_files_of_what_changed_are_looked_through(town: Town) -> 
     assert object_store.objects == await fresh(ports)
 
 
-async def test_many_changes_are_done_as_one(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_many_changes_are_done_as_one(
+    town: RandomTenants, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("carrel.actions.catalog.follower._MAX_CHANGED_SCOPES", 1)
     object_store, ports, owner = Watched(), town.ports, town.owners[1]
     follower = CatalogFollower(ports, object_store)
@@ -91,7 +93,9 @@ async def test_many_changes_are_done_as_one(town: Town, monkeypatch: pytest.Monk
     assert object_store.objects == await fresh(ports)
 
 
-async def test_a_template_s_managed_file_is_at_once_that_of_all_who_follow(town: Town) -> None:
+async def test_a_template_s_managed_file_is_at_once_that_of_all_who_follow(
+    town: RandomTenants,
+) -> None:
     object_store, ports, owner = Watched(), town.ports, town.owners[1]
     follower = CatalogFollower(ports, object_store)
     await follower.catch_up()
@@ -112,7 +116,7 @@ async def test_a_template_s_managed_file_is_at_once_that_of_all_who_follow(town:
 
 
 async def test_a_secret_in_a_profile_is_redacted_in_a_managed_file_that_is_filled_in(
-    town: Town,
+    town: RandomTenants,
 ) -> None:
     object_store, ports, owner = Watched(), town.ports, town.owners[1]
     await secrets.put(ports, owner, "title", "title-of-the-human")

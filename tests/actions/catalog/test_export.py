@@ -8,10 +8,10 @@ from pathlib import Path as File
 from typing import Any
 
 import pytest
-from tests.support.contract_stores import flipped
+from tests.support.contract_stores import flip_bit
 from tests.support.object_store import DictionaryObjectStore
 from tests.support.stores import overwrite_content
-from tests.support.tenants import founded
+from tests.support.tenants import create_tenant
 
 from carrel.actions.agents import agents, templates
 from carrel.actions.agents.agents import NewAgent
@@ -75,7 +75,7 @@ class Office:
 
 @pytest.fixture
 async def office(ports: Ports) -> Office:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     return await Office(ports, owner).open()
 
 
@@ -145,7 +145,7 @@ async def test_only_what_is_of_the_layout_is_removed_and_of_other_tenants_nothin
 ) -> None:
     object_store = DictionaryObjectStore()
     for slug in ("acme", "acme-2"):
-        await founded(ports, slug)
+        await create_tenant(ports, slug)
     await export(ports, object_store)
     theirs = {
         "README": b"",
@@ -196,7 +196,7 @@ async def test_a_pin_whose_bytes_are_damaged_is_named_and_all_else_is_written(
 ) -> None:
     ports = office.ports
     await office.write(await office.own(), "notes/a.md", b"mine")
-    overwrite_content(tmp_path, digest(b"be good"), flipped(b"be good"))
+    overwrite_content(tmp_path, digest(b"be good"), flip_bit(b"be good"))
     object_store = DictionaryObjectStore()
 
     done = await export(ports, object_store)
@@ -284,7 +284,7 @@ class Counted:
 
 
 async def test_many_agents_take_few_readings(ports: Ports) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     office = await Office(ports, owner).open()
     for number in range(2 * catalog_export._BATCH_SIZE):
         await agents.create(ports, owner, NewAgent(f"a-{number}", "A", "sales"))

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
-from tests.support.contract_stores import flipped
+from tests.support.contract_stores import flip_bit
 from tests.support.object_store import DictionaryObjectStore
-from tests.support.random_edits import BEGINNING, Change, Town, changes
-from tests.support.stores import open_ports, overwrite_content, travel, world_of
+from tests.support.random_edits import INITIAL_CHANGES, Change, RandomTenants, changes
+from tests.support.stores import advance_clock, open_ports, overwrite_content, ports_over
 
 from carrel.actions.catalog.export import CLAIM_KEY, export
 from carrel.actions.catalog.follower import BACKOFF_SECONDS, CatalogFollower, run_catalog
@@ -120,7 +120,7 @@ async def _pinned(ports: Ports, agent: Record, path: Path) -> list[str]:
 class Kept:
     """A town and its catalog, which somebody keeps up to date who may fail or die at any point."""
 
-    def __init__(self, town: Town, object_store: Flaky) -> None:
+    def __init__(self, town: RandomTenants, object_store: Flaky) -> None:
         self.town, self.ports, self.object_store = town, town.ports, object_store
         self._follower = CatalogFollower(self.ports, object_store)
 
@@ -153,9 +153,9 @@ def test_what_is_kept_is_what_a_fresh_export_would_be_after_any_history(
     history: list[Change],
 ) -> None:
     async def live(ports: Ports) -> None:
-        town = await Town(ports).open()
+        town = await RandomTenants(ports).open()
         kept = Kept(town, Flaky())
-        for number, change in enumerate((*BEGINNING, *history)):
+        for number, change in enumerate((*INITIAL_CHANGES, *history)):
             await kept.live(number, change)
         await kept.check()
         await read_by_others(town.ports, kept.object_store.objects)
@@ -167,9 +167,9 @@ def test_what_is_kept_is_what_a_fresh_export_would_be_after_any_history(
 @given(st.lists(changes, max_size=12))
 def test_so_it_is_after_every_single_change_of_it(history: list[Change]) -> None:
     async def live(ports: Ports) -> None:
-        town = await Town(ports).open()
+        town = await RandomTenants(ports).open()
         kept = Kept(town, Flaky())
-        for change in BEGINNING:
+        for change in INITIAL_CHANGES:
             await town.happen(change)
         for change in history:
             await town.happen(change)
@@ -184,10 +184,10 @@ def test_so_it_is_in_a_directory_where_files_bar_those_beneath_them(
     history: list[Change], often: int
 ) -> None:
     async def live(ports: Ports, place: File) -> None:
-        town = await Town(ports).open()
+        town = await RandomTenants(ports).open()
         kept = DirectoryObjectStore(place / "kept")
         follower = CatalogFollower(town.ports, kept)
-        for number, change in enumerate((*BEGINNING, *history)):
+        for number, change in enumerate((*INITIAL_CHANGES, *history)):
             await town.happen(change)
             if number % often == 0:
                 await follower.catch_up()
@@ -206,9 +206,9 @@ def on_disk(place: File) -> dict[str, bytes | None]:
 
 
 @pytest.fixture
-async def town(ports: Ports) -> Town:
-    town = await Town(ports).open()
-    for change in BEGINNING:
+async def town(ports: Ports) -> RandomTenants:
+    town = await RandomTenants(ports).open()
+    for change in INITIAL_CHANGES:
         await town.happen(change)
     return town
 
@@ -218,7 +218,7 @@ async def note(ports: Ports, owner: Actor, text: bytes) -> None:
     await files.put(ports, stack, NOTE, text, owner, WriteOptions())
 
 
-async def test_only_the_tenants_that_changed_are_done_again(town: Town) -> None:
+async def test_only_the_tenants_that_changed_are_done_again(town: RandomTenants) -> None:
     object_store = DictionaryObjectStore()
     follower = CatalogFollower(town.ports, object_store)
     assert (await follower.catch_up()).tenants == 2
@@ -233,7 +233,9 @@ async def test_only_the_tenants_that_changed_are_done_again(town: Town) -> None:
     assert object_store.objects == await fresh(town.ports)
 
 
-async def test_what_is_left_of_tenants_that_are_gone_is_removed_at_the_start(town: Town) -> None:
+async def test_what_is_left_of_tenants_that_are_gone_is_removed_at_the_start(
+    town: RandomTenants,
+) -> None:
     object_store = DictionaryObjectStore()
     await object_store.put(
         {CLAIM_KEY: b"{}", "tenants/gone/agents/a/workspace/b": b"x", "tenants/x": b"y"}
@@ -248,11 +250,11 @@ async def test_what_is_left_of_tenants_that_are_gone_is_removed_at_the_start(tow
 
 
 async def test_what_of_a_tenant_cannot_be_had_is_tried_again_and_holds_up_no_other(
-    town: Town, tmp_path: File
+    town: RandomTenants, tmp_path: File
 ) -> None:
     ports, object_store = town.ports, DictionaryObjectStore()
     await note(ports, town.owners[0], b"damaged")
-    overwrite_content(tmp_path, digest(b"damaged"), flipped(b"damaged"))
+    overwrite_content(tmp_path, digest(b"damaged"), flip_bit(b"damaged"))
     follower = CatalogFollower(ports, object_store)
 
     with capture_logs() as logs:
@@ -261,17 +263,17 @@ async def test_what_of_a_tenant_cannot_be_had_is_tried_again_and_holds_up_no_oth
         assert (await follower.catch_up()).tenants == 1
         assert (await follower.catch_up()).tenants == 0
         for seconds in BACKOFF_SECONDS:
-            travel(ports, seconds * 1000)
+            advance_clock(ports, seconds * 1000)
             assert len((await follower.catch_up()).failures) == 1
 
     assert object_store.objects["tenants/acme-2/agents/amy/workspace/notes/a.md"] == b"sound"
     assert [log["objects"] for log in logs] == [1] * (1 + len(BACKOFF_SECONDS))
     assert b"damaged" not in repr(logs).encode()
     overwrite_content(tmp_path, digest(b"damaged"), b"damaged")
-    travel(ports, BACKOFF_SECONDS[-1] * 1000)
+    advance_clock(ports, BACKOFF_SECONDS[-1] * 1000)
     assert (await follower.catch_up()).failures == []
     assert object_store.objects == await fresh(ports)
-    travel(ports, BACKOFF_SECONDS[-1] * 1000)
+    advance_clock(ports, BACKOFF_SECONDS[-1] * 1000)
     assert (await follower.catch_up()).tenants == 0
 
 
@@ -302,7 +304,7 @@ async def caught_up(ports: Ports, object_store: DictionaryObjectStore) -> None:
             await ports.events.wait_for_new(0.01)
 
 
-async def test_a_server_keeps_it_up_to_date_by_itself(town: Town) -> None:
+async def test_a_server_keeps_it_up_to_date_by_itself(town: RandomTenants) -> None:
     object_store = DictionaryObjectStore()
     async with keeping(town.ports, object_store):
         await caught_up(town.ports, object_store)
@@ -315,7 +317,7 @@ async def test_a_server_keeps_it_up_to_date_by_itself(town: Town) -> None:
         await caught_up(town.ports, object_store)
 
 
-async def test_of_many_processes_one_keeps_it(town: Town) -> None:
+async def test_of_many_processes_one_keeps_it(town: RandomTenants) -> None:
     object_store = DictionaryObjectStore()
     async with keeping(town.ports, object_store, processes=3):
         await caught_up(town.ports, object_store)
@@ -324,7 +326,9 @@ async def test_of_many_processes_one_keeps_it(town: Town) -> None:
     assert object_store.written == len(object_store.objects) + 1  # a manifest was written twice
 
 
-async def test_a_place_that_fails_is_told_tried_again_and_stops_nothing(town: Town) -> None:
+async def test_a_place_that_fails_is_told_tried_again_and_stops_nothing(
+    town: RandomTenants,
+) -> None:
     object_store = Flaky()
     object_store.fails_after = 3
     with capture_logs() as logs:
@@ -351,14 +355,16 @@ class Slow(DictionaryObjectStore):
         return {}
 
 
-async def test_a_place_that_never_answers_keeps_no_server_from_stopping(town: Town) -> None:
+async def test_a_place_that_never_answers_keeps_no_server_from_stopping(
+    town: RandomTenants,
+) -> None:
     object_store = Slow()
     async with keeping(town.ports, object_store), asyncio.timeout(30):
         await object_store.asked.wait()
     assert object_store.objects == {}
 
 
-async def test_a_catalog_of_others_is_not_touched(town: Town) -> None:
+async def test_a_catalog_of_others_is_not_touched(town: RandomTenants) -> None:
     object_store = DictionaryObjectStore()
     await object_store.put({"tenants/other/agents/a/workspace/b": b"theirs"})
     with capture_logs() as logs:
@@ -372,15 +378,15 @@ async def test_a_catalog_of_others_is_not_touched(town: Town) -> None:
 
 async def test_on_postgresql_what_one_server_writes_another_keeps(postgres_url: str) -> None:
     async with open_store(postgres_url) as mine, open_store(postgres_url) as theirs:
-        town = await Town(world_of(theirs)).open()
-        for change in BEGINNING:
+        town = await RandomTenants(ports_over(theirs)).open()
+        for change in INITIAL_CHANGES:
             await town.happen(change)
         object_store, turn, stop = (
             DictionaryObjectStore(),
             PostgresLeaderLock(postgres_url, "catalog"),
             asyncio.Event(),
         )
-        kept = asyncio.create_task(run_catalog(world_of(mine), object_store, turn, stop))
+        kept = asyncio.create_task(run_catalog(ports_over(mine), object_store, turn, stop))
         await caught_up(town.ports, object_store)
         await note(town.ports, town.owners[1], b"live")
         await caught_up(town.ports, object_store)

@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 from msgspec import structs
-from tests.support.stores import travel
+from tests.support.stores import advance_clock
 from tests.support.webhook_receiver import (
     ADA,
     BROKEN,
     OK,
-    Letter,
-    Mailbox,
-    dispatching,
-    settled,
+    FakeWebhookSender,
+    WebhookRequest,
+    run_dispatcher,
     verify,
+    wait_for_deliveries,
 )
 
 from carrel.actions.events import webhook_dispatch, webhooks
@@ -53,113 +53,113 @@ async def write(ports: Ports, path: str = "a.md", actor: Actor = ADA, **more: An
 async def test_a_webhook_is_told_of_what_it_wants_signed_and_without_content(
     ports: Ports,
 ) -> None:
-    box = Mailbox()
+    box = FakeWebhookSender()
     ports = replace(ports, webhook_sender=box)
     made = await webhooks.create(ports, ADA, URL, ["workspace.updated", "run.completed"])
-    async with dispatching(ports):
+    async with run_dispatcher(ports):
         run = await runs.start(ports, ADA, RunRequest("w"))
         await write(ports, run=run.id)
         letter = await box.next()
     verify(made.secret, letter)
     assert letter.url == URL
     assert letter.headers["content-type"] == "application/json"
-    assert letter.told["type"] == "workspace.updated"
-    assert letter.told["data"] == {
+    assert letter.payload["type"] == "workspace.updated"
+    assert letter.payload["data"] == {
         "path": "a.md",
         "version": 1,
-        "eventId": letter.told["data"]["eventId"],
+        "eventId": letter.payload["data"]["eventId"],
         "workspace": {"kind": "workspace", "name": "default"},
         "runId": run.id,
     }
-    assert letter.told["timestamp"].endswith("Z")
+    assert letter.payload["timestamp"].endswith("Z")
     assert b"secret text" not in letter.body
     assert box.letters.empty()
-    [(delivery, attempts)] = await settled(ports, made, 1)
+    [(delivery, attempts)] = await wait_for_deliveries(ports, made, 1)
     assert (delivery.state, delivery.attempts, attempts) == (DeliveryState.DELIVERED, 1, [OK])
 
 
 async def test_everyone_hears_of_their_own_tenant_only(ports: Ports) -> None:
-    box = Mailbox()
+    box = FakeWebhookSender()
     ports = replace(ports, webhook_sender=box)
     for actor in (ADA, STRANGER):
         await webhooks.create(ports, actor, f"https://{actor.tenant}.example", ["*"])
-    async with dispatching(ports):
+    async with run_dispatcher(ports):
         await write(ports, "acme.md")
         await write(ports, "globex.md", STRANGER)
         letters = [await box.next(), await box.next()]
-    told = {(letter.url, letter.told["data"]["path"]) for letter in letters}
+    told = {(letter.url, letter.payload["data"]["path"]) for letter in letters}
     assert told == {("https://acme.example", "acme.md"), ("https://globex.example", "globex.md")}
 
 
 async def test_the_first_webhook_hears_nothing_of_what_came_before_it(ports: Ports) -> None:
-    box = Mailbox()
+    box = FakeWebhookSender()
     ports = replace(ports, webhook_sender=box)
     assert await webhooks.has_no_webhooks(ports)
     for _ in range(5):
         await write(ports, "old.md")
     await webhooks.create(ports, ADA, URL, ["*"])
-    async with dispatching(ports):
+    async with run_dispatcher(ports):
         await write(ports, "new.md")
-        assert (await box.next()).told["data"]["path"] == "new.md"
+        assert (await box.next()).payload["data"]["path"] == "new.md"
     assert box.letters.empty()
 
 
 async def test_what_happened_while_nobody_dispatched_is_told_later(ports: Ports) -> None:
-    box = Mailbox()
+    box = FakeWebhookSender()
     ports = replace(ports, webhook_sender=box)
     made = await webhooks.create(ports, ADA, URL, ["*"])
     await enqueue_deliveries(ports)
     for number in range(600):
         await write(ports, f"{number}.md")
-    async with dispatching(ports):
-        await settled(ports, made, 600)
-    told = {(await box.next()).told["data"]["path"] for _ in range(600)}
+    async with run_dispatcher(ports):
+        await wait_for_deliveries(ports, made, 600)
+    told = {(await box.next()).payload["data"]["path"] for _ in range(600)}
     assert len(told) == 600
     assert box.letters.empty()
 
 
 async def test_several_processes_tell_nothing_twice(ports: Ports) -> None:
-    box = Mailbox()
+    box = FakeWebhookSender()
     ports = replace(ports, webhook_sender=box)
     made = await webhooks.create(ports, ADA, URL, ["*"])
-    async with dispatching(ports, processes=4):
+    async with run_dispatcher(ports, processes=4):
         await asyncio.gather(*(write(ports, f"{number}.md") for number in range(100)))
-        await settled(ports, made, 100)
+        await wait_for_deliveries(ports, made, 100)
     letters = [box.letters.get_nowait() for _ in range(box.letters.qsize())]
     assert len(letters) == 100
-    assert {letter.told["data"]["path"] for letter in letters} == {f"{n}.md" for n in range(100)}
-    assert len({letter.told["data"]["eventId"] for letter in letters}) == 100
+    assert {letter.payload["data"]["path"] for letter in letters} == {f"{n}.md" for n in range(100)}
+    assert len({letter.payload["data"]["eventId"] for letter in letters}) == 100
 
 
 async def test_a_webhook_hears_of_everything_from_the_moment_it_is_there(ports: Ports) -> None:
-    box = Mailbox()
+    box = FakeWebhookSender()
     ports = replace(ports, webhook_sender=box)
-    async with dispatching(ports):
+    async with run_dispatcher(ports):
         for number in range(5):
             made = await webhooks.create(ports, ADA, f"https://{number}.example", ["*"])
             await write(ports, f"{number}.md")
             letter = await box.next()
-            assert (letter.url, letter.told["data"]["path"]) == (
+            assert (letter.url, letter.payload["data"]["path"]) == (
                 f"https://{number}.example",
                 f"{number}.md",
             )
-            await settled(ports, made, 1)
+            await wait_for_deliveries(ports, made, 1)
             await webhooks.delete(ports, ADA, made.webhook.id)
 
 
 async def test_a_receiver_that_fails_is_tried_again_with_the_same_letter(ports: Ports) -> None:
     answers = iter([BROKEN, PostResult(None, "no connection could be made"), PostResult(302), OK])
 
-    async def answer(letter: Letter) -> PostResult:
-        travel(ports, 2000)
+    async def answer(letter: WebhookRequest) -> PostResult:
+        advance_clock(ports, 2000)
         return next(answers)
 
-    box = Mailbox(answer)
+    box = FakeWebhookSender(answer)
     ports = replace(ports, webhook_sender=box)
     made = await webhooks.create(ports, ADA, URL, ["*"])
-    async with dispatching(ports):
+    async with run_dispatcher(ports):
         await write(ports)
-        [(delivery, attempts)] = await settled(ports, made, 1)
+        [(delivery, attempts)] = await wait_for_deliveries(ports, made, 1)
     letters = [await box.next() for _ in range(4)]
     assert len({(letter.id, letter.body) for letter in letters}) == 1
     assert len({letter.headers["webhook-timestamp"] for letter in letters}) == 4
@@ -174,30 +174,30 @@ async def test_a_receiver_that_never_recovers_is_given_up_and_can_be_replayed(
 ) -> None:
     works = asyncio.Event()
 
-    async def answer(letter: Letter) -> PostResult:
+    async def answer(letter: WebhookRequest) -> PostResult:
         return OK if works.is_set() else BROKEN
 
-    ports = replace(ports, webhook_sender=Mailbox(answer))
+    ports = replace(ports, webhook_sender=FakeWebhookSender(answer))
     made = await webhooks.create(ports, ADA, URL, ["*"])
-    async with dispatching(ports, backoff=(0, 0)):
+    async with run_dispatcher(ports, backoff=(0, 0)):
         await write(ports)
-        [(failed, attempts)] = await settled(ports, made, 1)
+        [(failed, attempts)] = await wait_for_deliveries(ports, made, 1)
         assert (failed.state, failed.attempts, attempts) == (DeliveryState.FAILED, 3, [BROKEN] * 3)
         works.set()
         await webhooks.replay(ports, ADA, made.webhook.id, failed.id)
-        [(delivered, attempts)] = await settled(ports, made, 1)
+        [(delivered, attempts)] = await wait_for_deliveries(ports, made, 1)
     assert (delivered.state, delivered.attempts) == (DeliveryState.DELIVERED, 1)
     assert attempts == [BROKEN, BROKEN, BROKEN, OK]
 
 
 async def test_a_failed_attempt_waits_as_long_as_the_backoff_says(ports: Ports) -> None:
-    async def answer(letter: Letter) -> PostResult:
+    async def answer(letter: WebhookRequest) -> PostResult:
         return BROKEN
 
-    box = Mailbox(answer)
+    box = FakeWebhookSender(answer)
     ports = replace(ports, webhook_sender=box)
     made = await webhooks.create(ports, ADA, URL, ["*"])
-    async with dispatching(ports, backoff=(3600,)):
+    async with run_dispatcher(ports, backoff=(3600,)):
         await write(ports)
         await box.next()
         async with asyncio.timeout(30):
@@ -211,7 +211,7 @@ async def test_a_failed_attempt_waits_as_long_as_the_backoff_says(ports: Ports) 
         assert waiting.state is DeliveryState.PENDING
         assert waiting.due_at == pytest.approx(ports.clock.now() + 3_600_000, abs=10_000)
         assert box.letters.empty()
-        travel(ports, 3_601_000)
+        advance_clock(ports, 3_601_000)
         await box.next()
 
 
@@ -219,7 +219,7 @@ async def test_a_failed_attempt_waits_as_long_as_the_backoff_says(ports: Ports) 
 async def test_what_was_meant_for_a_webhook_that_is_gone_fails_and_says_why(
     ports: Ports, way: str
 ) -> None:
-    box = Mailbox()
+    box = FakeWebhookSender()
     ports = replace(ports, webhook_sender=box)
     made = await webhooks.create(ports, ADA, URL, ["*"])
     await enqueue_deliveries(ports)
@@ -232,7 +232,7 @@ async def test_what_was_meant_for_a_webhook_that_is_gone_fails_and_says_why(
     else:
         await webhooks.update(ports, ADA, id, WebhookPatch(active=False))
         await write(ports, "not even written down.md")
-    async with dispatching(ports):
+    async with run_dispatcher(ports):
         async with asyncio.timeout(30):
             while True:
                 found = await ports.deliveries.list("acme", id)
@@ -248,14 +248,14 @@ async def test_what_was_meant_for_a_webhook_that_is_gone_fails_and_says_why(
 
 
 async def test_a_secret_that_cannot_be_opened_is_a_failure_like_others(ports: Ports) -> None:
-    box = Mailbox()
+    box = FakeWebhookSender()
     made = await webhooks.create(ports, ADA, URL, ["*"])
     locked = replace(
         ports, webhook_sender=box, vault=AesGcmVault(b"another key of thirty-two bytes!")
     )
-    async with dispatching(locked, backoff=()):
+    async with run_dispatcher(locked, backoff=()):
         await write(ports)
-        [(failed, [posted])] = await settled(ports, made, 1)
+        [(failed, [posted])] = await wait_for_deliveries(ports, made, 1)
     assert failed.state is DeliveryState.FAILED
     assert "cannot be opened" in posted.problem
     assert box.letters.empty()
@@ -267,26 +267,26 @@ async def test_no_more_than_so_many_are_posted_at_once_and_a_slow_one_holds_up_n
     slow, gate, out = asyncio.Event(), asyncio.Event(), 0
     most = 0
 
-    async def answer(letter: Letter) -> PostResult:
+    async def answer(letter: WebhookRequest) -> PostResult:
         nonlocal out, most
         out += 1
         most = max(most, out)
-        await (slow if letter.told["data"]["path"] == "0.md" else gate).wait()
+        await (slow if letter.payload["data"]["path"] == "0.md" else gate).wait()
         out -= 1
         return OK
 
-    box = Mailbox(answer)
+    box = FakeWebhookSender(answer)
     ports = replace(ports, webhook_sender=box)
     made = await webhooks.create(ports, ADA, URL, ["*"])
-    async with dispatching(ports):
+    async with run_dispatcher(ports):
         for number in range(3 * MAX_CONCURRENT_POSTS):
             await write(ports, f"{number}.md")
         for _ in range(MAX_CONCURRENT_POSTS):
             await box.next()
         gate.set()
-        await settled(ports, made, 3 * MAX_CONCURRENT_POSTS - 1)
+        await wait_for_deliveries(ports, made, 3 * MAX_CONCURRENT_POSTS - 1)
         slow.set()
-        await settled(ports, made, 3 * MAX_CONCURRENT_POSTS)
+        await wait_for_deliveries(ports, made, 3 * MAX_CONCURRENT_POSTS)
     assert most == MAX_CONCURRENT_POSTS
 
 
@@ -296,24 +296,24 @@ async def test_stopping_does_not_wait_for_a_receiver_that_hangs_and_another_take
     monkeypatch.setattr(webhook_dispatch, "_SHUTDOWN_SECONDS", 0.01)
     hangs = True
 
-    async def answer(letter: Letter) -> PostResult:
+    async def answer(letter: WebhookRequest) -> PostResult:
         if hangs:
             await asyncio.Event().wait()
         return OK
 
-    box = Mailbox(answer)
+    box = FakeWebhookSender(answer)
     ports = replace(ports, webhook_sender=box)
     made = await webhooks.create(ports, ADA, URL, ["*"])
-    async with dispatching(ports):
+    async with run_dispatcher(ports):
         await write(ports)
         first = await box.next()
     hangs = False
-    async with dispatching(ports):
+    async with run_dispatcher(ports):
         await write(ports, "meanwhile.md")
-        assert (await box.next()).told["data"]["path"] == "meanwhile.md"
-        travel(ports, LEASE_MS + 1000)
+        assert (await box.next()).payload["data"]["path"] == "meanwhile.md"
+        advance_clock(ports, LEASE_MS + 1000)
         again = await box.next()
-        await settled(ports, made, 2)
+        await wait_for_deliveries(ports, made, 2)
     assert (again.id, again.body) == (first.id, first.body)
 
 
@@ -337,7 +337,7 @@ async def test_an_outage_of_the_store_delays_and_loses_nothing(
     ports: Ports, port: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(webhook_dispatch, "_RETRY_SECONDS", 0.01)
-    box = Mailbox()
+    box = FakeWebhookSender()
     made = await webhooks.create(ports, ADA, URL, ["*"])
     await enqueue_deliveries(ports)
     flaky = Flaky(getattr(ports, port))
@@ -348,8 +348,8 @@ async def test_an_outage_of_the_store_delays_and_loses_nothing(
     await write(ports)
     await flaky.failed.wait()
     flaky.away = False
-    assert (await box.next()).told["data"]["path"] == "a.md"
-    await settled(ports, made, 1)
+    assert (await box.next()).payload["data"]["path"] == "a.md"
+    await wait_for_deliveries(ports, made, 1)
     stop.set()
     async with asyncio.timeout(30):
         await work
@@ -361,7 +361,7 @@ async def test_it_stops_promptly_when_there_is_nothing_to_do(
     monkeypatch.setattr(webhook_dispatch, "_POLL_SECONDS", 1000.0)
     before = asyncio.all_tasks()
     loop = asyncio.get_running_loop()
-    async with dispatching(ports, processes=3):
+    async with run_dispatcher(ports, processes=3):
         for _ in range(100):  # until they have begun, and found nothing
             await asyncio.sleep(0)
         began = loop.time()

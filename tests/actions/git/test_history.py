@@ -10,9 +10,18 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.support.git_agent import MEMORY, SOUL, Studio, everything, history, refs, sound, texts
-from tests.support.stores import open_ports, travel
-from tests.support.tenants import founded, joined
+from tests.support.git_agent import (
+    MEMORY,
+    SOUL,
+    GitAgent,
+    all_bytes,
+    assert_sound,
+    history,
+    read_texts,
+    refs,
+)
+from tests.support.stores import advance_clock, open_ports
+from tests.support.tenants import add_person, create_tenant
 
 from carrel.actions.accounts import secrets
 from carrel.actions.agents import agents
@@ -27,7 +36,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def test_every_commit_of_the_store_is_one_of_gits(anywhere: Ports) -> None:
-    studio = await Studio.of(anywhere)
+    studio = await GitAgent.of(anywhere)
     await studio.put(SOUL, "calm", reason="be calm\n\nIt was asked for.")
     run = await runs.start(anywhere, studio.owner, runs.RunRequest("noop", agent="marco"))
     await studio.put("notes/one.md", "1", run=run.id)
@@ -46,7 +55,7 @@ async def test_every_commit_of_the_store_is_one_of_gits(anywhere: Ports) -> None
     assert found[0].author.decode().startswith(f"{studio.owner.name} <")
     assert found[2].author == b"per_1 <per_1@carrel.invalid>"
     assert f"\nCarrel-Run: {run.id}\nCarrel-Revision: 2\n" in found[1].message.decode()
-    assert [texts(studio.place, commit) for commit in found] == [
+    assert [read_texts(studio.place, commit) for commit in found] == [
         {"SOUL.md": b"calm"},
         {"SOUL.md": b"calm", "notes/one.md": b"1"},
         {"SOUL.md": b"calmer", "MEMORY.md": b"new"},
@@ -54,31 +63,31 @@ async def test_every_commit_of_the_store_is_one_of_gits(anywhere: Ports) -> None
     ]
     assert (projected.commits_added, projected.revision) == (4, 4)
     assert projected.tip == found[-1].id.decode()
-    sound(studio.place)
+    assert_sound(studio.place)
 
 
 async def test_what_an_agent_inherits_is_not_in_its_history(ports: Ports) -> None:
-    studio = await Studio.of(ports)
+    studio = await GitAgent.of(ports)
     assert (await studio.refresh()).tip is None
     await studio.put(MEMORY, "mine")
     await studio.refresh()
-    assert [texts(studio.place, commit) for commit in history(studio.place)] == [
+    assert [read_texts(studio.place, commit) for commit in history(studio.place)] == [
         {"MEMORY.md": b"mine"}
     ]
 
 
 async def test_bytes_that_are_no_text_and_large_ones_come_as_they_are(ports: Ports) -> None:
-    studio = await Studio.of(ports)
+    studio = await GitAgent.of(ports)
     binary, large = bytes(range(256)) * 3, b"0123456789abcdef" * 60_000
     await studio.put("a.bin", binary)
     await studio.put("b.bin", large)
     await studio.refresh()
-    assert texts(studio.place, history(studio.place)[-1]) == {"a.bin": binary, "b.bin": large}
-    sound(studio.place)
+    assert read_texts(studio.place, history(studio.place)[-1]) == {"a.bin": binary, "b.bin": large}
+    assert_sound(studio.place)
 
 
 async def test_it_goes_on_from_where_it_ended(ports: Ports) -> None:
-    studio = await Studio.of(ports)
+    studio = await GitAgent.of(ports)
     await studio.put(SOUL, "one")
     assert (await studio.refresh()).commits_added == 1
     assert (await studio.refresh()).commits_added == 0
@@ -87,11 +96,11 @@ async def test_it_goes_on_from_where_it_ended(ports: Ports) -> None:
     again = await studio.refresh()
     assert (again.commits_added, again.rebuilt) == (2, False)
     assert (await studio.refresh(rebuild=True)).tip == again.tip
-    assert texts(studio.place, history(studio.place)[-1]) == {"MEMORY.md": b"two"}
+    assert read_texts(studio.place, history(studio.place)[-1]) == {"MEMORY.md": b"two"}
 
 
 async def test_more_versions_than_are_kept_elsewhere_are_all_in_it(ports: Ports) -> None:
-    studio = await Studio.of(ports)
+    studio = await GitAgent.of(ports)
     for n in range(8):
         await studio.write({"SOUL.md": f"text {n}"}, keep=2)
     assert (await studio.refresh()).commits_added == 8
@@ -99,7 +108,7 @@ async def test_more_versions_than_are_kept_elsewhere_are_all_in_it(ports: Ports)
 
 
 async def test_what_was_pruned_before_git_was_enabled_is_told_to_be_missing(ports: Ports) -> None:
-    studio = await Studio.of(ports)
+    studio = await GitAgent.of(ports)
     await studio.enable(False)
     await studio.write({"notes/old.md": "kept"})
     for n in range(6):
@@ -110,16 +119,16 @@ async def test_what_was_pruned_before_git_was_enabled_is_told_to_be_missing(port
     found = history(studio.place)
     assert b"pruned" in found[0].message
     assert b"pruned" not in found[1].message
-    assert texts(studio.place, found[0]) == {"notes/old.md": b"kept", "SOUL.md": b"text 4"}
+    assert read_texts(studio.place, found[0]) == {"notes/old.md": b"kept", "SOUL.md": b"text 4"}
     await studio.write({"SOUL.md": "text 6"}, keep=2)
     assert (await studio.refresh()).rebuilt is False
     tip = (await studio.refresh()).tip
     assert (await studio.refresh(rebuild=True)).tip == tip
-    sound(studio.place)
+    assert_sound(studio.place)
 
 
 async def test_what_was_pruned_while_git_was_off_is_never_served(ports: Ports) -> None:
-    studio = await Studio.of(ports)
+    studio = await GitAgent.of(ports)
     for n in range(4):
         await studio.write({"SOUL.md": f"text {n}"})
     await studio.write({"MEMORY.md": "the newest, and untouched"})
@@ -130,17 +139,17 @@ async def test_what_was_pruned_while_git_was_off_is_never_served(ports: Ports) -
     again = await studio.refresh()
     assert again.rebuilt
     assert (await studio.refresh(rebuild=True)).tip == again.tip
-    sound(studio.place)
+    assert_sound(studio.place)
 
 
 async def test_a_file_that_a_folder_hid_is_there_again_without_it(ports: Ports) -> None:
-    studio = await Studio.of(ports)
+    studio = await GitAgent.of(ports)
     await studio.write({"a": "a file", "a/b": "in a folder of that name"})
     await studio.refresh()
     await studio.write({"a/b": None})
     grown = await studio.refresh()
     assert not grown.rebuilt
-    assert [texts(studio.place, commit) for commit in history(studio.place)] == [
+    assert [read_texts(studio.place, commit) for commit in history(studio.place)] == [
         {"a/b": b"in a folder of that name"},
         {"a": b"a file"},
     ]
@@ -173,7 +182,7 @@ def test_however_it_came_about_making_it_again_gives_the_same(
 ) -> None:
     async def story() -> None:
         async with open_ports(tmp_path_factory.mktemp("any")) as ports:
-            studio = await Studio.of(ports)
+            studio = await GitAgent.of(ports)
             for what, about in steps:
                 await _step(studio, what, about)
             await studio.enable(True)
@@ -187,7 +196,7 @@ def test_however_it_came_about_making_it_again_gives_the_same(
     asyncio.run(story())
 
 
-async def _step(studio: Studio, what: str, about: Any) -> None:
+async def _step(studio: GitAgent, what: str, about: Any) -> None:
     on = await _is_on(studio)
     if what == "write":
         await studio.write(about, keep=2)
@@ -198,15 +207,15 @@ async def _step(studio: Studio, what: str, about: Any) -> None:
     elif what in {"on", "off"}:
         await studio.enable(what == "on")
     elif what == "later":
-        travel(studio.ports, 1000)
+        advance_clock(studio.ports, 1000)
 
 
-async def _is_on(studio: Studio) -> bool:
+async def _is_on(studio: GitAgent) -> bool:
     agent = await agents.get(studio.ports, studio.owner, "marco")
     return bool(agent.body["config"]["workspaceGit"]["enabled"])
 
 
-async def _agrees(studio: Studio) -> None:
+async def _agrees(studio: GitAgent) -> None:
     """The newest commit has the files that the store has, as far as git can hold them."""
     [tree] = await studio.ports.trees.read([studio.scope])
     live = {path.text: head.entry for path, head in tree.heads.items() if head.entry}
@@ -217,16 +226,16 @@ async def _agrees(studio: Studio) -> None:
         if ".git" not in path and not any(other.startswith(f"{path}/") for other in live)
     }
     found = history(studio.place)
-    assert (texts(studio.place, found[-1]) if found else {}) == meant
+    assert (read_texts(studio.place, found[-1]) if found else {}) == meant
 
 
 async def test_a_store_that_was_set_back_is_followed(ports: Ports, tmp_path: File) -> None:
     """As after restoring a backup over a machine that has gone on since."""
-    studio = await Studio.of(ports)
+    studio = await GitAgent.of(ports)
     await studio.put(SOUL, "one")
     await studio.refresh()
     async with open_ports(tmp_path / "other") as other:
-        shorter = await Studio.of(other)
+        shorter = await GitAgent.of(other)
         shutil.copytree(studio.place, shorter.place)
         found = await shorter.refresh()
         assert (found.rebuilt, found.tip) == (True, None)
@@ -235,35 +244,35 @@ async def test_a_store_that_was_set_back_is_followed(ports: Ports, tmp_path: Fil
         shutil.copytree(studio.place, shorter.place)
         await shorter.refresh()
         [commit] = history(shorter.place)
-        assert texts(shorter.place, commit) == {"SOUL.md": b"another"}
+        assert read_texts(shorter.place, commit) == {"SOUL.md": b"another"}
 
 
 async def test_a_secret_is_in_no_object_of_whatever_age(ports: Ports) -> None:
-    studio = await Studio.of(ports)
+    studio = await GitAgent.of(ports)
     await studio.put(SOUL, "the password is swordfish-9", reason="swordfish-9 it is")
     await studio.put("notes/swordfish-9.md", "a path")
     await git_history.checkpoint(ports, studio.owner, "marco", "swordfish-9")
     await studio.put(SOUL, "nothing")
     before = await studio.refresh()
-    assert b"swordfish-9" in everything(studio.place)
+    assert b"swordfish-9" in all_bytes(studio.place)
 
     await secrets.put(ports, studio.owner, "fish", "swordfish-9")
     await studio.put(MEMORY, "again swordfish-9")
     after = await studio.refresh()
 
     assert after.rebuilt
-    assert b"swordfish-9" not in everything(studio.place)
+    assert b"swordfish-9" not in all_bytes(studio.place)
     found = history(studio.place)
-    assert texts(studio.place, found[0]) == {"SOUL.md": b"the password is [REDACTED:fish]"}
+    assert read_texts(studio.place, found[0]) == {"SOUL.md": b"the password is [REDACTED:fish]"}
     assert found[0].message.startswith(b"[REDACTED:fish] it is\n")
-    assert b"[REDACTED:fish]" in texts(studio.place, found[-1])["MEMORY.md"]
+    assert b"[REDACTED:fish]" in read_texts(studio.place, found[-1])["MEMORY.md"]
     assert before.tip not in {commit.id.decode() for commit in found}
     assert (await studio.refresh(rebuild=True)).tip == after.tip
-    sound(studio.place)
+    assert_sound(studio.place)
 
 
 async def test_a_secret_that_stands_nowhere_changes_no_id(ports: Ports) -> None:
-    studio = await Studio.of(ports)
+    studio = await GitAgent.of(ports)
     await studio.put(SOUL, "plain")
     before = await studio.refresh()
     await secrets.put(ports, studio.owner, "fish", "swordfish-9")
@@ -271,7 +280,7 @@ async def test_a_secret_that_stands_nowhere_changes_no_id(ports: Ports) -> None:
 
 
 async def test_a_checkpoint_is_a_tag_with_its_note(anywhere: Ports) -> None:
-    studio = await Studio.of(anywhere)
+    studio = await GitAgent.of(anywhere)
     nothing = await git_history.checkpoint(anywhere, studio.owner, "marco", "early")
     assert (nothing.skipped, nothing.oid) == (True, "")
     await studio.put(SOUL, "one")
@@ -289,19 +298,19 @@ async def test_a_checkpoint_is_a_tag_with_its_note(anywhere: Ports) -> None:
     assert {b"refs/tags/checkpoint/1", b"refs/tags/checkpoint/2"} < before.keys()
     await studio.refresh(rebuild=True)
     assert refs(studio.place) == before
-    sound(studio.place)
+    assert_sound(studio.place)
 
 
 @pytest.mark.parametrize("note", ["", " \n", "x" * 501])
 async def test_a_note_is_a_line(ports: Ports, note: str) -> None:
-    studio = await Studio.of(ports)
+    studio = await GitAgent.of(ports)
     await studio.put(SOUL, "one")
     with pytest.raises(ValidationError):
         await git_history.checkpoint(ports, studio.owner, "marco", note)
 
 
 async def test_a_history_is_newest_first_with_what_it_changed(ports: Ports) -> None:
-    studio = await Studio.of(ports)
+    studio = await GitAgent.of(ports)
     assert await git_history.load_history(
         ports, studio.owner, "marco", include_diff=True
     ) == git_history.GitHistory((), None)
@@ -327,7 +336,7 @@ async def test_a_history_is_newest_first_with_what_it_changed(ports: Ports) -> N
 
 
 async def test_a_long_diff_is_cut(ports: Ports) -> None:
-    studio = await Studio.of(ports)
+    studio = await GitAgent.of(ports)
     await studio.put("long.md", "a line of no interest\n" * 10_000)
     told = await git_history.load_history(ports, studio.owner, "marco", include_diff=True)
     assert told.diff is not None
@@ -336,16 +345,16 @@ async def test_a_long_diff_is_cut(ports: Ports) -> None:
 
 
 async def test_only_who_may_see_the_agent_and_only_where_git_is_enabled(ports: Ports) -> None:
-    studio = await Studio.of(ports)
+    studio = await GitAgent.of(ports)
     await studio.put(SOUL, "one")
-    _, stranger = await founded(ports, "globex")
+    _, stranger = await create_tenant(ports, "globex")
     with pytest.raises(NotFound):
         await git_history.refresh(ports, stranger, studio.scope.name)
     other = await agents.create(ports, studio.owner, NewAgent("other", "Other"))
     for name in ("other", other.id, "nobody"):
         with pytest.raises(NotFound):
             await git_history.load_history(ports, studio.owner, name)
-    _, member = await joined(ports, studio.owner, "bob")
+    _, member = await add_person(ports, studio.owner, "bob")
     assert (await git_history.load_history(ports, member, "marco")).commits
     bound = Actor(studio.owner.tenant, "key_1", kind=CredentialKind.AGENT, agent=other.id)
     with pytest.raises(NotFound):
@@ -363,7 +372,7 @@ async def test_only_who_may_see_the_agent_and_only_where_git_is_enabled(ports: P
 
 
 async def test_many_at_once_make_each_commit_once(ports: Ports) -> None:
-    studio = await Studio.of(ports)
+    studio = await GitAgent.of(ports)
 
     async def writer(number: int) -> None:
         for n in range(5):
@@ -374,4 +383,4 @@ async def test_many_at_once_make_each_commit_once(ports: Ports) -> None:
     assert len(history(studio.place)) == 30
     tip = (await studio.refresh()).tip
     assert (await studio.refresh(rebuild=True)).tip == tip
-    sound(studio.place)
+    assert_sound(studio.place)

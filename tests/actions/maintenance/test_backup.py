@@ -17,15 +17,15 @@ from tests.support.empty_stores import (
     SOUL,
     TEMPLATE,
     Stores,
+    check_findings,
     content,
     fill,
     fill_file,
+    put_text,
+    read_view,
     restore,
     rows_of,
-    say,
-    shown,
-    take,
-    told,
+    take_backup,
 )
 
 from carrel.actions.maintenance import backup as maintenance_backup
@@ -48,7 +48,7 @@ async def test_a_backup_from_before_there_were_sessions_can_be_restored(
 ) -> None:
     async with stores.open("sqlite", objects=False) as first:
         await fill(first, talks=False)
-        seen = await shown(first)
+        seen = await read_view(first)
         with file.open("w+b") as opened, closing(ArchiveWriter(opened)) as packing:
             async with first.store.maintenance.snapshot() as frozen:
                 for table in [table for table in TABLES if table not in OPTIONAL_TABLES]:
@@ -56,7 +56,7 @@ async def test_a_backup_from_before_there_were_sessions_can_be_restored(
             packing.finish(VERSION, NOW, await first.store.maintenance.migrations(), None)
     async with stores.open(target, objects=False) as second:
         assert await restore(second, file) == []
-        assert await shown(second) == seen
+        assert await read_view(second) == seen
 
 
 @pytest.mark.parametrize("target", KINDS)
@@ -66,8 +66,8 @@ async def test_a_store_restored_from_a_backup_shows_what_the_first_did(
 ) -> None:
     async with stores.open(source) as first:
         await fill(first)
-        backup = await take(first, file)
-        rows, seen = await rows_of(first), await shown(first)
+        backup = await take_backup(first, file)
+        rows, seen = await rows_of(first), await read_view(first)
     async with stores.open(target) as second:
         assert await restore(second, file) == []
 
@@ -76,7 +76,7 @@ async def test_a_store_restored_from_a_backup_shows_what_the_first_did(
         assert {t: r for t, r in restored.items() if t not in own} == {
             t: r for t, r in rows.items() if t not in own
         }
-        assert await shown(second) == seen
+        assert await read_view(second) == seen
     assert backup.manifest.tables["version"].rows == len(rows["version"])
     assert backup.manifest.objects == 3
     assert backup.size == len(content(file))
@@ -90,22 +90,22 @@ async def test_a_restored_store_goes_on_where_the_first_stood(
     async with stores.open(source) as first:
         await fill(first)
         [was] = await first.store.trees.read([AGENT])
-        await take(first, file)
+        await take_backup(first, file)
     async with stores.open(target) as second:
         await restore(second, file)
         past = await second.store.events.latest_cursor()
 
-        head = await say(second, "after")
-        await say(second, "z" * 100_000, path=Path("new.txt"))
-        await say(second, "elsewhere", scope=TEMPLATE, path=Path("new.md"))
+        head = await put_text(second, "after")
+        await put_text(second, "z" * 100_000, path=Path("new.txt"))
+        await put_text(second, "elsewhere", scope=TEMPLATE, path=Path("new.md"))
 
         assert head.version == was.version(SOUL) + 1
         assert head.revision == was.revision + 1
         events = await second.store.events.read_after(past)
         assert [event.payload["path"] for event in events] == ["SOUL.md", "new.txt", "new.md"]
-        assert await told(second) == []
+        assert await check_findings(second) == []
         again = file.with_name("again.zip")
-        await take(second, again)
+        await take_backup(second, again)
     async with stores.open(source) as third:
         assert await restore(third, again) == []
 
@@ -116,11 +116,11 @@ async def test_where_there_is_no_place_outside_large_bytes_go_into_rows(
 ) -> None:
     async with stores.open("sqlite") as first:
         await fill(first)
-        seen = await shown(first)
-        await take(first, file)
+        seen = await read_view(first)
+        await take_backup(first, file)
     async with stores.open(target, objects=False) as second:
         assert await restore(second, file) == []
-        assert await shown(second) == seen
+        assert await read_view(second) == seen
         assert all(row[4] is not None for row in (await rows_of(second))["content"])
 
 
@@ -138,7 +138,7 @@ async def test_a_backup_taken_while_eight_write_is_of_one_moment(
             while not enough.is_set():
                 text = f"{done[number] + 1} " + "x" * (70_000 if done[number] % 5 == 0 else 10)
                 for name in ("left", "right"):
-                    await say(first, text, path=Path(f"{name}/{number}.md"), max_versions=100)
+                    await put_text(first, text, path=Path(f"{name}/{number}.md"), max_versions=100)
                 done[number] += 1
                 if min(done) >= 3:
                     warm.set()
@@ -146,10 +146,10 @@ async def test_a_backup_taken_while_eight_write_is_of_one_moment(
         writers = [asyncio.create_task(write(number)) for number in range(8)]
         await warm.wait()
         before = list(done)
-        await take(first, file)
+        await take_backup(first, file)
         enough.set()
         await asyncio.gather(*writers)
-        assert await told(first) == []
+        assert await check_findings(first) == []
     async with stores.open("sqlite") as second:
         assert await restore(second, file) == []
         [tree] = await second.store.trees.read([AGENT])
@@ -167,8 +167,8 @@ async def test_a_backup_taken_while_eight_write_is_of_one_moment(
 async def test_the_same_store_gives_the_same_bytes(stores: Stores, file: File) -> None:
     async with stores.open("sqlite") as first:
         await fill(first)
-        await take(first, file)
-        await take(first, file.with_name("again.zip"))
+        await take_backup(first, file)
+        await take_backup(first, file.with_name("again.zip"))
 
     assert content(file) == content(file.with_name("again.zip"))
 
@@ -176,7 +176,7 @@ async def test_the_same_store_gives_the_same_bytes(stores: Stores, file: File) -
 async def test_the_manifest_says_where_a_backup_comes_from(stores: Stores, file: File) -> None:
     async with stores.open("sqlite") as first:
         await fill(first)
-        await take(first, file, vault_key="0123456789abcdef")
+        await take_backup(first, file, vault_key="0123456789abcdef")
         steps = await first.store.maintenance.migrations()
 
     manifest = await maintenance_backup.verify(file)
@@ -192,7 +192,7 @@ async def test_a_backup_is_for_its_owner_alone_and_leaves_nothing_beside_it(
     directory = tmp_path / "backups"
     directory.mkdir()
     async with stores.open("sqlite") as first:
-        await take(first, directory / "backup.zip")
+        await take_backup(first, directory / "backup.zip")
 
     assert [each.name for each in directory.iterdir()] == ["backup.zip"]
     assert (directory / "backup.zip").stat().st_mode & 0o077 == 0
@@ -204,7 +204,7 @@ async def test_a_file_that_is_there_is_never_written_over(stores: Stores, file: 
     async with stores.open("sqlite") as first:
         await fill(first)
         with pytest.raises(Conflict, match=r"backup\.zip"):
-            await take(first, file, on_progress=lambda what, *_: started.append(what))
+            await take_backup(first, file, on_progress=lambda what, *_: started.append(what))
 
     assert content(file) == b"mine"
     assert started == []
@@ -216,7 +216,7 @@ async def test_a_file_that_comes_meanwhile_is_not_written_over_either(
     async with stores.open("sqlite") as first:
         await fill(first)
         with pytest.raises(Conflict, match=r"backup\.zip"):
-            await take(first, file, on_progress=lambda *_: fill_file(file, b"mine"))
+            await take_backup(first, file, on_progress=lambda *_: fill_file(file, b"mine"))
 
     assert content(file) == b"mine"
 
@@ -234,9 +234,9 @@ async def test_ids_go_on_though_no_counter_came_along(stores: Stores, target: st
 
     async with stores.open(target, first.objects or False) as second:
         await second.store.maintenance.load(uncounted())
-        await say(second, "after")
+        await put_text(second, "after")
 
-        assert not [text for text in await told(second) if "counter records" not in text]
+        assert not [text for text in await check_findings(second) if "counter records" not in text]
 
 
 @pytest.mark.parametrize("target", KINDS)
@@ -245,9 +245,9 @@ async def test_a_backup_goes_into_an_empty_store_only(
 ) -> None:
     async with stores.open("sqlite") as first:
         await fill(first)
-        await take(first, file)
+        await take_backup(first, file)
     async with stores.open(target) as second:
-        await say(second, "mine")
+        await put_text(second, "mine")
         before = await rows_of(second)
 
         with pytest.raises(Conflict, match="not empty"):
@@ -282,13 +282,13 @@ async def test_a_restore_that_fails_half_way_leaves_the_store_empty(
 ) -> None:
     async with stores.open("sqlite") as first:
         await fill(first)
-        await take(first, file)
+        await take_backup(first, file)
     objects = Failing(tmp_path / "full")
     async with stores.open("sqlite", objects) as second:
         with pytest.raises(OSError, match="no space"):
             await restore(second, file)
         assert not any((await rows_of(second)).values())
-        assert await told(second, grace=NOW) == []
+        assert await check_findings(second, grace=NOW) == []
 
         objects.room = 9
         assert await restore(second, file) == []
@@ -311,8 +311,8 @@ async def test_rows_that_fail_half_way_leave_the_store_empty(
 
 async def test_bytes_are_told_from_text_in_a_table(stores: Stores, file: File) -> None:
     async with stores.open("sqlite") as first:
-        await say(first, "\x00é")
-        await take(first, file)
+        await put_text(first, "\x00é")
+        await take_backup(first, file)
 
     with zipfile.ZipFile(file) as opened:
         [row] = map(json.loads, opened.read("content.jsonl").splitlines())

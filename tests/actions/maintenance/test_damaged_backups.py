@@ -12,15 +12,15 @@ from pathlib import Path as File
 import pytest
 from tests.support.empty_stores import (
     LARGE,
-    Shelter,
+    OpenedStore,
     Stores,
     content,
     fill,
     fill_file,
+    put_text,
     restore,
     rows_of,
-    say,
-    take,
+    take_backup,
 )
 
 from carrel.actions.maintenance import backup
@@ -149,7 +149,7 @@ async def test_a_damaged_backup_is_refused_by_name(stores: Stores, file: File, d
     change, kind, named = DAMAGES[damage]
     async with stores.open("sqlite") as first:
         await fill(first)
-        await take(first, file)
+        await take_backup(first, file)
     rewrite(file, change)
 
     async with stores.open("sqlite") as second:
@@ -181,7 +181,7 @@ async def test_a_backup_that_contradicts_itself_is_refused_though_every_hash_is_
 ) -> None:
     async with stores.open("sqlite") as first:
         await fill(first)
-        await take(first, file)
+        await take_backup(first, file)
     rewrite(file, change, honest=True)
 
     with pytest.raises(CorruptContent, match=f"the backup is inconsistent: .*{text}"):
@@ -193,7 +193,7 @@ async def test_a_backup_that_contradicts_itself_is_refused_though_every_hash_is_
 async def test_a_backup_that_was_cut_anywhere_is_refused(stores: Stores, file: File) -> None:
     async with stores.open("sqlite") as first:
         await fill(first)
-        await take(first, file)
+        await take_backup(first, file)
     whole = content(file)
 
     for length in [0, 1, 100, len(whole) // 2, len(whole) - 30, len(whole) - 1]:
@@ -207,9 +207,9 @@ async def test_a_backup_in_which_any_byte_was_changed_is_refused(
 ) -> None:
     """Also where the byte means nothing, as the times of a zip's members."""
     async with stores.open("sqlite") as first:
-        await say(first, "text")
-        await say(first, "x" * 70_000, path=LARGE)
-        await take(first, file)
+        await put_text(first, "text")
+        await put_text(first, "x" * 70_000, path=LARGE)
+        await take_backup(first, file)
     whole, chance = content(file), random.Random(7)
 
     for place in chance.sample(range(len(whole)), 500):
@@ -240,26 +240,26 @@ async def test_a_damaged_store_gives_no_backup_but_the_name_of_what_is_damaged(
     directory.mkdir()
     lost, other = digest(b"1" * 100_000), digest(b"2" * 100_000)
 
-    async def attempt(spoil: Callable[[Shelter], Awaitable[object]], named: str) -> None:
+    async def attempt(spoil: Callable[[OpenedStore], Awaitable[object]], named: str) -> None:
         async with stores.open("sqlite") as first:
             await fill(first)
             await spoil(first)
             with pytest.raises(CorruptContent, match=named):
-                await take(first, directory / "backup.zip")
+                await take_backup(first, directory / "backup.zip")
         assert list(directory.iterdir()) == []
 
-    async def lose(shelter: Shelter) -> None:
+    async def lose(shelter: OpenedStore) -> None:
         assert shelter.objects
         await shelter.objects.discard([lost])
         await shelter.objects.delete([lost])
 
-    async def change(shelter: Shelter) -> None:
+    async def change(shelter: OpenedStore) -> None:
         assert shelter.objects
         await shelter.objects.discard([other])
         await shelter.objects.delete([other])
         await shelter.objects.put(other, b"3" * 100_000)
 
-    async def forget(shelter: Shelter) -> None:
+    async def forget(shelter: OpenedStore) -> None:
         sql = "DELETE FROM version WHERE path = 'SOUL.md' AND version = 2"
         await shelter.store.writer.submit(lambda db, _: db.execute(sql))
 

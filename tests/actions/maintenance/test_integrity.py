@@ -19,17 +19,17 @@ from tests.support.empty_stores import (
     LARGE,
     NOW,
     SOUL,
-    Shelter,
+    OpenedStore,
     Stores,
+    check_findings,
     commit,
     fill,
     keep_only,
+    put_text,
     rows_of,
-    say,
-    told,
 )
 from tests.support.services.files import fresh
-from tests.support.tenants import founded
+from tests.support.tenants import create_tenant
 
 from carrel.actions.accounts import secrets, vault_check
 from carrel.actions.maintenance.integrity import check_secrets, collect, merge_by_key
@@ -95,12 +95,12 @@ def objects(clock: Clock, tmp_path: File) -> ClockedBlobStore:
 @pytest.fixture(params=["sqlite", "postgres"])
 async def shelter(
     request: pytest.FixtureRequest, stores: Stores, objects: ClockedBlobStore
-) -> AsyncIterator[Shelter]:
+) -> AsyncIterator[OpenedStore]:
     async with stores.open(request.param, objects) as opened:
         yield opened
 
 
-async def gc(shelter: Shelter, now: int) -> dict[str, int]:
+async def gc(shelter: OpenedStore, now: int) -> dict[str, int]:
     """What was collected, as far as it was anything."""
     counts = await collect(
         shelter.store.maintenance,
@@ -112,23 +112,23 @@ async def gc(shelter: Shelter, now: int) -> dict[str, int]:
     return {what: count for what, count in counts.items() if count}
 
 
-async def test_a_store_with_something_of_everything_is_clean(shelter: Shelter) -> None:
+async def test_a_store_with_something_of_everything_is_clean(shelter: OpenedStore) -> None:
     await fill(shelter)
 
-    assert await told(shelter) == []
+    assert await check_findings(shelter) == []
 
 
 async def test_large_bytes_that_are_gone_or_others_are_found(
-    shelter: Shelter, objects: ClockedBlobStore
+    shelter: OpenedStore, objects: ClockedBlobStore
 ) -> None:
     for path, text in (("a.txt", "a" * 100_000), ("b.txt", "b" * 100_000)):
-        await say(shelter, text, Path(path))
+        await put_text(shelter, text, Path(path))
     gone, other = digest(b"a" * 100_000), digest(b"b" * 100_000)
     await objects.discard([gone, other])
     await objects.delete([gone, other])
     await objects.put(other, b"c" * 100_000)
 
-    assert sorted(await told(shelter)) == sorted(
+    assert sorted(await check_findings(shelter)) == sorted(
         [
             f"error: object {gone}: its content is missing",
             f"error: object {other}: its content does not match its digest",
@@ -137,38 +137,39 @@ async def test_large_bytes_that_are_gone_or_others_are_found(
 
 
 async def test_large_bytes_that_nothing_refers_to_are_a_warning_once_they_are_old(
-    shelter: Shelter, objects: ClockedBlobStore
+    shelter: OpenedStore, objects: ClockedBlobStore
 ) -> None:
     await objects.put(NAME, BODY)
 
-    assert await told(shelter, now=NOW + HOUR) == []
-    assert await told(shelter, now=NOW + HOUR + 1) == [
+    assert await check_findings(shelter, now=NOW + HOUR) == []
+    assert await check_findings(shelter, now=NOW + HOUR + 1) == [
         f"warning: objects: 1 are unreferenced, {len(BODY)} bytes in total; carrel gc deletes them"
     ]
 
 
 async def test_a_collection_takes_what_nothing_refers_to_and_the_doctor_is_content(
-    shelter: Shelter,
+    shelter: OpenedStore,
 ) -> None:
     await keep_only(shelter, 1)
     for n in range(3):
-        await say(shelter, f"text {n}", max_versions=1)
+        await put_text(shelter, f"text {n}", max_versions=1)
     later = NOW + 2 * HOUR
     assert any(
-        "content: 2 rows are unreferenced" in text for text in await told(shelter, now=later)
+        "content: 2 rows are unreferenced" in text
+        for text in await check_findings(shelter, now=later)
     )
 
     assert await gc(shelter, later) == {"contents": 2}
 
-    assert await told(shelter, now=later) == []
+    assert await check_findings(shelter, now=later) == []
     assert [row[2] for row in (await rows_of(shelter))["version"]] == [3]
 
 
 async def test_large_bytes_go_in_two_steps(
-    shelter: Shelter, objects: ClockedBlobStore, clock: Clock
+    shelter: OpenedStore, objects: ClockedBlobStore, clock: Clock
 ) -> None:
     await objects.put(NAME, BODY)
-    await say(shelter, "b" * 100_000, LARGE)
+    await put_text(shelter, "b" * 100_000, LARGE)
 
     assert await gc(shelter, NOW + HOUR) == {}
     clock.time = NOW + HOUR + 1
@@ -177,11 +178,11 @@ async def test_large_bytes_go_in_two_steps(
     assert await gc(shelter, clock.time + HOUR) == {}
     assert await gc(shelter, clock.time + HOUR + 1) == {"objects": 1}
     assert await objects.get(NAME) is None
-    assert await told(shelter, now=clock.time) == []
+    assert await check_findings(shelter, now=clock.time) == []
 
 
 async def test_a_writer_that_found_its_bytes_just_before_they_were_discarded_has_them(
-    shelter: Shelter, objects: ClockedBlobStore, clock: Clock
+    shelter: OpenedStore, objects: ClockedBlobStore, clock: Clock
 ) -> None:
     await objects.put(NAME, BODY)
     clock.time = NOW + 2 * HOUR
@@ -192,7 +193,7 @@ async def test_a_writer_that_found_its_bytes_just_before_they_were_discarded_has
     await commit(shelter, Write(AGENT, LARGE, Entry(blob)), at=clock.time)
 
     assert await shelter.store.blobs.get([blob]) == {NAME: BODY}
-    assert await told(shelter, now=clock.time) == []
+    assert await check_findings(shelter, now=clock.time) == []
     clock.time += 2 * HOUR
     assert await gc(shelter, clock.time) == {"restored": 1}
     assert [name async for name, _, _ in objects.list_blobs()] == [NAME]
@@ -201,10 +202,10 @@ async def test_a_writer_that_found_its_bytes_just_before_they_were_discarded_has
 
 
 async def test_what_is_held_by_a_frozen_view_can_be_read_after_a_collection(
-    shelter: Shelter, objects: ClockedBlobStore, clock: Clock
+    shelter: OpenedStore, objects: ClockedBlobStore, clock: Clock
 ) -> None:
-    await say(shelter, BODY.decode(), LARGE, max_versions=1)
-    await say(shelter, "small", LARGE, max_versions=1)
+    await put_text(shelter, BODY.decode(), LARGE, max_versions=1)
+    await put_text(shelter, "small", LARGE, max_versions=1)
     async with shelter.store.maintenance.snapshot():
         clock.time = NOW + 2 * HOUR
         assert await gc(shelter, clock.time) == {"contents": 1, "discarded": 1}
@@ -218,7 +219,7 @@ async def test_a_secret_that_the_key_of_the_vault_does_not_open_is_found(ports: 
         await check_secrets(replace(ports, vault=AesGcmVault(key)), findings)
         return [f"{each.subject}: {each.text}" for each in findings.items]
 
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     await secrets.put(ports, owner, "sec_1", "open sesame")
     assert await problems(bytes(32)) == []
     assert await problems(b"x" * 32) == [
@@ -269,12 +270,12 @@ def test_what_is_committed_within_the_grace_of_its_put_can_always_be_read(
         with TemporaryDirectory() as directory:
             objects = ClockedBlobStore(File(directory) / "objects", clock)
             async with open_store(fresh(File(directory) / "carrel.db"), objects=objects) as store:
-                await _live(Shelter(store, objects), clock, steps)
+                await _live(OpenedStore(store, objects), clock, steps)
 
     asyncio.run(live())
 
 
-async def _live(shelter: Shelter, clock: Clock, steps: Sequence[tuple[str, int]]) -> None:
+async def _live(shelter: OpenedStore, clock: Clock, steps: Sequence[tuple[str, int]]) -> None:
     put: dict[int, tuple[Any, int]] = {}
     for what, number in steps:
         body = f"{number}" * 70_000
@@ -287,7 +288,7 @@ async def _live(shelter: Shelter, clock: Clock, steps: Sequence[tuple[str, int]]
                 write = Write(AGENT, Path(f"{number}.txt"), Entry(blob))
                 await commit(shelter, write, at=clock.time, max_versions=1)
         elif what == "drop":
-            await say(shelter, None, Path(f"{number}.txt"), at=clock.time, max_versions=1)
+            await put_text(shelter, None, Path(f"{number}.txt"), at=clock.time, max_versions=1)
         elif what == "gc":
             await gc(shelter, clock.time)
         elif what == "wait":
@@ -297,7 +298,7 @@ async def _live(shelter: Shelter, clock: Clock, steps: Sequence[tuple[str, int]]
         assert set(await shelter.store.blobs.get(blobs)) == {blob.digest for blob in blobs}
 
 
-async def test_a_collection_leaves_the_newest_and_what_runs_see(shelter: Shelter) -> None:
+async def test_a_collection_leaves_the_newest_and_what_runs_see(shelter: OpenedStore) -> None:
     await fill(shelter)
     before = await rows_of(shelter)
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 from tests.support.stores import open_ports
-from tests.support.tool_fixture import Workshop, workshop
-from tests.support.unsandboxed_provider import KeepingRunner
+from tests.support.tool_fixture import ToolTenant, create_tool_tenant
+from tests.support.unsandboxed_provider import PersistentUnsandboxedProvider
 
 from carrel.actions.approvals import transitions
 from carrel.actions.sandbox import jobs
@@ -30,14 +30,14 @@ def anyio_backend() -> str:
 
 
 @pytest.fixture
-async def shop(tmp_path: File) -> AsyncIterator[Workshop]:
+async def shop(tmp_path: File) -> AsyncIterator[ToolTenant]:
     async with open_ports(tmp_path) as opened:
-        runner = KeepingRunner()
-        yield await workshop(opened, runner=runner, persistent=True)
+        runner = PersistentUnsandboxedProvider()
+        yield await create_tool_tenant(opened, runner=runner, persistent=True)
         await runner.close()
 
 
-async def kept(shop: Workshop, id: str, status: ApprovalStatus, ended: int | None) -> None:
+async def kept(shop: ToolTenant, id: str, status: ApprovalStatus, ended: int | None) -> None:
     approval = Approval(
         id=id,
         tenant=shop.owner.tenant,
@@ -58,11 +58,11 @@ async def kept(shop: Workshop, id: str, status: ApprovalStatus, ended: int | Non
     assert isinstance(outcome, Applied)
 
 
-async def ids(shop: Workshop, record_type: RecordType) -> set[str]:
+async def ids(shop: ToolTenant, record_type: RecordType) -> set[str]:
     return {one.id for one in await shop.ports.records.list(shop.owner.tenant, record_type)}
 
 
-async def test_approvals_that_were_over_long_ago_are_forgotten(shop: Workshop) -> None:
+async def test_approvals_that_were_over_long_ago_are_forgotten(shop: ToolTenant) -> None:
     over = (
         ApprovalStatus.FINISHED,
         ApprovalStatus.DENIED,
@@ -82,14 +82,16 @@ async def test_approvals_that_were_over_long_ago_are_forgotten(shop: Workshop) -
     await kept(shop, "apr_old_denied", ApprovalStatus.DENIED, NOW)  # its names are free again
 
 
-async def test_jobs_that_began_long_ago_are_forgotten_once_they_have_ended(shop: Workshop) -> None:
+async def test_jobs_that_began_long_ago_are_forgotten_once_they_have_ended(
+    shop: ToolTenant,
+) -> None:
     async def begun(command: str) -> str:
         said: Any = await shop.call("bash", command=command, background=True)
         return str(said).rpartition(" ")[2]
 
     done, busy = await begun("true"), await begun("exec sleep 600")
     runner = shop.runner
-    assert isinstance(runner, KeepingRunner)
+    assert isinstance(runner, PersistentUnsandboxedProvider)
     await next(process for (_, id), process in runner.processes.items() if id == done).wait()
     assert await jobs.delete_ended(shop.ports, OLD) == 0
     assert await jobs.delete_ended(shop.ports, shop.ports.clock.now() + 1) == 1

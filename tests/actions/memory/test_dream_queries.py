@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.support.memory_agents import Mind, mind
+from tests.support.memory_agents import MemoryAgent, create_memory_agent
 
 from carrel.actions.memory import dreams
 from carrel.core.memory.memory import memory_change, new_memory
@@ -42,7 +42,7 @@ def counting(ports: Ports) -> tuple[Ports, list[str]]:
     return replace(ports, **replaced), counts
 
 
-async def fill(marco: Mind, memories: int, each: int) -> None:
+async def fill(marco: MemoryAgent, memories: int, each: int) -> None:
     """So many memories, that each came up so often."""
     agent, tenant, at = marco.office.agent.id, marco.owner.tenant, marco.ports.clock.now()
     made = [
@@ -62,7 +62,7 @@ async def fill(marco: Mind, memories: int, each: int) -> None:
 
 @pytest.mark.parametrize("ports", ["sqlite"], indirect=True)
 async def test_the_number_of_questions_is_bounded(ports: Ports) -> None:
-    marco = await mind(ports)
+    marco = await create_memory_agent(ports)
     await fill(marco, 3, 4)
     few, counts = counting(ports)
     await dreams.sweep(few, marco.owner, "marco", dry_run=True)
@@ -77,7 +77,7 @@ async def test_the_number_of_questions_is_bounded(ports: Ports) -> None:
     assert len(counts) <= little + 4 + 8, counts
 
 
-async def fill_more(marco: Mind) -> None:
+async def fill_more(marco: MemoryAgent) -> None:
     agent, tenant = marco.office.agent.id, marco.owner.tenant
     await marco.ports.recalls.prune(tenant, agent, 2**62)
     for n in range(3):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support.memory_agents import DAY, Mind, mind
+from tests.support.memory_agents import DAY, MemoryAgent, create_memory_agent
 
 from carrel.actions.agents import agents
 from carrel.actions.memory.dream_scheduler import DreamRun, run_due_dreams
@@ -19,15 +19,15 @@ HOUR = 3_600_000
 
 
 @pytest.fixture
-async def marco(ports: Ports) -> Mind:
-    return await mind(ports)
+async def marco(ports: Ports) -> MemoryAgent:
+    return await create_memory_agent(ports)
 
 
 async def slept(ports: Ports) -> list[DreamRun]:
     return [one async for one in run_due_dreams(ports)]
 
 
-async def test_only_those_who_are_set_up_to_dream_do(marco: Mind) -> None:
+async def test_only_those_who_are_set_up_to_dream_do(marco: MemoryAgent) -> None:
     polo = await marco.office.hire("polo", "Polo")
     assert await slept(marco.ports) == []
     await agents.patch(
@@ -39,7 +39,7 @@ async def test_only_those_who_are_set_up_to_dream_do(marco: Mind) -> None:
     assert await slept(marco.ports) == []
 
 
-async def test_dreams_are_as_far_apart_as_they_are_set_to_be(marco: Mind) -> None:
+async def test_dreams_are_as_far_apart_as_they_are_set_to_be(marco: MemoryAgent) -> None:
     await marco.set(enabled=True, intervalSecs=3600)
     await marco.learned("Ada likes tea")
     [first] = await slept(marco.ports)
@@ -51,7 +51,7 @@ async def test_dreams_are_as_far_apart_as_they_are_set_to_be(marco: Mind) -> Non
     assert len(await slept(marco.ports)) == 1
 
 
-async def test_a_dream_by_hand_counts_as_one(marco: Mind) -> None:
+async def test_a_dream_by_hand_counts_as_one(marco: MemoryAgent) -> None:
     await marco.set(enabled=True)
     await marco.dreams()
     assert await slept(marco.ports) == []
@@ -59,9 +59,9 @@ async def test_a_dream_by_hand_counts_as_one(marco: Mind) -> None:
     assert len(await slept(marco.ports)) == 1
 
 
-async def test_one_that_fails_waits_longer_and_stops_no_other(marco: Mind) -> None:
+async def test_one_that_fails_waits_longer_and_stops_no_other(marco: MemoryAgent) -> None:
     await marco.office.hire("polo", "Polo")
-    polo = Mind(marco.ports, marco.office, "polo")
+    polo = MemoryAgent(marco.ports, marco.office, "polo")
     for one in (marco, polo):
         await one.set(enabled=True, intervalSecs=3600)
     stack = await marco.office.own()

@@ -6,8 +6,8 @@ import asyncio
 import json
 
 import pytest
-from tests.support.memory_agents import DAY, Mind, mind
-from tests.support.tenants import joined, later
+from tests.support.memory_agents import DAY, MemoryAgent, create_memory_agent
+from tests.support.tenants import add_person, start_after_yields
 
 from carrel.actions.accounts import secrets
 from carrel.actions.memory import dreams, memories
@@ -29,17 +29,17 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
-async def marco(anywhere: Ports) -> Mind:
-    return await mind(anywhere)
+async def marco(anywhere: Ports) -> MemoryAgent:
+    return await create_memory_agent(anywhere)
 
 
-async def revision(marco: Mind) -> int:
+async def revision(marco: MemoryAgent) -> int:
     own = (await marco.office.own())[0]
     [found] = await marco.ports.trees.revisions([own])
     return found
 
 
-async def test_what_came_up_often_is_promoted_in_one_commit(marco: Mind) -> None:
+async def test_what_came_up_often_is_promoted_in_one_commit(marco: MemoryAgent) -> None:
     tea = await marco.learned("Ada likes tea")
     rare = await marco.told("Bob likes milk")
     await marco.recalled("milk")
@@ -63,7 +63,7 @@ async def test_what_came_up_often_is_promoted_in_one_commit(marco: Mind) -> None
     assert told.promoted_at == report.dream.started
 
 
-async def test_a_second_dream_promotes_nothing_twice(marco: Mind) -> None:
+async def test_a_second_dream_promotes_nothing_twice(marco: MemoryAgent) -> None:
     await marco.learned("Ada likes tea")
     await marco.dreams()
     text = await marco.read()
@@ -82,7 +82,7 @@ async def test_a_second_dream_promotes_nothing_twice(marco: Mind) -> None:
     ]
 
 
-async def test_many_who_dream_at_once_promote_once(marco: Mind) -> None:
+async def test_many_who_dream_at_once_promote_once(marco: MemoryAgent) -> None:
     tea = await marco.learned("Ada likes tea")
     reports = await asyncio.gather(*[marco.dreams() for _ in range(4)])
     promoted = [one.memory for report in reports for one in report.dream.promoted]
@@ -91,7 +91,7 @@ async def test_many_who_dream_at_once_promote_once(marco: Mind) -> None:
     assert text and text.count("Ada likes tea") == 1
 
 
-async def test_a_dry_run_shows_what_would_be_and_changes_nothing(marco: Mind) -> None:
+async def test_a_dry_run_shows_what_would_be_and_changes_nothing(marco: MemoryAgent) -> None:
     tea = await marco.learned("Ada likes tea")
     before = await revision(marco)
 
@@ -104,7 +104,7 @@ async def test_a_dry_run_shows_what_would_be_and_changes_nothing(marco: Mind) ->
     assert [one.memory for one in (await marco.dreams()).dream.promoted] == [tea.id]
 
 
-async def test_what_was_told_in_a_shared_session_is_never_promoted(marco: Mind) -> None:
+async def test_what_was_told_in_a_shared_session_is_never_promoted(marco: MemoryAgent) -> None:
     shared = await marco.told("Ada likes tea", Audience.SHARED)
     await marco.recalled("Ada", "likes", "tea")
     report = await marco.dreams()
@@ -114,7 +114,7 @@ async def test_what_was_told_in_a_shared_session_is_never_promoted(marco: Mind) 
     assert await marco.read() is None
 
 
-async def test_a_person_who_writes_meanwhile_loses_nothing(marco: Mind) -> None:
+async def test_a_person_who_writes_meanwhile_loses_nothing(marco: MemoryAgent) -> None:
     await marco.writes("mine\n")
     await marco.learned("Ada likes tea")
     for turns in range(0, 60, 4):
@@ -122,13 +122,13 @@ async def test_a_person_who_writes_meanwhile_loses_nothing(marco: Mind) -> None:
         await marco.told(f"fact {turns}")
         await marco.recalled(f"fact {turns}", f"{turns} fact", f"fact, {turns}", limit=1)
         mine = f"mine {turns}\nand more\n"
-        await asyncio.gather(marco.dreams(), later(turns, marco.writes(mine)))
+        await asyncio.gather(marco.dreams(), start_after_yields(turns, marco.writes(mine)))
         text = await marco.read()
         assert text and text.startswith(mine.partition("and")[0])
         assert "and more\n" in text
 
 
-async def test_what_a_template_says_of_memory_is_kept_beneath_the_dream(marco: Mind) -> None:
+async def test_what_a_template_says_of_memory_is_kept_beneath_the_dream(marco: MemoryAgent) -> None:
     await marco.office.write(marco.office.sales, MEMORY_PATH, b"# About {{AGENT_NAME}}\n")
     await marco.learned("Ada likes {{AGENT_NAME}}")
     await marco.dreams()
@@ -138,7 +138,7 @@ async def test_what_a_template_says_of_memory_is_kept_beneath_the_dream(marco: M
     assert await marco.office.source(MEMORY_PATH) == "agent-override"
 
 
-async def test_a_memory_file_that_is_pinned_is_left_alone(marco: Mind) -> None:
+async def test_a_memory_file_that_is_pinned_is_left_alone(marco: MemoryAgent) -> None:
     await marco.learned("Ada likes tea")
     await marco.writes("mine\n")
     form = PolicyModel(classes=(ClassRuleModel("MEMORY.md", FileClass.PINNED),))
@@ -148,7 +148,9 @@ async def test_a_memory_file_that_is_pinned_is_left_alone(marco: Mind) -> None:
     assert await dreams.list_dreams(marco.ports, marco.owner, "marco") == ()
 
 
-async def test_a_line_in_which_something_became_a_secret_goes_with_its_memory(marco: Mind) -> None:
+async def test_a_line_in_which_something_became_a_secret_goes_with_its_memory(
+    marco: MemoryAgent,
+) -> None:
     memory = await marco.learned("the door opens by hunter2hunter2")
     await marco.dreams()
     other = await marco.learned("the key is under the mat")
@@ -164,7 +166,9 @@ async def test_a_line_in_which_something_became_a_secret_goes_with_its_memory(ma
         assert "mat" not in text
 
 
-async def test_what_became_a_secret_before_its_approval_is_forgotten_with_it(marco: Mind) -> None:
+async def test_what_became_a_secret_before_its_approval_is_forgotten_with_it(
+    marco: MemoryAgent,
+) -> None:
     await marco.set(review=True)
     memory = await marco.learned("the door opens by hunter2hunter2")
     proposed = await marco.dreams()
@@ -177,7 +181,9 @@ async def test_what_became_a_secret_before_its_approval_is_forgotten_with_it(mar
     assert "opens by" not in str(await marco.read(DREAMS_PATH))
 
 
-async def test_old_lines_make_room_though_something_in_them_became_a_secret(marco: Mind) -> None:
+async def test_old_lines_make_room_though_something_in_them_became_a_secret(
+    marco: MemoryAgent,
+) -> None:
     await marco.set(maxChars=500)
     old = await marco.learned("the door opens by hunter2hunter2 " + "x" * 300)
     await marco.dreams()
@@ -189,7 +195,7 @@ async def test_old_lines_make_room_though_something_in_them_became_a_secret(marc
     assert "opens by" not in str(await marco.read())
 
 
-async def test_secrets_that_became_some_later_are_not_written(marco: Mind) -> None:
+async def test_secrets_that_became_some_later_are_not_written(marco: MemoryAgent) -> None:
     await marco.learned("the code is hunter2*hunter2")
     await secrets.put(marco.ports, marco.owner, "door", "hunter2*hunter2")
     await marco.dreams()
@@ -198,7 +204,9 @@ async def test_secrets_that_became_some_later_are_not_written(marco: Mind) -> No
     assert texts[0] and "REDACTED:door" in texts[0]
 
 
-async def test_the_oldest_dreams_make_room_and_a_persons_text_never_does(marco: Mind) -> None:
+async def test_the_oldest_dreams_make_room_and_a_persons_text_never_does(
+    marco: MemoryAgent,
+) -> None:
     await marco.set(maxChars=500)
     await marco.writes("# Mine\n\nthis stays\n")
     told = []
@@ -215,7 +223,7 @@ async def test_the_oldest_dreams_make_room_and_a_persons_text_never_does(marco: 
     assert await marco.read() == "# Mine\n\nthis stays\n"
 
 
-async def test_a_proposal_lands_as_it_was_reviewed(marco: Mind) -> None:
+async def test_a_proposal_lands_as_it_was_reviewed(marco: MemoryAgent) -> None:
     await marco.set(review=True)
     tea = await marco.learned("Ada likes tea")
     proposed = await marco.dreams()
@@ -237,7 +245,7 @@ async def test_a_proposal_lands_as_it_was_reviewed(marco: Mind) -> None:
 
 
 async def test_a_proposal_is_superseded_by_an_edit_by_forgetting_and_by_the_next(
-    marco: Mind,
+    marco: MemoryAgent,
 ) -> None:
     ports, owner = marco.ports, marco.owner
     await marco.set(review=True)
@@ -257,7 +265,9 @@ async def test_a_proposal_is_superseded_by_an_edit_by_forgetting_and_by_the_next
     assert await marco.read() == "mine\n"
 
 
-async def test_a_proposal_that_is_rejected_leaves_nothing_and_may_come_again(marco: Mind) -> None:
+async def test_a_proposal_that_is_rejected_leaves_nothing_and_may_come_again(
+    marco: MemoryAgent,
+) -> None:
     await marco.set(review=True)
     tea = await marco.learned("Ada likes tea")
     proposed = await marco.dreams()
@@ -267,13 +277,13 @@ async def test_a_proposal_that_is_rejected_leaves_nothing_and_may_come_again(mar
     assert [one.memory for one in (await marco.dreams()).dream.promoted] == [tea.id]
 
 
-async def test_only_so_many_dreams_are_kept(marco: Mind) -> None:
+async def test_only_so_many_dreams_are_kept(marco: MemoryAgent) -> None:
     made = [(await marco.dreams()).dream.id for _ in range(MAX_DREAMS + 3)]
     kept = [one.id for one in await dreams.list_dreams(marco.ports, marco.owner, "marco")]
     assert kept == made[:2:-1]
 
 
-async def test_recalls_are_pruned_once_they_decide_nothing_more(marco: Mind) -> None:
+async def test_recalls_are_pruned_once_they_decide_nothing_more(marco: MemoryAgent) -> None:
     tea, milk = await marco.learned("Ada likes tea"), await marco.told("Bob likes milk")
     await marco.recalled("milk")
     recalls, tenant = marco.ports.recalls, marco.owner.tenant
@@ -287,14 +297,14 @@ async def test_recalls_are_pruned_once_they_decide_nothing_more(marco: Mind) -> 
     assert await recalls.count_since(tenant, tea.agent, 0) == {}
 
 
-async def test_dreams_are_their_agents_own(marco: Mind) -> None:
+async def test_dreams_are_their_agents_own(marco: MemoryAgent) -> None:
     dream = (await marco.dreams()).dream
     await marco.office.hire("polo", "Polo")
     with pytest.raises(NotFound):
         await dreams.get(marco.ports, marco.owner, "polo", dream.id)
     with pytest.raises(NotFound):
         await dreams.get(marco.ports, marco.owner, "marco", dream.agent)
-    _, member = await joined(marco.ports, marco.owner, "bob")
+    _, member = await add_person(marco.ports, marco.owner, "bob")
     with pytest.raises(Forbidden):
         await dreams.sweep(marco.ports, member, "marco")
     await memories.remember(marco.ports, marco.owner, "polo", NewMemory("tea"))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from tests.support.memory_agents import Mind, mind
-from tests.support.tenants import founded, joined
+from tests.support.memory_agents import MemoryAgent, create_memory_agent
+from tests.support.tenants import add_person, create_tenant
 
 from carrel.actions.accounts import credentials, keys, secrets
 from carrel.actions.accounts.keys import KeySpec
@@ -26,11 +26,11 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
-async def marco(anywhere: Ports) -> Mind:
-    return await mind(anywhere)
+async def marco(anywhere: Ports) -> MemoryAgent:
+    return await create_memory_agent(anywhere)
 
 
-async def test_a_memory_is_one_flat_line_with_what_it_is_about(marco: Mind) -> None:
+async def test_a_memory_is_one_flat_line_with_what_it_is_about(marco: MemoryAgent) -> None:
     memory = await marco.told(" The router\n\tis in <!-- x -->\u202e the cellar ", tags=("Home",))
     assert memory.content == "The router is in the cellar"
     assert memory.concepts == ("router", "cellar")
@@ -41,18 +41,18 @@ async def test_a_memory_is_one_flat_line_with_what_it_is_about(marco: Mind) -> N
 @pytest.mark.parametrize(
     "text", ["", " \n ", "\u200b", "<!-- x -->", "x" * (MAX_CONTENT_LENGTH + 1)]
 )
-async def test_what_is_nothing_or_too_much_is_refused(marco: Mind, text: str) -> None:
+async def test_what_is_nothing_or_too_much_is_refused(marco: MemoryAgent, text: str) -> None:
     with pytest.raises(ValidationError):
         await marco.told(text)
 
 
-async def test_a_kind_that_is_none_and_too_many_tags_are_refused(marco: Mind) -> None:
+async def test_a_kind_that_is_none_and_too_many_tags_are_refused(marco: MemoryAgent) -> None:
     for wrong in ({"kind": "gossip"}, {"tags": ("",)}, {"tags": tuple(map(str, range(21)))}):
         with pytest.raises(ValidationError):
             await marco.told("tea", **wrong)
 
 
-async def test_the_same_text_is_remembered_once_in_each_scope(marco: Mind) -> None:
+async def test_the_same_text_is_remembered_once_in_each_scope(marco: MemoryAgent) -> None:
     first = await marco.told("Ada likes tea")
     new = NewMemory("Ada  likes\ntea")
     again = await memories.remember(marco.ports, marco.owner, "marco", new)
@@ -61,13 +61,13 @@ async def test_the_same_text_is_remembered_once_in_each_scope(marco: Mind) -> No
     assert (shared.id != first.id, shared.mode) == (True, Audience.SHARED)
 
 
-async def test_many_who_say_the_same_at_once_say_it_once(marco: Mind) -> None:
+async def test_many_who_say_the_same_at_once_say_it_once(marco: MemoryAgent) -> None:
     told = await asyncio.gather(*[marco.told("Ada likes tea") for _ in range(8)])
     assert len({memory.id for memory in told}) == 1
     assert len((await memories.list_memories(marco.ports, marco.owner, "marco")).items) == 1
 
 
-async def test_secrets_are_stored_neither_in_memories_nor_in_questions(marco: Mind) -> None:
+async def test_secrets_are_stored_neither_in_memories_nor_in_questions(marco: MemoryAgent) -> None:
     ports = marco.ports
     await secrets.put(ports, marco.owner, "door", "hunter2hunter2")
     memory = await marco.told("the code is hunter2hunter2", tags=("hunter2hunter2",))
@@ -78,7 +78,7 @@ async def test_secrets_are_stored_neither_in_memories_nor_in_questions(marco: Mi
     assert (tally.hits, tally.queries) == (2, 1)
 
 
-async def test_recall_ranks_and_notes_what_came_up(marco: Mind) -> None:
+async def test_recall_ranks_and_notes_what_came_up(marco: MemoryAgent) -> None:
     port = await marco.told("The port is 8080")
     portland = await marco.told("Ada lives in Portland")
     await marco.told("unrelated")
@@ -90,7 +90,9 @@ async def test_recall_ranks_and_notes_what_came_up(marco: Mind) -> None:
     assert {one.memory: one.relevance for one in tallies} == {port.id: 1.0, portland.id: 0.5}
 
 
-async def test_recall_gives_five_unless_asked_otherwise_and_never_very_many(marco: Mind) -> None:
+async def test_recall_gives_five_unless_asked_otherwise_and_never_very_many(
+    marco: MemoryAgent,
+) -> None:
     for n in range(60):
         await marco.told(f"tea number {n}")
     assert len(await marco.recalled("tea")) == 5
@@ -98,7 +100,7 @@ async def test_recall_gives_five_unless_asked_otherwise_and_never_very_many(marc
     assert await marco.recalled("tea", limit=-1) == []
 
 
-async def test_looking_notes_nothing_and_nothing_is_found_for_nothing(marco: Mind) -> None:
+async def test_looking_notes_nothing_and_nothing_is_found_for_nothing(marco: MemoryAgent) -> None:
     memory = await marco.told("tea")
     found = await memories.search(marco.ports, marco.owner, "marco", "tea")
     assert [hit.memory for hit in found] == [memory]
@@ -107,21 +109,21 @@ async def test_looking_notes_nothing_and_nothing_is_found_for_nothing(marco: Min
     assert await marco.ports.recalls.stats_by_memory(marco.owner.tenant, memory.agent) == ()
 
 
-async def test_a_long_question_is_noted_only_so_far(marco: Mind) -> None:
+async def test_a_long_question_is_noted_only_so_far(marco: MemoryAgent) -> None:
     memory = await marco.told("tea")
     await marco.recalled("tea " + "x" * MAX_QUERY_LENGTH, "tea " + "x" * (MAX_QUERY_LENGTH + 5))
     [tally] = await marco.ports.recalls.stats_by_memory(marco.owner.tenant, memory.agent)
     assert (tally.hits, tally.queries) == (2, 1)
 
 
-async def test_in_a_shared_session_nothing_is_recalled(marco: Mind) -> None:
+async def test_in_a_shared_session_nothing_is_recalled(marco: MemoryAgent) -> None:
     await marco.told("tea")
     for ask in (memories.recall, memories.search):
         with pytest.raises(Forbidden):
             await ask(marco.ports, marco.owner, "marco", "tea", mode=Audience.SHARED)
 
 
-async def test_what_is_forgotten_is_found_no_more(marco: Mind) -> None:
+async def test_what_is_forgotten_is_found_no_more(marco: MemoryAgent) -> None:
     memory = await marco.told("tea")
     await marco.recalled("tea")
     await marco.forgets(memory.id)
@@ -134,7 +136,7 @@ async def test_what_is_forgotten_is_found_no_more(marco: Mind) -> None:
 
 
 async def test_forgetting_takes_the_line_that_a_dream_wrote_in_the_same_commit(
-    marco: Mind,
+    marco: MemoryAgent,
 ) -> None:
     await marco.writes("# Mine\n\n- my own line\n")
     tea, milk = await marco.learned("Ada likes tea"), await marco.learned("Bob likes milk")
@@ -156,7 +158,9 @@ async def test_forgetting_takes_the_line_that_a_dream_wrote_in_the_same_commit(
     assert await marco.read() == "# Mine\n\n- my own line\n"
 
 
-async def test_forgetting_never_takes_a_line_that_a_person_has_made_theirs(marco: Mind) -> None:
+async def test_forgetting_never_takes_a_line_that_a_person_has_made_theirs(
+    marco: MemoryAgent,
+) -> None:
     tea = await marco.learned("Ada likes tea")
     await marco.dreams()
     text = await marco.read()
@@ -170,22 +174,22 @@ async def test_forgetting_never_takes_a_line_that_a_person_has_made_theirs(marco
     assert await marco.read() == mine
 
 
-async def test_agents_and_tenants_have_their_own_memories(marco: Mind) -> None:
+async def test_agents_and_tenants_have_their_own_memories(marco: MemoryAgent) -> None:
     ports, office = marco.ports, marco.office
     polo = await office.hire("polo", "Polo")
     memory = await marco.told("tea")
-    assert await Mind(ports, office, "polo").recalled("tea") == []
+    assert await MemoryAgent(ports, office, "polo").recalled("tea") == []
     for name in ("polo", polo.id):
         with pytest.raises(NotFound):
             await memories.forget(ports, marco.owner, name, memory.id)
-    _, stranger = await founded(ports, "globex")
+    _, stranger = await create_tenant(ports, "globex")
     for name in ("marco", memory.agent):
         with pytest.raises(NotFound):
             await memories.get(ports, stranger, name, memory.id)
     assert await marco.recalled("tea") == ["tea"]
 
 
-async def test_a_key_reaches_only_its_own_agent_and_a_member_only_reads(marco: Mind) -> None:
+async def test_a_key_reaches_only_its_own_agent_and_a_member_only_reads(marco: MemoryAgent) -> None:
     ports, office = marco.ports, marco.office
     polo = await office.hire("polo", "Polo")
     holding = KeySpec("a key", CredentialKind.AGENT, agent=polo.id)
@@ -195,13 +199,13 @@ async def test_a_key_reaches_only_its_own_agent_and_a_member_only_reads(marco: M
         await memories.remember(ports, bound, "marco", NewMemory("tea"))
     told = await memories.remember(ports, bound, "polo", NewMemory("tea"))
     await memories.forget(ports, bound, "polo", told.memory.id)
-    _, member = await joined(ports, marco.owner, "bob")
+    _, member = await add_person(ports, marco.owner, "bob")
     with pytest.raises(Forbidden):
         await memories.remember(ports, member, "marco", NewMemory("tea"))
     assert (await memories.list_memories(ports, member, "marco")).items == ()
 
 
-async def test_memories_are_listed_page_by_page(marco: Mind) -> None:
+async def test_memories_are_listed_page_by_page(marco: MemoryAgent) -> None:
     told = [await marco.told(f"tea {n}") for n in range(5)]
     first = await memories.list_memories(marco.ports, marco.owner, "marco", limit=3)
     assert first.next
@@ -212,7 +216,7 @@ async def test_memories_are_listed_page_by_page(marco: Mind) -> None:
     assert rest.next is None
 
 
-async def test_remembering_disturbs_no_cache_and_stands_in_no_audit(marco: Mind) -> None:
+async def test_remembering_disturbs_no_cache_and_stands_in_no_audit(marco: MemoryAgent) -> None:
     records = marco.ports.records
     before, audit = await records.revision(), await records.audit(marco.owner.tenant)
     tea = await marco.learned("tea")
@@ -222,7 +226,7 @@ async def test_remembering_disturbs_no_cache_and_stands_in_no_audit(marco: Mind)
     assert await records.audit(marco.owner.tenant) == audit
 
 
-async def test_stats_tell_how_much_is_remembered_and_what_came_up(marco: Mind) -> None:
+async def test_stats_tell_how_much_is_remembered_and_what_came_up(marco: MemoryAgent) -> None:
     tea = await marco.learned("Tea ceremony in Kyoto")
     await marco.told("Router reboot")
     marco.sleeps()
@@ -236,12 +240,12 @@ async def test_stats_tell_how_much_is_remembered_and_what_came_up(marco: Mind) -
     assert (later.recalls_7d, later.top_concepts_7d) == (0, ())
 
 
-async def test_with_an_agent_goes_all_that_it_remembered(marco: Mind) -> None:
+async def test_with_an_agent_goes_all_that_it_remembered(marco: MemoryAgent) -> None:
     ports, tenant = marco.ports, marco.owner.tenant
     tea = await marco.learned("Ada likes tea")
     await marco.dreams()
     await marco.office.hire("polo", "Polo")
-    kept = await Mind(ports, marco.office, "polo").told("tea")
+    kept = await MemoryAgent(ports, marco.office, "polo").told("tea")
     await agents.delete(ports, marco.owner, "marco")
     for record_type in (RecordType.MEMORY, RecordType.PROMOTION, RecordType.DREAM):
         left = await ports.records.list(tenant, record_type)

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 from tests.support import tiny_embedding_model as thesaurus
-from tests.support.memory_agents import Mind, mind
-from tests.support.overlay_tenant import Office
-from tests.support.tenants import founded
+from tests.support.memory_agents import MemoryAgent, create_memory_agent
+from tests.support.overlay_tenant import OverlayTenant
+from tests.support.tenants import create_tenant
 
 from carrel.actions.memory import memories, semantic_recall
 from carrel.adapters.model2vec import Model2VecIndex
@@ -34,16 +34,18 @@ class Listed:
 
 
 @pytest.fixture
-async def plain(anywhere: Ports) -> Mind:
-    return await mind(anywhere)
+async def plain(anywhere: Ports) -> MemoryAgent:
+    return await create_memory_agent(anywhere)
 
 
 @pytest.fixture
-async def marco(anywhere: Ports) -> Mind:
-    return await mind(replace(anywhere, semantic_index=Model2VecIndex(thesaurus.model())))
+async def marco(anywhere: Ports) -> MemoryAgent:
+    return await create_memory_agent(
+        replace(anywhere, semantic_index=Model2VecIndex(thesaurus.model()))
+    )
 
 
-async def test_a_memory_is_found_by_meaning_with_no_word_in_common(marco: Mind) -> None:
+async def test_a_memory_is_found_by_meaning_with_no_word_in_common(marco: MemoryAgent) -> None:
     car = await marco.told("Ada parks her car in the cellar")
     await marco.told("Bob drinks tea")
     hits = await memories.recall(marco.ports, marco.owner, "marco", "automobile")
@@ -52,12 +54,12 @@ async def test_a_memory_is_found_by_meaning_with_no_word_in_common(marco: Mind) 
     assert (tally.memory, tally.hits) == (car.id, 1)
 
 
-async def test_without_a_model_only_words_find(plain: Mind) -> None:
+async def test_without_a_model_only_words_find(plain: MemoryAgent) -> None:
     await plain.told("Ada parks her car in the cellar")
     assert await plain.recalled("automobile") == []
 
 
-async def test_what_says_the_question_comes_before_what_only_means_it(marco: Mind) -> None:
+async def test_what_says_the_question_comes_before_what_only_means_it(marco: MemoryAgent) -> None:
     for text in ("a vehicle", "the automobile of Ada", "car", "my automobile is a car", "tea"):
         await marco.told(text)
     found = await marco.recalled("automobile", limit=10)
@@ -67,7 +69,7 @@ async def test_what_says_the_question_comes_before_what_only_means_it(marco: Min
 
 
 async def test_what_says_the_question_comes_before_what_words_and_meaning_agree_on(
-    marco: Mind,
+    marco: MemoryAgent,
 ) -> None:
     said = "blue automobile: tea, tea, tea and tea"
     for text in (said, "automobile in blue", "blue car"):
@@ -77,12 +79,12 @@ async def test_what_says_the_question_comes_before_what_words_and_meaning_agree_
     assert set(found[1:]) == {"automobile in blue", "blue car"}
 
 
-async def test_what_is_only_a_little_alike_is_not_found(marco: Mind) -> None:
+async def test_what_is_only_a_little_alike_is_not_found(marco: MemoryAgent) -> None:
     await marco.told("blue")
     assert await marco.recalled("vehicle") == []
 
 
-async def test_what_has_words_and_meaning_beats_what_has_one_of_them(marco: Mind) -> None:
+async def test_what_has_words_and_meaning_beats_what_has_one_of_them(marco: MemoryAgent) -> None:
     for text in ("blue, the car of Bob is", "a blue hat is cheap", "an automobile"):
         await marco.told(text)
     found = await marco.recalled("is the automobile blue", limit=10)
@@ -90,7 +92,7 @@ async def test_what_has_words_and_meaning_beats_what_has_one_of_them(marco: Mind
     assert len(found) == 3
 
 
-async def test_tags_count_and_nothing_is_found_for_nothing(marco: Mind) -> None:
+async def test_tags_count_and_nothing_is_found_for_nothing(marco: MemoryAgent) -> None:
     await marco.told("It stands in the cellar", tags=("car",))
     assert await marco.recalled("vehicle") == ["It stands in the cellar"]
     for query in ("", "!!!", "coffee", "beverage", "x" * 10_000, "<!-- car -->"):
@@ -98,13 +100,15 @@ async def test_tags_count_and_nothing_is_found_for_nothing(marco: Mind) -> None:
         assert len(found) == (query == "<!-- car -->"), query
 
 
-async def test_a_question_of_half_a_character_is_answered_like_any_other(marco: Mind) -> None:
+async def test_a_question_of_half_a_character_is_answered_like_any_other(
+    marco: MemoryAgent,
+) -> None:
     await marco.told("car")
     found = await memories.search(marco.ports, marco.owner, "marco", "automobile \ud800")
     assert [hit.memory.content for hit in found] == ["car"]
 
 
-async def test_what_is_told_and_forgotten_is_seen_at_once(marco: Mind) -> None:
+async def test_what_is_told_and_forgotten_is_seen_at_once(marco: MemoryAgent) -> None:
     car = await marco.told("car")
     assert await marco.recalled("vehicle") == ["car"]
     await marco.told("automobile")
@@ -113,7 +117,7 @@ async def test_what_is_told_and_forgotten_is_seen_at_once(marco: Mind) -> None:
     assert await marco.recalled("vehicle") == ["automobile"]
 
 
-async def test_what_another_process_forgets_meanwhile_is_not_shown(marco: Mind) -> None:
+async def test_what_another_process_forgets_meanwhile_is_not_shown(marco: MemoryAgent) -> None:
     car = await marco.told("car")
 
     class Late(Model2VecIndex):
@@ -126,7 +130,7 @@ async def test_what_another_process_forgets_meanwhile_is_not_shown(marco: Mind) 
     assert await memories.search(ports, marco.owner, "marco", "vehicle") == ()
 
 
-async def test_memories_are_read_once_for_as_long_as_none_changes(marco: Mind) -> None:
+async def test_memories_are_read_once_for_as_long_as_none_changes(marco: MemoryAgent) -> None:
     for n in range(7):
         await marco.told(f"car {n}")
     listed: Any = Listed(marco.ports.records)
@@ -145,19 +149,19 @@ async def test_memories_are_read_once_for_as_long_as_none_changes(marco: Mind) -
     assert listed.lists > once
 
 
-async def test_all_pages_are_compared(marco: Mind, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_all_pages_are_compared(marco: MemoryAgent, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(semantic_recall, "_PAGE_SIZE", 2)
     for n in range(5):
         await marco.told(f"car {n}")
     assert len(await marco.recalled("vehicle", limit=50)) == 5
 
 
-async def test_agents_and_tenants_find_only_their_own(marco: Mind) -> None:
+async def test_agents_and_tenants_find_only_their_own(marco: MemoryAgent) -> None:
     ports, office = marco.ports, marco.office
     await office.hire("polo", "Polo")
-    polo = Mind(ports, office, "polo")
-    _, stranger = await founded(ports, "globex")
-    other = Mind(ports, await Office(ports, stranger).open())
+    polo = MemoryAgent(ports, office, "polo")
+    _, stranger = await create_tenant(ports, "globex")
+    other = MemoryAgent(ports, await OverlayTenant(ports, stranger).open())
     await marco.told("car of Marco")
     await other.told("car of a stranger")
     for found in ([], ["car of Polo"]):
@@ -167,7 +171,7 @@ async def test_agents_and_tenants_find_only_their_own(marco: Mind) -> None:
         await polo.told("car of Polo")
 
 
-async def test_an_id_of_another_agent_is_believed_of_nobody(marco: Mind) -> None:
+async def test_an_id_of_another_agent_is_believed_of_nobody(marco: MemoryAgent) -> None:
     await marco.office.hire("polo", "Polo")
     mine = await marco.told("car")
 
@@ -180,14 +184,14 @@ async def test_an_id_of_another_agent_is_believed_of_nobody(marco: Mind) -> None
     assert await memories.search(ports, marco.owner, "polo", "vehicle") == ()
 
 
-async def test_in_a_shared_session_nothing_is_found_by_meaning_either(marco: Mind) -> None:
+async def test_in_a_shared_session_nothing_is_found_by_meaning_either(marco: MemoryAgent) -> None:
     await marco.told("car")
     for ask in (memories.recall, memories.search):
         with pytest.raises(Forbidden):
             await ask(marco.ports, marco.owner, "marco", "vehicle", mode=Audience.SHARED)
 
 
-async def test_never_very_many_are_found(marco: Mind) -> None:
+async def test_never_very_many_are_found(marco: MemoryAgent) -> None:
     for n in range(memories.MAX_RESULTS + 5):
         await marco.told(f"car {n}")
     assert len(await marco.recalled("vehicle", limit=1000)) == memories.MAX_RESULTS

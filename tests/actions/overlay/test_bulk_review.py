@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from tests.support.stores import open_ports
-from tests.support.tenants import founded
+from tests.support.tenants import create_tenant
 
 from carrel.actions.accounts import audit
 from carrel.actions.agents import agents, templates
@@ -65,7 +65,7 @@ async def crowd(ports: Ports, owner: Actor, first: Record, size: int) -> None:
 
 @pytest.mark.parametrize("size", [20, 2_400])
 async def test_a_review_for_all_takes_few_questions(counted: Ports, size: int) -> None:
-    _, owner = await founded(counted)
+    _, owner = await create_tenant(counted)
     await templates.create(counted, owner, "sales", "Sales")
     first = await agents.create(counted, owner, NewAgent("first", "First", "sales"))
     await crowd(counted, owner, first, size - 1)
@@ -88,7 +88,7 @@ async def test_a_review_for_all_takes_few_questions(counted: Ports, size: int) -
 
 
 async def test_one_that_changes_meanwhile_is_decided_again(counted: Ports) -> None:
-    _, owner = await founded(counted)
+    _, owner = await create_tenant(counted)
     await templates.create(counted, owner, "sales", "Sales")
     first = await agents.create(counted, owner, NewAgent("first", "First", "sales"))
     await crowd(counted, owner, first, 30)

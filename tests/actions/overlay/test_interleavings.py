@@ -28,8 +28,8 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 from msgspec import structs
-from tests.support.stores import open_ports, world_of
-from tests.support.unsandboxed_provider import Left
+from tests.support.stores import open_ports, ports_over
+from tests.support.unsandboxed_provider import CommandOutcome
 
 from carrel.actions.files import files
 from carrel.actions.sandbox import workspace_files, write_back
@@ -73,13 +73,13 @@ class Job:
     base: dict[Path, bytes]
     disk: dict[Path, bytes]
 
-    def left(self) -> Left:
+    def left(self) -> CommandOutcome:
         changed = {
             path: (FileKind.FILE, held)
             for path, held in self.disk.items()
             if self.base.get(path) != held
         }
-        return Left(changed, frozenset(self.base) - frozenset(self.disk))
+        return CommandOutcome(changed, frozenset(self.base) - frozenset(self.disk))
 
 
 def in_the_way(path: Path, live: dict[Path, bytes]) -> Path | None:
@@ -298,7 +298,7 @@ def staged(kind: str, directory: File, url: str) -> Iterator[Stage]:
     with asyncio.Runner() as runner:
         found = runner.run(opened.__aenter__())
         try:
-            yield Stage(world_of(found) if kind == "postgres" else found, runner)
+            yield Stage(ports_over(found) if kind == "postgres" else found, runner)
         finally:
             runner.run(opened.__aexit__(None, None, None))
 

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 
 import pytest
-from tests.support.stores import world_of
-from tests.support.tenants import founded, joined, rivals
+from tests.support.stores import ports_over
+from tests.support.tenants import add_person, create_tenant, race
 
 from carrel.actions.accounts import credentials, keys, people, secrets, sign_in, tenants
 from carrel.actions.accounts.keys import KeySpec
@@ -28,34 +28,34 @@ ODD = ("\x00", "a\x00b", "\ud800", "\udcff", "é", "a/b", "a\n", "", "x" * 3000)
 async def stores(postgres_url: str) -> AsyncIterator[list[Ports]]:
     """Two servers on one database."""
     async with AsyncExitStack() as stack:
-        yield [world_of(await stack.enter_async_context(open_store(postgres_url))) for _ in "12"]
+        yield [ports_over(await stack.enter_async_context(open_store(postgres_url))) for _ in "12"]
 
 
 async def test_of_rivals_in_two_processes_exactly_one_wins(stores: list[Ports]) -> None:
     one, other = stores
-    begun, failed = await rivals(*(tenants.bootstrap(ports, "chosen") for ports in stores * 2))
+    begun, failed = await race(*(tenants.bootstrap(ports, "chosen") for ports in stores * 2))
     assert not failed
     assert len([created for created in begun if created]) == 1
     owner = await credentials.authenticate(other, "chosen")
 
     ask = ("acme", "Acme", "Ada", "ada@example.org")
-    made, refused = await rivals(*(tenants.create(ports, *ask) for ports in stores * 2))
+    made, refused = await race(*(tenants.create(ports, *ask) for ports in stores * 2))
     assert (len(made), {type(reason) for reason in refused}) == (1, {Conflict})
 
     code = await sign_in.issue_owner_code(one, tenants.DEFAULT_TENANT_SLUG)
-    signed_in, refused = await rivals(*(sign_in.redeem_code(ports, code) for ports in stores * 2))
+    signed_in, refused = await race(*(sign_in.redeem_code(ports, code) for ports in stores * 2))
     assert (len(signed_in), {type(reason) for reason in refused}) == (1, {Unauthenticated})
 
     bob = Profile("Bob", "bob@example.org", Role.MEMBER)
-    made, refused = await rivals(*(people.create(ports, owner, bob) for ports in stores * 2))
+    made, refused = await race(*(people.create(ports, owner, bob) for ports in stores * 2))
     assert (len(made), {type(reason) for reason in refused}) == (1, {Conflict})
 
 
 async def test_of_two_owners_who_demote_each_other_one_stays(stores: list[Ports]) -> None:
     one, other = stores
-    made, ada = await founded(one)
-    bob, bobs = await joined(one, ada, "bob", Role.OWNER)
-    done, refused = await rivals(
+    made, ada = await create_tenant(one)
+    bob, bobs = await add_person(one, ada, "bob", Role.OWNER)
+    done, refused = await race(
         people.patch(one, ada, bob.id, {"role": Role.MEMBER}),
         people.patch(other, bobs, made.owner.id, {"role": Role.MEMBER}),
     )
@@ -67,7 +67,7 @@ async def test_of_two_owners_who_demote_each_other_one_stays(stores: list[Ports]
 
 async def test_a_revoked_key_opens_nothing_in_any_process(stores: list[Ports]) -> None:
     one, other = stores
-    _, owner = await founded(one)
+    _, owner = await create_tenant(one)
     issued = await keys.create(one, owner, KeySpec("robot", CredentialKind.SERVICE))
     await credentials.authenticate(other, issued.token)
     await keys.revoke(one, owner, issued.key.id)
@@ -79,7 +79,7 @@ async def test_characters_that_postgresql_cannot_store_are_refused_before(
     stores: list[Ports],
 ) -> None:
     ports = stores[0]
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     for odd in ODD:
         for asked in (
             people.get(ports, owner, odd),

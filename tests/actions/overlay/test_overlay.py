@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable
 
 import pytest
-from tests.support.overlay_tenant import IDENTITY, NOTICE, RULES, SOUL, USER, Office
-from tests.support.tenants import founded, joined
+from tests.support.overlay_tenant import IDENTITY, NOTICE, RULES, SOUL, USER, OverlayTenant
+from tests.support.tenants import add_person, create_tenant
 
 from carrel.actions.accounts import keys, people, tenants
 from carrel.actions.accounts.credentials import authenticate
@@ -38,13 +38,13 @@ def ports(anywhere: Ports) -> Ports:
 
 
 @pytest.fixture
-async def office(ports: Ports) -> Office:
-    _, owner = await founded(ports)
-    return await Office(ports, owner).open()
+async def office(ports: Ports) -> OverlayTenant:
+    _, owner = await create_tenant(ports)
+    return await OverlayTenant(ports, owner).open()
 
 
 async def test_a_live_edit_is_seen_by_the_next_read_and_a_pinned_one_only_once_accepted(
-    office: Office,
+    office: OverlayTenant,
 ) -> None:
     assert await office.read(SOUL) == b"Marco is brisk"
     assert (await office.read(RULES), await office.source(RULES)) == (b"be good", "template-pinned")
@@ -62,7 +62,9 @@ async def test_a_live_edit_is_seen_by_the_next_read_and_a_pinned_one_only_once_a
     assert await office.read(RULES) == b"be good"
 
 
-async def test_accept_is_bound_to_what_was_reviewed_and_can_be_taken_back(office: Office) -> None:
+async def test_accept_is_bound_to_what_was_reviewed_and_can_be_taken_back(
+    office: OverlayTenant,
+) -> None:
     ports, owner = office.ports, office.owner
     await office.write(office.sales, RULES, b"be better")
     [status] = [
@@ -85,10 +87,10 @@ async def test_accept_is_bound_to_what_was_reviewed_and_can_be_taken_back(office
     assert await office.read(RULES) == b"be good"
 
 
-async def test_reviewing_is_for_owners_and_admins_in_person(office: Office) -> None:
+async def test_reviewing_is_for_owners_and_admins_in_person(office: OverlayTenant) -> None:
     ports, owner = office.ports, office.owner
-    _, admin = await joined(ports, owner, "bob", Role.ADMIN)
-    _, member = await joined(ports, owner, "eve")
+    _, admin = await add_person(ports, owner, "bob", Role.ADMIN)
+    _, member = await add_person(ports, owner, "eve")
     machine = await authenticate(
         ports, (await keys.create(ports, owner, KeySpec("ci", CredentialKind.SERVICE))).token
     )
@@ -104,7 +106,7 @@ async def test_reviewing_is_for_owners_and_admins_in_person(office: Office) -> N
     assert not (await pins.accept(ports, admin, "marco", RULES, reviewed)).update_available
 
 
-async def test_accepting_for_all_gives_one_outcome_an_agent(office: Office) -> None:
+async def test_accepting_for_all_gives_one_outcome_an_agent(office: OverlayTenant) -> None:
     ports, owner = office.ports, office.owner
     for n in range(5):
         await office.hire(f"agent-{n}", f"Agent {n}")
@@ -120,9 +122,9 @@ async def test_accepting_for_all_gives_one_outcome_an_agent(office: Office) -> N
     assert all(isinstance(result.problem, WorkspaceConflict) for result in stale)
 
 
-async def test_members_and_agents_write_only_what_they_may(office: Office) -> None:
+async def test_members_and_agents_write_only_what_they_may(office: OverlayTenant) -> None:
     ports, owner, own = office.ports, office.owner, await office.own()
-    _, member = await joined(ports, owner, "eve")
+    _, member = await add_person(ports, owner, "eve")
     holding = KeySpec("marco", CredentialKind.AGENT, agent=office.agent.id)
     marco = await authenticate(ports, (await keys.create(ports, owner, holding)).token)
     with pytest.raises(Forbidden):
@@ -147,9 +149,9 @@ async def test_members_and_agents_write_only_what_they_may(office: Office) -> No
             await files.delete(ports, own, guarded, owner)
 
 
-async def test_the_humans_file_follows_every_fact_it_tells(office: Office) -> None:
+async def test_the_humans_file_follows_every_fact_it_tells(office: OverlayTenant) -> None:
     ports, owner = office.ports, office.owner
-    bob, _ = await joined(ports, owner, "bob")
+    bob, _ = await add_person(ports, owner, "bob")
     unpaired = b"- **Human:** \xe2\x80\x94, \xe2\x80\x94, of Acme, served by Marco\n"
     assert await office.read(USER) == unpaired
     assert await office.source(USER) == "defaults"
@@ -169,9 +171,9 @@ async def test_the_humans_file_follows_every_fact_it_tells(office: Office) -> No
         await agents.patch(ports, owner, "marco", {"humanPairId": bob.id})
 
 
-async def test_the_humans_file_follows_its_template_at_the_next_read(office: Office) -> None:
+async def test_the_humans_file_follows_its_template_at_the_next_read(office: OverlayTenant) -> None:
     ports, owner = office.ports, office.owner
-    bob, _ = await joined(ports, owner, "bob")
+    bob, _ = await add_person(ports, owner, "bob")
     await agents.patch(ports, owner, "marco", {"humanPairId": bob.id})
     for stack, source in ((office.defaults, "defaults"), (office.sales, "template")):
         await office.write(stack, USER, b"{{HUMAN_NAME}}, says the " + source.encode())
@@ -188,9 +190,9 @@ async def test_the_humans_file_follows_its_template_at_the_next_read(office: Off
     assert await office.source(USER) == "agent-override"
 
 
-async def test_no_change_makes_a_file_larger_than_a_file_may_be(office: Office) -> None:
+async def test_no_change_makes_a_file_larger_than_a_file_may_be(office: OverlayTenant) -> None:
     ports, owner = office.ports, office.owner
-    bob, _ = await joined(ports, owner, "bob")
+    bob, _ = await add_person(ports, owner, "bob")
     long, most = "B" * 200, 1000
     await office.write(office.sales, USER, b"{{HUMAN_NAME}}{{TENANT_NAME}}{{AGENT_NAME}} " * 5)
     await policies.put(ports, owner, PolicyModel(limits=LimitsModel(max_file_bytes=most)))
@@ -221,7 +223,7 @@ async def test_no_change_makes_a_file_larger_than_a_file_may_be(office: Office) 
 
 
 async def test_a_rename_reaches_identity_and_an_inherited_token_makes_no_override(
-    office: Office,
+    office: OverlayTenant,
 ) -> None:
     ports, owner = office.ports, office.owner
     await agents.patch(ports, owner, "marco", {"name": "Polo"})
@@ -233,7 +235,7 @@ async def test_a_rename_reaches_identity_and_an_inherited_token_makes_no_overrid
 
 
 async def test_making_a_file_pinned_holds_it_for_everybody_and_loosening_needs_a_reason(
-    office: Office,
+    office: OverlayTenant,
 ) -> None:
     ports, owner = office.ports, office.owner
     tight = PolicyModel(classes=(ClassRuleModel("SOUL.md", FileClass.PINNED),))
@@ -255,7 +257,9 @@ async def test_making_a_file_pinned_holds_it_for_everybody_and_loosening_needs_a
     assert await office.read(SOUL) == await office.read(SOUL, "polo") == b"changed again"
 
 
-async def test_a_pin_does_not_come_back_when_its_file_has_gone_meanwhile(office: Office) -> None:
+async def test_a_pin_does_not_come_back_when_its_file_has_gone_meanwhile(
+    office: OverlayTenant,
+) -> None:
     ports, owner = office.ports, office.owner
     tight = PolicyModel(classes=(ClassRuleModel("NOTICE.md", FileClass.PINNED),))
     await office.write(office.sales, NOTICE, b"mind the gap")
@@ -277,7 +281,7 @@ async def test_a_pin_does_not_come_back_when_its_file_has_gone_meanwhile(office:
 
 
 async def test_an_agent_is_made_over_a_guardrail_that_its_template_once_had(
-    office: Office,
+    office: OverlayTenant,
 ) -> None:
     await office.write(office.sales, RULES, b"be bold")
     await files.delete(office.ports, office.sales, RULES, office.owner)
@@ -285,7 +289,9 @@ async def test_an_agent_is_made_over_a_guardrail_that_its_template_once_had(
     assert await office.read(RULES, "polo") == b"be good"
 
 
-async def test_a_pinned_identity_is_renamed_over_its_pin_and_can_go_back(office: Office) -> None:
+async def test_a_pinned_identity_is_renamed_over_its_pin_and_can_go_back(
+    office: OverlayTenant,
+) -> None:
     ports, owner = office.ports, office.owner
     await office.write(office.sales, IDENTITY, b"- **Name:** {{AGENT_NAME}}\n- **Vibe:** calm\n")
     await policies.put(
@@ -300,7 +306,9 @@ async def test_a_pinned_identity_is_renamed_over_its_pin_and_can_go_back(office:
         assert await office.source(IDENTITY, name) == "template-pinned"
 
 
-async def test_no_caller_fills_in_a_placeholder_or_frees_a_file_of_a_run(office: Office) -> None:
+async def test_no_caller_fills_in_a_placeholder_or_frees_a_file_of_a_run(
+    office: OverlayTenant,
+) -> None:
     ports, owner = office.ports, office.owner
     for name in ("agent_name", "human_name", "class:000"):
         asked = runs.RunRequest(agent="marco", variables={name: "live GUARDRAILS.md"})
@@ -310,7 +318,7 @@ async def test_no_caller_fills_in_a_placeholder_or_frees_a_file_of_a_run(office:
     assert run.variables["topic"] == "x"
 
 
-async def test_a_run_reads_the_same_after_everything_has_changed(office: Office) -> None:
+async def test_a_run_reads_the_same_after_everything_has_changed(office: OverlayTenant) -> None:
     ports, owner = office.ports, office.owner
     run = await runs.start(ports, owner, runs.RunRequest(agent="marco"))
     seen = {

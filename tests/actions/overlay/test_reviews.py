@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from tests.support.overlay_tenant import IDENTITY, NOTICE, RULES, SOUL, USER, Office
-from tests.support.tenants import founded, joined
+from tests.support.overlay_tenant import IDENTITY, NOTICE, RULES, SOUL, USER, OverlayTenant
+from tests.support.tenants import add_person, create_tenant
 
 from carrel.actions.accounts import audit, keys, people
 from carrel.actions.accounts.credentials import authenticate
@@ -30,12 +30,14 @@ def ports(anywhere: Ports) -> Ports:
 
 
 @pytest.fixture
-async def office(ports: Ports) -> Office:
-    _, owner = await founded(ports)
-    return await Office(ports, owner).open()
+async def office(ports: Ports) -> OverlayTenant:
+    _, owner = await create_tenant(ports)
+    return await OverlayTenant(ports, owner).open()
 
 
-async def test_explain_tells_why_a_pinned_or_managed_file_is_as_it_is(office: Office) -> None:
+async def test_explain_tells_why_a_pinned_or_managed_file_is_as_it_is(
+    office: OverlayTenant,
+) -> None:
     ports, own = office.ports, await office.own()
 
     async def reason(path: Path) -> str:
@@ -50,7 +52,7 @@ async def test_explain_tells_why_a_pinned_or_managed_file_is_as_it_is(office: Of
     await office.write(own, RULES, b"mine", accept_template_update=True)
     assert "overridden for this agent; an update awaits review" in await reason(RULES)
     assert await reason(USER) == "managed; without a paired human, defaults applies"
-    ann, _ = await joined(ports, office.owner, "ann")
+    ann, _ = await add_person(ports, office.owner, "ann")
     await agents.patch(ports, office.owner, "marco", {"humanPairId": ann.id})
     assert await reason(USER) == "managed: written from the profile of the paired human"
     await policies.put(
@@ -61,7 +63,7 @@ async def test_explain_tells_why_a_pinned_or_managed_file_is_as_it_is(office: Of
     assert await reason(NOTICE) == "pinned; awaits its first review"
 
 
-async def test_the_audit_tells_of_every_review_and_override(office: Office) -> None:
+async def test_the_audit_tells_of_every_review_and_override(office: OverlayTenant) -> None:
     ports, owner, own = office.ports, office.owner, await office.own()
     await office.write(own, SOUL, b"mine")
     before = (await audit.list_audit_entries(ports, owner)).items
@@ -90,14 +92,14 @@ async def test_the_audit_tells_of_every_review_and_override(office: Office) -> N
     assert {entry.author for entry in entries} == {owner.name}
 
 
-async def agent_key(office: Office) -> Actor:
+async def agent_key(office: OverlayTenant) -> Actor:
     holding = KeySpec("marco's", CredentialKind.AGENT, agent=office.agent.id)
     return await authenticate(
         office.ports, (await keys.create(office.ports, office.owner, holding)).token
     )
 
 
-async def test_an_agent_gets_no_other_name_by_any_edit_of_its_own(office: Office) -> None:
+async def test_an_agent_gets_no_other_name_by_any_edit_of_its_own(office: OverlayTenant) -> None:
     marco, own = await agent_key(office), await office.own()
     await office.write(office.sales, IDENTITY, b"- **Name:** Fixed\n")
     await agents.patch(office.ports, office.owner, "marco", {"name": "Three"})
@@ -114,7 +116,7 @@ async def test_an_agent_gets_no_other_name_by_any_edit_of_its_own(office: Office
     assert await office.read(IDENTITY) == b"# I\n- **Name:** Three\n"
 
 
-async def test_no_policy_lets_an_agent_override_its_own_guardrails(office: Office) -> None:
+async def test_no_policy_lets_an_agent_override_its_own_guardrails(office: OverlayTenant) -> None:
     marco, own = await agent_key(office), await office.own()
     await policies.put(office.ports, office.owner, PolicyModel(agent_writable=("**",)))
     await office.write(own, SOUL, b"mine", marco)
@@ -126,7 +128,7 @@ async def test_no_policy_lets_an_agent_override_its_own_guardrails(office: Offic
 
 
 async def test_who_rolls_back_again_goes_further_back_but_never_past_what_is_known(
-    office: Office,
+    office: OverlayTenant,
 ) -> None:
     ports, owner = office.ports, office.owner
     for text in (b"one", b"two", b"three"):
@@ -151,7 +153,7 @@ async def test_who_rolls_back_again_goes_further_back_but_never_past_what_is_kno
 
 
 async def test_a_pin_without_anything_beneath_is_kept_when_it_is_loosened_for_a_reason(
-    office: Office,
+    office: OverlayTenant,
 ) -> None:
     ports, owner = office.ports, office.owner
     tight = PolicyModel(classes=(ClassRuleModel("NOTICE.md", FileClass.PINNED),))
@@ -173,7 +175,9 @@ async def test_a_pin_without_anything_beneath_is_kept_when_it_is_loosened_for_a_
     assert await office.read(NOTICE, "polo") == b"mind the gap"
 
 
-async def test_what_an_agent_was_made_with_has_a_version_and_a_history(office: Office) -> None:
+async def test_what_an_agent_was_made_with_has_a_version_and_a_history(
+    office: OverlayTenant,
+) -> None:
     ports, own = office.ports, await office.own()
     file, content = await files.read_version(ports, own, RULES, 1)
     assert (content, file.head.version) == (b"be good", 1)
@@ -187,10 +191,10 @@ async def test_what_an_agent_was_made_with_has_a_version_and_a_history(office: O
     assert newest.reason.startswith("roll GUARDRAILS.md back to its initial pin, from")
 
 
-async def test_who_leaves_owns_and_pairs_with_nobody_any_more(office: Office) -> None:
+async def test_who_leaves_owns_and_pairs_with_nobody_any_more(office: OverlayTenant) -> None:
     ports, owner = office.ports, office.owner
-    ann, _ = await joined(ports, owner, "ann")
-    bob, _ = await joined(ports, owner, "bob")
+    ann, _ = await add_person(ports, owner, "ann")
+    bob, _ = await add_person(ports, owner, "bob")
     await agents.patch(ports, owner, "marco", {"ownerId": ann.id, "humanPairId": bob.id})
     await people.delete(ports, owner, ann.id)
     known = agent_fields(await agents.get(ports, owner, "marco"))

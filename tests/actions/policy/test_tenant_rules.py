@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path as File
 
 import pytest
-from tests.support.stores import open_ports, world_of
-from tests.support.tenants import founded
+from tests.support.stores import open_ports, ports_over
+from tests.support.tenants import create_tenant
 
 from carrel.actions.accounts import secrets
 from carrel.actions.files import files
@@ -63,7 +63,7 @@ class Pair:
 async def pair(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[Pair]:
     """With a stack of one layer, which is written without a look, and with a stack of two."""
     async with open_ports(tmp_path) as mine, open_ports(tmp_path) as theirs:
-        _, owner = await founded(mine)
+        _, owner = await create_tenant(mine)
         layers = (owner.scope, Scope(owner.tenant, ScopeKind.WORKSPACE, "beneath"))
         made = Pair(mine, theirs, owner, layers[: request.param])
         await made.say("known", OTHER)
@@ -193,7 +193,7 @@ async def test_rules_that_change_all_the_time_never_let_a_secret_through(pair: P
 
 async def test_the_first_write_of_a_process_knows_no_older_rules(tmp_path: File) -> None:
     async with open_ports(tmp_path) as ports:
-        _, owner = await founded(ports)
+        _, owner = await create_tenant(ports)
         await secrets.put(ports, owner, "db", VALUE)
     async with open_ports(tmp_path) as ports:
         written = await files.put(ports, (owner.scope,), SOUL, VALUE.encode(), owner)
@@ -210,8 +210,8 @@ async def test_bytes_that_go_out_before_the_commit_go_without_what_has_become_a_
         open_store(tmp_path / "carrel.db", objects=objects, inline=64) as mine,
         open_store(tmp_path / "carrel.db", objects=objects, inline=64) as theirs,
     ):
-        here, there = world_of(mine), world_of(theirs)
-        _, owner = await founded(here)
+        here, there = ports_over(mine), ports_over(theirs)
+        _, owner = await create_tenant(here)
         await files.put(here, (owner.scope,), SOUL, b"known", owner)
         await secrets.put(there, owner, "door", VALUE)
         await files.put(here, (owner.scope,), SOUL, VALUE.encode() * 10, owner)

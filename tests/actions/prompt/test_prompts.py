@@ -7,9 +7,9 @@ from typing import Final
 
 import pytest
 from msgspec import structs
-from tests.support.overlay_tenant import Office
-from tests.support.stores import travel
-from tests.support.tenants import founded
+from tests.support.overlay_tenant import OverlayTenant
+from tests.support.stores import advance_clock
+from tests.support.tenants import create_tenant
 
 from carrel.actions.accounts import people, tenants
 from carrel.actions.accounts.people import Profile
@@ -35,32 +35,32 @@ PRIVATE: Final = ("MEMORY.md", "notes/x.md", "DREAMS.md", "memory/contacts.md", 
 
 
 @pytest.fixture
-async def office(ports: Ports) -> Office:
+async def office(ports: Ports) -> OverlayTenant:
     return await opened(ports)
 
 
-async def opened(ports: Ports) -> Office:
-    _, owner = await founded(ports)
-    return await Office(ports, owner).open()
+async def opened(ports: Ports) -> OverlayTenant:
+    _, owner = await create_tenant(ports)
+    return await OverlayTenant(ports, owner).open()
 
 
-async def write(office: Office, path: str, text: str) -> None:
+async def write(office: OverlayTenant, path: str, text: str) -> None:
     await office.write(await office.own(), Path(path), text.encode())
 
 
-async def text_of(office: Office, mode: Audience = Audience.MAIN) -> str:
+async def text_of(office: OverlayTenant, mode: Audience = Audience.MAIN) -> str:
     return (await prompts.load_agent_prompt(office.ports, office.owner, "marco", mode)).text
 
 
-async def begun(office: Office, mode: Audience = Audience.MAIN) -> Run:
+async def begun(office: OverlayTenant, mode: Audience = Audience.MAIN) -> Run:
     return await runs.start(office.ports, office.owner, RunRequest(agent="marco", mode=mode))
 
 
-async def configured(office: Office, **config: object) -> None:
+async def configured(office: OverlayTenant, **config: object) -> None:
     await agents.patch(office.ports, office.owner, "marco", {"config": config})
 
 
-async def test_an_agents_prompt_is_made_of_its_composed_files(office: Office) -> None:
+async def test_an_agents_prompt_is_made_of_its_composed_files(office: OverlayTenant) -> None:
     shown = await prompts.load_agent_prompt(office.ports, office.owner, "marco")
     assert "# GUARDRAILS\nbe good" in shown.text
     assert "# IDENTITY\nname=Marco\n" in shown.text
@@ -74,26 +74,26 @@ async def test_an_agents_prompt_is_made_of_its_composed_files(office: Office) ->
     assert (shown.tokenizer, shown.tokens) == ("estimate", -(-len(shown.text.encode()) // 4))
 
 
-async def test_tokens_are_counted_by_whatever_counts_them(office: Office) -> None:
+async def test_tokens_are_counted_by_whatever_counts_them(office: OverlayTenant) -> None:
     ports = replace(office.ports, tokenizer=SplintrTokens())
     shown = await prompts.load_agent_prompt(ports, office.owner, "marco")
     assert shown.tokenizer == "o200k_base"
     assert 0 < shown.tokens < len(shown.text)
 
 
-async def test_notes_are_those_of_the_agents_own_days(office: Office) -> None:
+async def test_notes_are_those_of_the_agents_own_days(office: OverlayTenant) -> None:
     now = office.ports.clock.now()
     await configured(office, timezone="Pacific/Kiritimati")
     there = local_date(now, "Pacific/Kiritimati")
     await write(office, f"notes/{there.isoformat()}.md", "rang the bell")
     assert f"# RECENT NOTES\n## {there.isoformat()}\nrang the bell" in await text_of(office)
-    travel(office.ports, DAY)
+    advance_clock(office.ports, DAY)
     assert "rang the bell" in await text_of(office)
-    travel(office.ports, DAY)
+    advance_clock(office.ports, DAY)
     assert "rang the bell" not in await text_of(office)
 
 
-async def test_config_names_files_and_sets_limits(office: Office) -> None:
+async def test_config_names_files_and_sets_limits(office: OverlayTenant) -> None:
     await configured(office, extraDocs=["team/style.md"], fileChars=100, promptChars=50_000)
     await write(office, "team/style.md", "x" * 200)
     with pytest.raises(Conflict, match=r"PLATFORM.md has \d+ characters"):
@@ -102,7 +102,7 @@ async def test_config_names_files_and_sets_limits(office: Office) -> None:
     assert (await text_of(office)).endswith("# RULES — team/style.md\n" + "x" * 200)
 
 
-async def test_the_key_changes_with_all_that_the_prompt_depends_on(office: Office) -> None:
+async def test_the_key_changes_with_all_that_the_prompt_depends_on(office: OverlayTenant) -> None:
     async def key(mode: Audience = Audience.MAIN) -> str:
         return (await prompts.load_prompt_request(office.ports, office.owner, "marco", mode)).key
 
@@ -114,7 +114,7 @@ async def test_the_key_changes_with_all_that_the_prompt_depends_on(office: Offic
     await agents.patch(office.ports, office.owner, "marco", {"name": "Mara"})
     seen.append(await key())
     shared = await key(Audience.SHARED)
-    travel(office.ports, DAY)
+    advance_clock(office.ports, DAY)
     seen.append(await key())
     assert len(set(seen)) == len(seen)
     assert await key(Audience.SHARED) == shared
@@ -134,7 +134,7 @@ async def test_the_prompt_of_a_run_stays_whatever_changes(anywhere: Ports) -> No
     assert "1st" not in before[Audience.SHARED].text.replace("1st AGENTS.md", "")
     assert before[Audience.MAIN] == await prompts.load_agent_prompt(ports, owner, "marco")
 
-    travel(ports, 40 * DAY)
+    advance_clock(ports, 40 * DAY)
     for path in ("a.md", "SOUL.md", "MEMORY.md", "AGENTS.md", f"notes/{today}.md"):
         await write(office, path, "second")
     await files.delete(ports, await office.own(), Path("b.md"), owner)
@@ -159,7 +159,9 @@ async def test_the_prompt_of_a_run_stays_whatever_changes(anywhere: Ports) -> No
         assert await prompts.load_run_prompt(ports, run) == before[mode]
 
 
-async def test_a_run_that_kept_no_words_has_the_prompt_of_its_first_day(office: Office) -> None:
+async def test_a_run_that_kept_no_words_has_the_prompt_of_its_first_day(
+    office: OverlayTenant,
+) -> None:
     ports = office.ports
     today = local_date(ports.clock.now(), None).isoformat()
     await write(office, f"notes/{today}.md", "noted")
@@ -169,27 +171,27 @@ async def test_a_run_that_kept_no_words_has_the_prompt_of_its_first_day(office: 
     [old] = await ports.runs.start([(old, run.snapshot)])
     before = await prompts.load_run_prompt(ports, old)
     assert "noted" in before.text
-    travel(ports, 3 * DAY)
+    advance_clock(ports, 3 * DAY)
     assert await prompts.load_run_prompt(ports, old) == before
     again = await runs.start(ports, office.owner, RunRequest(replay_of=old.id))
     assert await prompts.load_run_prompt(ports, again) == before
 
 
 async def test_a_workspace_that_is_no_agents_has_a_prompt_too(ports: Ports) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     await files.put(ports, (owner.scope,), Path("SOUL.md"), b"{{AGENT_NAME}}", owner)
     run = await runs.start(ports, owner, RunRequest("work"))
     shown = await prompts.load_run_prompt(ports, run)
     assert shown.text == "# SOUL\n{{AGENT_NAME}}"
 
 
-async def test_what_a_run_keeps_is_not_for_a_caller_to_say(office: Office) -> None:
+async def test_what_a_run_keeps_is_not_for_a_caller_to_say(office: OverlayTenant) -> None:
     asked = RunRequest(agent="marco", variables={"prompt:day": "2020-01-01"})
     with pytest.raises(ValidationError, match="prompt:day"):
         await runs.start(office.ports, office.owner, asked)
 
 
-async def test_there_is_no_prompt_of_what_was_let_go(office: Office) -> None:
+async def test_there_is_no_prompt_of_what_was_let_go(office: OverlayTenant) -> None:
     run = await begun(office)
     done = RunStatus.COMPLETED
     await runs.update(office.ports, office.owner, run.id, status=done, keep_snapshot=False)
@@ -201,7 +203,7 @@ async def test_there_is_no_prompt_of_what_was_let_go(office: Office) -> None:
         await prompts.load_run_prompt(office.ports, run)
 
 
-async def test_a_shared_run_shows_nothing_private_in_any_way(office: Office) -> None:
+async def test_a_shared_run_shows_nothing_private_in_any_way(office: OverlayTenant) -> None:
     ports = office.ports
     for path in PRIVATE:
         await write(office, path, CANARY)
@@ -223,7 +225,7 @@ async def test_a_shared_run_shows_nothing_private_in_any_way(office: Office) -> 
     )
 
 
-async def test_a_strangers_agent_has_no_prompt(office: Office) -> None:
-    _, stranger = await founded(office.ports, "globex")
+async def test_a_strangers_agent_has_no_prompt(office: OverlayTenant) -> None:
+    _, stranger = await create_tenant(office.ports, "globex")
     with pytest.raises(NotFound):
         await prompts.load_agent_prompt(office.ports, stranger, "marco")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.support.overlay_tenant import Office
-from tests.support.tenants import founded, later, rivals
+from tests.support.overlay_tenant import OverlayTenant
+from tests.support.tenants import create_tenant, race, start_after_yields
 
 from carrel.actions.agents import agents
 from carrel.actions.files import files
@@ -33,13 +33,13 @@ MEMORY = Path("MEMORY.md")
 class Room:
     """An office whose agent shares a workspace that it may write, and one that it may not."""
 
-    def __init__(self, office: Office) -> None:
+    def __init__(self, office: OverlayTenant) -> None:
         self.office, self.ports, self.owner = office, office.ports, office.owner
 
     @classmethod
     async def of(cls, ports: Ports) -> Room:
-        _, owner = await founded(ports)
-        room = cls(await Office(ports, owner).open())
+        _, owner = await create_tenant(ports)
+        room = cls(await OverlayTenant(ports, owner).open())
         room.sandbox = await sandboxes.create(ports, owner, {"name": "s"})
         room.notes = await workspaces.create(ports, owner, {"name": "n", "description": "Ours."})
         room.docs = await workspaces.create(ports, owner, {"name": "d"})
@@ -194,9 +194,9 @@ async def test_a_run_that_began_while_a_workspace_went_is_of_one_moment(ports: P
     room = await Room.of(ports)
     outcomes = set()
     for turn in range(40):
-        going = later(turn, workspaces.delete(ports, room.owner, room.notes.id))
+        going = start_after_yields(turn, workspaces.delete(ports, room.owner, room.notes.id))
         starting = runs.start(ports, room.owner, RunRequest(agent="marco"))
-        (begun, lost) = await rivals(starting, going)
+        (begun, lost) = await race(starting, going)
         outcomes.add(bool(lost))
         if lost:
             assert str(lost[0]).startswith("Referenced workspace not found")

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 import pytest
-from tests.support.tool_fixture import Workshop, workshop
+from tests.support.tool_fixture import ToolTenant, create_tool_tenant
 
 from carrel.actions.sandbox import grep, workspace_files
 from carrel.core.identifiers import Path
@@ -17,8 +17,8 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
-async def shop(ports: Ports) -> Workshop:
-    shop = await workshop(ports)
+async def shop(ports: Ports) -> ToolTenant:
+    shop = await create_tool_tenant(ports)
     for n in range(12):
         body = b"".join(b"line %d of %d\n" % (line, n) for line in range(40))
         await workspace_files.write(shop.bench(), Path(f"f{n:02}"), body)
@@ -27,7 +27,7 @@ async def shop(ports: Ports) -> Workshop:
 
 @pytest.mark.parametrize("mode", GrepOutput)
 async def test_batches_and_threads_do_not_change_the_output(
-    shop: Workshop, monkeypatch: pytest.MonkeyPatch, mode: GrepOutput
+    shop: ToolTenant, monkeypatch: pytest.MonkeyPatch, mode: GrepOutput
 ) -> None:
     query = GrepQuery(r"1\d of [37]$", mode=mode, line_numbers=True)
     expected = await grep.search(shop.bench(), query, 10**6)
@@ -39,7 +39,7 @@ async def test_batches_and_threads_do_not_change_the_output(
 
 
 async def test_search_stops_after_the_batch_that_fills_the_output(
-    shop: Workshop, monkeypatch: pytest.MonkeyPatch
+    shop: ToolTenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(grep, "BATCH_BYTES", 1)
     batches: list[int] = []
@@ -55,7 +55,7 @@ async def test_search_stops_after_the_batch_that_fills_the_output(
 
 
 async def test_more_than_256_kib_are_searched_outside_the_event_loop(
-    shop: Workshop, monkeypatch: pytest.MonkeyPatch
+    shop: ToolTenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     threads: list[object] = []
     to_thread = asyncio.to_thread

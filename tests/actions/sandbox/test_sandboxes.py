@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.support.tenants import founded, later, rivals
+from tests.support.tenants import create_tenant, race, start_after_yields
 
 from carrel.actions.files import files
 from carrel.actions.overlay import stacks
@@ -38,7 +38,7 @@ CANARY = "canary-4711"
 
 @pytest.fixture
 async def owner(ports: Ports) -> Actor:
-    return (await founded(ports))[1]
+    return (await create_tenant(ports))[1]
 
 
 async def sandbox(ports: Ports, owner: Actor, **config: Any) -> Record:
@@ -90,7 +90,7 @@ async def test_what_is_gone_is_named(ports: Ports, owner: Actor) -> None:
 
 async def test_nothing_of_another_tenant_is_reached(ports: Ports, owner: Actor) -> None:
     one, notes = await sandbox(ports, owner), await workspace(ports, owner)
-    _, stranger = await founded(ports, "globex")
+    _, stranger = await create_tenant(ports, "globex")
     with pytest.raises(NotFound, match="Referenced sandbox"):
         await reached(ports, stranger, sandbox=one.id)
     with pytest.raises(NotFound, match="Referenced workspace"):
@@ -223,7 +223,7 @@ async def test_no_address_in_it_leads_to_where_only_we_should_get(
 
 
 async def test_a_deleted_workspace_takes_its_files_along_in_one_commit(anywhere: Ports) -> None:
-    _, owner = await founded(anywhere)
+    _, owner = await create_tenant(anywhere)
     notes = await workspace(anywhere, owner)
     stack = await stacks.workspace_stack(anywhere, owner, notes.id)
     for n in range(12):
@@ -244,7 +244,7 @@ async def test_a_deleted_workspace_takes_its_files_along_in_one_commit(anywhere:
 
 
 async def test_a_run_in_a_workspace_sees_it_after_it_was_deleted(ports: Ports) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     notes = await workspace(ports, owner)
     bound = replace(owner, workspace=notes.id)
     await files.put(ports, await stacks.default_stack(ports, bound), Path("a.md"), b"kept", bound)
@@ -256,14 +256,14 @@ async def test_a_run_in_a_workspace_sees_it_after_it_was_deleted(ports: Ports) -
 
 
 async def test_no_file_outlives_its_workspace_however_late_it_comes(ports: Ports) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     outcomes = set()
     for turn in range(40):
         notes = await workspace(ports, owner)
         stack = await stacks.workspace_stack(ports, owner, notes.id)
         writing = files.put(ports, stack, Path("a.md"), b"x", owner)
-        going = later(turn, workspaces.delete(ports, owner, notes.id))
-        _, lost = await rivals(writing, going)
+        going = start_after_yields(turn, workspaces.delete(ports, owner, notes.id))
+        _, lost = await race(writing, going)
         assert all(isinstance(each, NotFound) for each in lost)
         outcomes.add(len(lost))
         [tree] = await ports.trees.read(stack)
@@ -272,12 +272,12 @@ async def test_no_file_outlives_its_workspace_however_late_it_comes(ports: Ports
 
 
 async def test_a_deletion_that_meets_a_write_takes_that_along(ports: Ports) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     for turn in range(40):
         notes = await workspace(ports, owner)
         stack = await stacks.workspace_stack(ports, owner, notes.id)
-        writing = later(turn, files.put(ports, stack, Path("a.md"), b"x", owner))
-        _, lost = await rivals(workspaces.delete(ports, owner, notes.id), writing)
+        writing = start_after_yields(turn, files.put(ports, stack, Path("a.md"), b"x", owner))
+        _, lost = await race(workspaces.delete(ports, owner, notes.id), writing)
         assert all(isinstance(each, NotFound) for each in lost)
         [tree] = await ports.trees.read(stack)
         assert not tree.heads

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 from msgspec import structs
-from tests.support.tool_fixture import Workshop, workshop
-from tests.support.unsandboxed_provider import Left
+from tests.support.tool_fixture import ToolTenant, create_tool_tenant
+from tests.support.unsandboxed_provider import CommandOutcome
 
 from carrel.actions.accounts import secrets
 from carrel.actions.files import files
@@ -27,55 +27,55 @@ pytestmark = pytest.mark.anyio
 MARK = short_id("call")
 
 
-def left(deleted: Sequence[str] = (), /, **contents: str) -> Left:
+def left(deleted: Sequence[str] = (), /, **contents: str) -> CommandOutcome:
     """Names of Python have no slash: two underscores stand for one."""
     held = {
         Path(name.replace("__", "/")): (FileKind.FILE, text.encode())
         for name, text in contents.items()
     }
-    return Left(held, frozenset(map(Path, deleted)))
+    return CommandOutcome(held, frozenset(map(Path, deleted)))
 
 
 async def back(
-    shop: Workshop, start: write_back.CommandInputs, left: Left, call: str = "call"
+    shop: ToolTenant, start: write_back.CommandInputs, left: CommandOutcome, call: str = "call"
 ) -> Any:
     return await write_back.commit_changes(
         shop.bench(call=call, name=call), start, left, call, "bash"
     )
 
 
-async def write(shop: Workshop, path: str, text: str, author: str = "ben") -> None:
+async def write(shop: ToolTenant, path: str, text: str, author: str = "ben") -> None:
     bench = structs.replace(shop.bench(), actor=Actor(shop.owner.tenant, author))
     await workspace_files.write(bench, Path(path), text.encode())
 
 
-async def delete(shop: Workshop, path: str) -> None:
+async def delete(shop: ToolTenant, path: str) -> None:
     actor = Actor(shop.owner.tenant, "ben")
     await files.delete(shop.ports, (shop.scope(),), Path(path), actor)
 
 
-async def limited(shop: Workshop, **limits: int) -> None:
+async def limited(shop: ToolTenant, **limits: int) -> None:
     form = await policies.get(shop.ports, shop.owner)
     shared = structs.replace(form.shared_limits, **limits)
     await policies.put(shop.ports, shop.owner, structs.replace(form, shared_limits=shared))
 
 
 @pytest.fixture
-async def shop(ports: Ports) -> Workshop:
-    made = await workshop(ports)
+async def shop(ports: Ports) -> ToolTenant:
+    made = await create_tool_tenant(ports)
     await write(made, "a", "a")
     await write(made, "d/x", "x")
     return made
 
 
-async def test_different_paths_merge(shop: Workshop) -> None:
+async def test_different_paths_merge(shop: ToolTenant) -> None:
     start = await write_back.load_inputs(shop.bench())
     await write(shop, "b", "theirs")
     assert await back(shop, start, left(a="ours")) == ()
     assert await shop.files() == {"a": b"ours", "b": b"theirs", "d/x": b"x"}
 
 
-async def test_on_the_same_path_the_later_is_head_and_the_other_is_told(shop: Workshop) -> None:
+async def test_on_the_same_path_the_later_is_head_and_the_other_is_told(shop: ToolTenant) -> None:
     start = await write_back.load_inputs(shop.bench())
     await write(shop, "a", "theirs")
     assert await back(shop, start, left(a="ours")) == (
@@ -84,14 +84,14 @@ async def test_on_the_same_path_the_later_is_head_and_the_other_is_told(shop: Wo
     assert await shop.said_before("a") == [b"ours", b"theirs", b"a"]
 
 
-async def test_the_same_content_is_nothing_new(shop: Workshop) -> None:
+async def test_the_same_content_is_nothing_new(shop: ToolTenant) -> None:
     start = await write_back.load_inputs(shop.bench())
     await write(shop, "a", "same")
     assert await back(shop, start, left(a="same")) == ()
     assert await shop.said_before("a") == [b"same", b"a"]
 
 
-async def test_a_modification_beats_a_deletion(shop: Workshop) -> None:
+async def test_a_modification_beats_a_deletion(shop: ToolTenant) -> None:
     start = await write_back.load_inputs(shop.bench())
     await write(shop, "a", "theirs")
     await delete(shop, "d/x")
@@ -102,7 +102,7 @@ async def test_a_modification_beats_a_deletion(shop: Workshop) -> None:
     assert await shop.files() == {"a": b"theirs", "d/x": b"ours"}
 
 
-async def test_a_file_and_a_directory_of_one_name_are_both_kept(shop: Workshop) -> None:
+async def test_a_file_and_a_directory_of_one_name_are_both_kept(shop: ToolTenant) -> None:
     start = await write_back.load_inputs(shop.bench())
     await delete(shop, "a")
     await write(shop, "a/new", "theirs")
@@ -122,7 +122,9 @@ async def test_a_file_and_a_directory_of_one_name_are_both_kept(shop: Workshop) 
     }
 
 
-async def test_a_call_that_comes_back_again_does_nothing_and_says_the_same(shop: Workshop) -> None:
+async def test_a_call_that_comes_back_again_does_nothing_and_says_the_same(
+    shop: ToolTenant,
+) -> None:
     start = await write_back.load_inputs(shop.bench())
     await write(shop, "a", "theirs")
     told = await back(shop, start, left(a="ours"))
@@ -131,7 +133,7 @@ async def test_a_call_that_comes_back_again_does_nothing_and_says_the_same(shop:
     assert await shop.said_before("a") == [b"later", b"ours", b"theirs", b"a"]
 
 
-async def test_many_warnings_are_told_in_few_lines(shop: Workshop) -> None:
+async def test_many_warnings_are_told_in_few_lines(shop: ToolTenant) -> None:
     start = await write_back.load_inputs(shop.bench())
     names = [f"n{n:02}" for n in range(25)]
     for name in names:
@@ -141,7 +143,7 @@ async def test_many_warnings_are_told_in_few_lines(shop: Workshop) -> None:
     assert told[-1] == "[warning: the same applies to 5 other paths]"
 
 
-async def test_a_file_that_is_too_large_is_named_and_nothing_is_kept(shop: Workshop) -> None:
+async def test_a_file_that_is_too_large_is_named_and_nothing_is_kept(shop: ToolTenant) -> None:
     await limited(shop, max_file_bytes=10)
     start = await write_back.load_inputs(shop.bench())
     with pytest.raises(WorkspaceTooLarge, match="a file may have 10 bytes; larger: huge"):
@@ -150,13 +152,13 @@ async def test_a_file_that_is_too_large_is_named_and_nothing_is_kept(shop: Works
     assert await back(shop, start, left(a="ours")) == ()
 
 
-async def test_what_a_provider_found_too_much_is_not_kept(shop: Workshop) -> None:
+async def test_what_a_provider_found_too_much_is_not_kept(shop: ToolTenant) -> None:
     start = await write_back.load_inputs(shop.bench())
     with pytest.raises(WorkspaceTooLarge, match="more than could be looked at"):
-        await back(shop, start, Left(discard_reason="more than could be looked at"))
+        await back(shop, start, CommandOutcome(discard_reason="more than could be looked at"))
 
 
-async def test_a_workspace_that_would_be_too_full_is_left_as_it_is(shop: Workshop) -> None:
+async def test_a_workspace_that_would_be_too_full_is_left_as_it_is(shop: ToolTenant) -> None:
     await limited(shop, max_files=2)
     start = await write_back.load_inputs(shop.bench())
     with pytest.raises(WorkspaceTooLarge, match="may have 2 files; changed paths: a, b"):
@@ -164,11 +166,11 @@ async def test_a_workspace_that_would_be_too_full_is_left_as_it_is(shop: Worksho
     assert await shop.files() == {"a": b"a", "d/x": b"x"}
 
 
-async def test_of_what_is_too_much_in_all_nothing_is_even_read(shop: Workshop) -> None:
+async def test_of_what_is_too_much_in_all_nothing_is_even_read(shop: ToolTenant) -> None:
     await limited(shop, max_bytes=20)
     start = await write_back.load_inputs(shop.bench())
 
-    class Unread(Left):
+    class Unread(CommandOutcome):
         async def content(self, path: Path) -> bytes:
             raise AssertionError(f"{path} was read")
 
@@ -177,7 +179,7 @@ async def test_of_what_is_too_much_in_all_nothing_is_even_read(shop: Workshop) -
         await back(shop, start, Unread(held))
 
 
-async def test_a_swap_that_would_be_too_much_is_left_as_a_whole(shop: Workshop) -> None:
+async def test_a_swap_that_would_be_too_much_is_left_as_a_whole(shop: ToolTenant) -> None:
     await limited(shop, max_files=2)
     start = await write_back.load_inputs(shop.bench())
     with pytest.raises(WorkspaceTooLarge):
@@ -202,7 +204,7 @@ class Meanwhile:
 
 
 async def interrupted(
-    shop: Workshop, left: Left, entry: Callable[[], Awaitable[None]]
+    shop: ToolTenant, left: CommandOutcome, entry: Callable[[], Awaitable[None]]
 ) -> Sequence[str]:
     """Bring it back while somebody does something between reading and committing."""
     bench = shop.bench()
@@ -214,14 +216,14 @@ async def interrupted(
     return told
 
 
-async def test_it_is_decided_again_where_somebody_was_quicker(shop: Workshop) -> None:
+async def test_it_is_decided_again_where_somebody_was_quicker(shop: ToolTenant) -> None:
     told = await interrupted(shop, left(["a"]), lambda: write(shop, "a", "theirs"))
     assert told == ("[warning: a was not deleted: also changed by ben at version 2]",)
     assert (await shop.files())["a"] == b"theirs"
 
 
 async def test_a_new_file_where_somebody_has_just_made_a_directory_is_kept_beside_it(
-    shop: Workshop,
+    shop: ToolTenant,
 ) -> None:
     told = await interrupted(shop, left(new="ours"), lambda: write(shop, "new/x", "theirs"))
     assert len(told) == 1
@@ -229,7 +231,7 @@ async def test_a_new_file_where_somebody_has_just_made_a_directory_is_kept_besid
     assert (files["new/x"], files[f"new.conflict-{MARK}"]) == (b"theirs", b"ours")
 
 
-async def test_so_is_one_that_takes_the_place_of_a_directory(shop: Workshop) -> None:
+async def test_so_is_one_that_takes_the_place_of_a_directory(shop: ToolTenant) -> None:
     entry = left(["d/x"], d="ours", a="mine")
     told = await interrupted(shop, entry, lambda: write(shop, "d/y", "theirs"))
     assert told == (
@@ -242,7 +244,7 @@ async def test_so_is_one_that_takes_the_place_of_a_directory(shop: Workshop) -> 
     }
 
 
-async def test_a_secret_that_is_put_in_the_vault_meanwhile_is_not_kept(shop: Workshop) -> None:
+async def test_a_secret_that_is_put_in_the_vault_meanwhile_is_not_kept(shop: ToolTenant) -> None:
     async def entry() -> None:
         await secrets.put(shop.ports, shop.owner, "door", "sesame-open-now")
 
@@ -251,7 +253,7 @@ async def test_a_secret_that_is_put_in_the_vault_meanwhile_is_not_kept(shop: Wor
     assert (await shop.files())["a"] == b"say [REDACTED:door]"
 
 
-async def test_of_two_that_bring_back_one_call_one_does_it(shop: Workshop) -> None:
+async def test_of_two_that_bring_back_one_call_one_does_it(shop: ToolTenant) -> None:
     start = await write_back.load_inputs(shop.bench())
     await asyncio.gather(
         *(back(shop, start, left(a="ours")) for _ in range(3)), return_exceptions=True

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
-from tests.support.stores import open_ports, travel
-from tests.support.tenants import founded
+from tests.support.stores import advance_clock, open_ports
+from tests.support.tenants import create_tenant
 
 from carrel.actions.agents import agents
 from carrel.actions.agents.agents import NewAgent
@@ -40,7 +40,7 @@ DAY = 86_400_000
 
 @pytest.fixture
 async def owner(anywhere: Ports) -> Actor:
-    _, owner = await founded(anywhere)
+    _, owner = await create_tenant(anywhere)
     await hire(anywhere, owner, "kate", "kate")
     return owner
 
@@ -108,7 +108,7 @@ async def test_an_agent_that_gets_a_directory_later_is_mirrored_from_its_beginni
     await talk(anywhere, owner, IDS[0], "long ago", agent="marco")
     follower = MirrorFollower(anywhere, DirectoryTranscriptMirror(tmp_path))
     await follower.catch_up()
-    travel(anywhere, 3 * DAY)
+    advance_clock(anywhere, 3 * DAY)
     await follower.catch_up()
     assert files(tmp_path) == {}
 
@@ -122,7 +122,7 @@ async def test_an_agent_that_gets_a_directory_later_is_mirrored_from_its_beginni
 async def test_a_directory_that_leads_out_is_refused_at_once(
     ports: Ports, tmp_path: File, folder: str
 ) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     with pytest.raises(ValidationError, match="transcriptsDir"):
         await hire(ports, owner, "kate", folder)
     with pytest.raises(ValidationError):
@@ -132,7 +132,7 @@ async def test_a_directory_that_leads_out_is_refused_at_once(
 async def test_a_directory_outside_of_the_root_is_never_written_to(
     ports: Ports, tmp_path: File
 ) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     root, outside = tmp_path / "root", tmp_path / "outside"
     root.mkdir()
     outside.mkdir()
@@ -151,8 +151,8 @@ async def test_a_directory_outside_of_the_root_is_never_written_to(
 
 
 async def test_two_agents_never_share_a_directory(ports: Ports, tmp_path: File) -> None:
-    _, owner = await founded(ports)
-    _, stranger = await founded(ports, "globex")
+    _, owner = await create_tenant(ports)
+    _, stranger = await create_tenant(ports, "globex")
     for actor, slug, n in ((owner, "kate", 0), (owner, "marco", 1), (stranger, "kate", 2)):
         await hire(ports, actor, slug, "same" if n else "./same/")
         await talk(ports, actor, IDS[n], f"{n}", agent=slug)
@@ -168,14 +168,14 @@ async def test_two_agents_never_share_a_directory(ports: Ports, tmp_path: File) 
     actor, slug = [(owner, "kate"), (owner, "marco"), (stranger, "kate")][whose]
     await agents.patch(ports, actor, slug, {"config": {"transcriptsDir": "elsewhere"}})
     await follower.catch_up()
-    travel(ports, RETRY_MS)
+    advance_clock(ports, RETRY_MS)
     await follower.catch_up()
     assert len(files(tmp_path)) == 3
     assert len(list((tmp_path / "same").glob("*.jsonl"))) == 2
 
 
 async def test_a_file_of_another_session_is_left_alone(ports: Ports, tmp_path: File) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     await hire(ports, owner, "kate", "kate")
     await talk(ports, owner, IDS[0], "ours")
     theirs = b'{"type":"session","version":1,"id":"x","timestamp":"2026-01-01T00:00:00Z"'
@@ -191,7 +191,7 @@ async def test_a_file_of_another_session_is_left_alone(ports: Ports, tmp_path: F
 
 
 async def test_a_link_in_place_of_a_file_is_not_followed(ports: Ports, tmp_path: File) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     await hire(ports, owner, "kate", "kate")
     await talk(ports, owner, IDS[0], "ours")
     (tmp_path / "kate").mkdir()
@@ -213,7 +213,7 @@ async def test_however_a_file_was_torn_it_is_mended(tmp_path: File, data: st.Dat
     directory = File(mkdtemp(dir=tmp_path))
     (directory / "transcripts").mkdir()
     async with open_ports(directory) as ports:
-        _, owner = await founded(ports)
+        _, owner = await create_tenant(ports)
         await hire(ports, owner, "kate", "kate")
         texts = [f"line {n} é" for n in range(data.draw(st.integers(0, 4)))]
         await talk(ports, owner, IDS[0], *texts)
@@ -233,7 +233,7 @@ async def test_however_a_file_was_torn_it_is_mended(tmp_path: File, data: st.Dat
 async def test_a_file_that_somebody_changed_is_written_anew(
     ports: Ports, tmp_path: File, harm: str
 ) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     await hire(ports, owner, "kate", "kate")
     await talk(ports, owner, IDS[0], "one", "two")
     follower = MirrorFollower(ports, DirectoryTranscriptMirror(tmp_path))
@@ -260,16 +260,16 @@ async def test_many_processes_write_each_line_once(
         with capture_logs():
             await asyncio.gather(*[follower.catch_up() for follower in followers])
         await talk(anywhere, owner, IDS[0], *[f"turn {turn}: {n}" for n in range(7)])
-        travel(anywhere, RETRY_MS)
+        advance_clock(anywhere, RETRY_MS)
     await followers[0].catch_up()
-    travel(anywhere, RETRY_MS)
+    advance_clock(anywhere, RETRY_MS)
     await followers[0].catch_up()
 
     assert files(tmp_path)[f"kate/{IDS[0]}.jsonl"] == await exported(anywhere, owner, IDS[0])
 
 
 async def test_whoever_was_overtaken_adds_nothing(ports: Ports, tmp_path: File) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     await hire(ports, owner, "kate", "kate")
     await talk(ports, owner, IDS[0], "one")
     session = await sessions.get(ports, owner, "kate", IDS[0])
@@ -303,7 +303,7 @@ class Flaky(DirectoryTranscriptMirror):
 
 
 async def test_what_failed_is_tried_again(ports: Ports, tmp_path: File) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     await hire(ports, owner, "kate", "kate")
     await talk(ports, owner, IDS[0], "one", "two")
     mirror = Flaky(tmp_path)
@@ -313,7 +313,7 @@ async def test_what_failed_is_tried_again(ports: Ports, tmp_path: File) -> None:
     with capture_logs() as logs:
         for _ in range(3):
             await follower.catch_up()
-            travel(ports, RETRY_MS)
+            advance_clock(ports, RETRY_MS)
 
     assert [log["said"] for log in logs] == ["no space left"] * 2
     assert files(tmp_path)[f"kate/{IDS[0]}.jsonl"] == await exported(ports, owner, IDS[0])
@@ -322,7 +322,7 @@ async def test_what_failed_is_tried_again(ports: Ports, tmp_path: File) -> None:
 async def test_one_of_many_processes_mirrors_until_told_to_stop(
     ports: Ports, tmp_path: File
 ) -> None:
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     await hire(ports, owner, "kate", "kate")
     stop = asyncio.Event()
     locks = [FileLeaderLock(tmp_path / "lock", "transcripts") for _ in range(3)]
@@ -354,7 +354,7 @@ async def test_sessions_that_have_had_their_time_go_with_their_files(
     await talk(anywhere, owner, IDS[1], "old too", agent="marco")
     await talk(anywhere, owner, IDS[2], "old at first")
     await MirrorFollower(anywhere, DirectoryTranscriptMirror(tmp_path)).catch_up()
-    travel(anywhere, DAY)
+    advance_clock(anywhere, DAY)
     await talk(anywhere, owner, IDS[2], "and new")
     await talk(anywhere, owner, IDS[3], "new")
 
@@ -382,7 +382,7 @@ async def test_more_sessions_than_are_looked_at_at_a_time(
     ports: Ports, tmp_path: File, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(transcript_mirror, "_PAGE_SIZE", 2)
-    _, owner = await founded(ports)
+    _, owner = await create_tenant(ports)
     await hire(ports, owner, "kate", "kate")
     ids = [(await sessions.start(ports, owner, "kate")).id for _ in range(7)]
     for id in ids:
@@ -395,6 +395,6 @@ async def test_more_sessions_than_are_looked_at_at_a_time(
     for id in ids:
         await talk(ports, owner, id, "six")
     assert await follower.catch_up() == 7
-    travel(ports, DAY)
+    advance_clock(ports, DAY)
     assert await delete_expired(ports, DirectoryTranscriptMirror(tmp_path), ports.clock.now()) == 7
     assert files(tmp_path) == {}

@@ -48,7 +48,7 @@ def anyio_backend() -> str:
 
 async def execute(url: str, *statements: str) -> None:
     for statement in statements:
-        await databases.tell(url, statement)
+        await databases.execute(url, statement)
 
 
 def plain(*row: object) -> str:
@@ -72,7 +72,7 @@ def ascii_url(postgres_server: str) -> str:
     """A database that accepts any bytes as text."""
     name = "t_ascii"
     encoding = "ENCODING 'SQL_ASCII' TEMPLATE template0"
-    asyncio.run(databases.tell(postgres_server, f"CREATE DATABASE {name} {encoding}"))
+    asyncio.run(databases.execute(postgres_server, f"CREATE DATABASE {name} {encoding}"))
     return databases.within(postgres_server, name)
 
 

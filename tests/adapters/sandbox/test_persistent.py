@@ -10,7 +10,7 @@ from pathlib import Path as File
 import pytest
 from msgspec.structs import replace
 from tests.support.escape_harness import leftovers
-from tests.support.local_providers import UID, Cupboard
+from tests.support.local_providers import UID, RecordingBlobs
 
 from carrel.adapters.sandbox.local import LocalSandbox
 from carrel.adapters.sandbox.local.self_test import SandboxSettings
@@ -36,7 +36,7 @@ def anyio_backend() -> str:
 
 class Instance:
     def __init__(self, sandbox: LocalSandbox) -> None:
-        self.sandbox, self.cupboard = sandbox, Cupboard()
+        self.sandbox, self.cupboard = sandbox, RecordingBlobs()
         self.files: dict[Path, InputFile] = {}
         self.number = 0
 

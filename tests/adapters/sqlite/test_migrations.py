@@ -18,13 +18,13 @@ from tests.support.empty_stores import (
     NOW,
     SOUL,
     TEMPLATE,
-    Shelter,
+    OpenedStore,
     Stores,
+    check_findings,
     fill,
+    put_text,
+    read_view,
     rows_of,
-    say,
-    shown,
-    told,
 )
 
 from carrel.adapters.sqlite import open_store
@@ -124,16 +124,16 @@ def test_tables_have_the_columns_of_a_backup(file: File) -> None:
 async def test_migrated_file_has_all_earlier_rows(stores: Stores, file: File, upto: int) -> None:
     async with stores.open("sqlite") as source:
         await fill(source, talks=False)
-        rows, view = await rows_of(source), await shown(source)
+        rows, view = await rows_of(source), await read_view(source)
     migrated(file, upto)
     filled(file, rows)
 
     async with open_store(file, objects=source.objects) as store:
-        old = Shelter(store, source.objects)
+        old = OpenedStore(store, source.objects)
         assert await store.maintenance.migrations() == MIGRATIONS
         assert await rows_of(old) == rows
-        assert await shown(old) == view
-        assert await told(old) == []
+        assert await read_view(old) == view
+        assert await check_findings(old) == []
 
 
 async def test_migrated_file_can_be_used_further(stores: Stores, file: File) -> None:
@@ -144,10 +144,10 @@ async def test_migrated_file_can_be_used_further(stores: Stores, file: File) -> 
     filled(file, rows)
 
     async with open_store(file, objects=source.objects) as store:
-        old = Shelter(store, source.objects)
+        old = OpenedStore(store, source.objects)
         latest = int(await store.events.latest_cursor())
         [was] = await store.trees.read([AGENT], [SOUL])
-        head = await say(old, "after", run="run_1")
+        head = await put_text(old, "after", run="run_1")
         assert (head.version, head.revision) == (was.version(SOUL) + 1, was.revision + 1)
         [event] = await store.events.read_after(str(latest), EventFilter("acme"))
         assert (event.cursor, event.run) == (str(latest + 1), "run_1")
@@ -161,7 +161,7 @@ async def test_migrated_file_can_be_used_further(stores: Stores, file: File) -> 
         listed = await store.runs.list("acme")
         assert [run.id for run in listed] == ["run_3", "run_2", "run_1"]
         await store.maintenance.collect(NOW + 100 * HOUR, 0, 0)
-        assert await told(old) == []
+        assert await check_findings(old) == []
 
 
 async def test_ids_given_out_before_a_migration_are_not_given_again(file: File) -> None:
@@ -172,7 +172,7 @@ async def test_ids_given_out_before_a_migration_are_not_given_again(file: File) 
     async with open_store(file) as store:
         assert await store.events.latest_cursor() == "90"
         assert await store.records.revision() == 5
-        await say(Shelter(store, None), "first")
+        await put_text(OpenedStore(store, None), "first")
         [event] = await store.events.read_after(None)
         assert event.cursor == "91"
         assert store.reader.db.execute("SELECT id FROM content").fetchall() == [(71,)]

@@ -9,9 +9,9 @@ import pytest
 from tests.support.strategies_rows import (
     NOW,
     Tables,
-    examined,
+    check_tables,
     find,
-    whole,
+    intact_tables,
 )
 
 from carrel.core.maintenance.findings import MAX_FINDINGS, FindingList
@@ -58,15 +58,15 @@ def rename(path: str, other: str) -> Break:
 
 
 def test_every_table_of_the_scene_has_something_to_break() -> None:
-    assert {table for table, rows in whole().items() if not rows} == {"receipt"}
+    assert {table for table, rows in intact_tables().items() if not rows} == {"receipt"}
 
 
 def test_a_whole_store_is_clean() -> None:
-    assert told(examined(whole())) == []
+    assert told(check_tables(intact_tables())) == []
 
 
 def test_an_empty_store_is_clean() -> None:
-    assert told(examined({table: [] for table in TABLES})) == []
+    assert told(check_tables({table: [] for table in TABLES})) == []
 
 
 DAMAGES: dict[str, tuple[Break, str]] = {
@@ -214,10 +214,10 @@ DAMAGES: dict[str, tuple[Break, str]] = {
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_damage_is_found(damage: str) -> None:
     break_it, expected = DAMAGES[damage]
-    tables = whole()
+    tables = intact_tables()
     break_it(tables)
 
-    findings = examined(tables)
+    findings = check_tables(tables)
 
     assert not findings.is_clean
     assert any(expected in text for text in told(findings)), told(findings)
@@ -225,22 +225,22 @@ def test_damage_is_found(damage: str) -> None:
 
 @pytest.mark.parametrize("column", COLUMNS["entry"])
 def test_a_head_that_differs_in_anything_from_its_newest_version_is_found(column: str) -> None:
-    tables = whole()
+    tables = intact_tables()
     row = find(tables, "entry", lambda row: row[0] == 2 and row[1] == "SOUL.md")
     value = row[place("entry", column)]
     row[place("entry", column)] = value + 1 if isinstance(value, int) else value[::-1]
 
-    assert not examined(tables).is_clean
+    assert not check_tables(tables).is_clean
 
 
 @pytest.mark.parametrize("table", TABLES)
 def test_a_row_that_is_there_twice_or_out_of_order_is_found(table: str) -> None:
-    tables = whole()
+    tables = intact_tables()
     if table == "receipt":
         tables[table] = [["acme", "put", key, "f", NOW, None, None, None] for key in ("a", "b")]
     tables[table].append(list(tables[table][0]))
 
-    findings = examined(tables)
+    findings = check_tables(tables)
 
     last = [text for text in told(findings) if f"{table} " in text]
     assert any("is a duplicate" in text or "is out of key order" in text for text in last), told(
@@ -252,24 +252,24 @@ def test_a_row_that_is_there_twice_or_out_of_order_is_found(table: str) -> None:
 @pytest.mark.parametrize("wrong", [3.5, None, "text", 7, b"bytes"], ids=repr)
 def test_a_value_of_a_kind_that_its_column_never_holds_is_found(table: str, wrong: object) -> None:
     for number, column in list(enumerate(COLUMNS[table]))[KEY_LENGTHS[table] :]:
-        tables = whole()
+        tables = intact_tables()
         kinds = COLUMNS[table][column]
         if not tables[table] or isinstance(wrong, kinds):
             continue
         tables[table][0][number] = wrong
 
-        assert any("a column has an unexpected type" in text for text in told(examined(tables))), (
-            column
-        )
+        assert any(
+            "a column has an unexpected type" in text for text in told(check_tables(tables))
+        ), column
 
 
 def test_bytes_that_nothing_refers_to_are_a_warning_once_they_are_old() -> None:
-    tables = whole()
+    tables = intact_tables()
     tables["content"].append([7, tables["content"][0][1], 7, NOW - 60_000, b"beneath"])
     tables["counter"][0][1] = 7
 
-    assert told(examined(tables, grace=60_000)) == []
-    findings = examined(tables, grace=59_999)
+    assert told(check_tables(tables, grace=60_000)) == []
+    findings = check_tables(tables, grace=59_999)
     assert told(findings) == ["warning: content: 1 row is unreferenced; run carrel gc"]
     assert findings.is_clean
 
@@ -278,7 +278,7 @@ def test_bytes_that_are_outside_are_named_with_their_size() -> None:
     from carrel.core.maintenance.store_check import StoreCheck  # noqa: PLC0415 - only this test asks it
 
     examination = StoreCheck(NOW, 0)
-    examination.check_rows("content", whole()["content"])
+    examination.check_rows("content", intact_tables()["content"])
 
     assert list(examination.external_blobs.values()) == [100_000]
 
@@ -295,8 +295,8 @@ def test_findings_are_told_up_to_a_number_and_counted_beyond() -> None:
 
 def test_no_finding_shows_content_or_what_follows_a_handles_colon() -> None:
     for break_it, _ in DAMAGES.values():
-        tables = whole()
+        tables = intact_tables()
         break_it(tables)
-        for text in told(examined(tables)):
+        for text in told(check_tables(tables)):
             assert "beneath" not in text
             assert "ada@" not in text

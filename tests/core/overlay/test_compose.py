@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.support.strategies_trees import (
     SCOPES,
+    apply_write,
     blob,
     entries,
-    live,
+    live_files,
     paths,
     stacks,
     trees,
-    written,
 )
 
 from carrel.core.identifiers import Path
@@ -25,7 +25,7 @@ from carrel.core.store.tree import Entry, Head, Tree, Write
 def test_composing_equals_a_naive_merge(layers: tuple[Tree, ...]) -> None:
     naive: dict[Path, tuple[int, Entry]] = {}
     for depth in reversed(range(len(layers))):
-        naive.update({path: (depth, entry) for path, entry in live(layers[depth]).items()})
+        naive.update({path: (depth, entry) for path, entry in live_files(layers[depth]).items()})
 
     composed = compose(layers)
 
@@ -38,7 +38,7 @@ def test_composing_equals_a_naive_merge(layers: tuple[Tree, ...]) -> None:
 
 @given(stacks(), paths)
 def test_a_path_nobody_speaks_of_is_not_there(layers: tuple[Tree, ...], path: Path) -> None:
-    speaks = any(path in live(tree) for tree in layers)
+    speaks = any(path in live_files(tree) for tree in layers)
 
     assert (resolve(path, layers) is not None) == speaks
     assert (upstream_blob(path, layers) is not None) == speaks
@@ -61,8 +61,8 @@ def test_upstream_is_what_lies_beneath_when_the_nearest_layer_had_another_base(
 def test_every_write_changes_the_etag_of_file_and_workspace(
     tree: Tree, path: Path, entry: Entry
 ) -> None:
-    once = written(tree, Write(tree.scope, path, entry))
-    twice = written(once, Write(tree.scope, path, entry))
+    once = apply_write(tree, Write(tree.scope, path, entry))
+    twice = apply_write(once, Write(tree.scope, path, entry))
 
     tags = [getattr(resolve(path, [layer]), "etag", None) for layer in (tree, once, twice)]
     assert len(set(tags)) == 3

@@ -12,12 +12,12 @@ from tests.support.strategies_trees import (
     PATHS,
     SCOPES,
     TYPES,
+    apply_write,
     blob,
     blobs,
     paths,
     stacks,
     trees,
-    written,
 )
 
 from carrel.core.errors import NotFound, ValidationError, WorkspaceConflict
@@ -53,7 +53,7 @@ def holds(decided: PlannedWrite, layers: Layers) -> bool:
 
 
 def done(decided: PlannedWrite, layers: Layers) -> Layers:
-    return (written(layers[0], decided.write), *layers[1:])
+    return (apply_write(layers[0], decided.write), *layers[1:])
 
 
 @given(stacks(), paths, blobs)
@@ -137,7 +137,7 @@ def test_a_decision_on_a_stack_fails_when_any_layer_has_moved(
     decided = edit.plan_put(layers, path, content)
     which = data.draw(st.integers(0, len(layers) - 1))
     alone = (layers[which],)
-    moved = written(layers[which], edit.plan_put(alone, path, content).write)
+    moved = apply_write(layers[which], edit.plan_put(alone, path, content).write)
 
     assert not holds(decided, (*layers[:which], moved, *layers[which + 1 :]))
 
@@ -229,7 +229,7 @@ def test_the_etag_of_an_inherited_file_does_not_delete_it(
     layers: Layers, path: Path, content: Blob
 ) -> None:
     above = {other: head for other, head in layers[0].heads.items() if other != path}
-    beneath = written(layers[1], edit.plan_put((layers[1],), path, content).write)
+    beneath = apply_write(layers[1], edit.plan_put((layers[1],), path, content).write)
     inheriting = (replace(layers[0], heads=above), beneath, *layers[2:])
     seen = resolve(path, inheriting)
     assert seen

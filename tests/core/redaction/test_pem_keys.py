@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.serialization import (
     NoEncryption,
     PrivateFormat,
 )
-from tests.support.strategies_text import redacted, some, takes_linear_time
+from tests.support.strategies_text import random_text, redacted, takes_linear_time
 
 from carrel.core.redaction.secret_patterns import find_secrets
 
@@ -44,7 +44,7 @@ PGP = "\n".join(
         "Version: GnuPG v2",
         f"Comment: of no concern {'and long ' * 40}",
         "",
-        *(some(64), some(63) + "=", "=a1B2"),
+        *(random_text(64), random_text(63) + "=", "=a1B2"),
         "-----END PGP PRIVATE KEY BLOCK-----",
     ]
 )
@@ -68,7 +68,7 @@ def test_a_key_is_found_in_whatever_holds_it(key: str) -> None:
 
 @pytest.mark.parametrize("between", ["", " ", "  "])
 def test_a_key_whose_line_ends_were_lost_is_found(between: str) -> None:
-    lines = [OPENING, some(64), some(64)[::-1], some(20) + "=", CLOSING]
+    lines = [OPENING, random_text(64), random_text(64)[::-1], random_text(20) + "=", CLOSING]
     assert redacted(f"KEY={between.join(lines)};") == "KEY=<private-key>;"
 
 
@@ -78,30 +78,34 @@ def test_a_short_key_counts_where_nothing_else_is_between_its_lines() -> None:
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\\n", "\\r\\n", "\\\\n"])
 def test_a_key_that_never_ends_goes_as_far_as_its_lines(end: str) -> None:
-    lines = end.join([OPENING, some(64), some(64)[::-1], some(15)])
+    lines = end.join([OPENING, random_text(64), random_text(64)[::-1], random_text(15)])
     assert redacted(lines) == "<private-key>"
     assert redacted(f"{lines}{end}and then prose") == f"<private-key>{end}and then prose"
     assert redacted(f"{lines}{end}{end}Thanks{end}") == f"<private-key>{end}{end}Thanks{end}"
-    assert redacted(f"{lines[:-10]}…") == f"<private-key>{end}{some(15)[:5]}…"
+    assert redacted(f"{lines[:-10]}…") == f"<private-key>{end}{random_text(15)[:5]}…"
     assert redacted(f'{{"key": "{lines}"}}') == '{"key": "<private-key>"}'
 
 
 def test_a_key_cut_in_its_first_line_is_found() -> None:
-    assert redacted(f"{OPENING}\n{some(30)}\n") == "<private-key>\n"
-    assert redacted(f"{OPENING}\n{some(50)}... and so on") == "<private-key>... and so on"
-    assert redacted(f"{OPENING}{some(50)}") == "<private-key>"
+    assert redacted(f"{OPENING}\n{random_text(30)}\n") == "<private-key>\n"
+    assert redacted(f"{OPENING}\n{random_text(50)}... and so on") == "<private-key>... and so on"
+    assert redacted(f"{OPENING}{random_text(50)}") == "<private-key>"
 
 
 def test_a_key_of_which_a_part_was_replaced_before_is_found_whole() -> None:
-    marked = f"{OPENING}\n{some(40)}[REDACTED:door]{some(9)}\n[REDACTED]\n{some(30)}\n"
+    middle = f"{random_text(40)}[REDACTED:door]{random_text(9)}\n[REDACTED]\n{random_text(30)}"
+    marked = f"{OPENING}\n{middle}\n"
     assert redacted(f"{marked}{CLOSING}") == "<private-key>"
-    assert redacted(f"{OPENING}\n{some(40)}[REDACTED:door]{some(9)}\n") == "<private-key>\n"
+    assert (
+        redacted(f"{OPENING}\n{random_text(40)}[REDACTED:door]{random_text(9)}\n")
+        == "<private-key>\n"
+    )
 
 
 def test_a_second_key_is_found_after_one_that_never_ends() -> None:
-    text = f"{OPENING}\n{some(64)}\n{OPENING}\n{some(64)}\n{CLOSING}\n"
+    text = f"{OPENING}\n{random_text(64)}\n{OPENING}\n{random_text(64)}\n{CLOSING}\n"
     assert redacted(text) == "<private-key>\n<private-key>\n"
-    text = f"{OPENING}\nNote: {OPENING}\n{some(64)}\n{CLOSING}\n"
+    text = f"{OPENING}\nNote: {OPENING}\n{random_text(64)}\n{CLOSING}\n"
     assert redacted(text) == "<private-key>\n"
 
 

@@ -9,10 +9,10 @@ from pathlib import Path as File
 import httpx
 import pytest
 from tests.server.graphql.test_overview import ROWS
-from tests.support.full_app import Whole, app_of
-from tests.support.graphql_client import Scene, scene, told, write
+from tests.support.full_app import FullApp, create_rest_app
+from tests.support.graphql_client import GraphqlTenant, create_graphql_tenant, query_data, write
 from tests.support.services.files import fresh
-from tests.support.stores import world_of
+from tests.support.stores import ports_over
 
 from carrel.actions.accounts.credentials import authenticate
 from carrel.actions.agents import agents, overview
@@ -54,17 +54,17 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Counted:
 
 
 @pytest.fixture
-async def here(tmp_path: File, asked: Counted) -> AsyncIterator[Whole]:
+async def here(tmp_path: File, asked: Counted) -> AsyncIterator[FullApp]:
     async with open_store(fresh(tmp_path / "carrel.db")) as store:
-        ports = world_of(store)
-        yield Whole(ports, app_of(ports))
+        ports = ports_over(store)
+        yield FullApp(ports, create_rest_app(ports))
 
 
-async def actor_of(here: Whole, owner: httpx.AsyncClient) -> Actor:
+async def actor_of(here: FullApp, owner: httpx.AsyncClient) -> Actor:
     return await authenticate(here.ports, owner.headers["Authorization"].partition(" ")[2])
 
 
-async def crowd(here: Whole, owner: httpx.AsyncClient, desk: Scene, many: int) -> None:
+async def crowd(here: FullApp, owner: httpx.AsyncClient, desk: GraphqlTenant, many: int) -> None:
     """As many agents, each with files of its own and a human."""
     actor = await actor_of(here, owner)
     for number in range(many):
@@ -77,16 +77,16 @@ async def crowd(here: Whole, owner: httpx.AsyncClient, desk: Scene, many: int) -
 
 
 async def test_agents_with_pins_humans_templates_and_files_take_a_bounded_number_of_statements(
-    here: Whole, owner: httpx.AsyncClient, asked: Counted
+    here: FullApp, owner: httpx.AsyncClient, asked: Counted
 ) -> None:
-    desk = await scene(owner)
+    desk = await create_graphql_tenant(owner)
     await write(owner, "/v1/defaults/files/USER.md", "for {{HUMAN_NAME}}")
     await crowd(here, owner, desk, 99)
     counts = {}
     for many in (10, 100):
         await owner.patch("/v1/agents/marco", json={"name": f"Marco {many}"})
         del asked[:]
-        page = (await told(owner, DOCUMENT.replace("first: 4", "first: 3"), n=many))["agents"]
+        page = (await query_data(owner, DOCUMENT.replace("first: 4", "first: 3"), n=many))["agents"]
         counts[many] = len(asked)
         assert len(page["items"]) == many
         last = page["items"][-1]
@@ -99,15 +99,15 @@ async def test_agents_with_pins_humans_templates_and_files_take_a_bounded_number
 
 
 async def test_who_wrote_what_waits_for_a_review_and_how_long_it_is_do_too(
-    here: Whole, owner: httpx.AsyncClient, asked: Counted
+    here: FullApp, owner: httpx.AsyncClient, asked: Counted
 ) -> None:
-    desk = await scene(owner)
+    desk = await create_graphql_tenant(owner)
     await crowd(here, owner, desk, 99)
     counts = {}
     for many in (10, 100):
         await owner.patch("/v1/agents/marco", json={"name": f"Marco {many}"})
         del asked[:]
-        page = (await told(owner, REVIEWS, n=many))["agents"]["items"]
+        page = (await query_data(owner, REVIEWS, n=many))["agents"]["items"]
         counts[many] = len(asked)
         rules = page[-1]["pins"][0]
         assert (rules["latestVersion"], rules["latestSource"]) == (2, "template")
@@ -116,9 +116,9 @@ async def test_who_wrote_what_waits_for_a_review_and_how_long_it_is_do_too(
 
 
 async def test_overrides_and_last_runs_do_too(
-    here: Whole, owner: httpx.AsyncClient, asked: Counted
+    here: FullApp, owner: httpx.AsyncClient, asked: Counted
 ) -> None:
-    desk = await scene(owner)
+    desk = await create_graphql_tenant(owner)
     await crowd(here, owner, desk, 99)
     for number in range(0, 99, 9):
         await owner.post("/v1/runs", json={"agentId": f"bot-{number}"})
@@ -126,7 +126,7 @@ async def test_overrides_and_last_runs_do_too(
     for many in (10, 100):
         await owner.patch("/v1/agents/marco", json={"name": f"Marco {many}"})
         del asked[:]
-        page = (await told(owner, ROWS, n=many))["agents"]["items"]
+        page = (await query_data(owner, ROWS, n=many))["agents"]["items"]
         counts[many] = len(asked)
         assert any(row["lastRun"] for row in page)
         assert {row["overrideCount"] for row in page} == {0}
@@ -134,9 +134,9 @@ async def test_overrides_and_last_runs_do_too(
 
 
 async def test_templates_with_followers_pins_and_files_do_too(
-    here: Whole, owner: httpx.AsyncClient, asked: Counted
+    here: FullApp, owner: httpx.AsyncClient, asked: Counted
 ) -> None:
-    await scene(owner)
+    await create_graphql_tenant(owner)
     for number in range(29):
         await owner.post("/v1/templates", json={"slug": f"t{number}", "name": "T"})
         await write(owner, f"/v1/templates/t{number}/files/GUARDRAILS.md", f"be {number}")
@@ -144,14 +144,14 @@ async def test_templates_with_followers_pins_and_files_do_too(
     for many in (3, 30):
         await owner.patch("/v1/agents/marco", json={"name": f"Marco {many}"})
         del asked[:]
-        page = (await told(owner, TEMPLATES, n=many))["templates"]
+        page = (await query_data(owner, TEMPLATES, n=many))["templates"]
         counts[many] = len(asked)
         assert len(page["items"]) == many
     assert counts[30] <= counts[3] <= MOST, counts
 
 
-async def test_many_at_once_are_as_each_by_itself(here: Whole, owner: httpx.AsyncClient) -> None:
-    desk = await scene(owner)
+async def test_many_at_once_are_as_each_by_itself(here: FullApp, owner: httpx.AsyncClient) -> None:
+    desk = await create_graphql_tenant(owner)
     await crowd(here, owner, desk, 5)
     ports, actor = here.ports, await actor_of(here, owner)
     found = (await overview.list_agents(ports, actor, limit=100)).items

@@ -11,8 +11,8 @@ from typing import Any
 import httpx
 import pytest
 from structlog.testing import capture_logs
-from tests.support.full_app import Whole, app_of, whole
-from tests.support.graphql_client import ask, scene, write
+from tests.support.full_app import FullApp, create_rest_app, open_full_app
+from tests.support.graphql_client import create_graphql_tenant, execute_query, write
 
 from carrel.core.store.record import AuditEntry, Record, RecordType
 from carrel.ports import Records
@@ -24,8 +24,8 @@ PINS = """{ agentPinStatus(agentId: "marco") {
 
 
 @pytest.fixture
-async def stored(tmp_path: File) -> AsyncIterator[Whole]:
-    async with whole(tmp_path) as opened:
+async def stored(tmp_path: File) -> AsyncIterator[FullApp]:
+    async with open_full_app(tmp_path) as opened:
         yield opened
 
 
@@ -40,15 +40,15 @@ def damage(directory: File, text: str, becomes: str | None) -> None:
 
 @pytest.mark.parametrize("becomes", ["be bad!", None])
 async def test_a_pin_whose_bytes_cannot_be_had_fails_by_name_and_alone(
-    stored: Whole, tmp_path: File, becomes: str | None
+    stored: FullApp, tmp_path: File, becomes: str | None
 ) -> None:
     owner = await stored.owner()
     await write(owner, "/v1/defaults/files/PLATFORM.md", "our platform")
-    await scene(owner)
+    await create_graphql_tenant(owner)
     await write(owner, "/v1/templates/sales/files/GUARDRAILS.md", "be better")
     damage(tmp_path, "be good", becomes)
     with capture_logs() as logs:
-        answer = await ask(owner, PINS)
+        answer = await execute_query(owner, PINS)
     rows = {row["path"]: row for row in answer["data"]["agentPinStatus"]}
     rules, platform = rows["GUARDRAILS.md"], rows["PLATFORM.md"]
     assert (rules["pinnedContent"], rules["latestContent"]) == (None, "be better")
@@ -63,16 +63,16 @@ async def test_a_pin_whose_bytes_cannot_be_had_fails_by_name_and_alone(
 
 
 async def test_a_file_whose_bytes_are_gone_takes_no_other_along(
-    stored: Whole, tmp_path: File
+    stored: FullApp, tmp_path: File
 ) -> None:
     owner = await stored.owner()
-    await scene(owner)
+    await create_graphql_tenant(owner)
     run = (await owner.post("/v1/runs", json={"agentId": "marco"})).json()["runId"]
     damage(tmp_path, "{{AGENT_NAME}} is brisk", "{{AGENT_NAME}} is brusk")
     frozen = '{ run(id: "%s") { files { items { path content } } } }' % run  # noqa: UP031
     live = '{ files(place: {agentId: "marco"}) { items { path content renderedSha256 } } }'
     for document, where in ((live, ["files"]), (frozen, ["run", "files"])):
-        answer = await ask(owner, document)
+        answer = await execute_query(owner, document)
         place: Any = answer["data"]
         for step in where:
             place = place[step]
@@ -103,18 +103,18 @@ class Failing:
         return await self._records.get(tenant, record_type, ids)
 
 
-async def test_what_nobody_foresaw_is_told_by_an_id_and_logged_once(stored: Whole) -> None:
+async def test_what_nobody_foresaw_is_told_by_an_id_and_logged_once(stored: FullApp) -> None:
     owner = await stored.owner()
-    await scene(owner)
+    await create_graphql_tenant(owner)
     for number in range(5):
         new = {"slug": f"a{number}", "name": "A", "templateId": "sales"}
         assert (await owner.post("/v1/agents", json=new)).status_code == 201
     ports = replace(stored.ports, records=Failing(stored.ports.records))
-    transport = httpx.ASGITransport(app=app_of(ports))
+    transport = httpx.ASGITransport(app=create_rest_app(ports))
     broken = httpx.AsyncClient(transport=transport, base_url="http://carrel", headers=owner.headers)
     document = "{ audit { next } agents { items { slug template { slug } } } me { role } }"
     with capture_logs() as logs:
-        answer = await ask(broken, document)
+        answer = await execute_query(broken, document)
     assert answer["data"]["me"] == {"role": "owner"}
     assert answer["data"]["audit"] is None
     items = answer["data"]["agents"]["items"]

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import httpx
 import pytest
-from tests.support.full_app import Whole
-from tests.support.graphql_client import Scene, ask, refused, scene, told
+from tests.support.full_app import FullApp
+from tests.support.graphql_client import (
+    GraphqlTenant,
+    create_graphql_tenant,
+    execute_query,
+    query_data,
+    query_error_code,
+)
 
 from carrel.core.access import Actor, Permission
 from carrel.server.graphql import GraphqlOperation, execute
@@ -48,24 +54,24 @@ CREATE = """mutation { createAgentFromTemplate(
 
 
 async def test_nothing_of_another_tenant_is_there(
-    here: Whole, owner: httpx.AsyncClient, desk: Scene
+    here: FullApp, owner: httpx.AsyncClient, desk: GraphqlTenant
 ) -> None:
     other = await here.owner("globex")
     await other.post("/v1/agents", json={"slug": "mine", "name": "Mine"})
     run = (await owner.post("/v1/runs", json={"agentId": "marco"})).json()["runId"]
     for document in (*ASKED, CREATE):
         for id in (*desk.ids, run, "marco", "sales"):
-            assert await refused(other, document % id) == "NOT_FOUND", (document, id)
+            assert await query_error_code(other, document % id) == "NOT_FOUND", (document, id)
 
 
 async def test_lists_hold_only_what_is_ones_own(
-    here: Whole, owner: httpx.AsyncClient, desk: Scene
+    here: FullApp, owner: httpx.AsyncClient, desk: GraphqlTenant
 ) -> None:
     other = await here.owner("globex")
-    theirs = await scene(other)
+    theirs = await create_graphql_tenant(other)
     document = """{ agents { items { id } } templates { items { id } } people { items { id } }
       runs { items { id } } audit { items { subjects } } tenant { id } }"""
-    text = str(await told(other, document))
+    text = str(await query_data(other, document))
     assert not any(id in text for id in desk.ids)
     assert all(id in text for id in theirs.ids)
 
@@ -90,12 +96,12 @@ NEEDS = {
 
 
 async def test_every_question_needs_its_permission_and_that_is_enough(
-    here: Whole, owner: httpx.AsyncClient, desk: Scene
+    here: FullApp, owner: httpx.AsyncClient, desk: GraphqlTenant
 ) -> None:
     for field, needed in NEEDS.items():
         without = await here.key(owner, *(set(Permission) - {needed}))
-        assert await refused(without, f"{{ {field} }}") == "FORBIDDEN", field
-        answer = await ask(await here.key(owner, needed), f"{{ {field} }}")
+        assert await query_error_code(without, f"{{ {field} }}") == "FORBIDDEN", field
+        answer = await execute_query(await here.key(owner, needed), f"{{ {field} }}")
         codes = {error["extensions"]["code"] for error in answer.get("errors", ())}
         assert codes <= {"NOT_FOUND"}, field
 
@@ -119,19 +125,19 @@ EDGES = {
 
 
 async def test_every_edge_needs_its_permission_too(
-    here: Whole, owner: httpx.AsyncClient, desk: Scene
+    here: FullApp, owner: httpx.AsyncClient, desk: GraphqlTenant
 ) -> None:
     await owner.post("/v1/runs", json={"agentId": "marco"})
     for field, needed in EDGES.items():
         scopes = sorted(set(Permission) - {needed})
         key = {"name": "narrow", "kind": "person", "scopes": scopes}
         narrow = here.as_((await owner.post("/v1/keys", json=key)).json()["key"])
-        assert await refused(narrow, f"{{ {field} }}") == "FORBIDDEN", field
-        assert "errors" not in await ask(owner, f"{{ {field} }}"), field
+        assert await query_error_code(narrow, f"{{ {field} }}") == "FORBIDDEN", field
+        assert "errors" not in await execute_query(owner, f"{{ {field} }}"), field
 
 
 async def test_a_key_confined_to_one_workspace_sees_no_other(
-    here: Whole, owner: httpx.AsyncClient, desk: Scene
+    here: FullApp, owner: httpx.AsyncClient, desk: GraphqlTenant
 ) -> None:
     lab = await here.key(owner, workspace="lab")
     for field in (
@@ -141,13 +147,13 @@ async def test_a_key_confined_to_one_workspace_sees_no_other(
         "files(place: {defaults: true}) { next }",
         'files(place: {workspaceId: "other"}) { next }',
     ):
-        assert await refused(lab, f"{{ {field} }}") == "NOT_FOUND", field
+        assert await query_error_code(lab, f"{{ {field} }}") == "NOT_FOUND", field
     own = 'mutation { putFile(place: {workspaceId: "lab"}, path: "a.md", content: "x") {warnings} }'
-    assert await told(lab, own)
+    assert await query_data(lab, own)
 
 
 async def test_whoever_is_confined_stays_so_whatever_else_the_credential_carries(
-    here: Whole, owner: httpx.AsyncClient, desk: Scene
+    here: FullApp, owner: httpx.AsyncClient, desk: GraphqlTenant
 ) -> None:
     confined = Actor(desk.tenant, "key", workspace="lab"), Actor(desk.tenant, "key", agent="agt_x")
     for actor in confined:
@@ -167,20 +173,20 @@ async def test_whoever_is_confined_stays_so_whatever_else_the_credential_carries
 
 
 async def test_an_agents_key_sees_and_writes_only_what_is_its_own(
-    here: Whole, owner: httpx.AsyncClient, desk: Scene
+    here: FullApp, owner: httpx.AsyncClient, desk: GraphqlTenant
 ) -> None:
     await owner.post("/v1/agents", json={"slug": "polo", "name": "Polo", "templateId": "sales"})
     body = {"name": "marco's", "kind": "agent", "agentId": "marco"}
     marco = here.as_((await owner.post("/v1/keys", json=body)).json()["key"])
-    assert (await told(marco, "{ me { agentId kind } }"))["me"]["agentId"] == desk.agent
+    assert (await query_data(marco, "{ me { agentId kind } }"))["me"]["agentId"] == desk.agent
     pins = '{ agentPinStatus(agentId: "%s") { path } }'
-    assert await told(marco, pins % "marco")
+    assert await query_data(marco, pins % "marco")
     for name in ("polo", "nobody"):
-        [error] = (await ask(marco, pins % name))["errors"]
+        [error] = (await execute_query(marco, pins % name))["errors"]
         assert error["message"] == f"no such agent: {name}"
         assert error["extensions"]["code"] == "NOT_FOUND"
     put = 'mutation { putFile(place: {agentId: "%s"}, path: "%s", content: "x") { warnings } }'
-    assert await told(marco, put % ("marco", "notes/a.md"))
-    assert await refused(marco, put % ("marco", "SOUL.md")) == "FORBIDDEN"
-    assert await refused(marco, put % ("polo", "notes/a.md")) == "NOT_FOUND"
-    assert await refused(marco, "{ agents { next } }") == "FORBIDDEN"
+    assert await query_data(marco, put % ("marco", "notes/a.md"))
+    assert await query_error_code(marco, put % ("marco", "SOUL.md")) == "FORBIDDEN"
+    assert await query_error_code(marco, put % ("polo", "notes/a.md")) == "NOT_FOUND"
+    assert await query_error_code(marco, "{ agents { next } }") == "FORBIDDEN"

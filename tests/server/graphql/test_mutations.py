@@ -8,9 +8,16 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.support.full_app import Whole, app_of
-from tests.support.graphql_client import Scene, ask, member, refused, told, write
-from tests.support.rest_client import Forgetful
+from tests.support.full_app import FullApp, create_rest_app
+from tests.support.graphql_client import (
+    GraphqlTenant,
+    create_member,
+    execute_query,
+    query_data,
+    query_error_code,
+    write,
+)
+from tests.support.rest_client import ForgetfulIdempotencyStore
 
 from carrel.core.access import Permission
 
@@ -28,15 +35,15 @@ POLO = {"templateId": "sales", "name": "Polo", "slug": "polo"}
 
 
 async def test_an_agent_is_made_from_a_template_with_its_pins(
-    owner: httpx.AsyncClient, desk: Scene
+    owner: httpx.AsyncClient, desk: GraphqlTenant
 ) -> None:
-    made = await told(owner, CREATE, input={**POLO, "teamId": "blue"})
+    made = await query_data(owner, CREATE, input={**POLO, "teamId": "blue"})
     agent = made["createAgentFromTemplate"]
     assert (agent["tenantId"], agent["templateId"]) == (desk.tenant, desk.template)
     assert (agent["slug"], agent["name"], agent["config"]) == ("polo", "Polo", {"teamId": "blue"})
     assert agent["template"] == {"slug": "sales", "followerCount": 2}
     assert agent["pins"][0] == {"path": "GUARDRAILS.md", "pinnedContent": "be good"}
-    assert await refused(owner, CREATE, input=POLO) == "CONFLICT"
+    assert await query_error_code(owner, CREATE, input=POLO) == "CONFLICT"
 
 
 @pytest.mark.parametrize(
@@ -53,74 +60,78 @@ async def test_an_agent_is_made_from_a_template_with_its_pins(
     ],
 )
 async def test_an_agent_that_cannot_be_is_not_made(
-    owner: httpx.AsyncClient, desk: Scene, given: dict[str, Any], code: str
+    owner: httpx.AsyncClient, desk: GraphqlTenant, given: dict[str, Any], code: str
 ) -> None:
-    assert await refused(owner, CREATE, input={**POLO, **given}) == code
+    assert await query_error_code(owner, CREATE, input={**POLO, **given}) == code
 
 
 async def test_a_repeated_creation_gives_the_same_agent_even_all_at_once(
-    owner: httpx.AsyncClient, desk: Scene
+    owner: httpx.AsyncClient, desk: GraphqlTenant
 ) -> None:
     once = {"input": {**POLO, "idempotencyKey": "k1"}}
-    answers = await asyncio.gather(*(told(owner, CREATE, **once) for _ in range(4)))
+    answers = await asyncio.gather(*(query_data(owner, CREATE, **once) for _ in range(4)))
     ids = {answer["createAgentFromTemplate"]["id"] for answer in answers}
     assert len(ids) == 1
-    await told(owner, UPDATE, id="polo", input={"name": "Paolo"})
-    again = (await told(owner, CREATE, **once))["createAgentFromTemplate"]
+    await query_data(owner, UPDATE, id="polo", input={"name": "Paolo"})
+    again = (await query_data(owner, CREATE, **once))["createAgentFromTemplate"]
     assert ({again["id"]}, again["name"]) == (ids, "Polo")
     other = {"input": {**POLO, "slug": "pola", "idempotencyKey": "k1"}}
-    assert await refused(owner, CREATE, **other) == "CONFLICT"
+    assert await query_error_code(owner, CREATE, **other) == "CONFLICT"
 
 
 async def test_an_answer_that_was_lost_is_found_again(
-    here: Whole, owner: httpx.AsyncClient, desk: Scene
+    here: FullApp, owner: httpx.AsyncClient, desk: GraphqlTenant
 ) -> None:
-    ports = replace(here.ports, idempotency=Forgetful(here.ports.idempotency))
-    forgetful = Whole(ports, app_of(ports)).as_(owner.headers["Authorization"].partition(" ")[2])
+    ports = replace(here.ports, idempotency=ForgetfulIdempotencyStore(here.ports.idempotency))
+    forgetful = FullApp(ports, create_rest_app(ports)).as_(
+        owner.headers["Authorization"].partition(" ")[2]
+    )
     once = {"input": {**POLO, "idempotencyKey": "k1"}}
-    first = (await told(forgetful, CREATE, **once))["createAgentFromTemplate"]
+    first = (await query_data(forgetful, CREATE, **once))["createAgentFromTemplate"]
     for who in (forgetful, owner, owner):
-        assert (await told(who, CREATE, **once))["createAgentFromTemplate"] == first
+        assert (await query_data(who, CREATE, **once))["createAgentFromTemplate"] == first
 
 
 async def test_keys_of_one_caller_are_not_those_of_another(
-    here: Whole, owner: httpx.AsyncClient, desk: Scene
+    here: FullApp, owner: httpx.AsyncClient, desk: GraphqlTenant
 ) -> None:
     once = {"input": {**POLO, "idempotencyKey": "k1"}}
-    await told(owner, CREATE, **once)
-    admin = await member(here, owner, "admin")
-    assert await refused(admin, CREATE, **once) == "CONFLICT"
+    await query_data(owner, CREATE, **once)
+    admin = await create_member(here, owner, "admin")
+    assert await query_error_code(admin, CREATE, **once) == "CONFLICT"
     other = {"input": {**POLO, "slug": "pola", "idempotencyKey": "k1"}}
-    assert (await told(admin, CREATE, **other))["createAgentFromTemplate"]["slug"] == "pola"
+    assert (await query_data(admin, CREATE, **other))["createAgentFromTemplate"]["slug"] == "pola"
 
 
 async def test_only_who_may_administer_makes_and_changes_agents(
-    here: Whole, owner: httpx.AsyncClient, desk: Scene
+    here: FullApp, owner: httpx.AsyncClient, desk: GraphqlTenant
 ) -> None:
-    for who in (await member(here, owner), await here.key(owner)):
-        assert await refused(who, CREATE, input=POLO) == "FORBIDDEN"
+    for who in (await create_member(here, owner), await here.key(owner)):
+        assert await query_error_code(who, CREATE, input=POLO) == "FORBIDDEN"
         for name in ("marco", "nobody"):
-            assert await refused(who, UPDATE, id=name, input={"name": "X"}) == "FORBIDDEN"
+            assert await query_error_code(who, UPDATE, id=name, input={"name": "X"}) == "FORBIDDEN"
     service = await here.key(owner, Permission.TENANT_ADMIN)
     made = "mutation($i: CreateAgentFromTemplateInput!) { createAgentFromTemplate(input: $i) {id} }"
-    assert (await told(service, made, i=POLO))["createAgentFromTemplate"]["id"]
+    assert (await query_data(service, made, i=POLO))["createAgentFromTemplate"]["id"]
 
 
-async def test_a_changed_agent_takes_its_files_along(owner: httpx.AsyncClient, desk: Scene) -> None:
+async def test_a_changed_agent_takes_its_files_along(
+    owner: httpx.AsyncClient, desk: GraphqlTenant
+) -> None:
     await write(owner, "/v1/defaults/files/USER.md", "{{AGENT_NAME}} for {{HUMAN_NAME}}")
     given = {"name": "Polo", "humanPairId": desk.person, "config": {"a": [1, {"b": None}]}}
-    changed = (await told(owner, UPDATE, id="marco", input=given))["updateAgent"]
+    changed = (await query_data(owner, UPDATE, id="marco", input=given))["updateAgent"]
     assert (changed["name"], changed["humanPair"]) == ("Polo", {"name": "Bob"})
     assert changed["config"] == {"a": [1, {"b": None}]}
     read = '{ file(place: {agentId: "marco"}, path: "USER.md") { content class source } }'
-    assert (await told(owner, read))["file"] == {
+    assert (await query_data(owner, read))["file"] == {
         "content": "Polo for Bob",
         "class": "managed",
         "source": "agent-override",
     }
-    gone = (await told(owner, UPDATE, id="marco", input={"humanPairId": None}))["updateAgent"]
+    gone = (await query_data(owner, UPDATE, id="marco", input={"humanPairId": None}))["updateAgent"]
     assert (gone["humanPairId"], gone["humanPair"], gone["name"]) == (None, None, "Polo")
-    assert (await told(owner, read))["file"]["content"] == "Polo for —"
+    assert (await query_data(owner, read))["file"]["content"] == "Polo for —"
 
 
 @pytest.mark.parametrize(
@@ -141,100 +152,112 @@ async def test_a_changed_agent_takes_its_files_along(owner: httpx.AsyncClient, d
     ],
 )
 async def test_an_agent_is_not_changed_into_what_it_cannot_be(
-    owner: httpx.AsyncClient, desk: Scene, given: dict[str, Any], code: str
+    owner: httpx.AsyncClient, desk: GraphqlTenant, given: dict[str, Any], code: str
 ) -> None:
-    assert await refused(owner, UPDATE, id="marco", input=given) == code
+    assert await query_error_code(owner, UPDATE, id="marco", input=given) == code
 
 
 async def test_a_config_that_is_too_wide_or_too_deep_is_refused_however_it_comes(
-    owner: httpx.AsyncClient, desk: Scene
+    owner: httpx.AsyncClient, desk: GraphqlTenant
 ) -> None:
     change = 'mutation { updateAgent(id: "marco", input: {config: %s}) { id } }'
     for wide in ("9" * 400, "9" * 5000, "1e999"):
-        assert await refused(owner, change % f"{{n: {wide}}}") == "BAD_USER_INPUT"
+        assert await query_error_code(owner, change % f"{{n: {wide}}}") == "BAD_USER_INPUT"
     for deep in (20, 150, 900):
         literal = "{n: " * deep + "1" + "}" * deep
-        assert await refused(owner, change % literal) == "BAD_USER_INPUT"
+        assert await query_error_code(owner, change % literal) == "BAD_USER_INPUT"
         value: Any = 1
         for _ in range(deep):
             value = {"n": value}
-        assert await refused(owner, UPDATE, id="marco", input={"config": value}) == "BAD_USER_INPUT"
+        assert (
+            await query_error_code(owner, UPDATE, id="marco", input={"config": value})
+            == "BAD_USER_INPUT"
+        )
 
 
 async def test_people_change_their_own_profile_and_others_only_as_admins(
-    here: Whole, owner: httpx.AsyncClient, desk: Scene
+    here: FullApp, owner: httpx.AsyncClient, desk: GraphqlTenant
 ) -> None:
     await write(owner, "/v1/defaults/files/USER.md", "{{HUMAN_TITLE}}")
-    await told(owner, UPDATE, id="marco", input={"humanPairId": desk.person})
+    await query_data(owner, UPDATE, id="marco", input={"humanPairId": desk.person})
     key = {"name": "Bob's", "kind": "person", "personId": desk.person}
     bob = here.as_((await owner.post("/v1/keys", json=key)).json()["key"])
     given = {"title": "Buyer", "timezone": "Europe/Paris", "pronouns": "he"}
-    changed = (await told(bob, PROFILE, id=desk.person, input=given))["updateUserProfile"]
+    changed = (await query_data(bob, PROFILE, id=desk.person, input=given))["updateUserProfile"]
     assert changed == {"id": desk.person, "name": "Bob", **given}
     user = (await owner.get("/v1/agents/marco/files/USER.md")).json()
     assert user["content"] == "Buyer"
-    ada = (await told(owner, "{ me { personId } }"))["me"]["personId"]
+    ada = (await query_data(owner, "{ me { personId } }"))["me"]["personId"]
     for other in (ada, "nobody"):
-        assert await refused(bob, PROFILE, id=other, input={"title": "Boss"}) == "FORBIDDEN"
-    cleared = await told(owner, PROFILE, id=desk.person, input={"title": None})
+        assert (
+            await query_error_code(bob, PROFILE, id=other, input={"title": "Boss"}) == "FORBIDDEN"
+        )
+    cleared = await query_data(owner, PROFILE, id=desk.person, input={"title": None})
     assert cleared["updateUserProfile"]["title"] is None
-    admin = await member(here, owner, "admin")
-    await told(admin, PROFILE, id=desk.person, input={"title": "Seller"})
-    assert await refused(admin, PROFILE, id="nobody", input={"title": "x"}) == "NOT_FOUND"
-    assert await refused(admin, PROFILE, id=ada, input={"title": "x"}) == "FORBIDDEN"
+    admin = await create_member(here, owner, "admin")
+    await query_data(admin, PROFILE, id=desk.person, input={"title": "Seller"})
+    assert await query_error_code(admin, PROFILE, id="nobody", input={"title": "x"}) == "NOT_FOUND"
+    assert await query_error_code(admin, PROFILE, id=ada, input={"title": "x"}) == "FORBIDDEN"
     wrong = {"timezone": "Mars/Base"}
-    assert await refused(bob, PROFILE, id=desk.person, input=wrong) == "BAD_USER_INPUT"
+    assert await query_error_code(bob, PROFILE, id=desk.person, input=wrong) == "BAD_USER_INPUT"
 
 
 async def test_a_key_that_was_narrowed_changes_no_profile(
-    here: Whole, owner: httpx.AsyncClient, desk: Scene
+    here: FullApp, owner: httpx.AsyncClient, desk: GraphqlTenant
 ) -> None:
     key = {"name": "a", "kind": "person", "personId": desk.person, "scopes": ["tenant:read"]}
     bob = here.as_((await owner.post("/v1/keys", json=key)).json()["key"])
-    assert await refused(bob, PROFILE, id=desk.person, input={"title": "x"}) == "FORBIDDEN"
+    assert await query_error_code(bob, PROFILE, id=desk.person, input={"title": "x"}) == "FORBIDDEN"
 
 
-async def test_templates_come_change_and_go(owner: httpx.AsyncClient, desk: Scene) -> None:
-    made = await told(
+async def test_templates_come_change_and_go(owner: httpx.AsyncClient, desk: GraphqlTenant) -> None:
+    made = await query_data(
         owner, 'mutation { createTemplate(input: {slug: "ops", name: "Ops"}) { id slug name } }'
     )
     id = made["createTemplate"]["id"]
-    changed = await told(
+    changed = await query_data(
         owner,
         'mutation($id: ID!) { updateTemplate(id: $id, input: {name: "Operations"}) { name } }',
         id=id,
     )
     assert changed["updateTemplate"] == {"name": "Operations"}
     null = 'mutation { updateTemplate(id: "ops", input: {name: null}) { name } }'
-    assert await refused(owner, null) == "BAD_USER_INPUT"
+    assert await query_error_code(owner, null) == "BAD_USER_INPUT"
     gone = 'mutation { deleteTemplate(id: "%s") }'
-    assert (await told(owner, gone % "ops"))["deleteTemplate"] is True
-    assert await refused(owner, gone % "ops") == "NOT_FOUND"
-    assert await refused(owner, gone % "sales") == "CONFLICT"
-    assert (await told(owner, 'mutation { deleteAgent(id: "marco") }'))["deleteAgent"] is True
-    assert (await told(owner, gone % "sales"))["deleteTemplate"] is True
+    assert (await query_data(owner, gone % "ops"))["deleteTemplate"] is True
+    assert await query_error_code(owner, gone % "ops") == "NOT_FOUND"
+    assert await query_error_code(owner, gone % "sales") == "CONFLICT"
+    assert (await query_data(owner, 'mutation { deleteAgent(id: "marco") }'))["deleteAgent"] is True
+    assert (await query_data(owner, gone % "sales"))["deleteTemplate"] is True
 
 
-async def test_people_come_change_and_go(owner: httpx.AsyncClient, desk: Scene) -> None:
+async def test_people_come_change_and_go(owner: httpx.AsyncClient, desk: GraphqlTenant) -> None:
     add = """mutation($input: CreatePersonInput!) { createPerson(input: $input) { id role } }"""
     eve = {"name": "Eve", "email": "eve@example.org", "role": "admin", "timezone": "Asia/Tokyo"}
-    made = (await told(owner, add, input=eve))["createPerson"]
+    made = (await query_data(owner, add, input=eve))["createPerson"]
     assert made["role"] == "admin"
-    assert await refused(owner, add, input={**eve, "email": "EVE@example.org"}) == "CONFLICT"
-    assert await refused(owner, add, input={**eve, "email": "nobody"}) == "BAD_USER_INPUT"
+    assert (
+        await query_error_code(owner, add, input={**eve, "email": "EVE@example.org"}) == "CONFLICT"
+    )
+    assert await query_error_code(owner, add, input={**eve, "email": "nobody"}) == "BAD_USER_INPUT"
     change = """mutation($id: ID!, $input: UpdatePersonInput!) {
       updatePerson(id: $id, input: $input) { name role timezone } }"""
-    done = await told(owner, change, id=made["id"], input={"role": "member", "timezone": None})
+    done = await query_data(
+        owner, change, id=made["id"], input={"role": "member", "timezone": None}
+    )
     assert done["updatePerson"] == {"name": "Eve", "role": "member", "timezone": None}
-    assert await refused(owner, change, id=made["id"], input={"email": None}) == "BAD_USER_INPUT"
+    assert (
+        await query_error_code(owner, change, id=made["id"], input={"email": None})
+        == "BAD_USER_INPUT"
+    )
     gone = "mutation($id: ID!) { deletePerson(id: $id) }"
-    assert (await told(owner, gone, id=made["id"]))["deletePerson"] is True
-    ada = (await told(owner, "{ me { personId } }"))["me"]["personId"]
-    assert await refused(owner, gone, id=ada) == "CONFLICT"
+    assert (await query_data(owner, gone, id=made["id"]))["deletePerson"] is True
+    ada = (await query_data(owner, "{ me { personId } }"))["me"]["personId"]
+    assert await query_error_code(owner, gone, id=ada) == "CONFLICT"
 
 
 async def test_a_policy_is_put_whole_and_loosened_only_with_a_reason(
-    owner: httpx.AsyncClient, desk: Scene
+    owner: httpx.AsyncClient, desk: GraphqlTenant
 ) -> None:
     put = """mutation($policy: PolicyInput!, $reason: String! = "") {
       putPolicy(policy: $policy, reason: $reason) {
@@ -245,12 +268,12 @@ async def test_a_policy_is_put_whole_and_loosened_only_with_a_reason(
         "classes": [{"pattern": "a.md", "class": "pinned"}],
         "redaction": "warn",
     }
-    done = (await told(owner, put, policy=policy))["putPolicy"]
+    done = (await query_data(owner, put, policy=policy))["putPolicy"]
     assert done["limits"] == policy["limits"]
     assert (done["classes"], done["redaction"]) == (policy["classes"], "warn")
     assert "MEMORY.md" in done["agentWritable"]
-    assert await refused(owner, put, policy={}) == "BAD_USER_INPUT"
-    loosened = await told(owner, put, policy={}, reason="it may move again")
+    assert await query_error_code(owner, put, policy={}) == "BAD_USER_INPUT"
+    loosened = await query_data(owner, put, policy={}, reason="it may move again")
     assert loosened["putPolicy"]["classes"] == []
     for wrong in (
         {"limits": {"maxFiles": 0}},
@@ -260,13 +283,13 @@ async def test_a_policy_is_put_whole_and_loosened_only_with_a_reason(
         {"agentWritable": None},
         {"redaction": "never"},
     ):
-        assert await refused(owner, put, policy=wrong, reason="x") == "BAD_USER_INPUT"
+        assert await query_error_code(owner, put, policy=wrong, reason="x") == "BAD_USER_INPUT"
 
 
 async def test_a_member_changes_nothing_and_learns_nothing(
-    here: Whole, owner: httpx.AsyncClient, desk: Scene
+    here: FullApp, owner: httpx.AsyncClient, desk: GraphqlTenant
 ) -> None:
-    who = await member(here, owner)
+    who = await create_member(here, owner)
     for change in (
         'deleteAgent(id: "%s")',
         'deleteTemplate(id: "%s")',
@@ -278,17 +301,19 @@ async def test_a_member_changes_nothing_and_learns_nothing(
         'deleteFile(place: {templateId: "%s"}, path: "a.md")',
     ):
         for id in (*desk.ids, "nobody"):
-            assert await refused(who, f"mutation {{ {change % id} }}") == "FORBIDDEN", change
+            assert await query_error_code(who, f"mutation {{ {change % id} }}") == "FORBIDDEN", (
+                change
+            )
     for document in (
         'mutation { createTemplate(input: {slug: "x", name: "X"}) { id } }',
         "mutation { putPolicy(policy: {}) { redaction } }",
         "{ audit { next } }",
     ):
-        assert await refused(who, document) == "FORBIDDEN"
+        assert await query_error_code(who, document) == "FORBIDDEN"
 
 
 async def test_one_change_after_another_sees_what_the_one_before_did(
-    owner: httpx.AsyncClient, desk: Scene
+    owner: httpx.AsyncClient, desk: GraphqlTenant
 ) -> None:
     document = """mutation($p: ID!) {
       pair: updateAgent(id: "marco", input: {humanPairId: $p}) { humanPair { title } }
@@ -296,7 +321,7 @@ async def test_one_change_after_another_sees_what_the_one_before_did(
       name: updateAgent(id: "marco", input: {name: "Polo"}) { humanPair { title } }
       wrong: updateTemplate(id: "nobody", input: {name: "x"}) { id }
       last: updateTemplate(id: "sales", input: {name: "Seller"}) { name } }"""
-    answer = await ask(owner, document, p=desk.person)
+    answer = await execute_query(owner, document, p=desk.person)
     assert answer["data"] == {
         "pair": {"humanPair": {"title": None}},
         "title": {"title": "Buyer"},

@@ -8,9 +8,16 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.support.full_app import Whole
-from tests.support.graphql_client import ask, made, member, scene, told, write
-from tests.support.server_stores import STORES, over
+from tests.support.full_app import FullApp
+from tests.support.graphql_client import (
+    create,
+    create_graphql_tenant,
+    create_member,
+    execute_query,
+    query_data,
+    write,
+)
+from tests.support.server_stores import STORES, open_app_over
 
 from carrel.core.access import Permission
 
@@ -22,19 +29,19 @@ ROWS = """query($n: Int!) { agents(first: $n) { next items {
 
 
 @pytest.fixture(params=STORES)
-async def here(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[Whole]:
-    async with over(request, tmp_path) as opened:
+async def here(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[FullApp]:
+    async with open_app_over(request, tmp_path) as opened:
         yield opened
 
 
 async def rows(who: httpx.AsyncClient) -> dict[str, dict[str, Any]]:
-    items = (await told(who, ROWS, n=100))["agents"]["items"]
+    items = (await query_data(who, ROWS, n=100))["agents"]["items"]
     return {row["slug"]: row for row in items}
 
 
-async def test_overrides_are_own_texts_in_place_of_what_lies_beneath(here: Whole) -> None:
+async def test_overrides_are_own_texts_in_place_of_what_lies_beneath(here: FullApp) -> None:
     owner = await here.owner()
-    desk = await scene(owner)
+    desk = await create_graphql_tenant(owner)
     await owner.patch("/v1/agents/marco", json={"humanPairId": desk.person})
     files = "/v1/agents/marco/files"
     assert (await rows(owner))["marco"]["overrideCount"] == 0
@@ -49,11 +56,11 @@ async def test_overrides_are_own_texts_in_place_of_what_lies_beneath(here: Whole
     assert (await rows(owner))["marco"]["overrideCount"] == 1
 
 
-async def test_the_last_run_of_each_is_its_own_and_newest(here: Whole) -> None:
+async def test_the_last_run_of_each_is_its_own_and_newest(here: FullApp) -> None:
     owner = await here.owner()
-    await scene(owner)
-    await made(owner, "/v1/agents", slug="nora", name="Nora")
-    await made(owner, "/v1/agents", slug="idle", name="Idle")
+    await create_graphql_tenant(owner)
+    await create(owner, "/v1/agents", slug="nora", name="Nora")
+    await create(owner, "/v1/agents", slug="idle", name="Idle")
     for agent in ("marco", "nora", "marco"):
         run = (await owner.post("/v1/runs", json={"agentId": agent})).json()
         last = run["runId"] if "runId" in run else run["id"]
@@ -65,13 +72,13 @@ async def test_the_last_run_of_each_is_its_own_and_newest(here: Whole) -> None:
     assert found["nora"]["lastRun"]["id"] not in {None, last}
 
 
-async def test_each_needs_its_permission_and_the_rest_is_told(here: Whole) -> None:
+async def test_each_needs_its_permission_and_the_rest_is_told(here: FullApp) -> None:
     owner = await here.owner()
-    await scene(owner)
+    await create_graphql_tenant(owner)
     some = await here.key(owner, Permission.TENANT_READ, Permission.WORKSPACE_READ)
-    answer = await ask(some, ROWS, n=10)
+    answer = await execute_query(some, ROWS, n=10)
     [row] = answer["data"]["agents"]["items"]
     assert (row["overrideCount"], row["updatesAvailable"], row["lastRun"]) == (0, 0, None)
     [error] = answer["errors"]
     assert (error["path"][-1], error["extensions"]["code"]) == ("lastRun", "FORBIDDEN")
-    assert (await rows(await member(here, owner)))["marco"]["overrideCount"] == 0
+    assert (await rows(await create_member(here, owner)))["marco"]["overrideCount"] == 0

@@ -11,8 +11,14 @@ import pytest
 from graphql import GraphQLError, OperationDefinitionNode, get_introspection_query, parse
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support.full_app import Whole
-from tests.support.graphql_client import Scene, ask, refused, told, write
+from tests.support.full_app import FullApp
+from tests.support.graphql_client import (
+    GraphqlTenant,
+    execute_query,
+    query_data,
+    query_error_code,
+    write,
+)
 
 from carrel.actions.accounts.credentials import authenticate
 from carrel.server.graphql import GraphqlOperation, execute
@@ -29,7 +35,7 @@ pytestmark = pytest.mark.anyio
 
 async def limit(who: httpx.AsyncClient, document: str, **variables: Any) -> str:
     """The limit that a document goes beyond."""
-    answer = await ask(who, document, **variables)
+    answer = await execute_query(who, document, **variables)
     assert "data" not in answer
     [error] = answer["errors"]
     assert error["extensions"]["code"] == "BAD_USER_INPUT"
@@ -39,11 +45,13 @@ async def limit(who: httpx.AsyncClient, document: str, **variables: Any) -> str:
     return name
 
 
-async def test_depth_is_counted_through_fragments(owner: httpx.AsyncClient, desk: Scene) -> None:
+async def test_depth_is_counted_through_fragments(
+    owner: httpx.AsyncClient, desk: GraphqlTenant
+) -> None:
     deep = "template { followers(first: 1) { items { %s } } }"
     agent = '{ agent(id: "marco") { %s } }'
     eleven = deep % (deep % (deep % "id"))
-    assert await told(owner, agent % eleven)
+    assert await query_data(owner, agent % eleven)
     assert await limit(owner, agent % (deep % eleven)) == "depth"
     spread = 'query { agent(id: "marco") { ...A } }'
     for one, next in (("A", "...B"), ("B", "...C"), ("C", "...D"), ("D", "id")):
@@ -52,16 +60,16 @@ async def test_depth_is_counted_through_fragments(owner: httpx.AsyncClient, desk
 
 
 async def test_cost_is_counted_through_aliases_variables_and_fragments(
-    owner: httpx.AsyncClient, desk: Scene
+    owner: httpx.AsyncClient, desk: GraphqlTenant
 ) -> None:
     def aliased(count: int) -> str:
         pages = " ".join(f"a{n}: agents(first: 500) {{ next }}" for n in range(count))
         return f"{{ {pages} }}"
 
-    assert await told(owner, aliased(19))
+    assert await query_data(owner, aliased(19))
     assert await limit(owner, aliased(20)) == "cost"
     document = """query($n: Int!) { agents(first: 100) { items { files(first: $n) { next } } } }"""
-    assert await told(owner, document, n=50)
+    assert await query_data(owner, document, n=50)
     assert await limit(owner, document, n=120) == "cost"
     unsaid = "query($n: Int! = 120) { agents(first: 100) { items { files(first: $n) { next } } } }"
     assert await limit(owner, unsaid) == "cost"
@@ -74,19 +82,21 @@ async def test_cost_is_counted_through_aliases_variables_and_fragments(
 
 
 @pytest.mark.parametrize("first", [501, 0, -1, 2**31 - 1])
-async def test_a_page_has_its_limits(owner: httpx.AsyncClient, desk: Scene, first: int) -> None:
+async def test_a_page_has_its_limits(
+    owner: httpx.AsyncClient, desk: GraphqlTenant, first: int
+) -> None:
     assert await limit(owner, f"{{ agents(first: {first}) {{ next }} }}") == "first"
     document = "query($n: Int!) { agents(first: $n) { next } }"
     assert await limit(owner, document, n=first) == "first"
 
 
-async def test_a_text_has_its_limits(owner: httpx.AsyncClient, desk: Scene) -> None:
+async def test_a_text_has_its_limits(owner: httpx.AsyncClient, desk: GraphqlTenant) -> None:
     assert await limit(owner, "{ me { name } } #" + "x" * LIMITS.characters) == "document"
     assert await limit(owner, "{ me { name } } #" + "é" * (LIMITS.characters // 2)) == "document"
     assert await limit(owner, "{ %s }" % ("a " * LIMITS.tokens)) == "tokens"
     assert await limit(owner, "{ me { name } }" + "\n#" * LIMITS.tokens * 2) == "tokens"
     for opened in ("{a", "[", '{a(b:{c:"', "{...on Query"):
-        code = await refused(owner, opened * 1200)
+        code = await query_error_code(owner, opened * 1200)
         assert code == "BAD_USER_INPUT"
 
 
@@ -95,22 +105,22 @@ async def test_a_chain_of_fragments_is_no_way_around(owner: httpx.AsyncClient) -
         some = " ".join(f"fragment F{n} on Query {{ ...F{n + 1} }}" for n in range(length))
         return f"{{ ...F0 }} {some} fragment F{length} on Query {{ me {{ name }} }}"
 
-    assert await told(owner, chain(20))
+    assert await query_data(owner, chain(20))
     assert await limit(owner, chain(100)) == "depth"
-    assert await refused(owner, chain(600)) == "BAD_USER_INPUT"
+    assert await query_error_code(owner, chain(600)) == "BAD_USER_INPUT"
 
 
 async def test_the_schema_may_be_asked_about(owner: httpx.AsyncClient) -> None:
-    answer = await told(owner, get_introspection_query(input_value_deprecation=True))
+    answer = await query_data(owner, get_introspection_query(input_value_deprecation=True))
     assert answer["__schema"]["queryType"] == {"name": "Query", "kind": "OBJECT"}
     many = " ".join(f"a{n}: __schema {{ types {{ fields {{ name }} }} }}" for n in range(200))
     assert await limit(owner, f"{{ {many} }}") == "cost"
     typed = "{ __typename me { __typename name } }"
-    assert (await told(owner, typed))["me"]["__typename"] == "Me"
+    assert (await query_data(owner, typed))["me"]["__typename"] == "Me"
 
 
 async def test_the_text_of_the_schema_is_for_those_who_have_a_credential(
-    here: Whole, owner: httpx.AsyncClient
+    here: FullApp, owner: httpx.AsyncClient
 ) -> None:
     answer = await owner.get("/graphql/schema")
     assert (answer.status_code, answer.text) == (200, SCHEMA_TEXT)
@@ -132,7 +142,7 @@ BODIES = [
 
 @pytest.mark.parametrize("body", BODIES)
 async def test_a_body_that_does_not_fit_is_a_bad_request(
-    here: Whole, owner: httpx.AsyncClient, body: bytes
+    here: FullApp, owner: httpx.AsyncClient, body: bytes
 ) -> None:
     answer = await owner.post("/graphql", content=body)
     assert (answer.status_code, answer.json()["error"]) == (400, "validation_error")
@@ -180,7 +190,7 @@ async def test_one_of_several_operations_is_chosen_by_name(owner: httpx.AsyncCli
     assert (await owner.post("/graphql", json=body)).json() == {"data": {"me": {"role": "owner"}}}
 
 
-async def test_who_has_no_good_credential_is_told_nothing_else(here: Whole) -> None:
+async def test_who_has_no_good_credential_is_told_nothing_else(here: FullApp) -> None:
     for token in (None, "nobody's"):
         answer = await here.as_(token).post("/graphql", json={"query": "{"})
         assert (answer.status_code, answer.json()["error"]) == (401, "unauthenticated")
@@ -234,7 +244,7 @@ def test_a_list_in_a_list_costs_the_product(outer: int, inner: int) -> None:
 
 
 async def test_an_answer_carries_so_much_and_says_what_it_left_out(
-    here: Whole, owner: httpx.AsyncClient, desk: Scene
+    here: FullApp, owner: httpx.AsyncClient, desk: GraphqlTenant
 ) -> None:
     limits = QueryLimits(bytes=1000)
     actor = await authenticate(here.ports, owner.headers["Authorization"].partition(" ")[2])
@@ -250,11 +260,11 @@ async def test_an_answer_carries_so_much_and_says_what_it_left_out(
     assert error["extensions"]["details"] == {"limit": "bytes", "max": 1000}
 
 
-async def test_an_operator_chooses_depth_and_cost(here: Whole, owner: httpx.AsyncClient) -> None:
+async def test_an_operator_chooses_depth_and_cost(here: FullApp, owner: httpx.AsyncClient) -> None:
     settings = load({"graphql_depth": 2, "graphql_cost": 5}, environ={}, file=File("no such file"))
     known = authenticator(here.ports, settings)
     app = create_app(here.ports, endpoints(settings), known, metrics=Metrics())
-    who = Whole(here.ports, app).as_(owner.headers["Authorization"].partition(" ")[2])
-    assert await told(who, "{ me { name kind role } }")
+    who = FullApp(here.ports, app).as_(owner.headers["Authorization"].partition(" ")[2])
+    assert await query_data(who, "{ me { name kind role } }")
     assert await limit(who, "{ me { name kind role permissions tenantId } }") == "cost"
     assert await limit(who, "{ me { person { name } } }") == "depth"

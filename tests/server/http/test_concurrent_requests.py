@@ -10,8 +10,8 @@ from typing import Any, Final
 
 import httpx
 import pytest
-from tests.support.full_app import Whole, app_of
-from tests.support.stores import open_ports, world_of
+from tests.support.full_app import FullApp, create_rest_app
+from tests.support.stores import open_ports, ports_over
 
 from carrel.adapters.postgres import open_store
 from carrel.ports import Ports
@@ -27,7 +27,7 @@ Change = Callable[[httpx.AsyncClient], Awaitable[httpx.Response]]
 async def ports(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[Ports]:
     if request.param == "postgres":
         async with open_store(request.getfixturevalue("postgres_url")) as store:
-            yield world_of(store)
+            yield ports_over(store)
         return
     async with open_ports(tmp_path) as opened:
         yield opened
@@ -106,7 +106,7 @@ def told(answer: httpx.Response) -> tuple[int, str | None, str]:
 
 
 async def office(ports: Ports, own: dict[str, str]) -> httpx.AsyncClient:
-    owner = await Whole(ports, app_of(ports)).owner()
+    owner = await FullApp(ports, create_rest_app(ports)).owner()
     await owner.post("/v1/templates", json={"slug": "sales", "name": "Sales"})
     soul = {"content": "I am {{AGENT_NAME}}"}
     await owner.put("/v1/templates/sales/files/SOUL.md", json=soul)
@@ -149,7 +149,7 @@ async def test_a_reader_sees_what_was_or_what_is(
         before = told(await read(owner, what))
         RESPONSE_CACHE._entries.clear()
         interlude = Interlude(at, lambda: done(happens, owner))
-        slow = Whole(ports, app_of(interrupted(ports, interlude)))
+        slow = FullApp(ports, create_rest_app(interrupted(ports, interlude)))
         reader = slow.as_(owner.headers["Authorization"].partition(" ")[2])
         seen, over = told(await read(reader, what)), interlude.over
         after = told(await read(owner, what))
@@ -164,7 +164,7 @@ async def test_a_run_freezes_names_and_files_of_one_moment(ports: Ports) -> None
     while over:
         at += 1
         interlude = Interlude(at, lambda: done(renamed("Polo"), owner))
-        slow = Whole(ports, app_of(interrupted(ports, interlude)))
+        slow = FullApp(ports, create_rest_app(interrupted(ports, interlude)))
         reader = slow.as_(owner.headers["Authorization"].partition(" ")[2])
         started = await reader.post("/v1/runs", json={"agentId": "marco"})
         assert started.status_code < 300, started.text

@@ -14,8 +14,8 @@ from tests.support.sample_endpoints import (
     Note,
     client,
     put,
-    toy_app,
-    toy_ports,
+    sample_app,
+    sample_ports,
 )
 
 from carrel.core.access import Permission
@@ -44,8 +44,8 @@ async def send(http: httpx.AsyncClient, text: str = "one", **headers: str) -> ht
 
 
 async def test_the_same_request_again_gets_the_same_answer_and_does_nothing() -> None:
-    ports = toy_ports()
-    async with client(toy_app(ports=ports)) as http:
+    ports = sample_ports()
+    async with client(sample_app(ports=ports)) as http:
         first, second = await send(http), await send(http)
     assert first.status_code == second.status_code == 200
     assert first.content == second.content
@@ -56,8 +56,8 @@ async def test_the_same_request_again_gets_the_same_answer_and_does_nothing() ->
 
 
 async def test_without_a_key_it_is_done_each_time() -> None:
-    ports = toy_ports()
-    async with client(toy_app(ports=ports)) as http:
+    ports = sample_ports()
+    async with client(sample_app(ports=ports)) as http:
         for _ in range(2):
             assert REPLAY not in (await http.put(URL, json={"text": "one"})).headers
     assert await version(ports) == 2
@@ -75,8 +75,8 @@ async def test_without_a_key_it_is_done_each_time() -> None:
 async def test_the_key_with_another_request_is_refused(
     path: str, body: dict[str, Any], headers: dict[str, str]
 ) -> None:
-    ports = toy_ports()
-    async with client(toy_app(ports=ports)) as http:
+    ports = sample_ports()
+    async with client(sample_app(ports=ports)) as http:
         await send(http)
         answer = await http.put(path, json=body, headers=KEY | headers)
         problem(answer, 409, "idempotency_key_mismatch")
@@ -84,7 +84,7 @@ async def test_the_key_with_another_request_is_refused(
 
 
 async def test_the_same_key_elsewhere_or_with_other_people_is_another_key() -> None:
-    app = toy_app()
+    app = sample_app()
     async with client(app) as http, client(app, token="bob") as other:
         await send(http)
         elsewhere = await http.put("/v1/notes/b.md", json={"text": "one"}, headers=KEY)
@@ -95,8 +95,8 @@ async def test_the_same_key_elsewhere_or_with_other_people_is_another_key() -> N
 
 
 async def test_of_many_at_once_one_is_done_and_all_are_answered_alike() -> None:
-    ports = toy_ports()
-    async with client(toy_app(ports=ports)) as http:
+    ports = sample_ports()
+    async with client(sample_app(ports=ports)) as http:
         answers = await asyncio.gather(*[send(http) for _ in range(16)])
     assert {answer.status_code for answer in answers} == {200}
     assert len({answer.content for answer in answers}) == 1
@@ -133,7 +133,7 @@ def told(*answers: Response | Exception) -> tuple[HttpApp, list[int]]:
             raise mood
         return mood
 
-    return toy_app(moody), asked
+    return sample_app(moody), asked
 
 
 @pytest.mark.parametrize(
@@ -191,7 +191,7 @@ async def test_a_key_is_visible_ascii_of_a_sensible_length(key: str) -> None:
 
 
 async def test_a_key_whose_request_is_still_being_answered_is_in_flight() -> None:
-    ports, going = toy_ports(), asyncio.Event()
+    ports, going = sample_ports(), asyncio.Event()
     started = asyncio.Event()
 
     @endpoint("POST", "/v1/slow", body=Note, idempotent=True, responses={204: None})
@@ -200,7 +200,7 @@ async def test_a_key_whose_request_is_still_being_answered_is_in_flight() -> Non
         await going.wait()
         return Response.empty()
 
-    async with client(toy_app(slow, ports=ports)) as http:
+    async with client(sample_app(slow, ports=ports)) as http:
         first = asyncio.create_task(http.post("/v1/slow", json={"text": "x"}, headers=KEY))
         await started.wait()
         answer = await http.post("/v1/slow", json={"text": "x"}, headers=KEY)
@@ -232,16 +232,16 @@ def dying(ports: Ports) -> HttpApp:
         await put.run(call)
         raise Lost
 
-    return toy_app(put_and_die, ports=ports)
+    return sample_app(put_and_die, ports=ports)
 
 
 async def test_an_answer_lost_after_the_commit_is_made_anew_from_what_was_committed() -> None:
-    ports = toy_ports()
+    ports = sample_ports()
     async with client(dying(ports)) as http:
         with pytest.raises(Lost):
             await send(http)
     assert await version(ports) == 1
-    async with client(toy_app(ports=ports)) as http:
+    async with client(sample_app(ports=ports)) as http:
         first, second = await send(http), await send(http)
     for answer in (first, second):
         assert answer.json() == {"path": "a.md", "version": 1, "etag": '"v1"'}
@@ -253,7 +253,7 @@ async def test_an_answer_lost_after_the_commit_is_made_anew_from_what_was_commit
 
 
 async def test_an_answer_that_nobody_can_make_anew_is_said_to_be_lost() -> None:
-    ports = toy_ports()
+    ports = sample_ports()
     app = dying(ports)
     async with client(app) as http:
         with pytest.raises(Lost):
@@ -265,7 +265,7 @@ async def test_an_answer_that_nobody_can_make_anew_is_said_to_be_lost() -> None:
 
 async def test_a_claim_that_came_to_nothing_is_taken_over_after_a_minute() -> None:
     clock = MovableClock()
-    ports = toy_ports(clock)
+    ports = sample_ports(clock)
     dies = [True]
 
     @endpoint("POST", "/v1/dies", body=Note, idempotent=True, responses={204: None})
@@ -274,7 +274,7 @@ async def test_a_claim_that_came_to_nothing_is_taken_over_after_a_minute() -> No
             raise Lost
         return Response.empty()
 
-    async with client(toy_app(mortal, ports=ports)) as http:
+    async with client(sample_app(mortal, ports=ports)) as http:
         with pytest.raises(Lost):
             await http.post("/v1/dies", json={"text": "x"}, headers=KEY)
         early = await http.post("/v1/dies", json={"text": "x"}, headers=KEY)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from mcp.shared.exceptions import MCPError
 from mcp_types import ElicitRequestFormParams, ElicitResult
-from tests.support.mcp_clients import MODES, OWNER, Place, text_of
+from tests.support.mcp_clients import MODES, OWNER, McpServer, text_of
 
 from carrel.tools import ALL
 from carrel.tools.tool import ApprovalCheck, Tool, ToolArguments, ToolContext
@@ -58,13 +58,13 @@ class Person:
         return self.said
 
 
-async def open_ones(place: Place, slug: str) -> list[dict[str, Any]]:
+async def open_ones(place: McpServer, slug: str) -> list[dict[str, Any]]:
     async with place.as_() as owner:
         found = await owner.get("/v1/approvals", params={"agent": slug, "status": "requested"})
         return list(found.json()["items"])
 
 
-async def test_who_says_yes_at_the_client_lets_it_run_once(place: Place) -> None:
+async def test_who_says_yes_at_the_client_lets_it_run_once(place: McpServer) -> None:
     slug = await place.agent()
     person = Person("accept", approved=True, reason="go")
     async with place.client(slug, elicitation_callback=person) as client:
@@ -89,7 +89,9 @@ async def test_who_says_yes_at_the_client_lets_it_run_once(place: Place) -> None
         (Person("cancel"), "requested"),
     ],
 )
-async def test_whatever_is_no_yes_runs_nothing(place: Place, person: Person, status: str) -> None:
+async def test_whatever_is_no_yes_runs_nothing(
+    place: McpServer, person: Person, status: str
+) -> None:
     slug = await place.agent()
     async with place.client(slug, elicitation_callback=person) as client:
         told = await client.call_tool("launch", {"what": "rocket"})
@@ -106,7 +108,7 @@ async def test_whatever_is_no_yes_runs_nothing(place: Place, person: Person, sta
         assert "denied by a person" in text_of(told)
 
 
-async def test_an_agent_never_says_yes_to_itself(place: Place) -> None:
+async def test_an_agent_never_says_yes_to_itself(place: McpServer) -> None:
     slug = await place.agent()
     for token in (await place.own_key(slug), await place.key(kind="service")):
         person = Person("accept", approved=True)
@@ -126,7 +128,7 @@ async def test_an_agent_never_says_yes_to_itself(place: Place) -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 async def test_a_client_that_shows_no_forms_is_told_what_is_waited_for(
-    place: Place, mode: str
+    place: McpServer, mode: str
 ) -> None:
     slug = await place.agent()
     async with place.client(slug, mode) as client:
@@ -136,7 +138,7 @@ async def test_a_client_that_shows_no_forms_is_told_what_is_waited_for(
     assert RAN == []
 
 
-async def test_a_yes_counts_for_the_very_call_that_was_asked_about(place: Place) -> None:
+async def test_a_yes_counts_for_the_very_call_that_was_asked_about(place: McpServer) -> None:
     slug, other = await place.agent(), await place.agent()
     yes: Any = {"approval": ElicitResult(action="accept", content={"approved": True})}
     admin = await _admin(place)
@@ -166,7 +168,7 @@ async def test_a_yes_counts_for_the_very_call_that_was_asked_about(place: Place)
     assert RAN == ["rocket"]
 
 
-async def _admin(place: Place) -> str:
+async def _admin(place: McpServer) -> str:
     """The token of another admin, who might answer, but has not asked."""
     async with place.as_() as owner:
         new = {"name": "Ann", "email": "ann@example.org", "role": "admin"}

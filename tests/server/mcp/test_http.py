@@ -7,20 +7,20 @@ from typing import Any
 import pytest
 from mcp.shared.exceptions import MCPError
 from mcp_types import TextContent, TextResourceContents
-from tests.support.mcp_clients import MODES, Place, meta, text_of
+from tests.support.mcp_clients import MODES, McpServer, meta, text_of
 
 pytestmark = pytest.mark.anyio
 both = pytest.mark.parametrize("mode", MODES)
 
 
-async def write(place: Place, slug: str, path: str, content: str) -> None:
+async def write(place: McpServer, slug: str, path: str, content: str) -> None:
     async with place.as_() as owner:
         put = await owner.put(f"/v1/agents/{slug}/files/{path}", json={"content": content})
         assert put.status_code == 200, put.text
 
 
 @both
-async def test_an_agent_has_the_tools_that_it_has_everywhere(place: Place, mode: str) -> None:
+async def test_an_agent_has_the_tools_that_it_has_everywhere(place: McpServer, mode: str) -> None:
     slug = await place.agent()
     async with place.as_() as owner, place.client(slug, mode) as client:
         told = [
@@ -43,7 +43,9 @@ async def test_an_agent_has_the_tools_that_it_has_everywhere(place: Place, mode:
 
 
 @both
-async def test_a_tool_answers_with_text_and_the_same_as_an_object(place: Place, mode: str) -> None:
+async def test_a_tool_answers_with_text_and_the_same_as_an_object(
+    place: McpServer, mode: str
+) -> None:
     slug = await place.agent()
     async with place.client(slug, mode) as client:
         key = f"{slug}/é"
@@ -57,7 +59,7 @@ async def test_a_tool_answers_with_text_and_the_same_as_an_object(place: Place, 
 
 
 @both
-async def test_what_the_model_can_mend_comes_back_to_it(place: Place, mode: str) -> None:
+async def test_what_the_model_can_mend_comes_back_to_it(place: McpServer, mode: str) -> None:
     slug = await place.agent()
     reader = await place.key(kind="service", scopes=["workspace:read"])
     async with place.client(slug, mode) as client:
@@ -75,7 +77,7 @@ async def test_what_the_model_can_mend_comes_back_to_it(place: Place, mode: str)
 
 
 @both
-async def test_files_are_resources(place: Place, mode: str) -> None:
+async def test_files_are_resources(place: McpServer, mode: str) -> None:
     slug = await place.agent()
     await write(place, slug, "notes/ü b.md", "for {{AGENT_NAME}}")
     async with place.client(slug, mode) as client:
@@ -98,7 +100,7 @@ async def test_files_are_resources(place: Place, mode: str) -> None:
 
 
 @both
-async def test_many_files_come_in_pages(place: Place, mode: str) -> None:
+async def test_many_files_come_in_pages(place: McpServer, mode: str) -> None:
     slug = await place.agent()
     for n in range(205):
         await write(place, slug, f"many/{n:03}.md", "x")
@@ -125,7 +127,7 @@ def said(result: Any) -> str:
 
 
 @both
-async def test_the_system_prompt_is_a_prompt(place: Place, mode: str) -> None:
+async def test_the_system_prompt_is_a_prompt(place: McpServer, mode: str) -> None:
     slug = await place.agent()
     await write(place, slug, "MEMORY.md", "canary")
     async with place.as_() as owner, place.client(slug, mode) as client:
@@ -143,7 +145,7 @@ async def test_the_system_prompt_is_a_prompt(place: Place, mode: str) -> None:
 
 @both
 async def test_nothing_leaves_a_shared_scope_that_the_address_names(
-    place: Place, mode: str
+    place: McpServer, mode: str
 ) -> None:
     slug = await place.agent()
     await write(place, slug, "MEMORY.md", "## People\n- canary\n")
@@ -167,7 +169,7 @@ async def test_nothing_leaves_a_shared_scope_that_the_address_names(
 
 
 @both
-async def test_a_run_shows_what_it_froze(place: Place, mode: str) -> None:
+async def test_a_run_shows_what_it_froze(place: McpServer, mode: str) -> None:
     slug = await place.agent()
     await write(place, slug, "MEMORY.md", "## Then\n- then\n")
     async with place.as_() as owner:
@@ -196,7 +198,7 @@ async def test_a_run_shows_what_it_froze(place: Place, mode: str) -> None:
 
 
 @both
-async def test_a_call_with_an_id_is_done_once(place: Place, mode: str) -> None:
+async def test_a_call_with_an_id_is_done_once(place: McpServer, mode: str) -> None:
     slug = await place.agent()
     async with place.client(slug, mode) as client:
         named = meta(call="call-1")
@@ -210,7 +212,7 @@ async def test_a_call_with_an_id_is_done_once(place: Place, mode: str) -> None:
 
 
 @both
-async def test_an_agent_comes_with_its_own_key(place: Place, mode: str) -> None:
+async def test_an_agent_comes_with_its_own_key(place: McpServer, mode: str) -> None:
     slug, other = await place.agent(), await place.agent()
     token = await place.own_key(slug)
     async with place.client(slug, mode, token) as client:
@@ -221,7 +223,7 @@ async def test_an_agent_comes_with_its_own_key(place: Place, mode: str) -> None:
         assert (await wire.post(f"/mcp/agents/{other}", json={})).status_code == 404
 
 
-async def test_a_client_that_listens_is_told_what_changes(place: Place) -> None:
+async def test_a_client_that_listens_is_told_what_changes(place: McpServer) -> None:
     slug, other = await place.agent(), await place.agent()
     await write(place, slug, "notes/a.md", "1")
     uri = f"carrel://agents/{slug}/files/notes/a.md"
@@ -237,7 +239,7 @@ async def test_a_client_that_listens_is_told_what_changes(place: Place) -> None:
         assert getattr(changed, "uri", None) == uri
 
 
-async def test_only_what_will_be_told_is_promised(place: Place) -> None:
+async def test_only_what_will_be_told_is_promised(place: McpServer) -> None:
     slug = await place.agent()
     async with place.client(slug, "auto") as client:
         able = client.server_capabilities

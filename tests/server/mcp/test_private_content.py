@@ -9,12 +9,12 @@ from typing import Any
 import httpx
 import pytest
 from tests.server.mcp.test_wire import HEAD, asked, modern
-from tests.support.mcp_clients import Place
+from tests.support.mcp_clients import McpServer
 
 pytestmark = pytest.mark.anyio
 
 
-async def planted(place: Place, canary: str) -> dict[str, str]:
+async def planted(place: McpServer, canary: str) -> dict[str, str]:
     """An agent of which everything holds the canary, and the ids of it all."""
     slug = await place.agent()
     async with place.as_() as owner:
@@ -67,7 +67,7 @@ def heard(answer: httpx.Response, canary: str, question: Any) -> bool:
     return canary in told
 
 
-async def test_canaries_are_not_heard_elsewhere(place: Place) -> None:
+async def test_canaries_are_not_heard_elsewhere(place: McpServer) -> None:
     canary = "canary" + secrets.token_hex(8)
     theirs = await planted(place, canary)
     mine = await place.agent(isShared=True)
@@ -97,7 +97,7 @@ async def test_canaries_are_not_heard_elsewhere(place: Place) -> None:
                 assert answer.status_code in {400, 404}
 
 
-async def test_the_canary_would_be_heard_at_its_own_desk(place: Place) -> None:
+async def test_the_canary_would_be_heard_at_its_own_desk(place: McpServer) -> None:
     canary = "canary" + secrets.token_hex(8)
     theirs = await planted(place, canary)
     async with place.as_() as wire:

@@ -18,7 +18,15 @@ from mcp.client.stdio import StdioServerParameters
 from mcp.shared.exceptions import MCPError
 from mcp_types import ResourceListChangedNotification, ResourceUpdatedNotification
 from tests.support.mcp_clients import MODERN, MODES, meta, text_of
-from tests.support.server_process import PLAIN, TOKEN, Live, carrel, command, environment, serving
+from tests.support.server_process import (
+    PLAIN,
+    TOKEN,
+    ServerProcess,
+    carrel,
+    command,
+    environment,
+    serving,
+)
 
 pytestmark = pytest.mark.anyio
 both = pytest.mark.parametrize("mode", MODES)
@@ -30,7 +38,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> File:
 
 
 @pytest.fixture(scope="module")
-def live(store: File) -> Iterator[Live]:
+def live(store: File) -> Iterator[ServerProcess]:
     """A server on the very store that the commands open."""
     with serving(store) as found:
         head = {"Authorization": f"Bearer {TOKEN}"}
@@ -77,7 +85,7 @@ async def started(
         yield client
 
 
-async def put(live: Live, path: str, content: str) -> None:
+async def put(live: ServerProcess, path: str, content: str) -> None:
     async with live.http() as http:
         answer = await http.put(f"/v1/agents/kate/files/{path}", json={"content": content})
         assert answer.status_code == 200, answer.text
@@ -98,7 +106,9 @@ async def seen(client: Client) -> None:
 
 
 @both
-async def test_a_store_is_served_as_the_agent_itself(live: Live, store: File, mode: str) -> None:
+async def test_a_store_is_served_as_the_agent_itself(
+    live: ServerProcess, store: File, mode: str
+) -> None:
     async with started(store, "kate", mode=mode) as client:
         await seen(client)
         done = await client.call_tool("workspace_write", {"key": f"of kate {mode}", "value": "v"})
@@ -111,14 +121,16 @@ async def test_a_store_is_served_as_the_agent_itself(live: Live, store: File, mo
 
 @both
 async def test_a_store_is_served_as_whoever_has_the_token(
-    live: Live, store: File, mode: str
+    live: ServerProcess, store: File, mode: str
 ) -> None:
     async with started(store, "kate", mode=mode, token=TOKEN) as client:
         await seen(client)
 
 
 @both
-async def test_a_server_is_spoken_to_with_a_token(live: Live, store: File, mode: str) -> None:
+async def test_a_server_is_spoken_to_with_a_token(
+    live: ServerProcess, store: File, mode: str
+) -> None:
     async with started(store, "kate", "--url", live.url, mode=mode, token=TOKEN) as client:
         await seen(client)
         written = await client.call_tool("workspace_write", {"key": "ü", "value": "ü" * 70_000})
@@ -127,7 +139,9 @@ async def test_a_server_is_spoken_to_with_a_token(live: Live, store: File, mode:
 
 
 @both
-async def test_what_several_may_hear_cannot_be_left(live: Live, store: File, mode: str) -> None:
+async def test_what_several_may_hear_cannot_be_left(
+    live: ServerProcess, store: File, mode: str
+) -> None:
     for way in ((), ("--url", live.url)):
         arguments = ("kate", "--scope", "shared", *way)
         async with started(store, *arguments, mode=mode, token=TOKEN) as client:
@@ -136,7 +150,9 @@ async def test_what_several_may_hear_cannot_be_left(live: Live, store: File, mod
 
 
 @pytest.mark.filterwarnings("ignore:resources/:UserWarning")
-async def test_a_client_that_subscribes_is_told_what_changes(live: Live, store: File) -> None:
+async def test_a_client_that_subscribes_is_told_what_changes(
+    live: ServerProcess, store: File
+) -> None:
     heard: asyncio.Queue[Any] = asyncio.Queue()
 
     async def hear(message: Any) -> None:
@@ -162,7 +178,7 @@ async def test_a_client_that_subscribes_is_told_what_changes(live: Live, store: 
 
 @pytest.mark.parametrize("way", ["store", "server"])
 async def test_a_client_that_listens_is_told_what_changes(
-    live: Live, store: File, way: str
+    live: ServerProcess, store: File, way: str
 ) -> None:
     await put(live, "notes/c.md", "1")
     uri = "carrel://agents/kate/files/notes/c.md"
@@ -187,7 +203,7 @@ async def test_a_client_that_listens_is_told_what_changes(
     ],
 )
 def test_what_cannot_be_served_is_said_in_a_line(
-    live: Live, store: File, arguments: tuple[str, ...], why: str
+    live: ServerProcess, store: File, arguments: tuple[str, ...], why: str
 ) -> None:
     done = carrel(store, "mcp", *arguments)
     assert (done.returncode, done.stdout) == (1, "")
@@ -197,7 +213,7 @@ def test_what_cannot_be_served_is_said_in_a_line(
 
 @pytest.mark.parametrize("way", ["store", "server"])
 def test_hostile_lines_are_answered_and_nothing_else_is_said(
-    live: Live, store: File, way: str
+    live: ServerProcess, store: File, way: str
 ) -> None:
     lines = [b"{", b"null", b"[]", b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}', b"\xff", b""]
     last = b'{"jsonrpc":"2.0","id":2,"method":"ping"}'

@@ -10,7 +10,7 @@ import httpx
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.support.mcp_clients import MODERN, OWNER, PLATFORM, Place
+from tests.support.mcp_clients import MODERN, OWNER, PLATFORM, McpServer
 from tests.support.server_process import PLAIN
 
 from carrel.server.mcp.http import _replay_body
@@ -34,7 +34,7 @@ def modern(method: str, **params: Any) -> tuple[dict[str, Any], dict[str, str]]:
     return body, {**head, "Mcp-Name": named} if isinstance(named, str) else head
 
 
-async def test_a_stranger_is_told_to_show_a_token_and_nothing_else(place: Place) -> None:
+async def test_a_stranger_is_told_to_show_a_token_and_nothing_else(place: McpServer) -> None:
     slug = await place.agent()
     for token in (None, "nonsense"):
         async with place.as_(token) as wire:
@@ -46,7 +46,7 @@ async def test_a_stranger_is_told_to_show_a_token_and_nothing_else(place: Place)
                     assert answer.json()["error"] == "unauthenticated"
 
 
-async def test_what_is_another_s_is_not_there(place: Place) -> None:
+async def test_what_is_another_s_is_not_there(place: McpServer) -> None:
     slug, other = await place.agent(), await place.agent()
     for token in (await place.stranger(), await place.own_key(other)):
         async with place.as_(token) as wire:
@@ -55,7 +55,7 @@ async def test_what_is_another_s_is_not_there(place: Place) -> None:
                 assert (answer.status_code, answer.json()["error"]) == (404, "not_found")
 
 
-async def test_the_platform_and_those_who_may_not_read_are_refused(place: Place) -> None:
+async def test_the_platform_and_those_who_may_not_read_are_refused(place: McpServer) -> None:
     slug = await place.agent()
     writer = await place.key(kind="service", scopes=["workspace:write"])
     for token in (PLATFORM, writer):
@@ -64,7 +64,7 @@ async def test_the_platform_and_those_who_may_not_read_are_refused(place: Place)
             assert answer.status_code == 403
 
 
-async def test_a_service_may_come_by_its_own_lane(place: Place) -> None:
+async def test_a_service_may_come_by_its_own_lane(place: McpServer) -> None:
     slug = await place.agent()
     key = await place.key(kind="service")
     async with place.as_() as owner, place.as_(None) as wire:
@@ -76,7 +76,7 @@ async def test_a_service_may_come_by_its_own_lane(place: Place) -> None:
         assert answer.json()["result"]["tools"]
 
 
-async def test_only_messages_are_posted_and_each_is_answered_in_json(place: Place) -> None:
+async def test_only_messages_are_posted_and_each_is_answered_in_json(place: McpServer) -> None:
     slug = await place.agent()
     async with place.as_() as wire:
         for method in ("GET", "DELETE", "PUT"):
@@ -95,14 +95,14 @@ async def test_only_messages_are_posted_and_each_is_answered_in_json(place: Plac
 @pytest.mark.parametrize(
     "query", ["scope=a&scope=b", "colour=red", "session=", "run=" + "x" * 200, "run=%FF", "run=x"]
 )
-async def test_an_address_that_does_not_fit_is_refused(place: Place, query: str) -> None:
+async def test_an_address_that_does_not_fit_is_refused(place: McpServer, query: str) -> None:
     slug = await place.agent()
     async with place.as_() as wire:
         answer = await wire.post(f"/mcp/agents/{slug}?{query}", json=asked("ping"), headers=HEAD)
         assert answer.status_code in {400, 404}
 
 
-async def test_a_body_that_is_too_large_is_refused(place: Place) -> None:
+async def test_a_body_that_is_too_large_is_refused(place: McpServer) -> None:
     slug = await place.agent()
     async with place.as_() as wire:
         answer = await wire.post(f"/mcp/agents/{slug}", content=b" " * 9_000_000, headers=HEAD)
@@ -143,7 +143,7 @@ VERSIONS = [None, "2025-11-25", "2024-11-05", MODERN, "1999-01-01", "x" * 5000]
 
 
 @pytest.mark.parametrize("version", VERSIONS, ids=lambda version: str(version)[:12])
-async def test_nothing_hostile_is_a_failure_of_ours(place: Place, version: str | None) -> None:
+async def test_nothing_hostile_is_a_failure_of_ours(place: McpServer, version: str | None) -> None:
     slug = await place.agent()
     head = {**HEAD} if version is None else {**HEAD, "MCP-Protocol-Version": version}
     async with place.as_() as wire:
@@ -186,7 +186,7 @@ PARAMS = st.fixed_dictionaries(
 )
 @given(METHODS, PARAMS, st.booleans())
 def test_no_message_is_a_failure_of_ours(
-    place: Place, method: str, params: dict[str, Any], new: bool
+    place: McpServer, method: str, params: dict[str, Any], new: bool
 ) -> None:
     head = dict(HEAD)
     if new:
@@ -206,7 +206,7 @@ def test_no_message_is_a_failure_of_ours(
 _KNOWN: dict[str, str] = {}
 
 
-def _agent(place: Place) -> str:
+def _agent(place: McpServer) -> str:
     """One agent of the place, made once."""
     if place.url not in _KNOWN:
         head = {"Authorization": f"Bearer {OWNER}"}

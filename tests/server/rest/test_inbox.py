@@ -8,8 +8,8 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.support.full_app import Whole
-from tests.support.server_stores import STORES, over
+from tests.support.full_app import FullApp
+from tests.support.server_stores import STORES, open_app_over
 
 from carrel.actions import inbox as inboxes
 from carrel.actions.accounts.credentials import authenticate
@@ -26,8 +26,8 @@ DREAMING = {"dreaming": {"review": True, **EASY}}
 
 
 @pytest.fixture(params=STORES)
-async def here(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[Whole]:
-    async with over(request, tmp_path) as opened:
+async def here(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[FullApp]:
+    async with open_app_over(request, tmp_path) as opened:
         yield opened
 
 
@@ -44,7 +44,7 @@ async def put(who: httpx.AsyncClient, where: str, text: str) -> None:
 
 
 @pytest.fixture
-async def owner(here: Whole) -> httpx.AsyncClient:
+async def owner(here: FullApp) -> httpx.AsyncClient:
     """Ann works for the owner, Bea for nobody; Cem follows no template."""
     owner = await here.owner()
     me = (await owner.get("/v1/people")).json()["items"][0]["id"]
@@ -110,7 +110,7 @@ async def test_what_was_never_reviewed_is_newly_offered_also_without_a_template(
 
 
 async def test_calls_and_dreams_wait_until_somebody_answers(
-    here: Whole, owner: httpx.AsyncClient
+    here: FullApp, owner: httpx.AsyncClient
 ) -> None:
     actor = await authenticate(here.ports, owner.headers["Authorization"].partition(" ")[2])
     agents = await ids(owner)
@@ -154,7 +154,7 @@ async def test_not_all_is_told_and_all_is_counted(
 
 
 async def test_only_who_may_read_the_tenant_and_its_files_is_told(
-    here: Whole, owner: httpx.AsyncClient
+    here: FullApp, owner: httpx.AsyncClient
 ) -> None:
     await put(owner, "/v1/defaults/files/PLATFORM.md", "another")
     for scopes in ((Permission.TENANT_READ,), (Permission.WORKSPACE_READ,)):

@@ -8,8 +8,8 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.support.full_app import FILES, Whole, app_of, whole
-from tests.support.stores import world_of
+from tests.support.full_app import FILES, FullApp, create_rest_app, open_full_app
+from tests.support.stores import ports_over
 
 from carrel.actions.search import file_search, search
 from carrel.adapters import postgres
@@ -19,20 +19,20 @@ BOLD = "\N{MATHEMATICAL BOLD SMALL W}ren"
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-async def here(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[Whole]:
+async def here(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[FullApp]:
     if request.param != "postgres":
-        async with whole(tmp_path) as opened:
+        async with open_full_app(tmp_path) as opened:
             yield opened
         return
     url = request.getfixturevalue("postgres_url")
     async with postgres.open_store(url) as store:
-        ports = world_of(store, directory=tmp_path)
-        yield Whole(ports, app_of(ports))
+        ports = ports_over(store, directory=tmp_path)
+        yield FullApp(ports, create_rest_app(ports))
 
 
 @pytest.fixture
-async def one(tmp_path: File) -> AsyncIterator[Whole]:
-    async with whole(tmp_path) as opened:
+async def one(tmp_path: File) -> AsyncIterator[FullApp]:
+    async with open_full_app(tmp_path) as opened:
         yield opened
 
 
@@ -71,7 +71,7 @@ async def say(owner: httpx.AsyncClient, id: str, content: str, scope: str = "mai
     return str(session)
 
 
-async def test_files_memories_and_what_was_said_are_found_by_their_words(here: Whole) -> None:
+async def test_files_memories_and_what_was_said_are_found_by_their_words(here: FullApp) -> None:
     owner = await here.owner()
     template = (await owner.post("/v1/templates", json={"slug": "bird", "name": "Bird"})).json()
     reed = await agent(owner, "reed", templateId=template["id"])
@@ -110,7 +110,7 @@ async def test_files_memories_and_what_was_said_are_found_by_their_words(here: W
     assert all(one["at"].endswith("Z") for one in items)
 
 
-async def test_every_word_is_needed_and_what_is_gone_is_not_found(here: Whole) -> None:
+async def test_every_word_is_needed_and_what_is_gone_is_not_found(here: FullApp) -> None:
     owner = await here.owner()
     reed = await agent(owner, "reed")
     url = f"/v1/agents/{reed}/files/NOTES.md"
@@ -125,7 +125,7 @@ async def test_every_word_is_needed_and_what_is_gone_is_not_found(here: Whole) -
     assert await found(owner, "wren") == []
 
 
-async def test_an_agents_key_finds_what_it_sees_itself(here: Whole) -> None:
+async def test_an_agents_key_finds_what_it_sees_itself(here: FullApp) -> None:
     owner = await here.owner()
     template = (await owner.post("/v1/templates", json={"slug": "bird", "name": "Bird"})).json()
     reed = await agent(owner, "reed", templateId=template["id"])
@@ -152,7 +152,7 @@ async def test_an_agents_key_finds_what_it_sees_itself(here: Whole) -> None:
     assert (file["path"], file["workspaceId"]) == ("C.md", "default")
 
 
-async def test_nobody_finds_what_is_another_tenants(here: Whole) -> None:
+async def test_nobody_finds_what_is_another_tenants(here: FullApp) -> None:
     ada, eve = await here.owner("acme"), await here.owner("other")
     reed = await agent(ada, "reed")
     await put(ada, f"/v1/agents/{reed}/files/NOTES.md", "the puffin\n")
@@ -162,7 +162,7 @@ async def test_nobody_finds_what_is_another_tenants(here: Whole) -> None:
     assert await found(eve, "puffin") == []
 
 
-async def test_what_was_said_in_a_shared_session_is_not_found(here: Whole) -> None:
+async def test_what_was_said_in_a_shared_session_is_not_found(here: FullApp) -> None:
     owner = await here.owner()
     reed = await agent(owner, "reed")
     await say(owner, reed, "the bittern", "shared")
@@ -171,7 +171,7 @@ async def test_what_was_said_in_a_shared_session_is_not_found(here: Whole) -> No
     assert [one["sessionId"] for one in await found(owner, "bittern")] == [main]
 
 
-async def test_an_agents_copy_of_what_is_above_it_is_found_above(one: Whole) -> None:
+async def test_an_agents_copy_of_what_is_above_it_is_found_above(one: FullApp) -> None:
     owner = await one.owner()
     reed = await agent(owner, "reed")
     await put(owner, "/v1/defaults/files/NOTES.md", "the dunnock\n")
@@ -181,7 +181,7 @@ async def test_an_agents_copy_of_what_is_above_it_is_found_above(one: Whole) -> 
     assert {hit["scope"] for hit in await found(owner, "dunnock")} == {"defaults", "agent"}
 
 
-async def test_kinds_and_limits_narrow_what_is_found(one: Whole) -> None:
+async def test_kinds_and_limits_narrow_what_is_found(one: FullApp) -> None:
     owner = await one.owner()
     reed = await agent(owner, "reed")
     for n in range(4):
@@ -202,12 +202,12 @@ async def test_kinds_and_limits_narrow_what_is_found(one: Whole) -> None:
         *("q=a&kinds=", "q=a&kinds=keys", "q=a&kinds=files,", "q=a&limit=0", "q=a&limit=101"),
     ],
 )
-async def test_what_is_no_question_is_400(one: Whole, asked: str) -> None:
+async def test_what_is_no_question_is_400(one: FullApp, asked: str) -> None:
     answer = await (await one.owner()).get(f"/v1/search?{asked}")
     assert answer.status_code == 400
 
 
-async def test_strange_questions_are_answered(one: Whole) -> None:
+async def test_strange_questions_are_answered(one: FullApp) -> None:
     owner = await one.owner()
     reed = await agent(owner, "reed")
     await remember(owner, reed, "a wren")
@@ -217,7 +217,7 @@ async def test_strange_questions_are_answered(one: Whole) -> None:
     assert len(await found(owner, BOLD)) == 2
 
 
-async def test_a_stranger_and_a_key_that_may_not_read_find_nothing(one: Whole) -> None:
+async def test_a_stranger_and_a_key_that_may_not_read_find_nothing(one: FullApp) -> None:
     assert (await one.as_(None).get("/v1/search?q=a")).status_code == 401
     owner = await one.owner()
     made = await owner.post(
@@ -226,7 +226,7 @@ async def test_a_stranger_and_a_key_that_may_not_read_find_nothing(one: Whole) -
     assert (await one.as_(made.json()["key"]).get("/v1/search?q=a")).status_code == 403
 
 
-async def test_a_snippet_shows_no_secret_that_became_known_since(one: Whole) -> None:
+async def test_a_snippet_shows_no_secret_that_became_known_since(one: FullApp) -> None:
     owner = await one.owner()
     reed = await agent(owner, "reed")
     await put(owner, f"/v1/agents/{reed}/files/A.md", "the lapwing says hunter2-and-more-of-it\n")
@@ -236,7 +236,7 @@ async def test_a_snippet_shows_no_secret_that_became_known_since(one: Whole) -> 
 
 
 async def test_more_than_one_question_looks_at_is_told(
-    one: Whole, monkeypatch: pytest.MonkeyPatch
+    one: FullApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     owner = await one.owner()
     ids = [await agent(owner, slug) for slug in ("reed", "finch", "wren")]
@@ -263,7 +263,7 @@ async def test_more_than_one_question_looks_at_is_told(
         assert len(part["items"]) < 3, (name, kinds)
 
 
-async def test_what_cannot_be_text_is_not_found_and_breaks_nothing(one: Whole) -> None:
+async def test_what_cannot_be_text_is_not_found_and_breaks_nothing(one: FullApp) -> None:
     owner = await one.owner()
     await put(owner, f"{FILES}/a.md", "\x00 the twite\n")
     assert await found(owner, "the twite") == []

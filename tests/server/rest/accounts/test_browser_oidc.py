@@ -18,7 +18,7 @@ import pytest
 from joserfc import jws
 from joserfc.jwk import RSAKey
 from tests.support.live_server import serving
-from tests.support.stores import open_ports, travel
+from tests.support.stores import advance_clock, open_ports
 
 from carrel.actions.accounts import tenants
 from carrel.ports import Ports
@@ -258,7 +258,7 @@ async def test_only_the_browser_that_was_sent_comes_back_and_only_once_and_soon(
         assert error_of(await browser(ports, provider).get(BACK, headers=cookie)) == "expired"
     out = await page.get(START)
     brought = provider.sign_in(out.headers["location"])
-    travel(ports, 600_000)
+    advance_clock(ports, 600_000)
     assert error_of(await page.get(f"{BACK}?{brought}")) == "expired"
     assert provider.asked == []
 

@@ -11,8 +11,8 @@ import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support.full_app import FILES, Whole, whole
-from tests.support.stores import travel
+from tests.support.full_app import FILES, FullApp, open_full_app
+from tests.support.stores import advance_clock
 
 from carrel.actions.accounts import credentials, sign_in, tenants
 from carrel.core.errors import Forbidden
@@ -30,8 +30,8 @@ SAID = {"content": "Be kind.\n"}
 
 
 @pytest.fixture
-async def here(tmp_path: File) -> AsyncIterator[Whole]:
-    async with whole(tmp_path) as opened:
+async def here(tmp_path: File) -> AsyncIterator[FullApp]:
+    async with open_full_app(tmp_path) as opened:
         yield opened
 
 
@@ -39,14 +39,14 @@ def token_of(client: httpx.AsyncClient) -> str:
     return str(client.headers["Authorization"]).partition(" ")[2]
 
 
-async def signed_in(here: Whole, owner: httpx.AsyncClient) -> httpx.AsyncClient:
+async def signed_in(here: FullApp, owner: httpx.AsyncClient) -> httpx.AsyncClient:
     browser = here.as_(None)
     done = await browser.post("/v1/session", json={"token": token_of(owner)})
     assert done.status_code == 200, done.text
     return browser
 
 
-async def test_a_token_begins_a_session_that_holds_a_key_of_its_own(here: Whole) -> None:
+async def test_a_token_begins_a_session_that_holds_a_key_of_its_own(here: FullApp) -> None:
     owner = await here.owner()
     browser = here.as_(None)
     done = await browser.post("/v1/session", json={"token": token_of(owner)})
@@ -68,7 +68,7 @@ async def test_a_token_begins_a_session_that_holds_a_key_of_its_own(here: Whole)
     assert names.count("browser") == 1
 
 
-async def test_a_one_time_code_begins_one_session(here: Whole) -> None:
+async def test_a_one_time_code_begins_one_session(here: FullApp) -> None:
     made = await tenants.create(here.ports, "acme", "Acme", "Ada", "ada@acme.example")
     code = await sign_in.issue_code(here.ports, made.tenant.id, made.owner.id)
     browser = here.as_(None)
@@ -81,7 +81,7 @@ async def test_a_one_time_code_begins_one_session(here: Whole) -> None:
     assert "browser" in names
 
 
-async def test_the_end_of_a_session_revokes_its_key_and_clears_its_cookie(here: Whole) -> None:
+async def test_the_end_of_a_session_revokes_its_key_and_clears_its_cookie(here: FullApp) -> None:
     owner = await here.owner()
     browser = await signed_in(here, owner)
     kept = browser.cookies[SESSION_COOKIE]
@@ -95,7 +95,7 @@ async def test_the_end_of_a_session_revokes_its_key_and_clears_its_cookie(here: 
     assert (await owner.get("/v1/session")).status_code == 200
 
 
-async def test_a_session_ends_when_its_key_is_revoked_or_a_month_is_over(here: Whole) -> None:
+async def test_a_session_ends_when_its_key_is_revoked_or_a_month_is_over(here: FullApp) -> None:
     owner = await here.owner()
     first, second = await signed_in(here, owner), await signed_in(here, owner)
     keys = (await owner.get("/v1/keys")).json()["items"]
@@ -104,11 +104,11 @@ async def test_a_session_ends_when_its_key_is_revoked_or_a_month_is_over(here: W
     await owner.delete(f"/v1/keys/{revoked}")
     assert (await first.get("/v1/session")).status_code == 401
     assert (await second.get("/v1/session")).status_code == 200
-    travel(here.ports, 30 * DAY)
+    advance_clock(here.ports, 30 * DAY)
     assert (await second.get("/v1/session")).status_code == 401
 
 
-async def test_only_people_have_sessions(here: Whole) -> None:
+async def test_only_people_have_sessions(here: FullApp) -> None:
     owner = await here.owner()
     agent = (await owner.post("/v1/agents", json={"name": "Reed", "slug": "reed"})).json()["id"]
     wanted = ({"kind": "service"}, {"kind": "agent", "agentId": agent})
@@ -124,7 +124,7 @@ async def test_only_people_have_sessions(here: Whole) -> None:
         assert (seen["person"], seen["kind"], seen["expiresAt"]) == (None, body["kind"], None)
 
 
-async def test_a_session_is_worth_no_more_than_the_token_it_began_with(here: Whole) -> None:
+async def test_a_session_is_worth_no_more_than_the_token_it_began_with(here: FullApp) -> None:
     owner = await here.owner()
     body = {"name": "narrow", "kind": "person", "scopes": ["workspace:read", "tenant:read"]}
     until = here.ports.clock.now() + DAY
@@ -136,7 +136,7 @@ async def test_a_session_is_worth_no_more_than_the_token_it_began_with(here: Who
     assert done.json()["expiresAt"] == made.json()["expiresAt"]
     refused = await browser.put(f"{FILES}/SOUL.md", json=SAID, headers=OURS)
     assert refused.status_code == 403
-    travel(here.ports, DAY)
+    advance_clock(here.ports, DAY)
     assert (await browser.get("/v1/session")).status_code == 401
 
 
@@ -144,19 +144,19 @@ async def test_a_session_is_worth_no_more_than_the_token_it_began_with(here: Who
     "body",
     [{}, {"code": "", "token": ""}, {"code": "a", "token": "b"}, {"code": 1}, {"key": "x"}, []],
 )
-async def test_what_begins_no_session_is_400(here: Whole, body: Any) -> None:
+async def test_what_begins_no_session_is_400(here: FullApp, body: Any) -> None:
     done = await here.as_(None).post("/v1/session", json=body)
     assert done.status_code == 400
 
 
 @pytest.mark.parametrize("body", [{"code": "code_no"}, {"token": "carrel_no"}, {"token": "\x00é"}])
-async def test_what_nobody_knows_is_401(here: Whole, body: Any) -> None:
+async def test_what_nobody_knows_is_401(here: FullApp, body: Any) -> None:
     done = await here.as_(None).post("/v1/session", json=body)
     assert done.status_code == 401
     assert "set-cookie" not in done.headers
 
 
-async def test_the_cookie_opens_every_face(here: Whole) -> None:
+async def test_the_cookie_opens_every_face(here: FullApp) -> None:
     browser = await signed_in(here, await here.owner())
     assert (await browser.get(FILES)).status_code == 200
     asked = {"query": "{ __typename }"}
@@ -166,14 +166,14 @@ async def test_the_cookie_opens_every_face(here: Whole) -> None:
     assert (await here.as_(None).get("/v1/nowhere")).status_code == 401
 
 
-async def test_what_a_session_is_shown_is_for_no_cache_between(here: Whole) -> None:
+async def test_what_a_session_is_shown_is_for_no_cache_between(here: FullApp) -> None:
     owner = await here.owner()
     browser = await signed_in(here, owner)
     assert (await browser.get("/v1/keys")).headers["cache-control"] == "private"
     assert "cache-control" not in (await owner.get("/v1/keys")).headers
 
 
-async def test_a_header_wins_over_the_cookie(here: Whole) -> None:
+async def test_a_header_wins_over_the_cookie(here: FullApp) -> None:
     ada = await here.owner()
     browser = await signed_in(here, ada)
     other = await here.owner("other")
@@ -192,7 +192,7 @@ async def test_a_header_wins_over_the_cookie(here: Whole) -> None:
     assert put.status_code == 200, "a header needs no mark of our page"
 
 
-async def test_what_ends_no_session_is_told_so(here: Whole) -> None:
+async def test_what_ends_no_session_is_told_so(here: FullApp) -> None:
     owner = await here.owner()
     assert (await owner.delete("/v1/session")).status_code == 400
     assert (await owner.get("/v1/session")).status_code == 200
@@ -221,7 +221,7 @@ OWN: list[dict[str, str]] = [
 
 
 @pytest.mark.parametrize("said", STRANGE)
-async def test_a_page_of_another_site_changes_nothing(here: Whole, said: dict[str, str]) -> None:
+async def test_a_page_of_another_site_changes_nothing(here: FullApp, said: dict[str, str]) -> None:
     owner = await here.owner()
     browser = await signed_in(here, owner)
     for method, url, body in (
@@ -241,7 +241,7 @@ async def test_a_page_of_another_site_changes_nothing(here: Whole, said: dict[st
 
 
 @pytest.mark.parametrize("said", OWN)
-async def test_our_own_page_does(here: Whole, said: dict[str, str]) -> None:
+async def test_our_own_page_does(here: FullApp, said: dict[str, str]) -> None:
     owner = await here.owner()
     browser = await signed_in(here, owner)
     put = await browser.put(f"{FILES}/SOUL.md", json=SAID, headers={**OURS, **said})
@@ -253,7 +253,7 @@ async def test_our_own_page_does(here: Whole, said: dict[str, str]) -> None:
 
 @pytest.mark.parametrize("mark", [{}, {"X-Carrel-Csrf": "0"}, {"X-Carrel-Csrf": ""}])
 async def test_without_the_mark_of_our_page_a_cookie_changes_nothing(
-    here: Whole, mark: dict[str, str]
+    here: FullApp, mark: dict[str, str]
 ) -> None:
     browser = await signed_in(here, await here.owner())
     ways = (("PUT", f"{FILES}/SOUL.md"), ("DELETE", "/v1/session"), ("POST", "/graphql"))
@@ -265,7 +265,7 @@ async def test_without_the_mark_of_our_page_a_cookie_changes_nothing(
     assert (await browser.get("/v1/session")).status_code == 200
 
 
-async def test_over_https_the_cookie_goes_over_https_alone(here: Whole) -> None:
+async def test_over_https_the_cookie_goes_over_https_alone(here: FullApp) -> None:
     owner = await here.owner()
     transport = httpx.ASGITransport(app=here.app)
     async with httpx.AsyncClient(transport=transport, base_url="https://carrel") as browser:
@@ -278,7 +278,9 @@ async def test_over_https_the_cookie_goes_over_https_alone(here: Whole) -> None:
         assert gone.headers["set-cookie"].endswith("; Secure")
 
 
-async def test_a_server_whose_address_is_known_knows_its_origin_behind_a_proxy(here: Whole) -> None:
+async def test_a_server_whose_address_is_known_knows_its_origin_behind_a_proxy(
+    here: FullApp,
+) -> None:
     owner = await here.owner()
     settings = load({"public_url": "https://desk.example.com/"}, environ={}, file=File("none"))
     known = authenticator(here.ports, settings)
@@ -325,7 +327,7 @@ def test_no_origin_but_our_own_changes_anything(origin: bytes, method: str, http
     assert b"authorization" in SiteSettings().with_session_token(headers, method, https)
 
 
-async def test_tabs_that_sign_in_at_once_all_succeed(here: Whole) -> None:
+async def test_tabs_that_sign_in_at_once_all_succeed(here: FullApp) -> None:
     body = {"token": token_of(await here.owner())}
     tabs = [here.as_(None) for _ in range(4)]
     done = await asyncio.gather(*(tab.post("/v1/session", json=body) for tab in tabs))

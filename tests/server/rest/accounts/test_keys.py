@@ -6,15 +6,15 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.support.rest_client import Desk, desk
-from tests.support.stores import travel
+from tests.support.rest_client import RestServer, open_rest_server
+from tests.support.stores import advance_clock
 
 pytestmark = pytest.mark.anyio
 ROBOT = {"name": "robot", "kind": "service"}
 
 
 async def test_a_key_is_shown_once_and_opens_what_it_was_made_for(
-    here: Desk, owner: httpx.AsyncClient
+    here: RestServer, owner: httpx.AsyncClient
 ) -> None:
     made = await owner.post("/v1/keys", json={**ROBOT, "scopes": ["tenant:read"]})
     assert made.status_code == 201
@@ -37,7 +37,7 @@ async def test_a_key_is_shown_once_and_opens_what_it_was_made_for(
 
 
 async def test_a_revoked_key_is_401_from_the_next_request_on(
-    here: Desk, owner: httpx.AsyncClient
+    here: RestServer, owner: httpx.AsyncClient
 ) -> None:
     body = (await owner.post("/v1/keys", json={**ROBOT, "scopes": ["tenant:read"]})).json()
     robot = here.as_(body["key"])
@@ -48,13 +48,13 @@ async def test_a_revoked_key_is_401_from_the_next_request_on(
     assert (await owner.delete(f"/v1/keys/{body['id']}")).status_code == 404
 
 
-async def test_a_key_expires_when_it_says(here: Desk, owner: httpx.AsyncClient) -> None:
+async def test_a_key_expires_when_it_says(here: RestServer, owner: httpx.AsyncClient) -> None:
     body = {**ROBOT, "scopes": ["tenant:read"], "expiresAt": "2099-12-31T23:00:00.123+01:00"}
     made = await owner.post("/v1/keys", json=body)
     assert made.json()["expiresAt"] == "2099-12-31T22:00:00.123Z"
     robot = here.as_(made.json()["key"])
     assert (await robot.get("/v1/people")).status_code == 200
-    travel(here.ports, 75 * 366 * 86_400_000)
+    advance_clock(here.ports, 75 * 366 * 86_400_000)
     assert (await robot.get("/v1/people")).status_code == 401
 
 
@@ -89,7 +89,9 @@ async def test_what_does_not_fit_is_400(owner: httpx.AsyncClient) -> None:
         assert answer.status_code == 400, (wrong, answer.text)
 
 
-async def test_holders_that_are_not_there_are_404(here: Desk, owner: httpx.AsyncClient) -> None:
+async def test_holders_that_are_not_there_are_404(
+    here: RestServer, owner: httpx.AsyncClient
+) -> None:
     other = await here.found("globex")
     [ada] = (await other.get("/v1/people")).json()["items"]
     agent = (await other.post("/v1/agents", json={"slug": "marco", "name": "Marco"})).json()
@@ -104,7 +106,7 @@ async def test_holders_that_are_not_there_are_404(here: Desk, owner: httpx.Async
 
 
 async def test_a_key_bound_to_an_agent_reads_its_stack(
-    here: Desk, owner: httpx.AsyncClient
+    here: RestServer, owner: httpx.AsyncClient
 ) -> None:
     await owner.post("/v1/templates", json={"slug": "sales", "name": "Sales"})
     await owner.put("/v1/templates/sales/files/SOUL.md", json={"content": "warm"})
@@ -119,7 +121,7 @@ async def test_a_key_bound_to_an_agent_reads_its_stack(
 
 
 async def test_a_member_sees_their_own_keys_and_makes_none_for_others(
-    here: Desk, owner: httpx.AsyncClient
+    here: RestServer, owner: httpx.AsyncClient
 ) -> None:
     profile = {"name": "Bob", "email": "bob@example.org", "role": "member"}
     bob = (await owner.post("/v1/people", json=profile)).json()
@@ -141,7 +143,7 @@ async def test_a_member_sees_their_own_keys_and_makes_none_for_others(
     assert (await second.get("/v1/keys")).status_code == 401
 
 
-async def test_another_tenants_keys_are_404(here: Desk, owner: httpx.AsyncClient) -> None:
+async def test_another_tenants_keys_are_404(here: RestServer, owner: httpx.AsyncClient) -> None:
     other = await here.found("globex")
     [theirs] = (await other.get("/v1/keys")).json()["items"]
     assert (await owner.get(f"/v1/keys/{theirs['id']}")).status_code == 404
@@ -158,7 +160,7 @@ async def test_a_key_that_is_asked_for_twice_is_the_same_key(owner: httpx.AsyncC
 
 
 async def test_a_key_whose_answer_was_lost_is_not_made_twice(tmp_path: Any) -> None:
-    async with desk(tmp_path, forgetful=True) as here:
+    async with open_rest_server(tmp_path, forgetful=True) as here:
         owner = await here.found()
         once = {"Idempotency-Key": "abc"}
         answers = [await owner.post("/v1/keys", json=ROBOT, headers=once) for _ in range(2)]

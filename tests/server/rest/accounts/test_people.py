@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.support.rest_client import Desk, desk
+from tests.support.rest_client import RestServer, open_rest_server
 
 pytestmark = pytest.mark.anyio
 BOB = {"name": "Bob", "email": "bob@example.org", "role": "member"}
@@ -89,7 +89,7 @@ async def test_the_last_owner_stays(owner: httpx.AsyncClient) -> None:
 
 
 async def test_of_two_owners_who_step_down_at_once_one_stays(
-    here: Desk, owner: httpx.AsyncClient
+    here: RestServer, owner: httpx.AsyncClient
 ) -> None:
     [ada] = (await owner.get("/v1/people")).json()["items"]
     bob = await person(owner, role="owner")
@@ -102,7 +102,7 @@ async def test_of_two_owners_who_step_down_at_once_one_stays(
 
 
 async def test_a_member_reads_and_an_admin_writes_but_not_owners(
-    here: Desk, owner: httpx.AsyncClient
+    here: RestServer, owner: httpx.AsyncClient
 ) -> None:
     [ada] = (await owner.get("/v1/people")).json()["items"]
     bob = await person(owner)
@@ -118,7 +118,7 @@ async def test_a_member_reads_and_an_admin_writes_but_not_owners(
     assert (await admin.patch(f"/v1/people/{bob['id']}", json={"role": "owner"})).status_code == 403
 
 
-async def test_nobody_is_told_anything_without_a_credential(here: Desk) -> None:
+async def test_nobody_is_told_anything_without_a_credential(here: RestServer) -> None:
     nobody = here.as_(None)
     for path in ("people", "people/per_0", "keys", "secrets", "agents", "templates", "nowhere"):
         answer = await nobody.get(f"/v1/{path}")
@@ -176,7 +176,7 @@ async def test_what_is_sent_twice_with_one_key_is_done_once(owner: httpx.AsyncCl
 
 
 async def test_what_was_done_is_not_done_again_though_its_answer_was_lost(tmp_path: File) -> None:
-    async with desk(tmp_path, forgetful=True) as here:
+    async with open_rest_server(tmp_path, forgetful=True) as here:
         owner = await here.found()
         key = {"Idempotency-Key": "abc"}
         made = [await owner.post("/v1/people", json=BOB, headers=key) for _ in range(2)]

@@ -6,7 +6,7 @@ import asyncio
 
 import httpx
 import pytest
-from tests.support.rest_client import Desk
+from tests.support.rest_client import RestServer
 
 pytestmark = pytest.mark.anyio
 VALUE = "hunter2-hunter2"
@@ -69,7 +69,7 @@ async def test_what_cannot_be_kept_is_400_and_not_repeated(owner: httpx.AsyncCli
 
 
 async def test_secrets_are_for_those_who_administer_the_tenant(
-    here: Desk, owner: httpx.AsyncClient
+    here: RestServer, owner: httpx.AsyncClient
 ) -> None:
     await owner.put("/v1/secrets/token", json={"value": VALUE})
     reader = await here.key(owner, scopes=["tenant:read", "workspace:write"])

@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.support.rest_client import PLATFORM, Desk
+from tests.support.rest_client import PLATFORM, RestServer
 
 from carrel.actions.accounts import sign_in, tenants
 from carrel.core.text_validation import RESERVED_SLUGS
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.anyio
 ACME = {"slug": "acme", "name": "Acme", "owner": {"name": "Ada", "email": "ada@acme.example"}}
 
 
-async def test_the_platform_makes_a_tenant_and_its_owner_gets_in(here: Desk) -> None:
+async def test_the_platform_makes_a_tenant_and_its_owner_gets_in(here: RestServer) -> None:
     made = await here.as_(PLATFORM).post("/v1/tenants", json=ACME)
     assert made.status_code == 201
     assert made.headers["cache-control"] == "no-store"
@@ -32,7 +32,7 @@ async def test_the_platform_makes_a_tenant_and_its_owner_gets_in(here: Desk) -> 
 
 
 async def test_nobody_else_makes_tenants_and_the_platform_does_nothing_else(
-    here: Desk, owner: httpx.AsyncClient
+    here: RestServer, owner: httpx.AsyncClient
 ) -> None:
     assert (await owner.post("/v1/tenants", json=ACME)).status_code == 403
     assert (await here.as_(None).post("/v1/tenants", json=ACME)).status_code == 401
@@ -41,7 +41,7 @@ async def test_nobody_else_makes_tenants_and_the_platform_does_nothing_else(
         assert (await platform.get(f"/v1/{path}")).status_code == 403, path
 
 
-async def test_of_rivals_for_a_slug_exactly_one_wins(here: Desk) -> None:
+async def test_of_rivals_for_a_slug_exactly_one_wins(here: RestServer) -> None:
     platform = here.as_(PLATFORM)
     answers = await asyncio.gather(*(platform.post("/v1/tenants", json=ACME) for _ in range(4)))
     assert sorted(answer.status_code for answer in answers) == [201, 409, 409, 409]
@@ -49,7 +49,7 @@ async def test_of_rivals_for_a_slug_exactly_one_wins(here: Desk) -> None:
     assert (lost["error"], lost["details"]) == ("conflict", {"slug": "acme"})
 
 
-async def test_a_body_that_does_not_fit_is_400(here: Desk) -> None:
+async def test_a_body_that_does_not_fit_is_400(here: RestServer) -> None:
     wrongs: list[dict[str, Any]] = [
         *({"slug": slug} for slug in ("", "A", "a b", "a\n", "_catalog", 1, None, "x" * 64)),
         *({"slug": slug} for slug in sorted(RESERVED_SLUGS)),
@@ -66,7 +66,7 @@ async def test_a_body_that_does_not_fit_is_400(here: Desk) -> None:
         assert answer.json()["error"] == "validation_error"
 
 
-async def test_what_is_no_proper_json_is_400(here: Desk) -> None:
+async def test_what_is_no_proper_json_is_400(here: RestServer) -> None:
     for raw in [
         b"",
         b"null",
@@ -82,7 +82,7 @@ async def test_what_is_no_proper_json_is_400(here: Desk) -> None:
 
 
 async def test_a_tenant_is_renamed_by_those_who_administer_it(
-    here: Desk, owner: httpx.AsyncClient
+    here: RestServer, owner: httpx.AsyncClient
 ) -> None:
     renamed = await owner.patch("/v1/tenants/me", json={"name": "Acme & Sons"})
     assert (renamed.status_code, renamed.json()["name"]) == (200, "Acme & Sons")
@@ -95,7 +95,7 @@ async def test_a_tenant_is_renamed_by_those_who_administer_it(
     assert (await reader.patch("/v1/tenants/me", json={"name": "Mine"})).status_code == 403
 
 
-async def test_a_code_signs_in_once(here: Desk) -> None:
+async def test_a_code_signs_in_once(here: RestServer) -> None:
     await tenants.bootstrap(here.ports)
     code = await sign_in.issue_owner_code(here.ports, tenants.DEFAULT_TENANT_SLUG)
     anybody = here.as_(None)
@@ -112,19 +112,19 @@ async def test_a_code_signs_in_once(here: Desk) -> None:
     assert people == [made.json()["person"]]
 
 
-async def test_what_is_no_code_is_400(here: Desk) -> None:
+async def test_what_is_no_code_is_400(here: RestServer) -> None:
     for code in ["", 1, None, "x" * 201]:
         answer = await here.as_(None).post("/v1/sign-in", json={"code": code})
         assert answer.status_code == 400
 
 
-async def test_an_unknown_code_is_401(here: Desk) -> None:
+async def test_an_unknown_code_is_401(here: RestServer) -> None:
     for code in ["x", "\x00", "é", "code_" + "A" * 43]:
         answer = await here.as_(None).post("/v1/sign-in", json={"code": code})
         assert (answer.status_code, answer.json()["error"]) == (401, "unauthenticated")
 
 
-async def test_a_policy_is_read_and_replaced(here: Desk, owner: httpx.AsyncClient) -> None:
+async def test_a_policy_is_read_and_replaced(here: RestServer, owner: httpx.AsyncClient) -> None:
     before = (await owner.get("/v1/policy")).json()
     assert before["redaction"] == "redact"
     changed = {**before, "redaction": "warn", "runRetentionDays": 30}
@@ -138,7 +138,9 @@ async def test_a_policy_is_read_and_replaced(here: Desk, owner: httpx.AsyncClien
     assert (await reader.put("/v1/policy", json=before)).status_code == 403
 
 
-async def test_the_audit_is_paged_from_the_newest(here: Desk, owner: httpx.AsyncClient) -> None:
+async def test_the_audit_is_paged_from_the_newest(
+    here: RestServer, owner: httpx.AsyncClient
+) -> None:
     await here.found("globex")
     for number in range(4):
         await owner.post("/v1/templates", json={"slug": f"t{number}", "name": "T"})
@@ -168,13 +170,13 @@ async def test_an_audit_page_that_cannot_be_is_400(owner: httpx.AsyncClient) -> 
 
 
 async def test_the_audit_is_for_those_who_administer_the_tenant(
-    here: Desk, owner: httpx.AsyncClient
+    here: RestServer, owner: httpx.AsyncClient
 ) -> None:
     reader = await here.key(owner, scopes=["tenant:read"])
     assert (await reader.get("/v1/audit")).status_code == 403
 
 
-async def test_a_tenant_is_made_once_however_often_it_is_asked_for(here: Desk) -> None:
+async def test_a_tenant_is_made_once_however_often_it_is_asked_for(here: RestServer) -> None:
     platform = here.as_(PLATFORM)
     key = {"Idempotency-Key": "once"}
     first = await platform.post("/v1/tenants", json=ACME, headers=key)

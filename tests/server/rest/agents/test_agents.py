@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.support.rest_client import Desk
+from tests.support.rest_client import RestServer
 
 pytestmark = pytest.mark.anyio
 BOTH = pytest.mark.parametrize("noun", ["agents", "templates"])
@@ -52,7 +52,7 @@ async def test_of_rivals_for_a_slug_exactly_one_wins(owner: httpx.AsyncClient, n
 
 @BOTH
 async def test_those_of_another_tenant_are_404(
-    here: Desk, owner: httpx.AsyncClient, noun: str
+    here: RestServer, owner: httpx.AsyncClient, noun: str
 ) -> None:
     other = await here.found("globex")
     theirs = (await other.post(f"/v1/{noun}", json=MARCO)).json()
@@ -65,7 +65,7 @@ async def test_those_of_another_tenant_are_404(
 
 @BOTH
 async def test_reading_and_writing_need_their_permissions(
-    here: Desk, owner: httpx.AsyncClient, noun: str
+    here: RestServer, owner: httpx.AsyncClient, noun: str
 ) -> None:
     await owner.post(f"/v1/{noun}", json=MARCO)
     reader = await here.key(owner, scopes=["tenant:read"])
@@ -100,7 +100,7 @@ async def test_a_template_that_agents_follow_is_409_to_delete(owner: httpx.Async
 
 
 async def test_a_template_that_is_not_there_is_not_followed(
-    here: Desk, owner: httpx.AsyncClient
+    here: RestServer, owner: httpx.AsyncClient
 ) -> None:
     other = await here.found("globex")
     theirs = (await other.post("/v1/templates", json={"slug": "sales", "name": "Sales"})).json()

@@ -12,7 +12,7 @@ import httpx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.support.full_app import Whole, whole
+from tests.support.full_app import FullApp, open_full_app
 
 from carrel.core.access import Permission
 
@@ -24,8 +24,8 @@ KIND = {"Content-Type": "application/x-git-upload-pack-request"}
 
 
 @pytest.fixture
-async def house(tmp_path: File) -> AsyncIterator[Whole]:
-    async with whole(tmp_path) as opened:
+async def house(tmp_path: File) -> AsyncIterator[FullApp]:
+    async with open_full_app(tmp_path) as opened:
         yield opened
 
 
@@ -56,7 +56,7 @@ def asking(told: bytes) -> bytes:
     return line(f"want {tip} side-band-64k thin-pack ofs-delta\n") + b"0000" + line("done\n")
 
 
-async def test_refs_are_told_and_a_pack_is_given(house: Whole) -> None:
+async def test_refs_are_told_and_a_pack_is_given(house: FullApp) -> None:
     owner = await house.owner()
     id = await hired(owner)
     told = await owner.get(REFS)
@@ -78,7 +78,7 @@ async def test_refs_are_told_and_a_pack_is_given(house: Whole) -> None:
         assert b"PACK" in pack.content
 
 
-async def test_what_was_just_written_is_told(house: Whole) -> None:
+async def test_what_was_just_written_is_told(house: FullApp) -> None:
     owner = await house.owner()
     await hired(owner)
     before = (await owner.get(REFS)).content
@@ -86,7 +86,7 @@ async def test_what_was_just_written_is_told(house: Whole) -> None:
     assert (await owner.get(REFS)).content != before
 
 
-async def test_a_token_comes_as_bearer_or_as_a_password(house: Whole) -> None:
+async def test_a_token_comes_as_bearer_or_as_a_password(house: FullApp) -> None:
     owner = await house.owner()
     await hired(owner)
     nobody = house.as_(None)
@@ -99,7 +99,7 @@ async def test_a_token_comes_as_bearer_or_as_a_password(house: Whole) -> None:
     assert elsewhere.headers["www-authenticate"] == "Bearer"
 
 
-async def test_a_stranger_is_asked_for_a_password(house: Whole) -> None:
+async def test_a_stranger_is_asked_for_a_password(house: FullApp) -> None:
     for ask in (
         house.as_(None).get(REFS),
         house.as_(None).get("/git/nobody.git/info/refs?service=git-upload-pack"),
@@ -112,7 +112,7 @@ async def test_a_stranger_is_asked_for_a_password(house: Whole) -> None:
         assert refused.headers["content-type"] == "text/plain"
 
 
-async def test_nothing_is_pushed_and_that_is_said_in_words(house: Whole) -> None:
+async def test_nothing_is_pushed_and_that_is_said_in_words(house: FullApp) -> None:
     owner = await house.owner()
     await hired(owner)
     for refused in (
@@ -125,7 +125,7 @@ async def test_nothing_is_pushed_and_that_is_said_in_words(house: Whole) -> None
     assert (await owner.get("/git/marco.git/info/refs")).status_code == 403
 
 
-async def test_others_repositories_and_those_that_are_off_are_not_there(house: Whole) -> None:
+async def test_others_repositories_and_those_that_are_off_are_not_there(house: FullApp) -> None:
     owner, stranger = await house.owner(), await house.owner("globex")
     id = await hired(owner)
     other = await hired(owner, "plain", enabled=False)
@@ -147,7 +147,7 @@ async def test_others_repositories_and_those_that_are_off_are_not_there(house: W
     assert (await owner.get(REFS)).status_code == 404
 
 
-async def test_a_key_needs_to_read_and_sees_no_other_agent_than_its_own(house: Whole) -> None:
+async def test_a_key_needs_to_read_and_sees_no_other_agent_than_its_own(house: FullApp) -> None:
     owner = await house.owner()
     id = await hired(owner)
     other = await hired(owner, "other")
@@ -161,7 +161,7 @@ async def test_a_key_needs_to_read_and_sees_no_other_agent_than_its_own(house: W
     assert (await bound.get(REFS.replace("marco", other))).status_code == 404
 
 
-async def test_a_body_is_bounded_packed_or_not(house: Whole) -> None:
+async def test_a_body_is_bounded_packed_or_not(house: FullApp) -> None:
     owner = await house.owner()
     await hired(owner)
     packed = {**KIND, "Content-Encoding": "gzip"}
@@ -195,7 +195,7 @@ PIECES = st.sampled_from(
 
 def test_whatever_is_sent_is_never_our_failure(tmp_path: File) -> None:
     with asyncio.Runner() as runner:
-        opening = whole(tmp_path)
+        opening = open_full_app(tmp_path)
         house = runner.run(opening.__aenter__())
         owner = runner.run(house.owner())
         runner.run(hired(owner))

@@ -9,8 +9,8 @@ from urllib.parse import quote
 
 import httpx
 import pytest
-from tests.support.full_app import Whole, app_of, whole
-from tests.support.rest_client import Forgetful
+from tests.support.full_app import FullApp, create_rest_app, open_full_app
+from tests.support.rest_client import ForgetfulIdempotencyStore
 
 from carrel.actions.accounts import keys
 from carrel.actions.accounts.credentials import authenticate
@@ -27,13 +27,13 @@ def anyio_backend() -> str:
 
 
 @pytest.fixture
-async def desk(tmp_path: File) -> AsyncIterator[Whole]:
-    async with whole(tmp_path) as found:
+async def desk(tmp_path: File) -> AsyncIterator[FullApp]:
+    async with open_full_app(tmp_path) as found:
         yield found
 
 
 @pytest.fixture
-async def ada(desk: Whole) -> httpx.AsyncClient:
+async def ada(desk: FullApp) -> httpx.AsyncClient:
     owner = await desk.owner()
     me = (await owner.get("/v1/people")).json()["items"][0]["id"]
     for slug, shared in (("cook", False), ("main", False), ("desk", True)):
@@ -42,7 +42,7 @@ async def ada(desk: Whole) -> httpx.AsyncClient:
     return owner
 
 
-async def bound(desk: Whole, owner: httpx.AsyncClient, slug: str) -> httpx.AsyncClient:
+async def bound(desk: FullApp, owner: httpx.AsyncClient, slug: str) -> httpx.AsyncClient:
     """A client with the key of an agent."""
     agent = (await owner.get(f"/v1/agents/{slug}")).json()["id"]
     actor = await authenticate(desk.ports, owner.headers["Authorization"].partition(" ")[2])
@@ -142,11 +142,13 @@ async def test_a_value_has_at_most_256_kib(ada: httpx.AsyncClient) -> None:
         assert (await ada.put(at("k"), json=body)).status_code == 400
 
 
-async def test_a_request_that_is_repeated_is_answered_as_it_was(desk: Whole, tmp_path: Any) -> None:
+async def test_a_request_that_is_repeated_is_answered_as_it_was(
+    desk: FullApp, tmp_path: Any
+) -> None:
     from dataclasses import replace  # noqa: PLC0415 - by this test alone
 
-    forgetful: Any = Forgetful(desk.ports.idempotency)
-    here = Whole(desk.ports, app_of(replace(desk.ports, idempotency=forgetful)))
+    forgetful: Any = ForgetfulIdempotencyStore(desk.ports.idempotency)
+    here = FullApp(desk.ports, create_rest_app(replace(desk.ports, idempotency=forgetful)))
     owner = await here.owner()
     await owner.post("/v1/agents", json={"slug": "cook", "name": "Cook"})
     once = {"Idempotency_Key": "once"}
@@ -158,7 +160,7 @@ async def test_a_request_that_is_repeated_is_answered_as_it_was(desk: Whole, tmp
     assert [one.status_code for one in gone] == [204, 204]
 
 
-async def test_who_may_only_read_does_not_write(desk: Whole, ada: httpx.AsyncClient) -> None:
+async def test_who_may_only_read_does_not_write(desk: FullApp, ada: httpx.AsyncClient) -> None:
     await put(ada, "k", "v")
     reader = await desk.key(ada, Permission.WORKSPACE_READ)
     assert (await reader.get(at("k"))).status_code == 200
@@ -169,7 +171,7 @@ async def test_who_may_only_read_does_not_write(desk: Whole, ada: httpx.AsyncCli
 
 
 async def test_items_are_within_reach_of_those_who_share_them_only(
-    desk: Whole, ada: httpx.AsyncClient
+    desk: FullApp, ada: httpx.AsyncClient
 ) -> None:
     await put(ada, "canary", "canary")
     cook, main, shared = [await bound(desk, ada, slug) for slug in ("cook", "main", "desk")]
@@ -186,7 +188,7 @@ async def test_items_are_within_reach_of_those_who_share_them_only(
 
 
 async def test_a_member_sees_the_items_of_no_other_person(
-    desk: Whole, ada: httpx.AsyncClient
+    desk: FullApp, ada: httpx.AsyncClient
 ) -> None:
     await put(ada, "canary", "canary")
     bob = {"name": "Bob", "email": "bob@example.org", "role": "member"}

@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.support.rest_client import Desk, desk
+from tests.support.rest_client import RestServer, open_rest_server
 
 from carrel.actions.memory import memories
 from carrel.core.access import Actor
@@ -31,7 +31,7 @@ async def told(owner: httpx.AsyncClient, content: str, **more: Any) -> dict[str,
     return found
 
 
-async def learned(here: Desk, owner: httpx.AsyncClient, content: str) -> dict[str, Any]:
+async def learned(here: RestServer, owner: httpx.AsyncClient, content: str) -> dict[str, Any]:
     """A memory that the agent has recalled often enough."""
     memory = await told(owner, content)
     actor = Actor((await owner.get("/v1/tenants/me")).json()["id"], "marco")
@@ -56,7 +56,7 @@ async def test_a_memory_is_told_once_listed_looked_at_and_forgotten(
 
 
 async def test_memories_are_found_by_words_and_nothing_is_noted(
-    here: Desk, owner: httpx.AsyncClient, marco: dict[str, Any]
+    here: RestServer, owner: httpx.AsyncClient, marco: dict[str, Any]
 ) -> None:
     await told(owner, "Señora López likes tea")
     await told(owner, "unrelated")
@@ -95,7 +95,7 @@ async def test_an_unknown_scope_is_shared(owner: httpx.AsyncClient, marco: dict[
 
 
 async def test_a_sweep_tells_what_it_did_and_why_it_did_not_more(
-    here: Desk, owner: httpx.AsyncClient, marco: dict[str, Any]
+    here: RestServer, owner: httpx.AsyncClient, marco: dict[str, Any]
 ) -> None:
     tea = await learned(here, owner, "Ada likes tea")
     await told(owner, "Bob prefers milk")
@@ -133,7 +133,7 @@ def _stamp(diff: str) -> str:
 
 
 async def test_a_proposal_is_for_admins_to_approve_or_reject(
-    here: Desk, owner: httpx.AsyncClient, marco: dict[str, Any]
+    here: RestServer, owner: httpx.AsyncClient, marco: dict[str, Any]
 ) -> None:
     await owner.patch(MARCO, json={"config": {"dreaming": {"review": True}}})
     await learned(here, owner, "Ada likes tea")
@@ -161,7 +161,7 @@ async def test_a_proposal_is_for_admins_to_approve_or_reject(
 
 
 async def test_nothing_of_another_tenant_or_another_agent_is_within_reach(
-    here: Desk, owner: httpx.AsyncClient, marco: dict[str, Any]
+    here: RestServer, owner: httpx.AsyncClient, marco: dict[str, Any]
 ) -> None:
     memory = await told(owner, "Ada likes tea")
     dream = (await owner.post(DREAMS, json={})).json()["id"]
@@ -190,7 +190,7 @@ async def test_nothing_of_another_tenant_or_another_agent_is_within_reach(
 async def test_a_request_that_is_repeated_is_answered_as_it_was(
     tmp_path: Any, anyio_backend: str
 ) -> None:
-    async with desk(tmp_path, forgetful=True) as here:
+    async with open_rest_server(tmp_path, forgetful=True) as here:
         owner = await here.found()
         await owner.post("/v1/agents", json={"slug": "marco", "name": "Marco"})
         head = {"Idempotency-Key": "once"}

@@ -8,8 +8,8 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.support.full_app import Whole, whole
-from tests.support.stores import travel
+from tests.support.full_app import FullApp, open_full_app
+from tests.support.stores import advance_clock
 
 from carrel.core.access import Permission
 from carrel.server.rest.files.response_cache import RESPONSE_CACHE
@@ -22,13 +22,13 @@ PRIVATE = ("MEMORY.md", "notes/2026-01-01.md", "DREAMS.md", "memory/contacts.md"
 
 
 @pytest.fixture
-async def here(tmp_path: File) -> AsyncIterator[Whole]:
-    async with whole(tmp_path) as opened:
+async def here(tmp_path: File) -> AsyncIterator[FullApp]:
+    async with open_full_app(tmp_path) as opened:
         yield opened
 
 
 @pytest.fixture
-async def ada(here: Whole) -> httpx.AsyncClient:
+async def ada(here: FullApp) -> httpx.AsyncClient:
     owner = await here.owner()
     config = {"extraDocs": ["extra.md"]}
     new = {"slug": "marco", "name": "Marco", "config": config}
@@ -77,7 +77,7 @@ async def test_a_prompt_has_its_text_and_a_row_for_every_file(ada: httpx.AsyncCl
     assert (extra["kept"], extra["reason"]) == ("left out", "no such file")
 
 
-async def test_who_has_it_already_is_told_so(here: Whole, ada: httpx.AsyncClient) -> None:
+async def test_who_has_it_already_is_told_so(here: FullApp, ada: httpx.AsyncClient) -> None:
     first = await shown(ada)
     known = {"If-None-Match": first["etag"]}
     misses = RESPONSE_CACHE.misses
@@ -85,7 +85,7 @@ async def test_who_has_it_already_is_told_so(here: Whole, ada: httpx.AsyncClient
     assert (answer.status_code, answer.content, answer.headers["etag"]) == (304, b"", first["etag"])
     assert await shown(ada) == first
     assert RESPONSE_CACHE.misses == misses
-    travel(here.ports, 86_400_000)
+    advance_clock(here.ports, 86_400_000)
     assert (await ada.get(PROMPT, headers=known)).status_code == 200, "other notes are recent"
     await put(ada, "SOUL.md", "other")
     assert (await ada.get(PROMPT, headers=known)).status_code == 200
@@ -112,13 +112,13 @@ async def test_policy_that_does_not_fit_is_refused_by_name(ada: httpx.AsyncClien
     assert answer.json()["details"] == {"path": "GUARDRAILS.md", "chars": 12_001, "limit": 12_000}
 
 
-async def test_a_runs_prompt_stays(here: Whole, ada: httpx.AsyncClient) -> None:
+async def test_a_runs_prompt_stays(here: FullApp, ada: httpx.AsyncClient) -> None:
     run = await start(ada, "main")
     before = await ada.get(f"{run}/prompt")
     assert before.json() == await shown(ada)
     await put(ada, "SOUL.md", "other")
     await ada.patch(AGENT, json={"name": "Mara", "config": {"promptChars": 1000}})
-    travel(here.ports, 9 * 86_400_000)
+    advance_clock(here.ports, 9 * 86_400_000)
     RESPONSE_CACHE._entries.clear()
     again = await ada.get(f"{run}/prompt")
     assert again.content == before.content
@@ -154,7 +154,7 @@ async def test_a_shared_run_tells_nothing_private_at_any_address(ada: httpx.Asyn
 
 
 async def test_only_those_who_may_read_and_know_of_it_are_answered(
-    here: Whole, ada: httpx.AsyncClient
+    here: FullApp, ada: httpx.AsyncClient
 ) -> None:
     run = await start(ada, "main")
     blind = await here.key(ada, Permission.RUNS_READ)

@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.support.rest_client import Desk, desk
+from tests.support.rest_client import RestServer, open_rest_server
 
 from carrel.core.sessions import MAX_CONTENT_BYTES
 
@@ -21,11 +21,11 @@ HELLO = {"role": "user", "content": "hello"}
 
 
 @pytest.fixture
-async def owner(here: Desk) -> httpx.AsyncClient:
+async def owner(here: RestServer) -> httpx.AsyncClient:
     return await staffed(here)
 
 
-async def staffed(here: Desk, slug: str = "acme") -> httpx.AsyncClient:
+async def staffed(here: RestServer, slug: str = "acme") -> httpx.AsyncClient:
     owner = await here.found(slug)
     for name in ("kate", "marco"):
         made = await owner.post("/v1/agents", json={"slug": name, "name": name.title()})
@@ -164,7 +164,7 @@ async def test_what_does_not_fit_is_400_or_404(owner: httpx.AsyncClient) -> None
 
 
 async def test_sessions_are_those_of_ones_own_tenant_and_agent(
-    here: Desk, owner: httpx.AsyncClient
+    here: RestServer, owner: httpx.AsyncClient
 ) -> None:
     await started(owner)
     await owner.post(f"{ROOT}/{ID}/entries", json=HELLO)
@@ -217,7 +217,7 @@ async def test_with_an_idempotency_key_a_thing_is_said_once(owner: httpx.AsyncCl
 
 
 async def test_what_was_said_by_a_server_that_died_is_not_said_again(tmp_path: File) -> None:
-    async with desk(tmp_path, forgetful=True) as here:
+    async with open_rest_server(tmp_path, forgetful=True) as here:
         owner = await staffed(here)
         await started(owner)
         key = {"Idempotency-Key": "k"}

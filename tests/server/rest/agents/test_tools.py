@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import jsonschema
 import pytest
-from tests.support.full_app import Whole, hands, whole
+from tests.support.full_app import FullApp, create_tool_config, open_full_app
 
 from carrel.core.access import Permission
 from carrel.tools import ALL
@@ -25,15 +25,15 @@ def anyio_backend() -> str:
 
 
 @pytest.fixture
-async def desk(tmp_path: File) -> AsyncIterator[Whole]:
-    async with whole(tmp_path) as found:
+async def desk(tmp_path: File) -> AsyncIterator[FullApp]:
+    async with open_full_app(tmp_path) as found:
         yield found
 
 
 @pytest.fixture
-async def ada(desk: Whole) -> httpx.AsyncClient:
+async def ada(desk: FullApp) -> httpx.AsyncClient:
     owner = await desk.owner()
-    new = {"slug": "kate", "name": "Kate", "config": await hands(owner)}
+    new = {"slug": "kate", "name": "Kate", "config": await create_tool_config(owner)}
     made = await owner.post("/v1/agents", json=new)
     assert made.status_code == 201, made.text
     put = await owner.put(f"{AGENT}/files/MEMORY.md", json={"content": MEMORY})
@@ -184,7 +184,7 @@ async def test_the_run_of_another_agent_is_not_there(ada: httpx.AsyncClient) -> 
 
 @pytest.mark.parametrize("tool", [tool.name for tool in ALL if tool.writes])
 async def test_a_key_that_may_only_read_cannot_call_what_writes(
-    desk: Whole, ada: httpx.AsyncClient, tool: str
+    desk: FullApp, ada: httpx.AsyncClient, tool: str
 ) -> None:
     reader = await desk.key(ada, Permission.WORKSPACE_READ)
     assert (await reader.post(f"{AGENT}/tools/{tool}", json={})).status_code == 403

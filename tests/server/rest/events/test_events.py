@@ -11,9 +11,9 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.support.full_app import FILES, Whole, whole
-from tests.support.server_process import Live, serving
-from tests.support.sse_client import Sent, listening
+from tests.support.full_app import FILES, FullApp, open_full_app
+from tests.support.server_process import ServerProcess, serving
+from tests.support.sse_client import ServerEvent, open_stream
 
 from carrel import defaults
 from carrel.core.access import Permission
@@ -26,14 +26,14 @@ OWN, TENANT = "/v1/host/workspace/events", "/v1/events"
 @pytest.fixture(scope="module", params=[1, 2], ids=["one process", "two processes"])
 def live(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Live]:
+) -> Iterator[ServerProcess]:
     data: File = tmp_path_factory.mktemp("events")
     with serving(data, workers=request.param, platform_token="platform") as live:
         yield live
 
 
 @pytest.fixture
-async def ada(live: Live) -> AsyncIterator[httpx.AsyncClient]:
+async def ada(live: ServerProcess) -> AsyncIterator[httpx.AsyncClient]:
     """The owner of a fresh tenant, in which nothing has happened yet."""
     async with live.http("platform") as platform, live.http(await tenant(platform)) as client:
         yield client
@@ -57,7 +57,7 @@ async def put(client: httpx.AsyncClient, path: str, root: str = FILES, **headers
     return int(answer.json()["version"])
 
 
-def paths(events: list[Sent]) -> list[str]:
+def paths(events: list[ServerEvent]) -> list[str]:
     return [event.told["payload"]["path"] for event in events]
 
 
@@ -65,7 +65,7 @@ async def test_a_stream_tells_of_every_change_in_the_caller_s_own_workspace(
     ada: httpx.AsyncClient,
 ) -> None:
     await put(ada, "before.md")
-    async with listening(ada, OWN) as stream:
+    async with open_stream(ada, OWN) as stream:
         assert (stream.status, stream.headers["content-type"]) == (200, "text/event-stream")
         await stream.position()
         await put(ada, "a.md")
@@ -93,12 +93,12 @@ async def test_a_stream_is_taken_up_after_the_last_event(ada: httpx.AsyncClient)
     for number in range(4):
         await put(ada, f"{number}.md")
     for where in ({"path": OWN, "last": "0"}, {"path": f"{OWN}?since=0"}):
-        async with listening(ada, **where) as stream:
+        async with open_stream(ada, **where) as stream:
             events = await stream.take(4)
         assert paths(events) == ["0.md", "1.md", "2.md", "3.md"]
-    async with listening(ada, OWN, events[1].id) as stream:
+    async with open_stream(ada, OWN, events[1].id) as stream:
         assert await stream.take(2) == events[2:]
-    async with listening(ada, f"{OWN}?since=0", events[2].id) as stream:
+    async with open_stream(ada, f"{OWN}?since=0", events[2].id) as stream:
         assert await stream.take(1) == events[3:], "what the browser says goes before the address"
 
 
@@ -106,10 +106,10 @@ async def test_who_leaves_before_anything_happened_misses_nothing(
     ada: httpx.AsyncClient,
 ) -> None:
     await put(ada, "old.md")
-    async with listening(ada, OWN) as stream:
+    async with open_stream(ada, OWN) as stream:
         last = await stream.position()
     await put(ada, "meanwhile.md")
-    async with listening(ada, OWN, last) as stream:
+    async with open_stream(ada, OWN, last) as stream:
         assert paths(await stream.take(1)) == ["meanwhile.md"]
 
 
@@ -123,16 +123,16 @@ async def test_none_is_missed_or_doubled_across_reconnects_while_four_write(
         for _ in range(each):
             await put(ada, f"{number}.md")
 
-    async def follower(path: str, read_timeouts: int) -> list[Sent]:
-        found: list[Sent] = []
+    async def follower(path: str, read_timeouts: int) -> list[ServerEvent]:
+        found: list[ServerEvent] = []
         last = before
         while len(found) < total:
-            async with listening(ada, path, last) as stream:
+            async with open_stream(ada, path, last) as stream:
                 found += await stream.take(min(read_timeouts, total - len(found)))
                 last = stream.last
         return found
 
-    async with listening(ada, TENANT) as stream:
+    async with open_stream(ada, TENANT) as stream:
         before = await stream.position()
     listeners = [(OWN, 7), (OWN, 1000), (TENANT, 13), (f"{TENANT}?types=workspace.updated", 50)]
     following = [asyncio.create_task(follower(*one)) for one in listeners]
@@ -150,8 +150,8 @@ async def test_the_tenant_s_stream_tells_of_everything_or_of_what_is_asked_for(
     ada: httpx.AsyncClient,
 ) -> None:
     async with (
-        listening(ada, TENANT) as everything,
-        listening(ada, f"{TENANT}?types=run.started,run.completed") as runs,
+        open_stream(ada, TENANT) as everything,
+        open_stream(ada, f"{TENANT}?types=run.started,run.completed") as runs,
     ):
         await everything.position()
         await runs.position()
@@ -168,7 +168,7 @@ async def test_the_tenant_s_stream_tells_of_everything_or_of_what_is_asked_for(
 
 async def test_the_stream_of_a_run_ends_when_the_run_does(ada: httpx.AsyncClient) -> None:
     run = (await ada.post("/v1/runs", json={"workflowId": "w"})).json()["runId"]
-    async with listening(ada, f"/v1/runs/{run}/events") as stream:
+    async with open_stream(ada, f"/v1/runs/{run}/events") as stream:
         [first] = await stream.take(1)
         await put(ada, "in.md", **{"Carrel-Run": run})
         await put(ada, "beside.md")
@@ -180,12 +180,12 @@ async def test_the_stream_of_a_run_ends_when_the_run_does(ada: httpx.AsyncClient
     assert [event.told["sequence"] for event in (first, *rest)] == [1, 2, 3]
 
 
-async def test_nobody_hears_of_another_tenant(live: Live, ada: httpx.AsyncClient) -> None:
+async def test_nobody_hears_of_another_tenant(live: ServerProcess, ada: httpx.AsyncClient) -> None:
     async with (
         live.http("platform") as platform,
         live.http(await tenant(platform)) as eve,
-        listening(eve, TENANT, "0") as all_of_eve,
-        listening(eve, OWN, "0") as own,
+        open_stream(eve, TENANT, "0") as all_of_eve,
+        open_stream(eve, OWN, "0") as own,
     ):
         await all_of_eve.position()
         for number in range(5):
@@ -200,12 +200,12 @@ async def test_nobody_hears_of_another_tenant(live: Live, ada: httpx.AsyncClient
 
 
 async def test_who_is_no_longer_let_in_hears_nothing_more(
-    live: Live, ada: httpx.AsyncClient
+    live: ServerProcess, ada: httpx.AsyncClient
 ) -> None:
     scopes = ["events:read", "workspace:read"]
     body = {"name": "ear", "kind": "service", "scopes": scopes}
     made = (await ada.post("/v1/keys", json=body)).json()
-    async with live.http(made["key"]) as ear, listening(ear, TENANT) as heard:
+    async with live.http(made["key"]) as ear, open_stream(ear, TENANT) as heard:
         await heard.position()
         await put(ada, "before.md")
         assert paths(await heard.take(1)) == ["before.md"]
@@ -215,8 +215,8 @@ async def test_who_is_no_longer_let_in_hears_nothing_more(
 
 
 async def test_a_hundred_listeners_hear_the_same(ada: httpx.AsyncClient) -> None:
-    async def one(ready: asyncio.Barrier) -> Sent | None:
-        async with listening(ada, OWN) as stream:
+    async def one(ready: asyncio.Barrier) -> ServerEvent | None:
+        async with open_stream(ada, OWN) as stream:
             await stream.position()
             await ready.wait()
             return await stream.next()
@@ -231,28 +231,28 @@ async def test_a_hundred_listeners_hear_the_same(ada: httpx.AsyncClient) -> None
 
 
 @pytest.fixture
-async def here(tmp_path: File) -> AsyncIterator[Whole]:
-    async with whole(tmp_path) as opened:
+async def here(tmp_path: File) -> AsyncIterator[FullApp]:
+    async with open_full_app(tmp_path) as opened:
         yield opened
 
 
 async def test_a_confined_credential_follows_its_own_workspace_and_not_the_tenant(
-    here: Whole, monkeypatch: pytest.MonkeyPatch
+    here: FullApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(face, "_MAX_STREAM_SECONDS", 0.05)
     owner = await here.owner()
     confined = await here.key(owner, workspace="attic")
     for root in (FILES, "/v1/workspaces/attic/files"):
         await put(owner, f"{root.count('w')}.md", root)
-    async with listening(confined, OWN, "0") as stream:
+    async with open_stream(confined, OWN, "0") as stream:
         [event] = await stream.rest()
     assert event.told["workspace"] == {"kind": "workspace", "name": "attic"}
-    async with listening(confined, TENANT, "0") as stream:
+    async with open_stream(confined, TENANT, "0") as stream:
         assert stream.status == 403
 
 
 async def test_an_agent_hears_of_every_layer_of_its_stack(
-    here: Whole, monkeypatch: pytest.MonkeyPatch
+    here: FullApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(face, "_MAX_STREAM_SECONDS", 0.05)
     owner = await here.owner()
@@ -262,26 +262,26 @@ async def test_an_agent_hears_of_every_layer_of_its_stack(
     marco = await here.key(owner, agent=made["id"])
     for root in ("agents/marco", "templates/sales", "defaults", "workspaces/attic"):
         await put(owner, f"{root.split('/')[0]}.md", f"/v1/{root}/files")
-    async with listening(marco, OWN, "0") as stream:
+    async with open_stream(marco, OWN, "0") as stream:
         heard = [path for path in paths(await stream.rest()) if path not in defaults.FILES]
     assert heard == ["agents.md", "templates.md", "defaults.md"]
 
 
 async def test_a_stream_ends_after_a_while_so_that_its_reader_shows_its_credential_again(
-    here: Whole, monkeypatch: pytest.MonkeyPatch
+    here: FullApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(face, "_MAX_STREAM_SECONDS", 0.05)
     owner = await here.owner()
-    async with listening(owner, OWN) as stream:
+    async with open_stream(owner, OWN) as stream:
         assert await stream.rest() == []
         last = stream.last
     await put(owner, "a.md")
-    async with listening(owner, OWN, last) as stream:
+    async with open_stream(owner, OWN, last) as stream:
         assert paths(await stream.rest()) == ["a.md"]
 
 
 async def test_what_is_no_cursor_or_no_type_is_refused_before_the_stream_begins(
-    here: Whole,
+    here: FullApp,
 ) -> None:
     owner = await here.owner()
     for path in (OWN, TENANT):
@@ -295,7 +295,7 @@ async def test_what_is_no_cursor_or_no_type_is_refused_before_the_stream_begins(
         assert (await owner.get(f"{TENANT}?{query}")).status_code == 400, query
 
 
-async def test_streams_are_for_those_who_may_hear(here: Whole) -> None:
+async def test_streams_are_for_those_who_may_hear(here: FullApp) -> None:
     owner = await here.owner()
     deaf = await here.key(owner, Permission.WORKSPACE_WRITE)
     for path in (OWN, TENANT):
@@ -305,7 +305,7 @@ async def test_streams_are_for_those_who_may_hear(here: Whole) -> None:
         assert (head.status_code, head.content) == (200, b"")
 
 
-async def test_no_event_carries_content(here: Whole, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_no_event_carries_content(here: FullApp, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(face, "_MAX_STREAM_SECONDS", 0.05)
     owner = await here.owner()
     await put(owner, "a.md")

@@ -14,7 +14,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.support.full_app import FILES, Whole, app_of, whole
+from tests.support.full_app import FILES, FullApp, create_rest_app, open_full_app
 from tests.support.http_sink import receiver
 from tests.support.server_process import serving
 
@@ -30,13 +30,13 @@ WANTED = {"url": URL, "events": ["workspace.updated"]}
 
 
 @pytest.fixture
-async def here(tmp_path: File) -> AsyncIterator[Whole]:
-    async with whole(tmp_path) as opened:
+async def here(tmp_path: File) -> AsyncIterator[FullApp]:
+    async with open_full_app(tmp_path) as opened:
         yield opened
 
 
 @pytest.fixture
-async def ada(here: Whole) -> httpx.AsyncClient:
+async def ada(here: FullApp) -> httpx.AsyncClient:
     return await here.owner()
 
 
@@ -105,10 +105,10 @@ async def test_what_makes_no_webhook_is_refused(
     ["http://127.0.0.1:8787/v1", "http://169.254.169.254/latest", "http://[::1]/", "http://0"],
 )
 async def test_an_address_within_is_refused_with_the_reason(
-    here: Whole, ada: httpx.AsyncClient, url: str
+    here: FullApp, ada: httpx.AsyncClient, url: str
 ) -> None:
     async with HttpWebhookSender() as post:
-        careful = Whole(here.ports, app_of(replace(here.ports, webhook_sender=post)))
+        careful = FullApp(here.ports, create_rest_app(replace(here.ports, webhook_sender=post)))
         client = careful.as_(ada.headers["Authorization"].partition(" ")[2])
         answer = await client.post(HOOKS, json={**WANTED, "url": url})
     assert answer.status_code == 400
@@ -116,7 +116,7 @@ async def test_an_address_within_is_refused_with_the_reason(
 
 
 async def test_webhooks_are_for_administrators_of_the_whole_tenant(
-    here: Whole, ada: httpx.AsyncClient
+    here: FullApp, ada: httpx.AsyncClient
 ) -> None:
     id = (await made(ada))["id"]
     rest = f"{HOOKS}/{id}"
@@ -138,7 +138,7 @@ async def test_webhooks_are_for_administrators_of_the_whole_tenant(
     assert (await ada.get(rest)).status_code == 200
 
 
-async def test_deliveries_are_inspected_and_replayed(here: Whole, ada: httpx.AsyncClient) -> None:
+async def test_deliveries_are_inspected_and_replayed(here: FullApp, ada: httpx.AsyncClient) -> None:
     await enqueue_deliveries(here.ports)
     id = (await made(ada))["id"]
     await ada.put(f"{FILES}/a.md", json={"content": "a text that is never told"})

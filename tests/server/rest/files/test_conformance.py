@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.support.full_app import Whole, whole
+from tests.support.full_app import FullApp, open_full_app
 from tests.support.server_process import FILES
 from tests.support.stores import open_ports
 
@@ -20,7 +20,7 @@ SEAM = "/v1/host/sample/workspace/op"
 
 
 async def test_it_is_not_there_unless_asked_for(tmp_path: Any) -> None:
-    async with whole(tmp_path) as here:
+    async with open_full_app(tmp_path) as here:
         owner = await here.owner()
         body = {"tenant": "t", "workspace": "w", "op": "list"}
         assert (await owner.post(SEAM, json=body)).status_code == 404
@@ -32,7 +32,7 @@ async def test_it_does_what_the_endpoints_do_in_owners_of_its_own(tmp_path: Any)
         app = create_app(
             ports, endpoints(settings), authenticator(ports, settings), metrics=Metrics()
         )
-        here = Whole(ports, app)
+        here = FullApp(ports, app)
         ada = await here.owner()
 
         async def op(client: httpx.AsyncClient, **asked: Any) -> httpx.Response:

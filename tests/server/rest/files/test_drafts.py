@@ -9,7 +9,7 @@ import httpx
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.support.full_app import Whole, whole
+from tests.support.full_app import FullApp, open_full_app
 
 from carrel.core.access import Permission
 from carrel.core.overlay.placeholders import TOKENS
@@ -22,13 +22,13 @@ WORDS = st.sampled_from(
 
 
 @pytest.fixture
-async def here(tmp_path: File) -> AsyncIterator[Whole]:
-    async with whole(tmp_path) as opened:
+async def here(tmp_path: File) -> AsyncIterator[FullApp]:
+    async with open_full_app(tmp_path) as opened:
         yield opened
 
 
 @pytest.fixture
-async def owner(here: Whole) -> httpx.AsyncClient:
+async def owner(here: FullApp) -> httpx.AsyncClient:
     owner = await here.owner()
     bob = {"name": "Bob *B*", "email": "bob@example.org", "role": "member", "title": "7"}
     person = (await owner.post("/v1/people", json=bob)).json()["id"]
@@ -99,7 +99,7 @@ async def test_what_could_not_be_written_is_refused(
 
 
 async def test_only_whoever_may_write_here_is_shown_anything(
-    here: Whole, owner: httpx.AsyncClient
+    here: FullApp, owner: httpx.AsyncClient
 ) -> None:
     other = (await owner.post("/v1/agents", json={"slug": "nora", "name": "Nora"})).json()["id"]
     stranger = await here.owner("globex")

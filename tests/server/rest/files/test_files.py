@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.support.full_app import FILES, Whole, whole
+from tests.support.full_app import FILES, FullApp, open_full_app
 
 from carrel import defaults
 from carrel.actions.files import files
@@ -21,13 +21,13 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
-async def here(tmp_path: File) -> AsyncIterator[Whole]:
-    async with whole(tmp_path) as opened:
+async def here(tmp_path: File) -> AsyncIterator[FullApp]:
+    async with open_full_app(tmp_path) as opened:
         yield opened
 
 
 @pytest.fixture
-async def ada(here: Whole) -> httpx.AsyncClient:
+async def ada(here: FullApp) -> httpx.AsyncClient:
     return await here.owner()
 
 
@@ -190,7 +190,7 @@ async def test_the_largest_file_of_the_worst_characters_fits_into_a_request(
 
 
 async def test_strangers_learn_nothing_not_even_that_nothing_is_there(
-    here: Whole, ada: httpx.AsyncClient
+    here: FullApp, ada: httpx.AsyncClient
 ) -> None:
     await put(ada, "a.md", "x")
     for token in (None, "wrong"):
@@ -201,7 +201,7 @@ async def test_strangers_learn_nothing_not_even_that_nothing_is_there(
     assert (await here.as_(None).get("/.well-known/openwop")).status_code == 200
 
 
-async def test_writing_does_not_imply_reading(here: Whole, ada: httpx.AsyncClient) -> None:
+async def test_writing_does_not_imply_reading(here: FullApp, ada: httpx.AsyncClient) -> None:
     reader = await here.key(ada, Permission.WORKSPACE_READ)
     writer = await here.key(ada, Permission.WORKSPACE_WRITE)
     assert (await put(writer, "a.md", "x")).status_code == 200
@@ -213,7 +213,7 @@ async def test_writing_does_not_imply_reading(here: Whole, ada: httpx.AsyncClien
 
 
 async def test_a_bound_key_works_in_its_own_workspace_and_in_no_other(
-    here: Whole, ada: httpx.AsyncClient
+    here: FullApp, ada: httpx.AsyncClient
 ) -> None:
     team = await here.key(ada, workspace="team")
     await put(team, "a.md", "of the team")
@@ -284,7 +284,7 @@ async def an_agent(ada: httpx.AsyncClient) -> tuple[str, str]:
 
 
 async def test_layers_decide_from_the_nearest_and_their_etags_tell_them_apart(
-    here: Whole, ada: httpx.AsyncClient
+    here: FullApp, ada: httpx.AsyncClient
 ) -> None:
     agent, template = await an_agent(ada)
     for url, text in (("/v1/defaults/files", "kind"), (template, "brisk")):
@@ -309,7 +309,7 @@ async def test_layers_decide_from_the_nearest_and_their_etags_tell_them_apart(
     assert (await ada.delete(f"{agent}/SOUL.md")).status_code == 404
 
 
-async def test_an_agents_own_key_works_on_its_stack(here: Whole, ada: httpx.AsyncClient) -> None:
+async def test_an_agents_own_key_works_on_its_stack(here: FullApp, ada: httpx.AsyncClient) -> None:
     agent, template = await an_agent(ada)
     await ada.put(f"{template}/SOUL.md", json={"content": "brisk"})
     body = {"name": "marco", "kind": "agent", "agentId": agent.split("/")[3]}
@@ -362,7 +362,7 @@ async def test_history_diff_explain_and_restore(ada: httpx.AsyncClient) -> None:
 
 
 async def test_a_file_that_is_not_text_is_refused_and_never_a_crash(
-    here: Whole, ada: httpx.AsyncClient
+    here: FullApp, ada: httpx.AsyncClient
 ) -> None:
     tenant = (await ada.get("/v1/tenants/me")).json()["id"]
     actor = Actor(tenant, "a program in process")

@@ -8,8 +8,8 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.support.full_app import Whole
-from tests.support.server_stores import STORES, over
+from tests.support.full_app import FullApp
+from tests.support.server_stores import STORES, open_app_over
 
 pytestmark = pytest.mark.anyio
 SALES, DEFAULTS = "/v1/templates/sales/files", "/v1/defaults/files"
@@ -17,8 +17,8 @@ AGENTS = ("ann", "bea", "cem", "dan")
 
 
 @pytest.fixture(params=STORES)
-async def here(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[Whole]:
-    async with over(request, tmp_path) as opened:
+async def here(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[FullApp]:
+    async with open_app_over(request, tmp_path) as opened:
         yield opened
 
 
@@ -28,7 +28,7 @@ async def put(who: httpx.AsyncClient, where: str, text: str) -> None:
 
 
 @pytest.fixture
-async def owner(here: Whole) -> httpx.AsyncClient:
+async def owner(here: FullApp) -> httpx.AsyncClient:
     """Two agents follow a template, one another, one none."""
     owner = await here.owner()
     for slug in ("sales", "help"):
@@ -105,7 +105,7 @@ async def test_a_file_that_is_not_there_yet_would_reach_its_followers(
 
 
 async def test_who_may_not_know_the_tenant_is_told_nothing(
-    here: Whole, owner: httpx.AsyncClient
+    here: FullApp, owner: httpx.AsyncClient
 ) -> None:
     stranger = await here.owner("globex")
     assert (await stranger.get(f"{SALES}/SOUL.md/impact")).status_code == 404

@@ -8,8 +8,16 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.support.rest_client import PLATFORM, Desk
-from tests.support.rest_tenant import URL, ask, done, member, no, sha, stage
+from tests.support.rest_client import PLATFORM, RestServer
+from tests.support.rest_tenant import (
+    URL,
+    create_member,
+    create_overlay_agent,
+    post_action,
+    refused_action,
+    run_action,
+    sha,
+)
 
 from carrel.actions.accounts import credentials
 from carrel.core.access import Actor
@@ -26,11 +34,11 @@ HEADERS = {"content-type", "authorization", "x-api-key", "x-tenant-id", "x-princ
 
 @pytest.fixture
 async def marco(owner: httpx.AsyncClient) -> str:
-    return await stage(owner)
+    return await create_overlay_agent(owner)
 
 
-async def a_member(here: Desk, owner: httpx.AsyncClient) -> httpx.AsyncClient:
-    bob = await member(owner)
+async def a_member(here: RestServer, owner: httpx.AsyncClient) -> httpx.AsyncClient:
+    bob = await create_member(owner)
     return await here.key(owner, kind="person", personId=bob["id"])
 
 
@@ -44,7 +52,7 @@ def open_to_all(answer: httpx.Response) -> None:
     assert headers["access-control-max-age"] == "3600"
 
 
-async def test_a_preflight_needs_no_credential(here: Desk) -> None:
+async def test_a_preflight_needs_no_credential(here: RestServer) -> None:
     for token in (None, "wrong"):
         answer = await here.as_(token).options(URL)
         assert (answer.status_code, answer.content) == (204, b"")
@@ -52,18 +60,18 @@ async def test_a_preflight_needs_no_credential(here: Desk) -> None:
 
 
 async def test_everything_it_says_may_be_read_by_every_page(
-    here: Desk, owner: httpx.AsyncClient, marco: str
+    here: RestServer, owner: httpx.AsyncClient, marco: str
 ) -> None:
-    listed = await ask(owner, "list", agentId=marco)
+    listed = await post_action(owner, "list", agentId=marco)
     known = {"If-None-Match": listed.headers["etag"]}
     same = await owner.post(URL, json={"action": "list", "agentId": marco}, headers=known)
     answers = [
         listed,
         same,
-        await ask(here.as_(None), "list", agentId=marco),
+        await post_action(here.as_(None), "list", agentId=marco),
         await owner.post(URL, content=b"{"),
-        await ask(owner, "list", agentId="nobody"),
-        await ask(owner, "put", agentId=marco, path="USER.md", content="x"),
+        await post_action(owner, "list", agentId="nobody"),
+        await post_action(owner, "put", agentId=marco, path="USER.md", content="x"),
         await owner.get(URL),
     ]
     assert [answer.status_code for answer in answers] == [200, 304, 401, 400, 404, 403, 405]
@@ -76,7 +84,7 @@ async def test_everything_it_says_may_be_read_by_every_page(
             assert answer.headers["content-type"] == "application/json"
 
 
-async def test_without_a_credential_it_is_401_before_anything_else(here: Desk) -> None:
+async def test_without_a_credential_it_is_401_before_anything_else(here: RestServer) -> None:
     for token in (None, "unknown"):
         for body in (b"{", b"", b'{"tenantSlug": "acme"}', b'{"action": "list", "defaults": true}'):
             answer = await here.as_(token).post(URL, content=body)
@@ -100,22 +108,24 @@ async def test_no_body_is_an_empty_one(owner: httpx.AsyncClient) -> None:
 @pytest.mark.parametrize("field", ["tenantId", "tenantSlug", "instanceId"])
 @pytest.mark.parametrize("value", [None, "", "acme", 0, False, {}])
 async def test_a_tenant_in_the_body_is_refused_by_name_whatever_it_says(
-    here: Desk, owner: httpx.AsyncClient, marco: str, field: str, value: Any
+    here: RestServer, owner: httpx.AsyncClient, marco: str, field: str, value: Any
 ) -> None:
     body: dict[str, Any] = {"agentId": marco, "path": "a.md", "content": "x", field: value}
     for who in (owner, here.as_(PLATFORM)):
         for action in ("put", "", "nonsense"):
-            status, error = await no(who, action, **body)
+            status, error = await refused_action(who, action, **body)
             assert status == 400
             assert {"tenantId", "tenantSlug", "instanceId"} <= set(error.replace(",", "").split())
     assert (await owner.get(f"/v1/agents/{marco}/files/a.md")).status_code == 404
 
 
-async def test_a_credential_of_no_tenant_is_401_after_the_body_was_looked_at(here: Desk) -> None:
+async def test_a_credential_of_no_tenant_is_401_after_the_body_was_looked_at(
+    here: RestServer,
+) -> None:
     platform = here.as_(PLATFORM)
     assert (await platform.post(URL, content=b"{")).status_code == 400
     for action in ("", "list"):
-        status, error = await no(platform, action)
+        status, error = await refused_action(platform, action)
         assert (status, "caller tenant" in error) == (401, True)
 
 
@@ -142,18 +152,18 @@ async def test_no_action_is_400_before_the_selectors(owner: httpx.AsyncClient, a
 async def test_exactly_one_selector_is_needed(
     owner: httpx.AsyncClient, selectors: dict[str, Any], action: str
 ) -> None:
-    status, error = await no(owner, action, **selectors)
+    status, error = await refused_action(owner, action, **selectors)
     assert (status, error.startswith("Exactly one")) == (400, True)
 
 
 @pytest.mark.parametrize("name", [1, True, ["a"], {"a": 1}])
 async def test_a_selector_that_is_no_text_is_400(owner: httpx.AsyncClient, name: Any) -> None:
-    assert (await no(owner, "list", agentId=name))[0] == 400
-    assert (await no(owner, "list", templateId=name))[0] == 400
+    assert (await refused_action(owner, "list", agentId=name))[0] == 400
+    assert (await refused_action(owner, "list", templateId=name))[0] == 400
 
 
 async def test_a_target_that_is_not_there_is_404_for_every_action_and_everybody(
-    here: Desk, owner: httpx.AsyncClient, marco: str
+    here: RestServer, owner: httpx.AsyncClient, marco: str
 ) -> None:
     other = await here.found("globex")
     bob = await a_member(here, owner)
@@ -166,10 +176,10 @@ async def test_a_target_that_is_not_there_is_404_for_every_action_and_everybody(
             (owner, "a" * 999),
         ]
         for who, name in names:
-            status, error = await no(who, action, agentId=name)
+            status, error = await refused_action(who, action, agentId=name)
             assert (status, error.startswith("Target not found")) == (404, True), (action, name)
-        assert (await no(other, action, templateId="sales"))[0] == 404
-    assert (await no(owner, "list", templateId=marco))[0] == 404
+        assert (await refused_action(other, action, templateId="sales"))[0] == 404
+    assert (await refused_action(owner, "list", templateId=marco))[0] == 404
 
 
 @pytest.mark.parametrize("field", ["action", "agentId", "path", "content"])
@@ -183,7 +193,7 @@ async def test_half_a_character_is_the_senders_mistake(
 
 
 async def test_a_member_reads_and_never_writes_and_is_told_so_before_the_action_is_looked_at(
-    here: Desk, owner: httpx.AsyncClient, marco: str
+    here: RestServer, owner: httpx.AsyncClient, marco: str
 ) -> None:
     bob = await a_member(here, owner)
     targets: list[dict[str, Any]] = [
@@ -192,22 +202,22 @@ async def test_a_member_reads_and_never_writes_and_is_told_so_before_the_action_
         {"defaults": True},
     ]
     for target in targets:
-        await done(bob, "list", **target)
-        await done(bob, "get", path="SOUL.md", **target)
+        await run_action(bob, "list", **target)
+        await run_action(bob, "get", path="SOUL.md", **target)
         for action in WRITES:
-            status, error = await no(bob, action, **target)
+            status, error = await refused_action(bob, action, **target)
             assert (status, "admin or owner" in error) == (403, True)
-            status, error = await no(bob, action, path="../x", content="y", **target)
+            status, error = await refused_action(bob, action, path="../x", content="y", **target)
             assert (status, "admin or owner" in error) == (403, True)
 
 
-async def test_an_admin_writes(here: Desk, owner: httpx.AsyncClient, marco: str) -> None:
-    amy = await member(owner, role="admin", email="amy@example.org")
+async def test_an_admin_writes(here: RestServer, owner: httpx.AsyncClient, marco: str) -> None:
+    amy = await create_member(owner, role="admin", email="amy@example.org")
     admin = await here.key(owner, kind="person", personId=amy["id"])
-    await done(admin, "put", agentId=marco, path="a.md", content="x")
-    await done(admin, "put", templateId="sales", path="a.md", content="y")
-    await done(admin, "put", defaults=True, path="a.md", content="z")
-    assert (await done(owner, "get", agentId=marco, path="a.md"))["sha256"] == sha("x")
+    await run_action(admin, "put", agentId=marco, path="a.md", content="x")
+    await run_action(admin, "put", templateId="sales", path="a.md", content="y")
+    await run_action(admin, "put", defaults=True, path="a.md", content="z")
+    assert (await run_action(owner, "get", agentId=marco, path="a.md"))["sha256"] == sha("x")
 
 
 @pytest.mark.parametrize("action", ["nonsense", "PUT", "Get", "get ", 5, ["get"], {"get": 1}])
@@ -243,7 +253,7 @@ async def test_an_unknown_action_is_400(owner: httpx.AsyncClient, marco: str, ac
 async def test_what_is_missing_or_no_text_is_400(
     owner: httpx.AsyncClient, marco: str, action: str, body: dict[str, Any]
 ) -> None:
-    assert (await no(owner, action, agentId=marco, **body))[0] == 400
+    assert (await refused_action(owner, action, agentId=marco, **body))[0] == 400
 
 
 UNSAFE = ["/a", "../a", "a/../b", "a//b", "./a", "a/.", "a/", "a\\b", "a\x00b", "..", "x" * 2000]
@@ -255,7 +265,7 @@ async def test_an_unsafe_path_is_400_everywhere(
     owner: httpx.AsyncClient, marco: str, path: str, target: dict[str, Any]
 ) -> None:
     for action in ("get", "put", "delete"):
-        assert (await no(owner, action, path=path, content="x", **target))[0] == 400
+        assert (await refused_action(owner, action, path=path, content="x", **target))[0] == 400
 
 
 class Failing:
@@ -269,7 +279,7 @@ class Failing:
 
 
 async def test_what_nobody_foresaw_shows_an_id_and_nothing_else(
-    here: Desk, owner: httpx.AsyncClient, marco: str
+    here: RestServer, owner: httpx.AsyncClient, marco: str
 ) -> None:
     async def authenticate(headers: Headers) -> Actor:
         token = owner.headers["authorization"].partition(" ")[2]
@@ -277,7 +287,9 @@ async def test_what_nobody_foresaw_shows_an_id_and_nothing_else(
 
     ports = replace(here.ports, trees=Failing())
     app = create_app(ports, overlay_api.ENDPOINTS, authenticate, metrics=Metrics())
-    answer = await ask(Desk(ports, app).as_(None), "get", agentId=marco, path="SOUL.md")
+    answer = await post_action(
+        RestServer(ports, app).as_(None), "get", agentId=marco, path="SOUL.md"
+    )
     open_to_all(answer)
     assert (answer.status_code, answer.json()["ok"]) == (500, False)
     assert answer.headers["x-request-id"] in answer.json()["error"]

@@ -7,7 +7,7 @@ from pathlib import Path as File
 
 import httpx
 import pytest
-from tests.support.full_app import FILES, Whole, whole
+from tests.support.full_app import FILES, FullApp, open_full_app
 from tests.support.rest_tenant import URL
 
 from carrel.actions.accounts.credentials import authenticate
@@ -18,8 +18,8 @@ LIST = {"action": "list", "defaults": True}
 
 
 @pytest.fixture
-async def here(tmp_path: File) -> AsyncIterator[Whole]:
-    async with whole(tmp_path) as opened:
+async def here(tmp_path: File) -> AsyncIterator[FullApp]:
+    async with open_full_app(tmp_path) as opened:
         yield opened
 
 
@@ -27,11 +27,11 @@ def token_of(who: httpx.AsyncClient) -> str:
     return who.headers["Authorization"].partition(" ")[2]
 
 
-async def actor_of(here: Whole, who: httpx.AsyncClient) -> Actor:
+async def actor_of(here: FullApp, who: httpx.AsyncClient) -> Actor:
     return await authenticate(here.ports, token_of(who))
 
 
-async def statuses(here: Whole, headers: dict[str, str]) -> set[int]:
+async def statuses(here: FullApp, headers: dict[str, str]) -> set[int]:
     """What the overlay endpoint and the others answer to a request with these headers."""
     nobody = here.as_(None)
     return {
@@ -46,7 +46,7 @@ async def statuses(here: Whole, headers: dict[str, str]) -> set[int]:
     }
 
 
-async def test_a_services_key_goes_by_itself_beside_its_own_tenant(here: Whole) -> None:
+async def test_a_services_key_goes_by_itself_beside_its_own_tenant(here: FullApp) -> None:
     owner, other = await here.owner(), await here.owner("globex")
     machine = await here.key(owner)
     key, mine = token_of(machine), (await actor_of(here, owner)).tenant
@@ -61,7 +61,7 @@ async def test_a_services_key_goes_by_itself_beside_its_own_tenant(here: Whole) 
 
 
 async def test_a_service_that_contradicts_its_own_key_is_refused_as_in_its_lane(
-    here: Whole,
+    here: FullApp,
 ) -> None:
     owner, other = await here.owner(), await here.owner("globex")
     machine, stranger = await here.key(owner), await here.key(other)
@@ -76,7 +76,7 @@ async def test_a_service_that_contradicts_its_own_key_is_refused_as_in_its_lane(
     assert await statuses(here, {**bearer, **lane}) == {401}
 
 
-async def test_the_keys_of_people_and_agents_do_not_go_in_that_lane(here: Whole) -> None:
+async def test_the_keys_of_people_and_agents_do_not_go_in_that_lane(here: FullApp) -> None:
     owner = await here.owner()
     made = await owner.post("/v1/agents", json={"slug": "marco", "name": "Marco"})
     body = {"name": "own", "kind": "agent", "agentId": made.json()["id"]}
@@ -87,7 +87,7 @@ async def test_the_keys_of_people_and_agents_do_not_go_in_that_lane(here: Whole)
         assert answer.status_code == 200
 
 
-async def test_a_service_that_is_bound_to_an_agent_stays_so_in_its_lane(here: Whole) -> None:
+async def test_a_service_that_is_bound_to_an_agent_stays_so_in_its_lane(here: FullApp) -> None:
     owner = await here.owner()
     for slug in ("marco", "polo"):
         await owner.post("/v1/agents", json={"slug": slug, "name": slug})
@@ -100,7 +100,7 @@ async def test_a_service_that_is_bound_to_an_agent_stays_so_in_its_lane(here: Wh
         assert answer.status_code == status
 
 
-async def test_an_authorization_may_leave_out_the_word_bearer(here: Whole) -> None:
+async def test_an_authorization_may_leave_out_the_word_bearer(here: FullApp) -> None:
     token = token_of(await here.owner())
     for good in (token, f"Bearer {token}", f"bearer {token}", f"Bearer   {token} "):
         assert await statuses(here, {"Authorization": good}) == {200}, good
@@ -116,7 +116,7 @@ async def test_an_authorization_may_leave_out_the_word_bearer(here: Whole) -> No
         assert await statuses(here, {"Authorization": bad}) == {401}, bad
 
 
-async def test_where_the_authorization_fails_the_lane_is_tried(here: Whole) -> None:
+async def test_where_the_authorization_fails_the_lane_is_tried(here: FullApp) -> None:
     owner = await here.owner()
     lane = {"x-api-key": token_of(await here.key(owner)), "x-tenant-id": "acme"}
     assert await statuses(here, {"Authorization": "Bearer expired", **lane}) == {200}
@@ -130,7 +130,7 @@ async def test_where_the_authorization_fails_the_lane_is_tried(here: Whole) -> N
     assert made.status_code == 201
 
 
-async def test_a_revoked_key_is_refused_in_its_lane_at_once(here: Whole) -> None:
+async def test_a_revoked_key_is_refused_in_its_lane_at_once(here: FullApp) -> None:
     owner = await here.owner()
     made = (await owner.post("/v1/keys", json={"name": "a", "kind": "service"})).json()
     lane = {"x-api-key": made["key"], "x-tenant-id": "acme"}

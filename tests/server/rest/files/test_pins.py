@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.support.rest_client import Desk
+from tests.support.rest_client import RestServer
 
 pytestmark = pytest.mark.anyio
 AGENT, SALES, DEFAULTS = "/v1/agents/marco", "/v1/templates/sales", "/v1/defaults"
@@ -112,7 +112,7 @@ async def test_an_update_is_reviewed_accepted_and_rolled_back(
 
 
 async def test_accepting_for_all_tells_of_each(
-    here: Desk, owner: httpx.AsyncClient, marco: dict[str, str]
+    here: RestServer, owner: httpx.AsyncClient, marco: dict[str, str]
 ) -> None:
     polo = {"slug": "polo", "name": "Polo", "templateId": "sales"}
     await owner.post("/v1/agents", json=polo)
@@ -129,7 +129,7 @@ async def test_accepting_for_all_tells_of_each(
 
 
 async def test_an_agent_is_paired_with_somebody_of_its_own_tenant(
-    here: Desk, owner: httpx.AsyncClient, marco: dict[str, str]
+    here: RestServer, owner: httpx.AsyncClient, marco: dict[str, str]
 ) -> None:
     await write(owner, f"{DEFAULTS}/files/USER.md", "for {{HUMAN_NAME}}")
     bob = {"name": "Bob", "email": "bob@example.org", "role": "member"}

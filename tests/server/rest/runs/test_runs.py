@@ -11,8 +11,8 @@ from urllib.parse import quote
 
 import httpx
 import pytest
-from tests.support.full_app import FILES, Whole, whole
-from tests.support.sse_client import listening
+from tests.support.full_app import FILES, FullApp, open_full_app
+from tests.support.sse_client import open_stream
 
 from carrel import defaults
 from carrel.core.access import Permission
@@ -22,13 +22,13 @@ RUNS = "/v1/runs"
 
 
 @pytest.fixture
-async def here(tmp_path: File) -> AsyncIterator[Whole]:
-    async with whole(tmp_path) as opened:
+async def here(tmp_path: File) -> AsyncIterator[FullApp]:
+    async with open_full_app(tmp_path) as opened:
         yield opened
 
 
 @pytest.fixture
-async def ada(here: Whole) -> httpx.AsyncClient:
+async def ada(here: FullApp) -> httpx.AsyncClient:
     return await here.owner()
 
 
@@ -176,7 +176,7 @@ async def test_a_write_in_a_run_is_in_its_log_and_seen_by_the_next_run_only(
 async def test_the_log_of_an_ended_run_is_streamed_to_its_end(ada: httpx.AsyncClient) -> None:
     run = await start(ada, workflowId="conformance-noop")
     path = f"{RUNS}/{run}/events?streamMode=updates"
-    async with listening(ada, path) as stream:
+    async with open_stream(ada, path) as stream:
         assert stream.headers["content-type"] == "text/event-stream"
         events = await stream.rest()
     assert [event.type for event in events] == ["run.started", "run.completed"]
@@ -186,9 +186,9 @@ async def test_the_log_of_an_ended_run_is_streamed_to_its_end(ada: httpx.AsyncCl
             *("payload", "timestamp", "sequence"),
         }
         assert event.told["type"] == event.type
-    async with listening(ada, path, events[0].id) as stream:
+    async with open_stream(ada, path, events[0].id) as stream:
         assert await stream.rest() == events[1:]
-    async with listening(ada, path, events[1].id) as stream:
+    async with open_stream(ada, path, events[1].id) as stream:
         assert await stream.rest() == []
 
 
@@ -229,7 +229,7 @@ async def test_a_run_that_was_let_go_is_still_known_but_has_no_files(
     assert (await ada.patch(f"{RUNS}/{run}", json={"status": "completed"})).status_code == 409
 
 
-async def test_an_agent_s_run_names_the_agent(here: Whole, ada: httpx.AsyncClient) -> None:
+async def test_an_agent_s_run_names_the_agent(here: FullApp, ada: httpx.AsyncClient) -> None:
     made = (await ada.post("/v1/agents", json={"slug": "marco", "name": "Marco"})).json()
     await ada.put("/v1/agents/marco/files/SOUL.md", json={"content": "kind"})
     run = await start(ada, agentId="marco")
@@ -286,7 +286,7 @@ async def test_the_same_request_sent_twice_starts_one_run(ada: httpx.AsyncClient
 BELOW = ("", "/files", "/files/a.md", "/diff", "/diff?path=a.md", "/events")
 
 
-async def test_a_run_of_another_is_not_there(here: Whole, ada: httpx.AsyncClient) -> None:
+async def test_a_run_of_another_is_not_there(here: FullApp, ada: httpx.AsyncClient) -> None:
     await put(ada, "a.md", "canary")
     run = await start(ada)
     stranger = await here.owner("globex")
@@ -304,7 +304,7 @@ async def test_a_run_of_another_is_not_there(here: Whole, ada: httpx.AsyncClient
 
 
 async def test_a_key_does_what_it_carries_and_strangers_nothing(
-    here: Whole, ada: httpx.AsyncClient
+    here: FullApp, ada: httpx.AsyncClient
 ) -> None:
     await put(ada, "a.md", "x")
     run = await start(ada)

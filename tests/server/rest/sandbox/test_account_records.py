@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import httpx
 import pytest
-from tests.support.rest_client import Desk, desk
+from tests.support.rest_client import RestServer, open_rest_server
 
 from carrel.core.store.record import RecordType
 
@@ -104,7 +104,7 @@ async def test_what_is_no_record_is_400_in_known_words(
 
 @pytest.mark.parametrize(("where", "word", "prefix"), KINDS)
 async def test_another_method_is_405_with_those_that_there_are(
-    here: Desk, owner: httpx.AsyncClient, where: str, word: str, prefix: str
+    here: RestServer, owner: httpx.AsyncClient, where: str, word: str, prefix: str
 ) -> None:
     told = await owner.put(where, json={})
     assert (told.status_code, told.json()) == (
@@ -125,7 +125,7 @@ async def test_another_method_is_405_with_those_that_there_are(
 
 @pytest.mark.parametrize(("where", "word", "prefix"), KINDS)
 async def test_they_are_one_tenants_and_for_those_who_administer_it(
-    here: Desk, owner: httpx.AsyncClient, where: str, word: str, prefix: str
+    here: RestServer, owner: httpx.AsyncClient, where: str, word: str, prefix: str
 ) -> None:
     one = await made(owner, where)
     there = f"{where}/{one[f'{word}Id']}"
@@ -168,7 +168,7 @@ async def test_the_seeds_own_examples_are_taken(owner: httpx.AsyncClient) -> Non
 
 
 async def test_secrets_are_never_shown_and_a_mask_keeps_them(
-    here: Desk, owner: httpx.AsyncClient
+    here: RestServer, owner: httpx.AsyncClient
 ) -> None:
     config = {
         "envVars": {"TOKEN": CANARY, "OTHER": f"{CANARY}-2"},
@@ -239,14 +239,14 @@ async def test_a_request_with_a_key_is_done_once(
 
 
 @pytest.fixture
-async def forgetful(tmp_path: File) -> AsyncIterator[Desk]:
-    async with desk(tmp_path, forgetful=True) as opened:
+async def forgetful(tmp_path: File) -> AsyncIterator[RestServer]:
+    async with open_rest_server(tmp_path, forgetful=True) as opened:
         yield opened
 
 
 @pytest.mark.parametrize(("where", "word", "prefix"), KINDS)
 async def test_an_answer_that_was_lost_is_given_again(
-    forgetful: Desk, where: str, word: str, prefix: str
+    forgetful: RestServer, where: str, word: str, prefix: str
 ) -> None:
     owner = await forgetful.found()
     once = {"Idempotency-Key": "k1"}
@@ -270,7 +270,7 @@ async def test_rivals_who_change_one_record_all_succeed(owner: httpx.AsyncClient
 
 
 async def test_the_files_of_a_workspace_are_there_for_as_long_as_its_record_is(
-    here: Desk, owner: httpx.AsyncClient
+    here: RestServer, owner: httpx.AsyncClient
 ) -> None:
     one = await made(owner, WORKSPACES)
     id = one["workspaceId"]

@@ -9,10 +9,18 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.support.full_app import Whole, whole
-from tests.support.shell_commands import HERE, SANDBOX, SHARED, Shell, kept, sandbox, standing_in
-from tests.support.stores import travel
-from tests.support.tenant_fixture import running
+from tests.support.full_app import FullApp, open_full_app
+from tests.support.shell_commands import (
+    SANDBOX,
+    SANDBOX_CONFIG,
+    SHARED,
+    Shell,
+    replace_bash_tool,
+    store_record,
+    store_sandbox,
+)
+from tests.support.stores import advance_clock
+from tests.support.tenant_fixture import run_approval_workers
 
 from carrel.actions.accounts.credentials import authenticate
 from carrel.core.access import Permission
@@ -31,26 +39,28 @@ def anyio_backend() -> str:
 
 
 @pytest.fixture
-async def desk(tmp_path: File) -> AsyncIterator[Whole]:
-    async with whole(tmp_path) as found:
+async def desk(tmp_path: File) -> AsyncIterator[FullApp]:
+    async with open_full_app(tmp_path) as found:
         yield found
 
 
 @pytest.fixture
 def shell(monkeypatch: pytest.MonkeyPatch) -> Shell:
-    return standing_in(monkeypatch)
+    return replace_bash_tool(monkeypatch)
 
 
 @pytest.fixture
-async def ada(desk: Whole, shell: Shell) -> httpx.AsyncClient:
+async def ada(desk: FullApp, shell: Shell) -> httpx.AsyncClient:
     owner = await desk.owner()
-    await sandbox(desk.ports, await tenant(desk, owner))
-    made = await owner.post("/v1/agents", json={"slug": "kate", "name": "Kate", "config": HERE})
+    await store_sandbox(desk.ports, await tenant(desk, owner))
+    made = await owner.post(
+        "/v1/agents", json={"slug": "kate", "name": "Kate", "config": SANDBOX_CONFIG}
+    )
     assert made.status_code == 201, made.text
     return owner
 
 
-async def tenant(desk: Whole, who: httpx.AsyncClient) -> str:
+async def tenant(desk: FullApp, who: httpx.AsyncClient) -> str:
     token = who.headers["Authorization"].partition(" ")[2]
     return (await authenticate(desk.ports, token)).tenant
 
@@ -68,9 +78,9 @@ async def said(who: httpx.AsyncClient, id: str, approved: bool, **more: Any) -> 
 
 
 async def test_a_call_is_answered_with_202_and_its_result_is_waited_for(
-    desk: Whole, ada: httpx.AsyncClient
+    desk: FullApp, ada: httpx.AsyncClient
 ) -> None:
-    async with running(desk.ports):
+    async with run_approval_workers(desk.ports):
         one = await asked(ada, callId="call_1")
         assert (one["status"], one["tool"], one["input"]) == ("requested", "bash", RUN["arguments"])
         assert (one["sandboxId"], one["callId"], one["result"]) == (SANDBOX, "call_1", None)
@@ -88,7 +98,7 @@ async def test_a_call_is_answered_with_202_and_its_result_is_waited_for(
 
 
 async def test_an_answer_is_idempotent_another_is_409_late_is_410_and_unknown_404(
-    desk: Whole, ada: httpx.AsyncClient, shell: Shell
+    desk: FullApp, ada: httpx.AsyncClient, shell: Shell
 ) -> None:
     no, late = await asked(ada), await asked(ada)
     first = await said(ada, no["id"], False, reason="not today")
@@ -101,18 +111,18 @@ async def test_an_answer_is_idempotent_another_is_409_late_is_410_and_unknown_40
     assert (again.status_code, again.json()) == (200, first.json())
     other = await said(ada, no["id"], True)
     assert (other.status_code, other.json()["error"]) == (409, "conflict")
-    travel(desk.ports, DAY_MS)
+    advance_clock(desk.ports, DAY_MS)
     gone = await said(ada, late["id"], True)
     assert (gone.status_code, gone.json()["error"]) == (410, "expired")
     assert (await said(ada, "apr_" + "0" * 24, True)).status_code == 404
     assert (await said(ada, "..", True)).status_code == 404
-    async with running(desk.ports):
+    async with run_approval_workers(desk.ports):
         pass
     assert shell.ran == []
 
 
 async def test_what_waits_is_listed_by_status_and_agent(
-    desk: Whole, ada: httpx.AsyncClient
+    desk: FullApp, ada: httpx.AsyncClient
 ) -> None:
     ones = [await asked(ada) for _ in range(3)]
     await said(ada, ones[0]["id"], False)
@@ -128,7 +138,7 @@ async def test_what_waits_is_listed_by_status_and_agent(
 
 
 async def test_an_agent_asks_and_looks_but_never_answers(
-    desk: Whole, ada: httpx.AsyncClient
+    desk: FullApp, ada: httpx.AsyncClient
 ) -> None:
     agent = (await ada.get("/v1/agents/kate")).json()["id"]
     made = await ada.post("/v1/keys", json={"name": "kate", "kind": "agent", "agentId": agent})
@@ -150,7 +160,7 @@ async def test_an_agent_asks_and_looks_but_never_answers(
     "body",
     [b"{}", b'{"approved": "yes"}', b'{"approved": 1}', b'{"approved": true, "x": 1}', b"["],
 )
-async def test_what_is_no_answer_is_400(desk: Whole, ada: httpx.AsyncClient, body: bytes) -> None:
+async def test_what_is_no_answer_is_400(desk: FullApp, ada: httpx.AsyncClient, body: bytes) -> None:
     one = await asked(ada)
     head = {"Content-Type": "application/json"}
     answer = await ada.post(f"{LIST}/{one['id']}", content=body, headers=head)
@@ -158,7 +168,7 @@ async def test_what_is_no_answer_is_400(desk: Whole, ada: httpx.AsyncClient, bod
 
 
 async def test_what_no_text_can_be_is_400_and_not_a_failure(
-    desk: Whole, ada: httpx.AsyncClient
+    desk: FullApp, ada: httpx.AsyncClient
 ) -> None:
     head = {"Content-Type": "application/json"}
     for body in (
@@ -174,7 +184,7 @@ async def test_what_no_text_can_be_is_400_and_not_a_failure(
 
 
 async def test_a_list_of_tools_is_fitted_to_the_agent_and_outlives_what_is_gone(
-    desk: Whole, ada: httpx.AsyncClient
+    desk: FullApp, ada: httpx.AsyncClient
 ) -> None:
     owner = await tenant(desk, ada)
 
@@ -187,16 +197,16 @@ async def test_a_list_of_tools_is_fitted_to_the_agent_and_outlives_what_is_gone(
         assert answer.status_code == 200, answer.text
 
     assert list((await told())["bash"]) == ["command"]
-    await kept(desk.ports, owner, RecordType.WORKSPACE, SHARED, {})
+    await store_record(desk.ports, owner, RecordType.WORKSPACE, SHARED, {})
     one = {"name": "a", "workspaceId": SHARED}
-    await configured(**HERE, workspaces=[one, {**one, "name": "b"}])
+    await configured(**SANDBOX_CONFIG, workspaces=[one, {**one, "name": "b"}])
     assert list((await told())["bash"]) == ["command", "workspace"]
     assert "async_status" not in await told()
-    await sandbox(desk.ports, owner, "bypass", persistent=True)
+    await store_sandbox(desk.ports, owner, "bypass", persistent=True)
     assert "async_status" in await told()
     called = await ada.post(f"{TOOLS}/async_status", json={"arguments": {"command": "x"}})
     assert called.json()["content"] == "ran x"
-    await sandbox(desk.ports, owner, None)
+    await store_sandbox(desk.ports, owner, None)
     assert "bash" in await told()
     assert "async_status" not in await told()
     broken = await ada.post(f"{TOOLS}/bash", json=RUN)
@@ -207,5 +217,5 @@ async def test_a_list_of_tools_is_fitted_to_the_agent_and_outlives_what_is_gone(
     await configured(workspaces=[one])
     assert "bash" not in await told()
     assert (await ada.post(f"{TOOLS}/bash", json=RUN)).status_code == 404
-    await configured(**HERE, allowedTools=["recall"])
+    await configured(**SANDBOX_CONFIG, allowedTools=["recall"])
     assert list(await told()) == ["recall"]
