@@ -95,7 +95,7 @@ async def test_what_it_makes_and_modifies_comes_back_to_the_byte(desk: CommandRu
     desk.put("a.txt", "one\n")
     desk.put("deep/down/b.txt", "two\n")
     desk.put("large", whole)
-    assert await desk.left(
+    assert await desk.changes_of(
         "echo more >> a.txt; printf '\\000\\377' > deep/down/c; mkdir -p x/y; : > x/y/z;"
         " mkdir void; cat large large > twice"
     ) == {"a.txt": b"one\nmore\n", "deep/down/c": b"\0\xff", "x/y/z": b"", "twice": whole + whole}
@@ -104,11 +104,11 @@ async def test_what_it_makes_and_modifies_comes_back_to_the_byte(desk: CommandRu
 async def test_the_next_command_finds_the_files_as_they_were_given(desk: CommandRunner) -> None:
     desk.put("a.txt", "one\n")
     desk.put("same.txt", "one\n")
-    assert await desk.left("echo x >> a.txt; : > same.txt; rm a.txt; echo x > ~/x") == {
+    assert await desk.changes_of("echo x >> a.txt; : > same.txt; rm a.txt; echo x > ~/x") == {
         "a.txt": None,
         "same.txt": b"",
     }
-    assert await desk.said("cat a.txt same.txt; find ~ -type f") == "one\none\n"
+    assert await desk.output_of("cat a.txt same.txt; find ~ -type f") == "one\none\n"
 
 
 async def test_what_was_only_touched_is_not_told(desk: CommandRunner) -> None:
@@ -116,7 +116,7 @@ async def test_what_was_only_touched_is_not_told(desk: CommandRunner) -> None:
     desk.put("b.txt", "two\n")
     desk.put("c/d.txt", "three\n")
     desk.put("forged", "one\n")
-    assert await desk.left(
+    assert await desk.changes_of(
         "touch a.txt; chmod +x b.txt; chmod 600 b.txt; mv c/d.txt e; mv e c/d.txt;"
         " cp a.txt f; mv f a.txt;"
         " touch -r forged t; printf 'two\\n' > forged; touch -r t forged; rm t"
@@ -159,7 +159,7 @@ async def test_what_is_replaced_deleted_or_moved_comes_back(desk: CommandRunner)
         desk.put(f"{number}/d/a", "1")
         desk.put(f"{number}/d/e/b", "2")
         desk.put(f"{number}/f", "3")
-    left = await desk.left(
+    left = await desk.changes_of(
         "\n".join(f"(cd {number}; {command})" for number, (command, _) in enumerate(REPLACED))
     )
     told = {
@@ -204,7 +204,7 @@ async def test_names_come_back_in_their_composed_form(desk: CommandRunner) -> No
 
 async def test_what_was_locked_is_read_all_the_same(desk: CommandRunner) -> None:
     desk.put("d/a", "1")
-    assert await desk.left(
+    assert await desk.changes_of(
         "mkdir -p x/y; printf n > x/y/z; chmod 0 x/y/z x/y x; printf 2 > d/a; chmod 0 d/a d"
     ) == {"d/a": b"2", "x/y/z": b"n"}
 
@@ -278,7 +278,7 @@ async def test_several_run_at_once_and_see_nothing_of_each_other(desk: CommandRu
     desk.put("a", "0")
 
     async def one(number: int) -> dict[str, bytes | None]:
-        return await desk.left(f"sleep 0.2; ls > list; printf {number} > a")
+        return await desk.changes_of(f"sleep 0.2; ls > list; printf {number} > a")
 
     done = await asyncio.gather(*(one(number) for number in range(1, 4)))
     assert done == [{"a": b"%d" % number, "list": b"a\nlist\n"} for number in range(1, 4)]

@@ -149,11 +149,11 @@ class Histories(RuleBasedStateMachine):
             assert tuple(self.texts(tree) for tree in trees) == frozen.layers
 
     def teardown(self) -> None:
-        for (scope, path), said in self.model.said.items():
+        for (scope, path), said in self.model.versions.items():
             history = self.do(self.ports.trees.history(scope, path, limit=1000))
             numbers = [version.head.version for version in history]
             assert numbers == sorted(set(numbers), reverse=True)
-            assert set(numbers) >= self.model.held(scope, path, KEEP)
+            assert set(numbers) >= self.model.retained(scope, path, KEEP)
             for version in history:
                 one = said[version.head.version - 1]
                 assert version.head.revision == one.revision
@@ -162,7 +162,7 @@ class Histories(RuleBasedStateMachine):
             list_events(self.ports, tenant=self.tenant, types=frozenset({WORKSPACE_UPDATED}))
         )
         told = [(e.scope, Path(e.payload["path"]), e.payload["version"]) for e in events]
-        assert told == self.model.told
+        assert told == self.model.log
 
     def place(self, key: Key) -> tuple[Scope, Path]:
         return self.scopes[key[0]], key[1]

@@ -162,9 +162,9 @@ def test_streams_have_the_events_of_an_approval(tmp_path: File) -> None:
                 [request] = await requests.take(1)
                 await ada.post(f"/v1/approvals/{id}", json={"approved": True})
                 [result] = await results.take(1)
-        assert request.told["payload"]["approvalId"] == id
-        assert request.told["workspace"] is None
-        assert result.told["payload"]["status"] == "finished"
+        assert request.payload["payload"]["approvalId"] == id
+        assert request.payload["workspace"] is None
+        assert result.payload["payload"]["status"] == "finished"
         assert "canary" not in str((request, result))
 
     with serving(tmp_path / "data", program=WORKING) as live:

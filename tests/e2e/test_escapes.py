@@ -53,7 +53,7 @@ for host in ("127.0.0.1", "::1", "localhost", "192.0.2.1"):
     except OSError as problem:
         print(type(problem).__name__)
 """)
-        assert "REACHED" not in tried.said
+        assert "REACHED" not in tried.output
         assert tried.code == 0
         with pytest.raises(BlockingIOError):
             listener.accept()
@@ -76,7 +76,7 @@ try:
 except OSError as problem:
     print(type(problem).__name__)
 """)
-        assert "RESOLVED" not in tried.said
+        assert "RESOLVED" not in tried.output
         with pytest.raises(BlockingIOError):
             listener.recv(10)
 
@@ -101,7 +101,7 @@ for at in ({name!r}, {path!r}):
     except OSError as problem:
         print(type(problem).__name__)
 """)
-        assert "REACHED" not in tried.said
+        assert "REACHED" not in tried.output
         assert tried.code == 0
         for listener in (hidden, named):
             with pytest.raises(BlockingIOError):
@@ -112,13 +112,13 @@ for at in ({name!r}, {path!r}):
 async def test_environment_variables_load_no_library_of_the_workspace_into_bubblewrap(
     harness: EscapeHarness,
 ) -> None:
-    harness.desk.put("evil.so", "no library at all\n" * 10)
+    harness.runner.put("evil.so", "no library at all\n" * 10)
     variables = {
         "LD_PRELOAD": "/tmp/workspace/evil.so",
         "LD_DEBUG": "files",
         "LD_DEBUG_OUTPUT": "/tmp/workspace/linked",
     }
-    async with harness.desk.run("true", env=variables) as ran:
+    async with harness.runner.run("true", env=variables) as ran:
         errors = ran.stderr.decode()
         assert not ran.changed
     assert "invalid ELF header" not in errors
@@ -129,7 +129,7 @@ async def test_environment_variables_load_no_library_of_the_workspace_into_bubbl
 async def test_unusual_sockets_cannot_be_opened(harness: EscapeHarness, family: str) -> None:
     tried = await harness.python(f"import socket; socket.socket(socket.{family}, socket.SOCK_RAW)")
     assert tried.code == 1
-    assert "Address family not supported" in tried.said
+    assert "Address family not supported" in tried.output
 
 
 async def test_no_file_of_the_host_can_be_read_or_written(
@@ -143,11 +143,11 @@ async def test_no_file_of_the_host_can_be_read_or_written(
         f" echo x > {shared_directory}/new; ln {canary} here;"
         f" ls {shared_directory} /root /home /var /srv /boot; echo x > /usr/x"
     )
-    assert SECRET not in tried.said
+    assert SECRET not in tried.output
     assert canary.read_text() == SECRET
     assert os.listdir(shared_directory) == ["canary"]
     assert "x" not in os.listdir("/usr")
-    assert "root:" not in tried.said
+    assert "root:" not in tried.output
 
 
 async def test_database_key_and_other_sandboxes_cannot_be_read(
@@ -161,17 +161,17 @@ async def test_database_key_and_other_sandboxes_cannot_be_read(
         f"cat {data}/carrel.db {data}/vault.key {data}/sandboxes/*/*; ls {data} {data}/sandboxes;"
         f" find / -name carrel.db -o -name vault.key -o -name 'bytes-*' 2>/dev/null"
     )
-    assert SECRET not in tried.said
-    assert "keepers\n" not in tried.said
-    assert "\n/" not in tried.said.replace(f"\n{data}", "")
+    assert SECRET not in tried.output
+    assert "keepers\n" not in tried.output
+    assert "\n/" not in tried.output.replace(f"\n{data}", "")
 
 
 async def test_command_sees_nothing_of_a_concurrent_command(harness: EscapeHarness) -> None:
-    harness.desk.put("secret-of-another", SECRET)
+    harness.runner.put("secret-of-another", SECRET)
     command = f"echo there > marker-of-another; exec -a {harness.mark} sleep 1000"
 
     async def run_other() -> None:
-        async with harness.desk.run(command, ResourceLimits(seconds=90)):
+        async with harness.runner.run(command, ResourceLimits(seconds=90)):
             pass
 
     def is_running() -> bool:
@@ -185,8 +185,8 @@ async def test_command_sees_nothing_of_a_concurrent_command(harness: EscapeHarne
         async with asyncio.timeout(30):
             while not is_running():  # noqa: ASYNC110 - it happens in another process
                 await asyncio.sleep(0.02)
-        observer = CommandRunner(harness.desk.sandbox)
-        output = await observer.said(
+        observer = CommandRunner(harness.runner.sandbox)
+        output = await observer.output_of(
             "find / -name '*-of-another' 2>/dev/null; cat /proc/*/cmdline 2>/dev/null;"
             " grep -rl nobody.inside /tmp /home /workspace /dev/shm ~ . 2>/dev/null"
         )
@@ -207,8 +207,8 @@ async def test_server_process_cannot_be_seen_or_inspected(
         f" ls /proc/{os.getpid()}/root /proc/1/root /proc/1/cwd; env; cat /proc/*/cmdline;"
         f" cat /proc/kcore /proc/kmsg /proc/1/mem | head -c 10; dmesg"
     )
-    assert SECRET not in tried.said
-    assert "pytest" not in tried.said
+    assert SECRET not in tried.output
+    assert "pytest" not in tried.output
 
 
 async def test_dangerous_kernel_interfaces_are_closed(harness: EscapeHarness) -> None:
@@ -236,7 +236,7 @@ ctypes.set_errno(0)
 got = libc.ioctl(0, 0x5412, b"x")
 print("TIOCSTI", errno.errorcode.get(ctypes.get_errno(), got))
 """)
-    results = dict(line.rsplit(" ", 1) for line in tried.said.splitlines())
+    results = dict(line.rsplit(" ", 1) for line in tried.output.splitlines())
     assert results.pop("clone3") == "ENOSYS"
     assert set(results.values()) == {"EPERM"}, results
     assert len(results) == 18
@@ -253,7 +253,7 @@ for pid in (child, os.getppid(), 1, {os.getpid()}):
     print("TRACED" if libc.ptrace(16, pid, 0, 0) == 0 else "no")
 os.kill(child, 9)
 """)
-    assert tried.said == "no\n" * 4
+    assert tried.output == "no\n" * 4
 
 
 async def test_command_cannot_change_its_user(harness: EscapeHarness) -> None:
@@ -263,9 +263,9 @@ async def test_command_cannot_change_its_user(harness: EscapeHarness) -> None:
         " for one in $(find /usr -perm -4000 2>/dev/null | head -3); do echo $one; done;"
         " /usr/bin/python3 -c 'import os; os.setuid(0); print(\"ROOT\")'; unshare -Ur id -u"
     )
-    lines = tried.said.splitlines()
+    lines = tried.output.splitlines()
     assert lines[0] == lines[1] != "0"
-    assert "ROOT" not in tried.said
-    assert "uid=0" not in tried.said
-    assert "\n0\n" not in tried.said
+    assert "ROOT" not in tried.output
+    assert "uid=0" not in tried.output
+    assert "\n0\n" not in tried.output
     assert "lost its setuid" in tried.notes

@@ -214,7 +214,7 @@ def spellings(draw: st.DrawFn) -> str:
 
 async def guarded(here: RestServer) -> tuple[str, dict[str, str]]:
     """An agent whose every protected file has something to lose, and the tokens of who may try."""
-    owner = await here.found()
+    owner = await here.create_tenant()
     for path in PROTECTED:
         await owner.put(
             f"/v1/defaults/files/{path}", json={"content": f"{path} {{{{HUMAN_NAME}}}}"}

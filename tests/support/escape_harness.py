@@ -21,30 +21,30 @@ class Attempt(Struct, frozen=True):
     """Result of a command."""
 
     code: int | None
-    said: str
+    output: str
     timed_out: bool
     notes: str
-    left: dict[str, bytes]
+    files: dict[str, bytes]
 
 
 class EscapeHarness:
-    def __init__(self, desk: CommandRunner, directory: File, mark: str) -> None:
-        self.desk, self.directory, self.mark = desk, directory, mark
+    def __init__(self, runner: CommandRunner, directory: File, mark: str) -> None:
+        self.runner, self.directory, self.mark = runner, directory, mark
 
     async def attempt(self, command: str, bounds: ResourceLimits = ResourceLimits()) -> Attempt:
         """Run a command, check that no process of it remains, and that the next one runs."""
         script = f": {self.mark}\n{command}"  # for processes without the variable
-        async with self.desk.run(script, bounds, env={MARK_VARIABLE: self.mark}) as ran:
-            left = {path.text: await ran.content(path) for path in ran.changed}
-            said = (ran.stdout + ran.stderr).decode(errors="replace")
-            tried = Attempt(ran.exit_code, said, ran.timed_out, "\n".join(ran.notes), left)
+        async with self.runner.run(script, bounds, env={MARK_VARIABLE: self.mark}) as ran:
+            files = {path.text: await ran.content(path) for path in ran.changed}
+            output = (ran.stdout + ran.stderr).decode(errors="replace")
+            tried = Attempt(ran.exit_code, output, ran.timed_out, "\n".join(ran.notes), files)
             assert processes_marked(self.mark) == []
         assert leftovers(self.directory, self.mark) == []
-        assert await self.desk.said("echo serving") == "serving\n"
+        assert await self.runner.output_of("echo serving") == "serving\n"
         return tried
 
     async def python(self, program: str, bounds: ResourceLimits = ResourceLimits()) -> Attempt:
-        self.desk.put("attack.py", program)
+        self.runner.put("attack.py", program)
         return await self.attempt("/usr/bin/python3 attack.py", bounds)
 
 

@@ -26,14 +26,14 @@ DAY = 86_400_000
 class MemoryAgent:
     """One agent of a tenant, by its slug."""
 
-    def __init__(self, ports: Ports, office: OverlayTenant, name: str = "marco") -> None:
-        self.ports, self.office, self.owner, self.name = ports, office, office.owner, name
+    def __init__(self, ports: Ports, tenant: OverlayTenant, name: str = "marco") -> None:
+        self.ports, self.tenant, self.owner, self.name = ports, tenant, tenant.owner, name
 
-    async def told(self, text: str, mode: Audience = Audience.MAIN, **more: Any) -> Memory:
+    async def remember(self, text: str, mode: Audience = Audience.MAIN, **more: Any) -> Memory:
         new = NewMemory(text, mode=mode, **more)
         return (await memories.remember(self.ports, self.owner, self.name, new)).memory
 
-    async def recalled(self, *queries: str, limit: int = 5) -> list[str]:
+    async def recall(self, *queries: str, limit: int = 5) -> list[str]:
         """The memories recalled for the last query."""
         contents: list[str] = []
         for query in queries:
@@ -41,10 +41,10 @@ class MemoryAgent:
             contents = [hit.memory.content for hit in hits]
         return contents
 
-    async def learned(self, text: str, **more: Any) -> Memory:
+    async def learn(self, text: str, **more: Any) -> Memory:
         """Add a memory and recall it often enough to be promoted."""
-        memory = await self.told(text, **more)
-        await self.recalled(text, text + " again", text + " once more", limit=1)
+        memory = await self.remember(text, **more)
+        await self.recall(text, text + " again", text + " once more", limit=1)
         return memory
 
     async def dreams(self, **more: Any) -> DreamReport:
@@ -57,19 +57,19 @@ class MemoryAgent:
 
     async def read(self, path: Path = MEMORY_PATH) -> str | None:
         try:
-            return (await self.office.read(path, self.name)).decode()
+            return (await self.tenant.read(path, self.name)).decode()
         except NotFound:
             return None
 
-    async def writes(self, text: str, path: Path = MEMORY_PATH) -> None:
+    async def write(self, text: str, path: Path = MEMORY_PATH) -> None:
         """Write a file as a person does."""
-        stack = await self.office.own(self.name)
+        stack = await self.tenant.agent_stack(self.name)
         await files.put(self.ports, stack, path, text.encode(), self.owner)
 
-    async def forgets(self, id: str) -> None:
+    async def forget(self, id: str) -> None:
         await memories.forget(self.ports, self.owner, self.name, id)
 
-    def sleeps(self, milliseconds: int = DAY) -> None:
+    def advance(self, milliseconds: int = DAY) -> None:
         advance_clock(self.ports, milliseconds)
 
 

@@ -73,7 +73,7 @@ class RestServer:
             transport=httpx.ASGITransport(app=self.app), base_url="http://carrel", headers=headers
         )
 
-    async def found(self, slug: str = "acme") -> httpx.AsyncClient:
+    async def create_tenant(self, slug: str = "acme") -> httpx.AsyncClient:
         """A client of a new tenant's owner."""
         body = {"slug": slug, "name": slug.title(), "owner": {"name": "Ada", "email": f"a@{slug}"}}
         response = await self.as_(PLATFORM).post("/v1/tenants", json=body)

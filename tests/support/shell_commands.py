@@ -35,15 +35,15 @@ class Shell:
 
     ran: list[str] = field(default_factory=list)
     by: list[Actor] = field(default_factory=list)
-    held: asyncio.Event = field(default_factory=asyncio.Event)
-    go_on: asyncio.Event = field(default_factory=asyncio.Event)
+    blocked: asyncio.Event = field(default_factory=asyncio.Event)
+    resume: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def run(self, context: ToolContext, arguments: Command) -> object:
         self.ran.append(arguments.command)
         self.by.append(context.actor)
         if arguments.command.startswith("hold"):
-            self.held.set()
-            await self.go_on.wait()
+            self.blocked.set()
+            await self.resume.wait()
         if arguments.command == "refuse":
             raise ValidationError("nothing of that name")
         if arguments.command == "break":

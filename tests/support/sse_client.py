@@ -16,7 +16,7 @@ import httpx
 class ServerEvent:
     id: str
     type: str
-    told: dict[str, Any]
+    payload: dict[str, Any]
 
 
 class Stream:

@@ -136,7 +136,7 @@ async def iterate(rows: Sequence[Any]) -> AsyncIterator[Any]:
         yield row
 
 
-def find(tables: Tables, table: str, where: Callable[[list[Any]], bool]) -> list[Any]:
+def find(tables: Tables, table: str, is_match: Callable[[list[Any]], bool]) -> list[Any]:
     """The only row of a table that matches."""
-    [row] = [row for row in tables[table] if where(row)]
+    [row] = [row for row in tables[table] if is_match(row)]
     return row

@@ -44,30 +44,30 @@ class ApprovalTenant:
         call_id = more.pop("call", None)
         return await run_call(context, "bash", {"command": command, **more}, call_id)
 
-    async def asked(self, command: str = "ls", **more: Any) -> Approval:
+    async def request_approval(self, command: str = "ls", **more: Any) -> Approval:
         reply = await self.bash(command, **more)
         assert reply.approval is not None, reply
         return reply.approval
 
-    async def answer(self, one: Approval, yes: bool = True, **more: Any) -> Approval:
+    async def answer(self, approval: Approval, yes: bool = True, **more: Any) -> Approval:
         author = more.pop("by", self.ada)
-        return await approvals.answer(self.ports, author, one.id, yes, **more)
+        return await approvals.answer(self.ports, author, approval.id, yes, **more)
 
-    async def look(self, one: Approval) -> Approval:
-        return await approvals.get(self.ports, self.ada, one.id)
+    async def get(self, approval: Approval) -> Approval:
+        return await approvals.get(self.ports, self.ada, approval.id)
 
-    async def ended(self, one: Approval) -> Approval:
+    async def wait_until_closed(self, approval: Approval) -> Approval:
         async with asyncio.timeout(30):
-            closed = await approvals.wait_until_closed(self.ports, self.ada, one.id, 30)
+            closed = await approvals.wait_until_closed(self.ports, self.ada, approval.id, 30)
         assert closed.is_final, closed
         return closed
 
-    async def look_around(self) -> None:
+    async def run_two_other_calls(self) -> None:
         """Run two other approved calls, so that the worker has scanned everything twice."""
         for _ in range(2):
-            other = await self.asked("other")
+            other = await self.request_approval("other")
             await self.answer(other)
-            await self.ended(other)
+            await self.wait_until_closed(other)
         assert self.shell.ran[-2:] == ["other", "other"]
         del self.shell.ran[-2:], self.shell.by[-2:]
 

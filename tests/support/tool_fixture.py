@@ -33,23 +33,23 @@ class ToolTenant:
     ports: Ports
     owner: Actor
     agent: Record
-    sitting: ToolContext
+    context: ToolContext
     runner: UnsandboxedProvider
 
     async def call(self, tool: str, /, **arguments: Any) -> str:
         """The output of a tool, after its approval check."""
         await self.gate(tool, **arguments)
         definition = TOOLS[tool]
-        output = await definition.run(self.sitting, definition.parse_arguments(arguments))
+        output = await definition.run(self.context, definition.parse_arguments(arguments))
         assert isinstance(output, str)
         return output
 
     async def gate(self, tool: str, /, **arguments: Any) -> ApprovalCheck:
         definition = TOOLS[tool]
         assert definition.approval_check
-        return await definition.approval_check(self.sitting, definition.parse_arguments(arguments))
+        return await definition.approval_check(self.context, definition.parse_arguments(arguments))
 
-    def bench(self, workspace: str = NOTES, **more: Any) -> WorkspaceFiles:
+    def workspace_files(self, workspace: str = NOTES, **more: Any) -> WorkspaceFiles:
         return WorkspaceFiles(self.ports, self.owner, workspace, **more)
 
     def scope(self, workspace: str = NOTES) -> Scope:
@@ -70,7 +70,7 @@ class ToolTenant:
     async def history(self, path: str) -> tuple[Version, ...]:
         return await self.ports.trees.history(self.scope(), Path(path))
 
-    async def said_before(self, path: str) -> list[bytes | None]:
+    async def past_contents(self, path: str) -> list[bytes | None]:
         """All contents of a path, newest first."""
         contents: list[bytes | None] = []
         for version in await self.history(path):

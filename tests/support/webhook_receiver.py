@@ -46,19 +46,19 @@ class FakeWebhookSender:
         self, answer: Callable[[WebhookRequest], Awaitable[PostResult]] | None = None
     ) -> None:
         self._answer = answer
-        self.letters: asyncio.Queue[WebhookRequest] = asyncio.Queue()
+        self.requests: asyncio.Queue[WebhookRequest] = asyncio.Queue()
 
     async def send(self, url: str, headers: Mapping[str, str], body: bytes) -> PostResult:
-        letter = WebhookRequest(url, headers, body)
-        self.letters.put_nowait(letter)
-        return await self._answer(letter) if self._answer else OK
+        request = WebhookRequest(url, headers, body)
+        self.requests.put_nowait(request)
+        return await self._answer(request) if self._answer else OK
 
     async def refusal_reason(self, url: str) -> str | None:
         return None
 
     async def next(self) -> WebhookRequest:
         async with asyncio.timeout(30):
-            return await self.letters.get()
+            return await self.requests.get()
 
 
 @asynccontextmanager
@@ -93,10 +93,10 @@ async def wait_for_deliveries(
             await ports.events.wait_for_new(0.01)
 
 
-def verify(secret: str, letter: WebhookRequest) -> None:
+def verify(secret: str, request: WebhookRequest) -> None:
     """Verify a signature by the Standard Webhooks convention."""
     key = base64.b64decode(secret.removeprefix("whsec_"))
-    stamp = letter.headers["webhook-timestamp"]
-    signed = f"{letter.id}.{stamp}.".encode() + letter.body
+    stamp = request.headers["webhook-timestamp"]
+    signed = f"{request.id}.{stamp}.".encode() + request.body
     mac = base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest()).decode()
-    assert hmac.compare_digest(letter.headers["webhook-signature"], f"v1,{mac}")
+    assert hmac.compare_digest(request.headers["webhook-signature"], f"v1,{mac}")

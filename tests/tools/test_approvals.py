@@ -61,7 +61,7 @@ async def test_a_call_waits_for_a_yes_and_then_runs_as_it_was_given(room: Approv
             room.ada.name,
             "fine",
         )
-        done = await room.ended(one)
+        done = await room.wait_until_closed(one)
     assert done.status is ApprovalStatus.FINISHED
     assert done.model_result is not None
     assert (done.model_result.content, done.model_result.is_error) == ("ran rm -r old", False)
@@ -70,9 +70,9 @@ async def test_a_call_waits_for_a_yes_and_then_runs_as_it_was_given(room: Approv
 
 async def test_it_runs_by_the_rights_of_whoever_asked(room: ApprovalTenant) -> None:
     async with run_approval_workers(room.ports):
-        one = await room.asked()
+        one = await room.request_approval()
         await room.answer(one)
-        await room.ended(one)
+        await room.wait_until_closed(one)
     assert room.shell.by == [room.kate]
 
 
@@ -80,9 +80,9 @@ async def test_who_asked_what_who_answered_and_what_came_of_it_stands_in_the_aud
     room: ApprovalTenant,
 ) -> None:
     async with run_approval_workers(room.ports):
-        one = await room.asked()
+        one = await room.request_approval()
         await room.answer(one)
-        await room.ended(one)
+        await room.wait_until_closed(one)
     entries = (await audit.list_audit_entries(room.ports, room.ada)).items
     mine = [(d.author, d.reason) for d in reversed(entries) if f"approval/{one.id}" in d.subjects]
     assert mine == [
@@ -96,10 +96,10 @@ async def test_who_asked_what_who_answered_and_what_came_of_it_stands_in_the_aud
 async def test_events_tell_of_it_in_the_log_of_its_run_too(room: ApprovalTenant) -> None:
     run = await runs.start(room.ports, room.ada, runs.RunRequest(agent="kate"))
     async with run_approval_workers(room.ports):
-        one = await room.asked("echo canary", run=run.id, by=room.ada)
+        one = await room.request_approval("echo canary", run=run.id, by=room.ada)
         await room.answer(one, reason="canary")
-        await room.ended(one)
-        no = await room.asked("echo canary")
+        await room.wait_until_closed(one)
+        no = await room.request_approval("echo canary")
         await room.answer(no, False)
     wanted = EventFilter(room.ada.tenant, types=frozenset(APPROVALS))
     told = await room.ports.events.read_after(None, wanted)
@@ -119,25 +119,25 @@ async def test_events_tell_of_it_in_the_log_of_its_run_too(room: ApprovalTenant)
 
 async def test_what_is_denied_never_runs_and_the_model_is_told_why(room: ApprovalTenant) -> None:
     async with run_approval_workers(room.ports):
-        one = await room.asked(call="c1")
+        one = await room.request_approval(call="c1")
         await room.answer(one, False, reason="not on Fridays")
         with pytest.raises(Conflict):
             await room.answer(one, True)
         told = await room.bash(call="c1")
-        await room.look_around()
+        await room.run_two_other_calls()
     assert (told.content, told.is_error) == ("Error: denied by a person: not on Fridays", True)
     assert room.shell.ran == []
 
 
 async def test_what_nobody_answers_in_time_never_runs(room: ApprovalTenant) -> None:
-    late, seen = await room.asked("late"), await room.asked("seen")
+    late, seen = await room.request_approval("late"), await room.request_approval("seen")
     advance_clock(room.ports, DAY_MS)
     with pytest.raises(Expired):
         await room.answer(late)
-    assert (await room.look(late)).status is ApprovalStatus.EXPIRED
+    assert (await room.get(late)).status is ApprovalStatus.EXPIRED
     async with run_approval_workers(room.ports):
-        assert (await room.ended(seen)).status is ApprovalStatus.EXPIRED
-        await room.look_around()
+        assert (await room.wait_until_closed(seen)).status is ApprovalStatus.EXPIRED
+        await room.run_two_other_calls()
     with pytest.raises(Expired):
         await room.answer(seen, False)
     assert room.shell.ran == []
@@ -147,29 +147,29 @@ async def test_a_person_who_says_something_else_makes_it_void(room: ApprovalTena
     talk = await sessions.start(room.ports, room.kate, "kate")
     other = await sessions.start(room.ports, room.kate, "kate")
     async with run_approval_workers(room.ports):
-        one = await room.asked(session=talk.id, call="c1")
-        stays = await room.asked(session=other.id)
+        one = await room.request_approval(session=talk.id, call="c1")
+        stays = await room.request_approval(session=other.id)
         note = [NewEntry("assistant", "I asked")]
         await sessions.append(room.ports, room.kate, "kate", talk.id, note)
-        assert (await room.look(one)).status is ApprovalStatus.REQUESTED
+        assert (await room.get(one)).status is ApprovalStatus.REQUESTED
         await sessions.append(room.ports, room.kate, "kate", talk.id, [NewEntry("user", "wait")])
-        assert (await room.look(one)).status is ApprovalStatus.CANCELLED
-        assert (await room.look(stays)).status is ApprovalStatus.REQUESTED
+        assert (await room.get(one)).status is ApprovalStatus.CANCELLED
+        assert (await room.get(stays)).status is ApprovalStatus.REQUESTED
         with pytest.raises(Conflict):
             await room.answer(one)
         told = await room.bash(session=talk.id, call="c1")
-        await room.look_around()
+        await room.run_two_other_calls()
     assert (told.content, told.is_error) == ("not run: superseded", True)
     assert room.shell.ran == []
 
 
 async def test_so_it_does_where_the_yes_came_a_moment_before(room: ApprovalTenant) -> None:
     talk = await sessions.start(room.ports, room.kate, "kate")
-    one = await room.asked(session=talk.id)
+    one = await room.request_approval(session=talk.id)
     await room.answer(one)
     await sessions.append(room.ports, room.kate, "kate", talk.id, [NewEntry("user", "wait")])
     async with run_approval_workers(room.ports):
-        done = await room.ended(one)
+        done = await room.wait_until_closed(one)
     assert (done.status, done.reason, room.shell.ran) == (
         ApprovalStatus.CANCELLED,
         "superseded",
@@ -178,15 +178,15 @@ async def test_so_it_does_where_the_yes_came_a_moment_before(room: ApprovalTenan
 
 
 async def test_the_same_call_is_asked_about_and_done_once(room: ApprovalTenant) -> None:
-    asked, refused = await race(*(room.asked("ls", call="c1") for _ in range(8)))
+    asked, refused = await race(*(room.request_approval("ls", call="c1") for _ in range(8)))
     assert not refused
     assert len({one.id for one in asked}) == 1
     with pytest.raises(Conflict, match="used for a different call"):
         await room.bash("ls -a", call="c1")
-    assert (await room.asked("ls", call="c2")).id != asked[0].id
+    assert (await room.request_approval("ls", call="c2")).id != asked[0].id
     async with run_approval_workers(room.ports):
         await room.answer(asked[0])
-        await room.ended(asked[0])
+        await room.wait_until_closed(asked[0])
     told = [await room.bash("ls", call="c1") for _ in range(3)]
     assert {(one.content, one.approval) for one in told} == {("ran ls", None)}
     assert room.shell.ran == ["ls"]
@@ -240,7 +240,7 @@ async def waiting(room: ApprovalTenant) -> tuple[Approval, ...]:
 
 
 async def test_only_some_people_may_answer_and_never_the_agent(room: ApprovalTenant) -> None:
-    one = await room.asked()
+    one = await room.request_approval()
     _, member = await add_person(room.ports, room.ada, "bob")
     person, human = await add_person(room.ports, room.ada, "eve")
     owner_id, owner = await add_person(room.ports, room.ada, "tom")
@@ -252,11 +252,13 @@ async def test_only_some_people_may_answer_and_never_the_agent(room: ApprovalTen
             with pytest.raises(Forbidden):
                 await room.answer(one, yes, by=who)
     assert (await room.answer(one, False, by=human)).status is ApprovalStatus.DENIED
-    assert (await room.answer(await room.asked(), False, by=owner)).status is ApprovalStatus.DENIED
+    assert (
+        await room.answer(await room.request_approval(), False, by=owner)
+    ).status is ApprovalStatus.DENIED
 
 
 async def test_nobody_sees_or_answers_those_of_others(room: ApprovalTenant) -> None:
-    one = await room.asked()
+    one = await room.request_approval()
     await agents.create(room.ports, room.ada, agents.NewAgent("marco", "Marco"))
     other = await create_approval_tenant(room.ports, room.shell, "globex")
     marco = replace(room.kate, agent=(await agents.get(room.ports, room.ada, "marco")).id)
@@ -267,13 +269,13 @@ async def test_nobody_sees_or_answers_those_of_others(room: ApprovalTenant) -> N
             await room.answer(one, by=who)
     assert (await approvals.list_approvals(room.ports, other.ada)).items == ()
     assert (await approvals.list_approvals(room.ports, marco)).items == ()
-    assert (await approvals.list_approvals(room.ports, room.kate)).items == (await room.look(one),)
+    assert (await approvals.list_approvals(room.ports, room.kate)).items == (await room.get(one),)
     with pytest.raises(NotFound):
         await approvals.answer(room.ports, room.ada, "apr_nothing", True)
 
 
 async def test_they_are_listed_by_status_and_agent_page_by_page(room: ApprovalTenant) -> None:
-    ones = [await room.asked(f"n {n}") for n in range(5)]
+    ones = [await room.request_approval(f"n {n}") for n in range(5)]
     await room.answer(ones[1], False)
     page = await approvals.list_approvals(
         room.ports, room.ada, status=ApprovalStatus.REQUESTED, limit=3
@@ -291,12 +293,12 @@ async def test_they_are_listed_by_status_and_agent_page_by_page(room: ApprovalTe
 async def test_no_secret_lies_open_and_what_runs_is_what_was_given(room: ApprovalTenant) -> None:
     await secrets.put(room.ports, room.ada, "TOKEN", "zanzibar-zanzibar")
     async with run_approval_workers(room.ports):
-        one = await room.asked("echo zanzibar-zanzibar", call="c1")
+        one = await room.request_approval("echo zanzibar-zanzibar", call="c1")
         [record] = await room.ports.records.get(room.ada.tenant, RecordType.APPROVAL, [one.id])
         assert record is not None
         assert "zanzibar" not in str(record.body)
         await room.answer(one, reason="for zanzibar-zanzibar")
-        done = await room.ended(one)
+        done = await room.wait_until_closed(one)
     assert "zanzibar" not in str(done)
     assert done.sealed == ""
     assert room.shell.ran == ["echo zanzibar-zanzibar"]

@@ -87,11 +87,11 @@ CHANGES = [
 async def test_what_it_rests_on_has_changed_and_it_never_runs(
     room: ApprovalTenant, change: Any, named: str
 ) -> None:
-    one = await room.asked()
+    one = await room.request_approval()
     await change(room)
     async with run_approval_workers(room.ports):
         await room.answer(one)
-        done = await room.ended(one)
+        done = await room.wait_until_closed(one)
     assert done.status is ApprovalStatus.CANCELLED
     assert named in done.reason
     assert done.model_result is not None
@@ -112,10 +112,10 @@ async def test_a_change_between_the_last_look_and_the_beginning_is_seen(
         return seen
 
     room.shell = replace_bash_tool(monkeypatch, changing)
-    one = await room.asked()
+    one = await room.request_approval()
     async with run_approval_workers(room.ports):
         await room.answer(one)
-        done = await room.ended(one)
+        done = await room.wait_until_closed(one)
     assert (done.status, looks, room.shell.ran) == (ApprovalStatus.CANCELLED, 3, [])
     assert "changed since the approval was requested" in done.reason
 
@@ -126,14 +126,14 @@ async def test_of_many_who_answer_at_once_one_is_heard(room: ApprovalTenant) -> 
     ]
     async with run_approval_workers(room.ports, room.ports, room.ports):
         for turn in range(4):
-            one = await room.asked(f"turn {turn}")
+            one = await room.request_approval(f"turn {turn}")
             answers = [(boss, n % 2 == 0) for n, boss in enumerate(bosses * 3)]
             heard, refused = await race(*(room.answer(one, yes, by=boss) for boss, yes in answers))
             assert {type(reason) for reason in refused} <= {Conflict}
             assert len({said.answered_by for said in heard}) == 1
             assert {said.answer for said in heard} == {heard[0].answer}
             assert len(heard) == 6
-            done = await room.ended(one)
+            done = await room.wait_until_closed(one)
             assert done.status is (
                 ApprovalStatus.FINISHED if heard[0].answer else ApprovalStatus.DENIED
             )
@@ -141,38 +141,38 @@ async def test_of_many_who_answer_at_once_one_is_heard(room: ApprovalTenant) -> 
 
 
 async def test_of_many_processes_one_runs_it(room: ApprovalTenant) -> None:
-    ones = [await room.asked(f"n {n}") for n in range(6)]
+    ones = [await room.request_approval(f"n {n}") for n in range(6)]
     for one in ones:
         await room.answer(one)
     async with run_approval_workers(*[room.ports] * 4):
         for one in ones:
-            assert (await room.ended(one)).status is ApprovalStatus.FINISHED
+            assert (await room.wait_until_closed(one)).status is ApprovalStatus.FINISHED
     assert sorted(room.shell.ran) == [f"n {n}" for n in range(6)]
 
 
 async def test_what_was_begun_by_a_process_that_died_is_not_begun_again(
     room: ApprovalTenant,
 ) -> None:
-    one = await room.asked("hold")
+    one = await room.request_approval("hold")
     await room.answer(one)
     ports, dead = room.ports, Dead()
     zombie = replace(ports, trees=dead.port(ports.trees), records=dead.port(ports.records))
     async with run_approval_workers(zombie):
-        await room.shell.held.wait()
+        await room.shell.blocked.wait()
         dead.set()
-        assert (await room.look(one)).status is ApprovalStatus.RUNNING
+        assert (await room.get(one)).status is ApprovalStatus.RUNNING
         async with run_approval_workers(ports):
-            await room.look_around()
-            assert (await room.look(one)).status is ApprovalStatus.RUNNING
+            await room.run_two_other_calls()
+            assert (await room.get(one)).status is ApprovalStatus.RUNNING
         advance_clock(ports, ports.approvals.lease_ms + 1)
         async with run_approval_workers(ports):
-            done = await room.ended(one)
-            await room.look_around()
-        room.shell.go_on.set()
+            done = await room.wait_until_closed(one)
+            await room.run_two_other_calls()
+        room.shell.resume.set()
     assert done.model_result is not None
     assert (done.status, done.model_result.is_error) == (ApprovalStatus.FINISHED, True)
     assert "interrupted" in done.model_result.content
-    assert await room.look(one) == done
+    assert await room.get(one) == done
     assert room.shell.ran == ["hold"]
 
 
@@ -199,7 +199,7 @@ class Dead:
 
 async def test_a_long_call_shows_signs_of_life(room: ApprovalTenant) -> None:
     quick = replace(room.ports, approvals=replace(room.ports.approvals, lease_ms=60))
-    one = await room.asked("hold")
+    one = await room.request_approval("hold")
     await room.answer(one)
     async with run_approval_workers(quick):
         seen = set[int | None]()
@@ -207,22 +207,22 @@ async def test_a_long_call_shows_signs_of_life(room: ApprovalTenant) -> None:
             while len(seen) < 4:
                 seen.update(await room.ports.records.last_used([one.id]))
                 await asyncio.sleep(0.01)
-        room.shell.go_on.set()
-        done = await room.ended(one)
+        room.shell.resume.set()
+        done = await room.wait_until_closed(one)
     assert done.model_result is not None
     assert done.model_result.content == "ran hold"
 
 
 async def test_a_process_never_gives_up_what_it_runs_itself(room: ApprovalTenant) -> None:
-    one = await room.asked("hold")
+    one = await room.request_approval("hold")
     await room.answer(one)
     async with run_approval_workers(room.ports):
-        await room.shell.held.wait()
+        await room.shell.blocked.wait()
         advance_clock(room.ports, room.ports.approvals.lease_ms + 1)
-        await room.look_around()
-        assert (await room.look(one)).status is ApprovalStatus.RUNNING
-        room.shell.go_on.set()
-        done = await room.ended(one)
+        await room.run_two_other_calls()
+        assert (await room.get(one)).status is ApprovalStatus.RUNNING
+        room.shell.resume.set()
+        done = await room.wait_until_closed(one)
     assert done.model_result is not None
     assert done.model_result.content == "ran hold"
 
@@ -231,33 +231,33 @@ async def test_a_process_that_is_told_to_stop_says_what_it_leaves_unfinished(
     room: ApprovalTenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(approved_calls, "_SHUTDOWN_SECONDS", 0.01)
-    one = await room.asked("hold")
+    one = await room.request_approval("hold")
     await room.answer(one)
     async with run_approval_workers(room.ports):
-        await room.shell.held.wait()
-    done = await room.look(one)
+        await room.shell.blocked.wait()
+    done = await room.get(one)
     assert done.status is ApprovalStatus.FINISHED
     assert done.model_result is not None
     assert "interrupted" in done.model_result.content
 
 
 async def test_a_sign_of_life_keeps_others_from_giving_a_call_up(room: ApprovalTenant) -> None:
-    one = await room.asked("hold")
+    one = await room.request_approval("hold")
     await room.answer(one)
     async with run_approval_workers(room.ports):
-        await room.shell.held.wait()
+        await room.shell.blocked.wait()
         [record] = await room.ports.records.get(room.ada.tenant, RecordType.APPROVAL, [one.id])
         assert record is not None
         advance_clock(room.ports, room.ports.approvals.lease_ms)
         await room.ports.records.mark_used({one.id: room.ports.clock.now()})
         advance_clock(room.ports, room.ports.approvals.lease_ms // 2)
         await close_if_abandoned(room.ports, record)
-        assert (await room.look(one)).status is ApprovalStatus.RUNNING
+        assert (await room.get(one)).status is ApprovalStatus.RUNNING
         advance_clock(room.ports, room.ports.approvals.lease_ms)
         await close_if_abandoned(room.ports, record)
-        assert (await room.look(one)).status is ApprovalStatus.FINISHED
-        room.shell.go_on.set()
-    told = (await room.look(one)).model_result
+        assert (await room.get(one)).status is ApprovalStatus.FINISHED
+        room.shell.resume.set()
+    told = (await room.get(one)).model_result
     assert told is not None
     assert "interrupted" in told.content
 
@@ -273,10 +273,10 @@ async def test_what_goes_wrong_is_told_and_not_tried_again(
     room: ApprovalTenant, command: str, content: str
 ) -> None:
     async with run_approval_workers(room.ports):
-        one = await room.asked(command)
+        one = await room.request_approval(command)
         await room.answer(one)
-        done = await room.ended(one)
-        await room.look_around()
+        done = await room.wait_until_closed(one)
+        await room.run_two_other_calls()
     assert done.model_result is not None
     assert (done.model_result.content, done.model_result.is_error) == (content, True)
     assert room.shell.ran == [command]

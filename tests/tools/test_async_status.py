@@ -42,7 +42,7 @@ async def begun(shop: ToolTenant, command: str) -> str:
 
 async def asked(shop: ToolTenant, id: str, action: str = "status") -> Any:
     tool = TOOLS["async_status"]
-    return await tool.run(shop.sitting, tool.parse_arguments({"statusId": id, "action": action}))
+    return await tool.run(shop.context, tool.parse_arguments({"statusId": id, "action": action}))
 
 
 async def ended(shop: ToolTenant, id: str) -> None:
@@ -70,17 +70,17 @@ async def test_a_command_that_goes_on_is_stopped(shop: ToolTenant) -> None:
 
 async def test_another_conversation_or_agent_knows_nothing_of_it(shop: ToolTenant) -> None:
     id = await begun(shop, "true")
-    context = shop.sitting
+    context = shop.context
     unreached = {**shop.agent.body, "config": {}}
     for other in (
         structs.replace(context, session="another"),
         structs.replace(context, agent=structs.replace(shop.agent, id="agt_other")),
         structs.replace(context, agent=structs.replace(shop.agent, body=unreached)),
     ):
-        shop.sitting = other
+        shop.context = other
         with pytest.raises(NotFound, match=f"no async result found for {id}"):
             await asked(shop, id)
-    shop.sitting = context
+    shop.context = context
     for wrong in ("call_" + "0" * 24, "a\0b", "x" * 5000):
         with pytest.raises(NotFound, match="no async result found for "):
             await asked(shop, wrong)

@@ -235,14 +235,14 @@ async def test_what_was_said_is_told_though_the_workspace_went_meanwhile(
 
 async def test_a_run_is_named_by_what_it_writes_and_must_be_under_way(shop: ToolTenant) -> None:
     run = await runs.start(shop.ports, shop.owner, RunRequest("noop", agent="kate"))
-    shop.sitting = structs.replace(shop.sitting, run=run)
+    shop.context = structs.replace(shop.context, run=run)
     await shop.call("bash", command="echo x > a")
     await shop.call("write", file_path="b", content="y")
     for path in ("a", "b"):
         [version] = await shop.history(path)
         assert version.run == run.id
     ended = await runs.update(shop.ports, shop.owner, run.id, status=RunStatus.COMPLETED)
-    shop.sitting = structs.replace(shop.sitting, run=ended)
+    shop.context = structs.replace(shop.context, run=ended)
     with pytest.raises(Conflict):
         await shop.gate("bash", command="echo x > a")
     with pytest.raises(Conflict):

@@ -229,7 +229,7 @@ async def test_of_two_writers_one_is_head_and_the_other_in_history(shop: ToolTen
         shop.call("write", file_path="a", content="one"),
         shop.call("write", file_path="a", content="two"),
     )
-    assert set(await shop.said_before("a")) == {b"one", b"two"}
+    assert set(await shop.past_contents("a")) == {b"one", b"two"}
 
 
 async def test_secrets_are_not_stored_and_the_caller_is_told(shop: ToolTenant) -> None:
@@ -262,7 +262,7 @@ async def test_a_choice_that_is_left_open_is_told_in_the_schema() -> None:
 
 
 async def test_the_call_and_the_run_are_in_the_history(shop: ToolTenant) -> None:
-    shop.sitting = structs.replace(shop.sitting, call_id="toolu_1")
+    shop.context = structs.replace(shop.context, call_id="toolu_1")
     await shop.call("write", file_path="a", content="x")
     [version] = await shop.history("a")
     assert version.reason == "write a (call toolu_1)"
@@ -333,7 +333,7 @@ async def test_what_is_no_unicode_is_refused(shop: ToolTenant) -> None:
 
 
 async def test_a_workspace_is_in_the_schema_where_there_is_a_choice(shop: ToolTenant) -> None:
-    both = await tool_access.load_tool_access(shop.ports, shop.owner.tenant, shop.sitting.config)
+    both = await tool_access.load_tool_access(shop.ports, shop.owner.tenant, shop.context.config)
     one = ToolAccess(both.sandbox, both.workspaces[:1])
     for name in ("read", "write", "edit", "glob", "grep", "bash"):
         tool = TOOLS[name]
@@ -353,7 +353,7 @@ async def test_nothing_passes_that_a_tool_does_not_know(shop: ToolTenant) -> Non
 async def test_what_is_gone_is_named(shop: ToolTenant) -> None:
     config = {"workspaces": [{"name": "x", "workspaceId": "ws_gone"}]}
     body = {**shop.agent.body, "config": config}
-    shop.sitting = structs.replace(shop.sitting, agent=structs.replace(shop.agent, body=body))
+    shop.context = structs.replace(shop.context, agent=structs.replace(shop.agent, body=body))
     assert config_from_stored(config).workspaces
     with pytest.raises(NotFound, match="Referenced workspace not found: ws_gone"):
         await shop.call("read", file_path="a")

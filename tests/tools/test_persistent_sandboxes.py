@@ -44,7 +44,7 @@ async def begun(shop: ToolTenant, command: str) -> str:
 
 async def asked(shop: ToolTenant, id: str, action: str = "status") -> Any:
     tool = TOOLS["async_status"]
-    return await tool.run(shop.sitting, tool.parse_arguments({"statusId": id, "action": action}))
+    return await tool.run(shop.context, tool.parse_arguments({"statusId": id, "action": action}))
 
 
 async def ended(shop: ToolTenant, id: str) -> None:
@@ -113,12 +113,12 @@ async def test_others_and_a_job_meet_as_they_do_with_any_command(shop: ToolTenan
         await shop.call("write", file_path=path, content="1")
     id = await begun(shop, "while [ ! -e /tmp/go ]; do sleep 0.02; done; echo 2 > same; rm gone")
     for path in ("same", "gone", "theirs"):
-        await workspace_files.write(shop.bench(), Path(path), b"others")
+        await workspace_files.write(shop.workspace_files(), Path(path), b"others")
     await shop.call("bash", command="cat same; touch /tmp/go")
     await ended(shop, id)
     files = await shop.files()
     assert (files["same"], files["theirs"]) == (b"2\n", b"others")
-    assert b"others" in await shop.said_before("same")
+    assert b"others" in await shop.past_contents("same")
 
 
 async def test_what_is_too_much_is_told_with_the_job(shop: ToolTenant) -> None:
@@ -225,7 +225,7 @@ async def test_a_job_of_a_call_with_an_id_brings_back_all_that_comes_after_it(
     mark, bash = os.urandom(8).hex(), TOOLS["bash"]
     command = f"echo first > a; (: {mark}; sleep 0.3; echo later > b) &"
     asks = bash.parse_arguments({"command": command, "background": True})
-    said = await bash.run(structs.replace(shop.sitting, call_id="one"), asks)
+    said = await bash.run(structs.replace(shop.context, call_id="one"), asks)
     await ended(shop, re.findall(r"call_[0-9a-f]{24}", str(said))[0])
     await until(lambda: not processes_marked(mark))
     await local(shop).close()

@@ -73,7 +73,7 @@ async def test_a_webhook_is_told_of_what_it_wants_signed_and_without_content(
     }
     assert letter.payload["timestamp"].endswith("Z")
     assert b"secret text" not in letter.body
-    assert box.letters.empty()
+    assert box.requests.empty()
     [(delivery, attempts)] = await wait_for_deliveries(ports, made, 1)
     assert (delivery.state, delivery.attempts, attempts) == (DeliveryState.DELIVERED, 1, [OK])
 
@@ -101,7 +101,7 @@ async def test_the_first_webhook_hears_nothing_of_what_came_before_it(ports: Por
     async with run_dispatcher(ports):
         await write(ports, "new.md")
         assert (await box.next()).payload["data"]["path"] == "new.md"
-    assert box.letters.empty()
+    assert box.requests.empty()
 
 
 async def test_what_happened_while_nobody_dispatched_is_told_later(ports: Ports) -> None:
@@ -115,7 +115,7 @@ async def test_what_happened_while_nobody_dispatched_is_told_later(ports: Ports)
         await wait_for_deliveries(ports, made, 600)
     told = {(await box.next()).payload["data"]["path"] for _ in range(600)}
     assert len(told) == 600
-    assert box.letters.empty()
+    assert box.requests.empty()
 
 
 async def test_several_processes_tell_nothing_twice(ports: Ports) -> None:
@@ -125,7 +125,7 @@ async def test_several_processes_tell_nothing_twice(ports: Ports) -> None:
     async with run_dispatcher(ports, processes=4):
         await asyncio.gather(*(write(ports, f"{number}.md") for number in range(100)))
         await wait_for_deliveries(ports, made, 100)
-    letters = [box.letters.get_nowait() for _ in range(box.letters.qsize())]
+    letters = [box.requests.get_nowait() for _ in range(box.requests.qsize())]
     assert len(letters) == 100
     assert {letter.payload["data"]["path"] for letter in letters} == {f"{n}.md" for n in range(100)}
     assert len({letter.payload["data"]["eventId"] for letter in letters}) == 100
@@ -210,7 +210,7 @@ async def test_a_failed_attempt_waits_as_long_as_the_backoff_says(ports: Ports) 
                 await ports.events.wait_for_new(0.01)
         assert waiting.state is DeliveryState.PENDING
         assert waiting.due_at == pytest.approx(ports.clock.now() + 3_600_000, abs=10_000)
-        assert box.letters.empty()
+        assert box.requests.empty()
         advance_clock(ports, 3_601_000)
         await box.next()
 
@@ -244,7 +244,7 @@ async def test_what_was_meant_for_a_webhook_that_is_gone_fails_and_says_why(
         waiting, state=DeliveryState.FAILED, attempts=1, due_at=failed.due_at
     )
     assert attempt.result == PostResult(None, f"the webhook was {way}")
-    assert box.letters.empty()
+    assert box.requests.empty()
 
 
 async def test_a_secret_that_cannot_be_opened_is_a_failure_like_others(ports: Ports) -> None:
@@ -258,7 +258,7 @@ async def test_a_secret_that_cannot_be_opened_is_a_failure_like_others(ports: Po
         [(failed, [posted])] = await wait_for_deliveries(ports, made, 1)
     assert failed.state is DeliveryState.FAILED
     assert "cannot be opened" in posted.problem
-    assert box.letters.empty()
+    assert box.requests.empty()
 
 
 async def test_no_more_than_so_many_are_posted_at_once_and_a_slow_one_holds_up_no_other(

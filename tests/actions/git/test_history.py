@@ -45,7 +45,7 @@ async def test_every_commit_of_the_store_is_one_of_gits(anywhere: Ports) -> None
 
     projected = await studio.refresh()
 
-    found = history(studio.place)
+    found = history(studio.repository_path)
     assert [commit.message.decode().partition("\n")[0] for commit in found] == [
         "be calm",
         "put notes/one.md",
@@ -55,7 +55,7 @@ async def test_every_commit_of_the_store_is_one_of_gits(anywhere: Ports) -> None
     assert found[0].author.decode().startswith(f"{studio.owner.name} <")
     assert found[2].author == b"per_1 <per_1@carrel.invalid>"
     assert f"\nCarrel-Run: {run.id}\nCarrel-Revision: 2\n" in found[1].message.decode()
-    assert [read_texts(studio.place, commit) for commit in found] == [
+    assert [read_texts(studio.repository_path, commit) for commit in found] == [
         {"SOUL.md": b"calm"},
         {"SOUL.md": b"calm", "notes/one.md": b"1"},
         {"SOUL.md": b"calmer", "MEMORY.md": b"new"},
@@ -63,7 +63,7 @@ async def test_every_commit_of_the_store_is_one_of_gits(anywhere: Ports) -> None
     ]
     assert (projected.commits_added, projected.revision) == (4, 4)
     assert projected.tip == found[-1].id.decode()
-    assert_sound(studio.place)
+    assert_sound(studio.repository_path)
 
 
 async def test_what_an_agent_inherits_is_not_in_its_history(ports: Ports) -> None:
@@ -71,9 +71,9 @@ async def test_what_an_agent_inherits_is_not_in_its_history(ports: Ports) -> Non
     assert (await studio.refresh()).tip is None
     await studio.put(MEMORY, "mine")
     await studio.refresh()
-    assert [read_texts(studio.place, commit) for commit in history(studio.place)] == [
-        {"MEMORY.md": b"mine"}
-    ]
+    assert [
+        read_texts(studio.repository_path, commit) for commit in history(studio.repository_path)
+    ] == [{"MEMORY.md": b"mine"}]
 
 
 async def test_bytes_that_are_no_text_and_large_ones_come_as_they_are(ports: Ports) -> None:
@@ -82,8 +82,11 @@ async def test_bytes_that_are_no_text_and_large_ones_come_as_they_are(ports: Por
     await studio.put("a.bin", binary)
     await studio.put("b.bin", large)
     await studio.refresh()
-    assert read_texts(studio.place, history(studio.place)[-1]) == {"a.bin": binary, "b.bin": large}
-    assert_sound(studio.place)
+    assert read_texts(studio.repository_path, history(studio.repository_path)[-1]) == {
+        "a.bin": binary,
+        "b.bin": large,
+    }
+    assert_sound(studio.repository_path)
 
 
 async def test_it_goes_on_from_where_it_ended(ports: Ports) -> None:
@@ -96,7 +99,9 @@ async def test_it_goes_on_from_where_it_ended(ports: Ports) -> None:
     again = await studio.refresh()
     assert (again.commits_added, again.rebuilt) == (2, False)
     assert (await studio.refresh(rebuild=True)).tip == again.tip
-    assert read_texts(studio.place, history(studio.place)[-1]) == {"MEMORY.md": b"two"}
+    assert read_texts(studio.repository_path, history(studio.repository_path)[-1]) == {
+        "MEMORY.md": b"two"
+    }
 
 
 async def test_more_versions_than_are_kept_elsewhere_are_all_in_it(ports: Ports) -> None:
@@ -104,7 +109,7 @@ async def test_more_versions_than_are_kept_elsewhere_are_all_in_it(ports: Ports)
     for n in range(8):
         await studio.write({"SOUL.md": f"text {n}"}, keep=2)
     assert (await studio.refresh()).commits_added == 8
-    assert not history(studio.place)[0].parents
+    assert not history(studio.repository_path)[0].parents
 
 
 async def test_what_was_pruned_before_git_was_enabled_is_told_to_be_missing(ports: Ports) -> None:
@@ -116,15 +121,18 @@ async def test_what_was_pruned_before_git_was_enabled_is_told_to_be_missing(port
     await studio.enable(True)
     first = await studio.refresh()
     assert first.commits_added == 2
-    found = history(studio.place)
+    found = history(studio.repository_path)
     assert b"pruned" in found[0].message
     assert b"pruned" not in found[1].message
-    assert read_texts(studio.place, found[0]) == {"notes/old.md": b"kept", "SOUL.md": b"text 4"}
+    assert read_texts(studio.repository_path, found[0]) == {
+        "notes/old.md": b"kept",
+        "SOUL.md": b"text 4",
+    }
     await studio.write({"SOUL.md": "text 6"}, keep=2)
     assert (await studio.refresh()).rebuilt is False
     tip = (await studio.refresh()).tip
     assert (await studio.refresh(rebuild=True)).tip == tip
-    assert_sound(studio.place)
+    assert_sound(studio.repository_path)
 
 
 async def test_what_was_pruned_while_git_was_off_is_never_served(ports: Ports) -> None:
@@ -139,7 +147,7 @@ async def test_what_was_pruned_while_git_was_off_is_never_served(ports: Ports) -
     again = await studio.refresh()
     assert again.rebuilt
     assert (await studio.refresh(rebuild=True)).tip == again.tip
-    assert_sound(studio.place)
+    assert_sound(studio.repository_path)
 
 
 async def test_a_file_that_a_folder_hid_is_there_again_without_it(ports: Ports) -> None:
@@ -149,7 +157,9 @@ async def test_a_file_that_a_folder_hid_is_there_again_without_it(ports: Ports) 
     await studio.write({"a/b": None})
     grown = await studio.refresh()
     assert not grown.rebuilt
-    assert [read_texts(studio.place, commit) for commit in history(studio.place)] == [
+    assert [
+        read_texts(studio.repository_path, commit) for commit in history(studio.repository_path)
+    ] == [
         {"a/b": b"in a folder of that name"},
         {"a": b"a file"},
     ]
@@ -187,10 +197,10 @@ def test_however_it_came_about_making_it_again_gives_the_same(
                 await _step(studio, what, about)
             await studio.enable(True)
             kept = await studio.refresh()
-            before = refs(studio.place)
+            before = refs(studio.repository_path)
             built = await studio.refresh(rebuild=True)
             assert built.tip == kept.tip
-            assert refs(studio.place) == before
+            assert refs(studio.repository_path) == before
             await _agrees(studio)
 
     asyncio.run(story())
@@ -225,8 +235,8 @@ async def _agrees(studio: GitAgent) -> None:
         for path, entry in live.items()
         if ".git" not in path and not any(other.startswith(f"{path}/") for other in live)
     }
-    found = history(studio.place)
-    assert (read_texts(studio.place, found[-1]) if found else {}) == meant
+    found = history(studio.repository_path)
+    assert (read_texts(studio.repository_path, found[-1]) if found else {}) == meant
 
 
 async def test_a_store_that_was_set_back_is_followed(ports: Ports, tmp_path: File) -> None:
@@ -236,15 +246,15 @@ async def test_a_store_that_was_set_back_is_followed(ports: Ports, tmp_path: Fil
     await studio.refresh()
     async with open_ports(tmp_path / "other") as other:
         shorter = await GitAgent.of(other)
-        shutil.copytree(studio.place, shorter.place)
+        shutil.copytree(studio.repository_path, shorter.repository_path)
         found = await shorter.refresh()
         assert (found.rebuilt, found.tip) == (True, None)
         await shorter.put(SOUL, "another")
-        shutil.rmtree(shorter.place)
-        shutil.copytree(studio.place, shorter.place)
+        shutil.rmtree(shorter.repository_path)
+        shutil.copytree(studio.repository_path, shorter.repository_path)
         await shorter.refresh()
-        [commit] = history(shorter.place)
-        assert read_texts(shorter.place, commit) == {"SOUL.md": b"another"}
+        [commit] = history(shorter.repository_path)
+        assert read_texts(shorter.repository_path, commit) == {"SOUL.md": b"another"}
 
 
 async def test_a_secret_is_in_no_object_of_whatever_age(ports: Ports) -> None:
@@ -254,21 +264,23 @@ async def test_a_secret_is_in_no_object_of_whatever_age(ports: Ports) -> None:
     await git_history.checkpoint(ports, studio.owner, "marco", "swordfish-9")
     await studio.put(SOUL, "nothing")
     before = await studio.refresh()
-    assert b"swordfish-9" in all_bytes(studio.place)
+    assert b"swordfish-9" in all_bytes(studio.repository_path)
 
     await secrets.put(ports, studio.owner, "fish", "swordfish-9")
     await studio.put(MEMORY, "again swordfish-9")
     after = await studio.refresh()
 
     assert after.rebuilt
-    assert b"swordfish-9" not in all_bytes(studio.place)
-    found = history(studio.place)
-    assert read_texts(studio.place, found[0]) == {"SOUL.md": b"the password is [REDACTED:fish]"}
+    assert b"swordfish-9" not in all_bytes(studio.repository_path)
+    found = history(studio.repository_path)
+    assert read_texts(studio.repository_path, found[0]) == {
+        "SOUL.md": b"the password is [REDACTED:fish]"
+    }
     assert found[0].message.startswith(b"[REDACTED:fish] it is\n")
-    assert b"[REDACTED:fish]" in read_texts(studio.place, found[-1])["MEMORY.md"]
+    assert b"[REDACTED:fish]" in read_texts(studio.repository_path, found[-1])["MEMORY.md"]
     assert before.tip not in {commit.id.decode() for commit in found}
     assert (await studio.refresh(rebuild=True)).tip == after.tip
-    assert_sound(studio.place)
+    assert_sound(studio.repository_path)
 
 
 async def test_a_secret_that_stands_nowhere_changes_no_id(ports: Ports) -> None:
@@ -292,13 +304,13 @@ async def test_a_checkpoint_is_a_tag_with_its_note(anywhere: Ports) -> None:
     await studio.put(SOUL, "two")
     other = await git_history.checkpoint(anywhere, studio.owner, "marco")
     assert (other.subject, other.skipped) == ("checkpoint: manual", False)
-    found = [commit.id.decode() for commit in history(studio.place)]
+    found = [commit.id.decode() for commit in history(studio.repository_path)]
     assert [made.oid, other.oid] == found
-    before = refs(studio.place)
+    before = refs(studio.repository_path)
     assert {b"refs/tags/checkpoint/1", b"refs/tags/checkpoint/2"} < before.keys()
     await studio.refresh(rebuild=True)
-    assert refs(studio.place) == before
-    assert_sound(studio.place)
+    assert refs(studio.repository_path) == before
+    assert_sound(studio.repository_path)
 
 
 @pytest.mark.parametrize("note", ["", " \n", "x" * 501])
@@ -380,7 +392,7 @@ async def test_many_at_once_make_each_commit_once(ports: Ports) -> None:
             await studio.refresh()
 
     await asyncio.gather(*map(writer, range(6)))
-    assert len(history(studio.place)) == 30
+    assert len(history(studio.repository_path)) == 30
     tip = (await studio.refresh()).tip
     assert (await studio.refresh(rebuild=True)).tip == tip
-    assert_sound(studio.place)
+    assert_sound(studio.repository_path)

@@ -44,7 +44,7 @@ def counting(ports: Ports) -> tuple[Ports, list[str]]:
 
 async def fill(marco: MemoryAgent, memories: int, each: int) -> None:
     """So many memories, that each came up so often."""
-    agent, tenant, at = marco.office.agent.id, marco.owner.tenant, marco.ports.clock.now()
+    agent, tenant, at = marco.tenant.agent.id, marco.owner.tenant, marco.ports.clock.now()
     made = [
         new_memory(f"mem_{n:06}", agent, f"fact {n} x", Audience.MAIN, at) for n in range(memories)
     ]
@@ -78,8 +78,8 @@ async def test_the_number_of_questions_is_bounded(ports: Ports) -> None:
 
 
 async def fill_more(marco: MemoryAgent) -> None:
-    agent, tenant = marco.office.agent.id, marco.owner.tenant
+    agent, tenant = marco.tenant.agent.id, marco.owner.tenant
     await marco.ports.recalls.prune(tenant, agent, 2**62)
     for n in range(3):
-        await marco.forgets(f"mem_{n:06}")
+        await marco.forget(f"mem_{n:06}")
     await fill(marco, 2_500, 4)

@@ -28,26 +28,26 @@ async def slept(ports: Ports) -> list[DreamRun]:
 
 
 async def test_only_those_who_are_set_up_to_dream_do(marco: MemoryAgent) -> None:
-    polo = await marco.office.hire("polo", "Polo")
+    polo = await marco.tenant.create_agent("polo", "Polo")
     assert await slept(marco.ports) == []
     await agents.patch(
         marco.ports, marco.owner, "polo", {"config": {"dreaming": {"enabled": True}}}
     )
     assert [one.agent for one in await slept(marco.ports)] == [polo.id]
     await agents.patch(marco.ports, marco.owner, "polo", {"config": {}})
-    marco.sleeps()
+    marco.advance()
     assert await slept(marco.ports) == []
 
 
 async def test_dreams_are_as_far_apart_as_they_are_set_to_be(marco: MemoryAgent) -> None:
     await marco.set(enabled=True, intervalSecs=3600)
-    await marco.learned("Ada likes tea")
+    await marco.learn("Ada likes tea")
     [first] = await slept(marco.ports)
     assert (first.promoted, first.problem) == (1, None)
     assert await slept(marco.ports) == []
-    marco.sleeps(HOUR - 60_000)
+    marco.advance(HOUR - 60_000)
     assert await slept(marco.ports) == []
-    marco.sleeps(61_000)
+    marco.advance(61_000)
     assert len(await slept(marco.ports)) == 1
 
 
@@ -55,27 +55,27 @@ async def test_a_dream_by_hand_counts_as_one(marco: MemoryAgent) -> None:
     await marco.set(enabled=True)
     await marco.dreams()
     assert await slept(marco.ports) == []
-    marco.sleeps(DAY)
+    marco.advance(DAY)
     assert len(await slept(marco.ports)) == 1
 
 
 async def test_one_that_fails_waits_longer_and_stops_no_other(marco: MemoryAgent) -> None:
-    await marco.office.hire("polo", "Polo")
-    polo = MemoryAgent(marco.ports, marco.office, "polo")
+    await marco.tenant.create_agent("polo", "Polo")
+    polo = MemoryAgent(marco.ports, marco.tenant, "polo")
     for one in (marco, polo):
         await one.set(enabled=True, intervalSecs=3600)
-    stack = await marco.office.own()
-    await marco.office.write(stack, MEMORY_PATH, b"\xff\xfe")
+    stack = await marco.tenant.agent_stack()
+    await marco.tenant.write(stack, MEMORY_PATH, b"\xff\xfe")
     found = await slept(marco.ports)
     assert [one.problem is None for one in found] == [False, True]
-    marco.sleeps(HOUR + 60_000)
+    marco.advance(HOUR + 60_000)
     assert [one.agent for one in await slept(marco.ports)] == [found[1].agent]
-    marco.sleeps(HOUR)
+    marco.advance(HOUR)
     assert {one.agent for one in await slept(marco.ports)} == {one.agent for one in found}
     [rest] = await marco.ports.records.get(marco.owner.tenant, RecordType.DREAM, [found[0].agent])
     assert schedule_from_record(rest).failures == 2
-    await marco.writes("mine\n")
-    marco.sleeps(DAY)
+    await marco.write("mine\n")
+    marco.advance(DAY)
     assert all(one.problem is None for one in await slept(marco.ports))
     [rest] = await marco.ports.records.get(marco.owner.tenant, RecordType.DREAM, [found[0].agent])
     assert schedule_from_record(rest).failures == 0

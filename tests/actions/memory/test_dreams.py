@@ -34,15 +34,15 @@ async def marco(anywhere: Ports) -> MemoryAgent:
 
 
 async def revision(marco: MemoryAgent) -> int:
-    own = (await marco.office.own())[0]
+    own = (await marco.tenant.agent_stack())[0]
     [found] = await marco.ports.trees.revisions([own])
     return found
 
 
 async def test_what_came_up_often_is_promoted_in_one_commit(marco: MemoryAgent) -> None:
-    tea = await marco.learned("Ada likes tea")
-    rare = await marco.told("Bob likes milk")
-    await marco.recalled("milk")
+    tea = await marco.learn("Ada likes tea")
+    rare = await marco.remember("Bob likes milk")
+    await marco.recall("milk")
     before = await revision(marco)
 
     report = await marco.dreams()
@@ -64,11 +64,11 @@ async def test_what_came_up_often_is_promoted_in_one_commit(marco: MemoryAgent) 
 
 
 async def test_a_second_dream_promotes_nothing_twice(marco: MemoryAgent) -> None:
-    await marco.learned("Ada likes tea")
+    await marco.learn("Ada likes tea")
     await marco.dreams()
     text = await marco.read()
-    marco.sleeps()
-    await marco.recalled("tea", "Ada", "likes")
+    marco.advance()
+    await marco.recall("tea", "Ada", "likes")
 
     report = await marco.dreams()
 
@@ -83,7 +83,7 @@ async def test_a_second_dream_promotes_nothing_twice(marco: MemoryAgent) -> None
 
 
 async def test_many_who_dream_at_once_promote_once(marco: MemoryAgent) -> None:
-    tea = await marco.learned("Ada likes tea")
+    tea = await marco.learn("Ada likes tea")
     reports = await asyncio.gather(*[marco.dreams() for _ in range(4)])
     promoted = [one.memory for report in reports for one in report.dream.promoted]
     assert promoted == [tea.id]
@@ -92,7 +92,7 @@ async def test_many_who_dream_at_once_promote_once(marco: MemoryAgent) -> None:
 
 
 async def test_a_dry_run_shows_what_would_be_and_changes_nothing(marco: MemoryAgent) -> None:
-    tea = await marco.learned("Ada likes tea")
+    tea = await marco.learn("Ada likes tea")
     before = await revision(marco)
 
     report = await marco.dreams(dry_run=True)
@@ -105,8 +105,8 @@ async def test_a_dry_run_shows_what_would_be_and_changes_nothing(marco: MemoryAg
 
 
 async def test_what_was_told_in_a_shared_session_is_never_promoted(marco: MemoryAgent) -> None:
-    shared = await marco.told("Ada likes tea", Audience.SHARED)
-    await marco.recalled("Ada", "likes", "tea")
+    shared = await marco.remember("Ada likes tea", Audience.SHARED)
+    await marco.recall("Ada", "likes", "tea")
     report = await marco.dreams()
     [rejected] = report.dream.rejected
     assert (rejected.memory, rejected.reason) == (shared.id, RejectionReason.SHARED_AUDIENCE)
@@ -115,32 +115,32 @@ async def test_what_was_told_in_a_shared_session_is_never_promoted(marco: Memory
 
 
 async def test_a_person_who_writes_meanwhile_loses_nothing(marco: MemoryAgent) -> None:
-    await marco.writes("mine\n")
-    await marco.learned("Ada likes tea")
+    await marco.write("mine\n")
+    await marco.learn("Ada likes tea")
     for turns in range(0, 60, 4):
-        await marco.writes(f"mine {turns}\n")
-        await marco.told(f"fact {turns}")
-        await marco.recalled(f"fact {turns}", f"{turns} fact", f"fact, {turns}", limit=1)
+        await marco.write(f"mine {turns}\n")
+        await marco.remember(f"fact {turns}")
+        await marco.recall(f"fact {turns}", f"{turns} fact", f"fact, {turns}", limit=1)
         mine = f"mine {turns}\nand more\n"
-        await asyncio.gather(marco.dreams(), start_after_yields(turns, marco.writes(mine)))
+        await asyncio.gather(marco.dreams(), start_after_yields(turns, marco.write(mine)))
         text = await marco.read()
         assert text and text.startswith(mine.partition("and")[0])
         assert "and more\n" in text
 
 
 async def test_what_a_template_says_of_memory_is_kept_beneath_the_dream(marco: MemoryAgent) -> None:
-    await marco.office.write(marco.office.sales, MEMORY_PATH, b"# About {{AGENT_NAME}}\n")
-    await marco.learned("Ada likes {{AGENT_NAME}}")
+    await marco.tenant.write(marco.tenant.sales, MEMORY_PATH, b"# About {{AGENT_NAME}}\n")
+    await marco.learn("Ada likes {{AGENT_NAME}}")
     await marco.dreams()
     text = await marco.read()
     assert text and text.startswith("# About Marco\n\n## Dreamed ")
     assert "- Ada likes \\{\\{AGENT_NAME\\}\\} _(score" in text
-    assert await marco.office.source(MEMORY_PATH) == "agent-override"
+    assert await marco.tenant.source(MEMORY_PATH) == "agent-override"
 
 
 async def test_a_memory_file_that_is_pinned_is_left_alone(marco: MemoryAgent) -> None:
-    await marco.learned("Ada likes tea")
-    await marco.writes("mine\n")
+    await marco.learn("Ada likes tea")
+    await marco.write("mine\n")
     form = PolicyModel(classes=(ClassRuleModel("MEMORY.md", FileClass.PINNED),))
     await policies.put(marco.ports, marco.owner, form)
     with pytest.raises(Forbidden):
@@ -151,9 +151,9 @@ async def test_a_memory_file_that_is_pinned_is_left_alone(marco: MemoryAgent) ->
 async def test_a_line_in_which_something_became_a_secret_goes_with_its_memory(
     marco: MemoryAgent,
 ) -> None:
-    memory = await marco.learned("the door opens by hunter2hunter2")
+    memory = await marco.learn("the door opens by hunter2hunter2")
     await marco.dreams()
-    other = await marco.learned("the key is under the mat")
+    other = await marco.learn("the key is under the mat")
     await secrets.put(marco.ports, marco.owner, "door", "hunter2hunter2")
     await marco.dreams()
     assert "opens by [REDACTED:door]" in str(await marco.read())
@@ -170,7 +170,7 @@ async def test_what_became_a_secret_before_its_approval_is_forgotten_with_it(
     marco: MemoryAgent,
 ) -> None:
     await marco.set(review=True)
-    memory = await marco.learned("the door opens by hunter2hunter2")
+    memory = await marco.learn("the door opens by hunter2hunter2")
     proposed = await marco.dreams()
     await secrets.put(marco.ports, marco.owner, "door", "hunter2hunter2")
     await dreams.approve(marco.ports, marco.owner, "marco", proposed.dream.id)
@@ -185,18 +185,18 @@ async def test_old_lines_make_room_though_something_in_them_became_a_secret(
     marco: MemoryAgent,
 ) -> None:
     await marco.set(maxChars=500)
-    old = await marco.learned("the door opens by hunter2hunter2 " + "x" * 300)
+    old = await marco.learn("the door opens by hunter2hunter2 " + "x" * 300)
     await marco.dreams()
     await secrets.put(marco.ports, marco.owner, "door", "hunter2hunter2")
     await marco.dreams()
-    await marco.learned("the key is under the mat " + "y" * 300)
+    await marco.learn("the key is under the mat " + "y" * 300)
     report = await marco.dreams()
     assert report.dream.evicted == (old.id,)
     assert "opens by" not in str(await marco.read())
 
 
 async def test_secrets_that_became_some_later_are_not_written(marco: MemoryAgent) -> None:
-    await marco.learned("the code is hunter2*hunter2")
+    await marco.learn("the code is hunter2*hunter2")
     await secrets.put(marco.ports, marco.owner, "door", "hunter2*hunter2")
     await marco.dreams()
     texts = [await marco.read(path) for path in (MEMORY_PATH, DREAMS_PATH, INDEX_PATH)]
@@ -208,32 +208,32 @@ async def test_the_oldest_dreams_make_room_and_a_persons_text_never_does(
     marco: MemoryAgent,
 ) -> None:
     await marco.set(maxChars=500)
-    await marco.writes("# Mine\n\nthis stays\n")
+    await marco.write("# Mine\n\nthis stays\n")
     told = []
     for n in range(5):
-        told.append(await marco.learned(f"fact {n} " + "x" * 60))
+        told.append(await marco.learn(f"fact {n} " + "x" * 60))
         await marco.dreams()
-        marco.sleeps(60_000)
+        marco.advance(60_000)
     text = await marco.read()
     assert text and len(text) <= 500
     assert text.startswith("# Mine\n\nthis stays\n")
     assert "fact 0" not in text and "fact 4" in text
     for memory in told:
-        await marco.forgets(memory.id)
+        await marco.forget(memory.id)
     assert await marco.read() == "# Mine\n\nthis stays\n"
 
 
 async def test_a_proposal_lands_as_it_was_reviewed(marco: MemoryAgent) -> None:
     await marco.set(review=True)
-    tea = await marco.learned("Ada likes tea")
+    tea = await marco.learn("Ada likes tea")
     proposed = await marco.dreams()
     assert proposed.dream.status is DreamStatus.PROPOSED
     assert (await marco.read(), await marco.read(DREAMS_PATH)) == (None, None)
     shown = await dreams.get(marco.ports, marco.owner, "marco", proposed.dream.id)
     assert shown.diff == proposed.diff
     assert shown.contents == {tea.id: "Ada likes tea"}
-    marco.sleeps()
-    await marco.recalled("tea")
+    marco.advance()
+    await marco.recall("tea")
 
     done = await dreams.approve(marco.ports, marco.owner, "marco", proposed.dream.id)
 
@@ -249,15 +249,15 @@ async def test_a_proposal_is_superseded_by_an_edit_by_forgetting_and_by_the_next
 ) -> None:
     ports, owner = marco.ports, marco.owner
     await marco.set(review=True)
-    tea = await marco.learned("Ada likes tea")
+    tea = await marco.learn("Ada likes tea")
     first, second = await marco.dreams(), await marco.dreams()
     assert (await dreams.get(ports, owner, "marco", first.dream.id)).dream.status == "superseded"
-    await marco.writes("mine\n")
+    await marco.write("mine\n")
     with pytest.raises(WorkspaceConflict):
         await dreams.approve(ports, owner, "marco", second.dream.id)
     assert await marco.read() == "mine\n"
     third = await marco.dreams()
-    await marco.forgets(tea.id)
+    await marco.forget(tea.id)
     with pytest.raises(Conflict):
         await dreams.approve(ports, owner, "marco", third.dream.id)
     kept = [str(dream) for dream in await dreams.list_dreams(ports, owner, "marco")]
@@ -269,7 +269,7 @@ async def test_a_proposal_that_is_rejected_leaves_nothing_and_may_come_again(
     marco: MemoryAgent,
 ) -> None:
     await marco.set(review=True)
-    tea = await marco.learned("Ada likes tea")
+    tea = await marco.learn("Ada likes tea")
     proposed = await marco.dreams()
     done = await dreams.reject(marco.ports, marco.owner, "marco", proposed.dream.id, "not now")
     assert (done.dream.status, done.dream.reason) == (DreamStatus.REJECTED, "not now")
@@ -284,22 +284,22 @@ async def test_only_so_many_dreams_are_kept(marco: MemoryAgent) -> None:
 
 
 async def test_recalls_are_pruned_once_they_decide_nothing_more(marco: MemoryAgent) -> None:
-    tea, milk = await marco.learned("Ada likes tea"), await marco.told("Bob likes milk")
-    await marco.recalled("milk")
+    tea, milk = await marco.learn("Ada likes tea"), await marco.remember("Bob likes milk")
+    await marco.recall("milk")
     recalls, tenant = marco.ports.recalls, marco.owner.tenant
     await marco.dreams()
     assert await recalls.count_since(tenant, tea.agent, 0) == {tea.id: 3, milk.id: 1}
-    marco.sleeps(31 * DAY)
+    marco.advance(31 * DAY)
     await marco.dreams()
     assert await recalls.count_since(tenant, tea.agent, 0) == {milk.id: 1}
-    marco.sleeps(365 * DAY)
+    marco.advance(365 * DAY)
     await marco.dreams()
     assert await recalls.count_since(tenant, tea.agent, 0) == {}
 
 
 async def test_dreams_are_their_agents_own(marco: MemoryAgent) -> None:
     dream = (await marco.dreams()).dream
-    await marco.office.hire("polo", "Polo")
+    await marco.tenant.create_agent("polo", "Polo")
     with pytest.raises(NotFound):
         await dreams.get(marco.ports, marco.owner, "polo", dream.id)
     with pytest.raises(NotFound):

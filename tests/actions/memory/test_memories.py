@@ -31,7 +31,9 @@ async def marco(anywhere: Ports) -> MemoryAgent:
 
 
 async def test_a_memory_is_one_flat_line_with_what_it_is_about(marco: MemoryAgent) -> None:
-    memory = await marco.told(" The router\n\tis in <!-- x -->\u202e the cellar ", tags=("Home",))
+    memory = await marco.remember(
+        " The router\n\tis in <!-- x -->\u202e the cellar ", tags=("Home",)
+    )
     assert memory.content == "The router is in the cellar"
     assert memory.concepts == ("router", "cellar")
     assert (memory.tags, memory.mode, memory.promoted_at) == (("Home",), Audience.MAIN, None)
@@ -43,26 +45,26 @@ async def test_a_memory_is_one_flat_line_with_what_it_is_about(marco: MemoryAgen
 )
 async def test_what_is_nothing_or_too_much_is_refused(marco: MemoryAgent, text: str) -> None:
     with pytest.raises(ValidationError):
-        await marco.told(text)
+        await marco.remember(text)
 
 
 async def test_a_kind_that_is_none_and_too_many_tags_are_refused(marco: MemoryAgent) -> None:
     for wrong in ({"kind": "gossip"}, {"tags": ("",)}, {"tags": tuple(map(str, range(21)))}):
         with pytest.raises(ValidationError):
-            await marco.told("tea", **wrong)
+            await marco.remember("tea", **wrong)
 
 
 async def test_the_same_text_is_remembered_once_in_each_scope(marco: MemoryAgent) -> None:
-    first = await marco.told("Ada likes tea")
+    first = await marco.remember("Ada likes tea")
     new = NewMemory("Ada  likes\ntea")
     again = await memories.remember(marco.ports, marco.owner, "marco", new)
     assert (again.memory, again.created) == (first, False)
-    shared = await marco.told("Ada likes tea", Audience.SHARED)
+    shared = await marco.remember("Ada likes tea", Audience.SHARED)
     assert (shared.id != first.id, shared.mode) == (True, Audience.SHARED)
 
 
 async def test_many_who_say_the_same_at_once_say_it_once(marco: MemoryAgent) -> None:
-    told = await asyncio.gather(*[marco.told("Ada likes tea") for _ in range(8)])
+    told = await asyncio.gather(*[marco.remember("Ada likes tea") for _ in range(8)])
     assert len({memory.id for memory in told}) == 1
     assert len((await memories.list_memories(marco.ports, marco.owner, "marco")).items) == 1
 
@@ -70,18 +72,18 @@ async def test_many_who_say_the_same_at_once_say_it_once(marco: MemoryAgent) -> 
 async def test_secrets_are_stored_neither_in_memories_nor_in_questions(marco: MemoryAgent) -> None:
     ports = marco.ports
     await secrets.put(ports, marco.owner, "door", "hunter2hunter2")
-    memory = await marco.told("the code is hunter2hunter2", tags=("hunter2hunter2",))
+    memory = await marco.remember("the code is hunter2hunter2", tags=("hunter2hunter2",))
     assert memory.content == "the code is [REDACTED:door]"
     assert "hunter2" not in str(memory)
-    await marco.recalled("code hunter2hunter2", "code [REDACTED:door]")
+    await marco.recall("code hunter2hunter2", "code [REDACTED:door]")
     [tally] = await ports.recalls.stats_by_memory(marco.owner.tenant, memory.agent)
     assert (tally.hits, tally.queries) == (2, 1)
 
 
 async def test_recall_ranks_and_notes_what_came_up(marco: MemoryAgent) -> None:
-    port = await marco.told("The port is 8080")
-    portland = await marco.told("Ada lives in Portland")
-    await marco.told("unrelated")
+    port = await marco.remember("The port is 8080")
+    portland = await marco.remember("Ada lives in Portland")
+    await marco.remember("unrelated")
 
     hits = await memories.recall(marco.ports, marco.owner, "marco", "port")
 
@@ -94,57 +96,57 @@ async def test_recall_gives_five_unless_asked_otherwise_and_never_very_many(
     marco: MemoryAgent,
 ) -> None:
     for n in range(60):
-        await marco.told(f"tea number {n}")
-    assert len(await marco.recalled("tea")) == 5
-    assert len(await marco.recalled("tea", limit=1000)) == memories.MAX_RESULTS
-    assert await marco.recalled("tea", limit=-1) == []
+        await marco.remember(f"tea number {n}")
+    assert len(await marco.recall("tea")) == 5
+    assert len(await marco.recall("tea", limit=1000)) == memories.MAX_RESULTS
+    assert await marco.recall("tea", limit=-1) == []
 
 
 async def test_looking_notes_nothing_and_nothing_is_found_for_nothing(marco: MemoryAgent) -> None:
-    memory = await marco.told("tea")
+    memory = await marco.remember("tea")
     found = await memories.search(marco.ports, marco.owner, "marco", "tea")
     assert [hit.memory for hit in found] == [memory]
     for query in ("", "!!!", "coffee", "x" * 10_000):
-        assert await marco.recalled(query) == []
+        assert await marco.recall(query) == []
     assert await marco.ports.recalls.stats_by_memory(marco.owner.tenant, memory.agent) == ()
 
 
 async def test_a_long_question_is_noted_only_so_far(marco: MemoryAgent) -> None:
-    memory = await marco.told("tea")
-    await marco.recalled("tea " + "x" * MAX_QUERY_LENGTH, "tea " + "x" * (MAX_QUERY_LENGTH + 5))
+    memory = await marco.remember("tea")
+    await marco.recall("tea " + "x" * MAX_QUERY_LENGTH, "tea " + "x" * (MAX_QUERY_LENGTH + 5))
     [tally] = await marco.ports.recalls.stats_by_memory(marco.owner.tenant, memory.agent)
     assert (tally.hits, tally.queries) == (2, 1)
 
 
 async def test_in_a_shared_session_nothing_is_recalled(marco: MemoryAgent) -> None:
-    await marco.told("tea")
+    await marco.remember("tea")
     for ask in (memories.recall, memories.search):
         with pytest.raises(Forbidden):
             await ask(marco.ports, marco.owner, "marco", "tea", mode=Audience.SHARED)
 
 
 async def test_what_is_forgotten_is_found_no_more(marco: MemoryAgent) -> None:
-    memory = await marco.told("tea")
-    await marco.recalled("tea")
-    await marco.forgets(memory.id)
+    memory = await marco.remember("tea")
+    await marco.recall("tea")
+    await marco.forget(memory.id)
 
-    assert await marco.recalled("tea") == []
+    assert await marco.recall("tea") == []
     assert await marco.ports.recalls.stats_by_memory(marco.owner.tenant, memory.agent) == ()
     with pytest.raises(NotFound):
-        await marco.forgets(memory.id)
-    assert (await marco.told("tea")).id != memory.id
+        await marco.forget(memory.id)
+    assert (await marco.remember("tea")).id != memory.id
 
 
 async def test_forgetting_takes_the_line_that_a_dream_wrote_in_the_same_commit(
     marco: MemoryAgent,
 ) -> None:
-    await marco.writes("# Mine\n\n- my own line\n")
-    tea, milk = await marco.learned("Ada likes tea"), await marco.learned("Bob likes milk")
+    await marco.write("# Mine\n\n- my own line\n")
+    tea, milk = await marco.learn("Ada likes tea"), await marco.learn("Bob likes milk")
     await marco.dreams()
-    own = (await marco.office.own())[0]
+    own = (await marco.tenant.agent_stack())[0]
     before = await marco.ports.trees.revisions([own])
 
-    await marco.forgets(tea.id)
+    await marco.forget(tea.id)
 
     assert await marco.ports.trees.revisions([own]) == (before[0] + 1,)
     text, diary, index = [await marco.read(path) for path in (MEMORY_PATH, DREAMS_PATH, INDEX_PATH)]
@@ -154,31 +156,31 @@ async def test_forgetting_takes_the_line_that_a_dream_wrote_in_the_same_commit(
     assert index and tea.id not in index and milk.id in index
     [gone] = await marco.ports.records.get(own.tenant, RecordType.PROMOTION, [tea.id])
     assert gone is None
-    await marco.forgets(milk.id)
+    await marco.forget(milk.id)
     assert await marco.read() == "# Mine\n\n- my own line\n"
 
 
 async def test_forgetting_never_takes_a_line_that_a_person_has_made_theirs(
     marco: MemoryAgent,
 ) -> None:
-    tea = await marco.learned("Ada likes tea")
+    tea = await marco.learn("Ada likes tea")
     await marco.dreams()
     text = await marco.read()
     assert text
     line = next(line for line in text.splitlines() if "tea" in line)
     mine = f"{line}\n\n" + text.replace(line, line + " (green)")
-    await marco.writes(mine)
+    await marco.write(mine)
 
-    await marco.forgets(tea.id)
+    await marco.forget(tea.id)
 
     assert await marco.read() == mine
 
 
 async def test_agents_and_tenants_have_their_own_memories(marco: MemoryAgent) -> None:
-    ports, office = marco.ports, marco.office
-    polo = await office.hire("polo", "Polo")
-    memory = await marco.told("tea")
-    assert await MemoryAgent(ports, office, "polo").recalled("tea") == []
+    ports, office = marco.ports, marco.tenant
+    polo = await office.create_agent("polo", "Polo")
+    memory = await marco.remember("tea")
+    assert await MemoryAgent(ports, office, "polo").recall("tea") == []
     for name in ("polo", polo.id):
         with pytest.raises(NotFound):
             await memories.forget(ports, marco.owner, name, memory.id)
@@ -186,12 +188,12 @@ async def test_agents_and_tenants_have_their_own_memories(marco: MemoryAgent) ->
     for name in ("marco", memory.agent):
         with pytest.raises(NotFound):
             await memories.get(ports, stranger, name, memory.id)
-    assert await marco.recalled("tea") == ["tea"]
+    assert await marco.recall("tea") == ["tea"]
 
 
 async def test_a_key_reaches_only_its_own_agent_and_a_member_only_reads(marco: MemoryAgent) -> None:
-    ports, office = marco.ports, marco.office
-    polo = await office.hire("polo", "Polo")
+    ports, office = marco.ports, marco.tenant
+    polo = await office.create_agent("polo", "Polo")
     holding = KeySpec("a key", CredentialKind.AGENT, agent=polo.id)
     issued = await keys.create(ports, marco.owner, holding)
     bound: Actor = await credentials.authenticate(ports, issued.token)
@@ -206,7 +208,7 @@ async def test_a_key_reaches_only_its_own_agent_and_a_member_only_reads(marco: M
 
 
 async def test_memories_are_listed_page_by_page(marco: MemoryAgent) -> None:
-    told = [await marco.told(f"tea {n}") for n in range(5)]
+    told = [await marco.remember(f"tea {n}") for n in range(5)]
     first = await memories.list_memories(marco.ports, marco.owner, "marco", limit=3)
     assert first.next
     rest = await memories.list_memories(
@@ -219,17 +221,17 @@ async def test_memories_are_listed_page_by_page(marco: MemoryAgent) -> None:
 async def test_remembering_disturbs_no_cache_and_stands_in_no_audit(marco: MemoryAgent) -> None:
     records = marco.ports.records
     before, audit = await records.revision(), await records.audit(marco.owner.tenant)
-    tea = await marco.learned("tea")
+    tea = await marco.learn("tea")
     await marco.dreams()
-    await marco.forgets(tea.id)
+    await marco.forget(tea.id)
     assert await records.revision() == before
     assert await records.audit(marco.owner.tenant) == audit
 
 
 async def test_stats_tell_how_much_is_remembered_and_what_came_up(marco: MemoryAgent) -> None:
-    tea = await marco.learned("Tea ceremony in Kyoto")
-    await marco.told("Router reboot")
-    marco.sleeps()
+    tea = await marco.learn("Tea ceremony in Kyoto")
+    await marco.remember("Router reboot")
+    marco.advance()
     await marco.dreams()
     now = marco.ports.clock.now()
     found = await stats.load_stats(marco.ports, marco.owner.tenant, tea.agent, now)
@@ -242,10 +244,10 @@ async def test_stats_tell_how_much_is_remembered_and_what_came_up(marco: MemoryA
 
 async def test_with_an_agent_goes_all_that_it_remembered(marco: MemoryAgent) -> None:
     ports, tenant = marco.ports, marco.owner.tenant
-    tea = await marco.learned("Ada likes tea")
+    tea = await marco.learn("Ada likes tea")
     await marco.dreams()
-    await marco.office.hire("polo", "Polo")
-    kept = await MemoryAgent(ports, marco.office, "polo").told("tea")
+    await marco.tenant.create_agent("polo", "Polo")
+    kept = await MemoryAgent(ports, marco.tenant, "polo").remember("tea")
     await agents.delete(ports, marco.owner, "marco")
     for record_type in (RecordType.MEMORY, RecordType.PROMOTION, RecordType.DREAM):
         left = await ports.records.list(tenant, record_type)

@@ -77,7 +77,7 @@ async def test_accept_is_bound_to_what_was_reviewed_and_can_be_taken_back(
         await pins.accept(ports, owner, "marco", RULES, digest(b"be better"))
     assert await office.read(RULES) == b"be good"
 
-    await office.write(await office.own(), RULES, b"mine", accept_template_update=True)
+    await office.write(await office.agent_stack(), RULES, b"mine", accept_template_update=True)
     assert await office.source(RULES) == "agent-override-pinned"
     pin = await pins.accept(ports, owner, "marco", RULES, digest(b"be best"))
     assert not pin.update_available
@@ -109,10 +109,12 @@ async def test_reviewing_is_for_owners_and_admins_in_person(office: OverlayTenan
 async def test_accepting_for_all_gives_one_outcome_an_agent(office: OverlayTenant) -> None:
     ports, owner = office.ports, office.owner
     for n in range(5):
-        await office.hire(f"agent-{n}", f"Agent {n}")
+        await office.create_agent(f"agent-{n}", f"Agent {n}")
     await office.write(office.sales, RULES, b"be better")
     await pins.accept(ports, owner, "agent-0", RULES, digest(b"be better"))
-    await office.write(await office.own("agent-1"), RULES, b"mine", accept_template_update=True)
+    await office.write(
+        await office.agent_stack("agent-1"), RULES, b"mine", accept_template_update=True
+    )
     results = await pins.accept_for_all(ports, owner, "sales", RULES, digest(b"be better"))
     assert [result.problem for result in results] == [None] * 6
     assert [result.changed for result in results].count(False) == 1
@@ -123,7 +125,7 @@ async def test_accepting_for_all_gives_one_outcome_an_agent(office: OverlayTenan
 
 
 async def test_members_and_agents_write_only_what_they_may(office: OverlayTenant) -> None:
-    ports, owner, own = office.ports, office.owner, await office.own()
+    ports, owner, own = office.ports, office.owner, await office.agent_stack()
     _, member = await add_person(ports, owner, "eve")
     holding = KeySpec("marco", CredentialKind.AGENT, agent=office.agent.id)
     marco = await authenticate(ports, (await keys.create(ports, owner, holding)).token)
@@ -179,7 +181,7 @@ async def test_the_humans_file_follows_its_template_at_the_next_read(office: Ove
         await office.write(stack, USER, b"{{HUMAN_NAME}}, says the " + source.encode())
         assert await office.read(USER) == b"Bob, says the " + source.encode()
         assert await office.source(USER) == source
-        shown = await files.get_file(ports, await office.own(), USER)
+        shown = await files.get_file(ports, await office.agent_stack(), USER)
         assert shown.available_update is None
     await people.patch(ports, owner, bob.id, {"name": "Rob"})
     assert await office.read(USER) == b"Rob, says the template"
@@ -212,7 +214,7 @@ async def test_no_change_makes_a_file_larger_than_a_file_may_be(office: OverlayT
     assert (await people.get(ports, owner, bob.id)).body["name"] == "Bob"
 
     large = b"- **Name:** Marco\n".ljust(most, b"x")
-    await office.write(await office.own(), IDENTITY, large)
+    await office.write(await office.agent_stack(), IDENTITY, large)
     with pytest.raises(WorkspaceTooLarge, match=r"IDENTITY\.md of agent marco"):
         await agents.patch(ports, owner, "marco", {"name": "Leonardo"})
     await agents.patch(ports, owner, "marco", {"name": "Polo"})
@@ -229,7 +231,9 @@ async def test_a_rename_reaches_identity_and_an_inherited_token_makes_no_overrid
     await agents.patch(ports, owner, "marco", {"name": "Polo"})
     assert await office.read(IDENTITY) == b"# Me\n\n- **Name:** Polo\n"
     assert await office.source(IDENTITY) == "defaults"
-    await office.write(await office.own(), IDENTITY, b"# I\r\n- **Name:** Polo\r\n- **Vibe:** calm")
+    await office.write(
+        await office.agent_stack(), IDENTITY, b"# I\r\n- **Name:** Polo\r\n- **Vibe:** calm"
+    )
     await agents.patch(ports, owner, "marco", {"name": "Ada"})
     assert await office.read(IDENTITY) == b"# I\r\n- **Name:** Ada\r\n- **Vibe:** calm"
 
@@ -239,13 +243,13 @@ async def test_making_a_file_pinned_holds_it_for_everybody_and_loosening_needs_a
 ) -> None:
     ports, owner = office.ports, office.owner
     tight = PolicyModel(classes=(ClassRuleModel("SOUL.md", FileClass.PINNED),))
-    await office.hire("polo", "Polo")
-    await office.write(await office.own("polo"), SOUL, b"polo's own")
+    await office.create_agent("polo", "Polo")
+    await office.write(await office.agent_stack("polo"), SOUL, b"polo's own")
     await policies.put(ports, owner, tight)
     await office.write(office.sales, SOUL, b"changed")
     assert await office.read(SOUL) == b"{{AGENT_NAME}} is brisk"
     assert await office.read(SOUL, "polo") == b"polo's own"
-    await files.delete(ports, await office.own("polo"), SOUL, owner)
+    await files.delete(ports, await office.agent_stack("polo"), SOUL, owner)
     assert await office.read(SOUL, "polo") == b"{{AGENT_NAME}} is brisk"
     with pytest.raises(ValidationError, match="reason"):
         await policies.put(ports, owner, PolicyModel())
@@ -264,7 +268,7 @@ async def test_a_pin_does_not_come_back_when_its_file_has_gone_meanwhile(
     tight = PolicyModel(classes=(ClassRuleModel("NOTICE.md", FileClass.PINNED),))
     await office.write(office.sales, NOTICE, b"mind the gap")
     await policies.put(ports, owner, tight)
-    await office.hire("polo", "Polo")
+    await office.create_agent("polo", "Polo")
     await policies.put(ports, owner, PolicyModel(), "it is only a notice")
     await files.delete(ports, office.sales, NOTICE, owner)
     for policy in (PolicyModel(), tight):
@@ -285,7 +289,7 @@ async def test_an_agent_is_made_over_a_guardrail_that_its_template_once_had(
 ) -> None:
     await office.write(office.sales, RULES, b"be bold")
     await files.delete(office.ports, office.sales, RULES, office.owner)
-    await office.hire("polo", "Polo")
+    await office.create_agent("polo", "Polo")
     assert await office.read(RULES, "polo") == b"be good"
 
 
@@ -297,12 +301,12 @@ async def test_a_pinned_identity_is_renamed_over_its_pin_and_can_go_back(
     await policies.put(
         ports, owner, PolicyModel(classes=(ClassRuleModel("IDENTITY.md", FileClass.PINNED),))
     )
-    await office.hire("polo", "Polo")
+    await office.create_agent("polo", "Polo")
     for name in ("marco", "polo"):
         await agents.patch(ports, owner, name, {"name": "Ada"})
         assert await office.read(IDENTITY, name) == b"- **Name:** Ada\n- **Vibe:** calm\n"
         assert await office.source(IDENTITY, name) == "agent-override-pinned"
-        await files.delete(ports, await office.own(name), IDENTITY, owner)
+        await files.delete(ports, await office.agent_stack(name), IDENTITY, owner)
         assert await office.source(IDENTITY, name) == "template-pinned"
 
 

@@ -38,7 +38,7 @@ async def office(ports: Ports) -> OverlayTenant:
 async def test_explain_tells_why_a_pinned_or_managed_file_is_as_it_is(
     office: OverlayTenant,
 ) -> None:
-    ports, own = office.ports, await office.own()
+    ports, own = office.ports, await office.agent_stack()
 
     async def reason(path: Path) -> str:
         return (await history.explain(ports, own, path)).reason
@@ -64,7 +64,7 @@ async def test_explain_tells_why_a_pinned_or_managed_file_is_as_it_is(
 
 
 async def test_the_audit_tells_of_every_review_and_override(office: OverlayTenant) -> None:
-    ports, owner, own = office.ports, office.owner, await office.own()
+    ports, owner, own = office.ports, office.owner, await office.agent_stack()
     await office.write(own, SOUL, b"mine")
     before = (await audit.list_audit_entries(ports, owner)).items
     await office.write(office.sales, RULES, b"be better")
@@ -100,7 +100,7 @@ async def agent_key(office: OverlayTenant) -> Actor:
 
 
 async def test_an_agent_gets_no_other_name_by_any_edit_of_its_own(office: OverlayTenant) -> None:
-    marco, own = await agent_key(office), await office.own()
+    marco, own = await agent_key(office), await office.agent_stack()
     await office.write(office.sales, IDENTITY, b"- **Name:** Fixed\n")
     await agents.patch(office.ports, office.owner, "marco", {"name": "Three"})
     assert await office.read(IDENTITY) == b"- **Name:** Three\n"
@@ -117,7 +117,7 @@ async def test_an_agent_gets_no_other_name_by_any_edit_of_its_own(office: Overla
 
 
 async def test_no_policy_lets_an_agent_override_its_own_guardrails(office: OverlayTenant) -> None:
-    marco, own = await agent_key(office), await office.own()
+    marco, own = await agent_key(office), await office.agent_stack()
     await policies.put(office.ports, office.owner, PolicyModel(agent_writable=("**",)))
     await office.write(own, SOUL, b"mine", marco)
     with pytest.raises(Forbidden, match="guardrails"):
@@ -159,8 +159,8 @@ async def test_a_pin_without_anything_beneath_is_kept_when_it_is_loosened_for_a_
     tight = PolicyModel(classes=(ClassRuleModel("NOTICE.md", FileClass.PINNED),))
     await policies.put(ports, owner, tight)
     await office.write(office.sales, NOTICE, b"mind the gap")
-    await office.hire("polo", "Polo")
-    await office.write(await office.own(), NOTICE, b"mine", accept_template_update=True)
+    await office.create_agent("polo", "Polo")
+    await office.write(await office.agent_stack(), NOTICE, b"mine", accept_template_update=True)
     for name in ("marco", "polo"):
         await agents.patch(ports, owner, name, {"templateId": None})
     await templates.delete(ports, owner, "sales")
@@ -178,7 +178,7 @@ async def test_a_pin_without_anything_beneath_is_kept_when_it_is_loosened_for_a_
 async def test_what_an_agent_was_made_with_has_a_version_and_a_history(
     office: OverlayTenant,
 ) -> None:
-    ports, own = office.ports, await office.own()
+    ports, own = office.ports, await office.agent_stack()
     file, content = await files.read_version(ports, own, RULES, 1)
     assert (content, file.head.version) == (b"be good", 1)
     [line] = (await history.list_versions(ports, own, RULES)).items

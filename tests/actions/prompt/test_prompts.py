@@ -45,7 +45,7 @@ async def opened(ports: Ports) -> OverlayTenant:
 
 
 async def write(office: OverlayTenant, path: str, text: str) -> None:
-    await office.write(await office.own(), Path(path), text.encode())
+    await office.write(await office.agent_stack(), Path(path), text.encode())
 
 
 async def text_of(office: OverlayTenant, mode: Audience = Audience.MAIN) -> str:
@@ -137,7 +137,7 @@ async def test_the_prompt_of_a_run_stays_whatever_changes(anywhere: Ports) -> No
     advance_clock(ports, 40 * DAY)
     for path in ("a.md", "SOUL.md", "MEMORY.md", "AGENTS.md", f"notes/{today}.md"):
         await write(office, path, "second")
-    await files.delete(ports, await office.own(), Path("b.md"), owner)
+    await files.delete(ports, await office.agent_stack(), Path("b.md"), owner)
     await office.write(office.sales, Path("SOUL.md"), b"third")
     await configured(office, timezone="Asia/Tokyo", extraDocs=[], promptChars=50_000)
     bob = await people.create(ports, owner, Profile("Bob", "bob@example.org", Role.MEMBER))

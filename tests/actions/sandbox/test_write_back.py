@@ -40,12 +40,12 @@ async def back(
     shop: ToolTenant, start: write_back.CommandInputs, left: CommandOutcome, call: str = "call"
 ) -> Any:
     return await write_back.commit_changes(
-        shop.bench(call=call, name=call), start, left, call, "bash"
+        shop.workspace_files(call=call, name=call), start, left, call, "bash"
     )
 
 
 async def write(shop: ToolTenant, path: str, text: str, author: str = "ben") -> None:
-    bench = structs.replace(shop.bench(), actor=Actor(shop.owner.tenant, author))
+    bench = structs.replace(shop.workspace_files(), actor=Actor(shop.owner.tenant, author))
     await workspace_files.write(bench, Path(path), text.encode())
 
 
@@ -69,30 +69,30 @@ async def shop(ports: Ports) -> ToolTenant:
 
 
 async def test_different_paths_merge(shop: ToolTenant) -> None:
-    start = await write_back.load_inputs(shop.bench())
+    start = await write_back.load_inputs(shop.workspace_files())
     await write(shop, "b", "theirs")
     assert await back(shop, start, left(a="ours")) == ()
     assert await shop.files() == {"a": b"ours", "b": b"theirs", "d/x": b"x"}
 
 
 async def test_on_the_same_path_the_later_is_head_and_the_other_is_told(shop: ToolTenant) -> None:
-    start = await write_back.load_inputs(shop.bench())
+    start = await write_back.load_inputs(shop.workspace_files())
     await write(shop, "a", "theirs")
     assert await back(shop, start, left(a="ours")) == (
         "[warning: a was also changed by ben at version 2, which stays in its history]",
     )
-    assert await shop.said_before("a") == [b"ours", b"theirs", b"a"]
+    assert await shop.past_contents("a") == [b"ours", b"theirs", b"a"]
 
 
 async def test_the_same_content_is_nothing_new(shop: ToolTenant) -> None:
-    start = await write_back.load_inputs(shop.bench())
+    start = await write_back.load_inputs(shop.workspace_files())
     await write(shop, "a", "same")
     assert await back(shop, start, left(a="same")) == ()
-    assert await shop.said_before("a") == [b"same", b"a"]
+    assert await shop.past_contents("a") == [b"same", b"a"]
 
 
 async def test_a_modification_beats_a_deletion(shop: ToolTenant) -> None:
-    start = await write_back.load_inputs(shop.bench())
+    start = await write_back.load_inputs(shop.workspace_files())
     await write(shop, "a", "theirs")
     await delete(shop, "d/x")
     assert await back(shop, start, left(["a"], d__x="ours")) == (
@@ -103,7 +103,7 @@ async def test_a_modification_beats_a_deletion(shop: ToolTenant) -> None:
 
 
 async def test_a_file_and_a_directory_of_one_name_are_both_kept(shop: ToolTenant) -> None:
-    start = await write_back.load_inputs(shop.bench())
+    start = await write_back.load_inputs(shop.workspace_files())
     await delete(shop, "a")
     await write(shop, "a/new", "theirs")
     await delete(shop, "d/x")
@@ -125,16 +125,16 @@ async def test_a_file_and_a_directory_of_one_name_are_both_kept(shop: ToolTenant
 async def test_a_call_that_comes_back_again_does_nothing_and_says_the_same(
     shop: ToolTenant,
 ) -> None:
-    start = await write_back.load_inputs(shop.bench())
+    start = await write_back.load_inputs(shop.workspace_files())
     await write(shop, "a", "theirs")
     told = await back(shop, start, left(a="ours"))
     await write(shop, "a", "later")
     assert await back(shop, start, left(a="ours")) == told
-    assert await shop.said_before("a") == [b"later", b"ours", b"theirs", b"a"]
+    assert await shop.past_contents("a") == [b"later", b"ours", b"theirs", b"a"]
 
 
 async def test_many_warnings_are_told_in_few_lines(shop: ToolTenant) -> None:
-    start = await write_back.load_inputs(shop.bench())
+    start = await write_back.load_inputs(shop.workspace_files())
     names = [f"n{n:02}" for n in range(25)]
     for name in names:
         await write(shop, name, "theirs")
@@ -145,7 +145,7 @@ async def test_many_warnings_are_told_in_few_lines(shop: ToolTenant) -> None:
 
 async def test_a_file_that_is_too_large_is_named_and_nothing_is_kept(shop: ToolTenant) -> None:
     await limited(shop, max_file_bytes=10)
-    start = await write_back.load_inputs(shop.bench())
+    start = await write_back.load_inputs(shop.workspace_files())
     with pytest.raises(WorkspaceTooLarge, match="a file may have 10 bytes; larger: huge"):
         await back(shop, start, left(["d/x"], a="ours", huge="x" * 11))
     assert await shop.files() == {"a": b"a", "d/x": b"x"}
@@ -153,14 +153,14 @@ async def test_a_file_that_is_too_large_is_named_and_nothing_is_kept(shop: ToolT
 
 
 async def test_what_a_provider_found_too_much_is_not_kept(shop: ToolTenant) -> None:
-    start = await write_back.load_inputs(shop.bench())
+    start = await write_back.load_inputs(shop.workspace_files())
     with pytest.raises(WorkspaceTooLarge, match="more than could be looked at"):
         await back(shop, start, CommandOutcome(discard_reason="more than could be looked at"))
 
 
 async def test_a_workspace_that_would_be_too_full_is_left_as_it_is(shop: ToolTenant) -> None:
     await limited(shop, max_files=2)
-    start = await write_back.load_inputs(shop.bench())
+    start = await write_back.load_inputs(shop.workspace_files())
     with pytest.raises(WorkspaceTooLarge, match="may have 2 files; changed paths: a, b"):
         await back(shop, start, left(a="ours", b="ours"))
     assert await shop.files() == {"a": b"a", "d/x": b"x"}
@@ -168,7 +168,7 @@ async def test_a_workspace_that_would_be_too_full_is_left_as_it_is(shop: ToolTen
 
 async def test_of_what_is_too_much_in_all_nothing_is_even_read(shop: ToolTenant) -> None:
     await limited(shop, max_bytes=20)
-    start = await write_back.load_inputs(shop.bench())
+    start = await write_back.load_inputs(shop.workspace_files())
 
     class Unread(CommandOutcome):
         async def content(self, path: Path) -> bytes:
@@ -181,7 +181,7 @@ async def test_of_what_is_too_much_in_all_nothing_is_even_read(shop: ToolTenant)
 
 async def test_a_swap_that_would_be_too_much_is_left_as_a_whole(shop: ToolTenant) -> None:
     await limited(shop, max_files=2)
-    start = await write_back.load_inputs(shop.bench())
+    start = await write_back.load_inputs(shop.workspace_files())
     with pytest.raises(WorkspaceTooLarge):
         await back(shop, start, left(["a"], a__b="1", a__c="2", e="3"))
     assert await shop.files() == {"a": b"a", "d/x": b"x"}
@@ -207,7 +207,7 @@ async def interrupted(
     shop: ToolTenant, left: CommandOutcome, entry: Callable[[], Awaitable[None]]
 ) -> Sequence[str]:
     """Bring it back while somebody does something between reading and committing."""
-    bench = shop.bench()
+    bench = shop.workspace_files()
     start = await write_back.load_inputs(bench)
     ports = replace(shop.ports, trees=Meanwhile(shop.ports.trees, entry))
     told: Sequence[str] = await write_back.commit_changes(
@@ -254,8 +254,8 @@ async def test_a_secret_that_is_put_in_the_vault_meanwhile_is_not_kept(shop: Too
 
 
 async def test_of_two_that_bring_back_one_call_one_does_it(shop: ToolTenant) -> None:
-    start = await write_back.load_inputs(shop.bench())
+    start = await write_back.load_inputs(shop.workspace_files())
     await asyncio.gather(
         *(back(shop, start, left(a="ours")) for _ in range(3)), return_exceptions=True
     )
-    assert await shop.said_before("a") == [b"ours", b"a"]
+    assert await shop.past_contents("a") == [b"ours", b"a"]

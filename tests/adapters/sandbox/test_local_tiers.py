@@ -68,7 +68,9 @@ def _command_lines() -> dict[int, bytes]:
 
 async def test_home_and_tmp_are_writable_and_temporary(commands: CommandRunner) -> None:
     for _ in range(2):
-        output = await commands.said('find ~ "$TMPDIR" -type f; echo x > ~/x; cp ~/x "$TMPDIR"')
+        output = await commands.output_of(
+            'find ~ "$TMPDIR" -type f; echo x > ~/x; cp ~/x "$TMPDIR"'
+        )
         assert output == ""
 
 
@@ -76,8 +78,8 @@ async def test_content_is_fetched_once(commands: CommandRunner) -> None:
     commands.put("a", "one")
     commands.put("b", "two", FileKind.EXECUTABLE)
     for command in ("true", "rm a", "false"):
-        await commands.left(command)
-    assert len(commands.cupboard.asked) == 2
+        await commands.changes_of(command)
+    assert len(commands.blobs.requested) == 2
 
 
 async def test_network_is_refused_unless_the_operator_allows_it(commands: CommandRunner) -> None:

@@ -41,7 +41,7 @@ class Instance:
         self.number = 0
 
     def put(self, path: str, text: str) -> None:
-        self.files[Path(path)] = self.cupboard.place(text)
+        self.files[Path(path)] = self.cupboard.add(text)
 
     def order(self, command: str, **more: object) -> CommandSpec:
         self.number += 1

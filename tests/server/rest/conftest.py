@@ -18,4 +18,4 @@ async def here(tmp_path: File) -> AsyncIterator[RestServer]:
 
 @pytest.fixture
 async def owner(here: RestServer) -> httpx.AsyncClient:
-    return await here.found()
+    return await here.create_tenant()

@@ -92,7 +92,7 @@ async def test_what_does_not_fit_is_400(owner: httpx.AsyncClient) -> None:
 async def test_holders_that_are_not_there_are_404(
     here: RestServer, owner: httpx.AsyncClient
 ) -> None:
-    other = await here.found("globex")
+    other = await here.create_tenant("globex")
     [ada] = (await other.get("/v1/people")).json()["items"]
     agent = (await other.post("/v1/agents", json={"slug": "marco", "name": "Marco"})).json()
     wrongs: list[dict[str, Any]] = [
@@ -144,7 +144,7 @@ async def test_a_member_sees_their_own_keys_and_makes_none_for_others(
 
 
 async def test_another_tenants_keys_are_404(here: RestServer, owner: httpx.AsyncClient) -> None:
-    other = await here.found("globex")
+    other = await here.create_tenant("globex")
     [theirs] = (await other.get("/v1/keys")).json()["items"]
     assert (await owner.get(f"/v1/keys/{theirs['id']}")).status_code == 404
     assert (await owner.delete(f"/v1/keys/{theirs['id']}")).status_code == 404
@@ -161,7 +161,7 @@ async def test_a_key_that_is_asked_for_twice_is_the_same_key(owner: httpx.AsyncC
 
 async def test_a_key_whose_answer_was_lost_is_not_made_twice(tmp_path: Any) -> None:
     async with open_rest_server(tmp_path, forgetful=True) as here:
-        owner = await here.found()
+        owner = await here.create_tenant()
         once = {"Idempotency-Key": "abc"}
         answers = [await owner.post("/v1/keys", json=ROBOT, headers=once) for _ in range(2)]
         assert [answer.status_code for answer in answers] == [201, 409]

@@ -177,7 +177,7 @@ async def test_what_is_sent_twice_with_one_key_is_done_once(owner: httpx.AsyncCl
 
 async def test_what_was_done_is_not_done_again_though_its_answer_was_lost(tmp_path: File) -> None:
     async with open_rest_server(tmp_path, forgetful=True) as here:
-        owner = await here.found()
+        owner = await here.create_tenant()
         key = {"Idempotency-Key": "abc"}
         made = [await owner.post("/v1/people", json=BOB, headers=key) for _ in range(2)]
         assert [answer.status_code for answer in made] == [201, 201]

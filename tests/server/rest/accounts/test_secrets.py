@@ -73,7 +73,7 @@ async def test_secrets_are_for_those_who_administer_the_tenant(
 ) -> None:
     await owner.put("/v1/secrets/token", json={"value": VALUE})
     reader = await here.key(owner, scopes=["tenant:read", "workspace:write"])
-    stranger = await here.found("globex")
+    stranger = await here.create_tenant("globex")
     assert (await reader.get("/v1/secrets")).status_code == 403
     assert (await reader.get("/v1/secrets/token")).status_code == 403
     assert (await reader.put("/v1/secrets/token", json={"value": VALUE})).status_code == 403

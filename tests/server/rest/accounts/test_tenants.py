@@ -141,7 +141,7 @@ async def test_a_policy_is_read_and_replaced(here: RestServer, owner: httpx.Asyn
 async def test_the_audit_is_paged_from_the_newest(
     here: RestServer, owner: httpx.AsyncClient
 ) -> None:
-    await here.found("globex")
+    await here.create_tenant("globex")
     for number in range(4):
         await owner.post("/v1/templates", json={"slug": f"t{number}", "name": "T"})
     seen: list[dict[str, Any]] = []

@@ -54,7 +54,7 @@ async def test_of_rivals_for_a_slug_exactly_one_wins(owner: httpx.AsyncClient, n
 async def test_those_of_another_tenant_are_404(
     here: RestServer, owner: httpx.AsyncClient, noun: str
 ) -> None:
-    other = await here.found("globex")
+    other = await here.create_tenant("globex")
     theirs = (await other.post(f"/v1/{noun}", json=MARCO)).json()
     for name in ("marco", theirs["id"]):
         assert (await owner.get(f"/v1/{noun}/{name}")).status_code == 404
@@ -102,7 +102,7 @@ async def test_a_template_that_agents_follow_is_409_to_delete(owner: httpx.Async
 async def test_a_template_that_is_not_there_is_not_followed(
     here: RestServer, owner: httpx.AsyncClient
 ) -> None:
-    other = await here.found("globex")
+    other = await here.create_tenant("globex")
     theirs = (await other.post("/v1/templates", json={"slug": "sales", "name": "Sales"})).json()
     for template in ("sales", theirs["id"]):
         answer = await owner.post("/v1/agents", json={**MARCO, "templateId": template})

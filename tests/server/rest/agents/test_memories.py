@@ -167,7 +167,7 @@ async def test_nothing_of_another_tenant_or_another_agent_is_within_reach(
     dream = (await owner.post(DREAMS, json={})).json()["id"]
     polo = (await owner.post("/v1/agents", json={"slug": "polo", "name": "Polo"})).json()
     bound = await here.key(owner, kind="agent", agentId=polo["id"])
-    stranger = await here.found("globex")
+    stranger = await here.create_tenant("globex")
     for who in (bound, stranger):
         for name in ("marco", marco["id"]):
             at = f"/v1/agents/{name}"
@@ -191,7 +191,7 @@ async def test_a_request_that_is_repeated_is_answered_as_it_was(
     tmp_path: Any, anyio_backend: str
 ) -> None:
     async with open_rest_server(tmp_path, forgetful=True) as here:
-        owner = await here.found()
+        owner = await here.create_tenant()
         await owner.post("/v1/agents", json={"slug": "marco", "name": "Marco"})
         head = {"Idempotency-Key": "once"}
         first, second = [

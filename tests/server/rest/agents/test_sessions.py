@@ -26,7 +26,7 @@ async def owner(here: RestServer) -> httpx.AsyncClient:
 
 
 async def staffed(here: RestServer, slug: str = "acme") -> httpx.AsyncClient:
-    owner = await here.found(slug)
+    owner = await here.create_tenant(slug)
     for name in ("kate", "marco"):
         made = await owner.post("/v1/agents", json={"slug": name, "name": name.title()})
         assert made.status_code == 201

@@ -58,7 +58,7 @@ async def put(client: httpx.AsyncClient, path: str, root: str = FILES, **headers
 
 
 def paths(events: list[ServerEvent]) -> list[str]:
-    return [event.told["payload"]["path"] for event in events]
+    return [event.payload["payload"]["path"] for event in events]
 
 
 async def test_a_stream_tells_of_every_change_in_the_caller_s_own_workspace(
@@ -73,20 +73,20 @@ async def test_a_stream_tells_of_every_change_in_the_caller_s_own_workspace(
         await put(ada, "a.md")
         await ada.delete(f"{FILES}/a.md")
         events = await stream.take(3)
-    assert [event.told["payload"] for event in events] == [
+    assert [event.payload["payload"] for event in events] == [
         {"path": "a.md", "version": 1},
         {"path": "a.md", "version": 2},
         {"path": "a.md", "version": 3},
     ]
     for event in events:
-        assert set(event.told) == {
+        assert set(event.payload) == {
             *("eventId", "type", "payload"),
             *("timestamp", "workspace", "runId"),
         }
-        assert event.type == event.told["type"] == "workspace.updated"
-        assert event.told["workspace"] == {"kind": "workspace", "name": "default"}
-        assert event.told["timestamp"].endswith("Z")
-    assert len({event.told["eventId"] for event in events}) == 3
+        assert event.type == event.payload["type"] == "workspace.updated"
+        assert event.payload["workspace"] == {"kind": "workspace", "name": "default"}
+        assert event.payload["timestamp"].endswith("Z")
+    assert len({event.payload["eventId"] for event in events}) == 3
 
 
 async def test_a_stream_is_taken_up_after_the_last_event(ada: httpx.AsyncClient) -> None:
@@ -141,7 +141,9 @@ async def test_none_is_missed_or_doubled_across_reconnects_while_four_write(
         stories = await asyncio.gather(*following)
     for story in stories:
         assert [event.id for event in story] == [event.id for event in stories[0]]
-        told = Counter((e.told["payload"]["path"], e.told["payload"]["version"]) for e in story)
+        told = Counter(
+            (e.payload["payload"]["path"], e.payload["payload"]["version"]) for e in story
+        )
         expected = [(f"{n}.md", version) for n in range(writers) for version in range(1, each + 1)]
         assert told == Counter(expected)
 
@@ -162,8 +164,8 @@ async def test_the_tenant_s_stream_tells_of_everything_or_of_what_is_asked_for(
     assert [event.type for event in events] == [
         *("workspace.updated", "run.started", "run.completed"),
     ]
-    assert events[0].told["workspace"] == {"kind": "workspace", "name": "attic"}
-    assert {event.told["runId"] for event in events[1:]} == {started.json()["runId"]}
+    assert events[0].payload["workspace"] == {"kind": "workspace", "name": "attic"}
+    assert {event.payload["runId"] for event in events[1:]} == {started.json()["runId"]}
 
 
 async def test_the_stream_of_a_run_ends_when_the_run_does(ada: httpx.AsyncClient) -> None:
@@ -177,7 +179,7 @@ async def test_the_stream_of_a_run_ends_when_the_run_does(ada: httpx.AsyncClient
     assert [event.type for event in (first, *rest)] == [
         *("run.started", "workspace.updated", "run.cancelled"),
     ]
-    assert [event.told["sequence"] for event in (first, *rest)] == [1, 2, 3]
+    assert [event.payload["sequence"] for event in (first, *rest)] == [1, 2, 3]
 
 
 async def test_nobody_hears_of_another_tenant(live: ServerProcess, ada: httpx.AsyncClient) -> None:
@@ -192,9 +194,9 @@ async def test_nobody_hears_of_another_tenant(live: ServerProcess, ada: httpx.As
             await put(ada, f"canary-{number}.md")
         await put(eve, "mine.md")
         heard = await all_of_eve.take(15)
-        files = [event for event in heard if "path" in event.told["payload"]]
+        files = [event for event in heard if "path" in event.payload["payload"]]
         assert paths(files) == [*sorted(defaults.FILES), "mine.md"]
-        records = [event.told["payload"]["noun"] for event in heard if event not in files]
+        records = [event.payload["payload"]["noun"] for event in heard if event not in files]
         assert sorted(records) == ["defaults", "person", "tenant"]
         assert paths(await own.take(1)) == ["mine.md"]
 
@@ -246,7 +248,7 @@ async def test_a_confined_credential_follows_its_own_workspace_and_not_the_tenan
         await put(owner, f"{root.count('w')}.md", root)
     async with open_stream(confined, OWN, "0") as stream:
         [event] = await stream.rest()
-    assert event.told["workspace"] == {"kind": "workspace", "name": "attic"}
+    assert event.payload["workspace"] == {"kind": "workspace", "name": "attic"}
     async with open_stream(confined, TENANT, "0") as stream:
         assert stream.status == 403
 

@@ -165,7 +165,7 @@ async def test_a_selector_that_is_no_text_is_400(owner: httpx.AsyncClient, name:
 async def test_a_target_that_is_not_there_is_404_for_every_action_and_everybody(
     here: RestServer, owner: httpx.AsyncClient, marco: str
 ) -> None:
-    other = await here.found("globex")
+    other = await here.create_tenant("globex")
     bob = await a_member(here, owner)
     for action in ("list", "get", *WRITES, "nonsense"):
         names = [

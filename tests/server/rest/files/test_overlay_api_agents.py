@@ -221,7 +221,7 @@ async def test_what_stands_around_the_map_stays_and_what_is_inherited_becomes_it
 async def test_a_map_tells_the_peers_to_which_the_agent_may_delegate(
     here: RestServer, owner: httpx.AsyncClient, marco: str
 ) -> None:
-    other = await here.found("globex")
+    other = await here.create_tenant("globex")
     await other.post("/v1/agents", json={"slug": "ops-eve", "name": "Eve"})
     for slug in ("ops-ann", "ops-ben", "law-cy"):
         await owner.post("/v1/agents", json={"slug": slug, "name": f"*{slug}* <!-- x -->"})

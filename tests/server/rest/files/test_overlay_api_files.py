@@ -269,7 +269,7 @@ async def test_a_file_that_is_too_large_is_413(owner: httpx.AsyncClient, marco: 
 
 async def test_one_file_that_cannot_be_read_fails_by_name_and_alone(tmp_path: File) -> None:
     async with open_rest_server(tmp_path) as here:
-        owner = await here.found()
+        owner = await here.create_tenant()
         marco = await create_overlay_agent(owner)
         rules = digest(b"be good")
         warm = {"action": "list", "agentId": marco, "includeContent": True, "raw": True}

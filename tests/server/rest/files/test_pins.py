@@ -134,7 +134,7 @@ async def test_an_agent_is_paired_with_somebody_of_its_own_tenant(
     await write(owner, f"{DEFAULTS}/files/USER.md", "for {{HUMAN_NAME}}")
     bob = {"name": "Bob", "email": "bob@example.org", "role": "member"}
     mine = (await owner.post("/v1/people", json=bob)).json()["id"]
-    other = await here.found("globex")
+    other = await here.create_tenant("globex")
     theirs = (await other.post("/v1/people", json=bob)).json()["id"]
     assert (await owner.patch(AGENT, json={"humanPairId": theirs})).status_code == 404
     paired = await owner.patch(AGENT, json={"humanPairId": mine})

@@ -181,11 +181,11 @@ async def test_the_log_of_an_ended_run_is_streamed_to_its_end(ada: httpx.AsyncCl
         events = await stream.rest()
     assert [event.type for event in events] == ["run.started", "run.completed"]
     for event in events:
-        assert set(event.told) == {
+        assert set(event.payload) == {
             *("eventId", "runId", "type"),
             *("payload", "timestamp", "sequence"),
         }
-        assert event.told["type"] == event.type
+        assert event.payload["type"] == event.type
     async with open_stream(ada, path, events[0].id) as stream:
         assert await stream.rest() == events[1:]
     async with open_stream(ada, path, events[1].id) as stream:

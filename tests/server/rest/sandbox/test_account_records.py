@@ -129,7 +129,7 @@ async def test_they_are_one_tenants_and_for_those_who_administer_it(
 ) -> None:
     one = await made(owner, where)
     there = f"{where}/{one[f'{word}Id']}"
-    stranger = await here.found("globex")
+    stranger = await here.create_tenant("globex")
     for answer in (
         await stranger.get(there),
         await stranger.patch(there, json={"name": "mine"}),
@@ -248,7 +248,7 @@ async def forgetful(tmp_path: File) -> AsyncIterator[RestServer]:
 async def test_an_answer_that_was_lost_is_given_again(
     forgetful: RestServer, where: str, word: str, prefix: str
 ) -> None:
-    owner = await forgetful.found()
+    owner = await forgetful.create_tenant()
     once = {"Idempotency-Key": "k1"}
     first, again = [await owner.post(where, json={"name": "x"}, headers=once) for _ in range(2)]
     assert (again.status_code, again.json()) == (201, first.json())
@@ -279,7 +279,7 @@ async def test_the_files_of_a_workspace_are_there_for_as_long_as_its_record_is(
     assert (await owner.put(f"{files}/b/c.md", json={"content": "c"})).status_code == 200
     bound = await here.key(owner, workspace=id)
     assert (await bound.get("/v1/host/workspace/files/a.md")).json()["content"] == "a"
-    stranger = await here.found("globex")
+    stranger = await here.create_tenant("globex")
     assert (await stranger.get(f"{files}/a.md")).status_code == 404
     assert (await stranger.put(f"{files}/a.md", json={"content": "x"})).status_code == 404
     assert (await owner.delete(f"{WORKSPACES}/{id}")).status_code == 200
