@@ -78,7 +78,7 @@ class RandomTenants:
     async def hire(self, owner: Actor, first: int, second: int) -> None:
         template = _pick((None, *TEMPLATES), second)
         human = self.humans[self.owners.index(owner)].id if second % 2 else None
-        new = NewAgent(_pick(SLUGS, first), "Somebody", template, human=human)
+        new = NewAgent(_pick(SLUGS, first), "Agent", template, human=human)
         await agents.create(self.ports, owner, new)
 
     async def fire(self, owner: Actor, first: int, second: int) -> None:

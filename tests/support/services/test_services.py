@@ -56,7 +56,7 @@ def test_each_test_has_its_own_database(postgres_url: str, turn: str) -> None:
 
 
 def test_copy_has_the_content_of_its_template(postgres_server: str) -> None:
-    async def story() -> object:
+    async def scenario() -> object:
         template = await databases.create(postgres_server)
         await value(databases.within(postgres_server, template), "CREATE TABLE seed ()")
         copy = await databases.create(postgres_server, template)
@@ -65,7 +65,7 @@ def test_copy_has_the_content_of_its_template(postgres_server: str) -> None:
         await databases.drop(postgres_server, template)
         return answer
 
-    assert asyncio.run(story()) == 0
+    assert asyncio.run(scenario()) == 0
 
 
 @pytest.mark.parametrize("place", ["in its place", "copied"])
@@ -78,7 +78,7 @@ def test_postgres_of_the_wheel_works_without_a_system_installation(
         binaries = copied(binaries, directory / "binaries")
     monkeypatch.setenv("CARREL_TEST_POSTGRES_BIN", str(binaries))
 
-    async def story(server: Postgres) -> object:
+    async def scenario(server: Postgres) -> object:
         try:
             await server.start()
             return await value(server.url, "SHOW fsync")
@@ -87,7 +87,7 @@ def test_postgres_of_the_wheel_works_without_a_system_installation(
 
     mine = slot.take()
     with mine.guard:
-        answer = asyncio.run(story(Postgres(directory, mine.ports[0])))
+        answer = asyncio.run(scenario(Postgres(directory, mine.ports[0])))
     shutil.rmtree(directory)
     assert answer == "on"
 
@@ -242,7 +242,7 @@ def test_returned_database_is_restored(postgres_server: str, postgres_template: 
         for statement in statements:
             await databases.execute(databases.within(postgres_server, name), statement)
 
-    async def story(copies: databases.Copies) -> None:
+    async def scenario(copies: databases.Copies) -> None:
         first = copies.take()
         url = databases.within(postgres_server, first)
         other = await asyncpg.connect(url)  # remaining sessions are ended
@@ -271,7 +271,7 @@ def test_returned_database_is_restored(postgres_server: str, postgres_template: 
             first = second
 
     with closing(databases.Copies(postgres_server, postgres_template)) as copies:
-        asyncio.run(story(copies))
+        asyncio.run(scenario(copies))
 
 
 async def _rows(url: str, question: str) -> list[object]:
