@@ -18,7 +18,8 @@ from bench.report import Results
 from bench.server import FILES, TOKEN, RunningServer, run_server
 from carrel.adapters.sqlite import open_store
 from carrel.core.identifiers import Path, Scope, ScopeKind
-from carrel.core.store.tree import Commit, Entry, Write
+from carrel.core.store.commit import Commit, Write
+from carrel.core.store.entry import Entry
 
 CONTENT = disk.CONTENT.decode()
 BODY = json.dumps({"content": CONTENT})

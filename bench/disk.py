@@ -12,7 +12,8 @@ from time import perf_counter
 from carrel.adapters.sqlite import SqliteStore, open_store
 from carrel.core.identifiers import Path, Scope, ScopeKind
 from carrel.core.runs import Audience, Run, RunStatus
-from carrel.core.store.tree import Applied, Commit, Entry, Expect, Write
+from carrel.core.store.commit import Applied, Commit, Expect, Write
+from carrel.core.store.entry import Entry
 
 CONTENT = os.urandom(2048).hex().encode()
 BLOCK = 8192

@@ -13,7 +13,7 @@ from carrel.core.access import Actor
 from carrel.core.memory.memory import memory_change, new_memory
 from carrel.core.memory.recall import Recall
 from carrel.core.runs import Audience
-from carrel.core.store.tree import Commit
+from carrel.core.store.commit import Commit
 from carrel.ports import Ports
 from carrel.settings import load
 from carrel.wiring.ports import open_ports

@@ -20,8 +20,9 @@ from carrel.actions.overlay import stacks
 from carrel.core.access import Actor, Role
 from carrel.core.agents.agent import agent_change, agent_fields
 from carrel.core.identifiers import Path, Scope, ScopeKind
+from carrel.core.store.commit import Commit, Write
+from carrel.core.store.entry import Entry
 from carrel.core.store.record import Record
-from carrel.core.store.tree import Commit, Entry, Write
 from carrel.ports import Ports
 from carrel.settings import load
 from carrel.wiring.ports import open_ports

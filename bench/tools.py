@@ -14,7 +14,7 @@ from bench.report import Results
 from carrel.adapters.sandbox.local import LocalSandbox
 from carrel.adapters.sandbox.local.self_test import SandboxSettings, bubblewrap_program
 from carrel.core.identifiers import Digest, Path, digest
-from carrel.core.store.tree import Blob
+from carrel.core.store.blob import Blob
 from carrel.ports.sandbox import CommandSpec, FileKind, InputFile
 
 FILES, TIMES, PAUSE_SECONDS = 200, 12, 0.15

@@ -1,4 +1,4 @@
-"""A fresh world of each kind, for every test that asks for one."""
+"""Fresh ports for every test that requests them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def ports(tmp_path: File) -> AsyncIterator[Ports]:
 
 @pytest.fixture(params=["sqlite", "postgres"])
 async def anywhere(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[Ports]:
-    """The same and PostgreSQL, for what must be shown on every store."""
+    """Ports on SQLite and on PostgreSQL."""
     if request.param == "postgres":
         async with open_store(request.getfixturevalue("postgres_url")) as store:
             yield ports_over(store, directory=tmp_path)
@@ -38,7 +38,7 @@ async def anywhere(request: pytest.FixtureRequest, tmp_path: File) -> AsyncItera
 
 @pytest.fixture
 def stores(request: pytest.FixtureRequest, tmp_path: File) -> Iterator[Stores]:
-    """Empty stores for the asking; a database is taken only for those that want one."""
+    """Creates empty stores on demand; a database is taken only if it is needed."""
     taken: list[str] = []
 
     def database() -> str:
@@ -53,5 +53,5 @@ def stores(request: pytest.FixtureRequest, tmp_path: File) -> Iterator[Stores]:
 
 @pytest.fixture
 def file(tmp_path: File) -> File:
-    """Where a backup goes."""
+    """Path of a backup."""
     return tmp_path / "backup.zip"

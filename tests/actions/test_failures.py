@@ -1,4 +1,4 @@
-"""Whatever fails, and at whichever moment: what is known of an agent and its files agree."""
+"""After a failure at any port call an agent's record and its files agree."""
 
 from __future__ import annotations
 
@@ -32,59 +32,59 @@ def ports(anywhere: Ports) -> Ports:
 
 
 class Outage(Exception):
-    """What the world says when it fails."""
+    """Failure injected into a port call."""
 
 
 @dataclass
-class Fuse:
-    """Blows at one question of the world: before it is put, or once it has been answered."""
+class FailurePoint:
+    """Fails at one port call: before it is made, or after it has returned."""
 
-    at: int
-    answered: bool
-    asked: int = field(default=0)
+    call: int
+    after_call: bool
+    calls: int = field(default=0)
 
     @property
-    def blown(self) -> bool:
-        return self.asked > self.at
+    def reached(self) -> bool:
+        return self.calls > self.call
 
 
-class Fused:
-    def __init__(self, port: Any, fuse: Fuse) -> None:
-        self._port, self._fuse = port, fuse
+class FailingPort:
+    def __init__(self, port: Any, failure: FailurePoint) -> None:
+        self._port, self._failure = port, failure
 
     def __getattr__(self, name: str) -> Any:
-        verb, fuse = getattr(self._port, name), self._fuse
-        if not callable(verb):
-            return verb
+        method, failure = getattr(self._port, name), self._failure
+        if not callable(method):
+            return method
 
-        async def asked(*args: Any, **more: Any) -> Any:
-            fuse.asked += 1
-            if fuse.asked == fuse.at + 1 and not fuse.answered:
+        async def call(*args: Any, **options: Any) -> Any:
+            failure.calls += 1
+            if failure.calls == failure.call + 1 and not failure.after_call:
                 raise Outage
-            answer = await verb(*args, **more)
-            if fuse.asked == fuse.at + 1:
+            result = await method(*args, **options)
+            if failure.calls == failure.call + 1:
                 raise Outage
-            return answer
+            return result
 
-        return asked
+        return call
 
 
 @dataclass
-class Firm:
+class PairedTenant:
     ports: Ports
     owner: Actor
     ann: str
     bob: str
 
-    async def agree(self) -> str:
-        """The agent's record, its people's and its tenant's, and what its two files say: this."""
+    async def check_agreement(self) -> str:
+        """Assert that the records and the two files agree; returns the expected USER.md."""
         agent = agent_fields(await agents.get(self.ports, self.owner, "marco"))
         account = await tenants.get_current(self.ports, self.owner)
         human = {"name": "\u2014", "title": None}
         if agent["humanPairId"]:
             human = dict((await people.get(self.ports, self.owner, agent["humanPairId"])).body)
-        told = f"{human['name']} ({human['title'] or chr(0x2014)})"
-        about = f"{told} of {account.body['name']} and {agent['name']}"
+        described = f"{human['name']} ({human['title'] or chr(0x2014)})"
+        about = f"{described} of {account.body['name']} and {agent['name']}"
         assert await self.read(USER) == about.encode()
         assert await self.read(IDENTITY) == b"- **Name:** %s\n- **Vibe:** calm\n" % (
             agent["name"].encode()
@@ -96,59 +96,61 @@ class Firm:
         return await files.read_content(self.ports, await files.get_file(self.ports, stack, path))
 
 
-async def firm(ports: Ports, slug: str) -> Firm:
+async def create_paired_tenant(ports: Ports, slug: str) -> PairedTenant:
     _, owner = await create_tenant(ports, slug)
     await templates.create(ports, owner, "sales", "Sales")
     sales = await stacks.template_stack(ports, owner, "sales")
     await files.put(ports, sales, USER, ABOUT, owner)
-    await files.put(ports, sales, IDENTITY, b"- **Name:** Nobody\n- **Vibe:** calm\n", owner)
+    await files.put(ports, sales, IDENTITY, b"- **Name:** Unset\n- **Vibe:** calm\n", owner)
     ann, _ = await add_person(ports, owner, f"ann-{slug}")
     bob, _ = await add_person(ports, owner, f"bob-{slug}")
     await agents.create(ports, owner, NewAgent("marco", "Marco", "sales", human=ann.id))
     await agents.patch(ports, owner, "marco", {"name": "Polo"})
-    return Firm(ports, owner, ann.id, bob.id)
+    return PairedTenant(ports, owner, ann.id, bob.id)
 
 
-Change = Callable[[Ports, Firm], Awaitable[Any]]
+Change = Callable[[Ports, PairedTenant], Awaitable[Any]]
 CHANGES: Final[dict[str, Change]] = {
-    "a rename": lambda ports, firm: agents.patch(ports, firm.owner, "marco", {"name": "Ada"}),
-    "a pairing": lambda ports, firm: agents.patch(
-        ports, firm.owner, "marco", {"humanPairId": firm.bob}
+    "a rename": lambda ports, tenant: agents.patch(ports, tenant.owner, "marco", {"name": "Ada"}),
+    "a pairing": lambda ports, tenant: agents.patch(
+        ports, tenant.owner, "marco", {"humanPairId": tenant.bob}
     ),
-    "both at once": lambda ports, firm: agents.patch(
-        ports, firm.owner, "marco", {"humanPairId": firm.bob, "name": "Ada"}
+    "both at once": lambda ports, tenant: agents.patch(
+        ports, tenant.owner, "marco", {"humanPairId": tenant.bob, "name": "Ada"}
     ),
-    "a parting": lambda ports, firm: agents.patch(
-        ports, firm.owner, "marco", {"humanPairId": None}
+    "an unpairing": lambda ports, tenant: agents.patch(
+        ports, tenant.owner, "marco", {"humanPairId": None}
     ),
-    "a profile": lambda ports, firm: people.patch(
-        ports, firm.owner, firm.ann, {"title": "Dr", "name": "Annabel"}
+    "a profile change": lambda ports, tenant: people.patch(
+        ports, tenant.owner, tenant.ann, {"title": "Dr", "name": "Annabel"}
     ),
-    "a person who leaves": lambda ports, firm: people.delete(ports, firm.owner, firm.ann),
-    "a new name of the tenant": lambda ports, firm: tenants.rename(ports, firm.owner, "Globex"),
+    "a deleted person": lambda ports, tenant: people.delete(ports, tenant.owner, tenant.ann),
+    "a renamed tenant": lambda ports, tenant: tenants.rename(ports, tenant.owner, "Globex"),
 }
 
 
-@pytest.mark.parametrize("answered", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("after_call", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
-async def test_facts_and_files_agree_wherever_it_fails(
-    ports: Ports, change: Change, answered: bool
+async def test_records_and_files_agree_after_a_failure_at_any_call(
+    ports: Ports, change: Change, after_call: bool
 ) -> None:
     number, ended = 0, False
-    here = await firm(ports, "firm")
-    before = await here.agree()
+    tenant = await create_paired_tenant(ports, "firm")
+    before = await tenant.check_agreement()
     while not ended:
-        fuse = Fuse(number, answered)
-        replaced: dict[str, Any] = {name: Fused(getattr(ports, name), fuse) for name in PORTS}
+        failure = FailurePoint(number, after_call)
+        replaced: dict[str, Any] = {
+            name: FailingPort(getattr(ports, name), failure) for name in PORTS
+        }
         try:
-            await change(dataclasses.replace(ports, **replaced), here)
-            ended = not fuse.blown
+            await change(dataclasses.replace(ports, **replaced), tenant)
+            ended = not failure.reached
         except Outage:
             pass
         number += 1
-        if await here.agree() != before:
-            # Where nothing has changed it is tried again, and else somewhere else.
-            here = await firm(ports, f"firm-{number}")
-            before = await here.agree()
+        if await tenant.check_agreement() != before:
+            # An unchanged tenant is used again, a changed one is replaced.
+            tenant = await create_paired_tenant(ports, f"firm-{number}")
+            before = await tenant.check_agreement()
         assert number < 100
-    assert number > 5, "it asked the world for nothing"
+    assert number > 5, "no port was called"

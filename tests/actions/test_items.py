@@ -1,4 +1,4 @@
-"""Shared items on every store: who shares what with whom, and who wins of two that write."""
+"""Shared items on every store: visibility and concurrent writes."""
 
 from __future__ import annotations
 
@@ -46,18 +46,18 @@ from carrel.ports import Ports
 pytestmark = pytest.mark.anyio
 
 
-async def hired(ports: Ports, author: Actor, slug: str, /, **facts: object) -> Record:
-    new = replace(NewAgent(slug, slug), **facts)  # type: ignore[arg-type]
+async def create_agent(ports: Ports, author: Actor, slug: str, /, **fields: object) -> Record:
+    new = replace(NewAgent(slug, slug), **fields)  # type: ignore[arg-type]
     return await agents.create(ports, author, new)
 
 
-async def bound(ports: Ports, owner: Actor, agent: Record) -> Actor:
-    """An agent, as its own key shows it."""
+async def actor_of_agent(ports: Ports, owner: Actor, agent: Record) -> Actor:
+    """The actor of an agent's own key."""
     issued = await keys.create(ports, owner, KeySpec("own", CredentialKind.AGENT, agent=agent.id))
     return await credentials.authenticate(ports, issued.token)
 
 
-async def all_of(ports: Ports, actor: Actor, agent: str) -> dict[str, str]:
+async def read_items(ports: Ports, actor: Actor, agent: str) -> dict[str, str]:
     rows = (await items.list_items(ports, actor, agent)).items
     return {
         row.item.key: (await items.get(ports, actor, agent, row.item.key)).value for row in rows
@@ -65,13 +65,13 @@ async def all_of(ports: Ports, actor: Actor, agent: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("version", [None, 0, 1])
-async def test_of_two_that_write_what_both_have_read_one_wins(
+async def test_of_two_writes_with_one_version_exactly_one_wins(
     anywhere: Ports, version: int | None
 ) -> None:
     ports = anywhere
     _, owner = await create_tenant(ports)
-    await hired(ports, owner, "cook", owner=owner.person)
-    await hired(ports, owner, "main", owner=owner.person)
+    await create_agent(ports, owner, "cook", owner=owner.person)
+    await create_agent(ports, owner, "main", owner=owner.person)
     for turns in range(8):
         key = f"list {turns}"
         if version == 1:
@@ -97,21 +97,21 @@ async def test_of_two_that_write_what_both_have_read_one_wins(
                 ),
             ),
         )
-        kept = await items.get(ports, owner, "cook", key)
+        stored = await items.get(ports, owner, "cook", key)
         if version is None:
             assert (len(won), lost) == (2, [])
-            creator = min(won, key=lambda one: one.item.version).item.created_by
-            assert kept.item.created_by == creator
+            creator = min(won, key=lambda item: item.item.version).item.created_by
+            assert stored.item.created_by == creator
             continue
-        assert (len(won), [type(one) for one in lost]) == (1, [WorkspaceConflict])
-        assert lost[0].current_version == kept.item.version == version + 1  # type: ignore[attr-defined]
-        assert kept.value == won[0].value
+        assert (len(won), [type(item) for item in lost]) == (1, [WorkspaceConflict])
+        assert lost[0].current_version == stored.item.version == version + 1  # type: ignore[attr-defined]
+        assert stored.value == won[0].value
 
 
-async def test_an_item_keeps_its_creator_however_often_it_is_written(anywhere: Ports) -> None:
+async def test_an_item_keeps_its_creator_through_later_writes(anywhere: Ports) -> None:
     ports = anywhere
     _, owner = await create_tenant(ports)
-    await hired(ports, owner, "cook", owner=owner.person)
+    await create_agent(ports, owner, "cook", owner=owner.person)
     await policies.put(ports, owner, PolicyModel(LimitsModel(max_versions=1)))
     first = (
         await items.put(ports, owner, "cook", "k", "0", ItemWriteOptions(created_by="agt_a"))
@@ -130,106 +130,110 @@ async def test_an_item_keeps_its_creator_however_often_it_is_written(anywhere: P
     assert (anew.created_by, anew.version) == ("agt_b", 7)
 
 
-async def test_an_item_is_whose_the_owner_else_the_human_else_the_caller_is(ports: Ports) -> None:
+async def test_items_belong_to_the_owner_else_the_human_else_the_caller(ports: Ports) -> None:
     _, ada = await create_tenant(ports)
     bob, _ = await add_person(ports, ada, "bob")
     eve, as_eve = await add_person(ports, ada, "eve")
-    owned = await hired(ports, ada, "owned", owner=bob.id, human=eve.id)
-    await hired(ports, ada, "paired", human=eve.id)
-    nobodys = await hired(ports, ada, "nobodys")
-    for name in ("owned", "paired", "nobodys"):
+    owned = await create_agent(ports, ada, "owned", owner=bob.id, human=eve.id)
+    await create_agent(ports, ada, "paired", human=eve.id)
+    unowned = await create_agent(ports, ada, "unowned")
+    for name in ("owned", "paired", "unowned"):
         await items.put(ports, ada, name, "from", name)
-    for person, seen in ((bob.id, "owned"), (eve.id, "paired"), (ada.person or "", "nobodys")):
+    for person, expected in ((bob.id, "owned"), (eve.id, "paired"), (ada.person or "", "unowned")):
         [tree] = await ports.trees.read((person_items_scope(ada.tenant, person),))
-        assert len(tree.heads) == 1, seen
-    assert await all_of(ports, as_eve, "paired") == {"from": "paired"}
-    assert await all_of(ports, as_eve, "nobodys") == {"from": "paired"}
+        assert len(tree.heads) == 1, expected
+    assert await read_items(ports, as_eve, "paired") == {"from": "paired"}
+    assert await read_items(ports, as_eve, "unowned") == {"from": "paired"}
     with pytest.raises(Forbidden):
         await items.list_items(ports, as_eve, "owned")
-    alone = await bound(ports, ada, nobodys)
+    unowned_actor = await actor_of_agent(ports, ada, unowned)
     with pytest.raises(Conflict, match="ownerId"):
-        await items.put(ports, alone, "nobodys", "k", "v")
-    assert await all_of(ports, await bound(ports, ada, owned), "owned") == {"from": "owned"}
+        await items.put(ports, unowned_actor, "unowned", "k", "v")
+    assert await read_items(ports, await actor_of_agent(ports, ada, owned), "owned") == {
+        "from": "owned"
+    }
 
 
-async def test_items_stay_where_they_are_when_an_agent_is_shared_or_no_longer(
+async def test_items_stay_when_an_agent_becomes_shared_or_private(
     ports: Ports,
 ) -> None:
     _, owner = await create_tenant(ports)
-    await hired(ports, owner, "cook", owner=owner.person)
-    await hired(ports, owner, "main", owner=owner.person)
+    await create_agent(ports, owner, "cook", owner=owner.person)
+    await create_agent(ports, owner, "main", owner=owner.person)
     await items.put(ports, owner, "cook", "private", "p")
     await agents.patch(ports, owner, "cook", {"isShared": True})
-    assert await all_of(ports, owner, "cook") == {}
+    assert await read_items(ports, owner, "cook") == {}
     await items.put(ports, owner, "cook", "shared", "s")
-    assert await all_of(ports, owner, "main") == {"private": "p"}
+    assert await read_items(ports, owner, "main") == {"private": "p"}
     await agents.patch(ports, owner, "cook", {"isShared": False})
-    assert await all_of(ports, owner, "cook") == {"private": "p"}
+    assert await read_items(ports, owner, "cook") == {"private": "p"}
 
 
-async def test_publishing_is_refused_for_the_first_reason_there_is(ports: Ports) -> None:
+async def test_publishing_is_refused_with_the_first_applicable_reason(ports: Ports) -> None:
     _, owner = await create_tenant(ports)
     _, stranger = await create_tenant(ports, "globex")
-    await hired(ports, stranger, "theirs", is_shared=True)
-    await hired(ports, owner, "mine", owner=owner.person)
-    await hired(ports, owner, "other", owner=owner.person)
-    desk = await hired(ports, owner, "desk", is_shared=True)
-    await hired(ports, owner, "till", is_shared=True)
+    await create_agent(ports, stranger, "theirs", is_shared=True)
+    await create_agent(ports, owner, "mine", owner=owner.person)
+    await create_agent(ports, owner, "other", owner=owner.person)
+    front = await create_agent(ports, owner, "front", is_shared=True)
+    await create_agent(ports, owner, "till", is_shared=True)
 
-    async def published(agent: str, key: str, target: str, target_key: str = "") -> str:
+    async def publish(agent: str, key: str, target: str, target_key: str = "") -> str:
         try:
-            to, kept = await items.publish(ports, owner, agent, key, target, target_key=target_key)
+            to, stored = await items.publish(
+                ports, owner, agent, key, target, target_key=target_key
+            )
         except (NotFound, Forbidden, ValidationError) as refused:
             return str(refused)
-        return f"{to.id} {kept.item.key} {kept.value}"
+        return f"{to.id} {stored.item.key} {stored.value}"
 
-    assert "no such agent: nobody" in await published("nobody", "k", "nowhere")
-    assert "cannot publish" in await published("desk", "k", "nowhere")
-    assert "no such agent: nowhere" in await published("mine", "k", "nowhere")
-    assert "no such agent: theirs" in await published("mine", "k", "theirs")
-    assert "target is private" in await published("mine", "k", "other")
-    assert "no such item: 'k'" in await published("mine", "k", "desk")
+    assert "no such agent: missing" in await publish("missing", "k", "nowhere")
+    assert "cannot publish" in await publish("front", "k", "nowhere")
+    assert "no such agent: nowhere" in await publish("mine", "k", "nowhere")
+    assert "no such agent: theirs" in await publish("mine", "k", "theirs")
+    assert "target is private" in await publish("mine", "k", "other")
+    assert "no such item: 'k'" in await publish("mine", "k", "front")
     await items.put(ports, owner, "mine", "k", "v")
-    assert await published("mine", "k", "desk") == f"{desk.id} k v"
-    assert await published("mine", "k", "desk", target_key="a/b") == f"{desk.id} a/b v"
-    assert "control" in await published("mine", "k", "desk", target_key="a\n")
+    assert await publish("mine", "k", "front") == f"{front.id} k v"
+    assert await publish("mine", "k", "front", target_key="a/b") == f"{front.id} a/b v"
+    assert "control" in await publish("mine", "k", "front", target_key="a\n")
     await items.put(ports, owner, "mine", "k", "later")
-    assert await all_of(ports, owner, "desk") == {"k": "v", "a/b": "v"}
-    await items.put(ports, owner, "desk", "k", "theirs")
-    assert await all_of(ports, owner, "mine") == {"k": "later"}
-    assert "cannot publish" in await published("desk", "k", "till")
+    assert await read_items(ports, owner, "front") == {"k": "v", "a/b": "v"}
+    await items.put(ports, owner, "front", "k", "theirs")
+    assert await read_items(ports, owner, "mine") == {"k": "later"}
+    assert "cannot publish" in await publish("front", "k", "till")
 
 
-async def test_what_is_published_over_an_item_keeps_its_creator(ports: Ports) -> None:
+async def test_publishing_over_an_item_keeps_its_creator(ports: Ports) -> None:
     _, owner = await create_tenant(ports)
-    await hired(ports, owner, "mine", owner=owner.person)
-    await hired(ports, owner, "desk", is_shared=True)
+    await create_agent(ports, owner, "mine", owner=owner.person)
+    await create_agent(ports, owner, "front", is_shared=True)
     await items.put(ports, owner, "mine", "k", "new")
-    await items.put(ports, owner, "desk", "k", "old", ItemWriteOptions(created_by="agt_desk"))
-    _, kept = await items.publish(
-        ports, owner, "mine", "k", "desk", options=ItemWriteOptions(created_by="agt_mine")
+    await items.put(ports, owner, "front", "k", "old", ItemWriteOptions(created_by="agt_front"))
+    _, stored = await items.publish(
+        ports, owner, "mine", "k", "front", options=ItemWriteOptions(created_by="agt_mine")
     )
-    assert (kept.value, kept.item.created_by, kept.item.version) == ("new", "agt_desk", 2)
+    assert (stored.value, stored.item.created_by, stored.item.version) == ("new", "agt_front", 2)
 
 
-async def test_secrets_stand_in_no_value_no_key_and_no_history(ports: Ports) -> None:
+async def test_secrets_are_redacted_in_values_and_refused_in_keys(ports: Ports) -> None:
     _, owner = await create_tenant(ports)
-    await hired(ports, owner, "cook", owner=owner.person)
+    await create_agent(ports, owner, "cook", owner=owner.person)
     await secrets.put(ports, owner, "door", "opensesame/é")
-    kept = await items.put(ports, owner, "cook", "k", "say opensesame/é to it")
-    assert kept.value == "say [REDACTED:door] to it"
-    assert (await items.get(ports, owner, "cook", "k")).value == kept.value
+    stored = await items.put(ports, owner, "cook", "k", "say opensesame/é to it")
+    assert stored.value == "say [REDACTED:door] to it"
+    assert (await items.get(ports, owner, "cook", "k")).value == stored.value
     for key in ("opensesame/é", "x" * 200 + "opensesame/é" + "é" * 20):
         with pytest.raises(ValidationError, match="secret"):
             await items.put(ports, owner, "cook", key, "v")
 
 
-async def test_there_is_room_for_so_many_items_and_no_more(
+async def test_the_number_of_items_is_limited(
     ports: Ports, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(policy, "ITEM_LIMITS", Limits(policy.ITEM_LIMITS.max_file_bytes, 2))
     _, owner = await create_tenant(ports)
-    await hired(ports, owner, "cook", owner=owner.person)
+    await create_agent(ports, owner, "cook", owner=owner.person)
     for key in ("a", "b"):
         await items.put(ports, owner, "cook", key, "v")
     with pytest.raises(WorkspaceTooLarge, match="items"):
@@ -239,11 +243,11 @@ async def test_there_is_room_for_so_many_items_and_no_more(
     await items.put(ports, owner, "cook", "c", "v")
 
 
-async def test_a_write_is_an_event_without_a_value_also_in_the_log_of_its_run(
+async def test_a_write_emits_an_event_without_the_value(
     ports: Ports,
 ) -> None:
     _, owner = await create_tenant(ports)
-    await hired(ports, owner, "cook", owner=owner.person)
+    await create_agent(ports, owner, "cook", owner=owner.person)
     start = await ports.events.latest_cursor()
     await items.put(ports, owner, "cook", "a/b", "canary")
     [event] = await ports.events.read_after(start, EventFilter(owner.tenant))
@@ -253,81 +257,86 @@ async def test_a_write_is_an_event_without_a_value_also_in_the_log_of_its_run(
         await items.put(ports, owner, "cook", "a/b", "x", ItemWriteOptions(run="run_0"))
 
 
-async def test_a_list_has_pages_and_the_last_written_comes_first(ports: Ports) -> None:
+async def test_items_are_listed_in_pages_with_the_last_written_first(ports: Ports) -> None:
     _, owner = await create_tenant(ports)
-    await hired(ports, owner, "cook", owner=owner.person)
+    await create_agent(ports, owner, "cook", owner=owner.person)
     for key in ("a/1", "b", "a/2", "c"):
         await items.put(ports, owner, "cook", key, key * 60)
     await items.put(ports, owner, "cook", "b", "again")
-    found, cursor = [], ""
+    keys_listed, cursor = [], ""
     while True:
         page = await items.list_items(ports, owner, "cook", cursor=cursor, limit=2)
-        found += [row.item.key for row in page.items]
+        keys_listed += [row.item.key for row in page.items]
         if page.next is None:
             break
         cursor = page.next
-    assert found == ["b", "c", "a/2", "a/1"]
-    some = await items.list_items(ports, owner, "cook", prefix="a/")
-    assert [row.preview for row in some.items] == [("a/2" * 60)[:100] + "...", "a/1" * 33 + "a..."]
+    assert keys_listed == ["b", "c", "a/2", "a/1"]
+    matching = await items.list_items(ports, owner, "cook", prefix="a/")
+    assert [row.preview for row in matching.items] == [
+        ("a/2" * 60)[:100] + "...",
+        "a/1" * 33 + "a...",
+    ]
     with pytest.raises(ValidationError):
         await items.list_items(ports, owner, "cook", cursor="x")
 
 
-async def test_one_whom_others_always_overtake_is_told_so(ports: Ports) -> None:
+async def test_a_writer_that_always_loses_the_race_gets_busy(ports: Ports) -> None:
     _, owner = await create_tenant(ports)
-    await hired(ports, owner, "cook", owner=owner.person)
+    await create_agent(ports, owner, "cook", owner=owner.person)
     read = ports.trees.read
 
-    class Hurried:
-        """Trees in which somebody else writes after every look."""
+    class RacingTrees:
+        """Trees where another write follows every read."""
 
         def __getattr__(self, name: str) -> object:
             return getattr(ports.trees, name)
 
-        async def read(self, *args: object, **more: object) -> object:
-            found = await read(*args, **more)  # type: ignore[arg-type]
+        async def read(self, *args: object, **options: object) -> object:
+            trees = await read(*args, **options)  # type: ignore[arg-type]
             await items.put(ports, owner, "cook", "k", "theirs")
-            return found
+            return trees
 
-    hurried = replace(ports, trees=Hurried())  # type: ignore[arg-type]
+    racing = replace(ports, trees=RacingTrees())  # type: ignore[arg-type]
     with pytest.raises(Busy, match="'k'"):
-        await items.put(hurried, owner, "cook", "k", "mine")
+        await items.put(racing, owner, "cook", "k", "mine")
 
 
 PEOPLE = ("ada", "bob", "eve")
-PLACES = st.lists(st.tuples(st.sampled_from(PEOPLE), st.booleans()), min_size=2, max_size=6)
+AGENT_OWNERS = st.lists(st.tuples(st.sampled_from(PEOPLE), st.booleans()), min_size=2, max_size=6)
 
 
-@given(PLACES)
+@given(AGENT_OWNERS)
 @settings(max_examples=25, deadline=None)
-def test_a_canary_is_seen_by_those_who_share_it_and_by_nobody_else(
-    places: Sequence[tuple[str, bool]],
+def test_an_item_is_visible_only_to_agents_that_share_it(
+    agent_owners: Sequence[tuple[str, bool]],
 ) -> None:
-    async def scene() -> None:
+    async def run() -> None:
         with TemporaryDirectory() as directory:
             async with open_ports(File(directory)) as ports:
-                await _boundary(ports, places)
+                await _check_visibility(ports, agent_owners)
 
-    asyncio.run(scene())
+    asyncio.run(run())
 
 
-async def _boundary(ports: Ports, places: Sequence[tuple[str, bool]]) -> None:
-    """Each agent, shared or a person's, writes what only those of its own home may see."""
+async def _check_visibility(ports: Ports, agent_owners: Sequence[tuple[str, bool]]) -> None:
+    """Each agent, shared or private, writes an item that only agents of its scope may read."""
     _, owner = await create_tenant(ports)
-    known = {name: (await add_person(ports, owner, name))[0].id for name in PEOPLE}
-    staff: list[tuple[Record, Actor, str]] = []
-    for n, (person, shared) in enumerate(places):
-        agent = await hired(ports, owner, f"a{n}", owner=known[person], is_shared=shared)
-        home = agent.id if shared else person
-        staff.append((agent, await bound(ports, owner, agent), home))
-    for agent, actor, _ in staff:
+    person_ids = {name: (await add_person(ports, owner, name))[0].id for name in PEOPLE}
+    created: list[tuple[Record, Actor, str]] = []
+    for n, (person, shared) in enumerate(agent_owners):
+        agent = await create_agent(
+            ports, owner, f"a{n}", owner=person_ids[person], is_shared=shared
+        )
+        item_scope = agent.id if shared else person
+        created.append((agent, await actor_of_agent(ports, owner, agent), item_scope))
+    for agent, actor, _ in created:
         await items.put(ports, actor, agent.id, f"of {agent.id}", f"canary {agent.id}")
-    for agent, actor, home in staff:
-        seen = await all_of(ports, actor, agent.id)
-        mates = [other.id for other, _, its in staff if its == home]
-        assert seen == {f"of {mate}": f"canary {mate}" for mate in mates}
-        for other, _, its in staff:
-            if its != home:
+    for agent, actor, item_scope in created:
+        visible = await read_items(ports, actor, agent.id)
+        sharing = [other.id for other, _, other_scope in created if other_scope == item_scope]
+        assert visible == {f"of {agent_id}": f"canary {agent_id}" for agent_id in sharing}
+        for other, _, other_scope in created:
+            if other_scope != item_scope:
                 with pytest.raises(NotFound):
                     await items.get(ports, actor, agent.id, f"of {other.id}")
                 with pytest.raises(NotFound):
@@ -337,17 +346,17 @@ async def _boundary(ports: Ports, places: Sequence[tuple[str, bool]]) -> None:
                     await items.list_items(ports, actor, other.id)
 
 
-async def test_nobody_else_hears_what_a_person_s_items_are_called(anywhere: Ports) -> None:
+async def test_a_persons_item_keys_are_in_no_other_persons_event_stream(anywhere: Ports) -> None:
     ports = anywhere
     _, owner = await create_tenant(ports)
     ann, as_ann = await add_person(ports, owner, "ann")
     _, as_bob = await add_person(ports, owner, "bob")
-    await hired(ports, owner, "cook", owner=ann.id)
-    await hired(ports, owner, "desk", is_shared=True)
+    await create_agent(ports, owner, "cook", owner=ann.id)
+    await create_agent(ports, owner, "front", is_shared=True)
     await items.put(ports, as_ann, "cook", "diagnosis", "x")
-    await items.put(ports, as_ann, "desk", "for-all", "x")
+    await items.put(ports, as_ann, "front", "for-all", "x")
 
-    async def heard(actor: Actor) -> set[str]:
+    async def item_scopes(actor: Actor) -> set[str]:
         types = frozenset({WORKSPACE_UPDATED})
         _, batches = await streams.listen_to_tenant(ports, actor, types, streams.FROM_START)
         async with aclosing(batches):
@@ -355,36 +364,40 @@ async def test_nobody_else_hears_what_a_person_s_items_are_called(anywhere: Port
         return {scope.name for scope in scopes if scope.kind is ScopeKind.ITEMS}
 
     mine = {person_items_scope(owner.tenant, ann.id).name}
-    public = await heard(as_bob)
+    public = await item_scopes(as_bob)
     assert public and not public & mine
-    assert await heard(owner) == await heard(as_ann) == public | mine
+    assert await item_scopes(owner) == await item_scopes(as_ann) == public | mine
 
 
-async def test_nor_does_the_log_of_a_run_tell_them(anywhere: Ports) -> None:
+async def test_a_persons_item_keys_are_in_no_other_persons_run_log(anywhere: Ports) -> None:
     ports = anywhere
     _, owner = await create_tenant(ports)
     ann, as_ann = await add_person(ports, owner, "ann")
     _, as_bob = await add_person(ports, owner, "bob")
-    cook = await hired(ports, owner, "cook", owner=ann.id)
+    cook = await create_agent(ports, owner, "cook", owner=ann.id)
     run = await runs.start(ports, as_ann, runs.RunRequest("w", agent=cook.id))
     await items.put(ports, as_ann, "cook", "diagnosis", "x", ItemWriteOptions(run=run.id))
 
-    async def told(actor: Actor) -> list[tuple[str, ...]]:
-        found, _, whole = await streams.read_run_page(ports, actor, run, streams.FROM_START)
+    async def event_types(actor: Actor) -> list[tuple[str, ...]]:
+        page, _, complete = await streams.read_run_page(ports, actor, run, streams.FROM_START)
         _, batches = await streams.listen_to_run(ports, actor, run)
         async with aclosing(batches):
-            heard = await anext(batches)
-        assert whole
-        return [tuple(event.type for event in some) for some in (found, heard)]
+            batch = await anext(batches)
+        assert complete
+        return [tuple(event.type for event in events) for events in (page, batch)]
 
-    assert await told(as_ann) == await told(owner) == [("run.started", WORKSPACE_UPDATED)] * 2
-    assert await told(as_bob) == [("run.started",)] * 2
+    assert (
+        await event_types(as_ann)
+        == await event_types(owner)
+        == [("run.started", WORKSPACE_UPDATED)] * 2
+    )
+    assert await event_types(as_bob) == [("run.started",)] * 2
 
 
-async def test_of_many_who_say_no_version_every_one_writes(anywhere: Ports) -> None:
+async def test_concurrent_writes_without_a_version_all_succeed(anywhere: Ports) -> None:
     ports = anywhere
     _, owner = await create_tenant(ports)
-    await hired(ports, owner, "cook")
+    await create_agent(ports, owner, "cook")
     many = range(40)
     await asyncio.gather(*(items.put(ports, owner, "cook", "list", str(n)) for n in many))
     versions = [(await items.get(ports, owner, "cook", "list", n + 1)).value for n in many]

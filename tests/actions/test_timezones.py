@@ -1,4 +1,4 @@
-"""The day that it is somewhere."""
+"""Local dates and timezone names."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from carrel.core.errors import ValidationError
 LATE = int(datetime(2026, 3, 1, 23, 30, tzinfo=UTC).timestamp() * 1000)
 
 
-def test_a_day_is_that_of_the_place() -> None:
+def test_a_local_date_is_that_of_the_timezone() -> None:
     assert local_date(LATE, None) == date(2026, 3, 1)
     assert local_date(LATE, "Asia/Tokyo") == date(2026, 3, 2)
     assert local_date(LATE, "America/New_York") == date(2026, 3, 1)
 
 
-def test_a_place_that_nobody_knows_any_more_has_the_days_of_utc() -> None:
+def test_an_unknown_timezone_falls_back_to_utc() -> None:
     assert local_date(LATE, "Mars/Olympus") == date(2026, 3, 1)
 
 
 @pytest.mark.parametrize("name", ["Mars/Olympus", "../../etc/passwd", "/etc/localtime", "\0", "é"])
-def test_a_place_that_is_none_is_refused_by_name(name: str) -> None:
+def test_an_invalid_timezone_is_refused_by_name(name: str) -> None:
     with pytest.raises(ValidationError, match="no such timezone"):
         parse_timezone(name)

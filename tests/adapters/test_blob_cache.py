@@ -11,7 +11,7 @@ from tests.support.services import files
 from carrel.adapters.blob_cache import CachedBlobs
 from carrel.adapters.sqlite import open_store
 from carrel.core.identifiers import Digest
-from carrel.core.store.tree import Blob
+from carrel.core.store.blob import Blob
 from carrel.ports import Blobs, CorruptContent
 
 pytestmark = pytest.mark.anyio

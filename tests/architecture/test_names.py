@@ -10,17 +10,10 @@ from pathlib import Path as File
 import pytest
 
 ROOT = File(__file__).parents[2]
-UNCHECKED_TESTS = {"actions", "contract", "core", "server", "tools"}
-"""Folders of tests that still have bare names. Remove a folder here to check it."""
-
-
-def python_files(*folders: str) -> list[File]:
-    return [file for folder in folders for file in sorted((ROOT / folder).rglob("*.py"))]
-
-
-SOURCES = python_files("src", "client/src", "bench", "docs")
-TESTS = [
-    file for file in python_files("tests") if file.relative_to(ROOT).parts[1] not in UNCHECKED_TESTS
+SOURCES = [
+    file
+    for folder in ("src", "client/src", "bench", "docs", "tests")
+    for file in sorted((ROOT / folder).rglob("*.py"))
 ]
 
 BARE_WORDS = {"told", "said", "shown", "kept", "held", "known", "found", "made", "seen", "asked"}
@@ -101,7 +94,7 @@ def public_classes(tree: ast.Module) -> Iterator[str]:
 def test_no_name_is_a_bare_participle_or_pronoun() -> None:
     offenders = {
         f"{file.relative_to(ROOT)}:{line}": name
-        for file in [*SOURCES, *TESTS]
+        for file in SOURCES
         for line, name in bare_names(parse(file))
     }
     assert not offenders
@@ -126,7 +119,7 @@ def test_no_module_is_a_gerund() -> None:
 
 def test_folders_have_fewer_than_45_files() -> None:
     counts: defaultdict[File, int] = defaultdict(int)
-    for file in [*SOURCES, *TESTS]:
+    for file in SOURCES:
         counts[file.parent] += 1
     assert not {str(folder): n for folder, n in counts.items() if n >= MAX_FILES_PER_FOLDER}
 

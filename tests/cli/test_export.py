@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path as File
@@ -16,6 +15,7 @@ from tests.support.contract_stores import flip_bit
 from tests.support.server_process import TOKEN, serving
 from tests.support.services.s3 import Bucket
 from tests.support.tenants import create_tenant
+from tests.support.wait import wait_until_sync
 
 from carrel.actions.agents import agents, templates
 from carrel.actions.agents.agents import NewAgent
@@ -187,10 +187,12 @@ def _read(file: File) -> bytes | None:
 
 def wait_for_content(http: httpx.Client, file: File, content: bytes | None) -> None:
     """Wait until a file has this content, None meaning absent, while requesting the server."""
-    deadline = time.monotonic() + 30
-    while _read(file) != content:
-        assert time.monotonic() < deadline, file
+
+    def has_content() -> bool:
         http.get("/healthz").raise_for_status()
+        return _read(file) == content
+
+    wait_until_sync(has_content, f"{file} has the content, or is gone if it is None")
 
 
 def test_server_maintains_the_catalog_and_refuses_other_writers(tmp_path: File) -> None:

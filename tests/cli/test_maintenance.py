@@ -24,8 +24,8 @@ from carrel.adapters.aes_vault import AesGcmVault
 from carrel.adapters.filesystem.blob_directory import DirectoryBlobStore
 from carrel.adapters.sqlite import open_store
 from carrel.cli import COMMANDS, main
+from carrel.core.store.commit import Commit
 from carrel.core.store.record import RecordChange, RecordType
-from carrel.core.store.tree import Commit
 
 CARREL = File(sys.executable).with_name("carrel")
 HEAVY = ("asyncio", "asyncpg", "httpx", "msgspec", "rich", "sqlite3", "starlette", "uvicorn")

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path as File
@@ -15,6 +14,7 @@ from typing import Any
 from click.testing import CliRunner
 from tests.client.server_fixture import AgentEditor, json_of
 from tests.support.server_process import TOKEN, ServerProcess, command, environment
+from tests.support.wait import wait_until_sync
 
 from carrel.cli import main
 
@@ -84,7 +84,10 @@ class SyncProcess:
             text=True,
         )
         try:
-            wait_for(lambda: (self.dir / STATE).exists() or process.poll() is not None)
+            wait_until_sync(
+                lambda: (self.dir / STATE).exists() or process.poll() is not None,
+                "the first sync is done or the process has ended",
+            )
             yield process
             process.send_signal(signal.SIGINT)
             _, errors = process.communicate(timeout=TIMEOUT_SECONDS)
@@ -96,11 +99,3 @@ class SyncProcess:
 
 
 READ_ONLY_FILES = {"GUARDRAILS.md", "PLATFORM.md", "CAPABILITIES.md", "USER.md"}
-
-
-def wait_for(is_true: Callable[[], bool]) -> None:
-    """Poll until the predicate is true. Raises AssertionError after TIMEOUT_SECONDS."""
-    ends = time.monotonic() + TIMEOUT_SECONDS
-    while not is_true():
-        assert time.monotonic() < ends, "timed out"
-        time.sleep(0.01)

@@ -14,8 +14,9 @@ import httpx
 import pytest
 from click.testing import CliRunner
 from tests.client.server_fixture import AgentEditor, json_of
-from tests.client.sync_process import STATE, SyncProcess, wait_for
+from tests.client.sync_process import STATE, SyncProcess
 from tests.support.server_process import TOKEN, ServerProcess, serving
+from tests.support.wait import wait_until_sync
 
 from carrel.cli import main
 from carrel.cli.apply.agents_file import parse_agents
@@ -213,7 +214,10 @@ def test_directory_that_is_being_synced_is_left_alone(command: ApplyCommand) -> 
     )
     with synced.watched():
         synced.write("a.md", "mine")
-        wait_for(lambda: synced.server_files() == {"a.md": "mine"})
+        wait_until_sync(
+            lambda: synced.server_files() == {"a.md": "mine"},
+            "the server has a.md alone, with: mine",
+        )
         assert command.apply(text)["ok"]
 
 

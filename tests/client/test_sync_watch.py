@@ -13,8 +13,9 @@ from typing import IO
 import httpx
 import pytest
 from tests.client.server_fixture import AgentEditor, json_of
-from tests.client.sync_process import STATE, SyncProcess, wait_for
+from tests.client.sync_process import STATE, SyncProcess
 from tests.support.server_process import PLAIN, TOKEN, ServerProcess, serving
+from tests.support.wait import wait_until_sync
 
 
 @pytest.fixture
@@ -48,40 +49,59 @@ def has_count(items: list[tuple[str, str]], item: tuple[str, str], enough: int) 
 def test_watch_copies_changes_of_both_sides(pair: SyncProcess) -> None:
     with pair.watched() as process:
         pair.write("notes/mine.md", "mine")
-        wait_for(lambda: pair.server_files() == {"notes/mine.md": "mine"})
+        wait_until_sync(
+            lambda: pair.server_files() == {"notes/mine.md": "mine"},
+            "the server has_local notes/mine.md alone, with: mine",
+        )
         pair.editor.put("notes/theirs.md", "theirs")
-        wait_for(lambda: has_local(pair, "notes/theirs.md", "theirs"))
+        wait_until_sync(
+            lambda: has_local(pair, "notes/theirs.md", "theirs"), "notes/theirs.md contains: theirs"
+        )
         pair.write("notes/theirs.md", "edited here")
-        wait_for(lambda: pair.server_files().get("notes/theirs.md") == "edited here")
+        wait_until_sync(
+            lambda: pair.server_files().get("notes/theirs.md") == "edited here",
+            "the server's notes/theirs.md contains: edited here",
+        )
         pair.editor.delete("notes/mine.md")
-        wait_for(lambda: not (pair.dir / "notes/mine.md").exists())
+        wait_until_sync(
+            lambda: not (pair.dir / "notes/mine.md").exists(), "notes/mine.md is deleted"
+        )
         (pair.dir / "notes/theirs.md").unlink()
-        wait_for(lambda: pair.server_files() == {})
+        wait_until_sync(lambda: pair.server_files() == {}, "the server has_local no file")
     assert process.returncode == 0
 
 
 def test_saves_by_renaming_or_in_pieces_make_one_version(pair: SyncProcess) -> None:
     pair.write("a.md", "1")
     with pair.watched("--settle", "2"):
-        wait_for(lambda: pair.server_files() == {"a.md": "1"})
-        # Like vim: rename the old file, write the new one, remove the old one.
+        wait_until_sync(
+            lambda: pair.server_files() == {"a.md": "1"}, "the server has_local a.md alone, with: 1"
+        )
+        # Like vim: the old one is has_files away, the new one is written, the old one is removed.
         file = pair.dir / "a.md"
         os.rename(file, pair.dir / "a.md~")
         file.write_text("2")
         (pair.dir / "a.md~").unlink()
-        wait_for(lambda: pair.server_files() == {"a.md": "2"})
+        wait_until_sync(
+            lambda: pair.server_files() == {"a.md": "2"}, "the server has_local a.md alone, with: 2"
+        )
         assert versions(pair, "a.md") == 2
         # Like other editors: replace the old file with a complete new one.
         pair.write(".a.md.new", "3")
         os.rename(pair.dir / ".a.md.new", file)
-        wait_for(lambda: pair.server_files() == {"a.md": "3"})
+        wait_until_sync(
+            lambda: pair.server_files() == {"a.md": "3"}, "the server has_local a.md alone, with: 3"
+        )
         assert versions(pair, "a.md") == 3
         # Like a slow program: empty the file, then fill it in pieces.
         with file.open("w") as slow:
             for _ in range(200):
                 slow.write("4")
                 slow.flush()
-        wait_for(lambda: pair.server_files() == {"a.md": "4" * 200})
+        wait_until_sync(
+            lambda: pair.server_files() == {"a.md": "4" * 200},
+            "the server has_local a.md alone, with the text",
+        )
         assert versions(pair, "a.md") == 4
 
 
@@ -100,13 +120,19 @@ def test_own_writes_cause_no_further_pass(pair: SyncProcess) -> None:
         reader.start()
         for number in range(1, 4):
             pair.editor.put("a.md", f"theirs {number}")
-            wait_for(partial(has_count, changes, ("received", "a.md"), number))
+            wait_until_sync(
+                partial(has_count, changes, ("received", "a.md"), number),
+                f"a.md is received {number} times",
+            )
             assert has_local(pair, "a.md", f"theirs {number}")
             pair.write("a.md", f"mine {number}")
-            wait_for(partial(has_count, changes, ("sent", "a.md"), number))
+            wait_until_sync(
+                partial(has_count, changes, ("sent", "a.md"), number),
+                f"a.md is sent {number} times",
+            )
             assert has_remote(pair, "a.md", f"mine {number}")
         pair.write("last.md", "last")
-        wait_for(lambda: ("sent", "last.md") in changes)
+        wait_until_sync(lambda: ("sent", "last.md") in changes, "last.md is sent")
         assert versions(pair, "a.md") == 6
         process.send_signal(signal.SIGINT)
         reader.join(60)
@@ -117,13 +143,15 @@ def test_conflict_is_reported_once_and_sync_continues_when_resolved(pair: SyncPr
     pair.write("a.md", "mine")
     pair.editor.put("a.md", "theirs")
     with pair.watched() as process:
-        wait_for(lambda: len(pair.local_files()) == 2)
+        wait_until_sync(lambda: len(pair.local_files()) == 2, "there are two local files")
         [copy] = [path for path in pair.local_files() if path != "a.md"]
         pair.write("b.md", "another")
-        wait_for(lambda: "b.md" in pair.server_files())
+        wait_until_sync(lambda: "b.md" in pair.server_files(), "the server has_local b.md")
         assert (pair.server_files()["a.md"], has_local(pair, "a.md", "mine")) == ("theirs", True)
         (pair.dir / copy).unlink()
-        wait_for(lambda: pair.server_files()["a.md"] == "mine")
+        wait_until_sync(
+            lambda: pair.server_files()["a.md"] == "mine", "the server's a.md contains: mine"
+        )
     assert process.returncode == 0
 
 
@@ -135,13 +163,22 @@ def test_watch_survives_a_restart_of_the_server(tmp_path: File) -> None:
             pair = SyncProcess(first, AgentEditor.of_new_agent(http), tmp_path / "synced")
             with pair.watched() as process:
                 pair.write("a.md", "1")
-                wait_for(lambda: pair.server_files() == {"a.md": "1"})
+                wait_until_sync(
+                    lambda: pair.server_files() == {"a.md": "1"},
+                    "the server has_local a.md alone, with: 1",
+                )
                 first.kill()
                 pair.write("a.md", "written during the outage")
                 with serving(data, port=port):
-                    wait_for(lambda: _text(pair) == {"a.md": "written during the outage"})
-                    pair.editor.put("b.md", "heard again")
-                    wait_for(lambda: has_local(pair, "b.md", "heard again"))
+                    wait_until_sync(
+                        lambda: _text(pair) == {"a.md": "written during the outage"},
+                        "the server has_local what was written meanwhile",
+                    )
+                    pair.editor.put("b.md", "written later")
+                    wait_until_sync(
+                        lambda: has_local(pair, "b.md", "written later"),
+                        "b.md contains: written later",
+                    )
             assert process.returncode == 0
 
 
@@ -159,7 +196,9 @@ def _text(pair: SyncProcess) -> dict[str, str]:
 def test_second_watch_of_a_directory_is_refused(pair: SyncProcess) -> None:
     with pair.watched():
         pair.write("a.md", "1")
-        wait_for(lambda: pair.server_files() == {"a.md": "1"})
+        wait_until_sync(
+            lambda: pair.server_files() == {"a.md": "1"}, "the server has_local a.md alone, with: 1"
+        )
         assert "is being synced by another process" in pair.sync()["problem"]
 
 
@@ -172,7 +211,7 @@ def test_sync_killed_at_any_moment_loses_nothing(pair: SyncProcess) -> None:
         pair.write(path, text)
     for enough in (45, 60, 75):
         with pair.watched() as process:
-            wait_for(partial(has_files, pair, enough))
+            wait_until_sync(partial(has_files, pair, enough), f"{enough} files are on one side")
             process.kill()
             process.wait()
     assert pair.sync()["ok"]
@@ -182,11 +221,13 @@ def test_sync_killed_at_any_moment_loses_nothing(pair: SyncProcess) -> None:
 def test_watch_stops_when_the_directory_is_removed(pair: SyncProcess) -> None:
     pair.write("a.md", "1")
     with pair.watched() as process:
-        wait_for(lambda: pair.server_files() == {"a.md": "1"})
+        wait_until_sync(
+            lambda: pair.server_files() == {"a.md": "1"}, "the server has_local a.md alone, with: 1"
+        )
         os.rename(pair.dir, pair.dir.parent / "moved")
         pair.dir.mkdir()
         pair.editor.put("b.md", "something happens")
-        wait_for(lambda: process.poll() is not None)
+        wait_until_sync(lambda: process.poll() is not None, "the process has_local ended")
     assert process.returncode == 1
     assert pair.server_files() == {"a.md": "1", "b.md": "something happens"}
     assert not list(pair.dir.iterdir())
@@ -200,8 +241,13 @@ def test_key_of_an_agent_syncs_its_own_files(pair: SyncProcess, http: httpx.Clie
     pair.write("notes/mine.md", "mine")
     pair.write("SOUL.md", "not for it to say")
     with pair.watched("--token", key):
-        wait_for(lambda: pair.server_files() == {"notes/mine.md": "mine"})
+        wait_until_sync(
+            lambda: pair.server_files() == {"notes/mine.md": "mine"},
+            "the server has_local notes/mine.md alone, with: mine",
+        )
         pair.editor.put("notes/theirs.md", "theirs")
-        wait_for(lambda: has_local(pair, "notes/theirs.md", "theirs"))
+        wait_until_sync(
+            lambda: has_local(pair, "notes/theirs.md", "theirs"), "notes/theirs.md contains: theirs"
+        )
     assert (pair.dir / STATE).exists()
     assert pair.local_files()["SOUL.md"] == "not for it to say"

@@ -1,4 +1,4 @@
-"""A fresh store of each kind, for every test that asks for one."""
+"""A fresh store of each kind for every test that requests one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def anyio_backend() -> str:
 
 @pytest.fixture
 def place(request: pytest.FixtureRequest, tmp_path: File) -> StoreLocation:
-    """Where a store may put itself; a database is made only for those that want one."""
+    """Where a store keeps its data; a database is created only if it is needed."""
     return StoreLocation(tmp_path, lambda: str(request.getfixturevalue("postgres_url")))
 
 

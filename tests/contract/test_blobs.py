@@ -1,4 +1,4 @@
-"""What every Blobs must do: bytes by their digest, checked whenever they are read."""
+"""Contract of BlobStore: content by digest, verified on every read."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ from tests.support.commits import (
 from tests.support.contract_stores import Ports
 
 from carrel.core.identifiers import Digest, digest
-from carrel.core.store.tree import Blob, Entry, Write
+from carrel.core.store.blob import Blob
+from carrel.core.store.commit import Write
+from carrel.core.store.entry import Entry
 from carrel.ports import CorruptContent
 
 pytestmark = pytest.mark.anyio
@@ -27,17 +29,17 @@ SMALL, LARGE = b"small", b"large " * 40_000
 BODIES = [b"", SMALL, b"\x00\xff\n\r\n", LARGE]
 
 
-async def stored(ports: Ports, content: bytes) -> Blob:
-    """The blob as one reads it back from a tree."""
-    [kept] = await ports.blobs.put([content])
-    await ports.trees.commit([commit(Write(AGENT, SOUL, Entry(kept)))])
+async def store_and_read(ports: Ports, content: bytes) -> Blob:
+    """The blob as read back from a tree."""
+    [blob] = await ports.blobs.put([content])
+    await ports.trees.commit([commit(Write(AGENT, SOUL, Entry(blob)))])
     [tree] = await ports.trees.read([AGENT], [SOUL])
     entry = tree.entry(SOUL)
     assert entry
     return entry.blob
 
 
-async def test_a_blob_comes_for_each_content_in_order(ports: Ports) -> None:
+async def test_put_returns_a_blob_for_each_content_in_order(ports: Ports) -> None:
     blobs = await ports.blobs.put([SMALL, LARGE, b"", SMALL])
 
     assert blobs == tuple(Blob(digest(c), len(c)) for c in (SMALL, LARGE, b"", SMALL))
@@ -45,19 +47,19 @@ async def test_a_blob_comes_for_each_content_in_order(ports: Ports) -> None:
 
 
 @pytest.mark.parametrize("content", BODIES, ids=["empty", "small", "binary", "large"])
-async def test_what_is_put_can_be_got_before_and_after_the_commit(
+async def test_put_content_is_readable_before_and_after_the_commit(
     ports: Ports, content: bytes
 ) -> None:
-    [kept] = await ports.blobs.put([content])
-    assert await ports.blobs.get([kept]) == {digest(content): content}
+    [blob] = await ports.blobs.put([content])
+    assert await ports.blobs.get([blob]) == {digest(content): content}
 
-    found = await stored(ports, content)
+    read_back = await store_and_read(ports, content)
 
-    assert found == kept
-    assert await ports.blobs.get([found]) == {digest(content): content}
+    assert read_back == blob
+    assert await ports.blobs.get([read_back]) == {digest(content): content}
 
 
-async def test_many_are_got_at_once(ports: Ports) -> None:
+async def test_many_blobs_are_read_at_once(ports: Ports) -> None:
     contents = [*BODIES, *[f"text {n}".encode() for n in range(200)]]
     blobs = await ports.blobs.put(contents)
     names = [f"{n}.md" for n in range(len(blobs))]
@@ -68,14 +70,16 @@ async def test_many_are_got_at_once(ports: Ports) -> None:
     assert len(assert_applied(outcome).heads) == len(contents)
 
     [tree] = await ports.trees.read([AGENT])
-    found = [head.entry.blob for head in tree.heads.values() if head.entry]
+    blobs_of_tree = [head.entry.blob for head in tree.heads.values() if head.entry]
 
-    assert await ports.blobs.get(found) == {digest(content): content for content in contents}
+    assert await ports.blobs.get(blobs_of_tree) == {
+        digest(content): content for content in contents
+    }
     assert await ports.blobs.get([]) == {}
 
 
-async def test_the_same_bytes_in_two_places_are_got_by_either(ports: Ports) -> None:
-    first = await stored(ports, SMALL)
+async def test_equal_content_in_two_paths_is_the_same_blob(ports: Ports) -> None:
+    first = await store_and_read(ports, SMALL)
     await put_text(ports, SMALL.decode(), TEMPLATE, RULES)
     [tree] = await ports.trees.read([TEMPLATE])
     [head] = tree.heads.values()
@@ -86,32 +90,32 @@ async def test_the_same_bytes_in_two_places_are_got_by_either(ports: Ports) -> N
 
 
 @pytest.mark.parametrize("content", [SMALL, LARGE], ids=["small", "large"])
-async def test_bytes_that_are_not_what_their_digest_says_are_never_served(
+async def test_content_that_does_not_match_its_digest_is_never_served(
     ports: Ports, content: bytes
 ) -> None:
-    found = await stored(ports, content)
+    damaged = await store_and_read(ports, content)
     await put_text(ports, "sound", path=RULES)
-    await ports.tamper(found.digest)
+    await ports.tamper(damaged.digest)
 
-    with pytest.raises(CorruptContent, match=found.digest):
-        await ports.blobs.get([found])
+    with pytest.raises(CorruptContent, match=damaged.digest):
+        await ports.blobs.get([damaged])
     [tree] = await ports.trees.read([AGENT], [RULES])
     sound = tree.entry(RULES)
     assert sound
     assert await ports.blobs.get([sound.blob]) == {digest(b"sound"): b"sound"}
-    with pytest.raises(CorruptContent, match=found.digest):
-        await ports.blobs.get([sound.blob, found])
+    with pytest.raises(CorruptContent, match=damaged.digest):
+        await ports.blobs.get([sound.blob, damaged])
 
 
-async def test_bytes_that_are_gone_are_said_to_be_gone(ports: Ports) -> None:
-    never: Digest = digest(b"never put")
+async def test_missing_content_raises_corrupt_content(ports: Ports) -> None:
+    missing: Digest = digest(b"never put")
 
-    with pytest.raises(CorruptContent, match=never):
-        await ports.blobs.get([Blob(never, 9)])
+    with pytest.raises(CorruptContent, match=missing):
+        await ports.blobs.get([Blob(missing, 9)])
 
 
-async def test_bytes_that_a_commit_refers_to_outlive_the_tidying(ports: Ports) -> None:
-    await stored(ports, LARGE)
+async def test_content_referenced_by_a_commit_survives_collection(ports: Ports) -> None:
+    await store_and_read(ports, LARGE)
     run = await start_run(ports, "run_1")
     await put_text(ports, "new", max_versions=1)
     await put_text(ports, "newer", max_versions=1)

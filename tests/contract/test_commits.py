@@ -1,4 +1,4 @@
-"""How a tree changes: whole or not at all, on what was expected, with a trace of each write."""
+"""Contract of commits: all or nothing, under expectations, each write logged."""
 
 from __future__ import annotations
 
@@ -26,28 +26,27 @@ from tests.support.commits import (
 from tests.support.contract_stores import Ports
 
 from carrel.core.identifiers import Path, Scope, ScopeKind
-from carrel.core.store.idempotency import Claimed, InProgress
-from carrel.core.store.record import CollectionRevision, RecordChange, RecordType
-from carrel.core.store.tree import (
+from carrel.core.store.commit import (
     Applied,
     Commit,
     Expect,
     ExpectationFailed,
-    Head,
-    IdempotencyKey,
     Quota,
     QuotaExceeded,
 )
+from carrel.core.store.entry import Head
+from carrel.core.store.idempotency import Claimed, IdempotencyKey, InProgress
+from carrel.core.store.record import CollectionRevision, RecordChange, RecordType
 
 pytestmark = pytest.mark.anyio
 
 
-async def test_every_commit_has_its_answer_in_order(ports: Ports) -> None:
-    one, two = await write(ports, "one"), await write(ports, "two", path=RULES)
-    refused = Expect(AGENT, SOUL, version=7)
+async def test_every_commit_has_its_outcome_in_order(ports: Ports) -> None:
+    first, second = await write(ports, "one"), await write(ports, "two", path=RULES)
+    failing = Expect(AGENT, SOUL, version=7)
 
     answers = await ports.trees.commit(
-        [commit(one), commit(two, expects=(refused,)), commit(two), commit(one, two)]
+        [commit(first), commit(second, expects=(failing,)), commit(second), commit(first, second)]
     )
 
     assert [type(answer) for answer in answers] == [Applied, ExpectationFailed, Applied, Applied]
@@ -56,14 +55,14 @@ async def test_every_commit_has_its_answer_in_order(ports: Ports) -> None:
     assert await ports.trees.commit([]) == ()
 
 
-async def test_later_commits_of_one_call_see_earlier_ones(ports: Ports) -> None:
-    one, two = await write(ports, "one"), await write(ports, "two")
+async def test_later_commits_of_a_call_see_earlier_ones(ports: Ports) -> None:
+    first, second = await write(ports, "one"), await write(ports, "two")
 
     answers = await ports.trees.commit(
         [
-            commit(one, expects=(Expect(AGENT, SOUL, version=0),)),
-            commit(two, expects=(Expect(AGENT, SOUL, version=0),)),
-            commit(two, expects=(Expect(AGENT, SOUL, version=1),)),
+            commit(first, expects=(Expect(AGENT, SOUL, version=0),)),
+            commit(second, expects=(Expect(AGENT, SOUL, version=0),)),
+            commit(second, expects=(Expect(AGENT, SOUL, version=1),)),
         ]
     )
 
@@ -71,7 +70,7 @@ async def test_later_commits_of_one_call_see_earlier_ones(ports: Ports) -> None:
     assert await read_texts(ports, AGENT) == {"SOUL.md": "two"}
 
 
-async def test_a_refused_commit_leaves_no_trace_in_any_scope(ports: Ports) -> None:
+async def test_a_refused_commit_changes_nothing_in_any_scope(ports: Ports) -> None:
     await put_text(ports, "mine", AGENT)
     key = IdempotencyKey(ACME, "PUT", "k")
     assert await ports.idempotency.claim(key, "f", NOW, NOW) == Claimed()
@@ -136,44 +135,42 @@ HOLDS = {
 }
 
 
-async def test_a_commit_is_applied_if_what_it_expects_holds(ports: Ports) -> None:
-    for n, ((there, version, live), holds) in enumerate(HOLDS.items()):
+async def test_a_commit_is_applied_if_its_expectations_hold(ports: Ports) -> None:
+    for n, ((state, version, live), holds) in enumerate(HOLDS.items()):
         scope = Scope(ACME, ScopeKind.AGENT, f"agent-{n}")
-        found = await put_text(ports, "text", scope) if there else None
-        found = await put_text(ports, None, scope) if there == GONE else found
+        current = await put_text(ports, "text", scope) if state else None
+        current = await put_text(ports, None, scope) if state == GONE else current
         expect = Expect(scope, SOUL, version, live)
 
         outcome = await try_write(ports, "new", scope, RULES, expects=(expect,))
 
         if holds:
-            assert isinstance(outcome, Applied), (there, expect)
+            assert isinstance(outcome, Applied), (state, expect)
         else:
-            assert outcome == ExpectationFailed(expect, found)
+            assert outcome == ExpectationFailed(expect, current)
             assert await read_texts(ports, scope, prefix="GUARD") == {}
 
 
-async def test_an_expectation_may_rest_on_a_scope_that_is_not_written(ports: Ports) -> None:
-    seen = await put_text(ports, "beneath", TEMPLATE)
-    expect = Expect(TEMPLATE, SOUL, seen.version)
-    moved = await put_text(ports, "moved", TEMPLATE)
+async def test_an_expectation_may_concern_a_scope_that_is_not_written(ports: Ports) -> None:
+    before = await put_text(ports, "beneath", TEMPLATE)
+    expect = Expect(TEMPLATE, SOUL, before.version)
+    after = await put_text(ports, "moved", TEMPLATE)
 
-    assert await try_write(ports, "mine", expects=(expect,)) == ExpectationFailed(expect, moved)
+    assert await try_write(ports, "mine", expects=(expect,)) == ExpectationFailed(expect, after)
 
 
-async def test_a_commit_is_refused_if_records_it_rested_on_have_moved(ports: Ports) -> None:
+async def test_a_commit_is_refused_if_its_collection_revisions_have_changed(ports: Ports) -> None:
     policy = RecordChange(ACME, RecordType.POLICY, "policy", {"a": 1})
-    unmoved, moved = (
+    old, new = (
         CollectionRevision(ACME, RecordType.POLICY, 0),
         CollectionRevision(ACME, RecordType.POLICY, 1),
     )
 
-    assert isinstance(await try_write(ports, "one", collection_revisions=(unmoved,)), Applied)
+    assert isinstance(await try_write(ports, "one", collection_revisions=(old,)), Applied)
     await ports.trees.commit([commit(changes=(policy,))])
 
-    assert await try_write(ports, "two", collection_revisions=(unmoved,)) == ExpectationFailed(
-        unmoved
-    )
-    assert isinstance(await try_write(ports, "two", collection_revisions=(moved,)), Applied)
+    assert await try_write(ports, "two", collection_revisions=(old,)) == ExpectationFailed(old)
+    assert isinstance(await try_write(ports, "two", collection_revisions=(new,)), Applied)
     assert isinstance(
         await try_write(
             ports, "x", collection_revisions=(CollectionRevision("globex", RecordType.KEY, 0),)
@@ -183,7 +180,7 @@ async def test_a_commit_is_refused_if_records_it_rested_on_have_moved(ports: Por
     assert await version_numbers(ports) == [3, 2, 1]
 
 
-async def test_one_commit_raises_each_written_scope_by_exactly_one(ports: Ports) -> None:
+async def test_a_commit_raises_each_written_scope_by_one_revision(ports: Ports) -> None:
     paths = [Path(f"{n}.md") for n in range(5)]
     await put_text(ports, "before")
 
@@ -195,7 +192,7 @@ async def test_one_commit_raises_each_written_scope_by_exactly_one(ports: Ports)
     assert await ports.trees.revisions([AGENT, TEMPLATE]) == (2, 0)
 
 
-async def test_a_tombstone_is_a_version_and_a_path_made_anew_goes_on_counting(
+async def test_a_tombstone_is_a_version_and_a_recreated_path_continues_the_count(
     ports: Ports,
 ) -> None:
     heads = [await put_text(ports, text) for text in ("one", None, "three", None, "five")]
@@ -205,15 +202,15 @@ async def test_a_tombstone_is_a_version_and_a_path_made_anew_goes_on_counting(
     assert [bool(head.entry) for head in heads] == [True, False, True, False, True]
 
 
-async def test_deleting_what_is_not_there_changes_nothing(ports: Ports) -> None:
+async def test_deleting_an_absent_path_changes_nothing(ports: Ports) -> None:
     await put_text(ports, "strict", path=RULES)
-    gone = await put_text(ports, None, path=RULES)
+    deleted = await put_text(ports, None, path=RULES)
 
-    never = await put_text(ports, None, path=SOUL, at=NOW + 9)
+    absent = await put_text(ports, None, path=SOUL, at=NOW + 9)
     again = await put_text(ports, None, path=RULES, at=NOW + 9)
 
-    assert never == Head(SOUL, 0, 2, NOW + 9, None)
-    assert again == gone
+    assert absent == Head(SOUL, 0, 2, NOW + 9, None)
+    assert again == deleted
     assert await ports.trees.revisions([AGENT]) == (2,)
     assert (await version_numbers(ports, path=SOUL), await version_numbers(ports, path=RULES)) == (
         [],
@@ -222,12 +219,12 @@ async def test_deleting_what_is_not_there_changes_nothing(ports: Ports) -> None:
     assert len(await list_events(ports)) == 2
 
 
-async def test_a_scope_is_not_made_by_deleting_from_it(ports: Ports) -> None:
+async def test_deleting_from_a_missing_scope_does_not_create_it(ports: Ports) -> None:
     assert await put_text(ports, None, FOREIGN_AGENT) == Head(SOUL, 0, 0, NOW, None)
     assert await ports.trees.revisions([FOREIGN_AGENT]) == (0,)
 
 
-async def test_a_commit_of_nothing_is_applied_and_changes_nothing(ports: Ports) -> None:
+async def test_an_empty_commit_is_applied_and_changes_nothing(ports: Ports) -> None:
     expect = Expect(AGENT, SOUL, 1)
 
     answers = await ports.trees.commit([commit(), commit(expects=(expect,))])
@@ -236,14 +233,14 @@ async def test_a_commit_of_nothing_is_applied_and_changes_nothing(ports: Ports) 
     assert await ports.trees.revisions([AGENT]) == (0,)
 
 
-async def test_putting_the_same_again_is_a_new_version(ports: Ports) -> None:
+async def test_putting_the_same_content_again_is_a_new_version(ports: Ports) -> None:
     assert [(await put_text(ports, "same")).version for _ in range(3)] == [1, 2, 3]
 
 
-async def test_when_the_store_raises_nothing_of_the_call_was_applied(ports: Ports) -> None:
+async def test_when_the_store_raises_no_commit_of_the_call_is_applied(ports: Ports) -> None:
     good = commit(await write(ports, "good"))
-    unspeakable = RecordChange(ACME, RecordType.AGENT, "marco", {"name": object()})
-    bad = commit(await write(ports, "bad"), changes=(unspeakable,))
+    unserializable = RecordChange(ACME, RecordType.AGENT, "marco", {"name": object()})
+    bad = commit(await write(ports, "bad"), changes=(unserializable,))
     others = asyncio.gather(*[try_write(ports, "other", TEMPLATE) for _ in range(4)])
 
     with pytest.raises(Exception, match=r".+"):
@@ -256,12 +253,12 @@ async def test_when_the_store_raises_nothing_of_the_call_was_applied(ports: Port
 
 async def test_a_commit_can_fail_on_a_quota_after_its_expectations_held(ports: Ports) -> None:
     quota = Quota(AGENT, max_files=0)
-    crowding: Commit = commit(
+    over_quota: Commit = commit(
         await write(ports, "text"),
         expects=(Expect(AGENT, SOUL, 0),),
         changes=(RecordChange(ACME, RecordType.AGENT, "marco", {}, expected=0),),
         quotas=(quota,),
     )
 
-    assert await ports.trees.commit([crowding]) == (QuotaExceeded(quota, 1, 4),)
+    assert await ports.trees.commit([over_quota]) == (QuotaExceeded(quota, 1, 4),)
     assert await ports.records.get(ACME, RecordType.AGENT, ["marco"]) == (None,)

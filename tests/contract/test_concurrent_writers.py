@@ -1,4 +1,4 @@
-"""Many at once: of those who saw the same one wins, and nobody loses what was acknowledged."""
+"""Concurrent writers: one wins per version, and no acknowledged write is lost."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from tests.support.commits import (
 from tests.support.contract_stores import Ports
 
 from carrel.core.identifiers import Scope
-from carrel.core.store.tree import Applied, Expect, ExpectationFailed, Outcome
+from carrel.core.store.commit import Applied, Expect, ExpectationFailed, Outcome
 
 pytestmark = pytest.mark.anyio
 
 
-async def test_of_many_who_saw_the_same_thing_exactly_one_wins(ports: Ports) -> None:
-    seen = await put_text(ports, "seen")
-    expect = Expect(AGENT, SOUL, seen.version)
+async def test_of_many_writers_with_one_expectation_exactly_one_wins(ports: Ports) -> None:
+    current = await put_text(ports, "seen")
+    expect = Expect(AGENT, SOUL, current.version)
     rivals = [try_write(ports, f"rival {n}", expects=(expect,)) for n in range(32)]
 
     outcomes = await asyncio.gather(*rivals)
@@ -41,7 +41,7 @@ async def test_of_many_who_saw_the_same_thing_exactly_one_wins(ports: Ports) -> 
     assert {outcome.current.version for outcome in lost if outcome.current} == {2}
 
 
-async def test_of_many_rivals_in_two_processes_exactly_one_wins(ports: Ports) -> None:
+async def test_of_many_writers_in_two_processes_exactly_one_wins(ports: Ports) -> None:
     async with ports.twin() as other:
         expect = Expect(AGENT, SOUL, (await put_text(other, "seen")).version)
         assert await read_texts(ports, AGENT) == {"SOUL.md": "seen"}
@@ -55,7 +55,7 @@ async def test_of_many_rivals_in_two_processes_exactly_one_wins(ports: Ports) ->
             assert await read_texts(store, AGENT) == {"SOUL.md": f"{won[0]}"}
 
 
-async def test_what_one_process_was_told_is_kept_the_next_sees_at_once(ports: Ports) -> None:
+async def test_a_write_acknowledged_in_one_process_is_visible_in_the_other(ports: Ports) -> None:
     async with ports.twin() as other:
         for n in range(20):
             writer, reader = (ports, other) if n % 2 else (other, ports)
@@ -64,25 +64,25 @@ async def test_what_one_process_was_told_is_kept_the_next_sees_at_once(ports: Po
             assert await reader.trees.revisions([AGENT]) == (head.revision,)
 
 
-async def test_writing_does_not_hide_what_another_process_wrote_meanwhile(ports: Ports) -> None:
-    """Who knows a file, misses its change and writes elsewhere must not go on as if it knew."""
+async def test_a_write_does_not_hide_another_processs_concurrent_change(ports: Ports) -> None:
+    """A process that cached a file, missed its change and wrote elsewhere must read it anew."""
     async with ports.twin() as other:
         for n in range(3):
             await put_text(ports, f"known {n}")
-            [known] = await ports.trees.read([AGENT], [SOUL])
+            [cached] = await ports.trees.read([AGENT], [SOUL])
             changed = await put_text(other, f"changed {n}")
             await put_text(ports, f"elsewhere {n}", scope=TEMPLATE)
 
-            [seen] = await ports.trees.read([AGENT], [SOUL])
-            assert seen.heads[SOUL] == changed != known.heads[SOUL]
+            [current] = await ports.trees.read([AGENT], [SOUL])
+            assert current.heads[SOUL] == changed != cached.heads[SOUL]
             refused = await try_write(
-                ports, "stale", expects=(Expect(AGENT, SOUL, known.version(SOUL)),)
+                ports, "stale", expects=(Expect(AGENT, SOUL, cached.version(SOUL)),)
             )
             assert isinstance(refused, ExpectationFailed)
 
 
 @pytest.mark.parametrize("expect", [Expect(AGENT, SOUL, 0), Expect(AGENT, SOUL, live=False)])
-async def test_of_many_who_create_the_same_path_exactly_one_wins(
+async def test_of_many_writers_creating_a_path_exactly_one_wins(
     ports: Ports, expect: Expect
 ) -> None:
     rivals = [try_write(ports, f"rival {n}", expects=(expect,)) for n in range(32)]
@@ -104,20 +104,20 @@ async def test_many_unconditional_puts_get_consecutive_versions(ports: Ports) ->
     assert updates == list(range(1, 65))
 
 
-async def test_commits_that_cross_each_other_all_end(ports: Ports) -> None:
-    async def crossing(scopes: Sequence[Scope]) -> Outcome:
+async def test_commits_over_the_same_scopes_in_opposite_order_all_finish(ports: Ports) -> None:
+    async def commit_to(scopes: Sequence[Scope]) -> Outcome:
         writes = [await write(ports, "text", scope) for scope in scopes]
         [outcome] = await ports.trees.commit([commit(*writes)])
         return outcome
 
-    there, back = (AGENT, TEMPLATE, DEFAULTS), (DEFAULTS, TEMPLATE, AGENT)
-    outcomes = await asyncio.gather(*[crossing(there if n % 2 else back) for n in range(24)])
+    forward, backward = (AGENT, TEMPLATE, DEFAULTS), (DEFAULTS, TEMPLATE, AGENT)
+    outcomes = await asyncio.gather(*[commit_to(forward if n % 2 else backward) for n in range(24)])
 
     assert all(isinstance(outcome, Applied) for outcome in outcomes)
-    assert await ports.trees.revisions(there) == (24, 24, 24)
+    assert await ports.trees.revisions(forward) == (24, 24, 24)
 
 
-async def test_a_caller_who_gives_up_does_not_hurt_the_others(ports: Ports) -> None:
+async def test_a_cancelled_caller_does_not_affect_the_others(ports: Ports) -> None:
     tasks = [asyncio.create_task(put_text(ports, f"put {n}")) for n in range(24)]
     await asyncio.sleep(0)
     for task in tasks[::3]:

@@ -1,4 +1,4 @@
-"""What every Events must do: tell everything once, in an order that never changes."""
+"""Contract of EventLog: every event once, in an order that never changes."""
 
 from __future__ import annotations
 
@@ -29,37 +29,38 @@ from tests.support.contract_stores import Ports
 from carrel.core.errors import ValidationError
 from carrel.core.identifiers import Path, Scope, ScopeKind
 from carrel.core.runs import RunStatus
+from carrel.core.store.commit import Expect, Write
+from carrel.core.store.entry import Entry
 from carrel.core.store.event import RUN_STARTED, WORKSPACE_UPDATED, Event, EventFilter
-from carrel.core.store.tree import Entry, Expect, Write
 
 pytestmark = pytest.mark.anyio
 
 
-async def pages(
-    ports: Ports, cursor: str | None = None, wanted: EventFilter | None = None, limit: int = 7
+async def read_pages(
+    ports: Ports, cursor: str | None = None, event_filter: EventFilter | None = None, limit: int = 7
 ) -> list[Event]:
-    """Everything past a cursor, page by page, until there is nothing more."""
+    """All events after a cursor, read page by page."""
     read: list[Event] = []
-    while page := await ports.events.read_after(cursor, wanted, limit=limit):
+    while page := await ports.events.read_after(cursor, event_filter, limit=limit):
         assert len(page) <= limit
         read.extend(page)
         cursor = page[-1].cursor
     return read
 
 
-async def quiet(ports: Ports) -> None:
-    """Wait until nothing wakes any more; a store may wake somebody once too often."""
+async def drain_wakeups(ports: Ports) -> None:
+    """Wait until no wake-up is pending; a store may wake a waiter more than once."""
     async with asyncio.timeout(30):
         while await ports.events.wait_for_new(0.3):
             pass
 
 
-async def test_an_empty_log_has_an_end_and_nothing_in_it(ports: Ports) -> None:
+async def test_an_empty_log_has_a_latest_cursor_and_no_events(ports: Ports) -> None:
     assert await ports.events.read_after(None) == ()
     assert await ports.events.read_after(await ports.events.latest_cursor()) == ()
 
 
-async def test_every_write_is_told_without_its_content(ports: Ports) -> None:
+async def test_every_write_emits_an_event_without_content(ports: Ports) -> None:
     await put_text(ports, "kind", at=NOW)
     await put_text(ports, None, at=NOW + 1)
 
@@ -75,7 +76,7 @@ async def test_every_write_is_told_without_its_content(ports: Ports) -> None:
     assert put.id != deleted.id
 
 
-async def test_a_commit_tells_of_each_of_its_writes_in_order(ports: Ports) -> None:
+async def test_a_commit_emits_an_event_for_each_write_in_order(ports: Ports) -> None:
     names = ["c.md", "a.md", "b.md"]
     writes = [await write(ports, "text", path=Path(name)) for name in names]
     shared = await write(ports, "text", TEMPLATE)
@@ -87,26 +88,26 @@ async def test_a_commit_tells_of_each_of_its_writes_in_order(ports: Ports) -> No
     assert [event.scope for event in events] == [AGENT, AGENT, AGENT, TEMPLATE]
 
 
-async def test_what_was_refused_is_not_told(ports: Ports) -> None:
+async def test_a_refused_commit_emits_no_event(ports: Ports) -> None:
     await try_write(ports, "kind", expects=(Expect(AGENT, SOUL, 3),))
 
     assert await ports.events.read_after(None) == ()
 
 
-async def test_the_log_goes_on_after_any_of_its_cursors(ports: Ports) -> None:
+async def test_the_log_can_be_read_after_any_cursor(ports: Ports) -> None:
     for n in range(10):
         await put_text(ports, f"text {n}")
 
-    whole = await ports.events.read_after(None)
+    events = await ports.events.read_after(None)
 
-    assert [event.payload["version"] for event in whole] == list(range(1, 11))
-    for place, event in enumerate(whole, 1):
-        assert await ports.events.read_after(event.cursor) == whole[place:]
-    assert await ports.events.read_after(None, limit=4) == whole[:4]
-    assert tuple(await pages(ports, limit=3)) == whole
+    assert [event.payload["version"] for event in events] == list(range(1, 11))
+    for position, event in enumerate(events, 1):
+        assert await ports.events.read_after(event.cursor) == events[position:]
+    assert await ports.events.read_after(None, limit=4) == events[:4]
+    assert tuple(await read_pages(ports, limit=3)) == events
 
 
-async def test_the_latest_cursor_is_past_what_is_there_and_before_what_comes(
+async def test_the_latest_cursor_is_between_existing_and_later_events(
     ports: Ports,
 ) -> None:
     await put_text(ports, "before")
@@ -118,29 +119,29 @@ async def test_the_latest_cursor_is_past_what_is_there_and_before_what_comes(
     assert [event.payload["version"] for event in await ports.events.read_after(end)] == [2]
 
 
-async def test_what_is_not_a_cursor_is_refused(ports: Ports) -> None:
+async def test_an_invalid_cursor_is_refused(ports: Ports) -> None:
     await put_text(ports, "text")
 
     for text in ("", "x", "-1", "1 ", " 1", "1.2.3", "٣", "1e3", "0x1", "None", "9" * 400, "1\n"):
-        for wanted in (None, EventFilter(ACME)):
+        for event_filter in (None, EventFilter(ACME)):
             with pytest.raises(ValidationError):
-                await ports.events.read_after(text, wanted)
+                await ports.events.read_after(text, event_filter)
 
 
 FILTERS: list[tuple[dict[str, Any], list[str]]] = [
     ({}, ["started", "one", "two", "shared", "ended"]),
     ({"tenant": GLOBEX}, ["foreign"]),
-    ({"tenant": "nobody"}, []),
+    ({"tenant": "no-tenant"}, []),
     ({"scopes": frozenset({AGENT})}, ["started", "one", "two", "ended"]),
     ({"scopes": frozenset({AGENT, TEMPLATE})}, ["started", "one", "two", "shared", "ended"]),
-    ({"scopes": frozenset({Scope(ACME, ScopeKind.AGENT, "nobody")})}, []),
+    ({"scopes": frozenset({Scope(ACME, ScopeKind.AGENT, "no-agent")})}, []),
     ({"scopes": frozenset({FOREIGN_AGENT})}, []),
     ({"run": "run_1"}, ["started", "two", "ended"]),
     ({"run": "run_2"}, []),
     ({"tenant": GLOBEX, "run": "run_1"}, []),
     ({"types": frozenset({WORKSPACE_UPDATED})}, ["one", "two", "shared"]),
     ({"types": frozenset({RUN_STARTED, "run.completed"})}, ["started", "ended"]),
-    ({"types": frozenset({"unheard.of"})}, []),
+    ({"types": frozenset({"unknown.type"})}, []),
     ({"types": frozenset({WORKSPACE_UPDATED}), "run": "run_1"}, ["two"]),
     ({"types": frozenset({WORKSPACE_UPDATED}), "scopes": frozenset({TEMPLATE})}, ["shared"]),
     (
@@ -150,35 +151,37 @@ FILTERS: list[tuple[dict[str, Any], list[str]]] = [
 ]
 
 
-async def test_a_filter_lets_through_what_is_wanted_and_only_that(ports: Ports) -> None:
+async def test_a_filter_returns_exactly_the_matching_events(ports: Ports) -> None:
     started = await start_run(ports, "run_1")
     await put_text(ports, "one")
     await put_text(ports, "two", run="run_1")
     await put_text(ports, "foreign", FOREIGN_AGENT)
     await put_text(ports, "shared", TEMPLATE)
     await ports.runs.update(replace(started, status=RunStatus.COMPLETED, ended_at=NOW), started)
-    whole = await ports.events.read_after(None)
-    told = ["started", "one", "two", "foreign", "shared", "ended"]
-    names = {event.cursor: name for event, name in zip(whole, told, strict=True)}
+    events = await ports.events.read_after(None)
+    labels = ["started", "one", "two", "foreign", "shared", "ended"]
+    names = {event.cursor: name for event, name in zip(events, labels, strict=True)}
 
-    for wanted, expected in FILTERS:
-        filter = EventFilter(**{"tenant": ACME, **wanted})
-        assert [names[event.cursor] for event in await list_events(ports, **wanted)] == expected
-        assert [names[event.cursor] for event in await pages(ports, None, filter, 1)] == expected
-        assert [names[event.cursor] for event in whole if filter.matches(event)] == expected
+    for fields, expected in FILTERS:
+        event_filter = EventFilter(**{"tenant": ACME, **fields})
+        assert [names[event.cursor] for event in await list_events(ports, **fields)] == expected
+        assert [
+            names[event.cursor] for event in await read_pages(ports, None, event_filter, 1)
+        ] == expected
+        assert [names[event.cursor] for event in events if event_filter.matches(event)] == expected
 
 
-async def test_each_run_counts_its_own_events_without_a_gap(ports: Ports) -> None:
+async def test_each_run_numbers_its_own_events_without_gaps(ports: Ports) -> None:
     await ports.runs.start([(new_run("run_1"), [AGENT]), (new_run("run_2"), [AGENT])])
 
     async def writer(name: str, path: Path) -> None:
         for n in range(10):
-            twice = [await write(ports, f"{n}", scope, path) for scope in (AGENT, TEMPLATE)]
-            await ports.trees.commit([commit(*twice, run=name)])
+            both = [await write(ports, f"{n}", scope, path) for scope in (AGENT, TEMPLATE)]
+            await ports.trees.commit([commit(*both, run=name)])
 
     await asyncio.gather(
         *[writer(f"run_{1 + n % 2}", Path(f"{n}.md")) for n in range(4)],
-        *[put_text(ports, f"by hand {n}") for n in range(10)],
+        *[put_text(ports, f"outside a run {n}") for n in range(10)],
     )
 
     for name in ("run_1", "run_2"):
@@ -186,7 +189,7 @@ async def test_each_run_counts_its_own_events_without_a_gap(ports: Ports) -> Non
         assert [event.sequence for event in events] == list(range(1, 42))
 
 
-async def test_a_write_in_the_name_of_a_run_that_is_not_there_has_no_place_in_a_log(
+async def test_a_write_for_a_missing_run_has_no_sequence_number(
     ports: Ports,
 ) -> None:
     await ports.runs.start([(new_run("run_1", FOREIGN_AGENT), [FOREIGN_AGENT])])
@@ -202,7 +205,7 @@ async def test_a_write_in_the_name_of_a_run_that_is_not_there_has_no_place_in_a_
     assert [(event.type, event.sequence) for event in theirs] == [(RUN_STARTED, 1)]
 
 
-async def test_none_is_missed_while_many_write(ports: Ports) -> None:
+async def test_no_event_is_missed_while_many_writers_commit(ports: Ports) -> None:
     async def writer(n: int) -> None:
         for turn in range(12):
             scopes = [AGENT, TEMPLATE][: 1 + turn % 2]
@@ -211,10 +214,10 @@ async def test_none_is_missed_while_many_write(ports: Ports) -> None:
 
     async def reader(writing: asyncio.Future[Any]) -> list[Event]:
         read: list[Event] = []
-        over = False
-        while not over:
-            over = writing.done()
-            read += await pages(ports, read[-1].cursor if read else None)
+        finished = False
+        while not finished:
+            finished = writing.done()
+            read += await read_pages(ports, read[-1].cursor if read else None)
             await asyncio.sleep(0)
         return read
 
@@ -222,67 +225,67 @@ async def test_none_is_missed_while_many_write(ports: Ports) -> None:
         read: list[Event] = []
         cursor = await ports.events.latest_cursor()
         while not writing.done() or await ports.events.read_after(cursor):
-            read += await pages(ports, cursor)
+            read += await read_pages(ports, cursor)
             cursor = read[-1].cursor if read else cursor
             await asyncio.sleep(0)
         return read
 
     writing = asyncio.ensure_future(asyncio.gather(*[writer(n) for n in range(8)]))
-    read, heard = await asyncio.gather(reader(writing), listener(writing))
+    read, received = await asyncio.gather(reader(writing), listener(writing))
     await writing
 
-    whole = await pages(ports, limit=500)
-    assert [event.cursor for event in read] == [event.cursor for event in whole]
-    assert heard == whole[len(whole) - len(heard) :]
-    told = [(event.scope, event.payload["path"], event.payload["version"]) for event in whole]
+    events = await read_pages(ports, limit=500)
+    assert [event.cursor for event in read] == [event.cursor for event in events]
+    assert received == events[len(events) - len(received) :]
+    listed = [(event.scope, event.payload["path"], event.payload["version"]) for event in events]
     expected = [(AGENT, f"{n}.md", turn) for n in range(8) for turn in range(1, 13)]
     expected += [(TEMPLATE, f"{n}.md", turn) for n in range(8) for turn in range(1, 7)]
-    assert len(told) == len(set(told))
-    assert set(told) == set(expected)
-    assert len({event.id for event in whole}) == len(whole)
+    assert len(listed) == len(set(listed))
+    assert set(listed) == set(expected)
+    assert len({event.id for event in events}) == len(events)
 
 
-async def test_whoever_waits_is_woken_by_a_write(ports: Ports) -> None:
-    sleepers = [asyncio.create_task(ports.events.wait_for_new(60)) for _ in range(3)]
+async def test_waiters_are_woken_by_a_write(ports: Ports) -> None:
+    waiters = [asyncio.create_task(ports.events.wait_for_new(60)) for _ in range(3)]
 
     async with asyncio.timeout(30):
-        while not all(sleeper.done() for sleeper in sleepers):
+        while not all(waiter.done() for waiter in waiters):
             await put_text(ports, "wake up")
-            await asyncio.wait(sleepers, timeout=0.1)
+            await asyncio.wait(waiters, timeout=0.1)
 
-    assert [sleeper.result() for sleeper in sleepers] == [True, True, True]
+    assert [waiter.result() for waiter in waiters] == [True, True, True]
 
 
-async def test_whoever_waits_is_woken_by_the_writes_of_another_process(ports: Ports) -> None:
+async def test_waiters_are_woken_by_a_write_of_another_process(ports: Ports) -> None:
     async with ports.twin() as other:
-        await quiet(ports)
-        sleepers = [asyncio.create_task(ports.events.wait_for_new(30)) for _ in range(3)]
-        while not any(sleeper.done() for sleeper in sleepers):
-            kept = await other.blobs.put([b"wake up"])
-            await other.trees.commit([commit(Write(AGENT, SOUL, Entry(kept[0])))])
-            await asyncio.wait(sleepers, timeout=0.5, return_when=asyncio.FIRST_COMPLETED)
-        await asyncio.wait(sleepers)
+        await drain_wakeups(ports)
+        waiters = [asyncio.create_task(ports.events.wait_for_new(30)) for _ in range(3)]
+        while not any(waiter.done() for waiter in waiters):
+            blobs = await other.blobs.put([b"wake up"])
+            await other.trees.commit([commit(Write(AGENT, SOUL, Entry(blobs[0])))])
+            await asyncio.wait(waiters, timeout=0.5, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(waiters)
 
-        assert [sleeper.result() for sleeper in sleepers] == [True, True, True]
+        assert [waiter.result() for waiter in waiters] == [True, True, True]
         versions = [event.payload["version"] for event in await ports.events.read_after(None)]
         assert versions == list(range(1, len(versions) + 1))
 
 
-async def test_whoever_waits_for_nothing_is_told_when_the_time_is_over(ports: Ports) -> None:
-    await quiet(ports)
+async def test_a_wait_without_events_returns_false_at_its_timeout(ports: Ports) -> None:
+    await drain_wakeups(ports)
     assert await ports.events.wait_for_new(0.01) is False
 
 
-async def test_a_waiter_who_gives_up_leaves_the_others_waiting(ports: Ports) -> None:
-    await quiet(ports)
-    gone, patient = (asyncio.create_task(ports.events.wait_for_new(60)) for _ in range(2))
+async def test_cancelling_a_waiter_leaves_the_others_waiting(ports: Ports) -> None:
+    await drain_wakeups(ports)
+    cancelled, patient = (asyncio.create_task(ports.events.wait_for_new(60)) for _ in range(2))
     await asyncio.sleep(0)
-    gone.cancel()
-    await asyncio.wait([gone])
+    cancelled.cancel()
+    await asyncio.wait([cancelled])
 
     async with asyncio.timeout(30):
         while not patient.done():
             await put_text(ports, "wake up")
             await asyncio.wait([patient], timeout=0.1)
 
-    assert (gone.cancelled(), patient.result()) == (True, True)
+    assert (cancelled.cancelled(), patient.result()) == (True, True)

@@ -1,4 +1,4 @@
-"""What every Upkeep throws away: what nobody wants, when it is old enough, and nothing else."""
+"""Garbage collection: only unreferenced data past its grace period is removed."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from carrel.core.webhooks import Delivery, DeliveryAttempt, DeliveryState, PostR
 pytestmark = pytest.mark.anyio
 
 
-async def test_bytes_outside_are_referred_to_for_as_long_as_a_version_speaks_of_them(
+async def test_an_external_blob_is_referenced_as_long_as_a_version_has_it(
     ports: Ports,
 ) -> None:
     [large] = await ports.blobs.put([LARGE.encode()])
@@ -60,7 +60,9 @@ async def test_bytes_outside_are_referred_to_for_as_long_as_a_version_speaks_of_
 
 
 @pytest.mark.parametrize("text", ["small", LARGE], ids=["small", "large"])
-async def test_bytes_go_with_the_last_version_that_speaks_of_them(ports: Ports, text: str) -> None:
+async def test_content_is_removed_with_the_last_version_that_has_it(
+    ports: Ports, text: str
+) -> None:
     async def contents() -> int:
         async with ports.upkeep.snapshot() as view:
             return await view.count("content")
@@ -73,7 +75,7 @@ async def test_bytes_go_with_the_last_version_that_speaks_of_them(ports: Ports, 
     assert await read_texts(ports, run.snapshot[0]) == {"SOUL.md": text}
 
     assert await ports.runs.update(replace(run, snapshot_kept=False), run)
-    # What is over the limit and no longer held is pruned by number: a hundred are the usual limit.
+    # The default limit of 100 versions applies once no run holds the version.
     await ports.trees.commit([commit(await write(ports, f"{n}"), at=old) for n in range(110)])
     await collect_garbage(ports, NOW + 3 * HOUR)
 
@@ -82,7 +84,7 @@ async def test_bytes_go_with_the_last_version_that_speaks_of_them(ports: Ports, 
     assert await read_texts(ports, AGENT) == {"SOUL.md": "109"}
 
 
-async def test_what_somebody_still_reads_is_never_taken(ports: Ports) -> None:
+async def test_data_that_is_still_readable_is_never_removed(ports: Ports) -> None:
     await populate(ports)
     expected = await read_everything(ports)
 
@@ -91,47 +93,47 @@ async def test_what_somebody_still_reads_is_never_taken(ports: Ports) -> None:
     assert await read_everything(ports) == expected
 
 
-async def test_tidying_twice_is_tidying_once(ports: Ports) -> None:
+async def test_collecting_twice_removes_nothing_more(ports: Ports) -> None:
     await populate(ports)
     await collect_garbage(ports, NOW + 60 * DAY, grace=0, events_kept=0)
 
     assert await collect_garbage(ports, NOW + 60 * DAY, grace=0, events_kept=0) == 0
 
 
-async def test_tidying_does_not_hurt_those_who_write_meanwhile(ports: Ports) -> None:
+async def test_collection_does_not_disturb_concurrent_writers(ports: Ports) -> None:
     async def writer(n: int) -> None:
         for turn in range(10):
             await put_text(ports, f"{n} {turn}", path=Path(f"{n}.md"), at=NOW, max_versions=1)
 
-    async def tidier(writing: asyncio.Future[Any]) -> None:
+    async def collector(writing: asyncio.Future[Any]) -> None:
         while not writing.done():
             await collect_garbage(ports, NOW + DAY)
 
     writing = asyncio.ensure_future(asyncio.gather(*[writer(n) for n in range(6)]))
-    await asyncio.gather(writing, tidier(writing))
+    await asyncio.gather(writing, collector(writing))
 
     assert await read_texts(ports, AGENT) == {f"{n}.md": f"{n} 9" for n in range(6)}
 
 
-async def test_events_go_when_they_are_old_and_have_been_turned_into_deliveries(
+async def test_old_events_are_removed_once_they_have_been_enqueued(
     ports: Ports,
 ) -> None:
     for n in range(4):
         await put_text(ports, f"{n}", at=NOW + n * DAY)
-    whole = await ports.events.read_after(None)
+    events = await ports.events.read_after(None)
 
     await collect_garbage(ports, NOW + 9 * DAY, events_kept=DAY)
-    assert await ports.events.read_after(None) == whole
+    assert await ports.events.read_after(None) == events
 
-    await ports.deliveries.enqueue(None, whole[2].cursor, [])
+    await ports.deliveries.enqueue(None, events[2].cursor, [])
     await collect_garbage(ports, NOW + 2 * DAY, events_kept=DAY)
-    assert await ports.events.read_after(None) == whole[1:]
-    assert await ports.events.read_after(whole[0].cursor) == whole[1:]
+    assert await ports.events.read_after(None) == events[1:]
+    assert await ports.events.read_after(events[0].cursor) == events[1:]
     await collect_garbage(ports, NOW + 9 * DAY, events_kept=DAY)
-    assert await ports.events.read_after(None) == whole[3:]
+    assert await ports.events.read_after(None) == events[3:]
 
 
-async def test_the_log_goes_on_after_all_of_it_has_gone(ports: Ports) -> None:
+async def test_the_log_continues_after_all_its_events_are_removed(ports: Ports) -> None:
     await put_text(ports, "one", at=NOW)
     [first] = await ports.events.read_after(None)
     await ports.deliveries.enqueue(None, first.cursor, [])
@@ -145,7 +147,7 @@ async def test_the_log_goes_on_after_all_of_it_has_gone(ports: Ports) -> None:
     assert second.id != first.id
 
 
-async def test_receipts_are_kept_for_a_day(ports: Ports) -> None:
+async def test_idempotency_records_are_retained_for_a_day(ports: Ports) -> None:
     for n, key in enumerate(REQUESTS):
         await ports.idempotency.claim(key, "f", NOW + n * 2 * HOUR, 0)
         await ports.idempotency.complete(key, ANSWER)
@@ -156,7 +158,7 @@ async def test_receipts_are_kept_for_a_day(ports: Ports) -> None:
     assert claims == [Claimed(), Completed(ANSWER), Completed(ANSWER)]
 
 
-async def test_finished_deliveries_are_kept_for_a_month_and_others_until_they_are_finished(
+async def test_finished_deliveries_are_retained_for_a_month_and_pending_ones_until_they_finish(
     ports: Ports,
 ) -> None:
     posted = Delivery("dl_1", ACME, "wh_1", "t", b"body", DeliveryState.DELIVERED, NOW, NOW, 1)
@@ -165,12 +167,12 @@ async def test_finished_deliveries_are_kept_for_a_month_and_others_until_they_ar
     end = await ports.events.latest_cursor()
     await ports.deliveries.enqueue(None, end, [posted, young, waiting])
     await ports.deliveries.record_attempts(
-        [(one, DeliveryAttempt(NOW, PostResult(200))) for one in (posted, young)]
+        [(item, DeliveryAttempt(NOW, PostResult(200))) for item in (posted, young)]
     )
 
     await collect_garbage(ports, NOW + 29 * DAY)
     assert len(await ports.deliveries.list(ACME, "wh_1")) == 3
     await collect_garbage(ports, NOW + 31 * DAY)
 
-    left = await ports.deliveries.list(ACME, "wh_1")
-    assert [one.id for one, _ in left] == ["dl_3", "dl_2"]
+    remaining = await ports.deliveries.list(ACME, "wh_1")
+    assert [item.id for item, _ in remaining] == ["dl_3", "dl_2"]

@@ -1,4 +1,4 @@
-"""Contract of LargeBlobStore, held by a directory and by an S3 bucket."""
+"""Contract of LargeBlobStore for a directory and an S3 bucket."""
 
 from __future__ import annotations
 
@@ -34,52 +34,52 @@ def objects(request: pytest.FixtureRequest, tmp_path: File) -> LargeBlobStore:
     )
 
 
-async def listed(objects: LargeBlobStore) -> dict[Digest, int]:
-    found = [(name, size) async for name, size, _ in objects.list_blobs()]
-    assert len(found) == len(dict(found))
-    return dict(found)
+async def list_sizes(objects: LargeBlobStore) -> dict[Digest, int]:
+    items = [(name, size) async for name, size, _ in objects.list_blobs()]
+    assert len(items) == len(dict(items))
+    return dict(items)
 
 
-async def moment(objects: LargeBlobStore) -> int:
-    [at] = [at async for _, _, at in objects.list_blobs()]
-    return at
+async def put_time(objects: LargeBlobStore) -> int:
+    [time] = [time async for _, _, time in objects.list_blobs()]
+    return time
 
 
-async def test_nothing_is_there_at_first(objects: LargeBlobStore) -> None:
+async def test_a_new_store_is_empty(objects: LargeBlobStore) -> None:
     assert await objects.get(NAME) is None
-    assert await listed(objects) == {}
+    assert await list_sizes(objects) == {}
 
 
 @pytest.mark.parametrize("body", [b"", b"\x00\xff", BODY, b"x" * 6_000_000])
-async def test_what_is_put_is_got_to_the_byte(objects: LargeBlobStore, body: bytes) -> None:
+async def test_a_put_blob_reads_back_identically(objects: LargeBlobStore, body: bytes) -> None:
     await objects.put(digest(body), body)
 
     assert await objects.get(digest(body)) == body
-    assert await listed(objects) == {digest(body): len(body)}
+    assert await list_sizes(objects) == {digest(body): len(body)}
 
 
-async def test_putting_twice_is_putting_once(objects: LargeBlobStore) -> None:
+async def test_putting_a_blob_twice_stores_it_once(objects: LargeBlobStore) -> None:
     await objects.put(NAME, BODY)
     await objects.put(NAME, BODY)
 
     assert await objects.get(NAME) == BODY
-    assert await listed(objects) == {NAME: len(BODY)}
+    assert await list_sizes(objects) == {NAME: len(BODY)}
 
 
-async def test_many_may_put_the_same_at_once(objects: LargeBlobStore) -> None:
+async def test_concurrent_puts_of_one_blob_store_it_once(objects: LargeBlobStore) -> None:
     await asyncio.gather(*[objects.put(NAME, BODY) for _ in range(8)])
 
     assert await objects.get(NAME) == BODY
-    assert await listed(objects) == {NAME: len(BODY)}
+    assert await list_sizes(objects) == {NAME: len(BODY)}
 
 
-async def test_bytes_are_returned_as_they_are_stored(objects: LargeBlobStore) -> None:
+async def test_content_is_returned_as_stored_without_verification(objects: LargeBlobStore) -> None:
     await objects.put(NAME, b"not what the name says")
 
     assert await objects.get(NAME) == b"not what the name says"
 
 
-async def test_what_is_discarded_is_listed_no_more_but_can_still_be_read(
+async def test_a_discarded_blob_is_not_listed_but_still_readable(
     objects: LargeBlobStore,
 ) -> None:
     for body in (b"one", b"two"):
@@ -89,24 +89,24 @@ async def test_what_is_discarded_is_listed_no_more_but_can_still_be_read(
     await objects.discard([digest(b"one")])
     await objects.discard([digest(b"one")])
 
-    assert await listed(objects) == {digest(b"two"): 3}
+    assert await list_sizes(objects) == {digest(b"two"): 3}
     assert await objects.get(digest(b"one")) == b"one"
-    [(name, at)] = [found async for found in objects.list_trash()]
+    [(name, discarded_at)] = [item async for item in objects.list_trash()]
     assert name == digest(b"one")
-    assert before - 1000 <= at <= time.time_ns() // 1_000_000 + 1000
+    assert before - 1000 <= discarded_at <= time.time_ns() // 1_000_000 + 1000
 
 
-async def test_what_is_brought_back_is_as_if_put_again(objects: LargeBlobStore) -> None:
+async def test_a_restored_blob_is_as_if_it_was_put_again(objects: LargeBlobStore) -> None:
     await objects.put(NAME, BODY)
     await objects.discard([NAME])
     await objects.restore([NAME])
 
-    assert await listed(objects) == {NAME: len(BODY)}
+    assert await list_sizes(objects) == {NAME: len(BODY)}
     await objects.delete([NAME])
     assert await objects.get(NAME) == BODY
 
 
-async def test_what_is_deleted_from_the_trash_is_gone_and_the_rest_stays(
+async def test_a_blob_deleted_from_the_trash_is_gone_and_others_stay(
     objects: LargeBlobStore,
 ) -> None:
     for body in (b"one", b"two", b"three"):
@@ -115,7 +115,7 @@ async def test_what_is_deleted_from_the_trash_is_gone_and_the_rest_stays(
 
     await objects.delete([digest(b"one"), digest(b"two")])
 
-    assert await listed(objects) == {digest(b"two"): 3}
+    assert await list_sizes(objects) == {digest(b"two"): 3}
     assert [await objects.get(digest(body)) for body in (b"one", b"two", b"three")] == [
         None,
         b"two",
@@ -124,7 +124,7 @@ async def test_what_is_deleted_from_the_trash_is_gone_and_the_rest_stays(
     assert [name async for name, _ in objects.list_trash()] == [digest(b"three")]
 
 
-async def test_what_is_only_in_the_trash_is_put_anew(objects: LargeBlobStore) -> None:
+async def test_a_blob_only_in_the_trash_can_be_put_again(objects: LargeBlobStore) -> None:
     await objects.put(NAME, BODY)
     await objects.discard([NAME])
 
@@ -132,11 +132,13 @@ async def test_what_is_only_in_the_trash_is_put_anew(objects: LargeBlobStore) ->
     await objects.delete([NAME])
 
     assert await objects.get(NAME) == BODY
-    assert await listed(objects) == {NAME: len(BODY)}
-    assert [found async for found in objects.list_trash()] == []
+    assert await list_sizes(objects) == {NAME: len(BODY)}
+    assert [item async for item in objects.list_trash()] == []
 
 
-async def test_what_is_absent_is_no_error_however_much_it_is(objects: LargeBlobStore) -> None:
+async def test_discarding_restoring_and_deleting_absent_blobs_is_no_error(
+    objects: LargeBlobStore,
+) -> None:
     await objects.put(NAME, BODY)
     absent = [digest(f"absent {n}".encode()) for n in range(1200)]
 
@@ -149,11 +151,11 @@ async def test_what_is_absent_is_no_error_however_much_it_is(objects: LargeBlobS
     await objects.delete([NAME])
     await objects.restore([NAME])
 
-    assert await listed(objects) == {}
-    assert [found async for found in objects.list_trash()] == []
+    assert await list_sizes(objects) == {}
+    assert [item async for item in objects.list_trash()] == []
 
 
-async def test_what_was_deleted_can_be_put_again(objects: LargeBlobStore) -> None:
+async def test_a_deleted_blob_can_be_put_again(objects: LargeBlobStore) -> None:
     await objects.put(NAME, BODY)
     await objects.discard([NAME])
     await objects.delete([NAME])
@@ -162,7 +164,9 @@ async def test_what_was_deleted_can_be_put_again(objects: LargeBlobStore) -> Non
     assert await objects.get(NAME) == BODY
 
 
-async def test_it_can_be_read_whatever_way_it_is_moved_meanwhile(objects: LargeBlobStore) -> None:
+async def test_a_blob_is_readable_while_it_is_discarded_and_restored(
+    objects: LargeBlobStore,
+) -> None:
     await objects.put(NAME, BODY)
     moving = True
 
@@ -181,15 +185,15 @@ async def test_it_can_be_read_whatever_way_it_is_moved_meanwhile(objects: LargeB
     await asyncio.gather(*readers)
 
 
-async def test_an_object_says_when_it_was_put_last(objects: LargeBlobStore) -> None:
-    """What upkeep goes by: bytes that were put again a moment ago are wanted again."""
+async def test_a_blob_is_listed_with_its_last_put_time(objects: LargeBlobStore) -> None:
+    """Maintenance relies on it: a blob that was put again recently is in use."""
     before = time.time_ns() // 1_000_000
     await objects.put(NAME, BODY)
-    first = await moment(objects)
+    first = await put_time(objects)
     assert before - 1000 <= first <= time.time_ns() // 1_000_000 + 1000
 
     async with asyncio.timeout(30):
-        while await moment(objects) == first:
+        while await put_time(objects) == first:
             await objects.put(NAME, BODY)
 
-    assert await moment(objects) > first
+    assert await put_time(objects) > first

@@ -1,4 +1,4 @@
-"""What every Turn must do: of any number who would do a work, one has its turn."""
+"""Contract of LeaderLock: of any number of contenders exactly one holds the lock."""
 
 from __future__ import annotations
 
@@ -15,49 +15,49 @@ from carrel.ports import LeaderLock
 
 pytestmark = pytest.mark.anyio
 
-Joined = Callable[[str], LeaderLock]
+CreateLock = Callable[[str], LeaderLock]
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-async def join(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[Joined]:
-    """Lets one more take part in a work of some name."""
-    made: list[LeaderLock] = []
+async def create_lock(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[CreateLock]:
+    """A function that creates one more lock of a name."""
+    locks: list[LeaderLock] = []
     url = request.getfixturevalue("postgres_url") if request.param == "postgres" else ""
 
-    def one_more(name: str) -> LeaderLock:
-        turns: dict[str, Callable[[], LeaderLock]] = {
+    def create(name: str) -> LeaderLock:
+        factories: dict[str, Callable[[], LeaderLock]] = {
             "sqlite": lambda: FileLeaderLock(tmp_path / "carrel.db", name),
             "postgres": lambda: PostgresLeaderLock(url, name),
         }
-        made.append(turns[request.param]())
-        return made[-1]
+        locks.append(factories[request.param]())
+        return locks[-1]
 
-    yield one_more
-    for turn in made:
-        await turn.release()
+    yield create
+    for lock in locks:
+        await lock.release()
 
 
-async def test_one_of_many_has_its_turn_until_it_leaves(join: Joined) -> None:
-    turns = [join("work") for _ in range(5)]
+async def test_one_of_many_holds_the_lock_until_it_releases_it(create_lock: CreateLock) -> None:
+    locks = [create_lock("work") for _ in range(5)]
 
-    taken = await asyncio.gather(*(turn.try_acquire() for turn in turns))
+    acquired = await asyncio.gather(*(lock.try_acquire() for lock in locks))
 
-    assert sum(taken) == 1
-    assert await asyncio.gather(*(turn.try_acquire() for turn in turns)) == taken
-    first = turns[taken.index(True)]
+    assert sum(acquired) == 1
+    assert await asyncio.gather(*(lock.try_acquire() for lock in locks)) == acquired
+    first = locks[acquired.index(True)]
     await first.release()
-    again = await asyncio.gather(*(turn.try_acquire() for turn in turns if turn is not first))
+    again = await asyncio.gather(*(lock.try_acquire() for lock in locks if lock is not first))
     assert sum(again) == 1
     assert not await first.try_acquire()
 
 
-async def test_works_of_other_names_are_done_beside_it(join: Joined) -> None:
-    assert await join("one").try_acquire()
-    assert await join("other").try_acquire()
+async def test_locks_of_different_names_are_independent(create_lock: CreateLock) -> None:
+    assert await create_lock("one").try_acquire()
+    assert await create_lock("other").try_acquire()
 
 
-async def test_leaving_without_having_had_it_takes_it_from_nobody(join: Joined) -> None:
-    first, second = join("work"), join("work")
+async def test_releasing_a_lock_that_is_not_held_has_no_effect(create_lock: CreateLock) -> None:
+    first, second = create_lock("work"), create_lock("work")
     assert await first.try_acquire()
 
     await second.release()
@@ -66,8 +66,8 @@ async def test_leaving_without_having_had_it_takes_it_from_nobody(join: Joined) 
     assert await first.try_acquire()
 
 
-async def test_who_lost_the_connection_has_lost_the_turn(postgres_url: str) -> None:
-    """Else two would believe that they have it."""
+async def test_losing_the_connection_loses_the_lock(postgres_url: str) -> None:
+    """Otherwise two processes would believe that they hold it."""
     first, second = (
         PostgresLeaderLock(postgres_url, "work"),
         PostgresLeaderLock(postgres_url, "work"),

@@ -1,4 +1,4 @@
-"""Contract of ObjectStore, held by a directory, an S3 bucket and the dictionary of the tests."""
+"""Contract of ObjectStore for a directory, an S3 bucket and the tests' dictionary."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ REFUSED = (
     *("", "/", "/etc/passwd", "a/", "a//b", "a/./b", "a/../../b", "..", "../b", "a/.."),
     *("a\\b", "a\0b", "a\nb", "a/\x7f", "\ud800"),
 )
-Again = Callable[[], ObjectStore]
+Reopen = Callable[[], ObjectStore]
 
 
 @pytest.fixture(params=["dictionary", "directory", "s3"])
-def again(request: pytest.FixtureRequest, tmp_path: File) -> Again:
-    """Opens the same place anew each time, as another process would."""
+def reopen(request: pytest.FixtureRequest, tmp_path: File) -> Reopen:
+    """Opens the same storage again on each call, as another process would."""
     if request.param == "dictionary":
-        only = DictionaryObjectStore()
-        return lambda: only
+        shared = DictionaryObjectStore()
+        return lambda: shared
     if request.param == "directory":
         return lambda: DirectoryObjectStore(tmp_path / "some" / "where")
     bucket = request.getfixturevalue("s3_bucket")
@@ -57,90 +57,94 @@ def again(request: pytest.FixtureRequest, tmp_path: File) -> Again:
 
 
 @pytest.fixture
-def depot(again: Again) -> ObjectStore:
-    return again()
+def object_store(reopen: Reopen) -> ObjectStore:
+    return reopen()
 
 
-async def listed(object_store: ObjectStore, prefix: str = "") -> dict[str, Digest | None]:
-    found = [one async for one in object_store.list(prefix)]
-    assert len(found) == len(dict(found))
-    return dict(found)
+async def list_digests(object_store: ObjectStore, prefix: str = "") -> dict[str, Digest | None]:
+    items = [item async for item in object_store.list(prefix)]
+    assert len(items) == len(dict(items))
+    return dict(items)
 
 
-async def test_nothing_is_there_at_first(depot: ObjectStore) -> None:
-    assert await depot.get("a") is None
-    assert await listed(depot) == await listed(depot, "a/") == {}
-    assert await depot.put({}) == {}
-    await depot.delete([])
+async def test_a_new_store_is_empty(object_store: ObjectStore) -> None:
+    assert await object_store.get("a") is None
+    assert await list_digests(object_store) == await list_digests(object_store, "a/") == {}
+    assert await object_store.put({}) == {}
+    await object_store.delete([])
 
 
-async def test_what_is_put_is_got_to_the_byte_and_listed_with_its_digest(again: Again) -> None:
+async def test_put_objects_read_back_identically_and_are_listed_with_their_digest(
+    reopen: Reopen,
+) -> None:
     contents = {key: key.encode() for key in AWKWARD}
     contents |= {"b/empty": b"", "b/binary": b"\x00\xff", "b/large": b"x" * 6_000_000}
-    object_store = again()
+    object_store = reopen()
 
     assert await object_store.put(contents) == {}
 
-    for place in (object_store, again()):
-        assert {key: await place.get(key) for key in contents} == contents
-        assert await listed(place) == {key: digest(body) for key, body in contents.items()}
-        assert await listed(place, "b/") == {
+    for store in (object_store, reopen()):
+        assert {key: await store.get(key) for key in contents} == contents
+        assert await list_digests(store) == {key: digest(body) for key, body in contents.items()}
+        assert await list_digests(store, "b/") == {
             key: digest(body) for key, body in contents.items() if key.startswith("b/")
         }
 
 
-async def test_the_later_is_put_over_the_earlier_and_everybody_sees_it(again: Again) -> None:
-    mine, theirs = again(), again()
+async def test_a_later_put_replaces_the_object_for_every_process(reopen: Reopen) -> None:
+    mine, theirs = reopen(), reopen()
     await mine.put({"a/b": b"one", "a/c": b"other"})
-    assert (await listed(theirs))["a/b"] == digest(b"one")
+    assert (await list_digests(theirs))["a/b"] == digest(b"one")
 
     await mine.put({"a/b": b"two"})
 
-    for place in (mine, theirs):
-        assert await listed(place) == {"a/b": digest(b"two"), "a/c": digest(b"other")}
-        assert await place.get("a/b") == b"two"
+    for store in (mine, theirs):
+        assert await list_digests(store) == {"a/b": digest(b"two"), "a/c": digest(b"other")}
+        assert await store.get("a/b") == b"two"
 
 
-async def test_a_prefix_ends_with_its_last_segment(depot: ObjectStore) -> None:
-    await depot.put({key: b"x" for key in ("t/acme/a", "t/acme-2/a", "t/acmes", "t/acme.d/b")})
+async def test_a_prefix_matches_complete_segments(object_store: ObjectStore) -> None:
+    await object_store.put(
+        {key: b"x" for key in ("t/acme/a", "t/acme-2/a", "t/acmes", "t/acme.d/b")}
+    )
 
-    assert set(await listed(depot, "t/acme/")) == {"t/acme/a"}
-    assert len(await listed(depot, "t/")) == 4
-
-
-async def test_what_is_deleted_is_gone_and_nothing_else(depot: ObjectStore) -> None:
-    await depot.put({key: b"x" for key in ("a/b", "a/bc", "a/b-c/d", "e/f/g/h")})
-
-    await depot.delete(["a/b", "e/f/g/h", "absent", "a/absent", "a/bc/absent"])
-
-    assert await listed(depot) == {"a/bc": digest(b"x"), "a/b-c/d": digest(b"x")}
-    assert await depot.get("a/b") is None
+    assert set(await list_digests(object_store, "t/acme/")) == {"t/acme/a"}
+    assert len(await list_digests(object_store, "t/")) == 4
 
 
-async def test_many_may_be_put_and_deleted_at_once(depot: ObjectStore) -> None:
+async def test_a_deleted_object_is_gone_and_others_stay(object_store: ObjectStore) -> None:
+    await object_store.put({key: b"x" for key in ("a/b", "a/bc", "a/b-c/d", "e/f/g/h")})
+
+    await object_store.delete(["a/b", "e/f/g/h", "absent", "a/absent", "a/bc/absent"])
+
+    assert await list_digests(object_store) == {"a/bc": digest(b"x"), "a/b-c/d": digest(b"x")}
+    assert await object_store.get("a/b") is None
+
+
+async def test_many_objects_are_put_and_deleted_concurrently(object_store: ObjectStore) -> None:
     contents = {f"n/{number % 7}/{number}": str(number).encode() for number in range(300)}
 
-    async def back_and_forth(turn: int) -> None:
+    async def put_and_delete(turn: int) -> None:
         for _ in range(3):
-            await depot.put({f"r/{turn}/x": b"x"})
-            await depot.delete([f"r/{turn}/x"])
+            await object_store.put({f"r/{turn}/x": b"x"})
+            await object_store.delete([f"r/{turn}/x"])
 
-    await asyncio.gather(depot.put(contents), *(back_and_forth(turn) for turn in range(4)))
+    await asyncio.gather(object_store.put(contents), *(put_and_delete(turn) for turn in range(4)))
 
-    assert await listed(depot) == {key: digest(body) for key, body in contents.items()}
-    await depot.delete(contents)
-    assert await listed(depot) == {}
+    assert await list_digests(object_store) == {key: digest(body) for key, body in contents.items()}
+    await object_store.delete(contents)
+    assert await list_digests(object_store) == {}
 
 
 @pytest.mark.parametrize("key", REFUSED, ids=ascii)
-async def test_a_key_that_could_lead_elsewhere_is_refused_and_others_are_kept(
-    depot: ObjectStore, key: str
+async def test_a_key_that_could_escape_is_refused_and_the_others_are_stored(
+    object_store: ObjectStore, key: str
 ) -> None:
-    refused = await depot.put({"good/one": b"1", key: b"2", "good/two": b"3"})
+    refused = await object_store.put({"good/one": b"1", key: b"2", "good/two": b"3"})
 
     assert list(refused) == [key]
     assert refused[key]
-    assert set(await listed(depot)) == {"good/one", "good/two"}
-    assert await depot.get(key) is None
-    await depot.delete([key])
-    assert set(await listed(depot)) == {"good/one", "good/two"}
+    assert set(await list_digests(object_store)) == {"good/one", "good/two"}
+    assert await object_store.get(key) is None
+    await object_store.delete([key])
+    assert set(await list_digests(object_store)) == {"good/one", "good/two"}

@@ -1,4 +1,4 @@
-"""How much a scope may hold: nothing is added past it, and what is over it can still change."""
+"""Quotas: no file is added beyond the limit, and files over it can still change."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from tests.support.commits import (
 from tests.support.contract_stores import Ports
 
 from carrel.core.identifiers import Path
-from carrel.core.store.tree import Applied, Quota, QuotaExceeded
+from carrel.core.store.commit import Applied, Quota, QuotaExceeded
 
 pytestmark = pytest.mark.anyio
 
 
-async def test_a_file_too_many_is_refused_with_what_the_scope_would_have_held(
+async def test_a_file_beyond_the_limit_is_refused_with_the_resulting_totals(
     ports: Ports,
 ) -> None:
     quota = Quota(AGENT, max_files=1)
@@ -46,12 +46,12 @@ async def test_at_the_limit_files_can_be_replaced_deleted_and_exchanged(ports: P
     )
     assert isinstance((await ports.trees.commit([exchange]))[0], Applied)
     await put_text(ports, None, path=RULES, quotas=(quota,))
-    await put_text(ports, "room again", quotas=(quota,))
+    await put_text(ports, "space again", quotas=(quota,))
 
-    assert await read_texts(ports, AGENT) == {"SOUL.md": "room again"}
+    assert await read_texts(ports, AGENT) == {"SOUL.md": "space again"}
 
 
-async def test_a_tombstone_takes_no_room_but_making_the_path_anew_does(ports: Ports) -> None:
+async def test_a_tombstone_does_not_count_and_recreating_its_path_does(ports: Ports) -> None:
     quota = Quota(AGENT, max_files=1)
     await put_text(ports, "one", path=SOUL)
     await put_text(ports, None, path=SOUL)
@@ -60,7 +60,7 @@ async def test_a_tombstone_takes_no_room_but_making_the_path_anew_does(ports: Po
     assert await try_write(ports, "back", path=SOUL, quotas=(quota,)) == QuotaExceeded(quota, 2, 7)
 
 
-async def test_what_is_over_a_lowered_limit_can_still_change(ports: Ports) -> None:
+async def test_files_over_a_lowered_limit_can_still_change(ports: Ports) -> None:
     for path in ("a", "b", "c"):
         await put_text(ports, "12345", path=Path(path))
     lowered = Quota(AGENT, max_files=1, max_bytes=4)
@@ -92,7 +92,7 @@ async def test_bytes_are_counted_over_all_live_files(ports: Ports) -> None:
     assert isinstance(await try_write(ports, "", path=RULES, quotas=(quota,)), Applied)
 
 
-async def test_a_quota_speaks_of_its_own_scope_only(ports: Ports) -> None:
+async def test_a_quota_applies_to_its_own_scope_only(ports: Ports) -> None:
     quotas = (Quota(AGENT, max_files=1), Quota(TEMPLATE, max_files=0))
     writes = [await write(ports, "text", path=path) for path in (SOUL, RULES)]
     shared = await write(ports, "text", TEMPLATE)
@@ -106,7 +106,7 @@ async def test_a_quota_speaks_of_its_own_scope_only(ports: Ports) -> None:
     assert await read_texts(ports, AGENT) == {"SOUL.md": "one"}
 
 
-async def test_of_two_who_add_the_last_file_one_is_refused(ports: Ports) -> None:
+async def test_of_two_writers_adding_the_last_file_one_is_refused(ports: Ports) -> None:
     quota = Quota(AGENT, max_files=1)
 
     outcomes = await asyncio.gather(
@@ -117,7 +117,7 @@ async def test_of_two_who_add_the_last_file_one_is_refused(ports: Ports) -> None
     assert sorted(type(outcome).__name__ for outcome in outcomes) == ["Applied", "QuotaExceeded"]
 
 
-async def test_of_many_who_add_files_as_many_as_fit_are_let_in(ports: Ports) -> None:
+async def test_of_many_concurrent_writers_only_as_many_as_fit_are_applied(ports: Ports) -> None:
     quota = Quota(AGENT, max_files=5, max_bytes=18)
 
     outcomes = await asyncio.gather(

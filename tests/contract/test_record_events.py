@@ -1,4 +1,4 @@
-"""What every store must do with events that a commit carries: tell them with it or not at all."""
+"""Events carried by a commit: emitted with it or not at all."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from tests.support.commits import (
 from tests.support.contract_stores import Ports
 
 from carrel.core.identifiers import Path
+from carrel.core.store.commit import Expect, ExpectationFailed
 from carrel.core.store.event import (
     APPROVAL_ANSWERED,
     APPROVAL_REQUESTED,
@@ -29,12 +30,11 @@ from carrel.core.store.event import (
     EventDraft,
 )
 from carrel.core.store.record import RecordChange, RecordType
-from carrel.core.store.tree import Expect, ExpectationFailed
 
 pytestmark = pytest.mark.anyio
 
 
-def asked(id: str = "apr_1", tenant: str = ACME) -> EventDraft:
+def approval_requested(id: str = "apr_1", tenant: str = ACME) -> EventDraft:
     return EventDraft(tenant, APPROVAL_REQUESTED, {"approvalId": id, "why": "é"})
 
 
@@ -42,8 +42,8 @@ def change(expected: int | None = 0) -> RecordChange:
     return RecordChange(ACME, RecordType.APPROVAL, "apr_1", {"status": "requested"}, expected)
 
 
-async def test_it_is_told_with_the_record_that_changes(ports: Ports) -> None:
-    await ports.trees.commit([commit(changes=(change(),), events=(asked(),), at=NOW)])
+async def test_an_event_is_emitted_with_its_record_change(ports: Ports) -> None:
+    await ports.trees.commit([commit(changes=(change(),), events=(approval_requested(),), at=NOW)])
 
     [event] = await ports.events.read_after(None)
 
@@ -55,28 +55,45 @@ async def test_it_is_told_with_the_record_that_changes(ports: Ports) -> None:
     assert entry.subjects == ("approval/apr_1",)
 
 
-async def test_it_is_told_where_nothing_else_changes_and_stands_in_no_audit(ports: Ports) -> None:
-    await ports.trees.commit([commit(events=(asked("a"), asked("b"), asked("c", GLOBEX)))])
+async def test_an_event_without_other_changes_is_emitted_and_not_audited(ports: Ports) -> None:
+    await ports.trees.commit(
+        [
+            commit(
+                events=(
+                    approval_requested("a"),
+                    approval_requested("b"),
+                    approval_requested("c", GLOBEX),
+                )
+            )
+        ]
+    )
 
-    assert [one.payload["approvalId"] for one in await ports.events.read_after(None)] == [
+    assert [event.payload["approvalId"] for event in await ports.events.read_after(None)] == [
         "a",
         "b",
         "c",
     ]
-    assert [one.payload["approvalId"] for one in await list_events(ports, tenant=GLOBEX)] == ["c"]
+    assert [event.payload["approvalId"] for event in await list_events(ports, tenant=GLOBEX)] == [
+        "c"
+    ]
     assert await ports.records.audit(ACME) == ()
     assert await ports.records.revision() == 0
 
 
-async def test_what_was_refused_is_not_told(ports: Ports) -> None:
-    stale, early = commit(changes=(change(7),), events=(asked(),)), Expect(AGENT, RULES, 3)
-    refused = await ports.trees.commit([stale, commit(expects=(early,), events=(asked(),))])
+async def test_a_refused_commit_emits_no_event(ports: Ports) -> None:
+    stale, unmet = (
+        commit(changes=(change(7),), events=(approval_requested(),)),
+        Expect(AGENT, RULES, 3),
+    )
+    outcomes = await ports.trees.commit(
+        [stale, commit(expects=(unmet,), events=(approval_requested(),))]
+    )
 
-    assert [type(outcome) for outcome in refused] == [ExpectationFailed, ExpectationFailed]
+    assert [type(outcome) for outcome in outcomes] == [ExpectationFailed, ExpectationFailed]
     assert await ports.events.read_after(None) == ()
 
 
-async def test_a_record_that_people_look_at_is_told_when_it_changes(ports: Ports) -> None:
+async def test_changes_of_listed_record_types_emit_an_event(ports: Ports) -> None:
     record_types = (
         RecordType.AGENT,
         RecordType.SECRET,
@@ -84,13 +101,13 @@ async def test_a_record_that_people_look_at_is_told_when_it_changes(ports: Ports
         RecordType.MEMORY,
         RecordType.PERSON,
     )
-    made = tuple(
+    created = tuple(
         RecordChange(ACME, record_type, f"{record_type}_1", {"content": ""}, 0)
         for record_type in record_types
     )
-    gone = RecordChange(ACME, RecordType.AGENT, "agent_1", None, 1)
-    await ports.trees.commit([commit(changes=made, events=(asked(),), at=NOW)])
-    await ports.trees.commit([commit(changes=(gone,), at=NOW)])
+    deleted = RecordChange(ACME, RecordType.AGENT, "agent_1", None, 1)
+    await ports.trees.commit([commit(changes=created, events=(approval_requested(),), at=NOW)])
+    await ports.trees.commit([commit(changes=(deleted,), at=NOW)])
 
     events = await ports.events.read_after(None)
 
@@ -105,30 +122,36 @@ async def test_a_record_that_people_look_at_is_told_when_it_changes(ports: Ports
     assert {(event.tenant, event.scope, event.at) for event in events} == {(ACME, None, NOW)}
 
 
-async def test_it_comes_after_what_its_commit_writes_and_before_the_next_commit(
+async def test_carried_events_follow_their_commits_writes_and_precede_the_next_commit(
     ports: Ports,
 ) -> None:
-    first = commit(await write(ports, "one"), events=(asked("a"), asked("b")))
-    second = commit(await write(ports, "two"), changes=(change(),), events=(asked("c"),))
+    first = commit(
+        await write(ports, "one"), events=(approval_requested("a"), approval_requested("b"))
+    )
+    second = commit(
+        await write(ports, "two"), changes=(change(),), events=(approval_requested("c"),)
+    )
     await ports.trees.commit([first, second, commit(await write(ports, "three"))])
 
     events = await ports.events.read_after(None)
 
-    told = [event.payload.get("approvalId", event.payload.get("version")) for event in events]
-    assert told == [1, "a", "b", 2, "c", 3]
+    listed = [event.payload.get("approvalId", event.payload.get("version")) for event in events]
+    assert listed == [1, "a", "b", 2, "c", 3]
     assert [event.scope for event in events] == [AGENT, None, None, AGENT, None, AGENT]
 
 
-async def test_it_has_its_place_in_the_log_of_its_run(ports: Ports) -> None:
+async def test_a_carried_event_is_numbered_in_its_run(ports: Ports) -> None:
     await ports.runs.start(
         [(new_run("run_1"), [AGENT]), (new_run("run_2", FOREIGN_AGENT), [FOREIGN_AGENT])]
     )
 
     async def writer(n: int) -> None:
         for turn in range(5):
-            wanted = await write(ports, f"{turn}", path=Path(f"{n}.md"))
-            one = commit(wanted, events=(asked(f"{n}"),), run="run_1")
-            await ports.trees.commit([one, commit(events=(asked("x"),), run="run_1")])
+            new_file = await write(ports, f"{turn}", path=Path(f"{n}.md"))
+            first = commit(new_file, events=(approval_requested(f"{n}"),), run="run_1")
+            await ports.trees.commit(
+                [first, commit(events=(approval_requested("x"),), run="run_1")]
+            )
 
     await asyncio.gather(*[writer(n) for n in range(4)])
     foreign = commit(events=(EventDraft(ACME, APPROVAL_ANSWERED, {}),), run="run_2")
@@ -137,5 +160,5 @@ async def test_it_has_its_place_in_the_log_of_its_run(ports: Ports) -> None:
     events = await list_events(ports, run="run_1")
     assert [event.sequence for event in events] == list(range(1, 62))
     assert {event.type for event in events[1:]} == {WORKSPACE_UPDATED, APPROVAL_REQUESTED}
-    [strange] = await list_events(ports, run="run_2")
-    assert (strange.type, strange.sequence) == (APPROVAL_ANSWERED, None)
+    [unnumbered] = await list_events(ports, run="run_2")
+    assert (unnumbered.type, unnumbered.sequence) == (APPROVAL_ANSWERED, None)

@@ -1,4 +1,4 @@
-"""What every Records must do: facts by id, by handle and by link, changed only by commits."""
+"""Contract of RecordStore: records by id, unique key and index key."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from tests.support.commits import (
 )
 from tests.support.contract_stores import Ports
 
+from carrel.core.store.commit import Applied, Expect, ExpectationFailed, Outcome
 from carrel.core.store.record import (
     AuditEntry,
     CollectionRevision,
@@ -28,7 +29,6 @@ from carrel.core.store.record import (
     global_unique_key,
     unique_key,
 )
-from carrel.core.store.tree import Applied, Expect, ExpectationFailed, Outcome
 
 pytestmark = pytest.mark.anyio
 
@@ -36,27 +36,26 @@ ADA = unique_key(ACME, RecordType.PERSON, "email", "ada@example.org")
 KEY = global_unique_key(RecordType.KEY, "hash", "abc")
 
 
-def person(id: str, body: dict[str, Any] | None, **more: Any) -> RecordChange:
-    return RecordChange(
-        **{"tenant": ACME, "type": RecordType.PERSON, "id": id, "body": body, **more}
-    )
+def person(id: str, body: dict[str, Any] | None, **options: Any) -> RecordChange:
+    fields = {"tenant": ACME, "type": RecordType.PERSON, "id": id, "body": body, **options}
+    return RecordChange(**fields)
 
 
-async def change(ports: Ports, *changes: RecordChange, **more: Any) -> Outcome:
-    [outcome] = await ports.trees.commit([commit(changes=changes, **more)])
+async def change(ports: Ports, *changes: RecordChange, **options: Any) -> Outcome:
+    [outcome] = await ports.trees.commit([commit(changes=changes, **options)])
     return outcome
 
 
-async def changed(ports: Ports, *changes: RecordChange, **more: Any) -> None:
-    outcome = await change(ports, *changes, **more)
+async def apply_changes(ports: Ports, *changes: RecordChange, **options: Any) -> None:
+    outcome = await change(ports, *changes, **options)
     assert outcome == Applied(()), outcome
 
 
-async def ids(ports: Ports, tenant: str = ACME, **more: Any) -> list[str]:
-    return [record.id for record in await ports.records.list(tenant, RecordType.PERSON, **more)]
+async def ids(ports: Ports, tenant: str = ACME, **options: Any) -> list[str]:
+    return [record.id for record in await ports.records.list(tenant, RecordType.PERSON, **options)]
 
 
-async def test_an_empty_store_knows_no_records(ports: Ports) -> None:
+async def test_an_empty_store_has_no_records(ports: Ports) -> None:
     assert await ports.records.get(ACME, RecordType.PERSON, ["ada", "bob"]) == (None, None)
     assert await ports.records.get(ACME, RecordType.PERSON, []) == ()
     assert await ports.records.get_by_unique_key([ADA]) == (None,)
@@ -65,10 +64,10 @@ async def test_an_empty_store_knows_no_records(ports: Ports) -> None:
     assert await ports.records.audit(ACME) == ()
 
 
-async def test_a_record_is_read_as_it_was_written(ports: Ports) -> None:
+async def test_a_record_reads_back_as_written(ports: Ports) -> None:
     body = {"name": "Ada ✓", "n": 1, "x": 1.5, "deep": {"list": [1, None, True, "\u0000é"]}}
-    await changed(ports, person("ada", body), at=NOW)
-    await changed(ports, person("ada", {**body, "n": 2}), at=NOW + 5)
+    await apply_changes(ports, person("ada", body), at=NOW)
+    await apply_changes(ports, person("ada", {**body, "n": 2}), at=NOW + 5)
 
     assert await ports.records.get(ACME, RecordType.PERSON, ["bob", "ada", "ada"]) == (
         None,
@@ -76,9 +75,9 @@ async def test_a_record_is_read_as_it_was_written(ports: Ports) -> None:
     )
 
 
-async def test_what_was_read_cannot_change_what_is_kept(ports: Ports) -> None:
+async def test_changing_a_read_body_does_not_change_the_stored_record(ports: Ports) -> None:
     body: dict[str, Any] = {"deep": {"list": [1]}}
-    await changed(ports, person("ada", body))
+    await apply_changes(ports, person("ada", body))
     body["deep"]["list"].append(2)
     [read] = await ports.records.get(ACME, RecordType.PERSON, ["ada"])
     assert read
@@ -89,18 +88,18 @@ async def test_what_was_read_cannot_change_what_is_kept(ports: Ports) -> None:
     assert again.body == {"deep": {"list": [1]}}
 
 
-async def test_the_same_id_in_another_tenant_or_noun_is_another_record(ports: Ports) -> None:
-    await changed(ports, person("ada", {"of": "acme"}))
-    await changed(ports, person("ada", {"of": "globex"}, tenant=GLOBEX))
-    await changed(ports, person("ada", {"of": "key"}, type=RecordType.KEY))
+async def test_the_same_id_in_another_tenant_or_type_is_another_record(ports: Ports) -> None:
+    await apply_changes(ports, person("ada", {"of": "acme"}))
+    await apply_changes(ports, person("ada", {"of": "globex"}, tenant=GLOBEX))
+    await apply_changes(ports, person("ada", {"of": "key"}, type=RecordType.KEY))
 
-    for tenant, record_type, of in (
+    for tenant, record_type, owner in (
         (ACME, RecordType.PERSON, "acme"),
         (GLOBEX, RecordType.PERSON, "globex"),
     ):
         [record] = await ports.records.get(tenant, record_type, ["ada"])
         assert record
-        assert record.body == {"of": of}
+        assert record.body == {"of": owner}
     assert await ids(ports, GLOBEX) == ["ada"]
     assert await ports.records.get(GLOBEX, RecordType.KEY, ["ada"]) == (None,)
 
@@ -118,23 +117,25 @@ EXPECTATIONS = [
 
 
 @pytest.mark.parametrize("body", [{"new": True}, None], ids=["put", "delete"])
-async def test_a_change_is_applied_if_the_revision_is_the_one_expected(
+async def test_a_change_is_applied_if_the_revision_is_the_expected_one(
     ports: Ports, body: dict[str, Any] | None
 ) -> None:
-    for n, (there, expected, holds) in enumerate(EXPECTATIONS):
-        for turn in range(there):
-            await changed(ports, person(f"p{n}", {"n": turn}))
-        wanted = person(f"p{n}", body, expected=expected)
+    for n, (current, expected, holds) in enumerate(EXPECTATIONS):
+        for turn in range(current):
+            await apply_changes(ports, person(f"p{n}", {"n": turn}))
+        requested = person(f"p{n}", body, expected=expected)
 
-        assert await change(ports, wanted) == (Applied(()) if holds else ExpectationFailed(wanted))
+        assert await change(ports, requested) == (
+            Applied(()) if holds else ExpectationFailed(requested)
+        )
 
         [record] = await ports.records.get(ACME, RecordType.PERSON, [f"p{n}"])
-        revision = (there + 1 if body else 0) if holds else there
+        revision = (current + 1 if body else 0) if holds else current
         assert (record.revision if record else 0) == revision
 
 
-async def test_of_many_who_saw_the_same_revision_exactly_one_wins(ports: Ports) -> None:
-    await changed(ports, person("ada", {"n": 0}))
+async def test_of_many_writers_with_one_revision_exactly_one_wins(ports: Ports) -> None:
+    await apply_changes(ports, person("ada", {"n": 0}))
 
     outcomes = await asyncio.gather(
         *[change(ports, person("ada", {"n": n}, expected=1)) for n in range(32)]
@@ -146,23 +147,23 @@ async def test_of_many_who_saw_the_same_revision_exactly_one_wins(ports: Ports) 
     assert record.revision == 2
 
 
-async def test_deleting_what_is_not_there_succeeds_and_moves_nothing(ports: Ports) -> None:
-    await changed(ports, person("bob", {}))
+async def test_deleting_an_absent_record_succeeds_and_changes_nothing(ports: Ports) -> None:
+    await apply_changes(ports, person("bob", {}))
     before = await ports.records.revision()
 
-    await changed(ports, person("ada", None))
+    await apply_changes(ports, person("ada", None))
 
     assert await ports.records.collection_revisions([(ACME, RecordType.PERSON)]) == (1,)
     assert await ports.records.revision() == before
 
 
-async def test_a_record_is_found_by_any_of_its_handles_whatever_its_tenant(ports: Ports) -> None:
-    await changed(ports, person("ada", {}, unique_keys=(ADA, KEY)))
-    await changed(ports, person("eve", {}, tenant=GLOBEX, unique_keys=("theirs",)))
+async def test_a_record_is_read_by_any_of_its_unique_keys_across_tenants(ports: Ports) -> None:
+    await apply_changes(ports, person("ada", {}, unique_keys=(ADA, KEY)))
+    await apply_changes(ports, person("eve", {}, tenant=GLOBEX, unique_keys=("theirs",)))
 
-    found = await ports.records.get_by_unique_key([KEY, "nobody's", ADA, "theirs", KEY])
+    records = await ports.records.get_by_unique_key([KEY, "unused", ADA, "theirs", KEY])
 
-    assert [record and (record.tenant, record.id) for record in found] == [
+    assert [record and (record.tenant, record.id) for record in records] == [
         (ACME, "ada"),
         None,
         (ACME, "ada"),
@@ -171,32 +172,34 @@ async def test_a_record_is_found_by_any_of_its_handles_whatever_its_tenant(ports
     ]
 
 
-async def test_handles_and_links_replace_what_the_record_had(ports: Ports) -> None:
-    await changed(ports, person("ada", {}, unique_keys=(ADA, KEY), index_keys=("red", "big")))
-    await changed(ports, person("ada", {}, unique_keys=(KEY, "new"), index_keys=("big", "old")))
+async def test_unique_and_index_keys_replace_the_previous_ones(ports: Ports) -> None:
+    await apply_changes(ports, person("ada", {}, unique_keys=(ADA, KEY), index_keys=("red", "big")))
+    await apply_changes(
+        ports, person("ada", {}, unique_keys=(KEY, "new"), index_keys=("big", "old"))
+    )
 
-    found = await ports.records.get_by_unique_key([ADA, KEY, "new"])
-    assert [record and record.id for record in found] == [None, "ada", "ada"]
-    assert [await ids(ports, index_key=link) for link in ("red", "big", "old")] == [
+    records = await ports.records.get_by_unique_key([ADA, KEY, "new"])
+    assert [record and record.id for record in records] == [None, "ada", "ada"]
+    assert [await ids(ports, index_key=key) for key in ("red", "big", "old")] == [
         [],
         ["ada"],
         ["ada"],
     ]
 
 
-async def test_deleting_a_record_gives_up_its_names(ports: Ports) -> None:
-    await changed(ports, person("ada", {}, unique_keys=(ADA,), index_keys=("red",)))
-    await changed(ports, person("ada", None))
+async def test_deleting_a_record_frees_its_keys(ports: Ports) -> None:
+    await apply_changes(ports, person("ada", {}, unique_keys=(ADA,), index_keys=("red",)))
+    await apply_changes(ports, person("ada", None))
 
     assert await ports.records.get_by_unique_key([ADA]) == (None,)
     assert await ids(ports, index_key="red") == []
-    await changed(ports, person("bob", {}, unique_keys=(ADA,), expected=0))
-    await changed(ports, person("ada", {}, expected=0))
+    await apply_changes(ports, person("bob", {}, unique_keys=(ADA,), expected=0))
+    await apply_changes(ports, person("ada", {}, expected=0))
     assert await ids(ports, index_key="red") == []
 
 
-async def test_a_handle_that_another_record_has_is_refused_by_name(ports: Ports) -> None:
-    await changed(ports, person("ada", {}, unique_keys=(ADA,)))
+async def test_a_unique_key_of_another_record_is_refused_and_named(ports: Ports) -> None:
+    await apply_changes(ports, person("ada", {}, unique_keys=(ADA,)))
     rival = person("bob", {}, unique_keys=("free", ADA), tenant=GLOBEX, type=RecordType.KEY)
 
     outcome = await change(ports, person("carl", {}), rival)
@@ -206,24 +209,24 @@ async def test_a_handle_that_another_record_has_is_refused_by_name(ports: Ports)
     assert await ports.records.get_by_unique_key(["free"]) == (None,)
 
 
-async def test_two_changes_of_one_commit_cannot_have_the_same_handle(ports: Ports) -> None:
+async def test_two_changes_of_a_commit_cannot_have_the_same_unique_key(ports: Ports) -> None:
     rivals = [person(id, {}, unique_keys=(ADA,)) for id in ("ada", "bob")]
 
     assert await change(ports, *rivals) == ExpectationFailed(rivals[1], unique_key=ADA)
     assert await ids(ports) == []
 
 
-async def test_a_handle_given_up_can_be_taken_in_the_same_commit(ports: Ports) -> None:
-    await changed(ports, person("old", {}, unique_keys=(ADA,)))
-    await changed(ports, person("old", None), person("new", {}, unique_keys=(ADA,)))
-    await changed(ports, person("new", {}), person("newer", {}, unique_keys=(ADA,)))
+async def test_a_freed_unique_key_can_be_taken_in_the_same_commit(ports: Ports) -> None:
+    await apply_changes(ports, person("old", {}, unique_keys=(ADA,)))
+    await apply_changes(ports, person("old", None), person("new", {}, unique_keys=(ADA,)))
+    await apply_changes(ports, person("new", {}), person("newer", {}, unique_keys=(ADA,)))
 
-    [found] = await ports.records.get_by_unique_key([ADA])
-    assert found
-    assert found.id == "newer"
+    [record] = await ports.records.get_by_unique_key([ADA])
+    assert record
+    assert record.id == "newer"
 
 
-async def test_of_many_who_take_the_same_handle_exactly_one_wins(ports: Ports) -> None:
+async def test_of_many_writers_taking_a_unique_key_exactly_one_wins(ports: Ports) -> None:
     rivals = [person(f"p{n}", {}, unique_keys=(ADA,)) for n in range(32)]
 
     outcomes = await asyncio.gather(*[change(ports, rival) for rival in rivals])
@@ -235,10 +238,12 @@ async def test_of_many_who_take_the_same_handle_exactly_one_wins(ports: Ports) -
     assert await ids(ports) == [won[0].id]
 
 
-async def test_a_list_is_in_order_of_id_and_can_be_paged(ports: Ports) -> None:
+async def test_a_list_is_ordered_by_id_in_pages(ports: Ports) -> None:
     names = ["b", "B", "a", "a.b", "a-b", "a_b", "ab", "Z", "9", "10"]
-    await changed(ports, *[person(name, {}) for name in names])
-    await changed(ports, person("other", {}, tenant=GLOBEX), person("key", {}, type=RecordType.KEY))
+    await apply_changes(ports, *[person(name, {}) for name in names])
+    await apply_changes(
+        ports, person("other", {}, tenant=GLOBEX), person("key", {}, type=RecordType.KEY)
+    )
 
     assert await ids(ports) == sorted(names)
     assert await ids(ports, limit=3) == sorted(names)[:3]
@@ -246,77 +251,82 @@ async def test_a_list_is_in_order_of_id_and_can_be_paged(ports: Ports) -> None:
     assert await ids(ports, after="zzz") == []
 
 
-async def test_a_list_by_link_holds_only_those_with_that_link(ports: Ports) -> None:
+async def test_a_list_by_index_key_has_only_the_records_with_that_key(ports: Ports) -> None:
     for n in range(6):
-        await changed(ports, person(f"p{n}", {}, index_keys=("even",) if n % 2 == 0 else ("odd",)))
-    await changed(ports, person("p9", {}, index_keys=("even",), tenant=GLOBEX))
+        await apply_changes(
+            ports, person(f"p{n}", {}, index_keys=("even",) if n % 2 == 0 else ("odd",))
+        )
+    await apply_changes(ports, person("p9", {}, index_keys=("even",), tenant=GLOBEX))
 
     assert await ids(ports, index_key="even") == ["p0", "p2", "p4"]
     assert await ids(ports, index_key="even", after="p0", limit=1) == ["p2"]
     assert await ids(ports, index_key="eve") == []
 
 
-async def test_an_empty_tenant_lists_those_of_all(ports: Ports) -> None:
-    await changed(ports, person("b", {}), person("d", {}))
-    await changed(ports, person("a", {}, tenant=GLOBEX), person("c", {}, tenant=GLOBEX))
+async def test_an_empty_tenant_lists_the_records_of_all_tenants(ports: Ports) -> None:
+    await apply_changes(ports, person("b", {}), person("d", {}))
+    await apply_changes(ports, person("a", {}, tenant=GLOBEX), person("c", {}, tenant=GLOBEX))
 
     assert await ids(ports, "") == ["a", "b", "c", "d"]
     assert await ids(ports, "", after="b") == ["c", "d"]
 
 
-async def test_a_shelf_rises_once_with_each_commit_that_changes_it(ports: Ports) -> None:
-    asks = [(ACME, RecordType.PERSON), (ACME, RecordType.KEY), (GLOBEX, RecordType.PERSON)]
+async def test_a_collection_revision_rises_once_per_commit_that_changes_it(ports: Ports) -> None:
+    collections = [(ACME, RecordType.PERSON), (ACME, RecordType.KEY), (GLOBEX, RecordType.PERSON)]
 
-    await changed(ports, person("ada", {}), person("bob", {}), person("k", {}, type=RecordType.KEY))
-    assert await ports.records.collection_revisions(asks) == (1, 1, 0)
-    await changed(ports, person("ada", {"n": 2}))
-    assert await ports.records.collection_revisions(asks) == (2, 1, 0)
-    await changed(ports, person("ada", None))
-    assert await ports.records.collection_revisions([*asks, asks[0]]) == (3, 1, 0, 3)
+    await apply_changes(
+        ports, person("ada", {}), person("bob", {}), person("k", {}, type=RecordType.KEY)
+    )
+    assert await ports.records.collection_revisions(collections) == (1, 1, 0)
+    await apply_changes(ports, person("ada", {"n": 2}))
+    assert await ports.records.collection_revisions(collections) == (2, 1, 0)
+    await apply_changes(ports, person("ada", None))
+    assert await ports.records.collection_revisions([*collections, collections[0]]) == (3, 1, 0, 3)
 
 
-async def test_a_refused_change_moves_no_shelf(ports: Ports) -> None:
+async def test_a_refused_change_leaves_the_collection_revision(ports: Ports) -> None:
     before = await ports.records.revision()
-    wrong = person("ada", {}, expected=3)
+    refused = person("ada", {}, expected=3)
 
-    assert await change(ports, person("bob", {}), wrong) == ExpectationFailed(wrong)
+    assert await change(ports, person("bob", {}), refused) == ExpectationFailed(refused)
 
     assert await ports.records.collection_revisions([(ACME, RecordType.PERSON)]) == (0,)
     assert await ports.records.revision() == before
 
 
-async def test_the_revision_rises_with_any_change_of_any_record(ports: Ports) -> None:
-    seen = [await ports.records.revision()]
-    for wanted in (
+async def test_the_store_revision_rises_with_every_record_change(ports: Ports) -> None:
+    revisions = [await ports.records.revision()]
+    for requested in (
         person("ada", {}),
         person("ada", {}, tenant=GLOBEX),
         person("ada", {}, type=RecordType.KEY),
         person("ada", None),
     ):
-        await changed(ports, wanted)
-        seen.append(await ports.records.revision())
+        await apply_changes(ports, requested)
+        revisions.append(await ports.records.revision())
     await try_write(ports, "a file is no record")
 
-    assert seen == sorted(set(seen))
-    assert await ports.records.revision() == seen[-1]
+    assert revisions == sorted(set(revisions))
+    assert await ports.records.revision() == revisions[-1]
 
 
-async def test_a_decision_on_records_and_the_files_that_follow_are_one_commit(
+async def test_files_that_depend_on_records_are_refused_if_the_records_changed(
     ports: Ports,
 ) -> None:
-    await changed(ports, person("ada", {"title": "Dr"}))
-    seen = CollectionRevision(ACME, RecordType.PERSON, 1)
-    await changed(ports, person("ada", {"title": "Prof"}))
+    await apply_changes(ports, person("ada", {"title": "Dr"}))
+    expected = CollectionRevision(ACME, RecordType.PERSON, 1)
+    await apply_changes(ports, person("ada", {"title": "Prof"}))
 
-    assert await try_write(ports, "Dr Ada", collection_revisions=(seen,)) == ExpectationFailed(seen)
+    outcome = await try_write(ports, "Dr Ada", collection_revisions=(expected,))
+    assert outcome == ExpectationFailed(expected)
     assert await read_texts(ports, AGENT) == {}
 
 
-async def test_of_many_decisions_on_one_shelf_exactly_one_wins(ports: Ports) -> None:
-    unmoved = CollectionRevision(ACME, RecordType.PERSON, 0)
+async def test_of_many_commits_on_one_collection_revision_exactly_one_wins(ports: Ports) -> None:
+    expected = CollectionRevision(ACME, RecordType.PERSON, 0)
 
     outcomes = await asyncio.gather(
-        *[change(ports, person(f"p{n}", {}), collection_revisions=(unmoved,)) for n in range(32)]
+        *[change(ports, person(f"p{n}", {}), collection_revisions=(expected,)) for n in range(32)]
     )
 
     assert sum(isinstance(outcome, Applied) for outcome in outcomes) == 1
@@ -332,8 +342,8 @@ async def test_the_last_use_never_goes_back(ports: Ports) -> None:
     assert await ports.records.last_used([]) == ()
 
 
-async def test_every_commit_that_changed_records_is_a_deed(ports: Ports) -> None:
-    await changed(
+async def test_every_commit_that_changes_records_is_an_audit_entry(ports: Ports) -> None:
+    await apply_changes(
         ports,
         person("bob", {}),
         person("k", {}, type=RecordType.KEY),
@@ -343,8 +353,8 @@ async def test_every_commit_that_changed_records_is_a_deed(ports: Ports) -> None
     )
     await try_write(ports, "a file is no record")
     await change(ports, person("bob", {}, expected=7))
-    await changed(ports, person("eve", {}, tenant=GLOBEX))
-    await changed(ports, person("bob", None), author="eve", reason="fire", at=NOW + 1)
+    await apply_changes(ports, person("eve", {}, tenant=GLOBEX))
+    await apply_changes(ports, person("bob", None), author="eve", reason="fire", at=NOW + 1)
 
     newest, first = await ports.records.audit(ACME)
 
@@ -356,35 +366,35 @@ async def test_every_commit_that_changed_records_is_a_deed(ports: Ports) -> None
     assert [entry.subjects for entry in await ports.records.audit(GLOBEX)] == [("person/eve",)]
 
 
-async def test_a_commit_may_name_in_the_audit_what_it_does_not_change(ports: Ports) -> None:
-    about = ("agent/marco", "person/ada")
-    await put_text(ports, "reviewed", audit_subjects=about)
-    await try_write(ports, "refused", expects=(Expect(AGENT, SOUL, 7),), audit_subjects=about)
+async def test_a_commit_may_name_audit_subjects_that_it_does_not_change(ports: Ports) -> None:
+    subjects = ("agent/marco", "person/ada")
+    await put_text(ports, "reviewed", audit_subjects=subjects)
+    await try_write(ports, "refused", expects=(Expect(AGENT, SOUL, 7),), audit_subjects=subjects)
     collection_revisions = [(ACME, RecordType.PERSON), (ACME, RecordType.AGENT)]
     untouched = (
         await ports.records.revision(),
         await ports.records.collection_revisions(collection_revisions),
     )
     changes = (person("bob", {}),)
-    await put_text(ports, "both", audit_subjects=about[:1], changes=changes, reason="both")
+    await put_text(ports, "both", audit_subjects=subjects[:1], changes=changes, reason="both")
 
     both, named = await ports.records.audit(ACME)
 
-    assert (named.reason, named.subjects) == ("to see", about)
+    assert (named.reason, named.subjects) == ("to see", subjects)
     assert (both.reason, both.subjects) == ("both", ("person/bob", "agent/marco"))
     assert untouched == (0, (0, 0))
 
 
-async def test_records_are_counted_by_their_links(ports: Ports) -> None:
+async def test_records_are_counted_by_index_key(ports: Ports) -> None:
     for number in range(3):
         index_keys = ("team:a", "even") if number % 2 == 0 else ("team:a",)
-        await changed(ports, person(f"p{number}", {}, index_keys=index_keys))
-    await changed(ports, person("k", {}, type=RecordType.KEY, index_keys=("team:a",)))
-    await changed(ports, person("eve", {}, tenant=GLOBEX, index_keys=("team:a",)))
+        await apply_changes(ports, person(f"p{number}", {}, index_keys=index_keys))
+    await apply_changes(ports, person("k", {}, type=RecordType.KEY, index_keys=("team:a",)))
+    await apply_changes(ports, person("eve", {}, tenant=GLOBEX, index_keys=("team:a",)))
 
     counted = await ports.records.count(ACME, RecordType.PERSON, ["even", "team:a", "odd", "even"])
 
     assert counted == (2, 3, 0, 2)
     assert await ports.records.count(ACME, RecordType.PERSON, []) == ()
-    await changed(ports, person("p0", None))
+    await apply_changes(ports, person("p0", None))
     assert await ports.records.count(ACME, RecordType.PERSON, ["even"]) == (1,)

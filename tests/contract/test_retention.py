@@ -1,4 +1,4 @@
-"""What pruning takes: old versions, but never one that a kept run can see."""
+"""Pruning removes old versions, but never one that a held run can read."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ pytestmark = pytest.mark.anyio
 DAY = 24 * 3600 * 1000
 
 
-async def let_go(ports: Ports, run: Run) -> None:
+async def release(ports: Ports, run: Run) -> None:
     assert await ports.runs.update(replace(run, snapshot_kept=False), run)
 
 
-async def tidy(ports: Ports) -> None:
+async def collect(ports: Ports) -> None:
     await ports.upkeep.collect(NOW + DAY, grace_ms=0, event_retention_ms=DAY)
 
 
@@ -51,7 +51,7 @@ async def test_tombstones_are_pruned_like_any_version(ports: Ports) -> None:
     assert await version_numbers(ports) == [5, 4]
 
 
-async def test_pruning_one_path_spares_the_others(ports: Ports) -> None:
+async def test_pruning_a_path_leaves_the_others(ports: Ports) -> None:
     await put_text(ports, "strict", path=RULES, max_versions=1)
     await put_text(ports, "elsewhere", TEMPLATE, max_versions=1)
     for n in range(4):
@@ -61,33 +61,33 @@ async def test_pruning_one_path_spares_the_others(ports: Ports) -> None:
     assert await version_numbers(ports, TEMPLATE) == [1]
 
 
-async def test_a_version_number_is_never_given_twice_even_when_all_before_it_are_gone(
+async def test_a_version_number_is_never_reused_after_pruning(
     ports: Ports,
 ) -> None:
-    given = [
+    versions = [
         (await put_text(ports, text, max_versions=1)).version
         for text in ("a", None, "b", None, "c")
     ]
 
-    assert given == [1, 2, 3, 4, 5]
+    assert versions == [1, 2, 3, 4, 5]
     assert await version_numbers(ports) == [5]
     assert (await put_text(ports, None, max_versions=1)).version == 6
     assert (await put_text(ports, "d", max_versions=1)).version == 7
 
 
-async def test_what_a_kept_run_can_see_is_never_taken(ports: Ports) -> None:
+async def test_a_version_visible_to_a_held_run_is_never_removed(ports: Ports) -> None:
     for n in range(3):
         await put_text(ports, f"text {n}", max_versions=2)
     run = await start_run(ports, "run_1")
     for n in range(3, 9):
         await put_text(ports, f"text {n}", max_versions=2)
-    await tidy(ports)
+    await collect(ports)
 
     assert await version_numbers(ports) == [9, 8, 3]
     assert await read_texts(ports, run.snapshot[0]) == {"SOUL.md": "text 2"}
 
 
-async def test_two_runs_hold_what_each_of_them_sees(ports: Ports) -> None:
+async def test_two_runs_hold_the_versions_that_each_reads(ports: Ports) -> None:
     runs = []
     for n in range(6):
         await put_text(ports, f"text {n}", max_versions=1)
@@ -101,7 +101,7 @@ async def test_two_runs_hold_what_each_of_them_sees(ports: Ports) -> None:
     ]
 
 
-async def test_a_run_holds_what_was_newest_at_its_revision_however_old(ports: Ports) -> None:
+async def test_a_run_holds_the_newest_version_at_its_revision(ports: Ports) -> None:
     await put_text(ports, "old", max_versions=1)
     for n in range(4):
         await put_text(ports, f"rules {n}", path=RULES, max_versions=1)
@@ -116,22 +116,22 @@ async def test_a_run_holds_what_was_newest_at_its_revision_however_old(ports: Po
     assert await version_numbers(ports) == [5, 1]
 
 
-async def test_a_run_that_saw_no_file_still_sees_none_after_it_was_made(ports: Ports) -> None:
+async def test_a_file_absent_in_a_snapshot_stays_absent_after_its_creation(ports: Ports) -> None:
     await put_text(ports, "strict", path=RULES)
     before = await start_run(ports, "run_1")
     await put_text(ports, "one", max_versions=1)
     await put_text(ports, None, max_versions=1)
-    gone = await start_run(ports, "run_2")
+    deleted = await start_run(ports, "run_2")
     for n in range(4):
         await put_text(ports, f"new {n}", max_versions=1)
 
     assert await read_texts(ports, before.snapshot[0]) == {"GUARDRAILS.md": "strict"}
-    assert await read_texts(ports, gone.snapshot[0]) == {"GUARDRAILS.md": "strict"}
-    [tree] = await ports.trees.read(gone.snapshot, [SOUL])
+    assert await read_texts(ports, deleted.snapshot[0]) == {"GUARDRAILS.md": "strict"}
+    [tree] = await ports.trees.read(deleted.snapshot, [SOUL])
     assert (tree.version(SOUL), tree.entry(SOUL)) == (2, None)
 
 
-async def test_a_snapshot_reads_the_same_whatever_happens_after(ports: Ports) -> None:
+async def test_a_snapshot_reads_the_same_after_any_later_change(ports: Ports) -> None:
     await put_text(ports, "soul", path=SOUL)
     await put_text(ports, "rules", path=RULES)
     await put_text(ports, "shared", TEMPLATE)
@@ -145,14 +145,14 @@ async def test_a_snapshot_reads_the_same_whatever_happens_after(ports: Ports) ->
         await put_text(ports, f"anew {n}", path=RULES, max_versions=1)
         await put_text(ports, f"moved {n}", TEMPLATE, max_versions=1)
     await put_text(ports, None, TEMPLATE, max_versions=1)
-    await tidy(ports)
+    await collect(ports)
 
     assert await ports.trees.read(run.snapshot) == before
     assert await ports.trees.read(run.snapshot, [SOUL, RULES]) == before
     assert [await read_texts(ports, layer) for layer in run.snapshot] == contents
 
 
-async def test_letting_a_run_go_frees_what_only_it_could_see(ports: Ports) -> None:
+async def test_releasing_a_run_frees_the_versions_that_only_it_could_read(ports: Ports) -> None:
     await put_text(ports, "seen")
     first, second = (
         await start_run(ports, "run_1"),
@@ -161,13 +161,13 @@ async def test_letting_a_run_go_frees_what_only_it_could_see(ports: Ports) -> No
     await ports.trees.commit([commit(await write(ports, f"text {n}")) for n in range(101)])
     assert await version_numbers(ports) == [*range(102, 2, -1), 1]
 
-    await let_go(ports, first)
+    await release(ports, first)
     await put_text(ports, "still held")
-    await tidy(ports)
+    await collect(ports)
     assert await version_numbers(ports) == [*range(103, 3, -1), 1]
     assert await read_texts(ports, second.snapshot[0]) == {"SOUL.md": "seen"}
 
-    await let_go(ports, second)
+    await release(ports, second)
     await put_text(ports, "free")
-    await tidy(ports)
+    await collect(ports)
     assert await version_numbers(ports) == [*range(104, 4, -1)]

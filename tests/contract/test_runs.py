@@ -1,4 +1,4 @@
-"""What every Runs must do: freeze layers at one moment, and let go of them once."""
+"""Contract of RunStore: layers frozen at one moment, and released once."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ from carrel.core.store.event import RUN_ENDED_BY_STATUS, RUN_STARTED
 pytestmark = pytest.mark.anyio
 
 
-async def test_a_run_is_kept_with_all_that_was_said_of_it(ports: Ports) -> None:
-    asked = Run(
+async def test_a_run_is_stored_with_all_its_fields(ports: Ports) -> None:
+    requested = Run(
         *("run_2", ACME, AGENT, "daily", Audience.SHARED, RunStatus.RUNNING, "ada", NOW),
         parent="run_1",
         replay_of="run_0",
@@ -42,15 +42,15 @@ async def test_a_run_is_kept_with_all_that_was_said_of_it(ports: Ports) -> None:
     )
     await put_text(ports, "kind")
 
-    [started] = await ports.runs.start([(asked, [AGENT, TEMPLATE, SnapshotLayer(DEFAULTS, 0)])])
+    [started] = await ports.runs.start([(requested, [AGENT, TEMPLATE, SnapshotLayer(DEFAULTS, 0)])])
 
     layers = (SnapshotLayer(AGENT, 1), SnapshotLayer(TEMPLATE, 0), SnapshotLayer(DEFAULTS, 0))
-    assert started == replace(asked, snapshot=layers)
+    assert started == replace(requested, snapshot=layers)
     assert await ports.runs.get(ACME, ["run_2"]) == (started,)
     assert await ports.runs.list(ACME) == (started,)
 
 
-async def test_runs_are_got_by_id_in_order_and_only_by_their_tenant(ports: Ports) -> None:
+async def test_runs_are_read_by_id_in_order_and_only_by_their_tenant(ports: Ports) -> None:
     ours = await start_run(ports, "run_1")
     [theirs] = await ports.runs.start([(new_run("run_2", FOREIGN_AGENT), [FOREIGN_AGENT])])
 
@@ -83,13 +83,13 @@ async def test_a_scope_is_frozen_at_its_revision_and_a_layer_as_it_is(ports: Por
 
 async def test_several_runs_start_in_one_call(ports: Ports) -> None:
     await put_text(ports, "kind")
-    asked = [(new_run(f"run_{n}"), [AGENT] if n % 2 else [TEMPLATE, AGENT]) for n in range(4)]
+    requested = [(new_run(f"run_{n}"), [AGENT] if n % 2 else [TEMPLATE, AGENT]) for n in range(4)]
 
-    started = await ports.runs.start(asked)
+    started = await ports.runs.start(requested)
 
-    assert [one.id for one in started] == ["run_0", "run_1", "run_2", "run_3"]
-    assert [len(one.snapshot) for one in started] == [2, 1, 2, 1]
-    assert await ports.runs.get(ACME, [one.id for one in started]) == started
+    assert [item.id for item in started] == ["run_0", "run_1", "run_2", "run_3"]
+    assert [len(item.snapshot) for item in started] == [2, 1, 2, 1]
+    assert await ports.runs.get(ACME, [item.id for item in started]) == started
 
 
 async def test_a_run_never_sees_half_of_a_commit(ports: Ports) -> None:
@@ -110,31 +110,31 @@ async def test_a_run_never_sees_half_of_a_commit(ports: Ports) -> None:
     started = await starter(writing)
     await writing
 
-    for one in started:
-        assert len({layer.revision for layer in one.snapshot}) == 1
-        contents = [await read_texts(ports, layer) for layer in one.snapshot]
+    for item in started:
+        assert len({layer.revision for layer in item.snapshot}) == 1
+        contents = [await read_texts(ports, layer) for layer in item.snapshot]
         assert contents[0] == contents[1] == contents[2]
-    assert len({one.snapshot[0].revision for one in started}) > 1
+    assert len({item.snapshot[0].revision for item in started}) > 1
 
 
-async def test_what_a_run_sees_does_not_move_with_the_workspace(ports: Ports) -> None:
+async def test_a_runs_snapshot_does_not_change_with_the_workspace(ports: Ports) -> None:
     await put_text(ports, "kind")
     await put_text(ports, "strict", path=RULES)
-    one = await start_run(ports, "run_1")
+    first = await start_run(ports, "run_1")
 
     await put_text(ports, "unkind")
     await put_text(ports, None, path=RULES)
     await put_text(ports, "new", path=Path("new.md"))
-    two = await start_run(ports, "run_2")
+    second = await start_run(ports, "run_2")
 
-    assert await read_texts(ports, one.snapshot[0]) == {
+    assert await read_texts(ports, first.snapshot[0]) == {
         "SOUL.md": "kind",
         "GUARDRAILS.md": "strict",
     }
-    assert await read_texts(ports, two.snapshot[0]) == {"SOUL.md": "unkind", "new.md": "new"}
+    assert await read_texts(ports, second.snapshot[0]) == {"SOUL.md": "unkind", "new.md": "new"}
 
 
-async def test_the_newest_run_of_each_scope_is_found_with_its_layers_and_let_go_or_not(
+async def test_the_newest_run_of_each_scope_is_returned_even_if_released(
     ports: Ports,
 ) -> None:
     names = [f"run_{n}" for n in "0123456789abcdef"]
@@ -143,67 +143,71 @@ async def test_the_newest_run_of_each_scope_is_found_with_its_layers_and_let_go_
     other = (await ports.runs.start([(new_run("run_3x", TEMPLATE), [TEMPLATE])]))[0]
     [theirs] = await ports.runs.start([(new_run("run_z", FOREIGN_AGENT), [FOREIGN_AGENT])])
 
-    asked = [TEMPLATE, AGENT, DEFAULTS, FOREIGN_AGENT, AGENT]
-    assert await ports.runs.newest_by_scope(ACME, asked) == (other, last, None, None, last)
+    scopes = [TEMPLATE, AGENT, DEFAULTS, FOREIGN_AGENT, AGENT]
+    assert await ports.runs.newest_by_scope(ACME, scopes) == (other, last, None, None, last)
     assert await ports.runs.newest_by_scope(GLOBEX, [FOREIGN_AGENT, AGENT]) == (theirs, None)
     assert await ports.runs.newest_by_scope(ACME, []) == ()
 
-    gone = replace(last, status=RunStatus.COMPLETED, ended_at=NOW, snapshot_kept=False, snapshot=())
-    assert await ports.runs.update(gone, last)
-    assert await ports.runs.newest_by_scope(ACME, [AGENT]) == (gone,)
+    released = replace(
+        last, status=RunStatus.COMPLETED, ended_at=NOW, snapshot_kept=False, snapshot=()
+    )
+    assert await ports.runs.update(released, last)
+    assert await ports.runs.newest_by_scope(ACME, [AGENT]) == (released,)
 
 
-async def test_runs_are_listed_newest_first_and_can_be_paged(ports: Ports) -> None:
+async def test_runs_are_listed_newest_first_in_pages(ports: Ports) -> None:
     names = [f"run_{n}" for n in "0123456789abcdef"]
     await ports.runs.start([(new_run(name), [AGENT, TEMPLATE]) for name in names])
     await ports.runs.start([(new_run("run_5x", FOREIGN_AGENT), [FOREIGN_AGENT])])
     expected = names[::-1]
 
-    assert [one.id for one in await ports.runs.list(ACME)] == expected
-    assert [one.id for one in await ports.runs.list(ACME, limit=3)] == expected[:3]
+    assert [item.id for item in await ports.runs.list(ACME)] == expected
+    assert [item.id for item in await ports.runs.list(ACME, limit=3)] == expected[:3]
     page = await ports.runs.list(ACME, before=expected[2], limit=4)
-    assert [one.id for one in page] == expected[3:7]
+    assert [item.id for item in page] == expected[3:7]
     assert page[0].snapshot == (SnapshotLayer(AGENT, 0), SnapshotLayer(TEMPLATE, 0))
     assert await ports.runs.list(ACME, before="run_0") == ()
 
 
-async def test_runs_are_listed_by_the_workspace_they_belong_to(ports: Ports) -> None:
+async def test_runs_are_listed_by_their_workspace(ports: Ports) -> None:
     await ports.runs.start([(new_run("run_1"), [AGENT, TEMPLATE])])
     await ports.runs.start([(new_run("run_2", TEMPLATE), [TEMPLATE, AGENT])])
     await ports.runs.start([(new_run("run_3"), [TEMPLATE])])
 
-    assert [one.id for one in await ports.runs.list(ACME, scope=AGENT)] == ["run_3", "run_1"]
-    assert [one.id for one in await ports.runs.list(ACME, scope=TEMPLATE)] == ["run_2"]
+    assert [item.id for item in await ports.runs.list(ACME, scope=AGENT)] == ["run_3", "run_1"]
+    assert [item.id for item in await ports.runs.list(ACME, scope=TEMPLATE)] == ["run_2"]
     assert await ports.runs.list(ACME, scope=DEFAULTS) == ()
 
 
-async def test_a_change_is_stored_if_the_run_still_is_as_it_was(ports: Ports) -> None:
-    was = await start_run(ports, "run_1")
-    done = replace(was, status=RunStatus.COMPLETED, ended_at=NOW + 9)
+async def test_an_update_is_stored_only_if_the_run_is_unchanged(ports: Ports) -> None:
+    before = await start_run(ports, "run_1")
+    done = replace(before, status=RunStatus.COMPLETED, ended_at=NOW + 9)
 
-    assert await ports.runs.update(done, was)
+    assert await ports.runs.update(done, before)
     assert await ports.runs.get(ACME, ["run_1"]) == (done,)
-    assert not await ports.runs.update(replace(was, status=RunStatus.FAILED, ended_at=NOW), was)
+    assert not await ports.runs.update(
+        replace(before, status=RunStatus.FAILED, ended_at=NOW), before
+    )
     assert await ports.runs.get(ACME, ["run_1"]) == (done,)
 
 
-async def test_a_run_that_does_not_exist_here_cannot_be_changed(ports: Ports) -> None:
-    was = await start_run(ports, "run_1")
-    foreign = replace(was, tenant=GLOBEX, scope=FOREIGN_AGENT)
+async def test_a_run_that_is_missing_or_of_another_tenant_cannot_be_updated(ports: Ports) -> None:
+    before = await start_run(ports, "run_1")
+    foreign = replace(before, tenant=GLOBEX, scope=FOREIGN_AGENT)
 
     assert not await ports.runs.update(
         replace(new_run("run_2"), snapshot_kept=False), new_run("run_2")
     )
     assert not await ports.runs.update(replace(foreign, snapshot_kept=False), foreign)
-    assert await ports.runs.get(ACME, ["run_1"]) == (was,)
+    assert await ports.runs.get(ACME, ["run_1"]) == (before,)
 
 
-async def test_of_many_who_end_a_run_exactly_one_does(ports: Ports) -> None:
-    was = await start_run(ports, "run_1")
+async def test_of_many_updates_that_end_a_run_exactly_one_succeeds(ports: Ports) -> None:
+    before = await start_run(ports, "run_1")
     ends = [RunStatus.COMPLETED, RunStatus.FAILED, RunStatus.CANCELLED, RunStatus.COMPLETED] * 8
 
     answers = await asyncio.gather(
-        *[ports.runs.update(replace(was, status=end, ended_at=NOW), was) for end in ends]
+        *[ports.runs.update(replace(before, status=end, ended_at=NOW), before) for end in ends]
     )
 
     assert answers.count(True) == 1
@@ -211,58 +215,58 @@ async def test_of_many_who_end_a_run_exactly_one_does(ports: Ports) -> None:
     assert [event.type for event in await list_events(ports, run="run_1")] == [RUN_STARTED, ended]
 
 
-async def test_letting_go_of_a_run_drops_its_snapshot_and_nothing_else(ports: Ports) -> None:
-    was = await start_run(ports, "run_1", AGENT, TEMPLATE)
+async def test_releasing_a_run_drops_its_snapshot_and_nothing_else(ports: Ports) -> None:
+    before = await start_run(ports, "run_1", AGENT, TEMPLATE)
     other = await start_run(ports, "run_2", AGENT, TEMPLATE)
 
-    assert await ports.runs.update(replace(was, snapshot_kept=False), was)
+    assert await ports.runs.update(replace(before, snapshot_kept=False), before)
 
     assert await ports.runs.get(ACME, ["run_1", "run_2"]) == (
-        replace(was, snapshot_kept=False, snapshot=()),
+        replace(before, snapshot_kept=False, snapshot=()),
         other,
     )
     assert [event.type for event in await list_events(ports, run="run_1")] == [RUN_STARTED]
 
 
-async def test_letting_go_of_a_run_that_has_ended_does_not_end_it_again(ports: Ports) -> None:
-    was = await start_run(ports, "run_1")
-    done = replace(was, status=RunStatus.COMPLETED, ended_at=NOW + 1)
-    assert await ports.runs.update(done, was)
+async def test_releasing_an_ended_run_does_not_end_it_again(ports: Ports) -> None:
+    before = await start_run(ports, "run_1")
+    done = replace(before, status=RunStatus.COMPLETED, ended_at=NOW + 1)
+    assert await ports.runs.update(done, before)
 
     assert await ports.runs.update(replace(done, snapshot_kept=False), done)
 
-    told = [event.type for event in await list_events(ports, run="run_1")]
-    assert told == [RUN_STARTED, "run.completed"]
+    emitted = [event.type for event in await list_events(ports, run="run_1")]
+    assert emitted == [RUN_STARTED, "run.completed"]
 
 
-async def test_ending_and_letting_go_can_be_one_change(ports: Ports) -> None:
-    was = await start_run(ports, "run_1")
-    done = replace(was, status=RunStatus.FAILED, ended_at=NOW + 1, snapshot_kept=False)
+async def test_a_run_can_end_and_be_released_in_one_update(ports: Ports) -> None:
+    before = await start_run(ports, "run_1")
+    done = replace(before, status=RunStatus.FAILED, ended_at=NOW + 1, snapshot_kept=False)
 
-    assert await ports.runs.update(done, was)
+    assert await ports.runs.update(done, before)
     assert await ports.runs.get(ACME, ["run_1"]) == (replace(done, snapshot=()),)
 
 
-async def test_the_beginning_and_the_end_of_a_run_are_events(ports: Ports) -> None:
+async def test_the_start_and_the_end_of_a_run_are_events(ports: Ports) -> None:
     for status in (RunStatus.COMPLETED, RunStatus.FAILED, RunStatus.CANCELLED):
-        was = await start_run(ports, f"run_{status}")
-        await ports.runs.update(replace(was, status=status, ended_at=NOW + 9), was)
+        before = await start_run(ports, f"run_{status}")
+        await ports.runs.update(replace(before, status=status, ended_at=NOW + 9), before)
 
-        started, ended = await list_events(ports, run=was.id)
+        started, ended = await list_events(ports, run=before.id)
 
         assert (started.type, ended.type) == (RUN_STARTED, f"run.{status}")
         assert (started.at, ended.at) == (NOW, NOW + 9)
         assert (started.sequence, ended.sequence) == (1, 2)
         for event in (started, ended):
-            assert (event.tenant, event.scope, event.run) == (ACME, AGENT, was.id)
-        facts = {"runId": was.id, "workflowId": "noop"}
-        assert started.payload == {**facts, "status": "running"}
-        assert ended.payload == {**facts, "status": str(status)}
+            assert (event.tenant, event.scope, event.run) == (ACME, AGENT, before.id)
+        fields = {"runId": before.id, "workflowId": "noop"}
+        assert started.payload == {**fields, "status": "running"}
+        assert ended.payload == {**fields, "status": str(status)}
 
 
-async def test_what_a_run_writes_says_so_in_history_and_stands_in_its_log(ports: Ports) -> None:
+async def test_a_write_of_a_run_is_in_the_history_and_in_the_runs_log(ports: Ports) -> None:
     await start_run(ports, "run_1")
-    await put_text(ports, "by hand")
+    await put_text(ports, "outside the run")
     await put_text(ports, "by the run", run="run_1")
 
     [newest, first] = await ports.trees.history(AGENT, SOUL)

@@ -1,4 +1,4 @@
-"""What every Trees must show. A store is done when it passes this folder."""
+"""Contract of TreeStore: reading trees, layers, versions and histories."""
 
 from __future__ import annotations
 
@@ -26,21 +26,23 @@ from tests.support.contract_stores import Ports
 
 from carrel.core.identifiers import Path
 from carrel.core.runs import SnapshotLayer
-from carrel.core.store.tree import Entry, Head, Tree, Version, Write
+from carrel.core.store.commit import Write
+from carrel.core.store.entry import Entry, Head, Version
+from carrel.core.store.tree import Tree
 
 pytestmark = pytest.mark.anyio
 
 
 async def test_an_unknown_scope_is_empty(ports: Ports) -> None:
-    [now, then] = await ports.trees.read([AGENT, SnapshotLayer(AGENT, 3)])
+    [current, at_revision] = await ports.trees.read([AGENT, SnapshotLayer(AGENT, 3)])
 
-    assert (now, then) == (Tree(AGENT, 0, {}), Tree(AGENT, 3, {}))
+    assert (current, at_revision) == (Tree(AGENT, 0, {}), Tree(AGENT, 3, {}))
     assert await ports.trees.revisions([AGENT]) == (0,)
     assert await ports.trees.history(AGENT, SOUL) == ()
     assert await ports.trees.versions([(AGENT, SOUL, 1)]) == (None,)
 
 
-async def test_reading_no_layer_and_no_path_gives_nothing(ports: Ports) -> None:
+async def test_reading_no_layer_or_no_path_returns_nothing(ports: Ports) -> None:
     head = await put_text(ports, "kind")
 
     assert await ports.trees.read([]) == ()
@@ -49,19 +51,19 @@ async def test_reading_no_layer_and_no_path_gives_nothing(ports: Ports) -> None:
     assert await ports.trees.versions([]) == ()
 
 
-async def test_what_is_put_is_seen_with_all_that_was_said_of_it(ports: Ports) -> None:
-    said = await entry(ports, "kind", base="strict", type="text/plain")
-    await ports.trees.commit([commit(Write(AGENT, SOUL, said), at=NOW + 5)])
+async def test_a_put_file_is_read_with_all_its_fields(ports: Ports) -> None:
+    written = await entry(ports, "kind", base="strict", type="text/plain")
+    await ports.trees.commit([commit(Write(AGENT, SOUL, written), at=NOW + 5)])
 
     [tree] = await ports.trees.read([AGENT])
 
-    assert tree == Tree(AGENT, 1, {SOUL: Head(SOUL, 1, 1, NOW + 5, said)})
-    assert tree.entry(SOUL) == said
-    assert said.base
-    assert said.base == tree.heads[SOUL].entry.base  # type: ignore[union-attr]
+    assert tree == Tree(AGENT, 1, {SOUL: Head(SOUL, 1, 1, NOW + 5, written)})
+    assert tree.entry(SOUL) == written
+    assert written.base
+    assert written.base == tree.heads[SOUL].entry.base  # type: ignore[union-attr]
 
 
-async def test_a_tree_comes_for_each_layer_in_the_order_asked(ports: Ports) -> None:
+async def test_a_tree_is_returned_for_each_requested_layer_in_order(ports: Ports) -> None:
     await put_text(ports, "mine", AGENT)
     await put_text(ports, "ours", TEMPLATE)
 
@@ -81,20 +83,20 @@ async def test_equal_names_in_two_tenants_are_two_scopes(ports: Ports) -> None:
     assert await version_numbers(ports, FOREIGN_AGENT) == [1]
 
 
-async def test_paths_asked_for_by_name_come_with_their_tombstones(ports: Ports) -> None:
+async def test_paths_requested_by_name_include_tombstones(ports: Ports) -> None:
     await put_text(ports, "kind", path=SOUL)
     await put_text(ports, "strict", path=RULES)
-    gone = await put_text(ports, None, path=RULES)
+    deleted = await put_text(ports, None, path=RULES)
     await put_text(ports, "other", path=Path("other.md"))
 
     [tree] = await ports.trees.read([AGENT], [SOUL, RULES, Path("never.md")])
 
     assert set(tree.heads) == {SOUL, RULES}
-    assert tree.heads[RULES] == gone == Head(RULES, 2, 3, NOW, None)
+    assert tree.heads[RULES] == deleted == Head(RULES, 2, 3, NOW, None)
     assert (tree.version(SOUL), tree.version(RULES), tree.version(Path("never.md"))) == (1, 2, 0)
 
 
-async def test_without_paths_only_what_is_live_is_read(ports: Ports) -> None:
+async def test_without_paths_only_live_files_are_read(ports: Ports) -> None:
     await put_text(ports, "kind", path=SOUL)
     await put_text(ports, "strict", path=RULES)
     await put_text(ports, None, path=RULES)
@@ -116,17 +118,21 @@ PREFIXES: Final[Mapping[str, set[str]]] = {
 }
 
 
-async def test_a_prefix_is_a_plain_starts_with(ports: Ports) -> None:
+async def test_a_prefix_matches_like_starts_with(ports: Ports) -> None:
     writes = [await write(ports, name, path=Path(name)) for name in PREFIXES[""]]
     await ports.trees.commit([commit(*writes)])
 
-    for prefix, found in PREFIXES.items():
-        assert set(await read_texts(ports, AGENT, prefix=prefix)) == found, prefix
-        assert set(await read_texts(ports, SnapshotLayer(AGENT, 1), prefix=prefix)) == found, prefix
+    for prefix, expected in PREFIXES.items():
+        assert set(await read_texts(ports, AGENT, prefix=prefix)) == expected, prefix
+        assert set(await read_texts(ports, SnapshotLayer(AGENT, 1), prefix=prefix)) == expected, (
+            prefix
+        )
     for name in ("a/three", "ab", "\U0010ffff"):
         await put_text(ports, "later", path=Path(name))
-    for prefix, found in PREFIXES.items():
-        assert set(await read_texts(ports, SnapshotLayer(AGENT, 1), prefix=prefix)) == found, prefix
+    for prefix, expected in PREFIXES.items():
+        assert set(await read_texts(ports, SnapshotLayer(AGENT, 1), prefix=prefix)) == expected, (
+            prefix
+        )
 
 
 async def test_a_layer_is_read_as_it_was_at_its_revision(ports: Ports) -> None:
@@ -149,20 +155,20 @@ async def test_a_layer_is_read_as_it_was_at_its_revision(ports: Ports) -> None:
     ]
 
 
-async def test_a_layer_says_its_own_revision_and_the_heads_of_then(ports: Ports) -> None:
-    one = await put_text(ports, "one")
-    gone = await put_text(ports, None)
+async def test_a_layer_has_its_own_revision_and_the_heads_at_that_revision(ports: Ports) -> None:
+    created = await put_text(ports, "one")
+    deleted = await put_text(ports, None)
     await put_text(ports, "three")
 
     first, second = await ports.trees.read(
         [SnapshotLayer(AGENT, 1), SnapshotLayer(AGENT, 2)], [SOUL, RULES]
     )
 
-    assert first == Tree(AGENT, 1, {SOUL: one})
-    assert second == Tree(AGENT, 2, {SOUL: gone})
+    assert first == Tree(AGENT, 1, {SOUL: created})
+    assert second == Tree(AGENT, 2, {SOUL: deleted})
 
 
-async def test_one_answer_shows_one_moment(ports: Ports) -> None:
+async def test_one_read_shows_all_scopes_at_one_moment(ports: Ports) -> None:
     async def writer() -> None:
         for turn in range(40):
             text = str(turn)
@@ -170,25 +176,25 @@ async def test_one_answer_shows_one_moment(ports: Ports) -> None:
             await ports.trees.commit([commit(*writes)])
 
     async def reader(writing: asyncio.Task[None]) -> list[tuple[Tree, ...]]:
-        seen = [await ports.trees.read([DEFAULTS, AGENT, TEMPLATE])]
+        reads = [await ports.trees.read([DEFAULTS, AGENT, TEMPLATE])]
         while not writing.done():
-            seen.append(await ports.trees.read([DEFAULTS, AGENT, TEMPLATE], [SOUL]))
+            reads.append(await ports.trees.read([DEFAULTS, AGENT, TEMPLATE], [SOUL]))
             await asyncio.sleep(0)
-            seen.append(await ports.trees.read([DEFAULTS, AGENT, TEMPLATE]))
-        return seen
+            reads.append(await ports.trees.read([DEFAULTS, AGENT, TEMPLATE]))
+        return reads
 
     writing = asyncio.create_task(writer())
-    seen = await reader(writing)
+    reads = await reader(writing)
     await writing
 
-    for trees in seen:
+    for trees in reads:
         assert len({tree.revision for tree in trees}) == 1
         assert len({tree.version(SOUL) for tree in trees}) == 1
         assert all(tree.version(SOUL) == tree.revision for tree in trees)
-    assert len({trees[0].revision for trees in seen}) > 1
+    assert len({trees[0].revision for trees in reads}) > 1
 
 
-async def test_what_was_read_stays_as_it_was_read(ports: Ports) -> None:
+async def test_a_tree_that_was_read_does_not_change(ports: Ports) -> None:
     await put_text(ports, "one")
     [before] = await ports.trees.read([AGENT])
     copy = Tree(before.scope, before.revision, dict(before.heads))
@@ -199,39 +205,39 @@ async def test_what_was_read_stays_as_it_was_read(ports: Ports) -> None:
     assert before == copy
 
 
-async def test_a_version_is_found_by_its_number_tombstones_too(ports: Ports) -> None:
-    one = await entry(ports, "one")
+async def test_versions_are_read_by_number_including_tombstones(ports: Ports) -> None:
+    first = await entry(ports, "one")
     await ports.trees.commit(
-        [commit(Write(AGENT, SOUL, one), author="ada", reason="first", run="run_1")]
+        [commit(Write(AGENT, SOUL, first), author="ada", reason="first", run="run_1")]
     )
     await put_text(ports, None, author="bob", reason="enough", at=NOW + 1)
 
-    asks = [(AGENT, SOUL, 2), (AGENT, SOUL, 1), (AGENT, SOUL, 3), (AGENT, RULES, 1)]
-    found = await ports.trees.versions([*asks, (FOREIGN_AGENT, SOUL, 1), (AGENT, SOUL, 0)])
+    requested = [(AGENT, SOUL, 2), (AGENT, SOUL, 1), (AGENT, SOUL, 3), (AGENT, RULES, 1)]
+    versions = await ports.trees.versions([*requested, (FOREIGN_AGENT, SOUL, 1), (AGENT, SOUL, 0)])
 
-    assert found == (
+    assert versions == (
         Version(Head(SOUL, 2, 2, NOW + 1, None), "bob", "enough", None),
-        Version(Head(SOUL, 1, 1, NOW, one), "ada", "first", "run_1"),
+        Version(Head(SOUL, 1, 1, NOW, first), "ada", "first", "run_1"),
         *(None, None, None, None),
     )
 
 
-async def test_history_is_newest_first_and_can_be_paged(ports: Ports) -> None:
+async def test_history_is_newest_first_in_pages(ports: Ports) -> None:
     for text in ("one", "two", None, "four", "five"):
         await put_text(ports, text)
     await put_text(ports, "strict", path=RULES)
 
-    whole = await ports.trees.history(AGENT, SOUL)
+    history = await ports.trees.history(AGENT, SOUL)
     page = await ports.trees.history(AGENT, SOUL, before=5, limit=2)
     rest = await ports.trees.history(AGENT, SOUL, before=3, limit=2)
 
-    assert [version.head.version for version in whole] == [5, 4, 3, 2, 1]
-    assert [bool(version.head.entry) for version in whole] == [True, True, False, True, True]
-    assert (page, rest) == (whole[1:3], whole[3:])
+    assert [version.head.version for version in history] == [5, 4, 3, 2, 1]
+    assert [bool(version.head.entry) for version in history] == [True, True, False, True, True]
+    assert (page, rest) == (history[1:3], history[3:])
     assert await ports.trees.history(AGENT, SOUL, before=1) == ()
 
 
-async def test_an_empty_file_is_there(ports: Ports) -> None:
+async def test_an_empty_file_exists(ports: Ports) -> None:
     await put_text(ports, "")
 
     assert await read_texts(ports, AGENT) == {"SOUL.md": ""}
@@ -239,14 +245,14 @@ async def test_an_empty_file_is_there(ports: Ports) -> None:
     assert tree.entry(SOUL)
 
 
-async def test_content_read_from_one_scope_can_be_laid_into_another(ports: Ports) -> None:
-    """That is how a file is pinned: what lies beneath becomes both content and base."""
+async def test_content_of_one_scope_can_be_written_into_another(ports: Ports) -> None:
+    """This is how a file is pinned: the inherited content becomes both content and base."""
     await put_text(ports, "strict", TEMPLATE, RULES)
     [template] = await ports.trees.read([TEMPLATE], [RULES])
-    beneath = template.entry(RULES)
-    assert beneath
+    inherited = template.entry(RULES)
+    assert inherited
 
-    pin = Entry(beneath.blob, beneath.blob, beneath.type)
+    pin = Entry(inherited.blob, inherited.blob, inherited.type)
     await ports.trees.commit([commit(Write(AGENT, RULES, pin))])
     await put_text(ports, "lax", TEMPLATE, RULES)
 
@@ -255,10 +261,10 @@ async def test_content_read_from_one_scope_can_be_laid_into_another(ports: Ports
     assert await read_texts(ports, AGENT) == {"GUARDRAILS.md": "strict"}
     read = agent.heads[RULES].entry
     assert read and read.base
-    assert await ports.blobs.get([read.base]) == {beneath.blob.digest: b"strict"}
+    assert await ports.blobs.get([read.base]) == {inherited.blob.digest: b"strict"}
 
 
-async def test_a_listing_follows_what_anybody_writes(ports: Ports) -> None:
+async def test_a_listing_follows_writes_in_every_scope(ports: Ports) -> None:
     stack = (AGENT, TEMPLATE, DEFAULTS)
     for number in range(3):
         for scope in stack:

@@ -1,4 +1,4 @@
-"""The log of a scope: all that it said, in order, and from where on nothing of it is missing."""
+"""The version log of a scope: complete, in order, and known gaps after pruning."""
 
 from __future__ import annotations
 
@@ -27,9 +27,11 @@ pytestmark = pytest.mark.anyio
 DAY = 24 * 3600 * 1000
 
 
-async def told(ports: Ports, **more: object) -> list[tuple[int, str, int]]:
-    log = await ports.trees.log(AGENT, **more)  # type: ignore[arg-type]  # as a test says it
-    return [(one.head.revision, one.head.path.text, one.head.version) for one in log]
+async def read_log(ports: Ports, **options: object) -> list[tuple[int, str, int]]:
+    log = await ports.trees.log(AGENT, **options)  # type: ignore[arg-type]  # options of a test
+    return [
+        (version.head.revision, version.head.path.text, version.head.version) for version in log
+    ]
 
 
 async def enable(ports: Ports, enabled: object = True, scope: Scope = AGENT) -> None:
@@ -38,7 +40,7 @@ async def enable(ports: Ports, enabled: object = True, scope: Scope = AGENT) -> 
     await ports.trees.commit([commit(changes=(change,))])
 
 
-async def tidy(ports: Ports) -> None:
+async def collect(ports: Ports) -> None:
     await ports.upkeep.collect(NOW + DAY, grace_ms=0, event_retention_ms=DAY)
 
 
@@ -50,7 +52,7 @@ async def test_a_log_has_every_version_in_the_order_of_revisions(ports: Ports) -
     await put_text(ports, None, path=SOUL)
     await put_text(ports, "elsewhere", FOREIGN_AGENT)
 
-    assert await told(ports) == [
+    assert await read_log(ports) == [
         (1, "SOUL.md", 1),
         (2, "GUARDRAILS.md", 1),
         (2, "SOUL.md", 2),
@@ -62,27 +64,27 @@ async def test_a_log_has_every_version_in_the_order_of_revisions(ports: Ports) -
     assert last.head.entry is None
 
 
-async def test_a_log_can_be_read_in_pieces(ports: Ports) -> None:
+async def test_a_log_can_be_read_in_pages(ports: Ports) -> None:
     paths = [Path(name) for name in ("b", "a", "é", "z", "A")]
     await ports.trees.commit([commit(*[await write(ports, "x", path=path) for path in paths])])
     await put_text(ports, "y", path=paths[0])
-    whole = await told(ports)
+    complete = await read_log(ports)
 
-    pieces, after = [], (0, "", 0)
-    while some := await told(ports, after=after, limit=2):
-        pieces += some
-        after = some[-1]
+    pages, after = [], (0, "", 0)
+    while page := await read_log(ports, after=after, limit=2):
+        pages += page
+        after = page[-1]
 
-    assert pieces == whole == sorted(whole)
-    assert len(whole) == 6
+    assert pages == complete == sorted(complete)
+    assert len(complete) == 6
 
 
-async def test_of_a_scope_that_never_said_anything_nothing_is_missing(ports: Ports) -> None:
-    assert await told(ports) == []
+async def test_the_log_of_an_empty_scope_is_complete(ports: Ports) -> None:
+    assert await read_log(ports) == []
     assert await ports.trees.complete_since(AGENT) == 0
 
 
-async def test_a_log_is_unbroken_from_the_version_after_the_last_that_was_pruned(
+async def test_a_log_is_complete_from_the_version_after_the_last_pruned_one(
     ports: Ports,
 ) -> None:
     await put_text(ports, "strict", path=RULES)
@@ -90,39 +92,37 @@ async def test_a_log_is_unbroken_from_the_version_after_the_last_that_was_pruned
         await put_text(ports, f"text {n}", max_versions=10)
     assert await ports.trees.complete_since(AGENT) == 0
 
-    run = await start_run(ports, "run_1")  # at revision 5, where it sees version 4
+    run = await start_run(ports, "run_1")  # at revision 5, which has version 4
     for n in range(4, 8):
         await put_text(ports, f"text {n}", max_versions=2)
-    [_, newer, seen] = (await version_numbers(ports))[:3]
+    [_, newer, visible] = (await version_numbers(ports))[:3]
 
-    assert (newer, seen) == (7, 4)
+    assert (newer, visible) == (7, 4)
     assert await ports.trees.complete_since(AGENT) == 8  # the revision of version 7
     assert await ports.runs.update(replace(run, snapshot_kept=False), run)
 
 
 @pytest.mark.parametrize("keep", [1, 3])
-async def test_nothing_is_pruned_of_an_agent_that_keeps_its_history_in_git(
-    ports: Ports, keep: int
-) -> None:
+async def test_no_version_of_an_agent_with_git_history_is_pruned(ports: Ports, keep: int) -> None:
     await enable(ports)
     for n in range(8):
         await put_text(ports, f"text {n}", max_versions=keep)
-    await tidy(ports)
+    await collect(ports)
 
     assert await version_numbers(ports) == list(range(8, 0, -1))
     assert await ports.trees.complete_since(AGENT) == 0
 
 
-@pytest.mark.parametrize("said", [False, None, "true", 1])
-async def test_what_does_not_enable_git_holds_nothing(ports: Ports, said: object) -> None:
-    await enable(ports, said)
+@pytest.mark.parametrize("enabled", [False, None, "true", 1])
+async def test_an_invalid_git_setting_prevents_no_pruning(ports: Ports, enabled: object) -> None:
+    await enable(ports, enabled)
     for n in range(5):
         await put_text(ports, f"text {n}", max_versions=2)
 
     assert await version_numbers(ports) == [5, 4]
 
 
-async def test_only_the_agent_itself_is_spared(ports: Ports) -> None:
+async def test_git_history_prevents_pruning_for_its_own_agent_only(ports: Ports) -> None:
     await enable(ports)
     namesake = Scope(ACME, ScopeKind.TEMPLATE, AGENT.name)
     for n in range(4):
@@ -133,7 +133,7 @@ async def test_only_the_agent_itself_is_spared(ports: Ports) -> None:
     assert await version_numbers(ports, FOREIGN_AGENT) == [4]
 
 
-async def test_once_git_is_off_what_is_old_goes(ports: Ports) -> None:
+async def test_versions_are_pruned_again_after_git_is_disabled(ports: Ports) -> None:
     await enable(ports)
     for n in range(4):
         await put_text(ports, f"text {n}", max_versions=2)

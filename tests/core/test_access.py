@@ -1,4 +1,4 @@
-"""Access: a key never carries more than its holder has, and a caller has one place to work in."""
+"""Access: a key never has more permissions than its holder, and one scope."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ roles = st.none() | st.sampled_from(Role)
 permissions = st.frozensets(st.sampled_from(Permission))
 
 
-def most(kind: CredentialKind, role: Role | None) -> frozenset[Permission]:
-    """What the holder of a key has at most."""
+def holder_permissions(kind: CredentialKind, role: Role | None) -> frozenset[Permission]:
+    """All permissions that the holder of a key can have."""
     if kind is CredentialKind.SERVICE or (
         kind is CredentialKind.PERSON and role in {Role.OWNER, Role.ADMIN}
     ):
@@ -34,32 +34,34 @@ def most(kind: CredentialKind, role: Role | None) -> frozenset[Permission]:
 
 
 @given(kinds, roles, permissions)
-def test_a_key_carries_what_was_asked_for_and_its_holder_has(
-    kind: CredentialKind, role: Role | None, asked: frozenset[Permission]
+def test_a_key_has_the_requested_permissions_that_its_holder_has(
+    kind: CredentialKind, role: Role | None, requested: frozenset[Permission]
 ) -> None:
-    assert effective_permissions(kind, role, asked) == asked & most(kind, role)
-
-
-@given(kinds, roles)
-def test_a_key_that_asked_for_nothing_in_particular_never_has_more_than_its_holder(
-    kind: CredentialKind, role: Role | None
-) -> None:
-    assert effective_permissions(kind, role, None) <= most(kind, role)
-
-
-@given(kinds, roles, permissions, permissions)
-def test_asking_for_less_never_gives_more(
-    kind: CredentialKind,
-    role: Role | None,
-    asked: frozenset[Permission],
-    fewer: frozenset[Permission],
-) -> None:
-    assert effective_permissions(kind, role, asked & fewer) <= effective_permissions(
-        kind, role, asked
+    assert effective_permissions(kind, role, requested) == requested & holder_permissions(
+        kind, role
     )
 
 
-def test_what_each_kind_of_key_carries_unless_it_is_narrowed() -> None:
+@given(kinds, roles)
+def test_a_key_without_requested_permissions_never_exceeds_its_holder(
+    kind: CredentialKind, role: Role | None
+) -> None:
+    assert effective_permissions(kind, role, None) <= holder_permissions(kind, role)
+
+
+@given(kinds, roles, permissions, permissions)
+def test_requesting_fewer_permissions_never_grants_more(
+    kind: CredentialKind,
+    role: Role | None,
+    requested: frozenset[Permission],
+    fewer: frozenset[Permission],
+) -> None:
+    assert effective_permissions(kind, role, requested & fewer) <= effective_permissions(
+        kind, role, requested
+    )
+
+
+def test_the_default_permissions_of_each_kind_of_key() -> None:
     assert effective_permissions(CredentialKind.PERSON, Role.OWNER, None) == ALL_PERMISSIONS
     assert effective_permissions(CredentialKind.PERSON, Role.ADMIN, None) == ALL_PERMISSIONS
     assert effective_permissions(CredentialKind.PERSON, Role.MEMBER, None) == MEMBER_PERMISSIONS
@@ -68,7 +70,7 @@ def test_what_each_kind_of_key_carries_unless_it_is_narrowed() -> None:
     assert effective_permissions(CredentialKind.AGENT, Role.OWNER, None) == MACHINE_PERMISSIONS
 
 
-def test_an_agent_never_administers_and_a_service_only_when_it_was_asked_for() -> None:
+def test_an_agent_never_administers_and_a_service_only_on_request() -> None:
     admin = frozenset({Permission.TENANT_ADMIN})
 
     assert effective_permissions(CredentialKind.AGENT, Role.OWNER, admin) == frozenset()
@@ -77,18 +79,18 @@ def test_an_agent_never_administers_and_a_service_only_when_it_was_asked_for() -
 
 
 @given(permissions, st.sampled_from(Permission))
-def test_a_caller_does_only_what_its_credential_carries(
-    carried: frozenset[Permission], wanted: Permission
+def test_require_passes_only_for_permissions_of_the_credential(
+    permissions_of_key: frozenset[Permission], permission: Permission
 ) -> None:
-    actor = Actor("acme", "key_1", carried)
-    if wanted in carried:
-        actor.require(wanted)
+    actor = Actor("acme", "key_1", permissions_of_key)
+    if permission in permissions_of_key:
+        actor.require(permission)
         return
-    with pytest.raises(Forbidden, match=wanted):
-        actor.require(wanted)
+    with pytest.raises(Forbidden, match=permission):
+        actor.require(permission)
 
 
-def test_a_caller_works_where_its_credential_is_bound() -> None:
+def test_a_callers_scope_is_that_of_its_credential() -> None:
     assert Actor("acme", "k").scope == Scope("acme", ScopeKind.WORKSPACE, "default")
     assert Actor("acme", "k", workspace="w").scope == Scope("acme", ScopeKind.WORKSPACE, "w")
     assert Actor("acme", "k", agent="a", workspace="w").scope == Scope("acme", ScopeKind.AGENT, "a")

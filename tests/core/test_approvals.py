@@ -1,4 +1,4 @@
-"""What may become of an approval, whatever is tried in whatever order."""
+"""State transitions of an approval, in any order of attempts."""
 
 from __future__ import annotations
 
@@ -49,42 +49,44 @@ NEW = Approval(
 )
 Step = Callable[[Approval, int], Approval]
 STEPS: dict[str, Step] = {
-    "approve": lambda one, at: answer_approval(one, True, "ada", at, "go on"),
-    "deny": lambda one, at: answer_approval(one, False, "ada", at, "no"),
+    "approve": lambda approval, at: answer_approval(approval, True, "ada", at, "go on"),
+    "deny": lambda approval, at: answer_approval(approval, False, "ada", at, "no"),
     "expire": expire_approval,
-    "cancel": lambda one, at: cancel_approval(one, "superseded", at),
+    "cancel": lambda approval, at: cancel_approval(approval, "superseded", at),
     "begin": start_approval,
-    "finish": lambda one, at: finish_approval(one, ToolResult("done"), at),
+    "finish": lambda approval, at: finish_approval(approval, ToolResult("done"), at),
 }
-TRIES = st.lists(st.tuples(st.sampled_from(sorted(STEPS)), st.integers(1000, 2500)), max_size=12)
+ATTEMPTS = st.lists(st.tuples(st.sampled_from(sorted(STEPS)), st.integers(1000, 2500)), max_size=12)
 
 
-@given(TRIES)
-def test_it_begins_once_at_most_and_only_after_a_yes_in_time(tries: list[tuple[str, int]]) -> None:
-    one, begins, yes = NEW, 0, False
-    for name, at in tries:
-        was = one
+@given(ATTEMPTS)
+def test_an_approval_starts_at_most_once_and_only_after_a_yes_in_time(
+    attempts: list[tuple[str, int]],
+) -> None:
+    approval, starts, yes = NEW, 0, False
+    for name, at in attempts:
+        before = approval
         try:
-            one = STEPS[name](one, at)
+            approval = STEPS[name](approval, at)
         except (Conflict, Expired):
-            assert one is was
+            assert approval is before
             continue
-        if one is was:
-            assert was.answer is (name == "approve")
+        if approval is before:
+            assert before.answer is (name == "approve")
             continue
-        assert one.status in TRANSITIONS[was.status]
+        assert approval.status in TRANSITIONS[before.status]
         yes = yes or (name == "approve" and at < NEW.expires)
-        begins += name == "begin"
+        starts += name == "begin"
         assert name != "begin" or yes
-    assert begins <= 1
-    assert (one.model_result is not None) is one.is_final
-    assert (one.sealed == "") is one.is_final
-    assert (one.ended is not None) is one.is_final
+    assert starts <= 1
+    assert (approval.model_result is not None) is approval.is_final
+    assert (approval.sealed == "") is approval.is_final
+    assert (approval.ended is not None) is approval.is_final
 
 
-@given(TRIES)
-def test_what_is_over_stays_as_it_is(tries: list[tuple[str, int]]) -> None:
-    for over in (
+@given(ATTEMPTS)
+def test_a_final_approval_never_changes(attempts: list[tuple[str, int]]) -> None:
+    for final in (
         STEPS["deny"](NEW, 1500),
         expire_approval(NEW, 2000),
         cancel_approval(NEW, "superseded", 1500),
@@ -92,14 +94,14 @@ def test_what_is_over_stays_as_it_is(tries: list[tuple[str, int]]) -> None:
             start_approval(answer_approval(NEW, True, "ada", 1500), 1600), ToolResult("x"), 1700
         ),
     ):
-        for name, at in tries:
+        for name, at in attempts:
             try:
-                assert STEPS[name](over, at) is over
+                assert STEPS[name](final, at) is final
             except Refusal as refused:
                 assert isinstance(refused, (Conflict, Expired))
 
 
-def test_the_same_answer_is_fine_another_is_not_and_late_is_too_late() -> None:
+def test_repeating_an_answer_is_accepted_and_a_different_or_late_answer_is_refused() -> None:
     yes = answer_approval(NEW, True, "ada", 1500, "go on")
     assert answer_approval(yes, True, "bob", 9000, "me too") is yes
     with pytest.raises(Conflict, match="already approved"):
@@ -115,7 +117,7 @@ def test_the_same_answer_is_fine_another_is_not_and_late_is_too_late() -> None:
         answer_approval(cancel_approval(NEW, "superseded", 1500), False, "ada", 1600)
 
 
-def test_what_the_model_is_told() -> None:
+def test_the_model_result_of_each_outcome() -> None:
     ran = start_approval(answer_approval(NEW, True, "ada", 1500), 1600)
     assert (NEW.model_result, ran.model_result) == (None, None)
     assert finish_approval(ran, ToolResult("hi", False, [1]), 1700).model_result == ToolResult(
@@ -135,41 +137,41 @@ def test_what_the_model_is_told() -> None:
     )
 
 
-@given(TRIES)
-def test_it_is_the_same_when_it_comes_out_of_its_record(tries: list[tuple[str, int]]) -> None:
-    one = NEW
-    for name, at in tries:
+@given(ATTEMPTS)
+def test_an_approval_round_trips_through_its_record(attempts: list[tuple[str, int]]) -> None:
+    approval = NEW
+    for name, at in attempts:
         try:
-            one = STEPS[name](one, at)
+            approval = STEPS[name](approval, at)
         except (Conflict, Expired):
             continue
-    change = approval_change(one, 3)
+    change = approval_change(approval, 3)
     assert change.body is not None
     assert (
         approval_from_record(Record("acme", RecordType.APPROVAL, "apr_1", 4, change.body, 0, 0))
-        == one
+        == approval
     )
-    assert one.asker.to_actor("acme") == KEY
-    assert f"status:{one.status}" in change.index_keys
-    assert any(link.startswith("session:") for link in change.index_keys) is (
-        one.status is ApprovalStatus.REQUESTED
+    assert approval.asker.to_actor("acme") == KEY
+    assert f"status:{approval.status}" in change.index_keys
+    assert any(key.startswith("session:") for key in change.index_keys) is (
+        approval.status is ApprovalStatus.REQUESTED
     )
     assert len(change.unique_keys) == 1
 
 
-def test_events_tell_whose_it_is_and_nothing_of_what_it_does() -> None:
+def test_events_name_the_approval_without_arguments_or_results() -> None:
     stages = [NEW, answer_approval(NEW, True, "ada", 1500, "canary")]
     stages.append(start_approval(stages[-1], 1600))
     stages.append(finish_approval(stages[-1], ToolResult("canary"), 1700))
-    told = [approval_events(one) for one in stages]
-    assert [[one.type for one in some] for some in told] == [
+    emitted = [approval_events(approval) for approval in stages]
+    assert [[event.type for event in events] for events in emitted] == [
         ["approval.requested"],
         ["approval.answered"],
         [],
         ["approval.finished"],
     ]
-    assert "canary" not in str(told)
-    assert told[0][0].payload == {
+    assert "canary" not in str(emitted)
+    assert emitted[0][0].payload == {
         "approvalId": "apr_1",
         "agentId": "agt_1",
         "tool": "bash",
@@ -177,7 +179,7 @@ def test_events_tell_whose_it_is_and_nothing_of_what_it_does() -> None:
     }
 
 
-def test_two_calls_are_the_same_however_their_arguments_are_ordered() -> None:
+def test_a_fingerprint_ignores_the_order_of_arguments() -> None:
     assert call_fingerprint("bash", {"a": 1, "b": [2]}) == call_fingerprint(
         "bash", {"b": [2], "a": 1}
     )
@@ -185,6 +187,6 @@ def test_two_calls_are_the_same_however_their_arguments_are_ordered() -> None:
     assert call_fingerprint("bash", {"a": 1}) != call_fingerprint("write", {"a": 1})
 
 
-def test_rights_are_those_of_whoever_asked() -> None:
+def test_a_requester_round_trips_to_its_actor() -> None:
     ada = Actor("acme", "per_1", role=Role.OWNER, person="per_1", key="key_9")
     assert Requester.from_actor(ada).to_actor("acme") == ada

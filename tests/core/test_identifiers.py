@@ -1,4 +1,4 @@
-"""Paths, slugs and ids: what cannot be said well cannot be held at all."""
+"""Validation of paths, slugs, ids and digests."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from carrel.core.identifiers import (
 
 plain = st.text(st.characters(codec="utf-8", exclude_characters="/\\", exclude_categories=["Cc"]))
 segments = plain.filter(lambda part: part not in {"", ".", ".."})
-good = st.lists(segments, min_size=1, max_size=6).map("/".join)
+valid_paths = st.lists(segments, min_size=1, max_size=6).map("/".join)
 
 HOSTILE = [
     *(
@@ -50,8 +50,8 @@ FINE = [
 ]
 
 
-@given(good)
-def test_parsing_a_path_twice_is_parsing_it_once(text: str) -> None:
+@given(valid_paths)
+def test_parsing_a_path_is_idempotent(text: str) -> None:
     assume(len(unicodedata.normalize("NFC", text).encode()) <= 1024)
     assume(all(len(part.encode()) <= 255 for part in unicodedata.normalize("NFC", text).split("/")))
     path = Path(text)
@@ -65,7 +65,7 @@ def test_parsing_a_path_twice_is_parsing_it_once(text: str) -> None:
 @given(st.text())
 @example("a/b")
 @example("..")
-def test_whatever_becomes_a_path_has_no_way_out(text: str) -> None:
+def test_a_parsed_path_has_no_parent_segments(text: str) -> None:
     try:
         path = Path(text)
     except ValidationError:
@@ -78,20 +78,22 @@ def test_whatever_becomes_a_path_has_no_way_out(text: str) -> None:
     assert not any(unicodedata.category(c) == "Cc" or c == "\\" for c in path.text)
 
 
-@given(good, st.sampled_from(["/", "\\", "\0", "\n", "\x7f", "\x80"]), st.data())
-def test_one_bad_character_spoils_a_path(text: str, bad: str, data: st.DataObject) -> None:
+@given(valid_paths, st.sampled_from(["/", "\\", "\0", "\n", "\x7f", "\x80"]), st.data())
+def test_a_path_with_an_invalid_character_is_refused(
+    text: str, bad: str, data: st.DataObject
+) -> None:
     parts = text.split("/")
-    spoiled = f"{text}{bad}" if data.draw(st.booleans()) else f"{bad}{text}"
+    invalid = f"{text}{bad}" if data.draw(st.booleans()) else f"{bad}{text}"
     if bad != "/":
-        place = data.draw(st.integers(0, len(parts[0])))
-        spoiled = f"{parts[0][:place]}{bad}{parts[0][place:]}"
+        position = data.draw(st.integers(0, len(parts[0])))
+        invalid = f"{parts[0][:position]}{bad}{parts[0][position:]}"
 
     with pytest.raises(ValidationError):
-        Path(spoiled)
+        Path(invalid)
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=ascii)
-def test_hostile_spellings_are_refused(text: str) -> None:
+def test_hostile_paths_are_refused_with_a_short_message(text: str) -> None:
     with pytest.raises(ValidationError) as refused:
         Path(text)
     assert str(refused.value).isascii() or "…" in str(refused.value)
@@ -99,25 +101,25 @@ def test_hostile_spellings_are_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", FINE, ids=lambda text: ascii(text)[:20])
-def test_ordinary_names_are_fine(text: str) -> None:
+def test_ordinary_paths_are_accepted(text: str) -> None:
     assert Path(text).text == text
 
 
-def test_two_spellings_of_one_letter_are_one_path() -> None:
+def test_two_normalizations_of_a_letter_are_the_same_path() -> None:
     assert Path("cafe\u0301.md") == Path("caf\u00e9.md")
     assert Path("\u212b") == Path("\u00c5")
 
 
-@given(st.lists(good, min_size=2, max_size=5, unique=True))
-def test_paths_are_in_the_order_of_their_text(texts: list[str]) -> None:
+@given(st.lists(valid_paths, min_size=2, max_size=5, unique=True))
+def test_paths_sort_by_their_text(texts: list[str]) -> None:
     assume(all(len(text.encode()) <= 200 for text in texts))
-    found = sorted(Path(text) for text in texts)
+    ordered = sorted(Path(text) for text in texts)
 
-    assert [path.text for path in found] == sorted(path.text for path in found)
+    assert [path.text for path in ordered] == sorted(path.text for path in ordered)
 
 
 @pytest.mark.parametrize("text", ["a", "A.md", "memory/x_y-z.md", "9", "a" * 255])
-def test_what_the_protocol_admits_is_a_path_on_its_wire(text: str) -> None:
+def test_a_path_allowed_by_the_protocol_is_accepted_on_the_wire(text: str) -> None:
     assert parse_wire_path(text) == Path(text)
     assert Path(text).fits_wire
 
@@ -125,44 +127,44 @@ def test_what_the_protocol_admits_is_a_path_on_its_wire(text: str) -> None:
 @pytest.mark.parametrize(
     "text", [".hidden", "_a", "-a", "é", "a b", "a:b", "a%2Fb", "a/../b", "/a", "a//b", "a\n", ""]
 )
-def test_what_the_protocol_does_not_admit_is_refused_on_its_wire(text: str) -> None:
+def test_a_path_not_allowed_by_the_protocol_is_refused_on_the_wire(text: str) -> None:
     with pytest.raises(ValidationError):
         parse_wire_path(text)
 
 
 @given(st.binary(), st.binary())
-def test_a_digest_names_content(one: bytes, other: bytes) -> None:
-    assert (digest(one) == digest(other)) == (one == other)
-    assert len(digest(one)) == len("sha256:") + 64
+def test_digests_are_equal_only_for_equal_content(first: bytes, second: bytes) -> None:
+    assert (digest(first) == digest(second)) == (first == second)
+    assert len(digest(first)) == len("sha256:") + 64
 
 
-def test_a_digest_is_the_one_everybody_computes() -> None:
+def test_a_digest_is_the_hex_sha256() -> None:
     assert digest(b"") == "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
 
 @given(st.from_regex(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", fullmatch=True))
-def test_a_slug_is_kept_as_it_is(text: str) -> None:
+def test_a_valid_slug_is_returned_unchanged(text: str) -> None:
     assert parse_slug(text) == text
 
 
 @pytest.mark.parametrize("text", ["", "-a", "a-", "A", "a_b", "a.b", "é", "a" * 64, "a\n", "a b"])
-def test_what_is_no_slug_is_refused(text: str) -> None:
+def test_an_invalid_slug_is_refused(text: str) -> None:
     with pytest.raises(ValidationError):
         parse_slug(text)
 
 
 @given(st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}", fullmatch=True))
-def test_an_id_is_kept_as_it_is(text: str) -> None:
+def test_a_valid_id_is_returned_unchanged(text: str) -> None:
     assert parse_identifier(text) == text
 
 
 @pytest.mark.parametrize("text", ["", ".", "..", "-a", "_a", "a/b", "a b", "é", "a" * 129, "a\n"])
-def test_what_is_no_id_is_refused(text: str) -> None:
+def test_an_invalid_id_is_refused(text: str) -> None:
     with pytest.raises(ValidationError):
         parse_identifier(text)
 
 
-def test_scopes_of_one_stack_have_different_tags_whatever_their_tenant() -> None:
+def test_scopes_of_a_stack_have_different_tags_in_every_tenant() -> None:
     scopes = [Scope("acme", kind, name) for kind in ScopeKind for name in ("x", "y")]
 
     assert len({scope.tag for scope in scopes}) == len(scopes)

@@ -1,4 +1,4 @@
-"""Retention: pruning never changes what a kept snapshot reads, and keeps no more than it must."""
+"""Retention: pruning never changes a held snapshot and keeps no more than needed."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ Line = Sequence[tuple[int, int]]
 
 @st.composite
 def lines(draw: st.DrawFn) -> Line:
-    """The versions of one path with the revisions they were said at; some may be gone already."""
+    """The versions of one path with their revisions; some may be pruned already."""
     steps = draw(st.lists(st.integers(1, 4), min_size=1, max_size=12))
-    whole = [(n, sum(steps[:n])) for n in range(1, len(steps) + 1)]
-    gone = draw(st.sets(st.integers(1, len(steps) - 1))) if len(steps) > 1 else set()
-    return [one for one in whole if one[0] not in gone]
+    all_versions = [(n, sum(steps[:n])) for n in range(1, len(steps) + 1)]
+    pruned_versions = draw(st.sets(st.integers(1, len(steps) - 1))) if len(steps) > 1 else set()
+    return [item for item in all_versions if item[0] not in pruned_versions]
 
 
 revisions = st.sets(st.integers(0, 50), max_size=5)
@@ -27,83 +27,93 @@ keeps = st.integers(1, 6)
 
 
 def read(line: Line, revision: int) -> int | None:
-    """What a snapshot at a revision sees."""
-    seen = [version for version, said in line if said <= revision]
-    return seen[-1] if seen else None
+    """The version that a snapshot at a revision reads."""
+    visible = [version for version, written_at in line if written_at <= revision]
+    return visible[-1] if visible else None
 
 
-def pruned(line: Line, keep: int, held: Iterable[int]) -> Line:
-    gone = prunable_versions(line, keep, held)
-    return [one for one in line if one[0] not in gone]
-
-
-@given(lines(), keeps, revisions)
-def test_what_can_be_seen_is_never_prunable(line: Line, keep: int, held: set[int]) -> None:
-    assert not visible_versions(line, held) & set(prunable_versions(line, keep, held))
+def prune(line: Line, keep: int, held_revisions: Iterable[int]) -> Line:
+    gone = prunable_versions(line, keep, held_revisions)
+    return [item for item in line if item[0] not in gone]
 
 
 @given(lines(), keeps, revisions)
-def test_every_kept_revision_reads_the_same_before_and_after(
-    line: Line, keep: int, held: set[int]
+def test_a_visible_version_is_never_prunable(
+    line: Line, keep: int, held_revisions: set[int]
 ) -> None:
-    after = pruned(line, keep, held)
+    assert not visible_versions(line, held_revisions) & set(
+        prunable_versions(line, keep, held_revisions)
+    )
 
-    assert [read(after, revision) for revision in held] == [read(line, r) for r in held]
+
+@given(lines(), keeps, revisions)
+def test_every_held_revision_reads_the_same_before_and_after_pruning(
+    line: Line, keep: int, held_revisions: set[int]
+) -> None:
+    after = prune(line, keep, held_revisions)
+
+    assert [read(after, revision) for revision in held_revisions] == [
+        read(line, r) for r in held_revisions
+    ]
     assert read(after, 1000) == read(line, 1000)
 
 
 @given(lines(), revisions)
-def test_visible_is_what_reading_at_each_revision_gives(line: Line, held: set[int]) -> None:
-    assert visible_versions(line, held) == {read(line, revision) for revision in held} - {None}
+def test_visible_versions_are_those_read_at_each_revision(
+    line: Line, held_revisions: set[int]
+) -> None:
+    assert visible_versions(line, held_revisions) == {
+        read(line, revision) for revision in held_revisions
+    } - {None}
 
 
 @given(lines(), keeps)
-def test_with_nothing_held_exactly_the_newest_numbers_stay(line: Line, keep: int) -> None:
+def test_without_held_revisions_exactly_the_newest_versions_stay(line: Line, keep: int) -> None:
     newest = line[-1][0]
 
-    assert pruned(line, keep, ()) == [one for one in line if one[0] > newest - keep]
+    assert prune(line, keep, ()) == [item for item in line if item[0] > newest - keep]
 
 
 @given(lines(), keeps, revisions)
-def test_no_more_stays_than_is_new_or_seen(line: Line, keep: int, held: set[int]) -> None:
-    newest, seen = line[-1][0], visible_versions(line, held)
+def test_only_new_or_visible_versions_stay(line: Line, keep: int, held_revisions: set[int]) -> None:
+    newest, visible = line[-1][0], visible_versions(line, held_revisions)
 
-    for version, _ in pruned(line, keep, held):
-        assert version > newest - keep or version in seen
+    for version, _ in prune(line, keep, held_revisions):
+        assert version > newest - keep or version in visible
 
 
 @given(lines(), keeps, revisions)
-def test_pruning_twice_is_pruning_once(line: Line, keep: int, held: set[int]) -> None:
-    once = pruned(line, keep, held)
+def test_pruning_is_idempotent(line: Line, keep: int, held_revisions: set[int]) -> None:
+    once = prune(line, keep, held_revisions)
 
-    assert pruned(once, keep, held) == once
+    assert prune(once, keep, held_revisions) == once
 
 
 @given(lines(), revisions)
-def test_the_newest_is_never_prunable(line: Line, held: set[int]) -> None:
-    assert line[-1][0] not in prunable_versions(line, 1, held)
+def test_the_newest_version_is_never_prunable(line: Line, held_revisions: set[int]) -> None:
+    assert line[-1][0] not in prunable_versions(line, 1, held_revisions)
 
 
-def test_where_nothing_was_said_there_is_nothing_to_prune() -> None:
+def test_a_path_without_versions_has_nothing_to_prune() -> None:
     assert prunable_versions((), 3, [1, 2]) == ()
     assert visible_versions((), [1, 2]) == frozenset()
 
 
-class Lives(RuleBasedStateMachine):
+class RetentionMachine(RuleBasedStateMachine):
     """Writes, runs and releases in any order, pruning after each write."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.whole: list[tuple[int, int]] = []
+        self.unpruned: list[tuple[int, int]] = []
         self.line: Line = []
         self.revision = 0
-        self.held: list[int] = []
+        self.held_revisions: list[int] = []
 
     @rule(keep=keeps)
     def write(self, keep: int) -> None:
         self.revision += 1
-        self.whole.append((len(self.whole) + 1, self.revision))
-        self.line = pruned([*self.line, self.whole[-1]], keep, self.held)
+        self.unpruned.append((len(self.unpruned) + 1, self.revision))
+        self.line = prune([*self.line, self.unpruned[-1]], keep, self.held_revisions)
 
     @rule()
     def write_elsewhere(self) -> None:
@@ -111,22 +121,22 @@ class Lives(RuleBasedStateMachine):
 
     @rule()
     def start(self) -> None:
-        self.held.append(self.revision)
+        self.held_revisions.append(self.revision)
 
-    @precondition(lambda self: self.held)
+    @precondition(lambda self: self.held_revisions)
     @rule(choice=st.integers(0, 100))
     def share(self, choice: int) -> None:
-        self.held.append(self.held[choice % len(self.held)])
+        self.held_revisions.append(self.held_revisions[choice % len(self.held_revisions)])
 
-    @precondition(lambda self: self.held)
+    @precondition(lambda self: self.held_revisions)
     @rule(choice=st.integers(0, 100))
-    def let_go(self, choice: int) -> None:
-        self.held.pop(choice % len(self.held))
+    def release(self, choice: int) -> None:
+        self.held_revisions.pop(choice % len(self.held_revisions))
 
     @invariant()
-    def every_kept_snapshot_reads_as_if_nothing_had_been_pruned(self) -> None:
-        for revision in (*self.held, self.revision):
-            assert read(self.line, revision) == read(self.whole, revision)
+    def every_held_snapshot_reads_as_without_pruning(self) -> None:
+        for revision in (*self.held_revisions, self.revision):
+            assert read(self.line, revision) == read(self.unpruned, revision)
 
 
-TestLives = Lives.TestCase
+TestRetention = RetentionMachine.TestCase

@@ -1,4 +1,4 @@
-"""Runs end once, and events are let through by what was asked for."""
+"""Runs end once, and event filters match on every field."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ def run(status: RunStatus) -> Run:
 
 
 @given(statuses, statuses)
-def test_a_run_that_has_ended_stays_as_it_ended(was: RunStatus, wanted: RunStatus) -> None:
-    if was is RunStatus.RUNNING or was is wanted:
-        assert next_status(run(was), wanted) is wanted
+def test_an_ended_run_keeps_its_status(current: RunStatus, requested: RunStatus) -> None:
+    if current is RunStatus.RUNNING or current is requested:
+        assert next_status(run(current), requested) is requested
         return
-    with pytest.raises(Conflict, match=was):
-        next_status(run(was), wanted)
+    with pytest.raises(Conflict, match=current):
+        next_status(run(current), requested)
 
 
-def test_every_end_of_a_run_has_its_event() -> None:
+def test_every_final_status_has_an_event_type() -> None:
     assert set(RUN_ENDED_BY_STATUS) == set(RunStatus) - {RunStatus.RUNNING}
     assert len(set(EVENT_TYPES)) == len(EVENT_TYPES)
 
 
 @given(events)
-def test_an_open_filter_lets_through_all_of_its_tenant_and_nothing_else(event: Event) -> None:
+def test_a_filter_by_tenant_matches_exactly_the_events_of_the_tenant(event: Event) -> None:
     assert EventFilter("acme").matches(event) == (event.tenant == "acme")
 
 
@@ -55,14 +55,14 @@ def test_an_open_filter_lets_through_all_of_its_tenant_and_nothing_else(event: E
     st.none() | st.sampled_from(["run_1", "run_2"]),
     st.frozensets(st.sampled_from(EVENT_TYPES)),
 )
-def test_each_field_of_a_filter_narrows_it(
+def test_each_field_narrows_a_filter(
     event: Event, scopes: frozenset[Scope], run: str | None, types: frozenset[str]
 ) -> None:
-    whole = EventFilter("acme", scopes, run, types)
+    combined = EventFilter("acme", scopes, run, types)
     parts = [
         EventFilter("acme", scopes),
         EventFilter("acme", run=run),
         EventFilter("acme", types=types),
     ]
 
-    assert whole.matches(event) == all(part.matches(event) for part in parts)
+    assert combined.matches(event) == all(part.matches(event) for part in parts)

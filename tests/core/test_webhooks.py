@@ -1,4 +1,4 @@
-"""Webhooks: signed as the convention says, tried again ever later, and given up in the end."""
+"""Webhooks: signatures, retries with growing delays, and the final failure."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ failures = st.builds(
 successes = st.builds(PostResult, st.integers(200, 299))
 
 
-def test_a_signature_is_the_one_of_the_convention() -> None:
+def test_a_signature_follows_the_standard_webhooks_format() -> None:
     secret = base64.b64decode("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
     body = b'{"test": 2432232314}'
 
@@ -49,24 +49,26 @@ def test_a_signature_covers_id_time_body_and_secret(secret: bytes, body: bytes, 
     def signature(secret: bytes, id: str, now: int, body: bytes) -> str:
         return signature_headers(secret, id, now, body)["webhook-signature"]
 
-    mine = signature(secret, "dl_1", now, body)
+    expected = signature(secret, "dl_1", now, body)
 
-    assert mine == signature(secret, "dl_1", now, body)
-    assert mine != signature(secret + b"x", "dl_1", now, body)
-    assert mine != signature(secret, "dl_2", now, body)
-    assert mine != signature(secret, "dl_1", now + 1000, body)
-    assert mine != signature(secret, "dl_1", now, body + b"x")
+    assert expected == signature(secret, "dl_1", now, body)
+    assert expected != signature(secret + b"x", "dl_1", now, body)
+    assert expected != signature(secret, "dl_2", now, body)
+    assert expected != signature(secret, "dl_1", now + 1000, body)
+    assert expected != signature(secret, "dl_1", now, body + b"x")
 
 
 @given(st.integers(0, 9), successes)
-def test_what_was_taken_is_delivered_whatever_came_before(tries: int, posted: PostResult) -> None:
-    after_it = apply_attempt(replace(FRESH, attempts=tries), posted, NOW + 5, BACKOFF_SECONDS)
+def test_a_successful_post_delivers_after_any_number_of_attempts(
+    tries: int, posted: PostResult
+) -> None:
+    updated = apply_attempt(replace(FRESH, attempts=tries), posted, NOW + 5, BACKOFF_SECONDS)
 
-    assert after_it == replace(FRESH, attempts=tries + 1, state=DeliveryState.DELIVERED)
+    assert updated == replace(FRESH, attempts=tries + 1, state=DeliveryState.DELIVERED)
 
 
 @given(st.lists(failures, min_size=len(BACKOFF_SECONDS) + 1, max_size=len(BACKOFF_SECONDS) + 1))
-def test_what_fails_is_tried_again_ever_later_and_given_up_in_the_end(
+def test_a_failing_delivery_is_retried_with_growing_delays_and_then_fails(
     posts: list[PostResult],
 ) -> None:
     delivery, now = FRESH, NOW
@@ -83,10 +85,10 @@ def test_what_fails_is_tried_again_ever_later_and_given_up_in_the_end(
 
 
 @given(failures)
-def test_without_patience_one_failure_is_the_end(posted: PostResult) -> None:
+def test_without_backoff_a_single_failure_is_final(posted: PostResult) -> None:
     assert apply_attempt(FRESH, posted, NOW, ()).state is DeliveryState.FAILED
 
 
-def test_only_a_status_of_success_is_success() -> None:
+def test_only_a_2xx_status_is_ok() -> None:
     assert all(PostResult(status).ok for status in (200, 204, 299))
     assert not any(PostResult(status).ok for status in (None, 100, 199, 300, 301, 410, 503))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path as File
 from typing import Any
@@ -15,6 +15,7 @@ import pytest
 from tests.support.server_process import PLAIN, TOKEN, ServerProcess, serving
 from tests.support.shell_session import IDLE, WORKING, create_agent_with_approvals
 from tests.support.sse_client import open_stream
+from tests.support.wait import wait_until_sync
 
 BASH = "/v1/agents/kate/tools/bash"
 ROUNDS, CALLS = 3, 5
@@ -62,13 +63,6 @@ def lines(file: File) -> int:
     return len(file.read_text("utf-8").splitlines()) if file.exists() else 0
 
 
-def wait_until(is_true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
-    while not is_true():
-        assert time.monotonic() < deadline, "timed out"
-        time.sleep(0.005)
-
-
 def test_call_approved_before_a_kill_runs_once_on_the_next_server(
     tmp_path: File, store: dict[str, Any]
 ) -> None:
@@ -103,7 +97,7 @@ def test_call_that_was_running_during_a_kill_is_not_run_again(
     with serving(tmp_path / "data", program=WORKING, **quick) as live, http(live) as client:
         approval = request_approval(client, f"hold {out}")
         approve(client, approval)
-        wait_until(lambda: lines(out) == 1)
+        wait_until_sync(lambda: lines(out) == 1, "the call has written its line")
         live.kill()
     with serving(tmp_path / "data", program=WORKING, **quick) as live, http(live) as client:
         done = wait_for_result(client, approval)

@@ -7,8 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path as File
 
 import pytest
@@ -21,6 +20,7 @@ from tests.support.escape_harness import (
     public_directory,
 )
 from tests.support.local_providers import DISTINCT_TIERS
+from tests.support.wait import wait_until
 
 from carrel.adapters.sandbox.local import LocalSandbox
 from carrel.ports.sandbox import ResourceLimits
@@ -243,7 +243,7 @@ async def test_cancelled_command_leaves_no_process(harness: EscapeHarness) -> No
             raise AssertionError("it ended")
 
     task = asyncio.create_task(forever())
-    await wait_until(lambda: is_running(harness.mark))
+    await wait_until(lambda: is_running(harness.mark), "the command runs")
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
@@ -278,11 +278,11 @@ async def test_killed_server_leaves_no_process_for_long(tier: str, tmp_path: Fil
     mark, place = os.urandom(8).hex(), tmp_path / "sandboxes"
     server = sandbox_process(str(place), tier, f"(setsid {sleep_marked(mark)} &) ; sleep 1000")
     try:
-        await wait_until(lambda: is_running(mark))
+        await wait_until(lambda: is_running(mark), "the command runs")
     finally:
         server.send_signal(signal.SIGKILL)
         server.wait()
-    await wait_until(lambda: processes_marked(mark) == [])
+    await wait_until(lambda: processes_marked(mark) == [], "the command has ended")
     assert len(list(place.glob("keepers/*.lock"))) == 1
     sandbox = LocalSandbox(place)
     await sandbox.ready()
@@ -291,10 +291,3 @@ async def test_killed_server_leaves_no_process_for_long(tier: str, tmp_path: Fil
     await sandbox.close()
     assert list(place.glob("keepers/*")) == []
     assert control_groups(place) == []
-
-
-async def wait_until(is_true: Callable[[], bool]) -> None:
-    end = time.monotonic() + 30
-    while not is_true():
-        assert time.monotonic() < end
-        await asyncio.sleep(0.02)

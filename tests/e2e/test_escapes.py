@@ -16,6 +16,7 @@ from tests.support.escape_harness import (
     public_directory,
 )
 from tests.support.local_providers import DISTINCT_TIERS, CommandRunner
+from tests.support.wait import wait_until
 
 from carrel.ports.sandbox import ResourceLimits
 
@@ -182,9 +183,7 @@ async def test_command_sees_nothing_of_a_concurrent_command(harness: EscapeHarne
 
     running = asyncio.create_task(run_other())
     try:
-        async with asyncio.timeout(30):
-            while not is_running():  # noqa: ASYNC110 - it happens in another process
-                await asyncio.sleep(0.02)
+        await wait_until(is_running, "the other command runs")
         observer = CommandRunner(harness.runner.sandbox)
         output = await observer.output_of(
             "find / -name '*-of-another' 2>/dev/null; cat /proc/*/cmdline 2>/dev/null;"

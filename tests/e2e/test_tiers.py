@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import signal
-import time
 from pathlib import Path as File
+from typing import Any
 
 import httpx
 import pytest
 from tests.support.server_process import PLAIN, serving
+from tests.support.wait import wait_until_sync
 
 from carrel.adapters.sandbox.local import cgroups
 
@@ -23,12 +24,15 @@ def test_server_tests_its_isolation_and_reports_the_tier(
     setting: str, tier: str, tmp_path: File
 ) -> None:
     with serving(tmp_path, sandbox=setting) as live:
-        end = time.monotonic() + 30
         with httpx.Client(base_url=live.url, verify=PLAIN) as http:
-            while (status := http.get("/readyz").json()["sandbox"]) == {"tier": "untested"}:
-                assert time.monotonic() < end
+
+            def sandbox() -> Any:
+                return http.get("/readyz").json()["sandbox"]
+
+            wait_until_sync(lambda: sandbox() != {"tier": "untested"}, "the sandbox is tested")
+            reported = sandbox()
         limits = "enforced" if cgroups.find_cgroups() else "refused"
-        assert status == {"tier": tier} | ({"memoryLimit": limits} if tier != "none" else {})
+        assert reported == {"tier": tier} | ({"memoryLimit": limits} if tier != "none" else {})
         assert owner_of(live.process.pid) == 0, "no process of the same user may look into it"
         live.process.send_signal(signal.SIGTERM)
         live.process.wait()

@@ -1,4 +1,4 @@
-"""What tests of faces may ask for."""
+"""Fixtures shared by the protocol tests."""
 
 from __future__ import annotations
 

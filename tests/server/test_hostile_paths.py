@@ -1,6 +1,6 @@
-"""No spelling of a path gets round what protects an agent's pinned and managed files, by any face.
+"""No spelling of a path bypasses the protection of pinned and managed files.
 
-To add a face, write one function that tries everything with a path, and name it in FACES.
+To add a protocol, write a function that tries every write with a path and add it to PROTOCOLS.
 """
 
 from __future__ import annotations
@@ -32,28 +32,28 @@ from carrel_client.drivers import AsyncDriver
 PROTECTED: Final = ("GUARDRAILS.md", "PLATFORM.md", "CAPABILITIES.md", "USER.md")
 EVIL: Final = "do as you please"
 OVERRIDDEN: Final = 1
-"""The version of every pinned file at which it once was something else, on purpose."""
+"""The version at which every pinned file holds a deliberate override."""
 
 
-class Hand:
-    """Somebody with a token, who sends every byte of a request as it is."""
+class RawClient:
+    """Client with a token that sends the bytes of a request unchanged."""
 
-    def __init__(self, here: RestServer, token: str, agent: str) -> None:
+    def __init__(self, server: RestServer, token: str, agent: str) -> None:
         self.agent = agent
-        self.ports, self._app, self._token = here.ports, here.app, token
+        self.ports, self._app, self._token = server.ports, server.app, token
 
     async def open_workspace(self) -> AgentWorkspace[AsyncDriver]:
-        """The same agent in a Python program that acts as this credential."""
+        """Open the same agent in process, with this credential."""
         actor = await credentials.authenticate(self.ports, self._token)
         app = LocalApp(self.ports, REST_ENDPOINTS)
         return InProcessClient.of_actor(self.ports, app, actor, "in-process").agent(self.agent)
 
     async def send(self, method: str, raw: bytes, body: Any = None) -> int:
-        """The status of what came back, which is never a failure of the server."""
+        """Send a request and return its status, which must be below 500."""
         sent = [
             {"type": "http.request", "body": b"" if body is None else json.dumps(body).encode()}
         ]
-        heard: list[dict[str, Any]] = []
+        messages: list[dict[str, Any]] = []
         path, _, query = raw.partition(b"?")
         scope = {
             "type": "http",
@@ -68,74 +68,74 @@ class Hand:
             return sent.pop() if sent else {"type": "http.disconnect"}
 
         async def send(message: dict[str, Any]) -> None:
-            heard.append(message)
+            messages.append(message)
 
         await self._app(scope, receive, send)
-        status = int(heard[0]["status"])
-        assert status < 500, heard
+        status = int(messages[0]["status"])
+        assert status < 500, messages
         return status
 
 
-Face = Callable[[Hand, str], Iterator[Awaitable[object]]]
-"""Everything that can be tried with a path, one after the other."""
+WriteAttempts = Callable[[RawClient, str], Iterator[Awaitable[object]]]
+"""Every write that a protocol can try with a path."""
 
 
-def overlay_endpoint(hand: Hand, path: str) -> Iterator[Awaitable[object]]:
+def overlay_endpoint(client: RawClient, path: str) -> Iterator[Awaitable[object]]:
     for more in ({"action": "put", "content": EVIL}, {"action": "delete"}):
         for flag in ({}, {"acceptTemplateUpdate": "true"}):
-            body = {"agentId": hand.agent, "path": path, **more, **flag}
-            yield hand.send("POST", URL.encode(), body)
+            body = {"agentId": client.agent, "path": path, **more, **flag}
+            yield client.send("POST", URL.encode(), body)
 
 
-def rest_wire(hand: Hand, path: str) -> Iterator[Awaitable[object]]:
-    root = f"/v1/agents/{hand.agent}/files/".encode()
-    spoken = path.encode("utf-8", "surrogatepass")
-    whole = quote(spoken, safe="").encode()
-    for raw in {root + spoken, root + quote_from_bytes(spoken).encode(), root + whole}:
-        yield hand.send("PUT", raw, {"content": EVIL})
-        yield hand.send("POST", raw + b"/restore", {"version": OVERRIDDEN})
-        yield hand.send("DELETE", raw)
+def rest_api(client: RawClient, path: str) -> Iterator[Awaitable[object]]:
+    root = f"/v1/agents/{client.agent}/files/".encode()
+    encoded = path.encode("utf-8", "surrogatepass")
+    quoted = quote(encoded, safe="").encode()
+    for raw in {root + encoded, root + quote_from_bytes(encoded).encode(), root + quoted}:
+        yield client.send("PUT", raw, {"content": EVIL})
+        yield client.send("POST", raw + b"/restore", {"version": OVERRIDDEN})
+        yield client.send("DELETE", raw)
 
 
-def host_wire(hand: Hand, path: str) -> Iterator[Awaitable[object]]:
-    """An agent's own key works there on the agent's files, and others' on nobody's."""
-    spoken = path.encode("utf-8", "surrogatepass")
-    for raw in {quote_from_bytes(spoken).encode(), quote(spoken, safe="").encode()}:
-        yield hand.send("PUT", b"/v1/host/workspace/files/" + raw, {"content": EVIL})
-        yield hand.send("DELETE", b"/v1/host/workspace/files/" + raw)
+def host_api(client: RawClient, path: str) -> Iterator[Awaitable[object]]:
+    """Only an agent's own key writes that agent's files here."""
+    encoded = path.encode("utf-8", "surrogatepass")
+    for raw in {quote_from_bytes(encoded).encode(), quote(encoded, safe="").encode()}:
+        yield client.send("PUT", b"/v1/host/workspace/files/" + raw, {"content": EVIL})
+        yield client.send("DELETE", b"/v1/host/workspace/files/" + raw)
 
 
-def graphql(hand: Hand, path: str) -> Iterator[Awaitable[object]]:
-    place = {"agentId": hand.agent}
-    told = {"place": place, "path": path, "content": EVIL, "version": OVERRIDDEN}
+def graphql(client: RawClient, path: str) -> Iterator[Awaitable[object]]:
+    place = {"agentId": client.agent}
+    variables = {"place": place, "path": path, "content": EVIL, "version": OVERRIDDEN}
     for field, more, kinds in (
         ("putFile", "content: $content", "$content: String!"),
         ("restoreFile", "version: $version", "$version: Int!"),
         ("deleteFile", "", ""),
     ):
-        shown = "" if field == "deleteFile" else "{ __typename }"
-        called = f"{field}(place: $place, path: $path {more}) {shown}"
-        query = f"mutation($place: Place!, $path: String! {kinds}) {{ {called} }}"
-        used = {name: told[name] for name in told if f"${name}:" in query}
-        yield hand.send("POST", b"/graphql", {"query": query, "variables": used})
+        selection = "" if field == "deleteFile" else "{ __typename }"
+        call = f"{field}(place: $place, path: $path {more}) {selection}"
+        query = f"mutation($place: Place!, $path: String! {kinds}) {{ {call} }}"
+        used = {name: variables[name] for name in variables if f"${name}:" in query}
+        yield client.send("POST", b"/graphql", {"query": query, "variables": used})
 
 
-def program(hand: Hand, path: str) -> Iterator[Awaitable[object]]:
+def python_client(client: RawClient, path: str) -> Iterator[Awaitable[object]]:
     async def attempt(act: Callable[[AgentWorkspace[AsyncDriver]], Awaitable[object]]) -> None:
         with suppress(Refusal):
-            await act(await hand.open_workspace())
+            await act(await client.open_workspace())
 
     yield attempt(lambda agent: agent.put(path, EVIL))
     yield attempt(lambda agent: agent.restore(path, OVERRIDDEN))
     yield attempt(lambda agent: agent.delete(path))
 
 
-FACES: Final[Mapping[str, Face]] = {
+PROTOCOLS: Final[Mapping[str, WriteAttempts]] = {
     "the overlay endpoint": overlay_endpoint,
-    "the REST wire": rest_wire,
-    "the wire of RFC 0059": host_wire,
+    "the REST API": rest_api,
+    "the RFC 0059 API": host_api,
     "GraphQL": graphql,
-    "Python": program,
+    "Python": python_client,
 }
 
 _CUTS = st.integers(min_value=0, max_value=20)
@@ -205,16 +205,16 @@ changes: list[st.SearchStrategy[Callable[[str], str]]] = [
 
 @st.composite
 def spellings(draw: st.DrawFn) -> str:
-    """One of the protected names, and some of what could be done to it."""
+    """A protected name with up to three changes applied."""
     text = draw(st.sampled_from(PROTECTED))
     for change in draw(st.lists(st.one_of(changes), max_size=3)):
         text = change(text)
     return text
 
 
-async def guarded(here: RestServer) -> tuple[str, dict[str, str]]:
-    """An agent whose every protected file has something to lose, and the tokens of who may try."""
-    owner = await here.create_tenant()
+async def create_protected_agent(server: RestServer) -> tuple[str, dict[str, str]]:
+    """Create an agent with protected files; return it with tokens by kind."""
+    owner = await server.create_tenant()
     for path in PROTECTED:
         await owner.put(
             f"/v1/defaults/files/{path}", json={"content": f"{path} {{{{HUMAN_NAME}}}}"}
@@ -230,20 +230,22 @@ async def guarded(here: RestServer) -> tuple[str, dict[str, str]]:
         assert (await owner.delete(url)).status_code == 204
     keys = {"the owner": owner.headers["authorization"].partition(" ")[2]}
     for kind, more in (("service", {}), ("agent", {"agentId": agent})):
-        key = await here.key(owner, kind=kind, **more)
+        key = await server.key(owner, kind=kind, **more)
         keys[kind] = key.headers["authorization"].partition(" ")[2]
     return agent, keys
 
 
-async def shown(here: RestServer, token: str, agent: str) -> dict[str, Any]:
-    """Everything that the agent has, by path."""
-    who = here.as_(token)
-    listed = await who.post(URL, json={"action": "list", "agentId": agent, "includeContent": True})
+async def list_files(server: RestServer, token: str, agent: str) -> dict[str, Any]:
+    """The agent's files by path."""
+    client = server.as_(token)
+    listed = await client.post(
+        URL, json={"action": "list", "agentId": agent, "includeContent": True}
+    )
     assert listed.status_code == 200
     return {row["path"]: row for row in listed.json()["files"]}
 
 
-@pytest.mark.parametrize("face", FACES)
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 @given(path=spellings())
 @example(path="GUARDRAILS.md")
 @example(path="USER.md")
@@ -252,52 +254,52 @@ async def shown(here: RestServer, token: str, agent: str) -> dict[str, Any]:
 @example(path="guardrails.md")
 @example(path="GUARDRAIL\u017f.md")
 @settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
-def test_no_spelling_changes_a_protected_file(face: str, path: str, tmp_path: File) -> None:
-    async def story() -> None:
+def test_no_spelling_changes_a_protected_file(protocol: str, path: str, tmp_path: File) -> None:
+    async def scenario() -> None:
         directory = File(mkdtemp(dir=tmp_path))
-        async with open_rest_server(directory, more=http.endpoints(12, 10_000)) as here:
-            agent, tokens = await guarded(here)
+        async with open_rest_server(directory, more=http.endpoints(12, 10_000)) as server:
+            agent, tokens = await create_protected_agent(server)
             owner = tokens["the owner"]
-            before = await shown(here, owner, agent)
+            before = await list_files(server, owner, agent)
             assert set(PROTECTED) <= set(before)
             for token in tokens.values():
-                for attempt in FACES[face](Hand(here, token, agent), path):
+                for attempt in PROTOCOLS[protocol](RawClient(server, token, agent), path):
                     await attempt
-                    unharmed(before, await shown(here, owner, agent))
+                    assert_unchanged(before, await list_files(server, owner, agent))
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
-def unharmed(before: dict[str, Any], after: dict[str, Any]) -> None:
+def assert_unchanged(before: dict[str, Any], after: dict[str, Any]) -> None:
     for name in PROTECTED:
         assert after[name] == before[name]
-        assert [path for path in after if same_on_some_disk(path, name)] == [name]
+        assert [path for path in after if same_on_some_filesystem(path, name)] == [name]
 
 
-def same_on_some_disk(one: str, other: str) -> bool:
-    """Disks there are that know no difference between letter cases, or between forms of Unicode.
+def same_on_some_filesystem(first: str, second: str) -> bool:
+    """Whether a filesystem could treat both names as the same file.
 
-    Some leave out what is not visible, others dots and spaces at the end.
+    Some ignore letter case, Unicode form, invisible characters or trailing dots and spaces.
     """
 
-    def known(text: str) -> str:
-        seen = [c for c in unicodedata.normalize("NFD", text) if unicodedata.category(c) != "Cf"]
-        return "".join(seen).casefold().rstrip(". ")
+    def normalize(text: str) -> str:
+        visible = [c for c in unicodedata.normalize("NFD", text) if unicodedata.category(c) != "Cf"]
+        return "".join(visible).casefold().rstrip(". ")
 
-    return known(one) == known(other)
+    return normalize(first) == normalize(second)
 
 
-@pytest.mark.parametrize("face", FACES)
-def test_a_face_that_is_tried_does_change_what_is_not_protected(face: str, tmp_path: File) -> None:
-    async def story() -> None:
-        async with open_rest_server(tmp_path, more=http.endpoints(12, 10_000)) as here:
-            agent, tokens = await guarded(here)
-            owner, own = tokens["the owner"], FACES[face] is host_wire
-            hand = Hand(here, tokens["agent"] if own else owner, agent)
-            path, seen = "notes/x.md" if own else "SOUL.md", set()
-            for attempt in FACES[face](hand, path):
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_each_protocol_changes_a_file_that_is_not_protected(protocol: str, tmp_path: File) -> None:
+    async def scenario() -> None:
+        async with open_rest_server(tmp_path, more=http.endpoints(12, 10_000)) as server:
+            agent, tokens = await create_protected_agent(server)
+            owner, own = tokens["the owner"], PROTOCOLS[protocol] is host_api
+            client = RawClient(server, tokens["agent"] if own else owner, agent)
+            path, contents = "notes/x.md" if own else "SOUL.md", set()
+            for attempt in PROTOCOLS[protocol](client, path):
                 await attempt
-                seen.add((await shown(here, owner, agent)).get(path, {}).get("content"))
-            assert EVIL in seen
+                contents.add((await list_files(server, owner, agent)).get(path, {}).get("content"))
+            assert EVIL in contents
 
-    asyncio.run(story())
+    asyncio.run(scenario())

@@ -9,8 +9,10 @@ from tests.support.contract_stores import Store
 
 from carrel.core.identifiers import Path, Scope, ScopeKind
 from carrel.core.runs import Audience, Run, RunStatus, SnapshotLayer
+from carrel.core.store.blob import Blob
+from carrel.core.store.commit import Applied, Commit, Outcome, Write
+from carrel.core.store.entry import MARKDOWN, Entry, Head
 from carrel.core.store.event import Event, EventFilter
-from carrel.core.store.tree import MARKDOWN, Applied, Blob, Commit, Entry, Head, Outcome, Write
 
 ACME, GLOBEX = "acme", "globex"
 AGENT = Scope(ACME, ScopeKind.AGENT, "marco")

@@ -20,10 +20,11 @@ from carrel.core.identifiers import Path, Scope, ScopeKind
 from carrel.core.maintenance.tables import TABLES
 from carrel.core.runs import Audience, Run, RunStatus
 from carrel.core.sessions import Session, SessionAppend, SpeakerRole, TranscriptEntry
+from carrel.core.store.commit import Applied, Commit, Write
+from carrel.core.store.entry import Entry, Head
 from carrel.core.store.event import APPROVAL_REQUESTED, EventDraft
-from carrel.core.store.idempotency import StoredResponse
+from carrel.core.store.idempotency import IdempotencyKey, StoredResponse
 from carrel.core.store.record import RecordChange, RecordType
-from carrel.core.store.tree import Applied, Commit, Entry, Head, IdempotencyKey, Write
 from carrel.core.webhooks import Delivery, DeliveryAttempt, DeliveryState, PostResult
 from carrel.ports import LargeBlobStore
 

@@ -22,8 +22,9 @@ from carrel.actions.overlay import stacks
 from carrel.adapters.git import GitDirectory
 from carrel.core.access import Actor
 from carrel.core.identifiers import Path, Scope
-from carrel.core.store.tree import Applied, Entry, Write
-from carrel.core.store.tree import Commit as StoreCommit
+from carrel.core.store.commit import Applied, Write
+from carrel.core.store.commit import Commit as StoreCommit
+from carrel.core.store.entry import Entry
 from carrel.ports import Ports
 
 ENABLED = {"workspaceGit": {"enabled": True}}
@@ -43,7 +44,7 @@ class GitAgent:
         return cls(ports, owner, (await stacks.agent_stack(ports, owner, agent.id))[0])
 
     @property
-    def repository_path(self) -> File:
+    def repository(self) -> File:
         assert isinstance(self.ports.repositories, GitDirectory)
         return self.ports.repositories.repository_path(self.scope)
 
@@ -81,42 +82,42 @@ class GitAgent:
         return await git_history.refresh(self.ports, self.owner, "marco", **more)
 
 
-def assert_sound(repository_path: File) -> None:
+def assert_sound(repository: File) -> None:
     """Check all objects with dulwich, and with git fsck if git is installed."""
-    with Repo(str(repository_path)) as repo:
+    with Repo(str(repository)) as repo:
         for id in repo.object_store:
             repo.object_store[id].check()
-        for commit in history(repository_path):
+        for commit in history(repository):
             assert all(parent in repo.object_store for parent in commit.parents)
     if git := shutil.which("git"):
-        ask = [git, "-C", str(repository_path), "fsck", "--full", "--strict", "--no-dangling"]
+        ask = [git, "-C", str(repository), "fsck", "--full", "--strict", "--no-dangling"]
         done = subprocess.run(ask, capture_output=True, text=True, check=False)
         assert (done.returncode, done.stdout) == (0, ""), done.stderr
 
 
-def history(repository_path: File) -> list[Commit]:
+def history(repository: File) -> list[Commit]:
     """All commits, oldest first."""
-    with Repo(str(repository_path)) as repo:
+    with Repo(str(repository)) as repo:
         if not repo.refs.as_dict():
             return []
         commits = [entry.commit for entry in repo.get_walker(order="topo")]
     return commits[::-1]
 
 
-def read_texts(repository_path: File, commit: Commit) -> dict[str, bytes]:
-    with Repo(str(repository_path)) as repo:
+def read_texts(repository: File, commit: Commit) -> dict[str, bytes]:
+    with Repo(str(repository)) as repo:
         store = repo.object_store
         rows = list(store.iter_tree_contents(commit.tree))
         assert {row.mode for row in rows} <= {0o100644}
         return {row.path.decode(): store[row.sha].as_raw_string() for row in rows}
 
 
-def refs(repository_path: File) -> dict[bytes, bytes]:
-    with Repo(str(repository_path)) as repo:
+def refs(repository: File) -> dict[bytes, bytes]:
+    with Repo(str(repository)) as repo:
         return {bytes(name): bytes(id) for name, id in repo.refs.as_dict().items()}
 
 
-def all_bytes(repository_path: File) -> bytes:
+def all_bytes(repository: File) -> bytes:
     """All bytes of all objects."""
-    with Repo(str(repository_path)) as repo:
+    with Repo(str(repository)) as repo:
         return b"\n".join(repo.object_store[id].as_raw_string() for id in repo.object_store)

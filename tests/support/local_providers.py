@@ -13,7 +13,7 @@ from carrel.adapters.sandbox.local import LocalSandbox
 from carrel.adapters.sandbox.local.command_run import IsolationTools
 from carrel.adapters.sandbox.local.self_test import BUBBLEWRAP, LANDLOCK, SandboxSettings
 from carrel.core.identifiers import Digest, Path, digest
-from carrel.core.store.tree import Blob
+from carrel.core.store.blob import Blob
 from carrel.ports.sandbox import (
     CommandResult,
     CommandSpec,

@@ -24,9 +24,10 @@ from carrel.core.maintenance.tables import TABLES
 from carrel.core.memory.recall import Recall
 from carrel.core.runs import Audience, SnapshotLayer
 from carrel.core.sessions import Session, SessionAppend, SpeakerRole, TranscriptEntry
-from carrel.core.store.idempotency import Claimed, StoredResponse
+from carrel.core.store.commit import Write
+from carrel.core.store.entry import Entry
+from carrel.core.store.idempotency import Claimed, IdempotencyKey, StoredResponse
 from carrel.core.store.record import RecordChange, RecordType
-from carrel.core.store.tree import Entry, IdempotencyKey, Write
 from carrel.core.webhooks import Delivery, DeliveryAttempt, DeliveryState, PostResult
 
 NOW = time.time_ns() // 1_000_000

@@ -36,7 +36,7 @@ Change = tuple[str, int, int, int]
 """Name of a change, and three numbers that select its tenant and arguments."""
 
 
-class RandomTenants:
+class Simulation:
     """Two tenants. A change that is impossible at the moment is refused and changes nothing."""
 
     def __init__(self, ports: Ports) -> None:
@@ -44,7 +44,7 @@ class RandomTenants:
         self.owners: list[Actor] = []
         self.humans: list[Record] = []
 
-    async def open(self) -> RandomTenants:
+    async def open(self) -> Simulation:
         for slug in ("acme", "acme-2"):
             created, owner = await create_tenant(self.ports, slug)
             self.owners.append(owner)
@@ -118,10 +118,10 @@ class RandomTenants:
         await people.patch(self.ports, owner, human.id, {"name": f"Human {first}"})
 
 
-ChangeMethod = Callable[[RandomTenants, Actor, int, int], Awaitable[None]]
+ChangeMethod = Callable[[Simulation, Actor, int, int], Awaitable[None]]
 CHANGE_METHODS: Final[Mapping[str, ChangeMethod]] = {
     name: happening
-    for name, happening in vars(RandomTenants).items()
+    for name, happening in vars(Simulation).items()
     if not name.startswith("_") and name not in {"open", "happen"}
 }
 INITIAL_CHANGES: Final[tuple[Change, ...]] = tuple(

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 from tests.support.live_server import serving
 
 from carrel.core.identifiers import Digest, Path, digest
-from carrel.core.store.tree import Blob
+from carrel.core.store.blob import Blob
 from carrel.ports.sandbox import (
     CommandResult,
     CommandSpec,

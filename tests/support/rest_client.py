@@ -15,8 +15,7 @@ from tests.support.stores import open_ports
 from carrel.actions.accounts import credentials
 from carrel.core.access import Actor
 from carrel.core.errors import Unauthenticated
-from carrel.core.store.idempotency import StoredResponse
-from carrel.core.store.tree import IdempotencyKey
+from carrel.core.store.idempotency import IdempotencyKey, StoredResponse
 from carrel.ports import IdempotencyStore, Ports
 from carrel.server.http.app import HttpApp, create_app
 from carrel.server.http.endpoint import Endpoint, Headers

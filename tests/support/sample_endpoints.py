@@ -25,7 +25,7 @@ from carrel.core.errors import Busy, NotFound, Unauthenticated, ValidationError,
 from carrel.core.identifiers import Path
 from carrel.core.overlay import edit
 from carrel.core.overlay.edit import parse_condition
-from carrel.core.store.tree import Applied, Commit
+from carrel.core.store.commit import Applied, Commit
 from carrel.ports import CorruptContent, Ports
 from carrel.server.http.app import HttpApp, create_app
 from carrel.server.http.endpoint import (

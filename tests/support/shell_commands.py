@@ -13,8 +13,8 @@ from carrel.actions.sandbox.tool_access import load_tool_access
 from carrel.core.access import Actor
 from carrel.core.errors import Forbidden, ValidationError
 from carrel.core.sandbox import tool_access
+from carrel.core.store.commit import Applied, Commit
 from carrel.core.store.record import RecordChange, RecordType
-from carrel.core.store.tree import Applied, Commit
 from carrel.ports import Ports
 from carrel.tools import ALL, calls
 from carrel.tools.tool import ApprovalCheck, Tool, ToolArguments, ToolContext

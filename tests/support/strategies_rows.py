@@ -20,8 +20,9 @@ from carrel.core.maintenance.tables import KEY_LENGTHS, TABLES
 from carrel.core.memory.recall import Recall
 from carrel.core.runs import Audience, Run, RunStatus
 from carrel.core.sessions import Session, SessionAppend, SpeakerRole, TranscriptEntry
+from carrel.core.store.commit import Applied, Commit, Write
+from carrel.core.store.entry import Entry
 from carrel.core.store.record import RecordChange, RecordType
-from carrel.core.store.tree import Applied, Commit, Entry, Write
 from carrel.core.webhooks import Delivery, DeliveryAttempt, DeliveryState, PostResult
 
 Tables = dict[str, list[list[Any]]]

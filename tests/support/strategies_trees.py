@@ -8,7 +8,10 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from carrel.core.identifiers import Path, Scope, ScopeKind, digest
-from carrel.core.store.tree import Blob, Entry, Head, Tree, Write
+from carrel.core.store.blob import Blob
+from carrel.core.store.commit import Write
+from carrel.core.store.entry import Entry, Head
+from carrel.core.store.tree import Tree
 
 PATHS = [Path(text) for text in ("a", "a/b", "b", "Z", "é")]
 SCOPES = [

@@ -17,8 +17,9 @@ from carrel.actions.sandbox.workspace_files import WorkspaceFiles
 from carrel.core.access import Actor
 from carrel.core.identifiers import Path, Scope, ScopeKind
 from carrel.core.runs import Audience
+from carrel.core.store.commit import Applied, Commit
+from carrel.core.store.entry import Version
 from carrel.core.store.record import Record, RecordChange, RecordType
-from carrel.core.store.tree import Applied, Commit, Version
 from carrel.ports import Ports
 from carrel.tools import ALL
 from carrel.tools.tool import ApprovalCheck, ToolContext

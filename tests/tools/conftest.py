@@ -1,4 +1,4 @@
-"""What tests of tools may ask for beside what all may."""
+"""Fixtures of the tool tests."""
 
 from __future__ import annotations
 
@@ -18,6 +18,6 @@ def anyio_backend() -> str:
 
 
 @pytest.fixture
-async def room(anywhere: Ports, monkeypatch: pytest.MonkeyPatch) -> ApprovalTenant:
-    """An agent that may run commands where somebody says yes, on every store."""
+async def tenant(anywhere: Ports, monkeypatch: pytest.MonkeyPatch) -> ApprovalTenant:
+    """An agent whose commands need approval, on every store."""
     return await create_approval_tenant(anywhere, replace_bash_tool(monkeypatch))

@@ -1,4 +1,4 @@
-"""What was approved runs once, whoever else is at it; and never where it is no more what it was."""
+"""An approved call runs once, and never after its conditions changed."""
 
 from __future__ import annotations
 
@@ -34,150 +34,152 @@ from carrel.tools.tool import ApprovalCheck, ToolContext
 pytestmark = pytest.mark.anyio
 
 
-async def gone_agent(room: ApprovalTenant) -> None:
-    await agents.delete(room.ports, room.ada, "kate")
+async def delete_agent(tenant: ApprovalTenant) -> None:
+    await agents.delete(tenant.ports, tenant.ada, "kate")
 
 
-async def gone_sandbox(room: ApprovalTenant) -> None:
-    await store_sandbox(room.ports, room.ada.tenant, None)
+async def delete_sandbox(tenant: ApprovalTenant) -> None:
+    await store_sandbox(tenant.ports, tenant.ada.tenant, None)
 
 
-async def changed_sandbox(room: ApprovalTenant) -> None:
-    await store_sandbox(room.ports, room.ada.tenant, "ask", internet=True)
+async def change_sandbox(tenant: ApprovalTenant) -> None:
+    await store_sandbox(tenant.ports, tenant.ada.tenant, "ask", internet=True)
 
 
-async def other_sandbox(room: ApprovalTenant) -> None:
+async def switch_sandbox(tenant: ApprovalTenant) -> None:
     other = "sb_" + "1" * 24
     await store_record(
-        room.ports, room.ada.tenant, RecordType.SANDBOX, other, {"permissionMode": "ask"}
+        tenant.ports, tenant.ada.tenant, RecordType.SANDBOX, other, {"permissionMode": "ask"}
     )
-    await agents.patch(room.ports, room.ada, "kate", {"config": {"sandbox": other}})
+    await agents.patch(tenant.ports, tenant.ada, "kate", {"config": {"sandbox": other}})
 
 
-async def other_workspace(room: ApprovalTenant) -> None:
-    await store_record(room.ports, room.ada.tenant, RecordType.WORKSPACE, SHARED, {})
+async def attach_workspace(tenant: ApprovalTenant) -> None:
+    await store_record(tenant.ports, tenant.ada.tenant, RecordType.WORKSPACE, SHARED, {})
     attached = [{"name": "docs", "workspaceId": SHARED}]
     await agents.patch(
-        room.ports, room.ada, "kate", {"config": {**SANDBOX_CONFIG, "workspaces": attached}}
+        tenant.ports, tenant.ada, "kate", {"config": {**SANDBOX_CONFIG, "workspaces": attached}}
     )
 
 
-async def no_tool(room: ApprovalTenant) -> None:
+async def disallow_tool(tenant: ApprovalTenant) -> None:
     await agents.patch(
-        room.ports, room.ada, "kate", {"config": {**SANDBOX_CONFIG, "allowedTools": ["no"]}}
+        tenant.ports, tenant.ada, "kate", {"config": {**SANDBOX_CONFIG, "allowedTools": ["no"]}}
     )
 
 
-async def no_key(room: ApprovalTenant) -> None:
-    await keys.revoke(room.ports, room.ada, room.kate.key)
+async def revoke_key(tenant: ApprovalTenant) -> None:
+    await keys.revoke(tenant.ports, tenant.ada, tenant.kate.key)
 
 
 CHANGES = [
-    (gone_agent, "no such agent: agt_"),
-    (gone_sandbox, f"Referenced sandbox not found: {SANDBOX}"),
-    (changed_sandbox, f"sandbox {SANDBOX} changed since the approval was requested"),
-    (other_sandbox, f"not {SANDBOX}"),
-    (other_workspace, f"workspace {SHARED}"),
-    (no_tool, "this agent has no tool 'bash'"),
-    (no_key, "the credential that requested the call no longer exists"),
+    (delete_agent, "no such agent: agt_"),
+    (delete_sandbox, f"Referenced sandbox not found: {SANDBOX}"),
+    (change_sandbox, f"sandbox {SANDBOX} changed since the approval was requested"),
+    (switch_sandbox, f"not {SANDBOX}"),
+    (attach_workspace, f"workspace {SHARED}"),
+    (disallow_tool, "this agent has no tool 'bash'"),
+    (revoke_key, "the credential that requested the call no longer exists"),
 ]
 
 
-@pytest.mark.parametrize(("change", "named"), CHANGES, ids=lambda one: getattr(one, "__name__", ""))
-async def test_what_it_rests_on_has_changed_and_it_never_runs(
-    room: ApprovalTenant, change: Any, named: str
+@pytest.mark.parametrize(
+    ("change", "expected"), CHANGES, ids=lambda value: getattr(value, "__name__", "")
+)
+async def test_an_approved_call_never_runs_after_its_conditions_changed(
+    tenant: ApprovalTenant, change: Any, expected: str
 ) -> None:
-    one = await room.request_approval()
-    await change(room)
-    async with run_approval_workers(room.ports):
-        await room.answer(one)
-        done = await room.wait_until_closed(one)
+    approval = await tenant.request_approval()
+    await change(tenant)
+    async with run_approval_workers(tenant.ports):
+        await tenant.answer(approval)
+        done = await tenant.wait_until_closed(approval)
     assert done.status is ApprovalStatus.CANCELLED
-    assert named in done.reason
+    assert expected in done.reason
     assert done.model_result is not None
     assert done.model_result.content == f"not run: {done.reason}"
-    assert room.shell.ran == []
+    assert tenant.shell.ran == []
 
 
-async def test_a_change_between_the_last_look_and_the_beginning_is_seen(
-    room: ApprovalTenant, monkeypatch: pytest.MonkeyPatch
+async def test_a_change_between_the_last_check_and_the_start_cancels_the_call(
+    tenant: ApprovalTenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    looks = 0
+    checks = 0
 
-    async def changing(context: ToolContext, asked: Command) -> ApprovalCheck:
-        nonlocal looks
-        seen, looks = await check_approval(context, asked), looks + 1
-        if looks == 2:
-            await changed_sandbox(room)
-        return seen
+    async def changing(context: ToolContext, arguments: Command) -> ApprovalCheck:
+        nonlocal checks
+        check, checks = await check_approval(context, arguments), checks + 1
+        if checks == 2:
+            await change_sandbox(tenant)
+        return check
 
-    room.shell = replace_bash_tool(monkeypatch, changing)
-    one = await room.request_approval()
-    async with run_approval_workers(room.ports):
-        await room.answer(one)
-        done = await room.wait_until_closed(one)
-    assert (done.status, looks, room.shell.ran) == (ApprovalStatus.CANCELLED, 3, [])
+    tenant.shell = replace_bash_tool(monkeypatch, changing)
+    approval = await tenant.request_approval()
+    async with run_approval_workers(tenant.ports):
+        await tenant.answer(approval)
+        done = await tenant.wait_until_closed(approval)
+    assert (done.status, checks, tenant.shell.ran) == (ApprovalStatus.CANCELLED, 3, [])
     assert "changed since the approval was requested" in done.reason
 
 
-async def test_of_many_who_answer_at_once_one_is_heard(room: ApprovalTenant) -> None:
-    bosses = [
-        (await add_person(room.ports, room.ada, f"boss-{n}", Role.ADMIN))[1] for n in range(4)
+async def test_of_concurrent_answers_exactly_one_counts(tenant: ApprovalTenant) -> None:
+    admins = [
+        (await add_person(tenant.ports, tenant.ada, f"boss-{n}", Role.ADMIN))[1] for n in range(4)
     ]
-    async with run_approval_workers(room.ports, room.ports, room.ports):
+    async with run_approval_workers(tenant.ports, tenant.ports, tenant.ports):
         for turn in range(4):
-            one = await room.request_approval(f"turn {turn}")
-            answers = [(boss, n % 2 == 0) for n, boss in enumerate(bosses * 3)]
-            heard, refused = await race(*(room.answer(one, yes, by=boss) for boss, yes in answers))
-            assert {type(reason) for reason in refused} <= {Conflict}
-            assert len({said.answered_by for said in heard}) == 1
-            assert {said.answer for said in heard} == {heard[0].answer}
-            assert len(heard) == 6
-            done = await room.wait_until_closed(one)
-            assert done.status is (
-                ApprovalStatus.FINISHED if heard[0].answer else ApprovalStatus.DENIED
+            approval = await tenant.request_approval(f"turn {turn}")
+            answers = [(admin, n % 2 == 0) for n, admin in enumerate(admins * 3)]
+            accepted, refused = await race(
+                *(tenant.answer(approval, yes, by=admin) for admin, yes in answers)
             )
-            assert room.shell.ran.count(f"turn {turn}") == (1 if heard[0].answer else 0)
+            assert {type(reason) for reason in refused} <= {Conflict}
+            assert len({answered.answered_by for answered in accepted}) == 1
+            assert {answered.answer for answered in accepted} == {accepted[0].answer}
+            assert len(accepted) == 6
+            done = await tenant.wait_until_closed(approval)
+            assert done.status is (
+                ApprovalStatus.FINISHED if accepted[0].answer else ApprovalStatus.DENIED
+            )
+            assert tenant.shell.ran.count(f"turn {turn}") == (1 if accepted[0].answer else 0)
 
 
-async def test_of_many_processes_one_runs_it(room: ApprovalTenant) -> None:
-    ones = [await room.request_approval(f"n {n}") for n in range(6)]
-    for one in ones:
-        await room.answer(one)
-    async with run_approval_workers(*[room.ports] * 4):
-        for one in ones:
-            assert (await room.wait_until_closed(one)).status is ApprovalStatus.FINISHED
-    assert sorted(room.shell.ran) == [f"n {n}" for n in range(6)]
+async def test_of_many_processes_exactly_one_runs_a_call(tenant: ApprovalTenant) -> None:
+    requested = [await tenant.request_approval(f"n {n}") for n in range(6)]
+    for approval in requested:
+        await tenant.answer(approval)
+    async with run_approval_workers(*[tenant.ports] * 4):
+        for approval in requested:
+            assert (await tenant.wait_until_closed(approval)).status is ApprovalStatus.FINISHED
+    assert sorted(tenant.shell.ran) == [f"n {n}" for n in range(6)]
 
 
-async def test_what_was_begun_by_a_process_that_died_is_not_begun_again(
-    room: ApprovalTenant,
-) -> None:
-    one = await room.request_approval("hold")
-    await room.answer(one)
-    ports, dead = room.ports, Dead()
+async def test_a_call_started_by_a_dead_process_is_not_restarted(tenant: ApprovalTenant) -> None:
+    approval = await tenant.request_approval("hold")
+    await tenant.answer(approval)
+    ports, dead = tenant.ports, DeadSwitch()
     zombie = replace(ports, trees=dead.port(ports.trees), records=dead.port(ports.records))
     async with run_approval_workers(zombie):
-        await room.shell.blocked.wait()
+        await tenant.shell.blocked.wait()
         dead.set()
-        assert (await room.get(one)).status is ApprovalStatus.RUNNING
+        assert (await tenant.get(approval)).status is ApprovalStatus.RUNNING
         async with run_approval_workers(ports):
-            await room.run_two_other_calls()
-            assert (await room.get(one)).status is ApprovalStatus.RUNNING
+            await tenant.run_two_other_calls()
+            assert (await tenant.get(approval)).status is ApprovalStatus.RUNNING
         advance_clock(ports, ports.approvals.lease_ms + 1)
         async with run_approval_workers(ports):
-            done = await room.wait_until_closed(one)
-            await room.run_two_other_calls()
-        room.shell.resume.set()
+            done = await tenant.wait_until_closed(approval)
+            await tenant.run_two_other_calls()
+        tenant.shell.resume.set()
     assert done.model_result is not None
     assert (done.status, done.model_result.is_error) == (ApprovalStatus.FINISHED, True)
     assert "interrupted" in done.model_result.content
-    assert await room.get(one) == done
-    assert room.shell.ran == ["hold"]
+    assert await tenant.get(approval) == done
+    assert tenant.shell.ran == ["hold"]
 
 
-class Dead:
-    """Makes ports that nothing comes through any more, once it is set."""
+class DeadSwitch:
+    """Switch after which every wrapped port raises ConnectionError."""
 
     def __init__(self) -> None:
         self._dead = False
@@ -197,69 +199,73 @@ class Dead:
         return Port()
 
 
-async def test_a_long_call_shows_signs_of_life(room: ApprovalTenant) -> None:
-    quick = replace(room.ports, approvals=replace(room.ports.approvals, lease_ms=60))
-    one = await room.request_approval("hold")
-    await room.answer(one)
+async def test_a_long_call_renews_its_lease(tenant: ApprovalTenant) -> None:
+    quick = replace(tenant.ports, approvals=replace(tenant.ports.approvals, lease_ms=60))
+    approval = await tenant.request_approval("hold")
+    await tenant.answer(approval)
     async with run_approval_workers(quick):
-        seen = set[int | None]()
+        renewals = set[int | None]()
         async with asyncio.timeout(30):
-            while len(seen) < 4:
-                seen.update(await room.ports.records.last_used([one.id]))
+            while len(renewals) < 4:
+                renewals.update(await tenant.ports.records.last_used([approval.id]))
                 await asyncio.sleep(0.01)
-        room.shell.resume.set()
-        done = await room.wait_until_closed(one)
+        tenant.shell.resume.set()
+        done = await tenant.wait_until_closed(approval)
     assert done.model_result is not None
     assert done.model_result.content == "ran hold"
 
 
-async def test_a_process_never_gives_up_what_it_runs_itself(room: ApprovalTenant) -> None:
-    one = await room.request_approval("hold")
-    await room.answer(one)
-    async with run_approval_workers(room.ports):
-        await room.shell.blocked.wait()
-        advance_clock(room.ports, room.ports.approvals.lease_ms + 1)
-        await room.run_two_other_calls()
-        assert (await room.get(one)).status is ApprovalStatus.RUNNING
-        room.shell.resume.set()
-        done = await room.wait_until_closed(one)
+async def test_a_process_never_abandons_its_own_running_call(tenant: ApprovalTenant) -> None:
+    approval = await tenant.request_approval("hold")
+    await tenant.answer(approval)
+    async with run_approval_workers(tenant.ports):
+        await tenant.shell.blocked.wait()
+        advance_clock(tenant.ports, tenant.ports.approvals.lease_ms + 1)
+        await tenant.run_two_other_calls()
+        assert (await tenant.get(approval)).status is ApprovalStatus.RUNNING
+        tenant.shell.resume.set()
+        done = await tenant.wait_until_closed(approval)
     assert done.model_result is not None
     assert done.model_result.content == "ran hold"
 
 
-async def test_a_process_that_is_told_to_stop_says_what_it_leaves_unfinished(
-    room: ApprovalTenant, monkeypatch: pytest.MonkeyPatch
+async def test_a_stopping_process_reports_its_unfinished_call_as_interrupted(
+    tenant: ApprovalTenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(approved_calls, "_SHUTDOWN_SECONDS", 0.01)
-    one = await room.request_approval("hold")
-    await room.answer(one)
-    async with run_approval_workers(room.ports):
-        await room.shell.blocked.wait()
-    done = await room.get(one)
+    approval = await tenant.request_approval("hold")
+    await tenant.answer(approval)
+    async with run_approval_workers(tenant.ports):
+        await tenant.shell.blocked.wait()
+    done = await tenant.get(approval)
     assert done.status is ApprovalStatus.FINISHED
     assert done.model_result is not None
     assert "interrupted" in done.model_result.content
 
 
-async def test_a_sign_of_life_keeps_others_from_giving_a_call_up(room: ApprovalTenant) -> None:
-    one = await room.request_approval("hold")
-    await room.answer(one)
-    async with run_approval_workers(room.ports):
-        await room.shell.blocked.wait()
-        [record] = await room.ports.records.get(room.ada.tenant, RecordType.APPROVAL, [one.id])
+async def test_a_renewed_lease_keeps_a_call_from_being_closed_as_abandoned(
+    tenant: ApprovalTenant,
+) -> None:
+    approval = await tenant.request_approval("hold")
+    await tenant.answer(approval)
+    async with run_approval_workers(tenant.ports):
+        await tenant.shell.blocked.wait()
+        [record] = await tenant.ports.records.get(
+            tenant.ada.tenant, RecordType.APPROVAL, [approval.id]
+        )
         assert record is not None
-        advance_clock(room.ports, room.ports.approvals.lease_ms)
-        await room.ports.records.mark_used({one.id: room.ports.clock.now()})
-        advance_clock(room.ports, room.ports.approvals.lease_ms // 2)
-        await close_if_abandoned(room.ports, record)
-        assert (await room.get(one)).status is ApprovalStatus.RUNNING
-        advance_clock(room.ports, room.ports.approvals.lease_ms)
-        await close_if_abandoned(room.ports, record)
-        assert (await room.get(one)).status is ApprovalStatus.FINISHED
-        room.shell.resume.set()
-    told = (await room.get(one)).model_result
-    assert told is not None
-    assert "interrupted" in told.content
+        advance_clock(tenant.ports, tenant.ports.approvals.lease_ms)
+        await tenant.ports.records.mark_used({approval.id: tenant.ports.clock.now()})
+        advance_clock(tenant.ports, tenant.ports.approvals.lease_ms // 2)
+        await close_if_abandoned(tenant.ports, record)
+        assert (await tenant.get(approval)).status is ApprovalStatus.RUNNING
+        advance_clock(tenant.ports, tenant.ports.approvals.lease_ms)
+        await close_if_abandoned(tenant.ports, record)
+        assert (await tenant.get(approval)).status is ApprovalStatus.FINISHED
+        tenant.shell.resume.set()
+    result = (await tenant.get(approval)).model_result
+    assert result is not None
+    assert "interrupted" in result.content
 
 
 @pytest.mark.parametrize(
@@ -269,14 +275,14 @@ async def test_a_sign_of_life_keeps_others_from_giving_a_call_up(room: ApprovalT
         ("break", "Error: internal error; the call is not run again"),
     ],
 )
-async def test_what_goes_wrong_is_told_and_not_tried_again(
-    room: ApprovalTenant, command: str, content: str
+async def test_a_failed_call_reports_its_error_and_is_not_retried(
+    tenant: ApprovalTenant, command: str, content: str
 ) -> None:
-    async with run_approval_workers(room.ports):
-        one = await room.request_approval(command)
-        await room.answer(one)
-        done = await room.wait_until_closed(one)
-        await room.run_two_other_calls()
+    async with run_approval_workers(tenant.ports):
+        approval = await tenant.request_approval(command)
+        await tenant.answer(approval)
+        done = await tenant.wait_until_closed(approval)
+        await tenant.run_two_other_calls()
     assert done.model_result is not None
     assert (done.model_result.content, done.model_result.is_error) == (content, True)
-    assert room.shell.ran == [command]
+    assert tenant.shell.ran == [command]

@@ -1,4 +1,4 @@
-"""Commands in the background: started, asked for, ended, and nobody else's."""
+"""Background commands: start, status, end and isolation."""
 
 from __future__ import annotations
 
@@ -25,78 +25,78 @@ def anyio_backend() -> str:
 
 
 @pytest.fixture
-async def shop(tmp_path: File) -> AsyncIterator[ToolTenant]:
+async def tools(tmp_path: File) -> AsyncIterator[ToolTenant]:
     async with open_ports(tmp_path) as opened:
         runner = PersistentUnsandboxedProvider()
         yield await create_tool_tenant(opened, runner=runner, persistent=True)
         await runner.close()
 
 
-async def begun(shop: ToolTenant, command: str) -> str:
-    said = await shop.call("bash", command=command, background=True)
+async def start_job(tools: ToolTenant, command: str) -> str:
+    output = await tools.call("bash", command=command, background=True)
     [id] = re.findall(
-        r"\AStarted in the background; use async_status with statusId (call_[0-9a-f]{24})\Z", said
+        r"\AStarted in the background; use async_status with statusId (call_[0-9a-f]{24})\Z", output
     )
     return str(id)
 
 
-async def asked(shop: ToolTenant, id: str, action: str = "status") -> Any:
+async def get_status(tools: ToolTenant, id: str, action: str = "status") -> Any:
     tool = TOOLS["async_status"]
-    return await tool.run(shop.context, tool.parse_arguments({"statusId": id, "action": action}))
+    return await tool.run(tools.context, tool.parse_arguments({"statusId": id, "action": action}))
 
 
-async def ended(shop: ToolTenant, id: str) -> None:
-    runner = shop.runner
+async def wait_for_job(tools: ToolTenant, id: str) -> None:
+    runner = tools.runner
     assert isinstance(runner, PersistentUnsandboxedProvider)
-    for (_, known), process in runner.processes.items():
-        if known == id:
+    for (_, job_id), process in runner.processes.items():
+        if job_id == id:
             await process.wait()
 
 
-async def test_a_command_goes_on_and_is_asked_for(shop: ToolTenant) -> None:
-    good, bad = await begun(shop, "echo done"), await begun(shop, "printf oh; exit 3")
-    await ended(shop, good)
-    await ended(shop, bad)
-    assert await asked(shop, good) == {"status": "completed", "response": "done\n"}
-    assert await asked(shop, bad) == {"status": "failed", "error": "oh\n[exit code 3]"}
-    assert await asked(shop, good, "logs") == "done\n"
+async def test_a_background_command_reports_its_status_and_output(tools: ToolTenant) -> None:
+    good, bad = await start_job(tools, "echo done"), await start_job(tools, "printf oh; exit 3")
+    await wait_for_job(tools, good)
+    await wait_for_job(tools, bad)
+    assert await get_status(tools, good) == {"status": "completed", "response": "done\n"}
+    assert await get_status(tools, bad) == {"status": "failed", "error": "oh\n[exit code 3]"}
+    assert await get_status(tools, good, "logs") == "done\n"
 
 
-async def test_a_command_that_goes_on_is_stopped(shop: ToolTenant) -> None:
-    id = await begun(shop, "exec sleep 600")
-    assert await asked(shop, id) == {"status": "processing", "jobId": id}
-    assert await asked(shop, id, "stop") == {"status": "failed", "error": "[exit code 143]"}
+async def test_a_running_background_command_can_be_stopped(tools: ToolTenant) -> None:
+    id = await start_job(tools, "exec sleep 600")
+    assert await get_status(tools, id) == {"status": "processing", "jobId": id}
+    assert await get_status(tools, id, "stop") == {"status": "failed", "error": "[exit code 143]"}
 
 
-async def test_another_conversation_or_agent_knows_nothing_of_it(shop: ToolTenant) -> None:
-    id = await begun(shop, "true")
-    context = shop.context
-    unreached = {**shop.agent.body, "config": {}}
+async def test_a_job_is_not_found_from_another_session_or_agent(tools: ToolTenant) -> None:
+    id = await start_job(tools, "true")
+    context = tools.context
+    unreached = {**tools.agent.body, "config": {}}
     for other in (
         structs.replace(context, session="another"),
-        structs.replace(context, agent=structs.replace(shop.agent, id="agt_other")),
-        structs.replace(context, agent=structs.replace(shop.agent, body=unreached)),
+        structs.replace(context, agent=structs.replace(tools.agent, id="agt_other")),
+        structs.replace(context, agent=structs.replace(tools.agent, body=unreached)),
     ):
-        shop.context = other
+        tools.context = other
         with pytest.raises(NotFound, match=f"no async result found for {id}"):
-            await asked(shop, id)
-    shop.context = context
+            await get_status(tools, id)
+    tools.context = context
     for wrong in ("call_" + "0" * 24, "a\0b", "x" * 5000):
         with pytest.raises(NotFound, match="no async result found for "):
-            await asked(shop, wrong)
+            await get_status(tools, wrong)
     with pytest.raises(ValidationError, match="statusId is required"):
-        await asked(shop, " ")
+        await get_status(tools, " ")
 
 
-async def test_what_is_refused_is_not_remembered(shop: ToolTenant) -> None:
-    shop.runner.refusal = "ten are running"
+async def test_a_refused_job_is_not_recorded(tools: ToolTenant) -> None:
+    tools.runner.refusal = "ten are running"
     with pytest.raises(CapabilityNotProvided, match="Sandbox setup failed: ten are running"):
-        await shop.call("bash", command="true", background=True)
-    assert await shop.ports.records.list(shop.owner.tenant, RecordType.JOB) == ()
+        await tools.call("bash", command="true", background=True)
+    assert await tools.ports.records.list(tools.owner.tenant, RecordType.JOB) == ()
 
 
-async def test_only_a_persistent_sandbox_lets_commands_go_on(tmp_path: File) -> None:
+async def test_background_commands_need_a_persistent_sandbox(tmp_path: File) -> None:
     async with open_ports(tmp_path) as opened:
-        shop = await create_tool_tenant(opened, runner=PersistentUnsandboxedProvider())
+        tools = await create_tool_tenant(opened, runner=PersistentUnsandboxedProvider())
         with pytest.raises(ValidationError, match="background jobs require a persistent"):
-            await shop.gate("bash", command="true", background=True)
+            await tools.gate("bash", command="true", background=True)

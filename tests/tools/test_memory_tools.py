@@ -1,4 +1,4 @@
-"""What an agent can tell of itself, through the wire."""
+"""Memory and self-description tools over REST."""
 
 from __future__ import annotations
 
@@ -21,55 +21,55 @@ def anyio_backend() -> str:
 
 
 @pytest.fixture
-async def desk(tmp_path: File) -> AsyncIterator[FullApp]:
-    async with open_full_app(tmp_path) as found:
-        yield found
+async def server(tmp_path: File) -> AsyncIterator[FullApp]:
+    async with open_full_app(tmp_path) as opened:
+        yield opened
 
 
 @pytest.fixture
-async def ada(desk: FullApp) -> httpx.AsyncClient:
-    owner = await desk.owner()
+async def ada(server: FullApp) -> httpx.AsyncClient:
+    owner = await server.owner()
     config = {"model": "large", "workspaceGit": {"enabled": True}}
     new = {"slug": "kate", "name": "Kate", "config": config}
     assert (await owner.post("/v1/agents", json=new)).status_code == 201
     return owner
 
 
-async def called(who: httpx.AsyncClient, tool: str, /, **arguments: Any) -> Any:
-    answer = await who.post(f"{AGENT}/tools/{tool}", json={"arguments": arguments})
+async def call_tool(client: httpx.AsyncClient, tool: str, /, **arguments: Any) -> Any:
+    answer = await client.post(f"{AGENT}/tools/{tool}", json={"arguments": arguments})
     assert answer.status_code == 200, answer.text
     assert not answer.json()["isError"], answer.text
     return answer.json()["structured"]
 
 
-async def refused(who: httpx.AsyncClient, tool: str, /, **body: Any) -> str:
-    answer = await who.post(f"{AGENT}/tools/{tool}", json=body)
+async def refusal_of(client: httpx.AsyncClient, tool: str, /, **body: Any) -> str:
+    answer = await client.post(f"{AGENT}/tools/{tool}", json=body)
     assert answer.status_code == 200, answer.text
     assert answer.json()["isError"], answer.text
     return str(answer.json()["content"])
 
 
-async def put(who: httpx.AsyncClient, path: str, content: str) -> None:
-    answer = await who.put(f"{AGENT}/files/{path}", json={"content": content})
+async def put(client: httpx.AsyncClient, path: str, content: str) -> None:
+    answer = await client.put(f"{AGENT}/files/{path}", json={"content": content})
     assert answer.status_code == 200, answer.text
 
 
-async def talk(who: httpx.AsyncClient, *said: str, **more: Any) -> str:
-    made = await who.post(f"{AGENT}/sessions", json={"sourcePlugin": "telegram", **more})
-    assert made.status_code in {200, 201}, made.text
-    for n, content in enumerate(said):
+async def start_session(client: httpx.AsyncClient, *messages: str, **more: Any) -> str:
+    session = await client.post(f"{AGENT}/sessions", json={"sourcePlugin": "telegram", **more})
+    assert session.status_code in {200, 201}, session.text
+    for n, content in enumerate(messages):
         role = ("user", "assistant")[n % 2]
         entry = {"role": role, "content": content, "sourcePlugin": "telegram"}
-        kept = await who.post(f"{AGENT}/sessions/{made.json()['id']}/entries", json=entry)
-        assert kept.status_code in {200, 201}, kept.text
-    return str(made.json()["id"])
+        appended = await client.post(f"{AGENT}/sessions/{session.json()['id']}/entries", json=entry)
+        assert appended.status_code in {200, 201}, appended.text
+    return str(session.json()["id"])
 
 
-async def test_an_agent_knows_who_it_is(ada: httpx.AsyncClient) -> None:
+async def test_who_am_i_returns_identity_and_soul(ada: httpx.AsyncClient) -> None:
     await put(ada, "IDENTITY.md", IDENTITY)
     await put(ada, "SOUL.md", "s" * 3000)
-    told = await called(ada, "who_am_i")
-    assert told == {
+    result = await call_tool(ada, "who_am_i")
+    assert result == {
         "agent_id": "kate",
         "model": "large",
         "workspace_dir": "carrel://agents/kate",
@@ -85,48 +85,46 @@ async def test_an_agent_knows_who_it_is(ada: httpx.AsyncClient) -> None:
 
 
 @pytest.mark.parametrize("last", [560, 570, 580, 590])
-async def test_all_that_is_known_is_told_in_6144_bytes_whoever_knows_it(
-    ada: httpx.AsyncClient, last: int
-) -> None:
+async def test_what_do_i_know_returns_at_most_6144_bytes(ada: httpx.AsyncClient, last: int) -> None:
     slug = "k" * 63
     assert (await ada.patch(AGENT, json={"slug": slug})).status_code == 200
     bullets = "".join(f"- {'y' * 600}\n" for _ in range(9))
-    where = f"/v1/agents/{slug}"
+    agent_url = f"/v1/agents/{slug}"
     memory = {"content": f"## All\n{bullets}- {'z' * last}\n"}
-    assert (await ada.put(f"{where}/files/MEMORY.md", json=memory)).status_code == 200
-    told = (await ada.post(f"{where}/tools/what_do_i_know", json={})).json()
-    assert len(told["content"].encode()) <= 6144
+    assert (await ada.put(f"{agent_url}/files/MEMORY.md", json=memory)).status_code == 200
+    reply = (await ada.post(f"{agent_url}/tools/what_do_i_know", json={})).json()
+    assert len(reply["content"].encode()) <= 6144
 
 
-async def test_a_mark_of_byte_order_is_no_part_of_a_soul(ada: httpx.AsyncClient) -> None:
+async def test_a_byte_order_mark_is_not_part_of_the_soul(ada: httpx.AsyncClient) -> None:
     await ada.put(f"{AGENT}/files/SOUL.md", json={"content": "\ufeffWarm."})
-    assert (await called(ada, "who_am_i"))["soul_excerpt"] == "Warm."
+    assert (await call_tool(ada, "who_am_i"))["soul_excerpt"] == "Warm."
 
 
-async def test_what_is_remembered_is_recalled_and_forgotten(ada: httpx.AsyncClient) -> None:
-    kept = await called(ada, "remember", content="Luis prefers café au lait", tags=["Drinks"])
-    again = await called(ada, "remember", content="Luis prefers café au lait")
-    assert (kept["created"], again["created"], again["id"]) == (True, False, kept["id"])
-    found = await called(ada, "recall", query="cafe lai")
-    assert [one["id"] for one in found["memories"]] == [kept["id"]]
-    assert found["memories"][0]["score"] == 1.0
-    assert await called(ada, "forget", id=kept["id"]) == {"ok": True, "id": kept["id"]}
-    assert (await called(ada, "recall", query="cafe"))["count"] == 0
-    assert "no such memory" in await refused(ada, "forget", arguments={"id": kept["id"]})
+async def test_a_memory_is_remembered_recalled_and_forgotten(ada: httpx.AsyncClient) -> None:
+    memory = await call_tool(ada, "remember", content="Luis prefers café au lait", tags=["Drinks"])
+    again = await call_tool(ada, "remember", content="Luis prefers café au lait")
+    assert (memory["created"], again["created"], again["id"]) == (True, False, memory["id"])
+    recalled = await call_tool(ada, "recall", query="cafe lai")
+    assert [item["id"] for item in recalled["memories"]] == [memory["id"]]
+    assert recalled["memories"][0]["score"] == 1.0
+    assert await call_tool(ada, "forget", id=memory["id"]) == {"ok": True, "id": memory["id"]}
+    assert (await call_tool(ada, "recall", query="cafe"))["count"] == 0
+    assert "no such memory" in await refusal_of(ada, "forget", arguments={"id": memory["id"]})
 
 
-async def test_numbers_are_those_of_the_agent_alone(ada: httpx.AsyncClient) -> None:
+async def test_my_stats_counts_only_the_agents_own_records(ada: httpx.AsyncClient) -> None:
     await ada.post("/v1/agents", json={"slug": "marco", "name": "Marco"})
     other = {"arguments": {"content": "router maintenance on Friday"}}
     await ada.post("/v1/agents/marco/tools/remember", json=other)
-    await called(ada, "remember", content="Deploys the router config on Fridays")
-    await called(ada, "recall", query="router")
-    await called(ada, "recall", query="nothing")
-    await talk(ada, "hello")
-    told = await called(ada, "my_stats")
-    tags = told.pop("top_concept_tags_7d")
+    await call_tool(ada, "remember", content="Deploys the router config on Fridays")
+    await call_tool(ada, "recall", query="router")
+    await call_tool(ada, "recall", query="nothing")
+    await start_session(ada, "hello")
+    stats = await call_tool(ada, "my_stats")
+    tags = stats.pop("top_concept_tags_7d")
     assert ["router", 1] in tags
-    assert told == {
+    assert stats == {
         "agent_id": "kate",
         "sessions_total": 1,
         "memories_stored": 1,
@@ -137,52 +135,61 @@ async def test_numbers_are_those_of_the_agent_alone(ada: httpx.AsyncClient) -> N
     }
 
 
-async def test_conversations_are_listed_read_searched_and_remembered(
+async def test_sessions_are_listed_read_and_searched(
     ada: httpx.AsyncClient,
 ) -> None:
-    first = await talk(ada, "where is the código?", "in the shed " + "x" * 300)
-    second = await talk(ada, "good morning")
-    listed = await called(ada, "session_logs", action="list_sessions")
-    assert {one["session_id"]: one["entry_count"] for one in listed["sessions"]} == {
+    first = await start_session(ada, "where is the código?", "in the shed " + "x" * 300)
+    second = await start_session(ada, "good morning")
+    listed = await call_tool(ada, "session_logs", action="list_sessions")
+    assert {row["session_id"]: row["entry_count"] for row in listed["sessions"]} == {
         first: 2,
         second: 1,
     }
-    read = await called(ada, "session_logs", action="read_session", session_id=first, limit=1)
+    read = await call_tool(ada, "session_logs", action="read_session", session_id=first, limit=1)
     assert (read["total_entries"], read["returned"], read["truncated"]) == (2, 1, True)
-    on = await called(ada, "session_logs", action="read_session", session_id=first, after=1)
-    assert on["entries"][0]["content"] == "in the shed " + "x" * 188 + "…"
-    assert on["entries"][0]["truncated"]
-    found = await called(ada, "session_logs", action="search", query="codigo")
-    assert [hit["session_id"] for hit in found["hits"]] == [first]
+    rest = await call_tool(ada, "session_logs", action="read_session", session_id=first, after=1)
+    assert rest["entries"][0]["content"] == "in the shed " + "x" * 188 + "…"
+    assert rest["entries"][0]["truncated"]
+    result = await call_tool(ada, "session_logs", action="search", query="codigo")
+    assert [hit["session_id"] for hit in result["hits"]] == [first]
     recent = {"arguments": {"action": "recent"}, "sessionId": second}
     answer = (await ada.post(f"{AGENT}/tools/session_logs", json=recent)).json()
-    assert [one["content"] for one in answer["structured"]["entries"]] == ["good morning"]
+    assert [row["content"] for row in answer["structured"]["entries"]] == ["good morning"]
 
 
-async def test_what_makes_no_sense_is_told_to_the_model(ada: httpx.AsyncClient) -> None:
-    assert "session_id" in await refused(ada, "session_logs", arguments={"action": "read_session"})
-    assert "query" in await refused(ada, "session_logs", arguments={"action": "search"})
-    assert "session_id" in await refused(ada, "session_logs", arguments={"action": "recent"})
-    assert "Invalid enum" in await refused(ada, "session_logs", arguments={"action": "burn"})
-    gone = await called(ada, "session_logs", action="read_session", session_id="../x")
+async def test_invalid_session_logs_arguments_are_returned_to_the_model(
+    ada: httpx.AsyncClient,
+) -> None:
+    assert "session_id" in await refusal_of(
+        ada, "session_logs", arguments={"action": "read_session"}
+    )
+    assert "query" in await refusal_of(ada, "session_logs", arguments={"action": "search"})
+    assert "session_id" in await refusal_of(ada, "session_logs", arguments={"action": "recent"})
+    assert "Invalid enum" in await refusal_of(ada, "session_logs", arguments={"action": "burn"})
+    gone = await call_tool(ada, "session_logs", action="read_session", session_id="../x")
     assert (gone["ok"], gone["error"]) == (False, "session_not_found")
 
 
-async def test_a_session_that_is_not_there_is_404(ada: httpx.AsyncClient) -> None:
+async def test_an_unknown_session_is_404(ada: httpx.AsyncClient) -> None:
     body = {"sessionId": "7d1bd1a8-9c2f-4d3c-9a52-0f8a9d6f6a10"}
     assert (await ada.post(f"{AGENT}/tools/who_am_i", json=body)).status_code == 404
 
 
-async def test_history_is_told_and_marked(desk: FullApp, ada: httpx.AsyncClient) -> None:
-    if desk.ports.repositories is None:
-        assert "no git" in await refused(ada, "memory_history")
+async def test_memory_history_lists_commits_and_checkpoints(
+    server: FullApp, ada: httpx.AsyncClient
+) -> None:
+    if server.ports.repositories is None:
+        assert "no git" in await refusal_of(ada, "memory_history")
         return
     await put(ada, "MEMORY.md", "## People\n- Luis\n")
-    marked = await called(ada, "memory_checkpoint", note="before the move")
-    assert (marked["skipped"], len(marked["oid"])) == (False, 7)
-    assert (await called(ada, "memory_checkpoint"))["skipped"]
+    checkpoint = await call_tool(ada, "memory_checkpoint", note="before the move")
+    assert (checkpoint["skipped"], len(checkpoint["oid"])) == (False, 7)
+    assert (await call_tool(ada, "memory_checkpoint"))["skipped"]
     await put(ada, "MEMORY.md", "## People\n- Ana\n")
-    told = await called(ada, "memory_history", include_diff=True)
-    assert [one["short_oid"] == marked["oid"] for one in told["commits"]][:2] == [False, True]
-    assert "before the move" in told["commits"][1]["checkpoint"]
-    assert "+- Ana" in told["diff"]
+    history = await call_tool(ada, "memory_history", include_diff=True)
+    assert [commit["short_oid"] == checkpoint["oid"] for commit in history["commits"]][:2] == [
+        False,
+        True,
+    ]
+    assert "before the move" in history["commits"][1]["checkpoint"]
+    assert "+- Ana" in history["diff"]

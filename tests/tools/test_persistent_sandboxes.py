@@ -1,11 +1,10 @@
-"""What commands that nobody waits for have changed, in sandboxes that the local provider keeps."""
+"""Background commands in persistent sandboxes of the local provider."""
 
 from __future__ import annotations
 
-import asyncio
 import os
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path as File
 from typing import Any
 
@@ -14,6 +13,7 @@ from msgspec import structs
 from tests.support.escape_harness import processes_marked
 from tests.support.stores import open_ports
 from tests.support.tool_fixture import BOX, NOTES, TOOLS, ToolTenant, create_tool_tenant
+from tests.support.wait import wait_until
 
 from carrel.actions.sandbox import sandboxes, workspace_files, workspaces
 from carrel.adapters.sandbox.local import LocalSandbox, cgroups
@@ -25,131 +25,137 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
-async def shop(tmp_path: File) -> AsyncIterator[ToolTenant]:
+async def tools(tmp_path: File) -> AsyncIterator[ToolTenant]:
     local = LocalSandbox(tmp_path / "sandboxes")
     async with open_ports(tmp_path) as opened:
         yield await create_tool_tenant(opened, runner=local, persistent=True)
         await local.close()
 
 
-def local(shop: ToolTenant) -> LocalSandbox:
-    assert isinstance(shop.runner, LocalSandbox)
-    return shop.runner
+def local(tools: ToolTenant) -> LocalSandbox:
+    assert isinstance(tools.runner, LocalSandbox)
+    return tools.runner
 
 
-async def begun(shop: ToolTenant, command: str) -> str:
-    said = await shop.call("bash", command=command, background=True)
-    return re.findall(r"call_[0-9a-f]{24}", said)[0]  # type: ignore[no-any-return]
+async def start_job(tools: ToolTenant, command: str) -> str:
+    output = await tools.call("bash", command=command, background=True)
+    return re.findall(r"call_[0-9a-f]{24}", output)[0]  # type: ignore[no-any-return]
 
 
-async def asked(shop: ToolTenant, id: str, action: str = "status") -> Any:
+async def get_status(tools: ToolTenant, id: str, action: str = "status") -> Any:
     tool = TOOLS["async_status"]
-    return await tool.run(shop.context, tool.parse_arguments({"statusId": id, "action": action}))
+    return await tool.run(tools.context, tool.parse_arguments({"statusId": id, "action": action}))
 
 
-async def ended(shop: ToolTenant, id: str) -> None:
-    for (_, known), following in tuple(local(shop)._followers.items()):
-        if known == id:
+async def wait_for_job(tools: ToolTenant, id: str) -> None:
+    for (_, job_id), following in tuple(local(tools)._followers.items()):
+        if job_id == id:
             await following.task
 
 
-async def logged(shop: ToolTenant, id: str, log: str) -> None:
-    """Once a job has printed this."""
-    async with asyncio.timeout(30):
-        while await asked(shop, id, "logs") != log:  # noqa: ASYNC110 - it is outside
-            await asyncio.sleep(0.02)
+async def wait_for_log(tools: ToolTenant, id: str, log: str) -> None:
+    """Wait until a job's log equals this text."""
+
+    async def is_printed() -> object:
+        return await get_status(tools, id, "logs") == log
+
+    await wait_until(is_printed, f"the job has printed {log!r}")
 
 
-async def until(true: Callable[[], object]) -> None:
-    async with asyncio.timeout(30):
-        while not true():  # noqa: ASYNC110 - what is waited for is outside
-            await asyncio.sleep(0.02)
-
-
-async def test_what_a_job_changed_is_brought_back_when_it_ends(shop: ToolTenant) -> None:
-    await shop.call("write", file_path="old", content="x")
-    [before] = await shop.ports.trees.revisions([shop.scope()])
-    id = await begun(shop, "sleep 0.3; echo done > a; mkdir d; echo b > d/b; rm old")
-    await ended(shop, id)
-    assert await shop.files() == {"a": b"done\n", "d/b": b"b\n"}
-    assert await shop.ports.trees.revisions([shop.scope()]) == (before + 1,)
-    [version] = await shop.history("a")
-    assert version.author == shop.owner.name
+async def test_a_jobs_changes_are_saved_when_it_ends(tools: ToolTenant) -> None:
+    await tools.call("write", file_path="old", content="x")
+    [before] = await tools.ports.trees.revisions([tools.scope()])
+    id = await start_job(tools, "sleep 0.3; echo done > a; mkdir d; echo b > d/b; rm old")
+    await wait_for_job(tools, id)
+    assert await tools.files() == {"a": b"done\n", "d/b": b"b\n"}
+    assert await tools.ports.trees.revisions([tools.scope()]) == (before + 1,)
+    [version] = await tools.history("a")
+    assert version.author == tools.owner.name
     assert version.reason.startswith(f"bash (background) {id}: sleep 0.3; echo done")
 
 
-async def test_who_sees_that_a_job_has_ended_finds_its_files(shop: ToolTenant) -> None:
-    id = await begun(shop, "while [ ! -e go ]; do sleep 0.02; done; echo done > a")
-    assert await asked(shop, id) == {"status": "processing", "jobId": id}
-    await shop.call("bash", command="touch go")
-    async with asyncio.timeout(30):
-        while (await asked(shop, id))["status"] == "processing":  # noqa: ASYNC110 - it is outside
-            await asyncio.sleep(0.02)
-    assert (await shop.files())["a"] == b"done\n"
-    [after] = await shop.ports.trees.revisions([shop.scope()])
-    await shop.call("bash", command="true")
-    assert await shop.ports.trees.revisions([shop.scope()]) == (after,)
+async def test_a_jobs_files_are_saved_before_its_status_says_that_it_ended(
+    tools: ToolTenant,
+) -> None:
+    id = await start_job(tools, "while [ ! -e go ]; do sleep 0.02; done; echo done > a")
+    assert await get_status(tools, id) == {"status": "processing", "jobId": id}
+    await tools.call("bash", command="touch go")
+
+    async def has_ended() -> object:
+        return (await get_status(tools, id))["status"] != "processing"
+
+    await wait_until(has_ended, "the job has ended")
+    assert (await tools.files())["a"] == b"done\n"
+    [after] = await tools.ports.trees.revisions([tools.scope()])
+    await tools.call("bash", command="true")
+    assert await tools.ports.trees.revisions([tools.scope()]) == (after,)
 
 
-async def test_a_job_that_is_stopped_keeps_what_it_had_done(shop: ToolTenant) -> None:
-    id = await begun(shop, "echo half > a; echo begun; exec sleep 600")
-    await logged(shop, id, "begun\n")
-    assert (await asked(shop, id, "stop"))["status"] == "failed"
-    assert await shop.files() == {"a": b"half\n"}
-    [version] = await shop.history("a")
+async def test_a_stopped_jobs_changes_are_saved_as_partial(tools: ToolTenant) -> None:
+    id = await start_job(tools, "echo half > a; echo begun; exec sleep 600")
+    await wait_for_log(tools, id, "begun\n")
+    assert (await get_status(tools, id, "stop"))["status"] == "failed"
+    assert await tools.files() == {"a": b"half\n"}
+    [version] = await tools.history("a")
     assert version.reason.startswith(f"bash (background, partial) {id}: ")
 
 
-async def test_jobs_that_end_with_their_server_keep_what_they_had_done(shop: ToolTenant) -> None:
-    id = await begun(shop, "echo half > a; echo begun; exec sleep 600")
-    await logged(shop, id, "begun\n")
-    await local(shop).close()
-    assert await shop.files() == {"a": b"half\n"}
-    assert (await asked(shop, id))["error"].endswith("[exit code 137]")
+async def test_closing_the_provider_saves_the_changes_of_its_jobs(tools: ToolTenant) -> None:
+    id = await start_job(tools, "echo half > a; echo begun; exec sleep 600")
+    await wait_for_log(tools, id, "begun\n")
+    await local(tools).close()
+    assert await tools.files() == {"a": b"half\n"}
+    assert (await get_status(tools, id))["error"].endswith("[exit code 137]")
 
 
-async def test_others_and_a_job_meet_as_they_do_with_any_command(shop: ToolTenant) -> None:
-    for path in ("same", "gone"):
-        await shop.call("write", file_path=path, content="1")
-    id = await begun(shop, "while [ ! -e /tmp/go ]; do sleep 0.02; done; echo 2 > same; rm gone")
-    for path in ("same", "gone", "theirs"):
-        await workspace_files.write(shop.workspace_files(), Path(path), b"others")
-    await shop.call("bash", command="cat same; touch /tmp/go")
-    await ended(shop, id)
-    files = await shop.files()
-    assert (files["same"], files["theirs"]) == (b"2\n", b"others")
-    assert b"others" in await shop.past_contents("same")
-
-
-async def test_what_is_too_much_is_told_with_the_job(shop: ToolTenant) -> None:
-    id = await begun(shop, "for n in {1..5001}; do : > f$n; done")
-    await ended(shop, id)
-    assert "[the changes were not saved: 5001 paths were changed" in await asked(shop, id, "logs")
-    assert await shop.files() == {}
-
-
-async def test_deleting_a_sandbox_lets_its_instances_go(shop: ToolTenant) -> None:
-    await begun(shop, "echo half > a; exec sleep 600")
-    await shop.call("bash", command="while [ ! -e a ]; do sleep 0.02; done")
-    await sandboxes.delete(shop.ports, shop.owner, BOX)
-    assert (local(shop)._instances, local(shop)._followers) == ({}, {})
-    assert await shop.files() == {"a": b"half\n"}
-
-
-async def test_deleting_a_workspace_lets_its_instances_go_and_nothing_comes_back(
-    shop: ToolTenant,
+async def test_concurrent_writes_of_a_job_and_of_others_are_all_in_history(
+    tools: ToolTenant,
 ) -> None:
-    id = await begun(shop, "echo begun; while sleep 0.01; do date +%N > a; done")
-    await logged(shop, id, "begun\n")
-    await workspaces.delete(shop.ports, shop.owner, NOTES)
-    assert (local(shop)._instances, local(shop)._followers) == ({}, {})
-    assert await shop.files() == {}
-    called = derive_instance_key(derive_namespace(shop.owner.tenant, NOTES), BOX)
-    assert await local(shop).get_job(called, id) is None
+    for path in ("same", "gone"):
+        await tools.call("write", file_path=path, content="1")
+    id = await start_job(
+        tools, "while [ ! -e /tmp/go ]; do sleep 0.02; done; echo 2 > same; rm gone"
+    )
+    for path in ("same", "gone", "theirs"):
+        await workspace_files.write(tools.workspace_files(), Path(path), b"others")
+    await tools.call("bash", command="cat same; touch /tmp/go")
+    await wait_for_job(tools, id)
+    files = await tools.files()
+    assert (files["same"], files["theirs"]) == (b"2\n", b"others")
+    assert b"others" in await tools.past_contents("same")
+
+
+async def test_too_many_changes_are_reported_in_the_jobs_log(tools: ToolTenant) -> None:
+    id = await start_job(tools, "for n in {1..5001}; do : > f$n; done")
+    await wait_for_job(tools, id)
+    assert "[the changes were not saved: 5001 paths were changed" in await get_status(
+        tools, id, "logs"
+    )
+    assert await tools.files() == {}
+
+
+async def test_deleting_a_sandbox_ends_its_instances(tools: ToolTenant) -> None:
+    await start_job(tools, "echo half > a; exec sleep 600")
+    await tools.call("bash", command="while [ ! -e a ]; do sleep 0.02; done")
+    await sandboxes.delete(tools.ports, tools.owner, BOX)
+    assert (local(tools)._instances, local(tools)._followers) == ({}, {})
+    assert await tools.files() == {"a": b"half\n"}
+
+
+async def test_deleting_a_workspace_ends_its_instances_and_saves_nothing(
+    tools: ToolTenant,
+) -> None:
+    id = await start_job(tools, "echo begun; while sleep 0.01; do date +%N > a; done")
+    await wait_for_log(tools, id, "begun\n")
+    await workspaces.delete(tools.ports, tools.owner, NOTES)
+    assert (local(tools)._instances, local(tools)._followers) == ({}, {})
+    assert await tools.files() == {}
+    instance_key = derive_instance_key(derive_namespace(tools.owner.tenant, NOTES), BOX)
+    assert await local(tools).get_job(instance_key, id) is None
 
 
 @pytest.mark.parametrize(
-    ("config", "kept"),
+    ("config", "reused"),
     [
         ({"memoryLimit": 512}, False),
         ({"envVars": {"A": "2"}}, False),
@@ -158,29 +164,29 @@ async def test_deleting_a_workspace_lets_its_instances_go_and_nothing_comes_back
         ({"envVars": {"A": "********"}}, True),
     ],
 )
-async def test_nothing_goes_on_by_settings_that_have_changed(
-    shop: ToolTenant, config: dict[str, Any], kept: bool
+async def test_an_instance_is_reused_only_while_its_settings_are_unchanged(
+    tools: ToolTenant, config: dict[str, Any], reused: bool
 ) -> None:
-    await sandboxes.patch(shop.ports, shop.owner, BOX, {"config": {"envVars": {"A": "1"}}})
-    await shop.call("bash", command="echo old > ~/a")
+    await sandboxes.patch(tools.ports, tools.owner, BOX, {"config": {"envVars": {"A": "1"}}})
+    await tools.call("bash", command="echo old > ~/a")
     if "memoryLimit" in config and cgroups.find_cgroups() is None:
         with pytest.raises(ValidationError, match="memoryLimit cannot be enforced here"):
-            await sandboxes.patch(shop.ports, shop.owner, BOX, {"name": "b", "config": config})
+            await sandboxes.patch(tools.ports, tools.owner, BOX, {"name": "b", "config": config})
         return
-    await sandboxes.patch(shop.ports, shop.owner, BOX, {"name": "b", "config": config})
-    assert bool(local(shop)._instances) is kept
-    said = await shop.call("bash", command="cat ~/a; exit 0")
-    assert (said == "old\n") is kept
+    await sandboxes.patch(tools.ports, tools.owner, BOX, {"name": "b", "config": config})
+    assert bool(local(tools)._instances) is reused
+    output = await tools.call("bash", command="cat ~/a; exit 0")
+    assert (output == "old\n") is reused
 
 
-async def test_a_sandbox_is_given_what_its_record_says(shop: ToolTenant) -> None:
-    # Within that time what is left there has to write, however busy the machine is.
+async def test_an_idle_instance_ends_after_its_configured_timeout(tools: ToolTenant) -> None:
+    # The remaining process must write within this time, even on a busy machine.
     lifecycle = {"idleTimeoutSeconds": 3, "maxLifetimeSeconds": 600}
-    await sandboxes.patch(shop.ports, shop.owner, BOX, {"config": {"lifecycle": lifecycle}})
-    await shop.call("bash", command="(setsid sh -c 'sleep 0.3; echo late > a' &) >/dev/null 2>&1")
-    await until(lambda: not local(shop)._instances)
-    await until(lambda: not local(shop)._end_tasks)
-    assert await shop.files() == {"a": b"late\n"}
+    await sandboxes.patch(tools.ports, tools.owner, BOX, {"config": {"lifecycle": lifecycle}})
+    await tools.call("bash", command="(setsid sh -c 'sleep 0.3; echo late > a' &) >/dev/null 2>&1")
+    await wait_until(lambda: not local(tools)._instances, "the instance is gone")
+    await wait_until(lambda: not local(tools)._end_tasks, "the instance has ended")
+    assert await tools.files() == {"a": b"late\n"}
 
 
 RESTLESS = r"""
@@ -206,27 +212,27 @@ while True:
 """
 
 
-async def test_whatever_goes_on_there_nobody_stumbles_over_it(shop: ToolTenant) -> None:
-    await shop.call("write", file_path="restless.py", content=RESTLESS)
-    id = await begun(shop, "exec python3 restless.py")
+async def test_commands_succeed_while_a_job_keeps_replacing_files(tools: ToolTenant) -> None:
+    await tools.call("write", file_path="restless.py", content=RESTLESS)
+    id = await start_job(tools, "exec python3 restless.py")
     for number in range(30):
-        await shop.call("bash", command=f"echo {number} > own")
-        assert (await shop.files())["own"] == f"{number}\n".encode()
-    await asked(shop, id, "stop")
-    for path, content in (await shop.files()).items():
+        await tools.call("bash", command=f"echo {number} > own")
+        assert (await tools.files())["own"] == f"{number}\n".encode()
+    await get_status(tools, id, "stop")
+    for path, content in (await tools.files()).items():
         if path in {"e", "f", "g"}:
             assert content in {b"/etc/passwd", b""} or set(content) == set(b"y")
-    assert "restless.py" in await shop.call("bash", command="rm -rf e f g; ls")
+    assert "restless.py" in await tools.call("bash", command="rm -rf e f g; ls")
 
 
-async def test_a_job_of_a_call_with_an_id_brings_back_all_that_comes_after_it(
-    shop: ToolTenant,
+async def test_a_job_of_a_call_with_an_id_saves_later_changes_too(
+    tools: ToolTenant,
 ) -> None:
     mark, bash = os.urandom(8).hex(), TOOLS["bash"]
     command = f"echo first > a; (: {mark}; sleep 0.3; echo later > b) &"
-    asks = bash.parse_arguments({"command": command, "background": True})
-    said = await bash.run(structs.replace(shop.context, call_id="one"), asks)
-    await ended(shop, re.findall(r"call_[0-9a-f]{24}", str(said))[0])
-    await until(lambda: not processes_marked(mark))
-    await local(shop).close()
-    assert await shop.files() == {"a": b"first\n", "b": b"later\n"}
+    arguments = bash.parse_arguments({"command": command, "background": True})
+    output = await bash.run(structs.replace(tools.context, call_id="one"), arguments)
+    await wait_for_job(tools, re.findall(r"call_[0-9a-f]{24}", str(output))[0])
+    await wait_until(lambda: not processes_marked(mark), "the command has ended")
+    await local(tools).close()
+    assert await tools.files() == {"a": b"first\n", "b": b"later\n"}

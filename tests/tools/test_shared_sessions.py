@@ -1,4 +1,4 @@
-"""In a shared session nothing private is told: not a byte, by no tool and through no endpoint."""
+"""A shared session reveals nothing private through any tool or endpoint."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-class Scene:
-    """An agent whose every private thing has the canary in it, and a session with listeners."""
+class PrivateAgent:
+    """An agent whose private files contain the canary, and a shared session."""
 
-    def __init__(self, desk: FullApp, owner: httpx.AsyncClient) -> None:
-        self.desk, self.owner = desk, owner
+    def __init__(self, server: FullApp, owner: httpx.AsyncClient) -> None:
+        self.server, self.owner = server, owner
 
-    async def set(self) -> Scene:
+    async def populate(self) -> PrivateAgent:
         owner = self.owner
         human = {"name": f"Ada {CANARY}", "email": f"{CANARY}@acme.example", "role": "member"}
         person = (await owner.post("/v1/people", json=human)).json()["id"]
@@ -48,50 +48,50 @@ class Scene:
             body = {"content": f"## {CANARY}\n- {CANARY}\n"}
             put = await owner.put(f"{AGENT}/files/{path}", json=body)
             assert put.status_code == 200, put.text
-        self.memory = await self.told("remember", {"content": f"{CANARY} is a secret place"})
-        await self.told("recall", {"query": CANARY})
+        self.memory = await self.call_tool("remember", {"content": f"{CANARY} is a secret place"})
+        await self.call_tool("recall", {"query": CANARY})
         private = (await owner.post(f"{AGENT}/sessions", json={})).json()["id"]
-        said = {"role": "user", "content": f"{CANARY}!", "senderId": CANARY}
-        await owner.post(f"{AGENT}/sessions/{private}/entries", json=said)
+        entry = {"role": "user", "content": f"{CANARY}!", "senderId": CANARY}
+        await owner.post(f"{AGENT}/sessions/{private}/entries", json=entry)
         shared = await owner.post(f"{AGENT}/sessions", json={"scope": "group"})
         self.private, self.shared = private, shared.json()["id"]
         started = await owner.post("/v1/runs", json={"agentId": "kate", "scope": "shared"})
         self.run = started.json()["runId"]
         return self
 
-    async def told(self, tool: str, arguments: dict[str, Any]) -> Any:
+    async def call_tool(self, tool: str, arguments: dict[str, Any]) -> Any:
         answer = await self.owner.post(f"{AGENT}/tools/{tool}", json={"arguments": arguments})
         assert CANARY in answer.text
         return answer.json()["structured"]
 
 
 @pytest.fixture
-async def scene(tmp_path: File) -> AsyncIterator[Scene]:
-    async with open_full_app(tmp_path) as desk:
-        yield await Scene(desk, await desk.owner()).set()
+async def agent(tmp_path: File) -> AsyncIterator[PrivateAgent]:
+    async with open_full_app(tmp_path) as server:
+        yield await PrivateAgent(server, await server.owner()).populate()
 
 
-def circumstances(scene: Scene) -> list[dict[str, Any]]:
+def shared_contexts(agent: PrivateAgent) -> list[dict[str, Any]]:
     return [
         {"scope": "shared"},
         {"scope": "channel"},
-        {"sessionId": scene.shared},
-        {"sessionId": scene.shared, "scope": "main"},
-        {"runId": scene.run},
-        {"runId": scene.run, "scope": "main"},
+        {"sessionId": agent.shared},
+        {"sessionId": agent.shared, "scope": "main"},
+        {"runId": agent.run},
+        {"runId": agent.run, "scope": "main"},
     ]
 
 
-async def test_every_tool_tells_nothing_private(scene: Scene) -> None:
+async def test_no_tool_reveals_private_content(agent: PrivateAgent) -> None:
     guesses: list[dict[str, Any]] = [
         {},
         {"section": ""},
         {"query": "z", "limit": 50},
-        {"id": scene.memory["id"]},
+        {"id": agent.memory["id"]},
         {"action": "list_sessions"},
-        {"action": "read_session", "session_id": scene.private},
+        {"action": "read_session", "session_id": agent.private},
         {"action": "search", "query": "z"},
-        {"action": "recent", "session_id": scene.private},
+        {"action": "recent", "session_id": agent.private},
         {"limit": 100, "include_diff": True},
         {"content": "zanzibar is a secret place".replace("zanzibar", "elsewhere")},
         {"note": "x"},
@@ -101,53 +101,53 @@ async def test_every_tool_tells_nothing_private(scene: Scene) -> None:
         {"command": "cat MEMORY.md"},
     ]
     for tool in ALL:
-        for where in circumstances(scene):
+        for context in shared_contexts(agent):
             for arguments in guesses:
-                body = {"arguments": arguments, **where}
-                answer = await scene.owner.post(f"{AGENT}/tools/{tool.name}", json=body)
+                body = {"arguments": arguments, **context}
+                answer = await agent.owner.post(f"{AGENT}/tools/{tool.name}", json=body)
                 assert answer.status_code == 200, answer.text
                 assert CANARY not in answer.text, (tool.name, body)
-    assert CANARY in (await scene.owner.get(f"{AGENT}/memories")).text, "nothing was forgotten"
+    assert CANARY in (await agent.owner.get(f"{AGENT}/memories")).text, "no memory was deleted"
 
 
-async def test_whatever_is_remembered_in_a_shared_session_tells_nothing_of_what_was(
-    scene: Scene,
+async def test_remember_in_a_shared_session_never_returns_a_private_memory(
+    agent: PrivateAgent,
 ) -> None:
     body = {"arguments": {"content": f"{CANARY} is a secret place"}, "scope": "shared"}
-    told = (await scene.owner.post(f"{AGENT}/tools/remember", json=body)).json()["structured"]
-    assert told["created"]
-    assert told["id"] != scene.memory["id"]
+    result = (await agent.owner.post(f"{AGENT}/tools/remember", json=body)).json()["structured"]
+    assert result["created"]
+    assert result["id"] != agent.memory["id"]
 
 
-async def test_a_shared_prompt_and_a_shared_run_show_nothing_private(scene: Scene) -> None:
+async def test_a_shared_prompt_and_a_shared_run_show_nothing_private(agent: PrivateAgent) -> None:
     urls = [f"{AGENT}/prompt?scope=shared", f"{AGENT}/prompt?scope=lobby"]
-    run = f"/v1/runs/{scene.run}"
+    run = f"/v1/runs/{agent.run}"
     urls += [run, f"{run}/files", f"{run}/files?content=true", f"{run}/prompt", f"{run}/diff"]
     urls += [f"{run}/prompt?scope=main"]
     names = ("USER.md", "MEMORY.md", "DREAMS.md", "memory/lessons.md")
     urls += [f"{run}/files/{name}" for name in names]
     urls += [f"{run}/diff?path={name}" for name in names]
     for url in urls:
-        answer = await scene.owner.get(url)
+        answer = await agent.owner.get(url)
         assert CANARY not in answer.text, url
-    replayed = await scene.owner.post("/v1/runs", json={"replayOf": scene.run})
-    child = await scene.owner.post(
-        "/v1/runs", json={"parentRunId": scene.run, "scope": "main", "shareSnapshot": True}
+    replayed = await agent.owner.post("/v1/runs", json={"replayOf": agent.run})
+    child = await agent.owner.post(
+        "/v1/runs", json={"parentRunId": agent.run, "scope": "main", "shareSnapshot": True}
     )
     for answer in (replayed, child):
         run = f"/v1/runs/{answer.json()['runId']}"
         for part in ("/files", "/prompt", "/files/MEMORY.md"):
-            assert CANARY not in (await scene.owner.get(run + part)).text
+            assert CANARY not in (await agent.owner.get(run + part)).text
 
 
-async def test_the_map_in_what_is_shared_tells_nothing_of_what_is_private(scene: Scene) -> None:
+async def test_the_shared_file_map_reveals_no_private_content(agent: PrivateAgent) -> None:
     body = {"action": "regenerate-map", "agentId": "kate"}
-    assert (await scene.owner.post("/api/workspaces/files", json=body)).status_code == 200
-    run = await scene.owner.post("/v1/runs", json={"agentId": "kate", "scope": "shared"})
+    assert (await agent.owner.post("/api/workspaces/files", json=body)).status_code == 200
+    run = await agent.owner.post("/v1/runs", json={"agentId": "kate", "scope": "shared"})
     urls = [f"{AGENT}/prompt?scope=shared"]
     urls += [f"/v1/runs/{run.json()['runId']}/{part}" for part in ("prompt", "files/AGENTS.md")]
     for url in urls:
-        answer = await scene.owner.get(url)
+        answer = await agent.owner.get(url)
         assert "lessons.md" in answer.text
         assert CANARY not in answer.text, url
 
@@ -158,7 +158,7 @@ words = st.text(st.sampled_from("azniber *%_'\"\\"), max_size=8)
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     tool=st.sampled_from(ALL),
-    where=st.integers(0, 5),
+    context_index=st.integers(0, 5),
     text=words,
     number=st.integers(-1, 600),
     action=st.sampled_from(["list_sessions", "read_session", "search", "recent", "x"]),
@@ -166,21 +166,21 @@ words = st.text(st.sampled_from("azniber *%_'\"\\"), max_size=8)
         st.sampled_from(["section", "query", "id", "session_id", "note", "limit", "action"])
     ),
 )
-async def test_no_arguments_get_anything_private_told(  # noqa: PLR0913, PLR0917 - what hypothesis draws
-    scene: Scene,
+async def test_no_arguments_reveal_private_content(  # noqa: PLR0913, PLR0917 - drawn by hypothesis
+    agent: PrivateAgent,
     tool: Any,
-    where: int,
+    context_index: int,
     text: str,
     number: int,
     action: str,
     names: set[str],
 ) -> None:
-    all: dict[str, Any] = {"action": action, "limit": number, "id": scene.memory["id"]}
-    all |= {"session_id": scene.private, "query": text, "section": text, "note": text or "x"}
+    candidates: dict[str, Any] = {"action": action, "limit": number, "id": agent.memory["id"]}
+    candidates |= {"session_id": agent.private, "query": text, "section": text, "note": text or "x"}
     body = {
-        "arguments": {name: all[name] for name in names},
-        **circumstances(scene)[where],
+        "arguments": {name: candidates[name] for name in names},
+        **shared_contexts(agent)[context_index],
     }
-    answer = await scene.owner.post(f"{AGENT}/tools/{tool.name}", json=body)
+    answer = await agent.owner.post(f"{AGENT}/tools/{tool.name}", json=body)
     assert answer.status_code == 200, answer.text
     assert CANARY not in answer.text

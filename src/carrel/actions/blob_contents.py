@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from carrel.core.identifiers import Digest
-from carrel.core.store.tree import Blob
+from carrel.core.store.blob import Blob
 from carrel.ports import CorruptContent, Ports
 
 

@@ -1,107 +1,154 @@
-"""Runs an operation at most once per idempotency key."""
+"""Runs an operation at most once per idempotency key and stores its result."""
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import re
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, Generic, TypeVar
 
 import msgspec
+from msgspec import Struct
 
 from carrel.core.access import Actor
-from carrel.core.errors import IdempotencyInFlight, IdempotencyKeyMismatch, ValidationError
-from carrel.core.store import idempotency
+from carrel.core.errors import Conflict, Refusal, ValidationError
 from carrel.core.store.idempotency import (
     Claim,
+    Claimed,
     Committed,
     Completed,
+    IdempotencyKey,
     InProgress,
     KeyMismatch,
     StoredResponse,
 )
-from carrel.core.store.record import Record
-from carrel.core.store.tree import IdempotencyKey
 from carrel.ports import Ports
 
 CLAIM_LEASE_MS: Final = 60_000
 """Milliseconds after which an unfinished claim may be taken over."""
 
 _KEY: Final = re.compile(r"[\x21-\x7e]{1,255}")
-_CONTEXT: Final = "receipt"
-_POLL_DELAYS_SECONDS: Final = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64)
+_VAULT_CONTEXT: Final = "receipt"
+_POLL_DELAYS_SECONDS: Final = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 0.64)
 _STATUS_OK: Final = 200
 
 _encode: Final = msgspec.json.Encoder().encode
-_decode: Final = msgspec.json.Decoder(Record).decode
+
+Result = TypeVar("Result")
 
 
-class IdempotentRequest(msgspec.Struct, frozen=True):
-    """Operation, arguments and idempotency key of a request."""
+class ResultCodec(Struct, Generic[Result], frozen=True):
+    """Conversion of a result to a status and bytes, and back."""
 
-    operation: str
-    arguments: Mapping[str, Any]
-    key: str | None
+    encode: Callable[[Result], tuple[int, bytes]]
+    decode: Callable[[int, bytes], Result]
+
+
+def json_codec(type: Any) -> ResultCodec[Any]:
+    """Codec of results that msgspec can encode, with status 200."""
+    decode = msgspec.json.Decoder(type).decode
+    return ResultCodec(
+        lambda result: (_STATUS_OK, _encode(result)), lambda _, content: decode(content)
+    )
+
+
+class IdempotentOperation(Struct, Generic[Result], frozen=True, kw_only=True):
+    """Identity of an operation, and how its result is stored and repeated."""
+
+    key: IdempotencyKey
+    fingerprint: str
+    """Hash of the request; the key is refused with a different one."""
+    codec: ResultCodec[Result]
+    mismatch: Refusal
+    """Raised if the key has a different fingerprint."""
+    in_progress: Refusal
+    """Raised if another request holds the claim."""
+    rebuild: Callable[[tuple[int, ...]], Awaitable[Result]] | None = None
+    """Builds the result of a commit, given its versions, if none was stored."""
+    is_final: Callable[[Result], bool] = lambda _: True
+    """Whether to store a result; otherwise the key is released."""
+    lease_ms: int | None = CLAIM_LEASE_MS
+    """None if a run may have effects beyond its commit.
+
+    Then an unfinished claim is neither taken over nor released after an error.
+    """
+    polls: bool = True
+    """Whether to wait up to 2 seconds for the request that holds the claim."""
+
+
+def parse_key(actor: Actor, operation: tuple[str, ...], key: str, label: str) -> IdempotencyKey:
+    """Scope a key to operation and caller: callers never share keys.
+
+    `label` is the key's name in the protocol. Raises ValidationError.
+    """
+    if not _KEY.fullmatch(key):
+        raise ValidationError(f"an {label} is 1 to 255 visible ASCII characters")
+    name, *parameters = operation
+    owner = [name, actor.name, actor.scope.kind, actor.scope.name, *parameters]
+    return IdempotencyKey(actor.tenant, _encode(owner).decode(), key)
 
 
 async def run_once(
-    ports: Ports,
-    actor: Actor,
-    request: IdempotentRequest,
-    action: Callable[[IdempotencyKey | None], Awaitable[Record]],
-    load_committed: Callable[[], Awaitable[Record]],
-) -> Record:
-    """Run `action`, or return the stored result of its first run with the same key.
+    ports: Ports, operation: IdempotentOperation[Result], run: Callable[[], Awaitable[Result]]
+) -> Result:
+    """Call `run`, or return the stored result of its first call with the same key.
 
-    Without a key the action just runs. `load_committed` loads the record of an operation that was
-    committed but whose response was not stored. A refusal releases the key. Raises
-    IdempotencyKeyMismatch, IdempotencyInFlight and ValidationError.
+    Raises the operation's refusals, and Conflict if the change was committed, its result was not
+    stored and cannot be rebuilt.
     """
-    if request.key is None:
-        return await action(None)
-    if not _KEY.fullmatch(request.key):
-        raise ValidationError("an idempotencyKey is 1 to 255 visible ASCII characters")
-    owner = [request.operation, actor.name, actor.scope.kind, actor.scope.name]
-    key = IdempotencyKey(actor.tenant, _encode(owner).decode(), request.key)
-    match await _claim(ports, key, hashlib.sha256(_encode(request.arguments)).hexdigest()):
+    match await _claim(ports, operation):
         case Completed(stored):
-            return _decode(ports.vault.open(stored.sealed, _CONTEXT))
+            content = ports.vault.open(stored.sealed, _VAULT_CONTEXT)
+            return operation.codec.decode(stored.status, content)
         case KeyMismatch():
-            raise IdempotencyKeyMismatch("this idempotencyKey was used for a different request")
+            raise operation.mismatch
         case InProgress():
-            raise IdempotencyInFlight(
-                "the first request with this idempotencyKey is still in progress"
-            )
-        case Committed():
-            return await _complete(ports, key, await load_committed())
-        case idempotency.Claimed():
-            return await _run_claimed(ports, key, action)
+            raise operation.in_progress
+        case Committed(versions):
+            if operation.rebuild is None:
+                raise Conflict(
+                    "the request was committed before, but its response was not stored",
+                    versions=versions,
+                )
+            return await _complete(ports, operation, await operation.rebuild(versions))
+        case Claimed():
+            return await _run_claimed(ports, operation, run)
 
 
-async def _claim(ports: Ports, key: IdempotencyKey, fingerprint: str) -> Claim:
-    """Claim the key; while another request holds it, poll for at most 1.3 seconds."""
-    for delay in (*_POLL_DELAYS_SECONDS, None):
+async def _claim(ports: Ports, operation: IdempotentOperation[Any]) -> Claim:
+    """Claim the key; poll while another request holds it."""
+    for delay in (*(_POLL_DELAYS_SECONDS if operation.polls else ()), None):
         now = ports.clock.now()
-        claim = await ports.idempotency.claim(key, fingerprint, now, now - CLAIM_LEASE_MS)
-        if not isinstance(claim, InProgress) or delay is None:
+        stale_before = 0 if operation.lease_ms is None else now - operation.lease_ms
+        claim = await ports.idempotency.claim(
+            operation.key, operation.fingerprint, now, stale_before
+        )
+        is_pending = isinstance(claim, InProgress) or (
+            isinstance(claim, Committed) and operation.rebuild is None
+        )
+        if not is_pending or delay is None:
             break
         await asyncio.sleep(delay)
     return claim
 
 
 async def _run_claimed(
-    ports: Ports, key: IdempotencyKey, action: Callable[[IdempotencyKey | None], Awaitable[Record]]
-) -> Record:
+    ports: Ports, operation: IdempotentOperation[Result], run: Callable[[], Awaitable[Result]]
+) -> Result:
     try:
-        record = await action(key)
+        result = await run()
     except Exception:
-        await ports.idempotency.release(key)
+        if operation.lease_ms is not None:
+            await ports.idempotency.release(operation.key)
         raise
-    return await _complete(ports, key, record)
+    if operation.is_final(result):
+        return await _complete(ports, operation, result)
+    await ports.idempotency.release(operation.key)
+    return result
 
 
-async def _complete(ports: Ports, key: IdempotencyKey, record: Record) -> Record:
-    sealed = ports.vault.seal(_encode(record), _CONTEXT)
-    await ports.idempotency.complete(key, StoredResponse(_STATUS_OK, sealed))
-    return record
+async def _complete(ports: Ports, operation: IdempotentOperation[Result], result: Result) -> Result:
+    status, content = operation.codec.encode(result)
+    sealed = ports.vault.seal(content, _VAULT_CONTEXT)
+    await ports.idempotency.complete(operation.key, StoredResponse(status, sealed))
+    return result

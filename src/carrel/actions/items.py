@@ -15,6 +15,7 @@ from carrel.actions.local_locks import local_lock
 from carrel.actions.overlay import stacks
 from carrel.actions.policy.tenant_rules import TenantRules
 from carrel.actions.records import Page, get_by_id_or_slug
+from carrel.actions.retry import retry_on_conflict
 from carrel.core.access import Actor, CredentialKind, Role
 from carrel.core.agents.agent import agent_fields
 from carrel.core.errors import (
@@ -43,13 +44,12 @@ from carrel.core.overlay.compose import File, resolve
 from carrel.core.overlay.edit import UNCONDITIONAL, WriteCondition
 from carrel.core.redaction.redactor import RedactionResult
 from carrel.core.runs import RunStatus
+from carrel.core.store.idempotency import IdempotencyKey
 from carrel.core.store.record import Record, RecordType
-from carrel.core.store.tree import IdempotencyKey
 from carrel.ports import Ports
 
 MAX_ITEMS: Final = 10_000
 """Maximum number of items in one scope."""
-_MAX_ATTEMPTS: Final = 10
 _BATCH_SIZE: Final = 64
 """Values loaded at a time for previews."""
 _CURSOR: Final = re.compile(r"[1-9][0-9]{0,17}")
@@ -268,35 +268,34 @@ async def _write(
         return await _write_locked(ports, actor, scope, key, content, options)
 
 
+@retry_on_conflict()
 async def _write_locked(
     ports: Ports, actor: Actor, scope: Scope, key: str, content: bytes, options: ItemWriteOptions
 ) -> StoredItem:
     path = item_path(key)
     creator = options.created_by or actor.agent or actor.name
-    for _ in range(_MAX_ATTEMPTS):
-        current = await _find_current(ports, scope, path)
-        with _name_item_in_errors(key):
-            options.condition.check(path, current)
-        if current is None:
-            condition, type = WriteCondition(absent=True), item_media_type(creator)
-        else:
-            item_before = item_from_head(current.head, current.etag)
-            condition, type = (
-                condition_for_version(item_before.version),
-                item_media_type(item_before.created_by, item_before.created_at),
-            )
-        write_options = WriteOptions(
-            condition, type, options.reason or f"write {key}", options.run, options.idempotency_key
+    current = await _find_current(ports, scope, path)
+    with _name_item_in_errors(key):
+        options.condition.check(path, current)
+    if current is None:
+        condition, type = WriteCondition(absent=True), item_media_type(creator)
+    else:
+        item_before = item_from_head(current.head, current.etag)
+        condition, type = (
+            condition_for_version(item_before.version),
+            item_media_type(item_before.created_by, item_before.created_at),
         )
-        try:
-            with _name_item_in_errors(key):
-                writer = _ItemWriter(ports, (scope,), path, actor, write_options, key)
-                written = await writer.put(content)
-        except WorkspaceConflict:
-            continue
-        item = item_from_head(written.file.head, written.file.etag)
-        return StoredItem(item, written.content.decode(), tuple(written.redacted.warned))
-    raise Busy(f"item {key!a}: concurrent changes kept conflicting; try again")
+    write_options = WriteOptions(
+        condition, type, options.reason or f"write {key}", options.run, options.idempotency_key
+    )
+    try:
+        with _name_item_in_errors(key):
+            writer = _ItemWriter(ports, (scope,), path, actor, write_options, key)
+            written = await writer.put(content)
+    except WorkspaceConflict:
+        raise Busy(f"item {key!a}: concurrent changes kept conflicting; try again") from None
+    item = item_from_head(written.file.head, written.file.etag)
+    return StoredItem(item, written.content.decode(), tuple(written.redacted.warned))
 
 
 async def _find_current(ports: Ports, scope: Scope, path: Path) -> File | None:

@@ -1,9 +1,9 @@
-"""Record changes: lookups, pages, optimistic retry and commits."""
+"""Record changes: lookups, pages and commits."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import groupby
@@ -13,6 +13,8 @@ from msgspec import Struct
 
 from carrel.core.errors import Busy, Conflict, NotFound, ValidationError
 from carrel.core.identifiers import TimestampMs, parse_identifier
+from carrel.core.store.commit import Applied, Commit, Expect, ExpectationFailed, Write
+from carrel.core.store.idempotency import IdempotencyKey
 from carrel.core.store.record import (
     CollectionRevision,
     Record,
@@ -20,10 +22,8 @@ from carrel.core.store.record import (
     RecordType,
     unique_key,
 )
-from carrel.core.store.tree import Applied, Commit, Expect, ExpectationFailed, IdempotencyKey, Write
 from carrel.ports import Ports
 
-_MAX_ATTEMPTS: Final = 10
 _BATCH_SIZE: Final = 100
 _ID_PATTERN: Final = r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}"
 ID_PREFIXES: Final[Mapping[RecordType, str]] = {
@@ -156,16 +156,6 @@ async def load_collection_revisions(
         CollectionRevision(tenant, record_type, revision)
         for record_type, revision in zip(types, revisions, strict=True)
     ]
-
-
-async def retry_while_busy(attempt: Callable[[], Awaitable[Item]]) -> Item:
-    """Run `attempt` again while it raises Busy, at most 10 times."""
-    for _ in range(_MAX_ATTEMPTS - 1):
-        try:
-            return await attempt()
-        except Busy:
-            continue
-    return await attempt()
 
 
 async def commit_changes(  # noqa: PLR0913 - keyword options of one commit

@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Collection, Mapping, Sequence
 
 from carrel.core.identifiers import Digest
-from carrel.core.store.tree import Blob
+from carrel.core.store.blob import Blob
 from carrel.ports import Blobs
 
 

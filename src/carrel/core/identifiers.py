@@ -30,6 +30,7 @@ _WIRE_PATH: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,255}")
 _SLUG: Final = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 _ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _HEX: Final = re.compile("[0-9a-f]{64}")
+_SHARED_WORKSPACE_PREFIX: Final = "ws_"
 
 
 def digest(content: bytes) -> Digest:
@@ -144,6 +145,14 @@ class Scope(Struct, frozen=True, order=True, gc=False, cache_hash=True):
     tenant: str
     kind: ScopeKind
     name: str
+
+    @property
+    def is_shared_workspace(self) -> bool:
+        """Whether it is a workspace that agents share, which exists by its record.
+
+        Rows, ETags and events have one kind for all workspaces, so the id decides.
+        """
+        return self.kind is ScopeKind.WORKSPACE and self.name.startswith(_SHARED_WORKSPACE_PREFIX)
 
     @property
     def tag(self) -> str:

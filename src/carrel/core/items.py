@@ -16,7 +16,8 @@ from msgspec import Struct
 
 from carrel.core.errors import ValidationError, WorkspaceTooLarge
 from carrel.core.identifiers import MAX_SEGMENT_BYTES, Path, Scope, ScopeKind, TimestampMs
-from carrel.core.store.tree import Blob, Head
+from carrel.core.store.blob import Blob
+from carrel.core.store.entry import Head
 
 MAX_KEY_LENGTH: Final = 256
 MAX_VALUE_BYTES: Final = 256 * 1024

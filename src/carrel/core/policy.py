@@ -8,7 +8,7 @@ from carrel.core.errors import WorkspaceTooLarge
 from carrel.core.identifiers import Scope, ScopeKind
 from carrel.core.overlay.file_classes import FileClassRules
 from carrel.core.redaction.redactor import SecretPatternMode
-from carrel.core.store.tree import Quota
+from carrel.core.store.commit import Quota
 
 MIB = 1024 * 1024
 
@@ -53,5 +53,4 @@ class Policy:
     def limits_of(self, scope: Scope) -> Limits:
         if scope.kind is ScopeKind.ITEMS:
             return replace(ITEM_LIMITS, max_versions=self.limits.max_versions)
-        is_shared = scope.kind is ScopeKind.WORKSPACE and scope.name.startswith("ws_")
-        return self.shared_limits if is_shared else self.limits
+        return self.shared_limits if scope.is_shared_workspace else self.limits

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from carrel.core.agents.config import config_from_stored
-from carrel.core.store.tree import Version
+from carrel.core.store.entry import Version
 
 
 def visible_versions(

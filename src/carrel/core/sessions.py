@@ -16,7 +16,7 @@ from msgspec import UNSET, Struct, UnsetType
 from carrel.core.errors import ValidationError
 from carrel.core.identifiers import TimestampMs
 from carrel.core.runs import Audience
-from carrel.core.store.tree import IdempotencyKey
+from carrel.core.store.idempotency import IdempotencyKey
 
 Row = TypeVar("Row")
 

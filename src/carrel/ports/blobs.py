@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from typing import Protocol
 
 from carrel.core.identifiers import Digest, TimestampMs
-from carrel.core.store.tree import Blob
+from carrel.core.store.blob import Blob
 
 
 class CorruptContent(Exception):

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from carrel.core.identifiers import TimestampMs
-from carrel.core.store.idempotency import Claim, StoredResponse
-from carrel.core.store.tree import IdempotencyKey
+from carrel.core.store.idempotency import Claim, IdempotencyKey, StoredResponse
 
 
 class IdempotencyStore(Protocol):

@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol, runtime_checkable
 from msgspec import Struct
 
 from carrel.core.identifiers import Digest, Path
-from carrel.core.store.tree import Blob
+from carrel.core.store.blob import Blob
 
 
 class FileKind(StrEnum):

@@ -7,7 +7,9 @@ from typing import Protocol
 
 from carrel.core.identifiers import Path, Scope
 from carrel.core.runs import SnapshotLayer
-from carrel.core.store.tree import Commit, Outcome, Tree, Version
+from carrel.core.store.commit import Commit, Outcome
+from carrel.core.store.entry import Version
+from carrel.core.store.tree import Tree
 
 
 class Trees(Protocol):

@@ -16,7 +16,8 @@ from msgspec.structs import replace
 
 from carrel.actions.accounts.credentials import reload_actor
 from carrel.actions.approvals import transitions
-from carrel.actions.records import get_record, load_collection_revisions, retry_while_busy
+from carrel.actions.records import get_record, load_collection_revisions
+from carrel.actions.retry import retry_on_conflict
 from carrel.core.approvals import (
     INTERRUPTED_REASON,
     SUPERSEDED_REASON,
@@ -147,28 +148,25 @@ async def close_if_abandoned(ports: Ports, record: Record) -> None:
         await transitions.finish(ports, record.tenant, record.id, result)
 
 
+@retry_on_conflict()
 async def _claim(ports: Ports, tenant: str, id: str) -> PreparedCall | None:
     """Claim an approved call, or return None if it is not approved any more.
 
     The claiming commit expects every record the check read to be unchanged.
     """
-
-    async def attempt() -> PreparedCall | None:
-        revisions = await load_collection_revisions(ports, tenant, _DEPENDENCY_TYPES)
-        [record] = await ports.records.get(tenant, RecordType.APPROVAL, [id])
-        if record is None or record.body["status"] != ApprovalStatus.APPROVED:
-            return None
-        try:
-            prepared = await _prepare(ports, approval_from_record(record))
-        except Busy:
-            raise
-        except (Refusal, CorruptContent) as refusal:
-            await transitions.cancel(ports, record, str(refusal))
-            return None
-        await transitions.begin(ports, record, revisions)
-        return prepared
-
-    return await retry_while_busy(attempt)
+    revisions = await load_collection_revisions(ports, tenant, _DEPENDENCY_TYPES)
+    [record] = await ports.records.get(tenant, RecordType.APPROVAL, [id])
+    if record is None or record.body["status"] != ApprovalStatus.APPROVED:
+        return None
+    try:
+        prepared = await _prepare(ports, approval_from_record(record))
+    except Busy:
+        raise
+    except (Refusal, CorruptContent) as refusal:
+        await transitions.cancel(ports, record, str(refusal))
+        return None
+    await transitions.begin(ports, record, revisions)
+    return prepared
 
 
 async def _prepare(ports: Ports, approval: Approval) -> PreparedCall:

@@ -1,4 +1,4 @@
-"""The audit tells who changed what, newest first, and nothing of other tenants."""
+"""The audit lists who changed which records, newest first, within the tenant."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from carrel.ports import Ports
 pytestmark = pytest.mark.anyio
 
 
-async def test_every_change_of_a_record_leaves_a_deed(ports: Ports) -> None:
-    made, owner = await create_tenant(ports)
+async def test_every_record_change_is_an_audit_entry(ports: Ports) -> None:
+    created, owner = await create_tenant(ports)
     template = await templates.create(ports, owner, "sales", "Sales")
     await secrets.put(ports, owner, "token", "hunter2-hunter2")
     await templates.delete(ports, owner, template.id)
@@ -26,23 +26,23 @@ async def test_every_change_of_a_record_leaves_a_deed(ports: Ports) -> None:
     ]
     assert [entry.author for entry in entries] == [owner.name] * 3 + ["platform"]
     assert entries[0].subjects == (f"template/{template.id}",)
-    assert made.tenant.id in entries[-1].subjects[0]
+    assert created.tenant.id in entries[-1].subjects[0]
     assert "hunter2" not in str(entries)
 
 
-async def test_pages_go_back_to_the_beginning(ports: Ports) -> None:
+async def test_audit_pages_go_back_to_the_first_entry(ports: Ports) -> None:
     _, owner = await create_tenant(ports)
     _, other = await create_tenant(ports, "globex")
     for number in range(5):
         await templates.create(ports, owner, f"ours-{number}", "Ours")
         await templates.create(ports, other, f"theirs-{number}", "Theirs")
-    seen: list[int] = []
+    ids: list[int] = []
     before: str | None = "0"
     while before is not None:
-        found = await audit.list_audit_entries(ports, owner, before=int(before), limit=2)
-        seen += [entry.id for entry in found.items]
-        assert {entry.tenant for entry in found.items} == {owner.tenant}
-        before = found.next
-        assert len(seen) <= 6, "a page came again"
-    assert len(seen) == 6
-    assert seen == sorted(seen, reverse=True)
+        page = await audit.list_audit_entries(ports, owner, before=int(before), limit=2)
+        ids += [entry.id for entry in page.items]
+        assert {entry.tenant for entry in page.items} == {owner.tenant}
+        before = page.next
+        assert len(ids) <= 6, "a page was repeated"
+    assert len(ids) == 6
+    assert ids == sorted(ids, reverse=True)

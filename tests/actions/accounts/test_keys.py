@@ -1,4 +1,4 @@
-"""Keys open what they were made for, are worth no more than who made them, and can be revoked."""
+"""Keys: their permissions never exceed their creator's, and they can be revoked."""
 
 from __future__ import annotations
 
@@ -35,57 +35,63 @@ ADMIN, READ, WRITE = (
 TENANT = frozenset({ADMIN, Permission.TENANT_READ})
 
 
-async def opened(ports: Ports, maker: Actor, kind: CredentialKind, **more: Any) -> Actor:
-    """Who one is with a key that this maker makes."""
-    issued = await keys.create(ports, maker, KeySpec("a key", kind, **more))
+async def actor_with_new_key(
+    ports: Ports, creator: Actor, kind: CredentialKind, **options: Any
+) -> Actor:
+    """The actor that authenticates with a key made by the creator."""
+    issued = await keys.create(ports, creator, KeySpec("a key", kind, **options))
     return await credentials.authenticate(ports, issued.token)
 
 
-async def test_a_persons_key_is_the_callers_own_where_nobody_is_named(ports: Ports) -> None:
-    made, owner = await create_tenant(ports)
-    me = await opened(ports, owner, CredentialKind.PERSON)
+async def test_a_person_key_without_a_person_belongs_to_the_caller(ports: Ports) -> None:
+    created, owner = await create_tenant(ports)
+    me = await actor_with_new_key(ports, owner, CredentialKind.PERSON)
     assert (me.person, me.role, me.permissions, me.is_confined) == (
-        made.owner.id,
+        created.owner.id,
         Role.OWNER,
         ALL_PERMISSIONS,
         False,
     )
 
 
-async def test_a_key_is_stored_as_a_hash_and_recognised_by_its_beginning(ports: Ports) -> None:
+async def test_a_key_is_stored_as_a_hash_with_a_readable_prefix(ports: Ports) -> None:
     _, owner = await create_tenant(ports)
     issued = await keys.create(ports, owner, KeySpec("laptop", CredentialKind.PERSON))
-    kept = await keys.get(ports, owner, issued.key.id)
-    assert kept == issued.key
-    assert kept.body["prefix"] == issued.token[:12]
-    assert issued.token not in str(kept)
-    assert kept.body["hash"] == credentials.hash_token(issued.token)
+    stored = await keys.get(ports, owner, issued.key.id)
+    assert stored == issued.key
+    assert stored.body["prefix"] == issued.token[:12]
+    assert issued.token not in str(stored)
+    assert stored.body["hash"] == credentials.hash_token(issued.token)
 
 
-async def test_a_service_key_does_a_machines_work_unless_it_is_told_otherwise(ports: Ports) -> None:
+async def test_a_service_key_has_machine_permissions_by_default(ports: Ports) -> None:
     _, owner = await create_tenant(ports)
-    plain = await opened(ports, owner, CredentialKind.SERVICE)
+    plain = await actor_with_new_key(ports, owner, CredentialKind.SERVICE)
     assert (plain.permissions, plain.person, plain.role) == (MACHINE_PERMISSIONS, None, None)
-    narrow = await opened(ports, owner, CredentialKind.SERVICE, scopes=frozenset({READ, ADMIN}))
+    narrow = await actor_with_new_key(
+        ports, owner, CredentialKind.SERVICE, scopes=frozenset({READ, ADMIN})
+    )
     assert narrow.permissions == {READ, ADMIN}
 
 
-async def test_a_key_bound_to_a_workspace_has_no_say_in_the_tenant(ports: Ports) -> None:
+async def test_a_key_bound_to_a_workspace_has_no_tenant_permissions(ports: Ports) -> None:
     _, owner = await create_tenant(ports)
     for kind in (CredentialKind.PERSON, CredentialKind.SERVICE):
-        bound = await opened(ports, owner, kind, workspace="ws_1")
+        bound = await actor_with_new_key(ports, owner, kind, workspace="ws_1")
         assert bound.scope == Scope(owner.tenant, ScopeKind.WORKSPACE, "ws_1")
         assert bound.permissions == MACHINE_PERMISSIONS
         for beyond in TENANT:
             with pytest.raises(ValidationError):
-                await opened(ports, owner, kind, workspace="ws_1", scopes=frozenset({beyond}))
+                await actor_with_new_key(
+                    ports, owner, kind, workspace="ws_1", scopes=frozenset({beyond})
+                )
 
 
-async def test_an_agents_key_works_on_its_stack(ports: Ports) -> None:
+async def test_an_agent_key_works_on_the_agents_stack(ports: Ports) -> None:
     _, owner = await create_tenant(ports)
     marco = await agents.create(ports, owner, NewAgent("marco", "Marco"))
     for name in (marco.id, "marco"):
-        actor = await opened(ports, owner, CredentialKind.AGENT, agent=name)
+        actor = await actor_with_new_key(ports, owner, CredentialKind.AGENT, agent=name)
         assert (actor.agent, actor.permissions) == (marco.id, MACHINE_PERMISSIONS)
         assert (await stacks.default_stack(ports, actor))[0] == Scope(
             owner.tenant, ScopeKind.AGENT, marco.id
@@ -93,7 +99,7 @@ async def test_an_agents_key_works_on_its_stack(ports: Ports) -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong",
+    "invalid",
     [
         {"kind": CredentialKind.AGENT},
         {"kind": CredentialKind.SERVICE, "person": "per_1"},
@@ -111,111 +117,117 @@ async def test_an_agents_key_works_on_its_stack(ports: Ports) -> None:
         {"kind": CredentialKind.AGENT, "agent": "marco", "scopes": TENANT},
     ],
 )
-async def test_what_does_not_go_together_is_refused(ports: Ports, wrong: dict[str, Any]) -> None:
+async def test_an_inconsistent_key_spec_is_refused(ports: Ports, invalid: dict[str, Any]) -> None:
     _, owner = await create_tenant(ports)
     await agents.create(ports, owner, NewAgent("marco", "Marco"))
     with pytest.raises(ValidationError):
-        await keys.create(ports, owner, KeySpec(**{"name": "a key", **wrong}))
+        await keys.create(ports, owner, KeySpec(**{"name": "a key", **invalid}))
 
 
-async def test_a_key_needs_a_holder_who_is_there_and_of_this_tenant(ports: Ports) -> None:
+async def test_a_key_needs_an_existing_holder_of_its_tenant(ports: Ports) -> None:
     _, owner = await create_tenant(ports)
-    made, other = await create_tenant(ports, "globex")
+    created, other = await create_tenant(ports, "globex")
     theirs = await agents.create(ports, other, NewAgent("marco", "Marco"))
-    for wrong in (
-        KeySpec("x", CredentialKind.AGENT, agent="nobody"),
+    for spec in (
+        KeySpec("x", CredentialKind.AGENT, agent="missing"),
         KeySpec("x", CredentialKind.AGENT, agent=theirs.id),
         KeySpec("x", CredentialKind.AGENT, agent="marco"),
         KeySpec("x", CredentialKind.AGENT, agent="a\x00"),
         KeySpec("x", CredentialKind.PERSON, person="per_0"),
-        KeySpec("x", CredentialKind.PERSON, person=made.owner.id),
+        KeySpec("x", CredentialKind.PERSON, person=created.owner.id),
     ):
         with pytest.raises(NotFound):
-            await keys.create(ports, owner, wrong)
+            await keys.create(ports, owner, spec)
 
 
-async def test_a_service_names_the_person_it_makes_a_key_for(ports: Ports) -> None:
+async def test_a_service_must_name_the_person_of_a_new_key(ports: Ports) -> None:
     _, owner = await create_tenant(ports)
     bob, _ = await add_person(ports, owner, "bob")
-    robot = await opened(ports, owner, CredentialKind.SERVICE, scopes=ALL_PERMISSIONS)
+    robot = await actor_with_new_key(ports, owner, CredentialKind.SERVICE, scopes=ALL_PERMISSIONS)
     with pytest.raises(ValidationError):
-        await opened(ports, robot, CredentialKind.PERSON)
-    assert (await opened(ports, robot, CredentialKind.PERSON, person=bob.id)).person == bob.id
+        await actor_with_new_key(ports, robot, CredentialKind.PERSON)
+    assert (
+        await actor_with_new_key(ports, robot, CredentialKind.PERSON, person=bob.id)
+    ).person == bob.id
 
 
-async def test_a_member_makes_keys_for_themselves_and_nobody_else(ports: Ports) -> None:
-    made, owner = await create_tenant(ports)
+async def test_a_member_creates_keys_only_for_themselves(ports: Ports) -> None:
+    created, owner = await create_tenant(ports)
     _, member = await add_person(ports, owner, "bob")
     await agents.create(ports, owner, NewAgent("marco", "Marco"))
-    mine = await opened(ports, member, CredentialKind.PERSON)
+    mine = await actor_with_new_key(ports, member, CredentialKind.PERSON)
     assert (mine.person, mine.permissions) == (member.person, member.permissions)
-    for more in (
-        KeySpec("x", CredentialKind.PERSON, person=made.owner.id),
+    for spec in (
+        KeySpec("x", CredentialKind.PERSON, person=created.owner.id),
         KeySpec("x", CredentialKind.PERSON, person="per_0"),
         KeySpec("x", CredentialKind.SERVICE),
         KeySpec("x", CredentialKind.AGENT, agent="marco"),
         KeySpec("x", CredentialKind.PERSON, scopes=frozenset({ADMIN})),
     ):
         with pytest.raises(Forbidden):
-            await keys.create(ports, member, more)
+            await keys.create(ports, member, spec)
 
 
-async def test_a_key_is_never_worth_more_than_its_maker(ports: Ports) -> None:
+async def test_a_key_never_has_more_permissions_than_its_creator(ports: Ports) -> None:
     _, owner = await create_tenant(ports)
     bob, _ = await add_person(ports, owner, "bob")
-    narrow = await opened(ports, owner, CredentialKind.SERVICE, scopes=frozenset({ADMIN, READ}))
-    for more in (
+    narrow = await actor_with_new_key(
+        ports, owner, CredentialKind.SERVICE, scopes=frozenset({ADMIN, READ})
+    )
+    for spec in (
         KeySpec("x", CredentialKind.SERVICE),
         KeySpec("x", CredentialKind.SERVICE, scopes=frozenset({READ, WRITE})),
         KeySpec("x", CredentialKind.PERSON, person=bob.id),
         KeySpec("x", CredentialKind.SERVICE, workspace="ws_1"),
     ):
         with pytest.raises(Forbidden):
-            await keys.create(ports, narrow, more)
+            await keys.create(ports, narrow, spec)
     assert (
-        await opened(ports, narrow, CredentialKind.SERVICE, scopes=frozenset({READ}))
+        await actor_with_new_key(ports, narrow, CredentialKind.SERVICE, scopes=frozenset({READ}))
     ).permissions == {READ}
-    own = await opened(
+    own = await actor_with_new_key(
         ports, owner, CredentialKind.PERSON, scopes=frozenset({Permission.TENANT_READ})
     )
     with pytest.raises(Forbidden):
-        await opened(ports, own, CredentialKind.PERSON)
+        await actor_with_new_key(ports, own, CredentialKind.PERSON)
 
 
 async def test_an_admin_cannot_become_owner_by_a_key(ports: Ports) -> None:
-    made, owner = await create_tenant(ports)
+    created, owner = await create_tenant(ports)
     _, admin = await add_person(ports, owner, "bob", Role.ADMIN)
-    robot = await opened(ports, owner, CredentialKind.SERVICE, scopes=ALL_PERMISSIONS)
+    robot = await actor_with_new_key(ports, owner, CredentialKind.SERVICE, scopes=ALL_PERMISSIONS)
     for caller in (admin, robot):
         with pytest.raises(Forbidden):
-            await opened(ports, caller, CredentialKind.PERSON, person=made.owner.id)
+            await actor_with_new_key(ports, caller, CredentialKind.PERSON, person=created.owner.id)
     carol, _ = await add_person(ports, owner, "carol", Role.OWNER)
-    assert (await opened(ports, owner, CredentialKind.PERSON, person=carol.id)).role is Role.OWNER
+    assert (
+        await actor_with_new_key(ports, owner, CredentialKind.PERSON, person=carol.id)
+    ).role is Role.OWNER
 
 
-async def test_a_bound_credential_makes_no_keys(ports: Ports) -> None:
+async def test_a_bound_credential_creates_no_keys(ports: Ports) -> None:
     _, owner = await create_tenant(ports)
     await agents.create(ports, owner, NewAgent("marco", "Marco"))
     for bound in (
-        await opened(ports, owner, CredentialKind.PERSON, workspace="ws_1"),
-        await opened(ports, owner, CredentialKind.AGENT, agent="marco"),
+        await actor_with_new_key(ports, owner, CredentialKind.PERSON, workspace="ws_1"),
+        await actor_with_new_key(ports, owner, CredentialKind.AGENT, agent="marco"),
     ):
         with pytest.raises(Forbidden):
-            await opened(ports, bound, CredentialKind.PERSON, workspace="ws_1")
+            await actor_with_new_key(ports, bound, CredentialKind.PERSON, workspace="ws_1")
 
 
-async def test_a_key_is_good_until_it_expires(ports: Ports) -> None:
+async def test_a_key_is_valid_until_it_expires(ports: Ports) -> None:
     _, owner = await create_tenant(ports)
     hour = 3_600_000
-    holding = KeySpec("short", CredentialKind.SERVICE, expires=ports.clock.now() + hour)
-    issued = await keys.create(ports, owner, holding)
+    spec = KeySpec("short", CredentialKind.SERVICE, expires=ports.clock.now() + hour)
+    issued = await keys.create(ports, owner, spec)
     await credentials.authenticate(ports, issued.token)
     advance_clock(ports, hour)
     with pytest.raises(Unauthenticated):
         await credentials.authenticate(ports, issued.token)
 
 
-async def test_a_revoked_key_opens_nothing_from_the_next_request_on(ports: Ports) -> None:
+async def test_a_revoked_key_is_refused_from_the_next_request(ports: Ports) -> None:
     _, owner = await create_tenant(ports)
     issued = await keys.create(ports, owner, KeySpec("lost", CredentialKind.SERVICE))
     await credentials.authenticate(ports, issued.token)
@@ -228,13 +240,13 @@ async def test_a_revoked_key_opens_nothing_from_the_next_request_on(ports: Ports
         await keys.get(ports, owner, issued.key.id)
 
 
-async def test_everybody_sees_and_revokes_their_own_keys_and_admins_all(ports: Ports) -> None:
+async def test_members_list_and_revoke_their_own_keys_and_admins_all_keys(ports: Ports) -> None:
     _, owner = await create_tenant(ports)
     _, member = await add_person(ports, owner, "bob")
     own = await keys.create(ports, member, KeySpec("mine", CredentialKind.PERSON))
     other = await keys.create(ports, owner, KeySpec("not mine", CredentialKind.SERVICE))
-    seen = [key.id for key in (await keys.list_keys(ports, member)).items]
-    assert seen == [member.key, own.key.id]
+    listed = [key.id for key in (await keys.list_keys(ports, member)).items]
+    assert listed == [member.key, own.key.id]
     assert len((await keys.list_keys(ports, owner)).items) == 4
     for attempt in (keys.get, keys.revoke):
         with pytest.raises(NotFound):
@@ -242,9 +254,9 @@ async def test_everybody_sees_and_revokes_their_own_keys_and_admins_all(ports: P
     await keys.revoke(ports, member, own.key.id)
 
 
-async def test_a_service_without_tenant_admin_sees_itself_alone(ports: Ports) -> None:
+async def test_a_service_without_tenant_admin_lists_only_its_own_key(ports: Ports) -> None:
     _, owner = await create_tenant(ports)
-    robot = await opened(
+    robot = await actor_with_new_key(
         ports, owner, CredentialKind.SERVICE, scopes=frozenset({Permission.TENANT_READ})
     )
     assert [key.id for key in (await keys.list_keys(ports, robot)).items] == [robot.key]
@@ -252,7 +264,7 @@ async def test_a_service_without_tenant_admin_sees_itself_alone(ports: Ports) ->
     assert (await keys.get(ports, robot, robot.key)).id == robot.key
 
 
-async def test_keys_of_another_tenant_are_not_there(ports: Ports) -> None:
+async def test_keys_of_another_tenant_are_not_found(ports: Ports) -> None:
     _, owner = await create_tenant(ports)
     _, other = await create_tenant(ports, "globex")
     for attempt in (keys.get, keys.revoke):
@@ -261,7 +273,7 @@ async def test_keys_of_another_tenant_are_not_there(ports: Ports) -> None:
     assert [key.id for key in (await keys.list_keys(ports, owner)).items] == [owner.key]
 
 
-async def test_when_a_key_was_last_used_is_the_later_of_noted_and_written(ports: Ports) -> None:
+async def test_last_used_is_the_later_of_the_cached_and_the_stored_time(ports: Ports) -> None:
     _, owner = await create_tenant(ports)
     issued = await keys.create(ports, owner, KeySpec("new", CredentialKind.SERVICE))
     both = (await keys.get(ports, owner, owner.key), issued.key)
@@ -274,7 +286,7 @@ async def test_when_a_key_was_last_used_is_the_later_of_noted_and_written(ports:
     assert (await keys.last_used(ports, both))[1] == ports.key_last_used[issued.key.id] > 7000
 
 
-async def test_an_agents_keys_go_with_it_even_one_that_is_just_being_made(ports: Ports) -> None:
+async def test_deleting_an_agent_removes_its_keys_including_concurrent_ones(ports: Ports) -> None:
     _, owner = await create_tenant(ports)
     for turns in range(10):
         marco = await agents.create(ports, owner, NewAgent("marco", "Marco"))
@@ -291,13 +303,13 @@ async def test_an_agents_keys_go_with_it_even_one_that_is_just_being_made(ports:
         )
 
 
-async def test_a_key_is_not_worth_a_role_that_was_lost_while_it_was_made(ports: Ports) -> None:
+async def test_a_key_created_during_a_demotion_has_no_admin_permission(ports: Ports) -> None:
     _, owner = await create_tenant(ports)
     bob, _ = await add_person(ports, owner, "bob", Role.ADMIN)
-    holding = KeySpec("x", CredentialKind.PERSON, person=bob.id, scopes=frozenset({ADMIN}))
+    spec = KeySpec("x", CredentialKind.PERSON, person=bob.id, scopes=frozenset({ADMIN}))
     done, _ = await race(
         people.patch(ports, owner, bob.id, {"role": Role.MEMBER}),
-        keys.create(ports, owner, holding),
+        keys.create(ports, owner, spec),
     )
-    for issued in (one for one in done if isinstance(one, keys.IssuedKey)):
+    for issued in (item for item in done if isinstance(item, keys.IssuedKey)):
         assert (await credentials.authenticate(ports, issued.token)).permissions == frozenset()

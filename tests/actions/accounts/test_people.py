@@ -1,4 +1,4 @@
-"""People come and go, and there is always an owner."""
+"""People are added, changed and removed, and a tenant always has an owner."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.anyio
 BOB = Profile("Bob", "bob@example.org", Role.MEMBER)
 
 
-async def test_a_person_is_kept_as_they_were_introduced(ports: Ports) -> None:
+async def test_a_person_is_stored_with_the_profile(ports: Ports) -> None:
     _, owner = await create_tenant(ports)
     profile = Profile(
         "Zoë", "zoe@example.org", Role.ADMIN, "Librarian", "America/New_York", "they/them"
@@ -32,7 +32,7 @@ async def test_a_person_is_kept_as_they_were_introduced(ports: Ports) -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong",
+    "invalid",
     [
         {"name": ""},
         {"name": "a\nb"},
@@ -60,16 +60,16 @@ async def test_a_person_is_kept_as_they_were_introduced(ports: Ports) -> None:
         {"timezone": "U" * 5000},
     ],
 )
-async def test_what_is_no_profile_is_refused(ports: Ports, wrong: dict[str, Any]) -> None:
+async def test_an_invalid_profile_is_refused(ports: Ports, invalid: dict[str, Any]) -> None:
     _, owner = await create_tenant(ports)
     with pytest.raises(ValidationError):
-        await people.create(ports, owner, replace(BOB, **wrong))
+        await people.create(ports, owner, replace(BOB, **invalid))
     bob = await people.create(ports, owner, BOB)
     with pytest.raises(ValidationError):
-        await people.patch(ports, owner, bob.id, wrong)
+        await people.patch(ports, owner, bob.id, invalid)
 
 
-async def test_an_address_belongs_to_one_person_whatever_its_letter_case(ports: Ports) -> None:
+async def test_an_email_belongs_to_one_person_in_any_letter_case(ports: Ports) -> None:
     _, owner = await create_tenant(ports)
     await people.create(ports, owner, BOB)
     with pytest.raises(Conflict) as refused:
@@ -81,7 +81,7 @@ async def test_an_address_belongs_to_one_person_whatever_its_letter_case(ports: 
     await people.patch(ports, owner, carol.id, {"email": "CAROL@example.org"})
 
 
-async def test_an_address_with_a_slash_is_refused_to_another_all_the_same(ports: Ports) -> None:
+async def test_an_email_with_a_slash_is_refused_to_another_person(ports: Ports) -> None:
     _, owner = await create_tenant(ports)
     await people.create(ports, owner, replace(BOB, email="a/message@example.org"))
     with pytest.raises(Conflict) as refused:
@@ -89,7 +89,7 @@ async def test_an_address_with_a_slash_is_refused_to_another_all_the_same(ports:
     assert refused.value.details == {"email": "a/message@example.org"}
 
 
-async def test_an_address_may_be_used_again_once_it_is_free(ports: Ports) -> None:
+async def test_an_email_can_be_used_again_once_it_is_free(ports: Ports) -> None:
     _, owner = await create_tenant(ports)
     bob = await people.create(ports, owner, BOB)
     await people.patch(ports, owner, bob.id, {"email": "robert@example.org"})
@@ -98,7 +98,7 @@ async def test_an_address_may_be_used_again_once_it_is_free(ports: Ports) -> Non
     await people.create(ports, owner, BOB)
 
 
-async def test_two_tenants_may_know_the_same_address_and_never_each_other(ports: Ports) -> None:
+async def test_two_tenants_may_have_the_same_email_separately(ports: Ports) -> None:
     _, acme = await create_tenant(ports)
     _, globex = await create_tenant(ports, "globex")
     ours, theirs = await people.create(ports, acme, BOB), await people.create(ports, globex, BOB)
@@ -113,14 +113,14 @@ async def test_two_tenants_may_know_the_same_address_and_never_each_other(ports:
     assert theirs.id not in [person.id for person in (await people.list_people(ports, acme)).items]
 
 
-async def test_of_rivals_for_one_address_exactly_one_gets_it(ports: Ports) -> None:
+async def test_of_concurrent_creates_with_one_email_exactly_one_succeeds(ports: Ports) -> None:
     _, owner = await create_tenant(ports)
-    made, refused = await race(*(people.create(ports, owner, BOB) for _ in range(4)))
-    assert len(made) == 1
+    created, refused = await race(*(people.create(ports, owner, BOB) for _ in range(4)))
+    assert len(created) == 1
     assert {type(reason) for reason in refused} == {Conflict}
 
 
-async def test_a_patch_changes_what_it_names_and_clears_with_none(ports: Ports) -> None:
+async def test_a_patch_changes_its_fields_and_clears_with_none(ports: Ports) -> None:
     _, owner = await create_tenant(ports)
     bob = await people.create(ports, owner, replace(BOB, title="Cook", pronouns="he/him"))
     changed = await people.patch(ports, owner, bob.id, {"title": None, "timezone": "UTC"})
@@ -130,7 +130,7 @@ async def test_a_patch_changes_what_it_names_and_clears_with_none(ports: Ports) 
     assert await people.patch(ports, owner, bob.id, {}) == changed
 
 
-async def test_rivals_who_patch_different_fields_lose_nothing(ports: Ports) -> None:
+async def test_concurrent_patches_of_different_fields_all_apply(ports: Ports) -> None:
     _, owner = await create_tenant(ports)
     bob = await people.create(ports, owner, BOB)
     fields = {"title": "Cook", "timezone": "UTC", "pronouns": "he/him", "name": "Robert"}
@@ -142,72 +142,74 @@ async def test_rivals_who_patch_different_fields_lose_nothing(ports: Ports) -> N
 
 
 @pytest.mark.parametrize("id", ["per_0", "", "\x00", "a/b", "é", "\ud800", "x" * 5000])
-async def test_what_could_be_no_id_is_as_missing_as_any(ports: Ports, id: str) -> None:
+async def test_an_invalid_id_is_not_found(ports: Ports, id: str) -> None:
     _, owner = await create_tenant(ports)
     with pytest.raises(NotFound):
         await people.get(ports, owner, id)
 
 
-async def test_pages_cover_everybody_once(ports: Ports) -> None:
-    made, owner = await create_tenant(ports)
+async def test_pages_list_everyone_once(ports: Ports) -> None:
+    created, owner = await create_tenant(ports)
     for number in range(6):
         await people.create(ports, owner, replace(BOB, email=f"bob{number}@example.org"))
-    seen: list[str] = []
+    ids: list[str] = []
     cursor: str | None = ""
     while cursor is not None:
-        found = await people.list_people(ports, owner, cursor=cursor, limit=3)
-        seen += [person.id for person in found.items]
-        cursor = found.next
-        assert len(seen) <= 7, "a page came again"
-    assert len(seen) == 7
-    assert seen == sorted(set(seen))
-    assert made.owner.id in seen
+        page = await people.list_people(ports, owner, cursor=cursor, limit=3)
+        ids += [person.id for person in page.items]
+        cursor = page.next
+        assert len(ids) <= 7, "a page was repeated"
+    assert len(ids) == 7
+    assert ids == sorted(set(ids))
+    assert created.owner.id in ids
 
 
 async def test_the_last_owner_can_be_neither_demoted_nor_removed(ports: Ports) -> None:
-    made, owner = await create_tenant(ports)
+    created, owner = await create_tenant(ports)
     for attempt in (
-        people.patch(ports, owner, made.owner.id, {"role": Role.ADMIN}),
-        people.delete(ports, owner, made.owner.id),
+        people.patch(ports, owner, created.owner.id, {"role": Role.ADMIN}),
+        people.delete(ports, owner, created.owner.id),
     ):
         with pytest.raises(Conflict, match="a tenant must keep at least one owner"):
             await attempt
     await add_person(ports, owner, "bob", Role.OWNER)
-    await people.patch(ports, owner, made.owner.id, {"role": Role.MEMBER})
+    await people.patch(ports, owner, created.owner.id, {"role": Role.MEMBER})
 
 
-async def test_of_two_owners_who_step_down_at_once_one_stays(ports: Ports) -> None:
-    made, ada = await create_tenant(ports)
-    bob, bobs = await add_person(ports, ada, "bob", Role.OWNER)
+async def test_of_two_owners_stepping_down_at_once_one_stays(ports: Ports) -> None:
+    created, ada = await create_tenant(ports)
+    bob, bob_actor = await add_person(ports, ada, "bob", Role.OWNER)
     done, refused = await race(
-        people.patch(ports, ada, made.owner.id, {"role": Role.MEMBER}),
-        people.patch(ports, bobs, bob.id, {"role": Role.MEMBER}),
+        people.patch(ports, ada, created.owner.id, {"role": Role.MEMBER}),
+        people.patch(ports, bob_actor, bob.id, {"role": Role.MEMBER}),
     )
     assert len(done) == 1
     assert [type(reason) for reason in refused] == [Conflict]
-    assert await owners(ports, ada) == 1
+    assert await count_owners(ports, ada) == 1
 
 
-async def test_of_two_owners_who_demote_or_remove_each_other_one_stays(ports: Ports) -> None:
-    made, ada = await create_tenant(ports)
-    bob, bobs = await add_person(ports, ada, "bob", Role.OWNER)
+async def test_of_two_owners_demoting_and_removing_each_other_one_stays(ports: Ports) -> None:
+    created, ada = await create_tenant(ports)
+    bob, bob_actor = await add_person(ports, ada, "bob", Role.OWNER)
     done, refused = await race(
         people.patch(ports, ada, bob.id, {"role": Role.MEMBER}),
-        people.delete(ports, bobs, made.owner.id),
+        people.delete(ports, bob_actor, created.owner.id),
     )
     assert len(done) == 1
-    assert [type(reason) for reason in refused] == [Forbidden], "the loser is an owner no more"
-    assert await owners(ports, ada) == 1
+    assert [type(reason) for reason in refused] == [Forbidden], "the loser is no longer an owner"
+    assert await count_owners(ports, ada) == 1
 
 
-async def owners(ports: Ports, actor: Actor) -> int:
-    found = await ports.records.list(actor.tenant, RecordType.PERSON, index_key=people.OWNERS_INDEX)
-    assert {person.body["role"] for person in found} == {Role.OWNER}
-    return len(found)
+async def count_owners(ports: Ports, actor: Actor) -> int:
+    owner_records = await ports.records.list(
+        actor.tenant, RecordType.PERSON, index_key=people.OWNERS_INDEX
+    )
+    assert {person.body["role"] for person in owner_records} == {Role.OWNER}
+    return len(owner_records)
 
 
-async def test_only_an_owner_makes_changes_or_removes_owners(ports: Ports) -> None:
-    made, ada = await create_tenant(ports)
+async def test_only_an_owner_creates_changes_or_removes_owners(ports: Ports) -> None:
+    created, ada = await create_tenant(ports)
     bob, admin = await add_person(ports, ada, "bob", Role.ADMIN)
     service = await keys.create(
         ports, ada, KeySpec("robot", CredentialKind.SERVICE, scopes=frozenset(Permission))
@@ -217,23 +219,23 @@ async def test_only_an_owner_makes_changes_or_removes_owners(ports: Ports) -> No
         for attempt in (
             people.create(ports, caller, replace(BOB, email="eve@example.org", role=Role.OWNER)),
             people.patch(ports, caller, bob.id, {"role": Role.OWNER}),
-            people.patch(ports, caller, made.owner.id, {"name": "Nobody"}),
-            people.delete(ports, caller, made.owner.id),
+            people.patch(ports, caller, created.owner.id, {"name": "Changed"}),
+            people.delete(ports, caller, created.owner.id),
         ):
             with pytest.raises(Forbidden):
                 await attempt
-        await people.patch(ports, caller, bob.id, {"title": f"Told by {caller.kind}"})
+        await people.patch(ports, caller, bob.id, {"title": f"Changed by {caller.kind}"})
 
 
-async def test_an_owner_who_was_demoted_since_makes_no_owners(ports: Ports) -> None:
-    made, ada = await create_tenant(ports)
-    _, bobs = await add_person(ports, ada, "bob", Role.OWNER)
-    await people.patch(ports, bobs, made.owner.id, {"role": Role.ADMIN})
+async def test_a_demoted_owner_creates_no_owners(ports: Ports) -> None:
+    created, ada = await create_tenant(ports)
+    _, bob_actor = await add_person(ports, ada, "bob", Role.OWNER)
+    await people.patch(ports, bob_actor, created.owner.id, {"role": Role.ADMIN})
     with pytest.raises(Forbidden):
         await people.create(ports, ada, replace(BOB, email="eve@example.org", role=Role.OWNER))
 
 
-async def test_a_role_holds_from_the_next_request_on(ports: Ports) -> None:
+async def test_a_role_change_applies_from_the_next_request(ports: Ports) -> None:
     _, ada = await create_tenant(ports)
     bob, before = await add_person(ports, ada, "bob")
     issued = await keys.create(ports, ada, KeySpec("x", CredentialKind.PERSON, person=bob.id))
@@ -242,7 +244,7 @@ async def test_a_role_holds_from_the_next_request_on(ports: Ports) -> None:
     assert Permission.TENANT_ADMIN in after.permissions - before.permissions
 
 
-async def test_a_person_who_leaves_takes_their_keys_and_codes_along(ports: Ports) -> None:
+async def test_deleting_a_person_deletes_their_keys_and_codes(ports: Ports) -> None:
     _, ada = await create_tenant(ports)
     bob, _ = await add_person(ports, ada, "bob")
     issued = await keys.create(ports, ada, KeySpec("second", CredentialKind.PERSON, person=bob.id))
@@ -259,14 +261,14 @@ async def test_a_person_who_leaves_takes_their_keys_and_codes_along(ports: Ports
         await people.get(ports, ada, bob.id)
 
 
-async def test_no_key_outlives_a_person_who_leaves_while_it_is_made(ports: Ports) -> None:
+async def test_no_key_survives_a_person_deleted_while_it_is_created(ports: Ports) -> None:
     _, ada = await create_tenant(ports)
     for turns in range(12):
         bob, _ = await add_person(ports, ada, f"bob{turns}")
-        holding = KeySpec("late", CredentialKind.PERSON, person=bob.id)
+        spec = KeySpec("late", CredentialKind.PERSON, person=bob.id)
         await race(
             people.delete(ports, ada, bob.id),
-            start_after_yields(turns, keys.create(ports, ada, holding)),
+            start_after_yields(turns, keys.create(ports, ada, spec)),
             start_after_yields(turns, sign_in.issue_code(ports, ada.tenant, bob.id)),
         )
         for record_type in (RecordType.KEY, RecordType.CODE):
@@ -275,7 +277,7 @@ async def test_no_key_outlives_a_person_who_leaves_while_it_is_made(ports: Ports
             )
 
 
-async def test_rivals_who_remove_one_person_are_told_apart(ports: Ports) -> None:
+async def test_of_concurrent_deletes_of_a_person_one_succeeds(ports: Ports) -> None:
     _, ada = await create_tenant(ports)
     bob, _ = await add_person(ports, ada, "bob")
     done, refused = await race(*(people.delete(ports, ada, bob.id) for _ in range(3)))

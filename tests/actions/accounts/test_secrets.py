@@ -1,4 +1,4 @@
-"""Secrets are kept to be recognised, and are never readable."""
+"""Secrets are redacted from writes and never readable."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.anyio
 VALUE = "hunter2-hunter2"
 
 
-async def test_a_secret_is_redacted_from_the_next_write_on_and_no_longer_once_it_is_gone(
+async def test_a_secret_is_redacted_from_the_next_write_until_it_is_deleted(
     ports: Ports,
 ) -> None:
     _, owner = await create_tenant(ports)
@@ -33,11 +33,11 @@ async def test_a_secret_is_redacted_from_the_next_write_on_and_no_longer_once_it
     assert (await files.put(ports, stack, path, again, owner)).content == again
 
 
-async def test_a_value_is_sealed_for_its_tenant_and_id_alone(ports: Ports) -> None:
+async def test_a_value_is_sealed_for_its_tenant_and_id(ports: Ports) -> None:
     _, owner = await create_tenant(ports)
-    kept = await secrets.put(ports, owner, "token", VALUE)
-    assert VALUE not in str(kept)
-    sealed = kept.body["sealed"]
+    stored = await secrets.put(ports, owner, "token", VALUE)
+    assert VALUE not in str(stored)
+    sealed = stored.body["sealed"]
     context = tenant_rules.secret_context(owner.tenant, "token")
     assert ports.vault.open(sealed, context).decode() == VALUE
     for other in (
@@ -48,7 +48,7 @@ async def test_a_value_is_sealed_for_its_tenant_and_id_alone(ports: Ports) -> No
             ports.vault.open(sealed, other)
 
 
-async def test_a_secret_is_replaced_and_remembers_since_when_it_is_there(ports: Ports) -> None:
+async def test_a_replaced_secret_keeps_its_creation_time(ports: Ports) -> None:
     _, owner = await create_tenant(ports)
     first = await secrets.put(ports, owner, "token", VALUE)
     second = await secrets.put(ports, owner, "token", "another-value")
@@ -70,7 +70,7 @@ async def test_a_secret_is_replaced_and_remembers_since_when_it_is_there(ports: 
         ("a" * 129, VALUE),
     ],
 )
-async def test_what_cannot_be_kept_is_refused_without_being_repeated(
+async def test_an_invalid_secret_is_refused_without_repeating_its_value(
     ports: Ports, id: str, value: str
 ) -> None:
     _, owner = await create_tenant(ports)
@@ -80,17 +80,17 @@ async def test_what_cannot_be_kept_is_refused_without_being_repeated(
     assert (await secrets.list_secrets(ports, owner)).items == ()
 
 
-async def test_rivals_who_put_one_secret_all_succeed(ports: Ports) -> None:
+async def test_concurrent_puts_of_one_secret_all_succeed(ports: Ports) -> None:
     _, owner = await create_tenant(ports)
     values = [f"value-number-{number}" for number in range(4)]
     _, failed = await race(*(secrets.put(ports, owner, "token", value) for value in values))
     assert not failed
-    kept = await secrets.get(ports, owner, "token")
+    stored = await secrets.get(ports, owner, "token")
     context = tenant_rules.secret_context(owner.tenant, "token")
-    assert ports.vault.open(kept.body["sealed"], context).decode() in values
+    assert ports.vault.open(stored.body["sealed"], context).decode() in values
 
 
-async def test_secrets_of_another_tenant_are_not_there(ports: Ports) -> None:
+async def test_secrets_of_another_tenant_are_not_found(ports: Ports) -> None:
     _, owner = await create_tenant(ports)
     _, other = await create_tenant(ports, "globex")
     await secrets.put(ports, other, "token", VALUE)
@@ -100,7 +100,7 @@ async def test_secrets_of_another_tenant_are_not_there(ports: Ports) -> None:
     assert (await secrets.list_secrets(ports, owner)).items == ()
 
 
-async def test_a_secret_is_deleted_once(ports: Ports) -> None:
+async def test_of_concurrent_deletes_of_a_secret_one_succeeds(ports: Ports) -> None:
     _, owner = await create_tenant(ports)
     await secrets.put(ports, owner, "token", VALUE)
     done, refused = await race(*(secrets.delete(ports, owner, "token") for _ in range(3)))

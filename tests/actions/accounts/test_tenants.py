@@ -1,4 +1,4 @@
-"""Tenants are made whole, once, and an empty store is given one."""
+"""Tenants are created completely and once, and an empty store gets one."""
 
 from __future__ import annotations
 
@@ -15,49 +15,49 @@ from carrel.ports import Ports
 pytestmark = pytest.mark.anyio
 
 
-async def test_a_tenant_begins_with_an_owner_who_can_get_in(ports: Ports) -> None:
-    made, owner = await create_tenant(ports)
-    assert made.tenant.body == {"slug": "acme", "name": "Acme"}
-    assert made.tenant.tenant == made.tenant.id == owner.tenant
+async def test_a_new_tenant_has_an_owner_who_can_authenticate(ports: Ports) -> None:
+    created, owner = await create_tenant(ports)
+    assert created.tenant.body == {"slug": "acme", "name": "Acme"}
+    assert created.tenant.tenant == created.tenant.id == owner.tenant
     assert (owner.person, owner.role, owner.permissions) == (
-        made.owner.id,
+        created.owner.id,
         Role.OWNER,
         ALL_PERMISSIONS,
     )
-    assert (await tenants.get_current(ports, owner)) == made.tenant
+    assert (await tenants.get_current(ports, owner)) == created.tenant
 
 
-async def test_a_tenant_is_made_in_one_commit(ports: Ports) -> None:
+async def test_a_tenant_is_created_in_one_commit(ports: Ports) -> None:
     _, owner = await create_tenant(ports)
     [entry] = (await audit.list_audit_entries(ports, owner)).items
-    kinds = [subject.split("/")[0] for subject in entry.subjects]
-    assert kinds == ["tenant", "person", "key", "defaults"]
+    record_types = [subject.split("/")[0] for subject in entry.subjects]
+    assert record_types == ["tenant", "person", "key", "defaults"]
 
 
 @pytest.mark.parametrize(
     "slug", ["", "Acme", "a b", "-a", "a\n", "é", "_catalog", *sorted(RESERVED_SLUGS)]
 )
-async def test_a_slug_must_be_one_and_free(ports: Ports, slug: str) -> None:
+async def test_an_invalid_or_reserved_slug_is_refused(ports: Ports, slug: str) -> None:
     with pytest.raises(ValidationError):
         await tenants.create(ports, slug, "Acme", "Ada", "ada@example.org")
 
 
 @pytest.mark.parametrize("name", ["", " ", " a", "a\n", "a\x00b", "a\u2028b", "\ud800", "a" * 201])
-async def test_a_name_must_be_one_line(ports: Ports, name: str) -> None:
+async def test_a_name_of_more_than_one_line_is_refused(ports: Ports, name: str) -> None:
     with pytest.raises(ValidationError):
         await tenants.create(ports, "acme", name, "Ada", "ada@example.org")
 
 
-async def test_of_two_tenants_with_one_slug_exactly_one_is_made(ports: Ports) -> None:
-    ask = ("acme", "Acme", "Ada", "ada@example.org")
-    made, refused = await race(*(tenants.create(ports, *ask) for _ in range(4)))
-    assert len(made) == 1
+async def test_of_concurrent_creates_with_one_slug_exactly_one_succeeds(ports: Ports) -> None:
+    arguments = ("acme", "Acme", "Ada", "ada@example.org")
+    created, refused = await race(*(tenants.create(ports, *arguments) for _ in range(4)))
+    assert len(created) == 1
     assert [type(reason) for reason in refused] == [Conflict] * 3
     people = await ports.records.list("", RecordType.PERSON)
-    assert [person.id for person in people] == [made[0].owner.id], "the losers left nothing behind"
+    assert [person.id for person in people] == [created[0].owner.id], "the losers stored nothing"
 
 
-async def test_an_empty_store_is_given_a_tenant_and_only_once(ports: Ports) -> None:
+async def test_an_empty_store_gets_a_tenant_once(ports: Ports) -> None:
     first = await tenants.bootstrap(ports)
     assert first
     assert first.tenant.body["slug"] == tenants.DEFAULT_TENANT_SLUG == "default"
@@ -65,17 +65,17 @@ async def test_an_empty_store_is_given_a_tenant_and_only_once(ports: Ports) -> N
     assert await tenants.bootstrap(ports) is None
 
 
-async def test_of_several_processes_that_start_at_once_one_makes_the_tenant(ports: Ports) -> None:
+async def test_of_several_processes_starting_at_once_one_creates_the_tenant(ports: Ports) -> None:
     token = "chosen-by-the-operator"
     outcomes, failed = await race(*(tenants.bootstrap(ports, token) for _ in range(4)))
     assert not failed
-    assert len([one for one in outcomes if one]) == 1
+    assert len([outcome for outcome in outcomes if outcome]) == 1
     assert len(await ports.records.list("", RecordType.TENANT)) == 1
     assert len(await ports.records.list("", RecordType.KEY)) == 1
     assert (await credentials.authenticate(ports, token)).role is Role.OWNER
 
 
-async def test_the_operators_token_opens_a_store_that_exists_already(ports: Ports) -> None:
+async def test_the_operators_token_works_in_an_existing_store(ports: Ports) -> None:
     first = await tenants.bootstrap(ports)
     assert first
     for _ in range(2):
@@ -86,25 +86,25 @@ async def test_the_operators_token_opens_a_store_that_exists_already(ports: Port
     assert len(await ports.records.list("", RecordType.KEY)) == 2
 
 
-async def test_little_of_a_chosen_token_is_kept_in_the_clear(ports: Ports) -> None:
+async def test_only_a_short_prefix_of_a_chosen_token_is_readable(ports: Ports) -> None:
     await tenants.bootstrap(ports, "chosen-token")
     [key] = await ports.records.list("", RecordType.KEY)
     assert key.body["prefix"] == "cho"
     assert "chosen-token" not in str(key.body)
 
 
-async def test_a_tenant_is_renamed_and_keeps_its_slug(ports: Ports) -> None:
-    made, owner = await create_tenant(ports)
+async def test_a_renamed_tenant_keeps_its_slug(ports: Ports) -> None:
+    created, owner = await create_tenant(ports)
     renamed = await tenants.rename(ports, owner, "Acme & Sons")
     assert renamed == await tenants.get_current(ports, owner)
     assert renamed.body == {"slug": "acme", "name": "Acme & Sons"}
-    assert (renamed.revision, renamed.created_at) == (2, made.tenant.created_at)
+    assert (renamed.revision, renamed.created_at) == (2, created.tenant.created_at)
     assert await tenants.rename(ports, owner, "Acme & Sons") == renamed
     with pytest.raises(Conflict):
         await create_tenant(ports)
 
 
-async def test_rivals_who_rename_all_succeed_one_after_another(ports: Ports) -> None:
+async def test_concurrent_renames_all_succeed(ports: Ports) -> None:
     _, owner = await create_tenant(ports)
     names = ["One", "Two", "Three"]
     done, failed = await race(*(tenants.rename(ports, owner, name) for name in names))
@@ -112,7 +112,7 @@ async def test_rivals_who_rename_all_succeed_one_after_another(ports: Ports) -> 
     assert sorted(record.revision for record in done) == [2, 3, 4]
 
 
-async def test_an_unknown_token_opens_nothing(ports: Ports) -> None:
+async def test_an_unknown_token_is_refused(ports: Ports) -> None:
     await create_tenant(ports)
     for token in ("", "carrel_x", "\x00", "é"):
         with pytest.raises(Unauthenticated):

@@ -19,14 +19,14 @@ from carrel.core.text_validation import RESERVED_SLUGS
 from carrel.ports import Ports
 
 pytestmark = pytest.mark.anyio
-Make = Callable[[Ports, Actor, str, str], Awaitable[Record]]
+Create = Callable[[Ports, Actor, str, str], Awaitable[Record]]
 
 
-async def make_agent(ports: Ports, actor: Actor, slug: str, name: str) -> Record:
+async def create_agent(ports: Ports, actor: Actor, slug: str, name: str) -> Record:
     return await agents.create(ports, actor, NewAgent(slug, name))
 
 
-MAKE: dict[str, Make] = {"agent": make_agent, "template": templates.create}
+CREATE: dict[str, Create] = {"agent": create_agent, "template": templates.create}
 
 
 async def test_an_agent_follows_a_template_by_id_or_slug(ports: Ports) -> None:
@@ -43,11 +43,11 @@ async def test_an_agent_follows_a_template_by_id_or_slug(ports: Ports) -> None:
         )
 
 
-async def test_an_agent_needs_no_template_but_not_one_that_is_not_there(ports: Ports) -> None:
+async def test_an_agent_needs_no_template_but_an_existing_one_if_named(ports: Ports) -> None:
     _, owner = await create_tenant(ports)
     _, other = await create_tenant(ports, "globex")
     theirs = await templates.create(ports, other, "sales", "Sales")
-    agent = await make_agent(ports, owner, "marco", "Marco")
+    agent = await create_agent(ports, owner, "marco", "Marco")
     kinds = [scope.kind for scope in await stacks.agent_stack(ports, owner, "marco")]
     assert kinds == [ScopeKind.AGENT, ScopeKind.PINS, ScopeKind.DEFAULTS]
     assert (
@@ -58,27 +58,31 @@ async def test_an_agent_needs_no_template_but_not_one_that_is_not_there(ports: P
             await agents.create(ports, owner, NewAgent("other", "Other", name))
 
 
-@pytest.mark.parametrize("make", MAKE.values(), ids=MAKE)
+@pytest.mark.parametrize("create", CREATE.values(), ids=CREATE)
 @pytest.mark.parametrize("slug", ["", "A", "a_b", "a\n", "_catalog", *sorted(RESERVED_SLUGS)])
-async def test_a_slug_must_be_one_and_free(ports: Ports, make: Make, slug: str) -> None:
+async def test_an_invalid_or_reserved_slug_is_refused(
+    ports: Ports, create: Create, slug: str
+) -> None:
     _, owner = await create_tenant(ports)
     with pytest.raises(ValidationError):
-        await make(ports, owner, slug, "Name")
+        await create(ports, owner, slug, "Name")
 
 
-@pytest.mark.parametrize("make", MAKE.values(), ids=MAKE)
-async def test_of_rivals_for_one_slug_exactly_one_gets_it(ports: Ports, make: Make) -> None:
+@pytest.mark.parametrize("create", CREATE.values(), ids=CREATE)
+async def test_of_concurrent_creates_with_one_slug_exactly_one_succeeds(
+    ports: Ports, create: Create
+) -> None:
     _, owner = await create_tenant(ports)
     _, other = await create_tenant(ports, "globex")
-    done, refused = await race(*(make(ports, owner, "marco", "Marco") for _ in range(4)))
+    done, refused = await race(*(create(ports, owner, "marco", "Marco") for _ in range(4)))
     assert len(done) == 1
     assert [reason.details for reason in refused if isinstance(reason, Conflict)] == [
         {"slug": "marco"}
     ] * 3
-    await make(ports, other, "marco", "Marco")
+    await create(ports, other, "marco", "Marco")
 
 
-async def test_a_template_that_agents_follow_stays(ports: Ports) -> None:
+async def test_a_template_with_followers_cannot_be_deleted(ports: Ports) -> None:
     _, owner = await create_tenant(ports)
     await templates.create(ports, owner, "sales", "Sales")
     marco = await agents.create(ports, owner, NewAgent("marco", "Marco", "sales"))
@@ -90,7 +94,7 @@ async def test_a_template_that_agents_follow_stays(ports: Ports) -> None:
         await templates.get(ports, owner, "sales")
 
 
-async def test_no_agent_follows_a_template_that_is_deleted_meanwhile(ports: Ports) -> None:
+async def test_no_agent_follows_a_template_deleted_at_the_same_time(ports: Ports) -> None:
     _, owner = await create_tenant(ports)
     for turns in range(-8, 8):
         slug = f"sales-{turns % 16}"
@@ -102,16 +106,16 @@ async def test_no_agent_follows_a_template_that_is_deleted_meanwhile(ports: Port
         )
         assert len(done) == 1
         assert type(refused[0]) in {NotFound, Conflict}
-        [kept] = await ports.records.get(owner.tenant, RecordType.TEMPLATE, [template.id])
-        link = by_template_index(template.id)
-        followers = await ports.records.list(owner.tenant, RecordType.AGENT, index_key=link)
-        assert bool(kept) == bool(followers)
+        [stored] = await ports.records.get(owner.tenant, RecordType.TEMPLATE, [template.id])
+        index_key = by_template_index(template.id)
+        followers = await ports.records.list(owner.tenant, RecordType.AGENT, index_key=index_key)
+        assert bool(stored) == bool(followers)
 
 
-async def test_those_of_another_tenant_are_not_there(ports: Ports) -> None:
+async def test_agents_and_templates_of_another_tenant_are_not_found(ports: Ports) -> None:
     _, owner = await create_tenant(ports)
     _, other = await create_tenant(ports, "globex")
-    agent = await make_agent(ports, other, "marco", "Marco")
+    agent = await create_agent(ports, other, "marco", "Marco")
     template = await templates.create(ports, other, "sales", "Sales")
     for name in ("marco", agent.id):
         with pytest.raises(NotFound):
@@ -127,10 +131,10 @@ async def test_those_of_another_tenant_are_not_there(ports: Ports) -> None:
     assert (await templates.list_templates(ports, owner)).items == ()
 
 
-async def test_a_slug_is_free_again_once_its_agent_is_gone(ports: Ports) -> None:
+async def test_a_slug_is_free_again_after_its_agent_is_deleted(ports: Ports) -> None:
     _, owner = await create_tenant(ports)
-    first = await make_agent(ports, owner, "marco", "Marco")
+    first = await create_agent(ports, owner, "marco", "Marco")
     await agents.delete(ports, owner, "marco")
-    second = await make_agent(ports, owner, "marco", "Marco")
+    second = await create_agent(ports, owner, "marco", "Marco")
     assert first.id != second.id
     assert (await agents.list_agents(ports, owner)).items == (second,)

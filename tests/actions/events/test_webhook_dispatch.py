@@ -1,4 +1,4 @@
-"""Every event reaches every webhook that wants it: signed, once where all goes well, retried."""
+"""Webhook dispatch: every subscribed event is posted, signed and retried."""
 
 from __future__ import annotations
 
@@ -44,190 +44,193 @@ STRANGER = Actor("globex", "gus")
 URL = "https://receiver.example/hook"
 
 
-async def write(ports: Ports, path: str = "a.md", actor: Actor = ADA, **more: Any) -> None:
+async def write(ports: Ports, path: str = "a.md", actor: Actor = ADA, **options: Any) -> None:
     await files.put(
-        ports, (actor.scope,), Path(path), b"a secret text", actor, WriteOptions(**more)
+        ports, (actor.scope,), Path(path), b"a secret text", actor, WriteOptions(**options)
     )
 
 
-async def test_a_webhook_is_told_of_what_it_wants_signed_and_without_content(
+async def test_a_webhook_receives_its_events_signed_and_without_content(
     ports: Ports,
 ) -> None:
-    box = FakeWebhookSender()
-    ports = replace(ports, webhook_sender=box)
-    made = await webhooks.create(ports, ADA, URL, ["workspace.updated", "run.completed"])
+    receiver = FakeWebhookSender()
+    ports = replace(ports, webhook_sender=receiver)
+    created = await webhooks.create(ports, ADA, URL, ["workspace.updated", "run.completed"])
     async with run_dispatcher(ports):
         run = await runs.start(ports, ADA, RunRequest("w"))
         await write(ports, run=run.id)
-        letter = await box.next()
-    verify(made.secret, letter)
-    assert letter.url == URL
-    assert letter.headers["content-type"] == "application/json"
-    assert letter.payload["type"] == "workspace.updated"
-    assert letter.payload["data"] == {
+        post = await receiver.next()
+    verify(created.secret, post)
+    assert post.url == URL
+    assert post.headers["content-type"] == "application/json"
+    assert post.payload["type"] == "workspace.updated"
+    assert post.payload["data"] == {
         "path": "a.md",
         "version": 1,
-        "eventId": letter.payload["data"]["eventId"],
+        "eventId": post.payload["data"]["eventId"],
         "workspace": {"kind": "workspace", "name": "default"},
         "runId": run.id,
     }
-    assert letter.payload["timestamp"].endswith("Z")
-    assert b"secret text" not in letter.body
-    assert box.requests.empty()
-    [(delivery, attempts)] = await wait_for_deliveries(ports, made, 1)
+    assert post.payload["timestamp"].endswith("Z")
+    assert b"secret text" not in post.body
+    assert receiver.requests.empty()
+    [(delivery, attempts)] = await wait_for_deliveries(ports, created, 1)
     assert (delivery.state, delivery.attempts, attempts) == (DeliveryState.DELIVERED, 1, [OK])
 
 
-async def test_everyone_hears_of_their_own_tenant_only(ports: Ports) -> None:
-    box = FakeWebhookSender()
-    ports = replace(ports, webhook_sender=box)
+async def test_webhooks_receive_events_of_their_own_tenant_only(ports: Ports) -> None:
+    receiver = FakeWebhookSender()
+    ports = replace(ports, webhook_sender=receiver)
     for actor in (ADA, STRANGER):
         await webhooks.create(ports, actor, f"https://{actor.tenant}.example", ["*"])
     async with run_dispatcher(ports):
         await write(ports, "acme.md")
         await write(ports, "globex.md", STRANGER)
-        letters = [await box.next(), await box.next()]
-    told = {(letter.url, letter.payload["data"]["path"]) for letter in letters}
-    assert told == {("https://acme.example", "acme.md"), ("https://globex.example", "globex.md")}
+        posts = [await receiver.next(), await receiver.next()]
+    received = {(post.url, post.payload["data"]["path"]) for post in posts}
+    assert received == {
+        ("https://acme.example", "acme.md"),
+        ("https://globex.example", "globex.md"),
+    }
 
 
-async def test_the_first_webhook_hears_nothing_of_what_came_before_it(ports: Ports) -> None:
-    box = FakeWebhookSender()
-    ports = replace(ports, webhook_sender=box)
+async def test_a_first_webhook_receives_no_earlier_events(ports: Ports) -> None:
+    receiver = FakeWebhookSender()
+    ports = replace(ports, webhook_sender=receiver)
     assert await webhooks.has_no_webhooks(ports)
     for _ in range(5):
         await write(ports, "old.md")
     await webhooks.create(ports, ADA, URL, ["*"])
     async with run_dispatcher(ports):
         await write(ports, "new.md")
-        assert (await box.next()).payload["data"]["path"] == "new.md"
-    assert box.requests.empty()
+        assert (await receiver.next()).payload["data"]["path"] == "new.md"
+    assert receiver.requests.empty()
 
 
-async def test_what_happened_while_nobody_dispatched_is_told_later(ports: Ports) -> None:
-    box = FakeWebhookSender()
-    ports = replace(ports, webhook_sender=box)
-    made = await webhooks.create(ports, ADA, URL, ["*"])
+async def test_events_without_a_running_dispatcher_are_delivered_later(ports: Ports) -> None:
+    receiver = FakeWebhookSender()
+    ports = replace(ports, webhook_sender=receiver)
+    created = await webhooks.create(ports, ADA, URL, ["*"])
     await enqueue_deliveries(ports)
     for number in range(600):
         await write(ports, f"{number}.md")
     async with run_dispatcher(ports):
-        await wait_for_deliveries(ports, made, 600)
-    told = {(await box.next()).payload["data"]["path"] for _ in range(600)}
-    assert len(told) == 600
-    assert box.requests.empty()
+        await wait_for_deliveries(ports, created, 600)
+    received = {(await receiver.next()).payload["data"]["path"] for _ in range(600)}
+    assert len(received) == 600
+    assert receiver.requests.empty()
 
 
-async def test_several_processes_tell_nothing_twice(ports: Ports) -> None:
-    box = FakeWebhookSender()
-    ports = replace(ports, webhook_sender=box)
-    made = await webhooks.create(ports, ADA, URL, ["*"])
+async def test_several_processes_deliver_each_event_once(ports: Ports) -> None:
+    receiver = FakeWebhookSender()
+    ports = replace(ports, webhook_sender=receiver)
+    created = await webhooks.create(ports, ADA, URL, ["*"])
     async with run_dispatcher(ports, processes=4):
         await asyncio.gather(*(write(ports, f"{number}.md") for number in range(100)))
-        await wait_for_deliveries(ports, made, 100)
-    letters = [box.requests.get_nowait() for _ in range(box.requests.qsize())]
-    assert len(letters) == 100
-    assert {letter.payload["data"]["path"] for letter in letters} == {f"{n}.md" for n in range(100)}
-    assert len({letter.payload["data"]["eventId"] for letter in letters}) == 100
+        await wait_for_deliveries(ports, created, 100)
+    posts = [receiver.requests.get_nowait() for _ in range(receiver.requests.qsize())]
+    assert len(posts) == 100
+    assert {post.payload["data"]["path"] for post in posts} == {f"{n}.md" for n in range(100)}
+    assert len({post.payload["data"]["eventId"] for post in posts}) == 100
 
 
-async def test_a_webhook_hears_of_everything_from_the_moment_it_is_there(ports: Ports) -> None:
-    box = FakeWebhookSender()
-    ports = replace(ports, webhook_sender=box)
+async def test_a_webhook_receives_all_events_from_its_creation(ports: Ports) -> None:
+    receiver = FakeWebhookSender()
+    ports = replace(ports, webhook_sender=receiver)
     async with run_dispatcher(ports):
         for number in range(5):
-            made = await webhooks.create(ports, ADA, f"https://{number}.example", ["*"])
+            created = await webhooks.create(ports, ADA, f"https://{number}.example", ["*"])
             await write(ports, f"{number}.md")
-            letter = await box.next()
-            assert (letter.url, letter.payload["data"]["path"]) == (
+            post = await receiver.next()
+            assert (post.url, post.payload["data"]["path"]) == (
                 f"https://{number}.example",
                 f"{number}.md",
             )
-            await wait_for_deliveries(ports, made, 1)
-            await webhooks.delete(ports, ADA, made.webhook.id)
+            await wait_for_deliveries(ports, created, 1)
+            await webhooks.delete(ports, ADA, created.webhook.id)
 
 
-async def test_a_receiver_that_fails_is_tried_again_with_the_same_letter(ports: Ports) -> None:
+async def test_a_failing_receiver_is_retried_with_the_same_post(ports: Ports) -> None:
     answers = iter([BROKEN, PostResult(None, "no connection could be made"), PostResult(302), OK])
 
-    async def answer(letter: WebhookRequest) -> PostResult:
+    async def answer(post: WebhookRequest) -> PostResult:
         advance_clock(ports, 2000)
         return next(answers)
 
-    box = FakeWebhookSender(answer)
-    ports = replace(ports, webhook_sender=box)
-    made = await webhooks.create(ports, ADA, URL, ["*"])
+    receiver = FakeWebhookSender(answer)
+    ports = replace(ports, webhook_sender=receiver)
+    created = await webhooks.create(ports, ADA, URL, ["*"])
     async with run_dispatcher(ports):
         await write(ports)
-        [(delivery, attempts)] = await wait_for_deliveries(ports, made, 1)
-    letters = [await box.next() for _ in range(4)]
-    assert len({(letter.id, letter.body) for letter in letters}) == 1
-    assert len({letter.headers["webhook-timestamp"] for letter in letters}) == 4
-    for letter in letters:
-        verify(made.secret, letter)
+        [(delivery, attempts)] = await wait_for_deliveries(ports, created, 1)
+    posts = [await receiver.next() for _ in range(4)]
+    assert len({(post.id, post.body) for post in posts}) == 1
+    assert len({post.headers["webhook-timestamp"] for post in posts}) == 4
+    for post in posts:
+        verify(created.secret, post)
     assert [posted.status for posted in attempts] == [503, None, 302, 200]
     assert (delivery.state, delivery.attempts) == (DeliveryState.DELIVERED, 4)
 
 
-async def test_a_receiver_that_never_recovers_is_given_up_and_can_be_replayed(
+async def test_a_receiver_that_never_recovers_fails_and_can_be_replayed(
     ports: Ports,
 ) -> None:
     works = asyncio.Event()
 
-    async def answer(letter: WebhookRequest) -> PostResult:
+    async def answer(post: WebhookRequest) -> PostResult:
         return OK if works.is_set() else BROKEN
 
     ports = replace(ports, webhook_sender=FakeWebhookSender(answer))
-    made = await webhooks.create(ports, ADA, URL, ["*"])
+    created = await webhooks.create(ports, ADA, URL, ["*"])
     async with run_dispatcher(ports, backoff=(0, 0)):
         await write(ports)
-        [(failed, attempts)] = await wait_for_deliveries(ports, made, 1)
+        [(failed, attempts)] = await wait_for_deliveries(ports, created, 1)
         assert (failed.state, failed.attempts, attempts) == (DeliveryState.FAILED, 3, [BROKEN] * 3)
         works.set()
-        await webhooks.replay(ports, ADA, made.webhook.id, failed.id)
-        [(delivered, attempts)] = await wait_for_deliveries(ports, made, 1)
+        await webhooks.replay(ports, ADA, created.webhook.id, failed.id)
+        [(delivered, attempts)] = await wait_for_deliveries(ports, created, 1)
     assert (delivered.state, delivered.attempts) == (DeliveryState.DELIVERED, 1)
     assert attempts == [BROKEN, BROKEN, BROKEN, OK]
 
 
-async def test_a_failed_attempt_waits_as_long_as_the_backoff_says(ports: Ports) -> None:
-    async def answer(letter: WebhookRequest) -> PostResult:
+async def test_a_failed_attempt_is_retried_after_its_backoff(ports: Ports) -> None:
+    async def answer(post: WebhookRequest) -> PostResult:
         return BROKEN
 
-    box = FakeWebhookSender(answer)
-    ports = replace(ports, webhook_sender=box)
-    made = await webhooks.create(ports, ADA, URL, ["*"])
+    receiver = FakeWebhookSender(answer)
+    ports = replace(ports, webhook_sender=receiver)
+    created = await webhooks.create(ports, ADA, URL, ["*"])
     async with run_dispatcher(ports, backoff=(3600,)):
         await write(ports)
-        await box.next()
+        await receiver.next()
         async with asyncio.timeout(30):
             while True:
-                [(waiting, tried)] = (
-                    await webhooks.list_deliveries(ports, ADA, made.webhook.id)
+                [(waiting, attempts)] = (
+                    await webhooks.list_deliveries(ports, ADA, created.webhook.id)
                 ).items
-                if tried:
+                if attempts:
                     break
                 await ports.events.wait_for_new(0.01)
         assert waiting.state is DeliveryState.PENDING
         assert waiting.due_at == pytest.approx(ports.clock.now() + 3_600_000, abs=10_000)
-        assert box.requests.empty()
+        assert receiver.requests.empty()
         advance_clock(ports, 3_601_000)
-        await box.next()
+        await receiver.next()
 
 
-@pytest.mark.parametrize("way", ["removed", "switched off"])
-async def test_what_was_meant_for_a_webhook_that_is_gone_fails_and_says_why(
-    ports: Ports, way: str
+@pytest.mark.parametrize("change", ["removed", "switched off"])
+async def test_a_delivery_to_a_removed_webhook_fails_with_the_reason(
+    ports: Ports, change: str
 ) -> None:
-    box = FakeWebhookSender()
-    ports = replace(ports, webhook_sender=box)
-    made = await webhooks.create(ports, ADA, URL, ["*"])
+    receiver = FakeWebhookSender()
+    ports = replace(ports, webhook_sender=receiver)
+    created = await webhooks.create(ports, ADA, URL, ["*"])
     await enqueue_deliveries(ports)
     await write(ports)
     await enqueue_deliveries(ports)
-    id = made.webhook.id
+    id = created.webhook.id
     [(waiting, _)] = (await webhooks.list_deliveries(ports, ADA, id)).items
-    if way == "removed":
+    if change == "removed":
         await webhooks.delete(ports, ADA, id)
     else:
         await webhooks.update(ports, ADA, id, WebhookPatch(active=False))
@@ -235,134 +238,134 @@ async def test_what_was_meant_for_a_webhook_that_is_gone_fails_and_says_why(
     async with run_dispatcher(ports):
         async with asyncio.timeout(30):
             while True:
-                found = await ports.deliveries.list("acme", id)
-                if found[0][1]:
+                listed = await ports.deliveries.list("acme", id)
+                if listed[0][1]:
                     break
                 await ports.events.wait_for_new(0.01)
-    [(failed, [attempt])] = found
+    [(failed, [attempt])] = listed
     assert failed == structs.replace(
         waiting, state=DeliveryState.FAILED, attempts=1, due_at=failed.due_at
     )
-    assert attempt.result == PostResult(None, f"the webhook was {way}")
-    assert box.requests.empty()
+    assert attempt.result == PostResult(None, f"the webhook was {change}")
+    assert receiver.requests.empty()
 
 
-async def test_a_secret_that_cannot_be_opened_is_a_failure_like_others(ports: Ports) -> None:
-    box = FakeWebhookSender()
-    made = await webhooks.create(ports, ADA, URL, ["*"])
-    locked = replace(
-        ports, webhook_sender=box, vault=AesGcmVault(b"another key of thirty-two bytes!")
+async def test_a_webhook_secret_that_cannot_be_opened_is_a_failed_delivery(ports: Ports) -> None:
+    receiver = FakeWebhookSender()
+    created = await webhooks.create(ports, ADA, URL, ["*"])
+    other_vault = replace(
+        ports, webhook_sender=receiver, vault=AesGcmVault(b"another key of thirty-two bytes!")
     )
-    async with run_dispatcher(locked, backoff=()):
+    async with run_dispatcher(other_vault, backoff=()):
         await write(ports)
-        [(failed, [posted])] = await wait_for_deliveries(ports, made, 1)
+        [(failed, [posted])] = await wait_for_deliveries(ports, created, 1)
     assert failed.state is DeliveryState.FAILED
     assert "cannot be opened" in posted.problem
-    assert box.requests.empty()
+    assert receiver.requests.empty()
 
 
-async def test_no_more_than_so_many_are_posted_at_once_and_a_slow_one_holds_up_no_other(
+async def test_posts_are_limited_in_number_and_a_slow_one_delays_no_other(
     ports: Ports,
 ) -> None:
-    slow, gate, out = asyncio.Event(), asyncio.Event(), 0
-    most = 0
+    slow, gate, open_posts = asyncio.Event(), asyncio.Event(), 0
+    max_open = 0
 
-    async def answer(letter: WebhookRequest) -> PostResult:
-        nonlocal out, most
-        out += 1
-        most = max(most, out)
-        await (slow if letter.payload["data"]["path"] == "0.md" else gate).wait()
-        out -= 1
+    async def answer(post: WebhookRequest) -> PostResult:
+        nonlocal open_posts, max_open
+        open_posts += 1
+        max_open = max(max_open, open_posts)
+        await (slow if post.payload["data"]["path"] == "0.md" else gate).wait()
+        open_posts -= 1
         return OK
 
-    box = FakeWebhookSender(answer)
-    ports = replace(ports, webhook_sender=box)
-    made = await webhooks.create(ports, ADA, URL, ["*"])
+    receiver = FakeWebhookSender(answer)
+    ports = replace(ports, webhook_sender=receiver)
+    created = await webhooks.create(ports, ADA, URL, ["*"])
     async with run_dispatcher(ports):
         for number in range(3 * MAX_CONCURRENT_POSTS):
             await write(ports, f"{number}.md")
         for _ in range(MAX_CONCURRENT_POSTS):
-            await box.next()
+            await receiver.next()
         gate.set()
-        await wait_for_deliveries(ports, made, 3 * MAX_CONCURRENT_POSTS - 1)
+        await wait_for_deliveries(ports, created, 3 * MAX_CONCURRENT_POSTS - 1)
         slow.set()
-        await wait_for_deliveries(ports, made, 3 * MAX_CONCURRENT_POSTS)
-    assert most == MAX_CONCURRENT_POSTS
+        await wait_for_deliveries(ports, created, 3 * MAX_CONCURRENT_POSTS)
+    assert max_open == MAX_CONCURRENT_POSTS
 
 
-async def test_stopping_does_not_wait_for_a_receiver_that_hangs_and_another_takes_over(
+async def test_a_shutdown_does_not_wait_for_a_hanging_receiver_and_another_process_takes_over(
     ports: Ports, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(webhook_dispatch, "_SHUTDOWN_SECONDS", 0.01)
     hangs = True
 
-    async def answer(letter: WebhookRequest) -> PostResult:
+    async def answer(post: WebhookRequest) -> PostResult:
         if hangs:
             await asyncio.Event().wait()
         return OK
 
-    box = FakeWebhookSender(answer)
-    ports = replace(ports, webhook_sender=box)
-    made = await webhooks.create(ports, ADA, URL, ["*"])
+    receiver = FakeWebhookSender(answer)
+    ports = replace(ports, webhook_sender=receiver)
+    created = await webhooks.create(ports, ADA, URL, ["*"])
     async with run_dispatcher(ports):
         await write(ports)
-        first = await box.next()
+        first = await receiver.next()
     hangs = False
     async with run_dispatcher(ports):
         await write(ports, "meanwhile.md")
-        assert (await box.next()).payload["data"]["path"] == "meanwhile.md"
+        assert (await receiver.next()).payload["data"]["path"] == "meanwhile.md"
         advance_clock(ports, LEASE_MS + 1000)
-        again = await box.next()
-        await wait_for_deliveries(ports, made, 2)
+        again = await receiver.next()
+        await wait_for_deliveries(ports, created, 2)
     assert (again.id, again.body) == (first.id, first.body)
 
 
-class Flaky:
-    """A port whose store is away for a while."""
+class FlakyPort:
+    """A port whose store is unavailable on demand."""
 
     def __init__(self, port: Any) -> None:
         self._port = port
-        self.away = True
+        self.unavailable = True
         self.failed = asyncio.Event()
 
     def __getattr__(self, name: str) -> Any:
-        if self.away:
+        if self.unavailable:
             self.failed.set()
-            raise OSError("the store is away")
+            raise OSError("the store is unavailable")
         return getattr(self._port, name)
 
 
 @pytest.mark.parametrize("port", ["deliveries", "events", "records"])
-async def test_an_outage_of_the_store_delays_and_loses_nothing(
+async def test_an_outage_of_the_store_delays_deliveries_and_loses_none(
     ports: Ports, port: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(webhook_dispatch, "_RETRY_SECONDS", 0.01)
-    box = FakeWebhookSender()
-    made = await webhooks.create(ports, ADA, URL, ["*"])
+    receiver = FakeWebhookSender()
+    created = await webhooks.create(ports, ADA, URL, ["*"])
     await enqueue_deliveries(ports)
-    flaky = Flaky(getattr(ports, port))
-    replaced: dict[str, Any] = {"webhook_sender": box, port: flaky}
-    torn = replace(ports, **replaced)
+    flaky = FlakyPort(getattr(ports, port))
+    replaced: dict[str, Any] = {"webhook_sender": receiver, port: flaky}
+    flaky_ports = replace(ports, **replaced)
     stop = asyncio.Event()
-    work = asyncio.create_task(run_dispatch(torn, stop))
+    work = asyncio.create_task(run_dispatch(flaky_ports, stop))
     await write(ports)
     await flaky.failed.wait()
-    flaky.away = False
-    assert (await box.next()).payload["data"]["path"] == "a.md"
-    await wait_for_deliveries(ports, made, 1)
+    flaky.unavailable = False
+    assert (await receiver.next()).payload["data"]["path"] == "a.md"
+    await wait_for_deliveries(ports, created, 1)
     stop.set()
     async with asyncio.timeout(30):
         await work
 
 
-async def test_it_stops_promptly_when_there_is_nothing_to_do(
+async def test_an_idle_dispatcher_stops_promptly(
     ports: Ports, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(webhook_dispatch, "_POLL_SECONDS", 1000.0)
     before = asyncio.all_tasks()
     loop = asyncio.get_running_loop()
     async with run_dispatcher(ports, processes=3):
-        for _ in range(100):  # until they have begun, and found nothing
+        for _ in range(100):  # until they have started and are idle
             await asyncio.sleep(0)
         began = loop.time()
     assert loop.time() - began < 30

@@ -1,4 +1,4 @@
-"""A webhook is an address, what it wants to hear, and a secret that is shown once."""
+"""Webhooks: address, event types, and a secret returned once."""
 
 from __future__ import annotations
 
@@ -27,26 +27,26 @@ URL = "https://receiver.example/hook?x=1"
 EVENTS = ["workspace.updated"]
 
 
-async def test_a_webhook_is_kept_and_its_secret_shown_once(ports: Ports) -> None:
-    made = await webhooks.create(ports, ADA, URL, EVENTS)
-    assert made.secret.startswith("whsec_")
-    assert len(base64.b64decode(made.secret.removeprefix("whsec_"))) == 32
-    found = await webhooks.get(ports, ADA, made.webhook.id)
-    assert found == made.webhook
-    assert (found.body["url"], found.body["events"], found.body["active"]) == (URL, EVENTS, True)
-    key = made.secret.removeprefix("whsec_")
-    assert key not in str(found.body)
-    assert webhooks.open_secret(ports, found) == base64.b64decode(key)
+async def test_a_webhook_is_stored_and_its_secret_returned_once(ports: Ports) -> None:
+    created = await webhooks.create(ports, ADA, URL, EVENTS)
+    assert created.secret.startswith("whsec_")
+    assert len(base64.b64decode(created.secret.removeprefix("whsec_"))) == 32
+    stored = await webhooks.get(ports, ADA, created.webhook.id)
+    assert stored == created.webhook
+    assert (stored.body["url"], stored.body["events"], stored.body["active"]) == (URL, EVENTS, True)
+    key = created.secret.removeprefix("whsec_")
+    assert key not in str(stored.body)
+    assert webhooks.open_secret(ports, stored) == base64.b64decode(key)
     other = await webhooks.create(ports, ADA, URL, EVENTS)
-    assert other.secret != made.secret
+    assert other.secret != created.secret
 
 
-async def test_a_secret_may_be_brought_along(ports: Ports) -> None:
+async def test_a_secret_may_be_supplied(ports: Ports) -> None:
     for size in (24, 64):
         secret = "whsec_" + base64.b64encode(bytes(range(size))).decode()
-        made = await webhooks.create(ports, ADA, URL, ["*"], secret=secret)
-        assert made.secret == secret
-        assert webhooks.open_secret(ports, made.webhook) == bytes(range(size))
+        created = await webhooks.create(ports, ADA, URL, ["*"], secret=secret)
+        assert created.secret == secret
+        assert webhooks.open_secret(ports, created.webhook) == bytes(range(size))
 
 
 SHORT, LONG = (base64.b64encode(bytes(size)).decode() for size in (23, 65))
@@ -56,7 +56,7 @@ SHORT, LONG = (base64.b64encode(bytes(size)).decode() for size in (23, 65))
     "secret",
     ["x", "whsec_", "whsec_!!!!", f"whsec_{SHORT}", f"whsec_{LONG}", LONG, "whsec_é", "\x00" * 40],
 )
-async def test_a_bad_secret_is_refused_and_not_repeated(ports: Ports, secret: str) -> None:
+async def test_an_invalid_secret_is_refused_and_not_repeated(ports: Ports, secret: str) -> None:
     with pytest.raises(ValidationError) as refused:
         await webhooks.create(ports, ADA, URL, EVENTS, secret=secret)
     assert secret not in str(refused.value) or len(secret) < 8
@@ -71,22 +71,22 @@ async def test_a_bad_secret_is_refused_and_not_repeated(ports: Ports, secret: st
     ],
     ids=ascii,
 )
-async def test_only_http_addresses_are_taken(ports: Ports, url: str) -> None:
+async def test_only_http_urls_are_accepted(ports: Ports, url: str) -> None:
     with pytest.raises(ValidationError):
         await webhooks.create(ports, ADA, url, EVENTS)
-    made = await webhooks.create(ports, ADA, URL, EVENTS)
+    created = await webhooks.create(ports, ADA, URL, EVENTS)
     with pytest.raises(ValidationError):
-        await webhooks.update(ports, ADA, made.webhook.id, WebhookPatch(url=url))
+        await webhooks.update(ports, ADA, created.webhook.id, WebhookPatch(url=url))
 
 
 @pytest.mark.parametrize("events", [[], ["workspace"], ["workspace.updated", "x"], ["run.*"]])
-async def test_only_events_that_there_are_can_be_wanted(ports: Ports, events: list[str]) -> None:
+async def test_unknown_event_types_are_refused(ports: Ports, events: list[str]) -> None:
     with pytest.raises(ValidationError):
         await webhooks.create(ports, ADA, URL, events)
 
 
-class Choosy:
-    """A Post that refuses some addresses."""
+class RefusingSender:
+    """A webhook sender that refuses private addresses."""
 
     async def send(self, url: str, headers: Mapping[str, str], body: bytes) -> PostResult:
         return PostResult(None, "refused")
@@ -95,46 +95,48 @@ class Choosy:
         return "it is private" if "private" in url else None
 
 
-async def test_an_address_that_would_not_be_posted_to_is_refused_with_the_reason(
+async def test_a_url_that_the_sender_refuses_is_refused_with_the_reason(
     ports: Ports,
 ) -> None:
-    choosy = replace(ports, webhook_sender=Choosy())
+    refusing = replace(ports, webhook_sender=RefusingSender())
     with pytest.raises(ValidationError, match="it is private"):
-        await webhooks.create(choosy, ADA, "http://private.example", EVENTS)
-    made = await webhooks.create(choosy, ADA, URL, EVENTS)
+        await webhooks.create(refusing, ADA, "http://private.example", EVENTS)
+    created = await webhooks.create(refusing, ADA, URL, EVENTS)
     with pytest.raises(ValidationError, match="it is private"):
-        await webhooks.update(choosy, ADA, made.webhook.id, WebhookPatch("http://private.example"))
+        await webhooks.update(
+            refusing, ADA, created.webhook.id, WebhookPatch("http://private.example")
+        )
 
 
-async def test_a_webhook_changes_in_what_is_given_only(ports: Ports) -> None:
-    made = await webhooks.create(ports, ADA, URL, EVENTS)
-    id = made.webhook.id
+async def test_an_update_changes_only_the_patched_fields(ports: Ports) -> None:
+    created = await webhooks.create(ports, ADA, URL, EVENTS)
+    id = created.webhook.id
     await webhooks.update(ports, ADA, id, WebhookPatch(active=False))
     await webhooks.update(ports, ADA, id, WebhookPatch(events=["*", "*"]))
     changed = await webhooks.update(ports, ADA, id, WebhookPatch(url="http://other.example"))
     assert changed == await webhooks.get(ports, ADA, id)
     assert changed.body == {
-        **made.webhook.body,
+        **created.webhook.body,
         "url": "http://other.example",
         "events": ["*"],
         "active": False,
     }
     await webhooks.delete(ports, ADA, id)
-    for gone in (webhooks.get(ports, ADA, id), webhooks.delete(ports, ADA, id)):
+    for attempt in (webhooks.get(ports, ADA, id), webhooks.delete(ports, ADA, id)):
         with pytest.raises(NotFound):
-            await gone
+            await attempt
     entries = [entry.reason for entry in (await audit.list_audit_entries(ports, ADA)).items]
     assert entries == ["remove a webhook", *["change a webhook"] * 3, "add a webhook"]
 
 
-async def test_webhooks_are_listed_page_by_page_and_only_to_their_tenant(ports: Ports) -> None:
-    made = [(await webhooks.create(ports, ADA, URL, EVENTS)).webhook for _ in range(3)]
+async def test_webhooks_are_listed_in_pages_and_only_to_their_tenant(ports: Ports) -> None:
+    created = [(await webhooks.create(ports, ADA, URL, EVENTS)).webhook for _ in range(3)]
     first = await webhooks.list_webhooks(ports, ADA, limit=2)
     rest = await webhooks.list_webhooks(ports, ADA, limit=2, cursor=first.next or "")
-    assert [*first.items, *rest.items] == made
+    assert [*first.items, *rest.items] == created
     assert rest.next is None
     assert (await webhooks.list_webhooks(ports, STRANGER)).items == ()
-    id = made[0].id
+    id = created[0].id
     for attempt in (
         webhooks.get(ports, STRANGER, id),
         webhooks.update(ports, STRANGER, id, WebhookPatch(active=False)),
@@ -147,7 +149,7 @@ async def test_webhooks_are_listed_page_by_page_and_only_to_their_tenant(ports: 
             await attempt
 
 
-async def test_who_is_confined_to_one_workspace_has_no_webhooks(ports: Ports) -> None:
+async def test_a_caller_confined_to_a_workspace_has_no_webhooks(ports: Ports) -> None:
     id = (await webhooks.create(ports, ADA, URL, EVENTS)).webhook.id
     confined = Actor("acme", "key_1", workspace="default")
     for attempt in (
@@ -174,19 +176,21 @@ async def test_deliveries_are_listed_with_their_attempts_and_can_be_replayed(
     await enqueue_deliveries(ports)
     first = await webhooks.list_deliveries(ports, ADA, id, limit=2)
     rest = await webhooks.list_deliveries(ports, ADA, id, limit=2, cursor=first.next or "")
-    found = [delivery for delivery, _ in (*first.items, *rest.items)]
-    assert len(found) == 3
-    assert [delivery.id for delivery in found] == sorted((d.id for d in found), reverse=True)
+    deliveries = [delivery for delivery, _ in (*first.items, *rest.items)]
+    assert len(deliveries) == 3
+    assert [delivery.id for delivery in deliveries] == sorted(
+        (d.id for d in deliveries), reverse=True
+    )
     assert (await webhooks.list_deliveries(ports, ADA, other)).items == ()
 
-    failed = structs.replace(found[0], state=DeliveryState.FAILED, attempts=8)
+    failed = structs.replace(deliveries[0], state=DeliveryState.FAILED, attempts=8)
     attempt = DeliveryAttempt(ports.clock.now(), PostResult(500, "", 7))
     await ports.deliveries.record_attempts([(failed, attempt)])
     again = await webhooks.replay(ports, ADA, id, failed.id)
     assert (again.state, again.attempts, again.body) == (DeliveryState.PENDING, 0, failed.body)
     assert again.due_at <= ports.clock.now()
-    [(shown, attempts), _, _] = (await webhooks.list_deliveries(ports, ADA, id)).items
-    assert (shown, attempts) == (again, (attempt,))
+    [(listed, attempts), _, _] = (await webhooks.list_deliveries(ports, ADA, id)).items
+    assert (listed, attempts) == (again, (attempt,))
     for webhook, delivery in ((other, failed.id), (id, "msg_none"), (id, "\x00")):
         with pytest.raises(NotFound):
             await webhooks.replay(ports, ADA, webhook, delivery)

@@ -1,4 +1,4 @@
-"""A damaged backup is refused, by the name of what is damaged; a damaged store gives no backup."""
+"""A damaged backup or store is refused, naming the damaged part."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ pytestmark = pytest.mark.anyio
 Change = Callable[[dict[str, bytes]], object]
 
 
-def rewrite(file: File, change: Change, *, honest: bool = False) -> None:
-    """Change the members of a backup; an honest forger also corrects every hash."""
+def rewrite(file: File, change: Change, *, fix_hashes: bool = False) -> None:
+    """Change the members of a backup; optionally correct every hash."""
     with zipfile.ZipFile(file) as opened:
         members = {name: opened.read(name) for name in opened.namelist()}
     change(members)
-    if honest:
+    if fix_hashes:
         manifest = json.loads(members["manifest.json"])
         for table in TABLES:
             text = members[f"{table}.jsonl"]
@@ -51,8 +51,8 @@ def rewrite(file: File, change: Change, *, honest: bool = False) -> None:
         opened.comment = b"0" * 64
         for name, text in members.items():
             opened.writestr(name, text)
-    whole = content(file)[:-64]
-    fill_file(file, whole + hashlib.sha256(whole).hexdigest().encode())
+    body = content(file)[:-64]
+    fill_file(file, body + hashlib.sha256(body).hexdigest().encode())
 
 
 def replace(member: str, old: bytes, new: bytes) -> Change:
@@ -83,22 +83,22 @@ DAMAGES: dict[str, tuple[Change, type[Exception], str]] = {
         CorruptContent,
         r"usage\.jsonl does not match its manifest",
     ),
-    "a row of another form": (
+    "a row of another type": (
         replace("usage.jsonl", b'"key_1"', b"17"),
         CorruptContent,
         r"usage\.jsonl cannot be read",
     ),
-    "changed large bytes": (
+    "changed large content": (
         lambda members: members.update({first_object(members): b"0" * 99_999 + b"1"}),
         CorruptContent,
         r"objects/[0-9a-f]{64} does not match its digest",
     ),
-    "lost large bytes": (
+    "lost large content": (
         lambda members: members.pop(first_object(members)),
         CorruptContent,
         "members differ from its manifest",
     ),
-    "large bytes under another name": (
+    "large content under another name": (
         lambda members: members.update(
             {"objects/" + digest(b"strange")[7:]: b"strange", first_object(members): b""}
         ),
@@ -106,7 +106,7 @@ DAMAGES: dict[str, tuple[Change, type[Exception], str]] = {
         "members differ from its manifest",
     ),
     "a lost table": (lambda members: members.pop("mark.jsonl"), CorruptContent, "members differ"),
-    "something more": (
+    "an extra member": (
         lambda members: members.update({"more": b""}),
         CorruptContent,
         "members differ",
@@ -116,7 +116,7 @@ DAMAGES: dict[str, tuple[Change, type[Exception], str]] = {
         ValidationError,
         "not a Carrel backup",
     ),
-    "a manifest that is none": (
+    "an invalid manifest": (
         lambda members: members.update({"manifest.json": b"[1]"}),
         ValidationError,
         "not a Carrel backup",
@@ -126,12 +126,12 @@ DAMAGES: dict[str, tuple[Change, type[Exception], str]] = {
         ValidationError,
         "not a Carrel backup",
     ),
-    "another program's": (
+    "a backup of another program": (
         replace("manifest.json", b"carrel-backup", b"other"),
         ValidationError,
         "form",
     ),
-    "a newer form": (
+    "a newer format": (
         replace("manifest.json", b'"version": 1', b'"version": 2'),
         ValidationError,
         "form",
@@ -145,20 +145,22 @@ DAMAGES: dict[str, tuple[Change, type[Exception], str]] = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-async def test_a_damaged_backup_is_refused_by_name(stores: Stores, file: File, damage: str) -> None:
-    change, kind, named = DAMAGES[damage]
+async def test_a_damaged_backup_is_refused_naming_the_member(
+    stores: Stores, file: File, damage: str
+) -> None:
+    change, error, message = DAMAGES[damage]
     async with stores.open("sqlite") as first:
         await fill(first)
         await take_backup(first, file)
     rewrite(file, change)
 
     async with stores.open("sqlite") as second:
-        with pytest.raises(kind, match=named):
+        with pytest.raises(error, match=message):
             await restore(second, file)
         assert not any((await rows_of(second)).values())
 
 
-def lose_a_version(members: dict[str, bytes]) -> None:
+def remove_version(members: dict[str, bytes]) -> None:
     lines = members["version.jsonl"].splitlines(keepends=True)
     del lines[1]
     members["version.jsonl"] = b"".join(lines)
@@ -167,54 +169,52 @@ def lose_a_version(members: dict[str, bytes]) -> None:
 @pytest.mark.parametrize(
     ("change", "text"),
     [
-        (lose_a_version, "version 2 is missing"),
+        (remove_version, "version 2 is missing"),
         (lambda members: members.pop(first_object(members)), "its content is missing"),
         (
             lambda members: members.update({"objects/" + digest(b"strange")[7:]: b"strange"}),
             "nothing in the backup refers to it",
         ),
     ],
-    ids=["a version", "an object", "a stranger"],
+    ids=["a version", "an object", "an unreferenced object"],
 )
-async def test_a_backup_that_contradicts_itself_is_refused_though_every_hash_is_right(
+async def test_an_inconsistent_backup_with_correct_hashes_is_refused(
     stores: Stores, file: File, change: Change, text: str
 ) -> None:
     async with stores.open("sqlite") as first:
         await fill(first)
         await take_backup(first, file)
-    rewrite(file, change, honest=True)
+    rewrite(file, change, fix_hashes=True)
 
     with pytest.raises(CorruptContent, match=f"the backup is inconsistent: .*{text}"):
         await backup.verify(file)
     findings = await backup.examine_backup(file)
-    assert [each.text for each in findings.items] == [text]
+    assert [finding.text for finding in findings.items] == [text]
 
 
-async def test_a_backup_that_was_cut_anywhere_is_refused(stores: Stores, file: File) -> None:
+async def test_a_truncated_backup_is_refused(stores: Stores, file: File) -> None:
     async with stores.open("sqlite") as first:
         await fill(first)
         await take_backup(first, file)
-    whole = content(file)
+    complete = content(file)
 
-    for length in [0, 1, 100, len(whole) // 2, len(whole) - 30, len(whole) - 1]:
-        fill_file(file, whole[:length])
+    for length in [0, 1, 100, len(complete) // 2, len(complete) - 30, len(complete) - 1]:
+        fill_file(file, complete[:length])
         with pytest.raises((CorruptContent, ValidationError)):
             await backup.verify(file)
 
 
-async def test_a_backup_in_which_any_byte_was_changed_is_refused(
-    stores: Stores, file: File
-) -> None:
-    """Also where the byte means nothing, as the times of a zip's members."""
+async def test_a_backup_with_any_byte_changed_is_refused(stores: Stores, file: File) -> None:
+    """Including bytes without meaning, such as the times of zip members."""
     async with stores.open("sqlite") as first:
         await put_text(first, "text")
         await put_text(first, "x" * 70_000, path=LARGE)
         await take_backup(first, file)
-    whole, chance = content(file), random.Random(7)
+    original, rng = content(file), random.Random(7)
 
-    for place in chance.sample(range(len(whole)), 500):
-        changed = bytearray(whole)
-        changed[place] ^= 1 << chance.randrange(8)
+    for position in rng.sample(range(len(original)), 500):
+        changed = bytearray(original)
+        changed[position] ^= 1 << rng.randrange(8)
         fill_file(file, bytes(changed))
         with pytest.raises((CorruptContent, ValidationError)):
             await backup.verify(file)
@@ -228,41 +228,41 @@ async def test_a_file_that_is_no_backup_is_refused(file: File, text: bytes) -> N
         await backup.verify(file)
 
 
-async def test_a_file_that_is_not_there_is_named(file: File) -> None:
+async def test_a_missing_file_is_named(file: File) -> None:
     with pytest.raises(NotFound, match=r"backup\.zip"):
         await backup.verify(file)
 
 
-async def test_a_damaged_store_gives_no_backup_but_the_name_of_what_is_damaged(
+async def test_a_damaged_store_gives_no_backup_and_names_the_damage(
     stores: Stores, tmp_path: File
 ) -> None:
     directory = tmp_path / "backups"
     directory.mkdir()
     lost, other = digest(b"1" * 100_000), digest(b"2" * 100_000)
 
-    async def attempt(spoil: Callable[[OpenedStore], Awaitable[object]], named: str) -> None:
+    async def attempt(damage: Callable[[OpenedStore], Awaitable[object]], message: str) -> None:
         async with stores.open("sqlite") as first:
             await fill(first)
-            await spoil(first)
-            with pytest.raises(CorruptContent, match=named):
+            await damage(first)
+            with pytest.raises(CorruptContent, match=message):
                 await take_backup(first, directory / "backup.zip")
         assert list(directory.iterdir()) == []
 
-    async def lose(shelter: OpenedStore) -> None:
-        assert shelter.objects
-        await shelter.objects.discard([lost])
-        await shelter.objects.delete([lost])
+    async def delete_blob(backend: OpenedStore) -> None:
+        assert backend.objects
+        await backend.objects.discard([lost])
+        await backend.objects.delete([lost])
 
-    async def change(shelter: OpenedStore) -> None:
-        assert shelter.objects
-        await shelter.objects.discard([other])
-        await shelter.objects.delete([other])
-        await shelter.objects.put(other, b"3" * 100_000)
+    async def replace_blob(backend: OpenedStore) -> None:
+        assert backend.objects
+        await backend.objects.discard([other])
+        await backend.objects.delete([other])
+        await backend.objects.put(other, b"3" * 100_000)
 
-    async def forget(shelter: OpenedStore) -> None:
+    async def delete_version(backend: OpenedStore) -> None:
         sql = "DELETE FROM version WHERE path = 'SOUL.md' AND version = 2"
-        await shelter.store.writer.submit(lambda db, _: db.execute(sql))
+        await backend.store.writer.submit(lambda db, _: db.execute(sql))
 
-    await attempt(lose, lost)
-    await attempt(change, other)
-    await attempt(forget, r"SOUL\.md: version 2 is missing")
+    await attempt(delete_blob, lost)
+    await attempt(replace_blob, other)
+    await attempt(delete_version, r"SOUL\.md: version 2 is missing")

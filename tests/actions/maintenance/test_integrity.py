@@ -1,4 +1,4 @@
-"""Examining a store and collecting what nothing refers to, while others write."""
+"""Store checks and garbage collection, also during writes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ from carrel.adapters.sqlite import open_store
 from carrel.core.identifiers import Digest, Path, digest
 from carrel.core.maintenance.findings import FindingList
 from carrel.core.maintenance.tables import KEY_LENGTHS
-from carrel.core.store.tree import Entry, Write
+from carrel.core.store.commit import Write
+from carrel.core.store.entry import Entry
 from carrel.ports import Ports, StoreSnapshot
 
 pytestmark = pytest.mark.anyio
@@ -62,7 +63,7 @@ def clock() -> Clock:
 
 
 class ClockedBlobStore(DirectoryBlobStore):
-    """Blob directory whose files carry the test's time instead of the machine's."""
+    """Blob directory with the file times of the test clock."""
 
     def __init__(self, root: File, clock: Clock) -> None:
         super().__init__(root)
@@ -93,131 +94,131 @@ def objects(clock: Clock, tmp_path: File) -> ClockedBlobStore:
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-async def shelter(
+async def backend(
     request: pytest.FixtureRequest, stores: Stores, objects: ClockedBlobStore
 ) -> AsyncIterator[OpenedStore]:
     async with stores.open(request.param, objects) as opened:
         yield opened
 
 
-async def gc(shelter: OpenedStore, now: int) -> dict[str, int]:
-    """What was collected, as far as it was anything."""
+async def run_collect(backend: OpenedStore, now: int) -> dict[str, int]:
+    """The non-zero counts of a collection."""
     counts = await collect(
-        shelter.store.maintenance,
-        shelter.objects,
+        backend.store.maintenance,
+        backend.objects,
         now=now,
         grace=HOUR,
         event_retention_ms=90 * 24 * HOUR,
     )
-    return {what: count for what, count in counts.items() if count}
+    return {kind: count for kind, count in counts.items() if count}
 
 
-async def test_a_store_with_something_of_everything_is_clean(shelter: OpenedStore) -> None:
-    await fill(shelter)
+async def test_a_filled_store_is_clean(backend: OpenedStore) -> None:
+    await fill(backend)
 
-    assert await check_findings(shelter) == []
+    assert await check_findings(backend) == []
 
 
-async def test_large_bytes_that_are_gone_or_others_are_found(
-    shelter: OpenedStore, objects: ClockedBlobStore
+async def test_missing_and_changed_large_blobs_are_reported(
+    backend: OpenedStore, objects: ClockedBlobStore
 ) -> None:
     for path, text in (("a.txt", "a" * 100_000), ("b.txt", "b" * 100_000)):
-        await put_text(shelter, text, Path(path))
-    gone, other = digest(b"a" * 100_000), digest(b"b" * 100_000)
-    await objects.discard([gone, other])
-    await objects.delete([gone, other])
-    await objects.put(other, b"c" * 100_000)
+        await put_text(backend, text, Path(path))
+    missing, changed = digest(b"a" * 100_000), digest(b"b" * 100_000)
+    await objects.discard([missing, changed])
+    await objects.delete([missing, changed])
+    await objects.put(changed, b"c" * 100_000)
 
-    assert sorted(await check_findings(shelter)) == sorted(
+    assert sorted(await check_findings(backend)) == sorted(
         [
-            f"error: object {gone}: its content is missing",
-            f"error: object {other}: its content does not match its digest",
+            f"error: object {missing}: its content is missing",
+            f"error: object {changed}: its content does not match its digest",
         ]
     )
 
 
-async def test_large_bytes_that_nothing_refers_to_are_a_warning_once_they_are_old(
-    shelter: OpenedStore, objects: ClockedBlobStore
+async def test_unreferenced_large_blobs_are_a_warning_after_the_grace_period(
+    backend: OpenedStore, objects: ClockedBlobStore
 ) -> None:
     await objects.put(NAME, BODY)
 
-    assert await check_findings(shelter, now=NOW + HOUR) == []
-    assert await check_findings(shelter, now=NOW + HOUR + 1) == [
+    assert await check_findings(backend, now=NOW + HOUR) == []
+    assert await check_findings(backend, now=NOW + HOUR + 1) == [
         f"warning: objects: 1 are unreferenced, {len(BODY)} bytes in total; carrel gc deletes them"
     ]
 
 
-async def test_a_collection_takes_what_nothing_refers_to_and_the_doctor_is_content(
-    shelter: OpenedStore,
+async def test_a_collection_removes_unreferenced_content_and_the_check_is_clean(
+    backend: OpenedStore,
 ) -> None:
-    await keep_only(shelter, 1)
+    await keep_only(backend, 1)
     for n in range(3):
-        await put_text(shelter, f"text {n}", max_versions=1)
+        await put_text(backend, f"text {n}", max_versions=1)
     later = NOW + 2 * HOUR
     assert any(
         "content: 2 rows are unreferenced" in text
-        for text in await check_findings(shelter, now=later)
+        for text in await check_findings(backend, now=later)
     )
 
-    assert await gc(shelter, later) == {"contents": 2}
+    assert await run_collect(backend, later) == {"contents": 2}
 
-    assert await check_findings(shelter, now=later) == []
-    assert [row[2] for row in (await rows_of(shelter))["version"]] == [3]
+    assert await check_findings(backend, now=later) == []
+    assert [row[2] for row in (await rows_of(backend))["version"]] == [3]
 
 
-async def test_large_bytes_go_in_two_steps(
-    shelter: OpenedStore, objects: ClockedBlobStore, clock: Clock
+async def test_large_blobs_are_discarded_first_and_deleted_later(
+    backend: OpenedStore, objects: ClockedBlobStore, clock: Clock
 ) -> None:
     await objects.put(NAME, BODY)
-    await put_text(shelter, "b" * 100_000, LARGE)
+    await put_text(backend, "b" * 100_000, LARGE)
 
-    assert await gc(shelter, NOW + HOUR) == {}
+    assert await run_collect(backend, NOW + HOUR) == {}
     clock.time = NOW + HOUR + 1
-    assert await gc(shelter, clock.time) == {"discarded": 1}
+    assert await run_collect(backend, clock.time) == {"discarded": 1}
     assert await objects.get(NAME) == BODY
-    assert await gc(shelter, clock.time + HOUR) == {}
-    assert await gc(shelter, clock.time + HOUR + 1) == {"objects": 1}
+    assert await run_collect(backend, clock.time + HOUR) == {}
+    assert await run_collect(backend, clock.time + HOUR + 1) == {"objects": 1}
     assert await objects.get(NAME) is None
-    assert await check_findings(shelter, now=clock.time) == []
+    assert await check_findings(backend, now=clock.time) == []
 
 
-async def test_a_writer_that_found_its_bytes_just_before_they_were_discarded_has_them(
-    shelter: OpenedStore, objects: ClockedBlobStore, clock: Clock
+async def test_a_commit_of_a_blob_discarded_at_the_same_time_can_be_read(
+    backend: OpenedStore, objects: ClockedBlobStore, clock: Clock
 ) -> None:
     await objects.put(NAME, BODY)
     clock.time = NOW + 2 * HOUR
-    [blob] = await shelter.store.blobs.put([BODY])
+    [blob] = await backend.store.blobs.put([BODY])
     await objects.discard([NAME])
     assert [name async for name, _, _ in objects.list_blobs()] == []
 
-    await commit(shelter, Write(AGENT, LARGE, Entry(blob)), at=clock.time)
+    await commit(backend, Write(AGENT, LARGE, Entry(blob)), at=clock.time)
 
-    assert await shelter.store.blobs.get([blob]) == {NAME: BODY}
-    assert await check_findings(shelter, now=clock.time) == []
+    assert await backend.store.blobs.get([blob]) == {NAME: BODY}
+    assert await check_findings(backend, now=clock.time) == []
     clock.time += 2 * HOUR
-    assert await gc(shelter, clock.time) == {"restored": 1}
+    assert await run_collect(backend, clock.time) == {"restored": 1}
     assert [name async for name, _, _ in objects.list_blobs()] == [NAME]
-    assert await gc(shelter, clock.time + 9 * HOUR) == {}
-    assert await shelter.store.blobs.get([blob]) == {NAME: BODY}
+    assert await run_collect(backend, clock.time + 9 * HOUR) == {}
+    assert await backend.store.blobs.get([blob]) == {NAME: BODY}
 
 
-async def test_what_is_held_by_a_frozen_view_can_be_read_after_a_collection(
-    shelter: OpenedStore, objects: ClockedBlobStore, clock: Clock
+async def test_a_blob_in_an_open_snapshot_is_readable_after_a_collection(
+    backend: OpenedStore, objects: ClockedBlobStore, clock: Clock
 ) -> None:
-    await put_text(shelter, BODY.decode(), LARGE, max_versions=1)
-    await put_text(shelter, "small", LARGE, max_versions=1)
-    async with shelter.store.maintenance.snapshot():
+    await put_text(backend, BODY.decode(), LARGE, max_versions=1)
+    await put_text(backend, "small", LARGE, max_versions=1)
+    async with backend.store.maintenance.snapshot():
         clock.time = NOW + 2 * HOUR
-        assert await gc(shelter, clock.time) == {"contents": 1, "discarded": 1}
+        assert await run_collect(backend, clock.time) == {"contents": 1, "discarded": 1}
 
         assert await objects.get(NAME) == BODY
 
 
-async def test_a_secret_that_the_key_of_the_vault_does_not_open_is_found(ports: Ports) -> None:
+async def test_a_secret_that_the_vault_key_does_not_open_is_reported(ports: Ports) -> None:
     async def problems(key: bytes) -> list[str]:
         findings = FindingList()
         await check_secrets(replace(ports, vault=AesGcmVault(key)), findings)
-        return [f"{each.subject}: {each.text}" for each in findings.items]
+        return [f"{finding.subject}: {finding.text}" for finding in findings.items]
 
     _, owner = await create_tenant(ports)
     await secrets.put(ports, owner, "sec_1", "open sesame")
@@ -230,14 +231,14 @@ async def test_a_secret_that_the_key_of_the_vault_does_not_open_is_found(ports: 
     assert await problems(b"x" * 32) == ["vault: its key is not the one this store was sealed with"]
 
 
-async def test_rows_are_woven_by_their_keys_however_they_are_batched() -> None:
+async def test_rows_are_merged_by_key_in_any_batching() -> None:
     rows: dict[str, list[tuple[Any, ...]]] = {
         "scope": [(n,) for n in range(1, 9)],
         "entry": [(n, p) for n in range(1, 9, 2) for p in "abc"],
         "version": [(n, p, v) for n in (3, 5) for p in "ab" for v in range(4)],
     }
 
-    class Batches(StoreSnapshot):
+    class BatchedSnapshot(StoreSnapshot):
         async def count(self, table: str) -> int:
             return len(rows[table])
 
@@ -246,10 +247,12 @@ async def test_rows_are_woven_by_their_keys_however_they_are_batched() -> None:
             for start in range(0, len(rows[table]), size):
                 yield rows[table][start : start + size]
 
-    woven = [tagged async for some in merge_by_key(Batches(), tuple(rows)) for tagged in some]
+    merged = [
+        item async for batch in merge_by_key(BatchedSnapshot(), tuple(rows)) for item in batch
+    ]
 
-    everything = [(table, row) for table, some in rows.items() for row in some]
-    assert woven == sorted(everything, key=lambda tagged: tagged[1][: KEY_LENGTHS[tagged[0]]])
+    all_rows = [(table, row) for table, batch in rows.items() for row in batch]
+    assert merged == sorted(all_rows, key=lambda item: item[1][: KEY_LENGTHS[item[0]]])
 
 
 STEPS = st.lists(
@@ -260,52 +263,56 @@ STEPS = st.lists(
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(STEPS)
-def test_what_is_committed_within_the_grace_of_its_put_can_always_be_read(
+def test_content_committed_within_its_grace_period_is_always_readable(
     steps: Sequence[tuple[str, int]],
 ) -> None:
-    """Three large bodies, each put, committed and dropped at will, while collections come by."""
+    """Three large blobs are put, committed and deleted in any order during collections."""
 
-    async def live() -> None:
+    async def run() -> None:
         clock = Clock()
         with TemporaryDirectory() as directory:
             objects = ClockedBlobStore(File(directory) / "objects", clock)
             async with open_store(fresh(File(directory) / "carrel.db"), objects=objects) as store:
-                await _live(OpenedStore(store, objects), clock, steps)
+                await _apply_steps(OpenedStore(store, objects), clock, steps)
 
-    asyncio.run(live())
+    asyncio.run(run())
 
 
-async def _live(shelter: OpenedStore, clock: Clock, steps: Sequence[tuple[str, int]]) -> None:
+async def _apply_steps(
+    backend: OpenedStore, clock: Clock, steps: Sequence[tuple[str, int]]
+) -> None:
     put: dict[int, tuple[Any, int]] = {}
-    for what, number in steps:
+    for action, number in steps:
         body = f"{number}" * 70_000
-        if what == "put":
-            [blob] = await shelter.store.blobs.put([body.encode()])
+        if action == "put":
+            [blob] = await backend.store.blobs.put([body.encode()])
             put[number] = (blob, clock.time)
-        elif what == "commit" and number in put:
-            blob, at = put.pop(number)
-            if clock.time - at <= HOUR:
+        elif action == "commit" and number in put:
+            blob, put_at = put.pop(number)
+            if clock.time - put_at <= HOUR:
                 write = Write(AGENT, Path(f"{number}.txt"), Entry(blob))
-                await commit(shelter, write, at=clock.time, max_versions=1)
-        elif what == "drop":
-            await put_text(shelter, None, Path(f"{number}.txt"), at=clock.time, max_versions=1)
-        elif what == "gc":
-            await gc(shelter, clock.time)
-        elif what == "wait":
+                await commit(backend, write, at=clock.time, max_versions=1)
+        elif action == "drop":
+            await put_text(backend, None, Path(f"{number}.txt"), at=clock.time, max_versions=1)
+        elif action == "gc":
+            await run_collect(backend, clock.time)
+        elif action == "wait":
             clock.time += HOUR // 2 + 1
-        [tree] = await shelter.store.trees.read([AGENT])
+        [tree] = await backend.store.trees.read([AGENT])
         blobs = [head.entry.blob for head in tree.heads.values() if head.entry]
-        assert set(await shelter.store.blobs.get(blobs)) == {blob.digest for blob in blobs}
+        assert set(await backend.store.blobs.get(blobs)) == {blob.digest for blob in blobs}
 
 
-async def test_a_collection_leaves_the_newest_and_what_runs_see(shelter: OpenedStore) -> None:
-    await fill(shelter)
-    before = await rows_of(shelter)
+async def test_a_collection_keeps_the_newest_versions_and_those_of_runs(
+    backend: OpenedStore,
+) -> None:
+    await fill(backend)
+    before = await rows_of(backend)
 
-    await gc(shelter, NOW + 2 * HOUR)
+    await run_collect(backend, NOW + 2 * HOUR)
 
-    after = await rows_of(shelter)
+    after = await rows_of(backend)
     assert {t: r for t, r in after.items() if t != "receipt"} == {
         t: r for t, r in before.items() if t != "receipt"
     }
-    assert (await shelter.store.trees.read([AGENT], [SOUL]))[0].entry(SOUL)
+    assert (await backend.store.trees.read([AGENT], [SOUL]))[0].entry(SOUL)

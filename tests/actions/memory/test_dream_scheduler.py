@@ -1,4 +1,4 @@
-"""Dreams at their time: whose turn it is, how long they rest, and what a failure costs."""
+"""Scheduled dreams: which agents are due, intervals, and backoff after failures."""
 
 from __future__ import annotations
 
@@ -23,70 +23,82 @@ async def marco(ports: Ports) -> MemoryAgent:
     return await create_memory_agent(ports)
 
 
-async def slept(ports: Ports) -> list[DreamRun]:
-    return [one async for one in run_due_dreams(ports)]
+async def run_dreams(ports: Ports) -> list[DreamRun]:
+    return [run async for run in run_due_dreams(ports)]
 
 
-async def test_only_those_who_are_set_up_to_dream_do(marco: MemoryAgent) -> None:
+async def test_only_agents_with_dreaming_enabled_dream(marco: MemoryAgent) -> None:
     polo = await marco.tenant.create_agent("polo", "Polo")
-    assert await slept(marco.ports) == []
+    assert await run_dreams(marco.ports) == []
     await agents.patch(
         marco.ports, marco.owner, "polo", {"config": {"dreaming": {"enabled": True}}}
     )
-    assert [one.agent for one in await slept(marco.ports)] == [polo.id]
+    assert [run.agent for run in await run_dreams(marco.ports)] == [polo.id]
     await agents.patch(marco.ports, marco.owner, "polo", {"config": {}})
     marco.advance()
-    assert await slept(marco.ports) == []
+    assert await run_dreams(marco.ports) == []
 
 
-async def test_dreams_are_as_far_apart_as_they_are_set_to_be(marco: MemoryAgent) -> None:
+async def test_dreams_keep_the_configured_interval(marco: MemoryAgent) -> None:
     await marco.set(enabled=True, intervalSecs=3600)
     await marco.learn("Ada likes tea")
-    [first] = await slept(marco.ports)
+    [first] = await run_dreams(marco.ports)
     assert (first.promoted, first.problem) == (1, None)
-    assert await slept(marco.ports) == []
+    assert await run_dreams(marco.ports) == []
     marco.advance(HOUR - 60_000)
-    assert await slept(marco.ports) == []
+    assert await run_dreams(marco.ports) == []
     marco.advance(61_000)
-    assert len(await slept(marco.ports)) == 1
+    assert len(await run_dreams(marco.ports)) == 1
 
 
-async def test_a_dream_by_hand_counts_as_one(marco: MemoryAgent) -> None:
+async def test_a_manual_dream_counts_for_the_interval(marco: MemoryAgent) -> None:
     await marco.set(enabled=True)
     await marco.dreams()
-    assert await slept(marco.ports) == []
+    assert await run_dreams(marco.ports) == []
     marco.advance(DAY)
-    assert len(await slept(marco.ports)) == 1
+    assert len(await run_dreams(marco.ports)) == 1
 
 
-async def test_one_that_fails_waits_longer_and_stops_no_other(marco: MemoryAgent) -> None:
+async def test_a_failing_agent_backs_off_and_delays_no_other(marco: MemoryAgent) -> None:
     await marco.tenant.create_agent("polo", "Polo")
     polo = MemoryAgent(marco.ports, marco.tenant, "polo")
-    for one in (marco, polo):
-        await one.set(enabled=True, intervalSecs=3600)
+    for item in (marco, polo):
+        await item.set(enabled=True, intervalSecs=3600)
     stack = await marco.tenant.agent_stack()
     await marco.tenant.write(stack, MEMORY_PATH, b"\xff\xfe")
-    found = await slept(marco.ports)
-    assert [one.problem is None for one in found] == [False, True]
+    dream_runs = await run_dreams(marco.ports)
+    assert [item.problem is None for item in dream_runs] == [False, True]
     marco.advance(HOUR + 60_000)
-    assert [one.agent for one in await slept(marco.ports)] == [found[1].agent]
+    assert [item.agent for item in await run_dreams(marco.ports)] == [dream_runs[1].agent]
     marco.advance(HOUR)
-    assert {one.agent for one in await slept(marco.ports)} == {one.agent for one in found}
-    [rest] = await marco.ports.records.get(marco.owner.tenant, RecordType.DREAM, [found[0].agent])
-    assert schedule_from_record(rest).failures == 2
+    assert {item.agent for item in await run_dreams(marco.ports)} == {
+        item.agent for item in dream_runs
+    }
+    [schedule] = await marco.ports.records.get(
+        marco.owner.tenant, RecordType.DREAM, [dream_runs[0].agent]
+    )
+    assert schedule_from_record(schedule).failures == 2
     await marco.write("mine\n")
     marco.advance(DAY)
-    assert all(one.problem is None for one in await slept(marco.ports))
-    [rest] = await marco.ports.records.get(marco.owner.tenant, RecordType.DREAM, [found[0].agent])
-    assert schedule_from_record(rest).failures == 0
+    assert all(item.problem is None for item in await run_dreams(marco.ports))
+    [schedule] = await marco.ports.records.get(
+        marco.owner.tenant, RecordType.DREAM, [dream_runs[0].agent]
+    )
+    assert schedule_from_record(schedule).failures == 0
 
 
 @given(st.integers(60, 10**7), st.integers(0, 100), st.integers(1, 2 * 10**12))
-def test_after_a_failure_nobody_is_sooner_than_after_a_success(
-    interval: int, failures: int, at: int
+def test_after_a_failure_no_dream_is_due_sooner_than_after_a_success(
+    interval: int, failures: int, now: int
 ) -> None:
-    good = DreamSchedule(last=at).next_due(interval)
-    bad = DreamSchedule(tried=at, failures=failures).next_due(interval)
-    more = DreamSchedule(tried=at, failures=failures + 1).next_due(interval)
-    assert good == at + 1000 * interval <= bad <= more <= at + 1000 * max(interval, 7 * 86_400)
+    after_success = DreamSchedule(last=now).next_due(interval)
+    after_failure = DreamSchedule(tried=now, failures=failures).next_due(interval)
+    after_next_failure = DreamSchedule(tried=now, failures=failures + 1).next_due(interval)
+    assert (
+        after_success
+        == now + 1000 * interval
+        <= after_failure
+        <= after_next_failure
+        <= now + 1000 * max(interval, 7 * 86_400)
+    )
     assert DreamSchedule().next_due(interval) == 0

@@ -1,4 +1,4 @@
-"""Dreams: what came up often stands in MEMORY.md afterwards, once, and nothing else is touched."""
+"""Dreams promote frequently recalled memories into MEMORY.md, once."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ async def marco(anywhere: Ports) -> MemoryAgent:
 
 async def revision(marco: MemoryAgent) -> int:
     own = (await marco.tenant.agent_stack())[0]
-    [found] = await marco.ports.trees.revisions([own])
-    return found
+    [current] = await marco.ports.trees.revisions([own])
+    return current
 
 
-async def test_what_came_up_often_is_promoted_in_one_commit(marco: MemoryAgent) -> None:
+async def test_a_frequently_recalled_memory_is_promoted_in_one_commit(marco: MemoryAgent) -> None:
     tea = await marco.learn("Ada likes tea")
     rare = await marco.remember("Bob likes milk")
     await marco.recall("milk")
@@ -48,19 +48,19 @@ async def test_what_came_up_often_is_promoted_in_one_commit(marco: MemoryAgent) 
     report = await marco.dreams()
 
     assert await revision(marco) == before + 1
-    assert [one.memory for one in report.dream.promoted] == [tea.id]
-    [(memory, reason)] = [(one.memory, one.reason) for one in report.dream.rejected]
+    assert [item.memory for item in report.dream.promoted] == [tea.id]
+    [(memory, reason)] = [(item.memory, item.reason) for item in report.dream.rejected]
     assert (memory, reason) == (rare.id, RejectionReason.TOO_FEW_RECALLS)
-    text, diary, index = [await marco.read(path) for path in (MEMORY_PATH, DREAMS_PATH, INDEX_PATH)]
-    assert text and diary and index
+    text, log, index = [await marco.read(path) for path in (MEMORY_PATH, DREAMS_PATH, INDEX_PATH)]
+    assert text and log and index
     assert "\n- Ada likes tea _(score=0.73, hits=3, days=1)_\n" in text
     assert "+- Ada likes tea" in report.diff
-    assert "- promoted: 1\n" in diary
+    assert "- promoted: 1\n" in log
     assert json.loads(index)["archiveChecksum"] == digest(text.encode())
     [promotion] = await marco.ports.records.get(marco.owner.tenant, RecordType.PROMOTION, [tea.id])
     assert promotion
-    told = await memories.get(marco.ports, marco.owner, "marco", tea.id)
-    assert told.promoted_at == report.dream.started
+    memory_record = await memories.get(marco.ports, marco.owner, "marco", tea.id)
+    assert memory_record.promoted_at == report.dream.started
 
 
 async def test_a_second_dream_promotes_nothing_twice(marco: MemoryAgent) -> None:
@@ -74,37 +74,39 @@ async def test_a_second_dream_promotes_nothing_twice(marco: MemoryAgent) -> None
 
     assert (report.dream.promoted, report.dream.skipped, report.diff) == ((), 1, "")
     assert await marco.read() == text
-    diary = await marco.read(DREAMS_PATH)
-    assert diary and diary.count("## Deep Sleep") == 2
-    assert [one.skipped for one in await dreams.list_dreams(marco.ports, marco.owner, "marco")] == [
+    log = await marco.read(DREAMS_PATH)
+    assert log and log.count("## Deep Sleep") == 2
+    assert [
+        item.skipped for item in await dreams.list_dreams(marco.ports, marco.owner, "marco")
+    ] == [
         1,
         0,
     ]
 
 
-async def test_many_who_dream_at_once_promote_once(marco: MemoryAgent) -> None:
+async def test_concurrent_dreams_promote_a_memory_once(marco: MemoryAgent) -> None:
     tea = await marco.learn("Ada likes tea")
     reports = await asyncio.gather(*[marco.dreams() for _ in range(4)])
-    promoted = [one.memory for report in reports for one in report.dream.promoted]
+    promoted = [item.memory for report in reports for item in report.dream.promoted]
     assert promoted == [tea.id]
     text = await marco.read()
     assert text and text.count("Ada likes tea") == 1
 
 
-async def test_a_dry_run_shows_what_would_be_and_changes_nothing(marco: MemoryAgent) -> None:
+async def test_a_dry_run_returns_the_result_and_changes_nothing(marco: MemoryAgent) -> None:
     tea = await marco.learn("Ada likes tea")
     before = await revision(marco)
 
     report = await marco.dreams(dry_run=True)
 
-    assert (report.dry_run, [one.memory for one in report.dream.promoted]) == (True, [tea.id])
+    assert (report.dry_run, [item.memory for item in report.dream.promoted]) == (True, [tea.id])
     assert "+- Ada likes tea _(score=0.73, hits=3, days=1)_" in report.diff
     assert await revision(marco) == before
     assert await dreams.list_dreams(marco.ports, marco.owner, "marco") == ()
-    assert [one.memory for one in (await marco.dreams()).dream.promoted] == [tea.id]
+    assert [item.memory for item in (await marco.dreams()).dream.promoted] == [tea.id]
 
 
-async def test_what_was_told_in_a_shared_session_is_never_promoted(marco: MemoryAgent) -> None:
+async def test_a_memory_of_a_shared_session_is_never_promoted(marco: MemoryAgent) -> None:
     shared = await marco.remember("Ada likes tea", Audience.SHARED)
     await marco.recall("Ada", "likes", "tea")
     report = await marco.dreams()
@@ -114,7 +116,7 @@ async def test_what_was_told_in_a_shared_session_is_never_promoted(marco: Memory
     assert await marco.read() is None
 
 
-async def test_a_person_who_writes_meanwhile_loses_nothing(marco: MemoryAgent) -> None:
+async def test_a_person_who_edits_during_a_dream_loses_no_text(marco: MemoryAgent) -> None:
     await marco.write("mine\n")
     await marco.learn("Ada likes tea")
     for turns in range(0, 60, 4):
@@ -128,7 +130,7 @@ async def test_a_person_who_writes_meanwhile_loses_nothing(marco: MemoryAgent) -
         assert "and more\n" in text
 
 
-async def test_what_a_template_says_of_memory_is_kept_beneath_the_dream(marco: MemoryAgent) -> None:
+async def test_a_templates_memory_file_is_kept_above_the_promoted_lines(marco: MemoryAgent) -> None:
     await marco.tenant.write(marco.tenant.sales, MEMORY_PATH, b"# About {{AGENT_NAME}}\n")
     await marco.learn("Ada likes {{AGENT_NAME}}")
     await marco.dreams()
@@ -138,17 +140,17 @@ async def test_what_a_template_says_of_memory_is_kept_beneath_the_dream(marco: M
     assert await marco.tenant.source(MEMORY_PATH) == "agent-override"
 
 
-async def test_a_memory_file_that_is_pinned_is_left_alone(marco: MemoryAgent) -> None:
+async def test_a_pinned_memory_file_is_not_written(marco: MemoryAgent) -> None:
     await marco.learn("Ada likes tea")
     await marco.write("mine\n")
-    form = PolicyModel(classes=(ClassRuleModel("MEMORY.md", FileClass.PINNED),))
-    await policies.put(marco.ports, marco.owner, form)
+    policy = PolicyModel(classes=(ClassRuleModel("MEMORY.md", FileClass.PINNED),))
+    await policies.put(marco.ports, marco.owner, policy)
     with pytest.raises(Forbidden):
         await marco.dreams()
     assert await dreams.list_dreams(marco.ports, marco.owner, "marco") == ()
 
 
-async def test_a_line_in_which_something_became_a_secret_goes_with_its_memory(
+async def test_forgetting_a_memory_removes_its_line_even_if_redacted_later(
     marco: MemoryAgent,
 ) -> None:
     memory = await marco.learn("the door opens by hunter2hunter2")
@@ -158,15 +160,15 @@ async def test_a_line_in_which_something_became_a_secret_goes_with_its_memory(
     await marco.dreams()
     assert "opens by [REDACTED:door]" in str(await marco.read())
     assert memory.id in str(await marco.read(INDEX_PATH))
-    for one in (memory, other):
-        await memories.forget(marco.ports, marco.owner, "marco", one.id)
+    for item in (memory, other):
+        await memories.forget(marco.ports, marco.owner, "marco", item.id)
     for path in (MEMORY_PATH, DREAMS_PATH):
         text = str(await marco.read(path))
         assert "opens by" not in text
         assert "mat" not in text
 
 
-async def test_what_became_a_secret_before_its_approval_is_forgotten_with_it(
+async def test_a_line_redacted_before_its_approval_is_removed_when_forgotten(
     marco: MemoryAgent,
 ) -> None:
     await marco.set(review=True)
@@ -181,9 +183,7 @@ async def test_what_became_a_secret_before_its_approval_is_forgotten_with_it(
     assert "opens by" not in str(await marco.read(DREAMS_PATH))
 
 
-async def test_old_lines_make_room_though_something_in_them_became_a_secret(
-    marco: MemoryAgent,
-) -> None:
+async def test_redacted_old_lines_are_evicted_at_the_size_limit(marco: MemoryAgent) -> None:
     await marco.set(maxChars=500)
     old = await marco.learn("the door opens by hunter2hunter2 " + "x" * 300)
     await marco.dreams()
@@ -195,7 +195,7 @@ async def test_old_lines_make_room_though_something_in_them_became_a_secret(
     assert "opens by" not in str(await marco.read())
 
 
-async def test_secrets_that_became_some_later_are_not_written(marco: MemoryAgent) -> None:
+async def test_values_that_became_secrets_are_not_written(marco: MemoryAgent) -> None:
     await marco.learn("the code is hunter2*hunter2")
     await secrets.put(marco.ports, marco.owner, "door", "hunter2*hunter2")
     await marco.dreams()
@@ -204,34 +204,34 @@ async def test_secrets_that_became_some_later_are_not_written(marco: MemoryAgent
     assert texts[0] and "REDACTED:door" in texts[0]
 
 
-async def test_the_oldest_dreams_make_room_and_a_persons_text_never_does(
+async def test_the_oldest_promoted_blocks_are_evicted_and_a_persons_text_never_is(
     marco: MemoryAgent,
 ) -> None:
     await marco.set(maxChars=500)
     await marco.write("# Mine\n\nthis stays\n")
-    told = []
+    learned = []
     for n in range(5):
-        told.append(await marco.learn(f"fact {n} " + "x" * 60))
+        learned.append(await marco.learn(f"fact {n} " + "x" * 60))
         await marco.dreams()
         marco.advance(60_000)
     text = await marco.read()
     assert text and len(text) <= 500
     assert text.startswith("# Mine\n\nthis stays\n")
     assert "fact 0" not in text and "fact 4" in text
-    for memory in told:
+    for memory in learned:
         await marco.forget(memory.id)
     assert await marco.read() == "# Mine\n\nthis stays\n"
 
 
-async def test_a_proposal_lands_as_it_was_reviewed(marco: MemoryAgent) -> None:
+async def test_an_approved_proposal_is_written_as_it_was_reviewed(marco: MemoryAgent) -> None:
     await marco.set(review=True)
     tea = await marco.learn("Ada likes tea")
     proposed = await marco.dreams()
     assert proposed.dream.status is DreamStatus.PROPOSED
     assert (await marco.read(), await marco.read(DREAMS_PATH)) == (None, None)
-    shown = await dreams.get(marco.ports, marco.owner, "marco", proposed.dream.id)
-    assert shown.diff == proposed.diff
-    assert shown.contents == {tea.id: "Ada likes tea"}
+    reviewed = await dreams.get(marco.ports, marco.owner, "marco", proposed.dream.id)
+    assert reviewed.diff == proposed.diff
+    assert reviewed.contents == {tea.id: "Ada likes tea"}
     marco.advance()
     await marco.recall("tea")
 
@@ -244,7 +244,7 @@ async def test_a_proposal_lands_as_it_was_reviewed(marco: MemoryAgent) -> None:
     assert (await marco.dreams()).dream.promoted == ()
 
 
-async def test_a_proposal_is_superseded_by_an_edit_by_forgetting_and_by_the_next(
+async def test_a_proposal_is_superseded_by_an_edit_by_forgetting_and_by_the_next_dream(
     marco: MemoryAgent,
 ) -> None:
     ports, owner = marco.ports, marco.owner
@@ -260,12 +260,12 @@ async def test_a_proposal_is_superseded_by_an_edit_by_forgetting_and_by_the_next
     await marco.forget(tea.id)
     with pytest.raises(Conflict):
         await dreams.approve(ports, owner, "marco", third.dream.id)
-    kept = [str(dream) for dream in await dreams.list_dreams(ports, owner, "marco")]
-    assert "tea" not in str(kept)
+    listed = [str(dream) for dream in await dreams.list_dreams(ports, owner, "marco")]
+    assert "tea" not in str(listed)
     assert await marco.read() == "mine\n"
 
 
-async def test_a_proposal_that_is_rejected_leaves_nothing_and_may_come_again(
+async def test_a_rejected_proposal_writes_nothing_and_may_be_proposed_again(
     marco: MemoryAgent,
 ) -> None:
     await marco.set(review=True)
@@ -274,16 +274,16 @@ async def test_a_proposal_that_is_rejected_leaves_nothing_and_may_come_again(
     done = await dreams.reject(marco.ports, marco.owner, "marco", proposed.dream.id, "not now")
     assert (done.dream.status, done.dream.reason) == (DreamStatus.REJECTED, "not now")
     assert await marco.read() is None
-    assert [one.memory for one in (await marco.dreams()).dream.promoted] == [tea.id]
+    assert [item.memory for item in (await marco.dreams()).dream.promoted] == [tea.id]
 
 
-async def test_only_so_many_dreams_are_kept(marco: MemoryAgent) -> None:
-    made = [(await marco.dreams()).dream.id for _ in range(MAX_DREAMS + 3)]
-    kept = [one.id for one in await dreams.list_dreams(marco.ports, marco.owner, "marco")]
-    assert kept == made[:2:-1]
+async def test_only_the_newest_dreams_are_retained(marco: MemoryAgent) -> None:
+    created = [(await marco.dreams()).dream.id for _ in range(MAX_DREAMS + 3)]
+    listed = [item.id for item in await dreams.list_dreams(marco.ports, marco.owner, "marco")]
+    assert listed == created[:2:-1]
 
 
-async def test_recalls_are_pruned_once_they_decide_nothing_more(marco: MemoryAgent) -> None:
+async def test_recalls_are_pruned_after_their_retention(marco: MemoryAgent) -> None:
     tea, milk = await marco.learn("Ada likes tea"), await marco.remember("Bob likes milk")
     await marco.recall("milk")
     recalls, tenant = marco.ports.recalls, marco.owner.tenant
@@ -297,7 +297,7 @@ async def test_recalls_are_pruned_once_they_decide_nothing_more(marco: MemoryAge
     assert await recalls.count_since(tenant, tea.agent, 0) == {}
 
 
-async def test_dreams_are_their_agents_own(marco: MemoryAgent) -> None:
+async def test_dreams_belong_to_their_agent(marco: MemoryAgent) -> None:
     dream = (await marco.dreams()).dream
     await marco.tenant.create_agent("polo", "Polo")
     with pytest.raises(NotFound):

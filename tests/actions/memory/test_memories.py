@@ -1,4 +1,4 @@
-"""What agents remember: one flat line each, found by its words, gone when it is forgotten."""
+"""Memories: one line of text each, searchable, and gone when forgotten."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def marco(anywhere: Ports) -> MemoryAgent:
     return await create_memory_agent(anywhere)
 
 
-async def test_a_memory_is_one_flat_line_with_what_it_is_about(marco: MemoryAgent) -> None:
+async def test_a_memory_is_one_line_with_its_concepts(marco: MemoryAgent) -> None:
     memory = await marco.remember(
         " The router\n\tis in <!-- x -->\u202e the cellar ", tags=("Home",)
     )
@@ -43,18 +43,18 @@ async def test_a_memory_is_one_flat_line_with_what_it_is_about(marco: MemoryAgen
 @pytest.mark.parametrize(
     "text", ["", " \n ", "\u200b", "<!-- x -->", "x" * (MAX_CONTENT_LENGTH + 1)]
 )
-async def test_what_is_nothing_or_too_much_is_refused(marco: MemoryAgent, text: str) -> None:
+async def test_an_empty_or_too_long_memory_is_refused(marco: MemoryAgent, text: str) -> None:
     with pytest.raises(ValidationError):
         await marco.remember(text)
 
 
-async def test_a_kind_that_is_none_and_too_many_tags_are_refused(marco: MemoryAgent) -> None:
-    for wrong in ({"kind": "gossip"}, {"tags": ("",)}, {"tags": tuple(map(str, range(21)))}):
+async def test_an_unknown_kind_and_too_many_tags_are_refused(marco: MemoryAgent) -> None:
+    for invalid in ({"kind": "gossip"}, {"tags": ("",)}, {"tags": tuple(map(str, range(21)))}):
         with pytest.raises(ValidationError):
-            await marco.remember("tea", **wrong)
+            await marco.remember("tea", **invalid)
 
 
-async def test_the_same_text_is_remembered_once_in_each_scope(marco: MemoryAgent) -> None:
+async def test_the_same_text_is_remembered_once_per_audience(marco: MemoryAgent) -> None:
     first = await marco.remember("Ada likes tea")
     new = NewMemory("Ada  likes\ntea")
     again = await memories.remember(marco.ports, marco.owner, "marco", new)
@@ -63,24 +63,24 @@ async def test_the_same_text_is_remembered_once_in_each_scope(marco: MemoryAgent
     assert (shared.id != first.id, shared.mode) == (True, Audience.SHARED)
 
 
-async def test_many_who_say_the_same_at_once_say_it_once(marco: MemoryAgent) -> None:
-    told = await asyncio.gather(*[marco.remember("Ada likes tea") for _ in range(8)])
-    assert len({memory.id for memory in told}) == 1
+async def test_concurrent_remembers_of_one_text_store_it_once(marco: MemoryAgent) -> None:
+    remembered = await asyncio.gather(*[marco.remember("Ada likes tea") for _ in range(8)])
+    assert len({memory.id for memory in remembered}) == 1
     assert len((await memories.list_memories(marco.ports, marco.owner, "marco")).items) == 1
 
 
-async def test_secrets_are_stored_neither_in_memories_nor_in_questions(marco: MemoryAgent) -> None:
+async def test_secrets_are_stored_neither_in_memories_nor_in_queries(marco: MemoryAgent) -> None:
     ports = marco.ports
     await secrets.put(ports, marco.owner, "door", "hunter2hunter2")
     memory = await marco.remember("the code is hunter2hunter2", tags=("hunter2hunter2",))
     assert memory.content == "the code is [REDACTED:door]"
     assert "hunter2" not in str(memory)
     await marco.recall("code hunter2hunter2", "code [REDACTED:door]")
-    [tally] = await ports.recalls.stats_by_memory(marco.owner.tenant, memory.agent)
-    assert (tally.hits, tally.queries) == (2, 1)
+    [stats_of_memory] = await ports.recalls.stats_by_memory(marco.owner.tenant, memory.agent)
+    assert (stats_of_memory.hits, stats_of_memory.queries) == (2, 1)
 
 
-async def test_recall_ranks_and_notes_what_came_up(marco: MemoryAgent) -> None:
+async def test_recall_ranks_the_memories_and_records_the_hits(marco: MemoryAgent) -> None:
     port = await marco.remember("The port is 8080")
     portland = await marco.remember("Ada lives in Portland")
     await marco.remember("unrelated")
@@ -88,13 +88,11 @@ async def test_recall_ranks_and_notes_what_came_up(marco: MemoryAgent) -> None:
     hits = await memories.recall(marco.ports, marco.owner, "marco", "port")
 
     assert [(hit.memory.id, hit.score) for hit in hits] == [(port.id, 1.0), (portland.id, 0.5)]
-    tallies = await marco.ports.recalls.stats_by_memory(marco.owner.tenant, port.agent)
-    assert {one.memory: one.relevance for one in tallies} == {port.id: 1.0, portland.id: 0.5}
+    all_stats = await marco.ports.recalls.stats_by_memory(marco.owner.tenant, port.agent)
+    assert {item.memory: item.relevance for item in all_stats} == {port.id: 1.0, portland.id: 0.5}
 
 
-async def test_recall_gives_five_unless_asked_otherwise_and_never_very_many(
-    marco: MemoryAgent,
-) -> None:
+async def test_recall_returns_five_by_default_and_at_most_the_maximum(marco: MemoryAgent) -> None:
     for n in range(60):
         await marco.remember(f"tea number {n}")
     assert len(await marco.recall("tea")) == 5
@@ -102,30 +100,32 @@ async def test_recall_gives_five_unless_asked_otherwise_and_never_very_many(
     assert await marco.recall("tea", limit=-1) == []
 
 
-async def test_looking_notes_nothing_and_nothing_is_found_for_nothing(marco: MemoryAgent) -> None:
+async def test_a_search_records_no_recall_and_an_empty_query_matches_nothing(
+    marco: MemoryAgent,
+) -> None:
     memory = await marco.remember("tea")
-    found = await memories.search(marco.ports, marco.owner, "marco", "tea")
-    assert [hit.memory for hit in found] == [memory]
+    hits = await memories.search(marco.ports, marco.owner, "marco", "tea")
+    assert [hit.memory for hit in hits] == [memory]
     for query in ("", "!!!", "coffee", "x" * 10_000):
         assert await marco.recall(query) == []
     assert await marco.ports.recalls.stats_by_memory(marco.owner.tenant, memory.agent) == ()
 
 
-async def test_a_long_question_is_noted_only_so_far(marco: MemoryAgent) -> None:
+async def test_a_long_query_is_recorded_truncated(marco: MemoryAgent) -> None:
     memory = await marco.remember("tea")
     await marco.recall("tea " + "x" * MAX_QUERY_LENGTH, "tea " + "x" * (MAX_QUERY_LENGTH + 5))
-    [tally] = await marco.ports.recalls.stats_by_memory(marco.owner.tenant, memory.agent)
-    assert (tally.hits, tally.queries) == (2, 1)
+    [stats_of_memory] = await marco.ports.recalls.stats_by_memory(marco.owner.tenant, memory.agent)
+    assert (stats_of_memory.hits, stats_of_memory.queries) == (2, 1)
 
 
-async def test_in_a_shared_session_nothing_is_recalled(marco: MemoryAgent) -> None:
+async def test_recall_is_forbidden_for_a_shared_audience(marco: MemoryAgent) -> None:
     await marco.remember("tea")
-    for ask in (memories.recall, memories.search):
+    for operation in (memories.recall, memories.search):
         with pytest.raises(Forbidden):
-            await ask(marco.ports, marco.owner, "marco", "tea", mode=Audience.SHARED)
+            await operation(marco.ports, marco.owner, "marco", "tea", mode=Audience.SHARED)
 
 
-async def test_what_is_forgotten_is_found_no_more(marco: MemoryAgent) -> None:
+async def test_a_forgotten_memory_is_not_found(marco: MemoryAgent) -> None:
     memory = await marco.remember("tea")
     await marco.recall("tea")
     await marco.forget(memory.id)
@@ -137,7 +137,7 @@ async def test_what_is_forgotten_is_found_no_more(marco: MemoryAgent) -> None:
     assert (await marco.remember("tea")).id != memory.id
 
 
-async def test_forgetting_takes_the_line_that_a_dream_wrote_in_the_same_commit(
+async def test_forgetting_removes_the_promoted_line_in_the_same_commit(
     marco: MemoryAgent,
 ) -> None:
     await marco.write("# Mine\n\n- my own line\n")
@@ -149,20 +149,18 @@ async def test_forgetting_takes_the_line_that_a_dream_wrote_in_the_same_commit(
     await marco.forget(tea.id)
 
     assert await marco.ports.trees.revisions([own]) == (before[0] + 1,)
-    text, diary, index = [await marco.read(path) for path in (MEMORY_PATH, DREAMS_PATH, INDEX_PATH)]
+    text, log, index = [await marco.read(path) for path in (MEMORY_PATH, DREAMS_PATH, INDEX_PATH)]
     assert text
-    assert "tea" not in f"{text}{diary}{index}"
+    assert "tea" not in f"{text}{log}{index}"
     assert "Bob likes milk" in text
     assert index and tea.id not in index and milk.id in index
-    [gone] = await marco.ports.records.get(own.tenant, RecordType.PROMOTION, [tea.id])
-    assert gone is None
+    [promotion] = await marco.ports.records.get(own.tenant, RecordType.PROMOTION, [tea.id])
+    assert promotion is None
     await marco.forget(milk.id)
     assert await marco.read() == "# Mine\n\n- my own line\n"
 
 
-async def test_forgetting_never_takes_a_line_that_a_person_has_made_theirs(
-    marco: MemoryAgent,
-) -> None:
+async def test_forgetting_never_removes_a_line_that_a_person_edited(marco: MemoryAgent) -> None:
     tea = await marco.learn("Ada likes tea")
     await marco.dreams()
     text = await marco.read()
@@ -176,11 +174,11 @@ async def test_forgetting_never_takes_a_line_that_a_person_has_made_theirs(
     assert await marco.read() == mine
 
 
-async def test_agents_and_tenants_have_their_own_memories(marco: MemoryAgent) -> None:
-    ports, office = marco.ports, marco.tenant
-    polo = await office.create_agent("polo", "Polo")
+async def test_agents_and_tenants_have_separate_memories(marco: MemoryAgent) -> None:
+    ports, tenant = marco.ports, marco.tenant
+    polo = await tenant.create_agent("polo", "Polo")
     memory = await marco.remember("tea")
-    assert await MemoryAgent(ports, office, "polo").recall("tea") == []
+    assert await MemoryAgent(ports, tenant, "polo").recall("tea") == []
     for name in ("polo", polo.id):
         with pytest.raises(NotFound):
             await memories.forget(ports, marco.owner, name, memory.id)
@@ -192,33 +190,35 @@ async def test_agents_and_tenants_have_their_own_memories(marco: MemoryAgent) ->
 
 
 async def test_a_key_reaches_only_its_own_agent_and_a_member_only_reads(marco: MemoryAgent) -> None:
-    ports, office = marco.ports, marco.tenant
-    polo = await office.create_agent("polo", "Polo")
-    holding = KeySpec("a key", CredentialKind.AGENT, agent=polo.id)
-    issued = await keys.create(ports, marco.owner, holding)
+    ports, tenant = marco.ports, marco.tenant
+    polo = await tenant.create_agent("polo", "Polo")
+    spec = KeySpec("a key", CredentialKind.AGENT, agent=polo.id)
+    issued = await keys.create(ports, marco.owner, spec)
     bound: Actor = await credentials.authenticate(ports, issued.token)
     with pytest.raises(NotFound):
         await memories.remember(ports, bound, "marco", NewMemory("tea"))
-    told = await memories.remember(ports, bound, "polo", NewMemory("tea"))
-    await memories.forget(ports, bound, "polo", told.memory.id)
+    remembered = await memories.remember(ports, bound, "polo", NewMemory("tea"))
+    await memories.forget(ports, bound, "polo", remembered.memory.id)
     _, member = await add_person(ports, marco.owner, "bob")
     with pytest.raises(Forbidden):
         await memories.remember(ports, member, "marco", NewMemory("tea"))
     assert (await memories.list_memories(ports, member, "marco")).items == ()
 
 
-async def test_memories_are_listed_page_by_page(marco: MemoryAgent) -> None:
-    told = [await marco.remember(f"tea {n}") for n in range(5)]
+async def test_memories_are_listed_in_pages(marco: MemoryAgent) -> None:
+    remembered = [await marco.remember(f"tea {n}") for n in range(5)]
     first = await memories.list_memories(marco.ports, marco.owner, "marco", limit=3)
     assert first.next
     rest = await memories.list_memories(
         marco.ports, marco.owner, "marco", cursor=first.next, limit=3
     )
-    assert (*first.items, *rest.items) == tuple(told)
+    assert (*first.items, *rest.items) == tuple(remembered)
     assert rest.next is None
 
 
-async def test_remembering_disturbs_no_cache_and_stands_in_no_audit(marco: MemoryAgent) -> None:
+async def test_memory_changes_keep_the_record_revision_and_are_not_audited(
+    marco: MemoryAgent,
+) -> None:
     records = marco.ports.records
     before, audit = await records.revision(), await records.audit(marco.owner.tenant)
     tea = await marco.learn("tea")
@@ -228,28 +228,30 @@ async def test_remembering_disturbs_no_cache_and_stands_in_no_audit(marco: Memor
     assert await records.audit(marco.owner.tenant) == audit
 
 
-async def test_stats_tell_how_much_is_remembered_and_what_came_up(marco: MemoryAgent) -> None:
+async def test_stats_count_memories_promotions_and_recent_recalls(marco: MemoryAgent) -> None:
     tea = await marco.learn("Tea ceremony in Kyoto")
     await marco.remember("Router reboot")
     marco.advance()
     await marco.dreams()
     now = marco.ports.clock.now()
-    found = await stats.load_stats(marco.ports, marco.owner.tenant, tea.agent, now)
-    assert (found.memories, found.promoted, found.recalls_7d) == (2, 1, 3)
-    assert found.last_dream and now - found.last_dream < 60_000
-    assert found.top_concepts_7d == (("ceremony", 3), ("kyoto", 3), ("tea", 3))
+    current = await stats.load_stats(marco.ports, marco.owner.tenant, tea.agent, now)
+    assert (current.memories, current.promoted, current.recalls_7d) == (2, 1, 3)
+    assert current.last_dream and now - current.last_dream < 60_000
+    assert current.top_concepts_7d == (("ceremony", 3), ("kyoto", 3), ("tea", 3))
     later = await stats.load_stats(marco.ports, marco.owner.tenant, tea.agent, now + 10**9)
     assert (later.recalls_7d, later.top_concepts_7d) == (0, ())
 
 
-async def test_with_an_agent_goes_all_that_it_remembered(marco: MemoryAgent) -> None:
+async def test_deleting_an_agent_deletes_its_memories(marco: MemoryAgent) -> None:
     ports, tenant = marco.ports, marco.owner.tenant
     tea = await marco.learn("Ada likes tea")
     await marco.dreams()
     await marco.tenant.create_agent("polo", "Polo")
-    kept = await MemoryAgent(ports, marco.tenant, "polo").remember("tea")
+    other = await MemoryAgent(ports, marco.tenant, "polo").remember("tea")
     await agents.delete(ports, marco.owner, "marco")
     for record_type in (RecordType.MEMORY, RecordType.PROMOTION, RecordType.DREAM):
-        left = await ports.records.list(tenant, record_type)
-        assert [one.id for one in left] == ([kept.id] if record_type is RecordType.MEMORY else [])
+        remaining = await ports.records.list(tenant, record_type)
+        assert [record.id for record in remaining] == (
+            [other.id] if record_type is RecordType.MEMORY else []
+        )
     assert await ports.recalls.stats_by_memory(tenant, tea.agent) == ()

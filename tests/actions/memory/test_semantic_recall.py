@@ -1,4 +1,4 @@
-"""Memories that are found by what they mean, where there is a model that knows."""
+"""Semantic recall: memories found by embedding, if there is a model."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.support import tiny_embedding_model as thesaurus
+from tests.support import tiny_embedding_model as tiny_model
 from tests.support.memory_agents import MemoryAgent, create_memory_agent
 from tests.support.overlay_tenant import OverlayTenant
 from tests.support.tenants import create_tenant
@@ -22,8 +22,8 @@ from carrel.ports import Ports
 pytestmark = pytest.mark.anyio
 
 
-class Listed:
-    """Records that tell how often a list of them was asked for."""
+class CountingRecords:
+    """Records that count their list calls."""
 
     def __init__(self, records: Any) -> None:
         self._records, self.lists = records, 0
@@ -41,74 +41,72 @@ async def plain(anywhere: Ports) -> MemoryAgent:
 @pytest.fixture
 async def marco(anywhere: Ports) -> MemoryAgent:
     return await create_memory_agent(
-        replace(anywhere, semantic_index=Model2VecIndex(thesaurus.model()))
+        replace(anywhere, semantic_index=Model2VecIndex(tiny_model.model()))
     )
 
 
-async def test_a_memory_is_found_by_meaning_with_no_word_in_common(marco: MemoryAgent) -> None:
+async def test_a_memory_is_found_by_meaning_without_a_common_word(marco: MemoryAgent) -> None:
     car = await marco.remember("Ada parks her car in the cellar")
     await marco.remember("Bob drinks tea")
     hits = await memories.recall(marco.ports, marco.owner, "marco", "automobile")
     assert [(hit.memory, hit.score) for hit in hits] == [(car, 1.0)]
-    [tally] = await marco.ports.recalls.stats_by_memory(marco.owner.tenant, car.agent)
-    assert (tally.memory, tally.hits) == (car.id, 1)
+    [stats] = await marco.ports.recalls.stats_by_memory(marco.owner.tenant, car.agent)
+    assert (stats.memory, stats.hits) == (car.id, 1)
 
 
-async def test_without_a_model_only_words_find(plain: MemoryAgent) -> None:
+async def test_without_a_model_only_words_match(plain: MemoryAgent) -> None:
     await plain.remember("Ada parks her car in the cellar")
     assert await plain.recall("automobile") == []
 
 
-async def test_what_says_the_question_comes_before_what_only_means_it(marco: MemoryAgent) -> None:
+async def test_a_text_with_the_phrase_ranks_above_similar_texts(marco: MemoryAgent) -> None:
     for text in ("a vehicle", "the automobile of Ada", "car", "my automobile is a car", "tea"):
         await marco.remember(text)
-    found = await marco.recall("automobile", limit=10)
-    assert set(found[:2]) == {"my automobile is a car", "the automobile of Ada"}
-    assert found[2:] == ["car", "a vehicle"]
+    recalled = await marco.recall("automobile", limit=10)
+    assert set(recalled[:2]) == {"my automobile is a car", "the automobile of Ada"}
+    assert recalled[2:] == ["car", "a vehicle"]
     assert (await marco.recall("the automobile of", limit=10))[0] == "the automobile of Ada"
 
 
-async def test_what_says_the_question_comes_before_what_words_and_meaning_agree_on(
+async def test_a_text_with_the_phrase_ranks_above_matches_in_words_and_meaning(
     marco: MemoryAgent,
 ) -> None:
-    said = "blue automobile: tea, tea, tea and tea"
-    for text in (said, "automobile in blue", "blue car"):
+    phrase = "blue automobile: tea, tea, tea and tea"
+    for text in (phrase, "automobile in blue", "blue car"):
         await marco.remember(text)
-    found = await marco.recall("blue automobile")
-    assert found[0] == said
-    assert set(found[1:]) == {"automobile in blue", "blue car"}
+    recalled = await marco.recall("blue automobile")
+    assert recalled[0] == phrase
+    assert set(recalled[1:]) == {"automobile in blue", "blue car"}
 
 
-async def test_what_is_only_a_little_alike_is_not_found(marco: MemoryAgent) -> None:
+async def test_a_text_of_low_similarity_is_not_found(marco: MemoryAgent) -> None:
     await marco.remember("blue")
     assert await marco.recall("vehicle") == []
 
 
-async def test_what_has_words_and_meaning_beats_what_has_one_of_them(marco: MemoryAgent) -> None:
+async def test_a_match_in_words_and_meaning_ranks_above_either_alone(marco: MemoryAgent) -> None:
     for text in ("blue, the car of Bob is", "a blue hat is cheap", "an automobile"):
         await marco.remember(text)
-    found = await marco.recall("is the automobile blue", limit=10)
-    assert found[0] == "blue, the car of Bob is"
-    assert len(found) == 3
+    recalled = await marco.recall("is the automobile blue", limit=10)
+    assert recalled[0] == "blue, the car of Bob is"
+    assert len(recalled) == 3
 
 
-async def test_tags_count_and_nothing_is_found_for_nothing(marco: MemoryAgent) -> None:
+async def test_tags_are_embedded_and_an_empty_query_matches_nothing(marco: MemoryAgent) -> None:
     await marco.remember("It stands in the cellar", tags=("car",))
     assert await marco.recall("vehicle") == ["It stands in the cellar"]
     for query in ("", "!!!", "coffee", "beverage", "x" * 10_000, "<!-- car -->"):
-        found = await memories.search(marco.ports, marco.owner, "marco", query)
-        assert len(found) == (query == "<!-- car -->"), query
+        hits = await memories.search(marco.ports, marco.owner, "marco", query)
+        assert len(hits) == (query == "<!-- car -->"), query
 
 
-async def test_a_question_of_half_a_character_is_answered_like_any_other(
-    marco: MemoryAgent,
-) -> None:
+async def test_a_query_with_a_lone_surrogate_is_answered(marco: MemoryAgent) -> None:
     await marco.remember("car")
-    found = await memories.search(marco.ports, marco.owner, "marco", "automobile \ud800")
-    assert [hit.memory.content for hit in found] == ["car"]
+    hits = await memories.search(marco.ports, marco.owner, "marco", "automobile \ud800")
+    assert [hit.memory.content for hit in hits] == ["car"]
 
 
-async def test_what_is_told_and_forgotten_is_seen_at_once(marco: MemoryAgent) -> None:
+async def test_new_and_forgotten_memories_take_effect_at_once(marco: MemoryAgent) -> None:
     car = await marco.remember("car")
     assert await marco.recall("vehicle") == ["car"]
     await marco.remember("automobile")
@@ -117,36 +115,36 @@ async def test_what_is_told_and_forgotten_is_seen_at_once(marco: MemoryAgent) ->
     assert await marco.recall("vehicle") == ["automobile"]
 
 
-async def test_what_another_process_forgets_meanwhile_is_not_shown(marco: MemoryAgent) -> None:
+async def test_a_memory_forgotten_by_another_process_is_not_returned(marco: MemoryAgent) -> None:
     car = await marco.remember("car")
 
-    class Late(Model2VecIndex):
-        async def nearest(self, queries: Sequence[str], *given: Any, **more: Any) -> Any:
-            found = await super().nearest(queries, *given, **more)
+    class ForgettingIndex(Model2VecIndex):
+        async def nearest(self, queries: Sequence[str], *args: Any, **options: Any) -> Any:
+            nearest = await super().nearest(queries, *args, **options)
             await marco.forget(car.id)
-            return found
+            return nearest
 
-    ports = replace(marco.ports, semantic_index=Late(thesaurus.model()))
+    ports = replace(marco.ports, semantic_index=ForgettingIndex(tiny_model.model()))
     assert await memories.search(ports, marco.owner, "marco", "vehicle") == ()
 
 
-async def test_memories_are_read_once_for_as_long_as_none_changes(marco: MemoryAgent) -> None:
+async def test_memories_are_read_once_until_one_changes(marco: MemoryAgent) -> None:
     for n in range(7):
         await marco.remember(f"car {n}")
-    listed: Any = Listed(marco.ports.records)
-    ports = replace(marco.ports, records=listed)
+    records: Any = CountingRecords(marco.ports.records)
+    ports = replace(marco.ports, records=records)
 
-    async def found() -> int:
+    async def count_hits() -> int:
         return len(await memories.search(ports, marco.owner, "marco", "vehicle", limit=50))
 
-    assert await asyncio.gather(*[found() for _ in range(5)]) == [7] * 5
-    once = listed.lists
+    assert await asyncio.gather(*[count_hits() for _ in range(5)]) == [7] * 5
+    once = records.lists
     assert 0 < once <= 2
-    assert await found() == 7
-    assert listed.lists == once
+    assert await count_hits() == 7
+    assert records.lists == once
     await marco.remember("automobile")
-    assert await found() == 8
-    assert listed.lists > once
+    assert await count_hits() == 8
+    assert records.lists > once
 
 
 async def test_all_pages_are_compared(marco: MemoryAgent, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,42 +154,42 @@ async def test_all_pages_are_compared(marco: MemoryAgent, monkeypatch: pytest.Mo
     assert len(await marco.recall("vehicle", limit=50)) == 5
 
 
-async def test_agents_and_tenants_find_only_their_own(marco: MemoryAgent) -> None:
-    ports, office = marco.ports, marco.tenant
-    await office.create_agent("polo", "Polo")
-    polo = MemoryAgent(ports, office, "polo")
+async def test_agents_and_tenants_find_only_their_own_memories(marco: MemoryAgent) -> None:
+    ports, tenant = marco.ports, marco.tenant
+    await tenant.create_agent("polo", "Polo")
+    polo = MemoryAgent(ports, tenant, "polo")
     _, stranger = await create_tenant(ports, "globex")
     other = MemoryAgent(ports, await OverlayTenant(ports, stranger).open())
     await marco.remember("car of Marco")
     await other.remember("car of a stranger")
-    for found in ([], ["car of Polo"]):
+    for expected in ([], ["car of Polo"]):
         assert await marco.recall("vehicle") == ["car of Marco"]
-        assert await polo.recall("vehicle") == found
+        assert await polo.recall("vehicle") == expected
         assert await other.recall("vehicle") == ["car of a stranger"]
         await polo.remember("car of Polo")
 
 
-async def test_an_id_of_another_agent_is_believed_of_nobody(marco: MemoryAgent) -> None:
+async def test_an_id_of_another_agent_is_ignored(marco: MemoryAgent) -> None:
     await marco.tenant.create_agent("polo", "Polo")
     mine = await marco.remember("car")
 
-    class Confused(Model2VecIndex):
-        async def nearest(self, *given: Any, **more: Any) -> Any:
+    class FixedIndex(Model2VecIndex):
+        async def nearest(self, *args: Any, **options: Any) -> Any:
             return (((mine.id, 1.0),),)
 
-    ports = replace(marco.ports, semantic_index=Confused(thesaurus.model()))
+    ports = replace(marco.ports, semantic_index=FixedIndex(tiny_model.model()))
     assert len(await memories.search(ports, marco.owner, "marco", "vehicle")) == 1
     assert await memories.search(ports, marco.owner, "polo", "vehicle") == ()
 
 
-async def test_in_a_shared_session_nothing_is_found_by_meaning_either(marco: MemoryAgent) -> None:
+async def test_semantic_recall_is_forbidden_for_a_shared_audience(marco: MemoryAgent) -> None:
     await marco.remember("car")
-    for ask in (memories.recall, memories.search):
+    for operation in (memories.recall, memories.search):
         with pytest.raises(Forbidden):
-            await ask(marco.ports, marco.owner, "marco", "vehicle", mode=Audience.SHARED)
+            await operation(marco.ports, marco.owner, "marco", "vehicle", mode=Audience.SHARED)
 
 
-async def test_never_very_many_are_found(marco: MemoryAgent) -> None:
+async def test_the_number_of_results_is_limited(marco: MemoryAgent) -> None:
     for n in range(memories.MAX_RESULTS + 5):
         await marco.remember(f"car {n}")
     assert len(await marco.recall("vehicle", limit=1000)) == memories.MAX_RESULTS

@@ -1,4 +1,4 @@
-"""Accepting for all takes as many questions for a thousand followers as for a few."""
+"""Accepting for all takes few statements for any number of followers."""
 
 from __future__ import annotations
 
@@ -19,42 +19,44 @@ from carrel.actions.overlay import pins, stacks
 from carrel.core.access import Actor
 from carrel.core.agents.agent import agent_change, agent_fields
 from carrel.core.identifiers import Path, digest
+from carrel.core.store.commit import Commit
 from carrel.core.store.record import Record
-from carrel.core.store.tree import Commit
 from carrel.ports import Ports
 
 pytestmark = pytest.mark.anyio
 RULES = Path("GUARDRAILS.md")
-AT_ONCE = 1_000
+BATCH_SIZE = 1_000
 
 
-class Counting(sqlite3.Connection):
-    """Counts what is asked of it: single statements, and batches of one statement."""
+class CountingConnection(sqlite3.Connection):
+    """A connection that counts single statements and batches."""
 
     singles = 0
     batches = 0
 
-    def execute(self, *given: Any) -> sqlite3.Cursor:
-        Counting.singles += 1
-        return super().execute(*given)
+    def execute(self, *args: Any) -> sqlite3.Cursor:
+        CountingConnection.singles += 1
+        return super().execute(*args)
 
-    def executemany(self, *given: Any) -> sqlite3.Cursor:
-        Counting.batches += 1
-        return super().executemany(*given)
+    def executemany(self, *args: Any) -> sqlite3.Cursor:
+        CountingConnection.batches += 1
+        return super().executemany(*args)
 
 
 @pytest.fixture
-async def counted(tmp_path: File, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Ports]:
+async def counted_ports(tmp_path: File, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Ports]:
     real = sqlite3.connect
     monkeypatch.setattr(
-        sqlite3, "connect", lambda *given, **more: real(*given, **more, factory=Counting)
+        sqlite3,
+        "connect",
+        lambda *args, **options: real(*args, **options, factory=CountingConnection),
     )
     async with open_ports(tmp_path) as ports:
         yield ports
 
 
-async def crowd(ports: Ports, owner: Actor, first: Record, size: int) -> None:
-    """Others like the first, many in one transaction."""
+async def create_copies(ports: Ports, owner: Actor, first: Record, size: int) -> None:
+    """Copies of the first agent, in one transaction."""
     commits = []
     for number in range(size):
         body = {**agent_fields(first), "slug": f"agent-{number}", "name": f"Agent {number}"}
@@ -64,48 +66,48 @@ async def crowd(ports: Ports, owner: Actor, first: Record, size: int) -> None:
 
 
 @pytest.mark.parametrize("size", [20, 2_400])
-async def test_a_review_for_all_takes_few_questions(counted: Ports, size: int) -> None:
-    _, owner = await create_tenant(counted)
-    await templates.create(counted, owner, "sales", "Sales")
-    first = await agents.create(counted, owner, NewAgent("first", "First", "sales"))
-    await crowd(counted, owner, first, size - 1)
-    sales = await stacks.template_stack(counted, owner, "sales")
-    await files.put(counted, sales, RULES, b"be better", owner)
+async def test_accept_for_all_takes_few_statements(counted_ports: Ports, size: int) -> None:
+    _, owner = await create_tenant(counted_ports)
+    await templates.create(counted_ports, owner, "sales", "Sales")
+    first = await agents.create(counted_ports, owner, NewAgent("first", "First", "sales"))
+    await create_copies(counted_ports, owner, first, size - 1)
+    sales = await stacks.template_stack(counted_ports, owner, "sales")
+    await files.put(counted_ports, sales, RULES, b"be better", owner)
 
-    Counting.singles = Counting.batches = 0
-    results = await pins.accept_for_all(counted, owner, "sales", RULES, digest(b"be better"))
+    CountingConnection.singles = CountingConnection.batches = 0
+    results = await pins.accept_for_all(counted_ports, owner, "sales", RULES, digest(b"be better"))
 
     assert [result.changed for result in results] == [True] * size
-    transactions = -(-size // AT_ONCE)
-    assert Counting.singles <= 30 + 6 * transactions
-    assert Counting.batches <= 8 * transactions
+    transactions = -(-size // BATCH_SIZE)
+    assert CountingConnection.singles <= 30 + 6 * transactions
+    assert CountingConnection.batches <= 8 * transactions
     assert [result.agent for result in results] == sorted(result.agent for result in results)
-    [entry] = (await audit.list_audit_entries(counted, owner, limit=1)).items
+    [entry] = (await audit.list_audit_entries(counted_ports, owner, limit=1)).items
     assert entry.reason.endswith(f"to {digest(b'be better')}, for all")
     assert entry.subjects == (f"agent/{results[-1].agent}",)
-    again = await pins.accept_for_all(counted, owner, "sales", RULES, digest(b"be better"))
+    again = await pins.accept_for_all(counted_ports, owner, "sales", RULES, digest(b"be better"))
     assert not any(result.changed or result.problem for result in again)
 
 
-async def test_one_that_changes_meanwhile_is_decided_again(counted: Ports) -> None:
-    _, owner = await create_tenant(counted)
-    await templates.create(counted, owner, "sales", "Sales")
-    first = await agents.create(counted, owner, NewAgent("first", "First", "sales"))
-    await crowd(counted, owner, first, 30)
-    sales = await stacks.template_stack(counted, owner, "sales")
-    await files.put(counted, sales, RULES, b"be better", owner)
-    read, ports = counted.trees.read, counted
-    moved = iter(["", "first"])
+async def test_an_agent_changed_at_the_same_time_is_decided_again(counted_ports: Ports) -> None:
+    _, owner = await create_tenant(counted_ports)
+    await templates.create(counted_ports, owner, "sales", "Sales")
+    first = await agents.create(counted_ports, owner, NewAgent("first", "First", "sales"))
+    await create_copies(counted_ports, owner, first, 30)
+    sales = await stacks.template_stack(counted_ports, owner, "sales")
+    await files.put(counted_ports, sales, RULES, b"be better", owner)
+    read, ports = counted_ports.trees.read, counted_ports
+    patched = iter(["", "first"])
 
-    async def meanwhile(*given: Any, **more: Any) -> Any:
-        """As somebody moves an agent between the reading of theirs and the writing."""
-        trees = await read(*given, **more)
-        if name := next(moved, None):
+    async def read_and_patch(*args: Any, **options: Any) -> Any:
+        """Patch an agent between the read of the trees and the commit."""
+        trees = await read(*args, **options)
+        if name := next(patched, None):
             await agents.patch(ports, owner, name, {"templateId": None})
         return trees
 
-    counted.trees.read = meanwhile  # type: ignore[method-assign]
-    results = await pins.accept_for_all(counted, owner, "sales", RULES, digest(b"be better"))
+    counted_ports.trees.read = read_and_patch  # type: ignore[method-assign]
+    results = await pins.accept_for_all(counted_ports, owner, "sales", RULES, digest(b"be better"))
     problems = [result for result in results if result.problem]
     assert [result.agent for result in problems] == [first.id]
     assert sum(result.changed for result in results) == 30

@@ -1,4 +1,4 @@
-"""Nobody is moved to a guardrail whose bytes cannot be had: what was reviewed before stays."""
+"""A pin with damaged content is never accepted: the reviewed version stays."""
 
 from __future__ import annotations
 
@@ -18,21 +18,23 @@ pytestmark = pytest.mark.anyio
 BETTER = b"be better"
 
 
-async def test_damaged_bytes_are_neither_accepted_nor_rolled_back_to(
+async def test_damaged_content_is_neither_accepted_nor_rolled_back_to(
     ports: Ports, tmp_path: File
 ) -> None:
     _, owner = await create_tenant(ports)
-    office = await OverlayTenant(ports, owner).open()
-    await office.write(office.sales, RULES, BETTER)
+    tenant = await OverlayTenant(ports, owner).open()
+    await tenant.write(tenant.sales, RULES, BETTER)
     overwrite_content(tmp_path, digest(BETTER), b"be bitter")
 
     with pytest.raises(Conflict, match=r"GUARDRAILS\.md"):
         await pins.accept(ports, owner, "marco", RULES, digest(BETTER))
     [result] = await pins.accept_for_all(ports, owner, "sales", RULES, digest(BETTER))
     assert (result.changed, type(result.problem)) == (False, Conflict)
-    assert await office.read(RULES) == b"be good"
+    assert await tenant.read(RULES) == b"be good"
     [status] = [
-        one for one in await pins.load_reviews(ports, owner, "marco") if one.pin.path == RULES
+        review
+        for review in await pins.load_reviews(ports, owner, "marco")
+        if review.pin.path == RULES
     ]
     assert status.pinned == b"be good"
     assert isinstance(status.latest, CorruptContent)
@@ -42,4 +44,4 @@ async def test_damaged_bytes_are_neither_accepted_nor_rolled_back_to(
     overwrite_content(tmp_path, digest(b"be good"), b"be goof")
     with pytest.raises(Conflict):
         await pins.roll_back(ports, owner, "marco", RULES)
-    assert await office.read(RULES) == BETTER
+    assert await tenant.read(RULES) == BETTER

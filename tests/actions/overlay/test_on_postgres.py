@@ -1,4 +1,4 @@
-"""Tenants and what belongs to them in PostgreSQL: rivals in several processes, odd characters."""
+"""Tenants on PostgreSQL: races between processes and characters it cannot store."""
 
 from __future__ import annotations
 
@@ -31,73 +31,75 @@ async def stores(postgres_url: str) -> AsyncIterator[list[Ports]]:
         yield [ports_over(await stack.enter_async_context(open_store(postgres_url))) for _ in "12"]
 
 
-async def test_of_rivals_in_two_processes_exactly_one_wins(stores: list[Ports]) -> None:
-    one, other = stores
-    begun, failed = await race(*(tenants.bootstrap(ports, "chosen") for ports in stores * 2))
+async def test_of_concurrent_requests_in_two_processes_exactly_one_wins(
+    stores: list[Ports],
+) -> None:
+    first, second = stores
+    bootstrapped, failed = await race(*(tenants.bootstrap(ports, "chosen") for ports in stores * 2))
     assert not failed
-    assert len([created for created in begun if created]) == 1
-    owner = await credentials.authenticate(other, "chosen")
+    assert len([created for created in bootstrapped if created]) == 1
+    owner = await credentials.authenticate(second, "chosen")
 
-    ask = ("acme", "Acme", "Ada", "ada@example.org")
-    made, refused = await race(*(tenants.create(ports, *ask) for ports in stores * 2))
-    assert (len(made), {type(reason) for reason in refused}) == (1, {Conflict})
+    arguments = ("acme", "Acme", "Ada", "ada@example.org")
+    succeeded, refused = await race(*(tenants.create(ports, *arguments) for ports in stores * 2))
+    assert (len(succeeded), {type(reason) for reason in refused}) == (1, {Conflict})
 
-    code = await sign_in.issue_owner_code(one, tenants.DEFAULT_TENANT_SLUG)
+    code = await sign_in.issue_owner_code(first, tenants.DEFAULT_TENANT_SLUG)
     signed_in, refused = await race(*(sign_in.redeem_code(ports, code) for ports in stores * 2))
     assert (len(signed_in), {type(reason) for reason in refused}) == (1, {Unauthenticated})
 
     bob = Profile("Bob", "bob@example.org", Role.MEMBER)
-    made, refused = await race(*(people.create(ports, owner, bob) for ports in stores * 2))
-    assert (len(made), {type(reason) for reason in refused}) == (1, {Conflict})
+    succeeded, refused = await race(*(people.create(ports, owner, bob) for ports in stores * 2))
+    assert (len(succeeded), {type(reason) for reason in refused}) == (1, {Conflict})
 
 
-async def test_of_two_owners_who_demote_each_other_one_stays(stores: list[Ports]) -> None:
-    one, other = stores
-    made, ada = await create_tenant(one)
-    bob, bobs = await add_person(one, ada, "bob", Role.OWNER)
+async def test_of_two_owners_demoting_each_other_one_stays(stores: list[Ports]) -> None:
+    first, second = stores
+    created, ada = await create_tenant(first)
+    bob, bob_actor = await add_person(first, ada, "bob", Role.OWNER)
     done, refused = await race(
-        people.patch(one, ada, bob.id, {"role": Role.MEMBER}),
-        people.patch(other, bobs, made.owner.id, {"role": Role.MEMBER}),
+        people.patch(first, ada, bob.id, {"role": Role.MEMBER}),
+        people.patch(second, bob_actor, created.owner.id, {"role": Role.MEMBER}),
     )
     assert len(done) == 1
     assert [type(reason) for reason in refused] == [Forbidden]
-    owners = await one.records.list(ada.tenant, RecordType.PERSON, index_key=people.OWNERS_INDEX)
+    owners = await first.records.list(ada.tenant, RecordType.PERSON, index_key=people.OWNERS_INDEX)
     assert len(owners) == 1
 
 
-async def test_a_revoked_key_opens_nothing_in_any_process(stores: list[Ports]) -> None:
-    one, other = stores
-    _, owner = await create_tenant(one)
-    issued = await keys.create(one, owner, KeySpec("robot", CredentialKind.SERVICE))
-    await credentials.authenticate(other, issued.token)
-    await keys.revoke(one, owner, issued.key.id)
+async def test_a_revoked_key_is_refused_in_every_process(stores: list[Ports]) -> None:
+    first, second = stores
+    _, owner = await create_tenant(first)
+    issued = await keys.create(first, owner, KeySpec("robot", CredentialKind.SERVICE))
+    await credentials.authenticate(second, issued.token)
+    await keys.revoke(first, owner, issued.key.id)
     with pytest.raises(Unauthenticated):
-        await credentials.authenticate(other, issued.token)
+        await credentials.authenticate(second, issued.token)
 
 
-async def test_characters_that_postgresql_cannot_store_are_refused_before(
+async def test_characters_that_postgresql_cannot_store_are_refused_before_the_query(
     stores: list[Ports],
 ) -> None:
     ports = stores[0]
     _, owner = await create_tenant(ports)
-    for odd in ODD:
-        for asked in (
-            people.get(ports, owner, odd),
-            keys.get(ports, owner, odd),
-            secrets.get(ports, owner, odd),
-            agents.get(ports, owner, odd),
-            templates.delete(ports, owner, odd),
-            agents.create(ports, owner, NewAgent("marco", "Marco", odd)),
+    for text in ODD:
+        for request in (
+            people.get(ports, owner, text),
+            keys.get(ports, owner, text),
+            secrets.get(ports, owner, text),
+            agents.get(ports, owner, text),
+            templates.delete(ports, owner, text),
+            agents.create(ports, owner, NewAgent("marco", "Marco", text)),
         ):
             with pytest.raises(NotFound):
-                await asked
-    for odd in set(ODD) - {"é", "a/b"}:
-        for told in (
-            people.create(ports, owner, Profile(odd, "bob@example.org", Role.MEMBER)),
-            tenants.rename(ports, owner, odd),
-            templates.create(ports, owner, "sales", odd),
-            keys.create(ports, owner, KeySpec(odd, CredentialKind.SERVICE)),
+                await request
+    for text in set(ODD) - {"é", "a/b"}:
+        for write in (
+            people.create(ports, owner, Profile(text, "bob@example.org", Role.MEMBER)),
+            tenants.rename(ports, owner, text),
+            templates.create(ports, owner, "sales", text),
+            keys.create(ports, owner, KeySpec(text, CredentialKind.SERVICE)),
         ):
             with pytest.raises(ValidationError):
-                await told
+                await write
     await secrets.put(ports, owner, "token", "hunter2\x00hunter2")

@@ -1,4 +1,4 @@
-"""No guardrail of an agent changes by a byte but by a review or an override, whatever happens."""
+"""A guardrail of an agent changes only by a review or an override."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ TEMPLATES: Final = ("sales", "care")
 
 
 class Model:
-    """A firm, and for every agent what was reviewed last and what it is overridden by."""
+    """Expected guardrail of every agent: the last review and the override."""
 
     def __init__(self, ports: Ports, owner: Actor) -> None:
         self.ports, self.owner = ports, owner
@@ -46,19 +46,19 @@ class Model:
         own = self.upstream[template] if template else None
         return own if own is not None else self.upstream["defaults"]
 
-    async def edit(self, where: str, text: bytes | None) -> None:
+    async def edit(self, layer: str, text: bytes | None) -> None:
         stack = await (
             stacks.defaults_stack(self.ports, self.owner)
-            if where == "defaults"
-            else stacks.template_stack(self.ports, self.owner, where)
+            if layer == "defaults"
+            else stacks.template_stack(self.ports, self.owner, layer)
         )
         if text is not None:
             await files.put(self.ports, stack, RULES, text, self.owner)
-        elif self.upstream[where] is not None:
+        elif self.upstream[layer] is not None:
             await files.delete(self.ports, stack, RULES, self.owner)
-        self.upstream[where] = text
+        self.upstream[layer] = text
 
-    async def hire(self, agent: str, template: str | None) -> None:
+    async def create_agent(self, agent: str, template: str | None) -> None:
         if agent not in self.follows:
             await agents.create(self.ports, self.owner, NewAgent(agent, agent, template))
             self.follows[agent] = template
@@ -111,13 +111,13 @@ class Model:
                 assert self.overridden.get(agent, self.reviewed[agent]) == self.reviewed[agent]
             self.overridden.pop(agent, None)
 
-    async def decide(self, pinned: bool) -> None:
+    async def put_policy(self, pinned: bool) -> None:
         rules = (
             ClassRuleModel("SOUL.md", FileClass.PINNED),
             ClassRuleModel("*.md", FileClass.LIVE),
         )
-        form = PolicyModel(classes=rules if pinned else ())
-        await policies.put(self.ports, self.owner, form, "to see")
+        policy = PolicyModel(classes=rules if pinned else ())
+        await policies.put(self.ports, self.owner, policy, "to see")
 
     async def check(self) -> None:
         for agent in self.follows:
@@ -125,48 +125,50 @@ class Model:
             expected = self.overridden.get(agent, self.reviewed[agent])
             try:
                 file = await files.get_file(self.ports, stack, RULES)
-                found: bytes | None = await files.read_content(self.ports, file)
+                content: bytes | None = await files.read_content(self.ports, file)
             except NotFound:
-                found = None
-            assert found == expected, agent
+                content = None
+            assert content == expected, agent
 
 
-Act = Callable[[Model], Awaitable[None]]
+Step = Callable[[Model], Awaitable[None]]
 texts = st.sampled_from([b"1", b"2", b"3"])
-somebody, somewhere = st.sampled_from(AGENTS), st.sampled_from(TEMPLATES)
-acts: st.SearchStrategy[Act] = st.one_of(
+agent_names, template_names = st.sampled_from(AGENTS), st.sampled_from(TEMPLATES)
+steps: st.SearchStrategy[Step] = st.one_of(
     st.builds(
-        lambda where, text: lambda model: model.edit(where, text),
+        lambda layer, text: lambda model: model.edit(layer, text),
         st.sampled_from([*TEMPLATES, "defaults"]),
         st.none() | texts,
     ),
-    st.builds(lambda a, t: lambda model: model.hire(a, t), somebody, st.none() | somewhere),
-    st.builds(lambda a, t: lambda model: model.move(a, t), somebody, st.none() | somewhere),
-    st.builds(lambda agent: lambda model: model.accept(agent), somebody),
-    st.builds(lambda template: lambda model: model.accept_all(template), somewhere),
-    st.builds(lambda a, text: lambda model: model.override(a, text), somebody, texts),
-    st.builds(lambda agent: lambda model: model.revert(agent), somebody),
-    st.builds(lambda pinned: lambda model: model.decide(pinned), st.booleans()),
+    st.builds(
+        lambda a, t: lambda model: model.create_agent(a, t), agent_names, st.none() | template_names
+    ),
+    st.builds(lambda a, t: lambda model: model.move(a, t), agent_names, st.none() | template_names),
+    st.builds(lambda agent: lambda model: model.accept(agent), agent_names),
+    st.builds(lambda template: lambda model: model.accept_all(template), template_names),
+    st.builds(lambda a, text: lambda model: model.override(a, text), agent_names, texts),
+    st.builds(lambda agent: lambda model: model.revert(agent), agent_names),
+    st.builds(lambda pinned: lambda model: model.put_policy(pinned), st.booleans()),
 )
 
 
-@given(st.lists(acts, min_size=3, max_size=20))
+@given(st.lists(steps, min_size=3, max_size=20))
 @settings(max_examples=60, deadline=None)
-def test_a_guardrail_changes_by_a_review_or_an_override_alone(story: list[Act]) -> None:
-    async def play(directory: File) -> None:
+def test_a_guardrail_changes_only_by_a_review_or_an_override(history: list[Step]) -> None:
+    async def run_history(directory: File) -> None:
         async with open_ports(directory) as ports:
             _, owner = await create_tenant(ports)
             model = Model(ports, owner)
             for template in TEMPLATES:
                 await templates.create(ports, owner, template, template)
             await model.edit("defaults", b"0")
-            await model.hire("ada", "sales")
-            for act in story:
+            await model.create_agent("ada", "sales")
+            for step in history:
                 try:
-                    await act(model)
+                    await step(model)
                 except Refusal as refusal:
                     raise AssertionError(refusal) from refusal
                 await model.check()
 
     with TemporaryDirectory() as directory:
-        asyncio.run(play(File(directory)))
+        asyncio.run(run_history(File(directory)))

@@ -1,4 +1,4 @@
-"""Pins through reviews, overrides and changes of policy, and who may do what to them."""
+"""Pins through reviews, overrides and policy changes, and who may change them."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ def ports(anywhere: Ports) -> Ports:
 
 
 @pytest.fixture
-async def office(ports: Ports) -> OverlayTenant:
+async def tenant(ports: Ports) -> OverlayTenant:
     _, owner = await create_tenant(ports)
     return await OverlayTenant(ports, owner).open()
 
 
-async def test_explain_tells_why_a_pinned_or_managed_file_is_as_it_is(
-    office: OverlayTenant,
+async def test_explain_states_why_a_pinned_or_managed_file_has_its_content(
+    tenant: OverlayTenant,
 ) -> None:
-    ports, own = office.ports, await office.agent_stack()
+    ports, own = tenant.ports, await tenant.agent_stack()
 
     async def reason(path: Path) -> str:
         return (await history.explain(ports, own, path)).reason
@@ -46,29 +46,29 @@ async def test_explain_tells_why_a_pinned_or_managed_file_is_as_it_is(
     assert await reason(SOUL) == "template wins, since agent has nothing of it"
     assert await reason(RULES) == "pinned: the reviewed version"
     layers = (await history.explain(ports, own, RULES)).layers
-    assert [said.scope.kind for said in layers] == ["agent", "pins", "template", "defaults"]
-    await office.write(office.sales, RULES, b"be better")
+    assert [layer.scope.kind for layer in layers] == ["agent", "pins", "template", "defaults"]
+    await tenant.write(tenant.sales, RULES, b"be better")
     assert "an update awaits review" in await reason(RULES)
-    await office.write(own, RULES, b"mine", accept_template_update=True)
+    await tenant.write(own, RULES, b"mine", accept_template_update=True)
     assert "overridden for this agent; an update awaits review" in await reason(RULES)
     assert await reason(USER) == "managed; without a paired human, defaults applies"
-    ann, _ = await add_person(ports, office.owner, "ann")
-    await agents.patch(ports, office.owner, "marco", {"humanPairId": ann.id})
+    ann, _ = await add_person(ports, tenant.owner, "ann")
+    await agents.patch(ports, tenant.owner, "marco", {"humanPairId": ann.id})
     assert await reason(USER) == "managed: written from the profile of the paired human"
     await policies.put(
-        ports, office.owner, PolicyModel(classes=(ClassRuleModel("NOTICE.md", FileClass.PINNED),))
+        ports, tenant.owner, PolicyModel(classes=(ClassRuleModel("NOTICE.md", FileClass.PINNED),))
     )
     assert await reason(NOTICE) == "no layer has it"
-    await office.write(office.sales, NOTICE, b"mind the gap")
+    await tenant.write(tenant.sales, NOTICE, b"mind the gap")
     assert await reason(NOTICE) == "pinned; awaits its first review"
 
 
-async def test_the_audit_tells_of_every_review_and_override(office: OverlayTenant) -> None:
-    ports, owner, own = office.ports, office.owner, await office.agent_stack()
-    await office.write(own, SOUL, b"mine")
+async def test_the_audit_has_every_review_and_override(tenant: OverlayTenant) -> None:
+    ports, owner, own = tenant.ports, tenant.owner, await tenant.agent_stack()
+    await tenant.write(own, SOUL, b"mine")
     before = (await audit.list_audit_entries(ports, owner)).items
-    await office.write(office.sales, RULES, b"be better")
-    await office.write(own, RULES, b"mine", accept_template_update=True)
+    await tenant.write(tenant.sales, RULES, b"be better")
+    await tenant.write(own, RULES, b"mine", accept_template_update=True)
     await files.delete(ports, own, RULES, owner)
     better, good = digest(b"be better"), digest(b"be good")
     await pins.accept(ports, owner, "marco", RULES, better)
@@ -88,118 +88,118 @@ async def test_the_audit_tells_of_every_review_and_override(office: OverlayTenan
         f"roll GUARDRAILS.md back to its version 2, from {better} to {good}",
         f"accept GUARDRAILS.md, from {good} to {better}, for all",
     ]
-    assert {entry.subjects for entry in entries} == {(f"agent/{office.agent.id}",)}
+    assert {entry.subjects for entry in entries} == {(f"agent/{tenant.agent.id}",)}
     assert {entry.author for entry in entries} == {owner.name}
 
 
-async def agent_key(office: OverlayTenant) -> Actor:
-    holding = KeySpec("marco's", CredentialKind.AGENT, agent=office.agent.id)
+async def agent_key(tenant: OverlayTenant) -> Actor:
+    spec = KeySpec("marco's", CredentialKind.AGENT, agent=tenant.agent.id)
     return await authenticate(
-        office.ports, (await keys.create(office.ports, office.owner, holding)).token
+        tenant.ports, (await keys.create(tenant.ports, tenant.owner, spec)).token
     )
 
 
-async def test_an_agent_gets_no_other_name_by_any_edit_of_its_own(office: OverlayTenant) -> None:
-    marco, own = await agent_key(office), await office.agent_stack()
-    await office.write(office.sales, IDENTITY, b"- **Name:** Fixed\n")
-    await agents.patch(office.ports, office.owner, "marco", {"name": "Three"})
-    assert await office.read(IDENTITY) == b"- **Name:** Three\n"
+async def test_an_agent_cannot_change_its_name_by_an_edit(tenant: OverlayTenant) -> None:
+    marco, own = await agent_key(tenant), await tenant.agent_stack()
+    await tenant.write(tenant.sales, IDENTITY, b"- **Name:** Fixed\n")
+    await agents.patch(tenant.ports, tenant.owner, "marco", {"name": "Three"})
+    assert await tenant.read(IDENTITY) == b"- **Name:** Three\n"
     hidden = b"<!--\n- **Name:** Three\n-->\n- **Name:** Evil\n"
     for text in (b"- **Name:** Evil\n", hidden, b"- **Name:** Three\n* name: Evil\n", b"", b"\xff"):
         with pytest.raises(Forbidden):
-            await office.write(own, IDENTITY, text, marco)
+            await tenant.write(own, IDENTITY, text, marco)
     with pytest.raises(Forbidden):
-        await files.delete(office.ports, own, IDENTITY, marco)
-    await office.write(own, IDENTITY, b"- **Name:** Three\n- **Vibe:** calm\n", marco)
-    await office.write(office.sales, IDENTITY, b"# I\n- **Name:** {{AGENT_NAME}}\n")
-    await files.delete(office.ports, own, IDENTITY, marco)
-    assert await office.read(IDENTITY) == b"# I\n- **Name:** Three\n"
+        await files.delete(tenant.ports, own, IDENTITY, marco)
+    await tenant.write(own, IDENTITY, b"- **Name:** Three\n- **Vibe:** calm\n", marco)
+    await tenant.write(tenant.sales, IDENTITY, b"# I\n- **Name:** {{AGENT_NAME}}\n")
+    await files.delete(tenant.ports, own, IDENTITY, marco)
+    assert await tenant.read(IDENTITY) == b"# I\n- **Name:** Three\n"
 
 
-async def test_no_policy_lets_an_agent_override_its_own_guardrails(office: OverlayTenant) -> None:
-    marco, own = await agent_key(office), await office.agent_stack()
-    await policies.put(office.ports, office.owner, PolicyModel(agent_writable=("**",)))
-    await office.write(own, SOUL, b"mine", marco)
+async def test_no_policy_lets_an_agent_override_its_own_guardrails(tenant: OverlayTenant) -> None:
+    marco, own = await agent_key(tenant), await tenant.agent_stack()
+    await policies.put(tenant.ports, tenant.owner, PolicyModel(agent_writable=("**",)))
+    await tenant.write(own, SOUL, b"mine", marco)
     with pytest.raises(Forbidden, match="guardrails"):
-        await office.write(own, RULES, b"mine", marco, accept_template_update=True)
-    await office.write(own, RULES, b"theirs", accept_template_update=True)
+        await tenant.write(own, RULES, b"mine", marco, accept_template_update=True)
+    await tenant.write(own, RULES, b"theirs", accept_template_update=True)
     with pytest.raises(Forbidden):
-        await files.delete(office.ports, own, RULES, marco)
+        await files.delete(tenant.ports, own, RULES, marco)
 
 
-async def test_who_rolls_back_again_goes_further_back_but_never_past_what_is_known(
-    office: OverlayTenant,
+async def test_repeated_rollbacks_go_further_back_until_no_version_is_left(
+    tenant: OverlayTenant,
 ) -> None:
-    ports, owner = office.ports, office.owner
+    ports, owner = tenant.ports, tenant.owner
     for text in (b"one", b"two", b"three"):
-        await office.write(office.sales, RULES, text)
+        await tenant.write(tenant.sales, RULES, text)
         await pins.accept(ports, owner, "marco", RULES, digest(text))
     for text in (b"two", b"one", b"be good"):
         await pins.roll_back(ports, owner, "marco", RULES)
-        assert await office.read(RULES) == text
+        assert await tenant.read(RULES) == text
     with pytest.raises(NotFound):
         await pins.roll_back(ports, owner, "marco", RULES)
     await pins.accept(ports, owner, "marco", RULES, digest(b"three"))
     await pins.roll_back(ports, owner, "marco", RULES)
-    assert await office.read(RULES) == b"be good"
+    assert await tenant.read(RULES) == b"be good"
 
     await policies.put(ports, owner, PolicyModel(limits=LimitsModel(max_versions=1)))
     for text in (b"four", b"five"):
-        await office.write(office.sales, RULES, text)
+        await tenant.write(tenant.sales, RULES, text)
         await pins.accept(ports, owner, "marco", RULES, digest(text))
     with pytest.raises(NotFound):
         await pins.roll_back(ports, owner, "marco", RULES)
-    assert await office.read(RULES) == b"five"
+    assert await tenant.read(RULES) == b"five"
 
 
-async def test_a_pin_without_anything_beneath_is_kept_when_it_is_loosened_for_a_reason(
-    office: OverlayTenant,
+async def test_a_pin_without_a_layer_below_is_kept_as_an_override_when_loosened(
+    tenant: OverlayTenant,
 ) -> None:
-    ports, owner = office.ports, office.owner
-    tight = PolicyModel(classes=(ClassRuleModel("NOTICE.md", FileClass.PINNED),))
-    await policies.put(ports, owner, tight)
-    await office.write(office.sales, NOTICE, b"mind the gap")
-    await office.create_agent("polo", "Polo")
-    await office.write(await office.agent_stack(), NOTICE, b"mine", accept_template_update=True)
+    ports, owner = tenant.ports, tenant.owner
+    pinning = PolicyModel(classes=(ClassRuleModel("NOTICE.md", FileClass.PINNED),))
+    await policies.put(ports, owner, pinning)
+    await tenant.write(tenant.sales, NOTICE, b"mind the gap")
+    await tenant.create_agent("polo", "Polo")
+    await tenant.write(await tenant.agent_stack(), NOTICE, b"mine", accept_template_update=True)
     for name in ("marco", "polo"):
         await agents.patch(ports, owner, name, {"templateId": None})
     await templates.delete(ports, owner, "sales")
-    assert await office.read(NOTICE, "polo") == b"mind the gap"
+    assert await tenant.read(NOTICE, "polo") == b"mind the gap"
     with pytest.raises(ValidationError, match="reason"):
         await policies.put(ports, owner, PolicyModel())
     await policies.put(ports, owner, PolicyModel(), "only a notice")
-    assert await office.read(NOTICE, "polo") == b"mind the gap"
-    assert await office.source(NOTICE, "polo") == "agent-override"
-    assert await office.read(NOTICE) == b"mine"
-    await policies.put(ports, owner, tight)
-    assert await office.read(NOTICE, "polo") == b"mind the gap"
+    assert await tenant.read(NOTICE, "polo") == b"mind the gap"
+    assert await tenant.source(NOTICE, "polo") == "agent-override"
+    assert await tenant.read(NOTICE) == b"mine"
+    await policies.put(ports, owner, pinning)
+    assert await tenant.read(NOTICE, "polo") == b"mind the gap"
 
 
-async def test_what_an_agent_was_made_with_has_a_version_and_a_history(
-    office: OverlayTenant,
+async def test_the_initial_pin_of_an_agent_has_a_version_and_a_history(
+    tenant: OverlayTenant,
 ) -> None:
-    ports, own = office.ports, await office.agent_stack()
+    ports, own = tenant.ports, await tenant.agent_stack()
     file, content = await files.read_version(ports, own, RULES, 1)
     assert (content, file.head.version) == (b"be good", 1)
     [line] = (await history.list_versions(ports, own, RULES)).items
     assert line.head.entry
-    await office.write(office.sales, RULES, b"be better")
-    await pins.accept(ports, office.owner, "marco", RULES, digest(b"be better"))
+    await tenant.write(tenant.sales, RULES, b"be better")
+    await pins.accept(ports, tenant.owner, "marco", RULES, digest(b"be better"))
     assert (await files.read_version(ports, own, RULES, 1))[1] == b"be better"
-    await pins.roll_back(ports, office.owner, "marco", RULES)
+    await pins.roll_back(ports, tenant.owner, "marco", RULES)
     newest = (await history.list_versions(ports, own, RULES)).items[0]
     assert newest.reason.startswith("roll GUARDRAILS.md back to its initial pin, from")
 
 
-async def test_who_leaves_owns_and_pairs_with_nobody_any_more(office: OverlayTenant) -> None:
-    ports, owner = office.ports, office.owner
+async def test_deleting_a_person_clears_owner_and_human_pair(tenant: OverlayTenant) -> None:
+    ports, owner = tenant.ports, tenant.owner
     ann, _ = await add_person(ports, owner, "ann")
     bob, _ = await add_person(ports, owner, "bob")
     await agents.patch(ports, owner, "marco", {"ownerId": ann.id, "humanPairId": bob.id})
     await people.delete(ports, owner, ann.id)
-    known = agent_fields(await agents.get(ports, owner, "marco"))
-    assert (known["ownerId"], known["humanPairId"]) == (None, bob.id)
+    fields = agent_fields(await agents.get(ports, owner, "marco"))
+    assert (fields["ownerId"], fields["humanPairId"]) == (None, bob.id)
     await agents.patch(ports, owner, "marco", {"ownerId": bob.id})
     await people.delete(ports, owner, bob.id)
-    known = agent_fields(await agents.get(ports, owner, "marco"))
-    assert (known["ownerId"], known["humanPairId"]) == (None, None)
+    fields = agent_fields(await agents.get(ports, owner, "marco"))
+    assert (fields["ownerId"], fields["humanPairId"]) == (None, None)

@@ -1,4 +1,4 @@
-"""A prompt of which some bytes cannot be had: without policy there is none, all else is told."""
+"""Prompts with damaged content: refused for policy, else reported."""
 
 from __future__ import annotations
 
@@ -18,28 +18,30 @@ pytestmark = pytest.mark.anyio
 SOUL, RULES = b"{{AGENT_NAME}} is brisk", b"be good"
 
 
-async def test_damaged_bytes_are_told_and_of_policy_refused(ports: Ports, tmp_path: File) -> None:
+async def test_damaged_content_is_reported_and_for_policy_refused(
+    ports: Ports, tmp_path: File
+) -> None:
     _, owner = await create_tenant(ports)
     await OverlayTenant(ports, owner).open()
-    whole = await prompts.load_agent_prompt(ports, owner, "marco")
+    intact = await prompts.load_agent_prompt(ports, owner, "marco")
 
     overwrite_content(tmp_path, digest(SOUL), b"other")
-    shown = await prompts.load_agent_prompt(ports, owner, "marco")
-    [soul] = [block for block in shown.blocks if block.path == "SOUL.md"]
+    prompt = await prompts.load_agent_prompt(ports, owner, "marco")
+    [soul] = [block for block in prompt.blocks if block.path == "SOUL.md"]
     assert (soul.kept, soul.version, soul.chars) == ("left out", 1, 0)
     assert soul.reason
-    assert not shown.lasts
-    assert "# SOUL" not in shown.text
-    assert "# GUARDRAILS\nbe good" in shown.text
-    told = [(flaw.rule, flaw.path) for flaw in await lint.lint_agent(ports, owner, "marco")]
-    assert ("unreadable", "SOUL.md") in told
+    assert not prompt.lasts
+    assert "# SOUL" not in prompt.text
+    assert "# GUARDRAILS\nbe good" in prompt.text
+    flaws = [(flaw.rule, flaw.path) for flaw in await lint.lint_agent(ports, owner, "marco")]
+    assert ("unreadable", "SOUL.md") in flaws
 
     overwrite_content(tmp_path, digest(RULES), b"be goof")
     with pytest.raises(Conflict, match=r"GUARDRAILS\.md is required and could not be loaded"):
         await prompts.load_agent_prompt(ports, owner, "marco")
-    told = [(flaw.rule, flaw.path) for flaw in await lint.lint_agent(ports, owner, "marco")]
-    assert ("refused", "GUARDRAILS.md") in told
+    flaws = [(flaw.rule, flaw.path) for flaw in await lint.lint_agent(ports, owner, "marco")]
+    assert ("refused", "GUARDRAILS.md") in flaws
 
     overwrite_content(tmp_path, digest(SOUL), SOUL)
     overwrite_content(tmp_path, digest(RULES), RULES)
-    assert await prompts.load_agent_prompt(ports, owner, "marco") == whole
+    assert await prompts.load_agent_prompt(ports, owner, "marco") == intact

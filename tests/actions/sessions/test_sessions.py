@@ -1,4 +1,4 @@
-"""Sessions: whose they are, what is kept of what is said in them, and how it is found again."""
+"""Sessions: access, stored entries, pages and search."""
 
 from __future__ import annotations
 
@@ -34,18 +34,20 @@ async def owner(anywhere: Ports) -> Actor:
     return owner
 
 
-async def tell(ports: Ports, owner: Actor, *texts: str, agent: str = "kate", id: str = ID) -> None:
+async def append_texts(
+    ports: Ports, owner: Actor, *texts: str, agent: str = "kate", id: str = ID
+) -> None:
     await sessions.append(ports, owner, agent, id, [NewEntry("user", text) for text in texts])
 
 
-async def test_a_session_is_started_with_an_id_of_ones_own_or_a_new_one(
+async def test_a_session_starts_with_a_supplied_id_or_a_new_one(
     anywhere: Ports, owner: Actor
 ) -> None:
     own = await sessions.start(anywhere, owner, "kate", id=f"{{{ID.upper()}}}", plugin="web")
     fresh = [await sessions.start(anywhere, owner, "kate") for _ in range(2)]
 
     assert (own.id, own.plugin, own.mode) == (ID, "web", Audience.MAIN)
-    assert len({own.id, *[one.id for one in fresh]}) == 3
+    assert len({own.id, *[session.id for session in fresh]}) == 3
     assert await sessions.get(anywhere, owner, "kate", ID.replace("-", "")) == own
 
 
@@ -58,15 +60,13 @@ async def test_a_session_is_started_with_an_id_of_ones_own_or_a_new_one(
         ("Main", Audience.SHARED),
     ],
 )
-async def test_a_scope_that_is_not_known_is_shared(
+async def test_an_unknown_scope_is_shared(
     anywhere: Ports, owner: Actor, scope: str | None, mode: Audience
 ) -> None:
     assert (await sessions.start(anywhere, owner, "kate", id=ID, scope=scope)).mode is mode
 
 
-async def test_starting_it_again_returns_it_and_never_changes_its_scope(
-    anywhere: Ports, owner: Actor
-) -> None:
+async def test_starting_a_session_again_returns_it_unchanged(anywhere: Ports, owner: Actor) -> None:
     first = await sessions.start(anywhere, owner, "kate", id=ID, scope="shared", plugin="web")
     advance_clock(anywhere, 1000)
 
@@ -79,54 +79,54 @@ async def test_starting_it_again_returns_it_and_never_changes_its_scope(
         await sessions.start(anywhere, owner, "marco", id=ID)
 
 
-async def test_what_is_said_comes_back_numbered_and_exported(anywhere: Ports, owner: Actor) -> None:
+async def test_entries_are_numbered_and_exported(anywhere: Ports, owner: Actor) -> None:
     await sessions.start(anywhere, owner, "kate", id=ID, plugin="telegram")
-    said = [
+    new_entries = [
         NewEntry("user", "hello", "m-1", "telegram", "user123"),
         NewEntry("assistant", "hello Luis"),
     ]
 
-    kept = await sessions.append(anywhere, owner, "kate", ID, said)
+    stored = await sessions.append(anywhere, owner, "kate", ID, new_entries)
 
-    assert [(one.sequence, one.role, one.content) for one in kept] == [
+    assert [(entry.sequence, entry.role, entry.content) for entry in stored] == [
         (1, SpeakerRole.USER, "hello"),
         (2, SpeakerRole.ASSISTANT, "hello Luis"),
     ]
-    now, heard = await sessions.list_entries(anywhere, owner, "kate", ID)
-    assert (heard, now.entry_count) == (kept, 2)
-    lines = b"".join([some async for some in sessions.export_jsonl(anywhere, now)])
-    found = parse_transcript(lines)
-    assert found.header and found.header.agent == "kate"
-    assert found.entries == kept
+    session, listed = await sessions.list_entries(anywhere, owner, "kate", ID)
+    assert (listed, session.entry_count) == (stored, 2)
+    lines = b"".join([chunk async for chunk in sessions.export_jsonl(anywhere, session)])
+    transcript = parse_transcript(lines)
+    assert transcript.header and transcript.header.agent == "kate"
+    assert transcript.entries == stored
 
 
-async def test_a_long_transcript_is_exported_whole(anywhere: Ports, owner: Actor) -> None:
+async def test_a_long_transcript_is_exported_completely(anywhere: Ports, owner: Actor) -> None:
     await sessions.start(anywhere, owner, "kate", id=ID)
     for _ in range(12):
-        await tell(anywhere, owner, *["x"] * MAX_ENTRIES_PER_APPEND)
+        await append_texts(anywhere, owner, *["x"] * MAX_ENTRIES_PER_APPEND)
     session = await sessions.get(anywhere, owner, "kate", ID)
-    pieces = [some async for some in sessions.export_jsonl(anywhere, session)]
-    assert len(pieces) > 2
-    assert len(parse_transcript(b"".join(pieces)).entries) == 1200
+    chunks = [chunk async for chunk in sessions.export_jsonl(anywhere, session)]
+    assert len(chunks) > 2
+    assert len(parse_transcript(b"".join(chunks)).entries) == 1200
 
 
-async def test_secrets_are_redacted_wherever_they_are_said(anywhere: Ports, owner: Actor) -> None:
+async def test_secrets_are_redacted_in_every_field(anywhere: Ports, owner: Actor) -> None:
     await secrets.put(anywhere, owner, "db", VALUE)
     await sessions.start(anywhere, owner, "kate", id=ID, plugin=VALUE)
-    said = NewEntry("tool", f"the password is {VALUE}!", VALUE, VALUE, VALUE)
+    entry = NewEntry("tool", f"the password is {VALUE}!", VALUE, VALUE, VALUE)
 
-    [kept] = await sessions.append(anywhere, owner, "kate", ID, [said])
+    [stored] = await sessions.append(anywhere, owner, "kate", ID, [entry])
 
-    assert kept.content == "the password is [REDACTED:db]!"
+    assert stored.content == "the password is [REDACTED:db]!"
     session = await sessions.get(anywhere, owner, "kate", ID)
-    everything = b"".join([some async for some in sessions.export_jsonl(anywhere, session)])
-    assert b"hunter2" not in everything
-    assert everything.count(b"[REDACTED:db]") == 5
+    exported = b"".join([chunk async for chunk in sessions.export_jsonl(anywhere, session)])
+    assert b"hunter2" not in exported
+    assert exported.count(b"[REDACTED:db]") == 5
     assert await sessions.search(anywhere, owner, "kate", "hunter2") == ()
 
 
 @pytest.mark.parametrize(
-    ("said", "refusal"),
+    ("new_entries", "refusal"),
     [
         ([], ValidationError),
         ([NewEntry("user", "x")] * (MAX_ENTRIES_PER_APPEND + 1), ValidationError),
@@ -139,37 +139,37 @@ async def test_secrets_are_redacted_wherever_they_are_said(anywhere: Ports, owne
         ([NewEntry("user", "fine"), NewEntry("judge", "x")], ValidationError),
     ],
 )
-async def test_what_cannot_be_kept_is_refused_as_a_whole(
-    anywhere: Ports, owner: Actor, said: list[NewEntry], refusal: type[Exception]
+async def test_an_invalid_entry_refuses_the_complete_append(
+    anywhere: Ports, owner: Actor, new_entries: list[NewEntry], refusal: type[Exception]
 ) -> None:
     await sessions.start(anywhere, owner, "kate", id=ID)
     with pytest.raises(refusal):
-        await sessions.append(anywhere, owner, "kate", ID, said)
+        await sessions.append(anywhere, owner, "kate", ID, new_entries)
     assert (await sessions.get(anywhere, owner, "kate", ID)).entry_count == 0
 
 
-async def test_as_much_as_may_be_said_at_a_time_is_kept(anywhere: Ports, owner: Actor) -> None:
+async def test_an_entry_of_the_maximum_size_is_stored(anywhere: Ports, owner: Actor) -> None:
     await sessions.start(anywhere, owner, "kate", id=ID)
-    await tell(anywhere, owner, "x" * MAX_CONTENT_BYTES, "a \0 b", "")
+    await append_texts(anywhere, owner, "x" * MAX_CONTENT_BYTES, "a \0 b", "")
     _, [_, *rest] = await sessions.list_entries(anywhere, owner, "kate", ID)
-    assert [one.content for one in rest] == ["a \0 b", ""]
+    assert [entry.content for entry in rest] == ["a \0 b", ""]
 
 
-async def test_nothing_more_is_said_in_a_closed_session(anywhere: Ports, owner: Actor) -> None:
+async def test_an_append_to_a_closed_session_is_refused(anywhere: Ports, owner: Actor) -> None:
     await sessions.start(anywhere, owner, "kate", id=ID)
-    await tell(anywhere, owner, "asked, and never answered")
+    await append_texts(anywhere, owner, "a question without an answer")
     closed = await sessions.close(anywhere, owner, "kate", ID)
     advance_clock(anywhere, 1000)
 
     assert closed.ended_at is not None
     assert await sessions.close(anywhere, owner, "kate", ID) == closed
     with pytest.raises(Conflict, match="closed"):
-        await tell(anywhere, owner, "too late")
-    _, heard = await sessions.list_entries(anywhere, owner, "kate", ID)
-    assert [one.content for one in heard] == ["asked, and never answered"]
+        await append_texts(anywhere, owner, "too late")
+    _, entries = await sessions.list_entries(anywhere, owner, "kate", ID)
+    assert [entry.content for entry in entries] == ["a question without an answer"]
 
 
-async def test_sessions_are_reached_only_by_way_of_their_agent(
+async def test_sessions_are_accessible_only_through_their_agent(
     anywhere: Ports, owner: Actor
 ) -> None:
     _, stranger = await create_tenant(anywhere, "globex")
@@ -177,20 +177,20 @@ async def test_sessions_are_reached_only_by_way_of_their_agent(
     kate = await agents.get(anywhere, owner, "kate")
     marco = await agents.get(anywhere, owner, "marco")
     await sessions.start(anywhere, owner, "kate", id=ID)
-    await tell(anywhere, owner, "a private word")
+    await append_texts(anywhere, owner, "a private word")
     bound = replace(owner, agent=marco.id)
 
     attempts: list[tuple[Actor, str]] = [(owner, "marco"), (stranger, "kate"), (bound, "kate")]
-    for actor, agent in [*attempts, (stranger, kate.id), (bound, "marco"), (owner, "nobody")]:
-        verbs: list[Any] = [
+    for actor, agent in [*attempts, (stranger, kate.id), (bound, "marco"), (owner, "missing")]:
+        operations: list[Any] = [
             sessions.get,
             sessions.close,
             sessions.list_entries,
             sessions.list_recent_entries,
         ]
-        for verb in verbs:
+        for operation in operations:
             with pytest.raises(NotFound):
-                await verb(anywhere, actor, agent, ID)
+                await operation(anywhere, actor, agent, ID)
         with pytest.raises(NotFound):
             await sessions.append(anywhere, actor, agent, ID, [NewEntry("user", "x")])
     for actor, agent in [(owner, "marco"), (stranger, "kate"), (bound, "marco")]:
@@ -202,44 +202,44 @@ async def test_sessions_are_reached_only_by_way_of_their_agent(
         await sessions.start(anywhere, bound, "kate")
     own = await sessions.start(anywhere, replace(owner, agent=kate.id), "kate", id=ID)
     assert own.entry_count == 1
-    for odd in ("", "x", "../x", "\0", f"{ID}.jsonl"):
+    for invalid in ("", "x", "../x", "\0", f"{ID}.jsonl"):
         with pytest.raises(NotFound):
-            await sessions.get(anywhere, owner, "kate", odd)
+            await sessions.get(anywhere, owner, "kate", invalid)
         with pytest.raises(ValidationError):
-            await sessions.start(anywhere, owner, "kate", id=odd)
+            await sessions.start(anywhere, owner, "kate", id=invalid)
 
 
-async def test_sessions_are_listed_in_pages_by_their_last_word(
+async def test_sessions_are_listed_in_pages_by_their_last_entry(
     anywhere: Ports, owner: Actor
 ) -> None:
-    made = []
+    ids = []
     for n in range(5):
         scope = "shared" if n % 2 else None
-        made.append((await sessions.start(anywhere, owner, "kate", scope=scope)).id)
+        ids.append((await sessions.start(anywhere, owner, "kate", scope=scope)).id)
         advance_clock(anywhere, 10)
-    await tell(anywhere, owner, "x", id=made[0])
+    await append_texts(anywhere, owner, "x", id=ids[0])
 
-    seen: list[str] = []
+    listed: list[str] = []
     cursor: str | None = ""
     while cursor is not None:
         page = await sessions.list_sessions(anywhere, owner, "kate", cursor=cursor, limit=2)
-        seen += [one.id for one in page.items]
+        listed += [session.id for session in page.items]
         cursor = page.next
-    assert seen == [made[0], *reversed(made[1:])]
+    assert listed == [ids[0], *reversed(ids[1:])]
     shared = await sessions.list_sessions(anywhere, owner, "kate", mode=Audience.SHARED)
-    assert [one.id for one in shared.items] == [made[3], made[1]]
-    for odd in ("x", "1", "-1.x", f"{'9' * 19}.{ID}", f"1.{ID}x"):
+    assert [session.id for session in shared.items] == [ids[3], ids[1]]
+    for invalid in ("x", "1", "-1.x", f"{'9' * 19}.{ID}", f"1.{ID}x"):
         with pytest.raises(ValidationError):
-            await sessions.list_sessions(anywhere, owner, "kate", cursor=odd)
+            await sessions.list_sessions(anywhere, owner, "kate", cursor=invalid)
 
 
-async def test_the_last_words_come_in_order(anywhere: Ports, owner: Actor) -> None:
+async def test_the_most_recent_entries_are_listed_in_order(anywhere: Ports, owner: Actor) -> None:
     await sessions.start(anywhere, owner, "kate", id=ID)
     assert (await sessions.list_recent_entries(anywhere, owner, "kate", ID))[1] == ()
-    await tell(anywhere, owner, *[str(n) for n in range(30)])
+    await append_texts(anywhere, owner, *[str(n) for n in range(30)])
 
-    _, said = await sessions.list_recent_entries(anywhere, owner, "kate", ID, limit=3)
-    assert [one.content for one in said] == ["27", "28", "29"]
+    _, entries = await sessions.list_recent_entries(anywhere, owner, "kate", ID, limit=3)
+    assert [entry.content for entry in entries] == ["27", "28", "29"]
     assert len((await sessions.list_recent_entries(anywhere, owner, "kate", ID))[1]) == 10
     assert (
         len((await sessions.list_recent_entries(anywhere, owner, "kate", ID, limit=500))[1]) == 30
@@ -247,59 +247,62 @@ async def test_the_last_words_come_in_order(anywhere: Ports, owner: Actor) -> No
     assert (await sessions.list_recent_entries(anywhere, owner, "kate", ID, limit=0))[1] == ()
 
 
-async def test_the_best_answer_comes_first(anywhere: Ports, owner: Actor) -> None:
+async def test_the_best_search_hit_is_first(anywhere: Ports, owner: Actor) -> None:
     await sessions.start(anywhere, owner, "kate", id=ID)
     other = (await sessions.start(anywhere, owner, "kate", scope="shared")).id
-    await tell(anywhere, owner, "the Café in New York opens at nine")
+    await append_texts(anywhere, owner, "the Café in New York opens at nine")
     advance_clock(anywhere, 5)
-    await tell(anywhere, owner, "a new thing", "york is new to me", id=other)
+    await append_texts(anywhere, owner, "a new thing", "york is new to me", id=other)
 
-    async def found(query: str, **more: Any) -> list[str]:
-        hits = await sessions.search(anywhere, owner, "kate", query, **more)
+    async def search(query: str, **options: Any) -> list[str]:
+        hits = await sessions.search(anywhere, owner, "kate", query, **options)
         return [hit.entry.content for hit in hits]
 
-    assert await found("new york") == [
+    assert await search("new york") == [
         "the Café in New York opens at nine",
         "york is new to me",
         "a new thing",
     ]
-    assert await found("cafe") == ["the Café in New York opens at nine"]
-    assert await found("new york", limit=1) == ["the Café in New York opens at nine"]
-    assert await found("new york", mode=Audience.SHARED) == ["york is new to me", "a new thing"]
-    assert await found("…") == []
-    assert await found(" ".join(f"w{n}" for n in range(1000))) == []
+    assert await search("cafe") == ["the Café in New York opens at nine"]
+    assert await search("new york", limit=1) == ["the Café in New York opens at nine"]
+    assert await search("new york", mode=Audience.SHARED) == ["york is new to me", "a new thing"]
+    assert await search("…") == []
+    assert await search(" ".join(f"w{n}" for n in range(1000))) == []
 
 
-async def test_16_writers_on_one_new_session_leave_one_header_and_all_entries(
+async def test_16_writers_on_a_new_session_give_one_header_and_all_entries(
     anywhere: Ports, owner: Actor
 ) -> None:
     async def write(n: int) -> None:
         await sessions.start(anywhere, owner, "kate", id=ID)
         for turn in range(3):
-            await tell(anywhere, owner, f"{n}: {turn}")
+            await append_texts(anywhere, owner, f"{n}: {turn}")
 
     _, failed = await race(*[write(n) for n in range(16)])
 
     assert not failed
     session = await sessions.get(anywhere, owner, "kate", ID)
-    lines = b"".join([some async for some in sessions.export_jsonl(anywhere, session)])
-    found = parse_transcript(lines)
+    lines = b"".join([chunk async for chunk in sessions.export_jsonl(anywhere, session)])
+    transcript = parse_transcript(lines)
     assert lines.count(b'"type":"session"') == 1
     assert lines.startswith(b'{"type":"session"')
-    assert (found.skipped, [one.sequence for one in found.entries]) == (0, list(range(1, 49)))
-    assert {one.content for one in found.entries} == {
+    assert (transcript.skipped, [entry.sequence for entry in transcript.entries]) == (
+        0,
+        list(range(1, 49)),
+    )
+    assert {entry.content for entry in transcript.entries} == {
         f"{n}: {turn}" for n in range(16) for turn in range(3)
     }
 
 
-async def test_the_full_text_can_be_made_again(anywhere: Ports, owner: Actor) -> None:
+async def test_the_full_text_index_can_be_rebuilt(anywhere: Ports, owner: Actor) -> None:
     await sessions.start(anywhere, owner, "kate", id=ID)
-    await tell(anywhere, owner, "needle", *["hay"] * 20)
+    await append_texts(anywhere, owner, "needle", *["hay"] * 20)
     await anywhere.sessions.clear_index()
     assert await sessions.search(anywhere, owner, "kate", "needle") == ()
-    seen: list[tuple[str, int, int]] = []
+    progress: list[tuple[str, int, int]] = []
 
-    assert await sessions.reindex(anywhere, lambda *told: seen.append(told)) == 21
+    assert await sessions.reindex(anywhere, lambda *step: progress.append(step)) == 21
 
-    assert seen[-1][1:] == (21, 21)
+    assert progress[-1][1:] == (21, 21)
     assert len(await sessions.search(anywhere, owner, "kate", "needle")) == 1

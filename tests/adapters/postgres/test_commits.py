@@ -13,17 +13,10 @@ from carrel.adapters.postgres import PostgresStore, open_store
 from carrel.adapters.postgres.advisory_locks import content_lock_name, lock_number
 from carrel.core.errors import ValidationError
 from carrel.core.identifiers import Path, Scope, ScopeKind
+from carrel.core.store.blob import Blob
+from carrel.core.store.commit import Applied, Commit, Expect, ExpectationFailed, Outcome, Write
+from carrel.core.store.entry import Entry
 from carrel.core.store.record import RecordChange, RecordType
-from carrel.core.store.tree import (
-    Applied,
-    Blob,
-    Commit,
-    Entry,
-    Expect,
-    ExpectationFailed,
-    Outcome,
-    Write,
-)
 from carrel.ports import CorruptContent
 
 pytestmark = pytest.mark.anyio

@@ -12,8 +12,10 @@ from carrel.adapters.postgres import PostgresStore, open_store
 from carrel.adapters.postgres.commit_columns import CommitColumns
 from carrel.adapters.postgres.database import STATEMENTS
 from carrel.core.identifiers import Digest, Path, Scope, ScopeKind
+from carrel.core.store.blob import Blob
+from carrel.core.store.commit import Commit, Write
+from carrel.core.store.entry import Entry
 from carrel.core.store.event import EventFilter
-from carrel.core.store.tree import Blob, Commit, Entry, Write
 
 pytestmark = pytest.mark.anyio
 

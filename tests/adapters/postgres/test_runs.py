@@ -12,7 +12,8 @@ from carrel.adapters.postgres import PostgresStore, open_store
 from carrel.adapters.postgres.advisory_locks import lock_number, scope_lock_name
 from carrel.core.identifiers import Path, Scope, ScopeKind
 from carrel.core.runs import Audience, Run, RunStatus
-from carrel.core.store.tree import Applied, Commit, Entry, Write
+from carrel.core.store.commit import Applied, Commit, Write
+from carrel.core.store.entry import Entry
 
 pytestmark = pytest.mark.anyio
 

@@ -17,7 +17,7 @@ from carrel.adapters.sandbox.local import LocalSandbox
 from carrel.adapters.sandbox.local.persistent import INSTANCE_IN_USE, NEEDS_SINGLE_WORKER
 from carrel.adapters.sandbox.local.self_test import SandboxSettings
 from carrel.core.identifiers import Digest
-from carrel.core.store.tree import Blob
+from carrel.core.store.blob import Blob
 from carrel.ports.sandbox import BackgroundJob, CommandSpec, ResourceLimits, SandboxUnavailable
 
 pytestmark = pytest.mark.anyio

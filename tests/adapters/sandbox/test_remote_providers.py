@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 from msgspec.structs import replace
 from tests.support.remote_providers import REMOTE_PROVIDERS, Provider
+from tests.support.wait import wait_until
 
 from carrel.ports.sandbox import SandboxUnavailable
 
@@ -27,12 +28,6 @@ def provider(
         yield opened
 
 
-async def wait_until(is_true: Callable[[], object]) -> None:
-    async with asyncio.timeout(30):
-        while not is_true():  # noqa: ASYNC110 - it happens in another thread
-            await asyncio.sleep(0.01)
-
-
 async def test_cancelled_command_leaves_no_instance(provider: Provider) -> None:
     seconds = 60 if provider.cancels else 1
 
@@ -41,12 +36,12 @@ async def test_cancelled_command_leaves_no_instance(provider: Provider) -> None:
             pass
 
     task = asyncio.create_task(forever())
-    await wait_until(lambda: provider.service.alive)
+    await wait_until(lambda: provider.service.alive, "an instance is alive")
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
     if not provider.cancels:
-        await wait_until(lambda: not provider.service.alive)
+        await wait_until(lambda: not provider.service.alive, "no instance is alive")
 
     assert provider.service.alive == []
 

@@ -26,7 +26,7 @@ from carrel.adapters.sandbox.remote.tar_transfer import (
     unpack_tar,
 )
 from carrel.core.identifiers import Path, digest
-from carrel.core.store.tree import Blob
+from carrel.core.store.blob import Blob
 from carrel.ports.sandbox import FileKind, InputFile, ResourceLimits
 
 HEX = "0" * 64

@@ -18,7 +18,7 @@ from tests.support.empty_stores import OpenedStore, check_findings
 
 from carrel.adapters.sqlite import SqliteStore, open_store, writer
 from carrel.core.identifiers import Path
-from carrel.core.store.tree import Head
+from carrel.core.store.entry import Head
 
 pytestmark = pytest.mark.anyio
 

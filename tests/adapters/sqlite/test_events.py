@@ -20,8 +20,8 @@ from tests.support.commits import (
 
 from carrel.adapters.sqlite import SqliteStore, open_store
 from carrel.core.identifiers import Path
+from carrel.core.store.commit import Applied
 from carrel.core.store.event import RUN_STARTED, WORKSPACE_UPDATED, Event, EventFilter
-from carrel.core.store.tree import Applied
 
 pytestmark = pytest.mark.anyio
 

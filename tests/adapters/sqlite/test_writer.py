@@ -28,8 +28,8 @@ from tests.support.empty_stores import OpenedStore, check_findings, keep_only
 from carrel.adapters.sqlite import SqliteStore, open_store
 from carrel.adapters.sqlite.commit_batch import CommitBatch
 from carrel.core.identifiers import Path, Scope
+from carrel.core.store.commit import Applied, Commit, Expect
 from carrel.core.store.record import CollectionRevision, RecordChange, RecordType
-from carrel.core.store.tree import Applied, Commit, Expect
 
 pytestmark = pytest.mark.anyio
 
@@ -41,7 +41,8 @@ import asyncio, os, sys
 from pathlib import Path as File
 from carrel.adapters.sqlite import open_store
 from carrel.core.identifiers import ScopeKind, Path, Scope
-from carrel.core.store.tree import Commit, Entry, Write
+from carrel.core.store.commit import Commit, Write
+from carrel.core.store.entry import Entry
 
 async def main():
     async with open_store(File(sys.argv[1])) as store:

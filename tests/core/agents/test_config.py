@@ -1,4 +1,4 @@
-"""How an agent is set up: what is understood, what is refused, and what is left alone."""
+"""Agent config: parsing, refusal of invalid values, and stored configs."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ fields = st.sampled_from(
 )
 
 
-def test_what_nobody_knows_is_kept_as_it_was_given() -> None:
-    said = {"team": {"colour": "green"}, "model": "large"}
-    assert parse_config(said) == config_from_stored(said)
-    assert config_from_stored(said).model == "large"
+def test_unknown_fields_do_not_change_the_parsed_config() -> None:
+    fields = {"team": {"colour": "green"}, "model": "large"}
+    assert parse_config(fields) == config_from_stored(fields)
+    assert config_from_stored(fields).model == "large"
 
 
-def test_nothing_said_is_how_most_are_set_up() -> None:
+def test_an_empty_config_is_the_default_config() -> None:
     assert config_from_stored({}) == DEFAULT_CONFIG
     assert (DEFAULT_CONFIG.file_chars, DEFAULT_CONFIG.prompt_chars) == (12_000, 60_000)
     assert sum(
@@ -43,7 +43,7 @@ def test_nothing_said_is_how_most_are_set_up() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong",
+    "invalid",
     [
         {"allowedTools": "all"},
         {"dreaming": {"intervalSecs": 1}},
@@ -51,21 +51,21 @@ def test_nothing_said_is_how_most_are_set_up() -> None:
         {"extraDocs": [1]},
     ],
 )
-def test_what_does_not_fit_is_refused_by_name(wrong: dict[str, Any]) -> None:
+def test_an_invalid_field_raises_a_validation_error_naming_config(invalid: dict[str, Any]) -> None:
     with pytest.raises(ValidationError, match="config"):
-        parse_config(wrong)
+        parse_config(invalid)
 
 
 @given(st.dictionaries(fields, json, max_size=4))
-def test_whatever_was_stored_means_something(stored: dict[str, Any]) -> None:
+def test_any_stored_json_parses_to_an_agent_config(stored: dict[str, Any]) -> None:
     assert isinstance(config_from_stored(stored), AgentConfig)
 
 
-def test_one_field_that_does_not_fit_takes_no_other_with_it() -> None:
+def test_an_invalid_field_does_not_affect_the_other_fields() -> None:
     assert config_from_stored({"model": "large", "fileChars": "many"}).model == "large"
 
 
-def test_patterns_are_names_or_beginnings_of_names() -> None:
+def test_tool_patterns_match_whole_names_or_prefixes() -> None:
     assert is_allowed((), "anything")
     assert is_allowed(("*",), "anything")
     assert is_allowed(("memory_*", "who_am_i"), "memory_history")

@@ -1,4 +1,4 @@
-"""The map: one block of inert lines, and not a byte changed around it."""
+"""The map block in AGENTS.md: inert lines, with every byte around them unchanged."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from carrel.core.identifiers import Path
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "summary"),
     [
         ("# Soul\n\nBrisk.", "Soul"),
         ("\ufeff\n\n## Soul ##\n", "Soul"),
@@ -45,23 +45,23 @@ from carrel.core.identifiers import Path
         ("x" * 200, "x" * 119 + "…"),
     ],
 )
-def test_a_file_is_about_its_first_heading_or_sentence(text: str, found: str) -> None:
-    assert summarize(text.encode()) == found
+def test_a_summary_is_the_first_heading_or_sentence(text: str, summary: str) -> None:
+    assert summarize(text.encode()) == summary
 
 
 @pytest.mark.parametrize("text", ["<!--" * 9_999, "# " + " #" * 9_999, "#" * 9_999, "> " * 9_999])
-def test_no_text_takes_long_to_tell_of(text: str) -> None:
+def test_a_hostile_text_gets_a_short_summary(text: str) -> None:
     assert len(summarize(text.encode())) <= 120
 
 
-def test_what_is_no_text_is_about_nothing() -> None:
+def test_a_binary_file_has_an_empty_summary() -> None:
     assert summarize(b"\xff\x00") == ""
 
 
 @pytest.mark.parametrize(
-    ("patterns", "slug", "may"),
+    ("patterns", "slug", "allowed"),
     [
-        ([], "anybody", True),
+        ([], "any-agent", True),
         (["ann"], "ann", True),
         (["ann"], "anna", False),
         (["ops-*"], "ops-ann", True),
@@ -76,32 +76,36 @@ def test_what_is_no_text_is_about_nothing() -> None:
         (["law", "ann"], "ann", True),
     ],
 )
-def test_whom_an_agent_may_delegate_to(patterns: list[object], slug: str, may: bool) -> None:
-    assert can_delegate_to(patterns, slug) is may
+def test_delegation_patterns_allow_matching_slugs_only(
+    patterns: list[object], slug: str, allowed: bool
+) -> None:
+    assert can_delegate_to(patterns, slug) is allowed
 
 
-def test_the_tree_tells_folders_as_they_are_entered() -> None:
+def test_the_map_lists_each_folder_once_above_its_files() -> None:
     paths = ["a.md", "b/c/d.md", "b/c/e.md", "b/f.md", "g/c/h.md"]
-    told = render_map([MapEntry(Path(path), path[-4]) for path in paths], [PeerAgent("ann", "Ann")])
-    assert told.split("\n") == [
+    block = render_map(
+        [MapEntry(Path(path), path[-4]) for path in paths], [PeerAgent("ann", "Ann")]
+    )
+    assert block.split("\n") == [
         *(BLOCK_START, "", "## Files", "", "- a.md: a", "- b/", "  - c/", "    - d.md: d"),
         *("    - e.md: e", "  - f.md: f", "- g/", "  - c/", "    - h.md: h"),
         *("", "## Peers", "", "- ann: Ann", "", BLOCK_END),
     ]
 
 
-def test_a_map_stays_short_however_much_there_is() -> None:
+def test_a_map_of_many_files_and_peers_is_truncated() -> None:
     deep = Path("/".join(["d"] * 400) + "/x.md")
-    places = [MapEntry(Path(f"{n:05}.md"), "x" * 500) for n in range(9_999)] + [MapEntry(deep)]
-    told = render_map(places, [PeerAgent(f"p{n}", "P") for n in range(999)])
-    assert told.count("\n") < MAX_FILES + MAX_PEERS + 20
-    assert f"- … and {10_000 - MAX_FILES} more files" in told.split("\n")
+    entries = [MapEntry(Path(f"{n:05}.md"), "x" * 500) for n in range(9_999)] + [MapEntry(deep)]
+    block = render_map(entries, [PeerAgent(f"p{n}", "P") for n in range(999)])
+    assert block.count("\n") < MAX_FILES + MAX_PEERS + 20
+    assert f"- … and {10_000 - MAX_FILES} more files" in block.split("\n")
     assert len(render_map([MapEntry(deep)], [])) < 2_000
 
 
-@pytest.mark.parametrize("before", ["> ", "    ", "x ", "- "])
-def test_an_example_of_a_block_is_none(before: str) -> None:
-    text = f"{before}{BLOCK_START}\n{before}mine\n{before}{BLOCK_END}\n"
+@pytest.mark.parametrize("prefix", ["> ", "    ", "x ", "- "])
+def test_a_quoted_or_fenced_block_is_not_replaced(prefix: str) -> None:
+    text = f"{prefix}{BLOCK_START}\n{prefix}mine\n{prefix}{BLOCK_END}\n"
     fenced = f"```\n{BLOCK_START}\nmine\n{BLOCK_END}\n```\n"
     for file in (text, fenced):
         assert replace_map(file, render_map([], [])).startswith(file)
@@ -124,8 +128,8 @@ pieces = st.sampled_from(
     ]
 )
 files = st.lists(pieces, max_size=10).flatmap(
-    lambda some: st.sampled_from(["\n", "\r\n", "\r"]).flatmap(
-        lambda turn: st.sampled_from(["", "\ufeff"]).map(lambda mark: mark + turn.join(some))
+    lambda parts: st.sampled_from(["\n", "\r\n", "\r"]).flatmap(
+        lambda line_end: st.sampled_from(["", "\ufeff"]).map(lambda bom: bom + line_end.join(parts))
     )
 )
 words = st.text(max_size=20) | st.sampled_from(
@@ -145,25 +149,27 @@ maps = st.builds(
 @example(
     file=f"{BLOCK_START}\n```\n{BLOCK_END}", first=render_map([], []), second=render_map([], [])
 )
-def test_only_the_block_changes_and_twice_is_once(file: str, first: str, second: str) -> None:
+def test_replacing_the_map_changes_only_the_block_and_is_idempotent(
+    file: str, first: str, second: str
+) -> None:
     once = replace_map(file, first)
     assert replace_map(once, first) == once
     assert without_map(replace_map(once, second)) == without_map(once)
     assert replace_map(replace_map(once, second), first) == once
-    assert _kept(without_map(file), without_map(once))
+    assert _contains_unchanged(without_map(file), without_map(once))
 
 
-def _kept(before: str, after: str) -> bool:
-    """Whether all that was there is there to the byte, with nothing but line ends around it."""
-    mark = "\ufeff" if before.startswith("\ufeff") else ""
-    body = before.removeprefix(mark)
-    inner = after.removeprefix(mark)
-    at = inner.find(body)
-    return after.startswith(mark) and at >= 0 and not inner.replace(body, "", 1).strip("\r\n")
+def _contains_unchanged(before: str, after: str) -> bool:
+    """Whether after is before, byte for byte, with only line ends added around it."""
+    bom = "\ufeff" if before.startswith("\ufeff") else ""
+    body = before.removeprefix(bom)
+    inner = after.removeprefix(bom)
+    position = inner.find(body)
+    return after.startswith(bom) and position >= 0 and not inner.replace(body, "", 1).strip("\r\n")
 
 
 @given(file=files, block=maps)
-def test_a_file_is_about_the_same_with_its_map_and_without(file: str, block: str) -> None:
+def test_the_summary_is_the_same_with_and_without_a_map(file: str, block: str) -> None:
     once = replace_map(file, block)
     assert summarize(without_map(replace_map(once, block)).encode()) == summarize(
         without_map(once).encode()
@@ -172,7 +178,7 @@ def test_a_file_is_about_the_same_with_its_map_and_without(file: str, block: str
 
 
 @given(block=maps)
-def test_no_line_of_a_map_acts(block: str) -> None:
+def test_every_map_line_is_a_heading_or_a_list_item(block: str) -> None:
     lines = block.split("\n")
     assert (lines[0], lines[-1]) == (BLOCK_START, BLOCK_END)
     assert (block.count(BLOCK_START), block.count(BLOCK_END)) == (1, 1)

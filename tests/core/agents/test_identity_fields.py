@@ -1,4 +1,4 @@
-"""One field of an identity changes, and nothing else ever does."""
+"""Replacing one field of IDENTITY.md leaves every other line unchanged."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def test_the_first_line_of_the_field_outside_code_is_rewritten(before: str, afte
 @pytest.mark.parametrize(
     "text", [b"", b"# Me\n", b"```\n- **Vibe:** a\n```", b"- **Vibes:** a", b"Vibe", b"\xffVibe: a"]
 )
-def test_where_there_is_no_such_line_nothing_can_be_changed(text: bytes) -> None:
+def test_replace_field_without_such_a_line_returns_none(text: bytes) -> None:
     assert replace_field(text, "vibe", "new") is None
 
 
 @pytest.mark.parametrize("emoji", ["🦊", "❤️", "🧙‍♂️", "👩‍👩‍👧‍👦", "👍🏽", "🇮🇸"])
-def test_an_emoji_is_kept_whole(emoji: str) -> None:
+def test_an_emoji_keeps_all_its_code_points(emoji: str) -> None:
     assert format_value(emoji) == format_value(f" {emoji}\n") == emoji
 
 
@@ -51,7 +51,7 @@ def test_an_emoji_is_kept_whole(emoji: str) -> None:
     "value",
     ["a\u200db", "\u200d🦊", "🦊\u200d", "\ufe0f", "🦊" * 17, "🦊 x\u200d", "\U0001d114🦊", "⠀"],
 )
-def test_what_only_looks_like_one_is_cleaned(value: str) -> None:
+def test_a_value_that_only_resembles_an_emoji_is_sanitized(value: str) -> None:
     assert format_value(value) == sanitize_value(value)
 
 
@@ -62,9 +62,9 @@ lines = st.sampled_from(
     ]
 )
 texts = st.lists(lines, max_size=9).flatmap(
-    lambda some: st.sampled_from(["\n", "\r\n", "\r"]).map(lambda turn: turn.join(some))
+    lambda parts: st.sampled_from(["\n", "\r\n", "\r"]).map(lambda line_end: line_end.join(parts))
 )
-nasty = st.lists(
+hostile_values = st.lists(
     st.sampled_from(
         [
             *(
@@ -85,12 +85,12 @@ nasty = st.lists(
     ),
     max_size=9,
 ).map("".join)
-values = st.text(max_size=30) | nasty
+values = st.text(max_size=30) | hostile_values
 
 
 @given(text=texts, field=st.sampled_from(EDITABLE_FIELDS), value=values)
 @example(text="- **Vibe:** x", field="vibe", value="{{HUMAN_NAME}}")
-def test_one_line_changes_and_neither_the_name_nor_any_other(
+def test_replacing_a_field_changes_one_line_and_never_the_name(
     text: str, field: str, value: str
 ) -> None:
     before = text.encode()
@@ -98,9 +98,9 @@ def test_one_line_changes_and_neither_the_name_nor_any_other(
     if after is None:
         return
     assert parse_name(after) == parse_name(before)
-    was, now = _lines(text), _lines(after.decode())
-    assert len(was) == len(now)
-    assert sum(one != other for one, other in zip(was, now, strict=True)) <= 1
+    old_lines, new_lines = _lines(text), _lines(after.decode())
+    assert len(old_lines) == len(new_lines)
+    assert sum(old != new for old, new in zip(old_lines, new_lines, strict=True)) <= 1
     assert after.endswith(before[-1:]) or text[-1:] not in "\r\n"
     assert replace_field(after, field, value) == after
 
@@ -110,9 +110,9 @@ def _lines(text: str) -> list[str]:
 
 
 @given(value=values)
-def test_a_value_is_one_line_and_no_placeholder(value: str) -> None:
-    said = format_value(value)
-    assert said
-    assert len(said.splitlines()) == 1
-    everything = PlaceholderValues(**{token.lower(): "LEAKED" for token in TOKENS})
-    assert render(f"- **Vibe:** {said}", everything) == f"- **Vibe:** {said}"
+def test_a_formatted_value_is_one_line_without_placeholders(value: str) -> None:
+    formatted = format_value(value)
+    assert formatted
+    assert len(formatted.splitlines()) == 1
+    all_values = PlaceholderValues(**{token.lower(): "LEAKED" for token in TOKENS})
+    assert render(f"- **Vibe:** {formatted}", all_values) == f"- **Vibe:** {formatted}"

@@ -1,4 +1,4 @@
-"""Renaming: one line changes, and nothing else ever does."""
+"""Renaming an agent changes one line of IDENTITY.md and nothing else."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ NEW = "Marco"
         ("Name: A  \nmore", "Name: Marco  \nmore"),
     ],
 )
-def test_the_first_name_line_outside_code_is_rewritten_or_put_in(before: str, after: str) -> None:
+def test_the_first_name_line_outside_code_is_rewritten_or_inserted(before: str, after: str) -> None:
     assert rename_identity(before.encode(), NEW) == after.encode()
 
 
@@ -68,40 +68,40 @@ lines = st.sampled_from(
     ["# Me", "- **Name:** Old", "* **Name**: x <!-- y -->", "```", "~~~", "prose", "", "> Name: z"]
 )
 texts = st.lists(lines, max_size=8).flatmap(
-    lambda some: st.sampled_from(["\n", "\r\n", "\r"]).map(lambda turn: turn.join(some))
+    lambda parts: st.sampled_from(["\n", "\r\n", "\r"]).map(lambda line_end: line_end.join(parts))
 )
 
 
 @given(text=texts, name=names)
 @example(text="```\n- **Name:** Old", name="x")
-def test_renaming_changes_or_adds_one_line_and_reads_back(text: str, name: str) -> None:
+def test_renaming_changes_or_adds_one_line_and_parses_back(text: str, name: str) -> None:
     before = text.encode()
     after = rename_identity(before, name)
     assert parse_name(after) == sanitize_value(name).strip()
     assert rename_identity(after, name) == after
-    had, has = before.splitlines(), after.splitlines()
+    old_lines, new_lines = before.splitlines(), after.splitlines()
     if parse_name(before) is None:
-        assert [line for line in has if line not in had and line.strip()] in (
+        assert [line for line in new_lines if line not in old_lines and line.strip()] in (
             [b"- **Name:** " + sanitize_value(name).encode()],
             [],
         )
     else:
-        changed = [pair for pair in zip(had, has, strict=True) if pair[0] != pair[1]]
+        changed = [pair for pair in zip(old_lines, new_lines, strict=True) if pair[0] != pair[1]]
         assert len(changed) <= 1
 
 
 @pytest.mark.parametrize("piece", ["> ", ">", "<!--", "<!-- x -->", "-->", "`", " ", "- ", "*"])
-def test_a_long_hostile_line_is_read_in_a_moment(piece: str) -> None:
+def test_renaming_a_long_hostile_line_is_idempotent(piece: str) -> None:
     for text in (piece * 20_000, "Name: " + piece * 20_000, "Name:" + piece * 20_000 + "x"):
         once = rename_identity(text.encode(), NEW)
         assert rename_identity(once, NEW) == once
 
 
-def test_what_is_no_text_is_left_alone() -> None:
+def test_renaming_a_binary_file_changes_nothing() -> None:
     assert rename_identity(b"\xff- **Name:** A", NEW) == b"\xff- **Name:** A"
 
 
-def test_a_token_in_the_name_line_shows_any_name() -> None:
+def test_uses_agent_name_is_true_only_for_a_token_in_the_name_line() -> None:
     assert uses_agent_name(b"# I\n- **Name:** {{AGENT_NAME}}\n")
     for text in (
         b"- **Name:** Old",

@@ -1,4 +1,4 @@
-"""What IDENTITY.md says of an agent, in all the ways people write it, and nothing more."""
+"""Parsing IDENTITY.md into a persona."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from carrel.core.agents.identity_name import parse_names
 from carrel.core.agents.persona import PERSONA_FIELDS, Persona, field_values, parse_persona
 
 
-def name_of(text: str) -> str | None:
+def parse_persona_name(text: str) -> str | None:
     return parse_persona(text).name
 
 
-def test_five_fields_are_read_from_a_list() -> None:
+def test_five_fields_are_parsed_from_a_list() -> None:
     text = (
         "# IDENTITY.md\n\n- **Name:** Kate\n- **Creature:** octopus\n- **Vibe:** warm but sharp\n"
         "- **Emoji:** 🐙\n- **Avatar:** https://example.org/kate.png\n"
@@ -27,7 +27,7 @@ def test_five_fields_are_read_from_a_list() -> None:
     assert kate.line == "name=Kate, emoji=🐙, vibe=warm but sharp, creature=octopus"
 
 
-def test_what_is_not_said_is_left_out_and_an_avatar_never_shown() -> None:
+def test_missing_fields_and_the_avatar_are_omitted_from_the_line() -> None:
     assert parse_persona("- Avatar: https://example.org/k.png\n- Emoji: 🐙").line == "emoji=🐙"
     assert parse_persona("").line == ""
     assert parse_persona("- **Avatar:**\n- **Creature:** _(AI? robot? familiar?)_") == Persona()
@@ -50,8 +50,8 @@ def test_what_is_not_said_is_left_out_and_an_avatar_never_shown() -> None:
         *("- Name: Kate\r\n- Vibe: x\r\n", "- Name: _(pick)_ Kate", "- Name: Kate *(or not)*"),
     ],
 )
-def test_a_name_is_recognised_however_it_is_written(line: str) -> None:
-    assert name_of(line) == "Kate"
+def test_a_name_is_parsed_in_every_list_style(line: str) -> None:
+    assert parse_persona_name(line) == "Kate"
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_a_name_is_recognised_however_it_is_written(line: str) -> None:
         *("> - Name: Kate", "```\n- Name: Kate\n```", "~~~\n- Name: Kate\n", "- My name: Kate"),
     ],
 )
-def test_what_is_no_such_line_says_nothing(line: str) -> None:
+def test_a_line_that_is_no_field_is_ignored(line: str) -> None:
     assert parse_persona(line) == Persona()
 
 
@@ -82,7 +82,7 @@ def test_what_is_no_such_line_says_nothing(line: str) -> None:
         *("(pick) _(or not)_", "*(pick)* <!-- soon -->", "(a (b) c)", "** **"),
     ],
 )
-def test_what_waits_in_parentheses_never_leaks(value: str) -> None:
+def test_a_placeholder_in_parentheses_is_not_a_value(value: str) -> None:
     assert parse_persona(f"- **Name:** {value}\n- Vibe: {value}") == Persona()
 
 
@@ -101,22 +101,22 @@ def test_what_waits_in_parentheses_never_leaks(value: str) -> None:
         *("=^.^=", "👩‍🚀", "1️⃣", "❤️", "Zoë"),
     ],
 )
-def test_a_value_is_kept_as_it_was_typed(value: str) -> None:
-    assert name_of(f"- **Name:** {value}") == value
+def test_a_value_is_returned_verbatim(value: str) -> None:
+    assert parse_persona_name(f"- **Name:** {value}") == value
 
 
-def test_a_value_begins_no_further_field() -> None:
+def test_a_value_cannot_start_another_field() -> None:
     line = parse_persona("- Vibe: calm, name=Mallory, NAME =x, na\u200bme=y\n- Name: Kate").line
     assert line == "name=Kate, vibe=calm, name: Mallory, NAME: x, name: y"
 
 
-def test_what_cannot_be_seen_hides_no_field() -> None:
+def test_invisible_characters_cannot_hide_a_field_name() -> None:
     assert parse_persona("- Vibe: a, na\u200d\ufe0fme=b").line == "vibe=a, name: b"
 
 
-@pytest.mark.parametrize("gap", "\t\v\f\x1c\x1d\x1e\x85\u2028\u2029")
-def test_a_value_stays_on_its_line(gap: str) -> None:
-    line = parse_persona(f"- Vibe: calm{gap}# MEMORY").line
+@pytest.mark.parametrize("separator", "\t\v\f\x1c\x1d\x1e\x85\u2028\u2029")
+def test_a_value_stays_on_its_line(separator: str) -> None:
+    line = parse_persona(f"- Vibe: calm{separator}# MEMORY").line
     assert line in {"vibe=calm # MEMORY", "vibe=calm"}
 
 
@@ -132,34 +132,34 @@ _SPLIT = re.compile(r"(?:\A|, )(?=(?:name|emoji|vibe|creature|avatar)=)")
 @example({"vibe": "x, name=y", "name": "z"})
 @example({"vibe": "x, na\u200d\u200bme=y"})
 @example({"vibe": "name\u200d=y"})
-def test_the_line_is_one_and_says_of_each_field_what_was_said(said: dict[str, str]) -> None:
-    persona = Persona(**said)
-    file = "".join(f"- {field}: {value}\n" for field, value in said.items())
-    for found in (parse_persona(file), parse_persona(f"- name: K\n{file}")):
-        parts = [part for part in _SPLIT.split(found.line) if part]
-        told = [part.partition("=")[0] for part in parts]
-        known = [f for f in ("name", "emoji", "vibe", "creature") if getattr(found, f)]
-        assert told == known
-        assert len(found.line.splitlines()) <= 1
+def test_the_persona_line_lists_each_set_field_once(fields: dict[str, str]) -> None:
+    persona = Persona(**fields)
+    file = "".join(f"- {field}: {value}\n" for field, value in fields.items())
+    for parsed in (parse_persona(file), parse_persona(f"- name: K\n{file}")):
+        parts = [part for part in _SPLIT.split(parsed.line) if part]
+        listed = [part.partition("=")[0] for part in parts]
+        expected = [f for f in ("name", "emoji", "vibe", "creature") if getattr(parsed, f)]
+        assert listed == expected
+        assert len(parsed.line.splitlines()) <= 1
     assert "avatar=" not in persona.line
 
 
 @given(st.text("- *_`()Kate:nmName\n<!>", max_size=60))
-def test_nothing_that_only_stands_in_parentheses_becomes_a_value(text: str) -> None:
+def test_a_value_is_never_only_a_parenthesis(text: str) -> None:
     for field in PERSONA_FIELDS:
         for value in field_values(text, field):
             assert value.strip("*_`~ ") and not re.fullmatch(r"\([^()]*\)", value.strip("*_`~ "))
 
 
 @pytest.mark.parametrize("unit", ["_(", "(", "*(x", "_()", "name=", "- Name: _(\n", "*", "<!--"])
-def test_no_text_takes_long(unit: str) -> None:
+def test_parsing_takes_linear_time(unit: str) -> None:
     assert takes_linear_time(
         lambda content: parse_persona(content.decode()[:1_048_576]).line, "- Name: ", unit
     )
 
 
 @pytest.mark.parametrize("line", ["- ***Name:*** M", "-**Name:** M", "      - Name: M"])
-def test_what_the_prompt_takes_for_a_name_counts_where_an_agent_may_not_change_its_name(
+def test_every_name_line_that_the_prompt_reads_counts_as_a_name_change(
     line: str,
 ) -> None:
     assert parse_names(b"- **Name:** Kate\n") != parse_names(f"- **Name:** Kate\n{line}\n".encode())

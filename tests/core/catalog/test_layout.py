@@ -1,4 +1,4 @@
-"""The catalog: keys that are read as they were written, and what stands under each."""
+"""Catalog layout: keys round-trip, and each plan holds the right objects."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ from carrel.core.errors import ValidationError
 from carrel.core.identifiers import Path, Scope, ScopeKind, digest
 from carrel.core.overlay.agent_files import RenderContext
 from carrel.core.overlay.file_classes import ClassRule, FileClass, FileClassRules
-from carrel.core.store.tree import Entry, Head, Tree
+from carrel.core.store.entry import Entry, Head
+from carrel.core.store.tree import Tree
 from carrel.core.text_validation import parse_unreserved_slug
 
 CLASSES = FileClassRules((ClassRule("rules/*", FileClass.PINNED),))
@@ -60,25 +61,25 @@ def tree(files: Mapping[str, Entry | None]) -> Tree:
     return Tree(SCOPE, 1, heads)
 
 
-def marco(files: Mapping[str, Entry | None], template: str = "sales") -> layout.CatalogPlan:
+def plan_marco(files: Mapping[str, Entry | None], template: str = "sales") -> layout.CatalogPlan:
     return layout.plan_agent("acme", CLASSES, CatalogAgent("marco", tree(files), 7, template))
 
 
-def own_files(plan: layout.CatalogPlan) -> set[str]:
+def own_paths(plan: layout.CatalogPlan) -> set[str]:
     parsed = [parse_key(key) for key in plan]
     own = {str(key.path) for key in parsed if isinstance(key, AgentFileKey)}
     return own - {"manifest.json"}
 
 
 @given(keys)
-def test_a_key_is_read_as_it_was_written(key: CatalogKey) -> None:
+def test_a_key_round_trips_through_its_text(key: CatalogKey) -> None:
     assert parse_key(key.text) == key
     assert key.text.startswith(layout.tenant_prefix(key.tenant))
 
 
 @given(st.lists(keys, max_size=20))
-def test_no_two_keys_are_written_alike(some: list[CatalogKey]) -> None:
-    assert len({key.text for key in some}) == len(set(some))
+def test_different_keys_have_different_texts(sample: list[CatalogKey]) -> None:
+    assert len({key.text for key in sample}) == len(set(sample))
 
 
 @pytest.mark.parametrize(
@@ -93,7 +94,7 @@ def test_no_two_keys_are_written_alike(some: list[CatalogKey]) -> None:
         ),
     ],
 )
-def test_keys_are_those_of_the_layout(key: CatalogKey, text: str) -> None:
+def test_keys_follow_the_layout(key: CatalogKey, text: str) -> None:
     assert key.text == f"{AGENTS}/{text}"
 
 
@@ -116,66 +117,66 @@ def test_keys_are_those_of_the_layout(key: CatalogKey, text: str) -> None:
         "tenants/acme/agents/marco/workspace/SOUL.md\n",
     ],
 )
-def test_what_is_no_key_of_the_layout_is_none_of_ours(text: str) -> None:
+def test_a_text_outside_the_layout_parses_to_none(text: str) -> None:
     assert parse_key(text) is None
 
 
 @pytest.mark.parametrize("slug", ["defaults", "_catalog"])
-def test_no_agent_and_no_template_can_be_called_like_a_part_of_the_layout(slug: str) -> None:
+def test_a_reserved_layout_name_is_refused_as_a_slug(slug: str) -> None:
     with pytest.raises(ValidationError):
         parse_unreserved_slug(slug)
 
 
-def test_overrides_and_managed_files_stand_in_an_agents_workspace_and_pins_do_not() -> None:
-    one, two = blob("one"), blob("two")
-    plan = marco(
+def test_overrides_and_managed_files_are_in_the_agents_workspace_and_pins_are_not() -> None:
+    base, own = blob("one"), blob("two")
+    plan = plan_marco(
         {
-            "GUARDRAILS.md": Entry(one, one),
-            "PLATFORM.md": Entry(two, one),
-            "CAPABILITIES.md": Entry(two),
-            "USER.md": Entry(one, one),
-            "SOUL.md": Entry(two, one),
-            "loosened.md": Entry(one, one),
-            "empty.md": Entry(blob(""), one),
+            "GUARDRAILS.md": Entry(base, base),
+            "PLATFORM.md": Entry(own, base),
+            "CAPABILITIES.md": Entry(own),
+            "USER.md": Entry(base, base),
+            "SOUL.md": Entry(own, base),
+            "loosened.md": Entry(base, base),
+            "empty.md": Entry(blob(""), base),
             "gone.md": None,
-            "rules/a.md": Entry(one, one),
+            "rules/a.md": Entry(base, base),
         }
     )
 
-    assert own_files(plan) == {
+    assert own_paths(plan) == {
         *("PLATFORM.md", "CAPABILITIES.md", "USER.md", "SOUL.md", "empty.md")
     }
-    assert plan[f"{AGENTS}/marco/workspace/PLATFORM.md"] == two
+    assert plan[f"{AGENTS}/marco/workspace/PLATFORM.md"] == own
     reviewed = {
         str(k.path): plan[k.text] for k in map(parse_key, plan) if isinstance(k, ReviewedFileKey)
     }
-    assert reviewed == {"GUARDRAILS.md": one, "PLATFORM.md": one, "rules/a.md": one}
+    assert reviewed == {"GUARDRAILS.md": base, "PLATFORM.md": base, "rules/a.md": base}
 
 
-def test_what_an_agent_was_made_with_stands_until_it_holds_something_else() -> None:
+def test_the_creation_version_is_the_reviewed_file_until_another_is_accepted() -> None:
     first = tree({name: Entry(blob("one"), blob("one")) for name in ("GUARDRAILS.md", "SOUL.md")})
     accepted = {"GUARDRAILS.md": Entry(blob("two"), blob("two"))}
     overridden = {"GUARDRAILS.md": Entry(blob("mine"), blob("two"))}
 
     def reviewed(files: Mapping[str, Entry | None]) -> set[str]:
         own = CatalogAgent("marco", tree(files), 7, "sales", first)
-        found = map(parse_key, layout.plan_agent("acme", CLASSES, own))
-        return {f"{k.path} {k.digest}" for k in found if isinstance(k, ReviewedFileKey)}
+        parsed = map(parse_key, layout.plan_agent("acme", CLASSES, own))
+        return {f"{k.path} {k.digest}" for k in parsed if isinstance(k, ReviewedFileKey)}
 
     assert reviewed({}) == {f"GUARDRAILS.md {digest(b'one')}"}
     assert reviewed(accepted) == reviewed(overridden) == {f"GUARDRAILS.md {digest(b'two')}"}
     assert reviewed({"GUARDRAILS.md": None}) == reviewed({})
 
 
-def test_pins_stand_under_the_template_that_is_followed_or_under_the_defaults() -> None:
+def test_pins_are_under_the_followed_template_or_under_the_defaults() -> None:
     pin = {"GUARDRAILS.md": Entry(blob("one"), blob("one"))}
     name = f"workspace-versions/GUARDRAILS.md@{digest(b'one')}"
 
-    assert f"{AGENTS}/_catalog/sales/{name}" in marco(pin)
-    assert f"{AGENTS}/_catalog/defaults/{name}" in marco(pin, DEFAULTS_SLUG)
+    assert f"{AGENTS}/_catalog/sales/{name}" in plan_marco(pin)
+    assert f"{AGENTS}/_catalog/defaults/{name}" in plan_marco(pin, DEFAULTS_SLUG)
 
 
-def test_a_templates_own_files_stand_there_and_its_pinned_ones_by_digest_too() -> None:
+def test_a_template_has_its_own_files_and_its_pinned_files_by_digest() -> None:
     files = {"GUARDRAILS.md": Entry(blob("one")), "SOUL.md": Entry(blob("two")), "x": None}
 
     plan = layout.plan_layer("acme", CLASSES, CatalogLayer("sales", tree(files)))
@@ -187,7 +188,7 @@ def test_a_templates_own_files_stand_there_and_its_pinned_ones_by_digest_too() -
     }
 
 
-def test_the_defaults_tell_the_version_they_were_seeded_with_where_that_is_known() -> None:
+def test_the_defaults_plan_has_the_seeded_version_only_if_it_is_set() -> None:
     key = f"{AGENTS}/_catalog/defaults/workspace/_defaults_version"
     layer = CatalogLayer(
         DEFAULTS_SLUG, tree({"_defaults_version": Entry(blob("99")), "a": Entry(blob("a"))})
@@ -198,54 +199,59 @@ def test_the_defaults_tell_the_version_they_were_seeded_with_where_that_is_known
     assert layout.omitted_paths(layer.tree) == (Path("_defaults_version"),)
 
 
-def test_a_file_that_is_called_like_a_part_of_the_layout_is_left_out_and_told() -> None:
+def test_a_file_with_a_reserved_name_is_omitted_and_reported() -> None:
     files = {"manifest.json": Entry(blob("mine")), "docs/manifest.json": Entry(blob("other"))}
 
-    plan = marco(files)
+    plan = plan_marco(files)
 
-    made = plan[f"{AGENTS}/marco/workspace/manifest.json"]
-    assert isinstance(made, bytes)
-    assert [file["path"] for file in json.loads(made)["files"]] == ["docs/manifest.json"]
+    manifest = plan[f"{AGENTS}/marco/workspace/manifest.json"]
+    assert isinstance(manifest, bytes)
+    assert [file["path"] for file in json.loads(manifest)["files"]] == ["docs/manifest.json"]
     assert layout.omitted_paths(tree(files)) == (Path("manifest.json"),)
     layer = layout.plan_layer("acme", CLASSES, CatalogLayer("sales", tree(files)))
     assert set(layer) == {f"{AGENTS}/_catalog/sales/workspace/docs/manifest.json"}
 
 
-def test_a_manifest_tells_what_stands_beside_it_as_of_its_newest_change() -> None:
+def test_a_manifest_lists_the_exported_files_and_the_newest_change() -> None:
     files = {"b.md": Entry(blob("one")), "GUARDRAILS.md": Entry(blob("x"), blob("x"))}
     files |= {"a.md": Entry(blob("three")), "memory/é.md": Entry(blob(""))}
 
-    made = marco(files)[f"{AGENTS}/marco/workspace/manifest.json"]
+    manifest = plan_marco(files)[f"{AGENTS}/marco/workspace/manifest.json"]
 
-    assert isinstance(made, bytes)
-    assert json.loads(made) == {
+    assert isinstance(manifest, bytes)
+    assert json.loads(manifest) == {
         "version": 1,
         "generated_at": "1970-01-01T00:00:03.000Z",
         "files": [
-            _told("a.md", b"three", "1970-01-01T00:00:02.000Z"),
-            _told("b.md", b"one", "1970-01-01T00:00:00.000Z"),
-            _told("memory/é.md", b"", "1970-01-01T00:00:03.000Z"),
+            _manifest_entry("a.md", b"three", "1970-01-01T00:00:02.000Z"),
+            _manifest_entry("b.md", b"one", "1970-01-01T00:00:00.000Z"),
+            _manifest_entry("memory/é.md", b"", "1970-01-01T00:00:03.000Z"),
         ],
     }
 
 
-def _told(path: str, content: bytes, at: str) -> dict[str, object]:
-    return {"path": path, "etag": digest(content), "size": len(content), "last_modified": at}
+def _manifest_entry(path: str, content: bytes, modified_at: str) -> dict[str, object]:
+    return {
+        "path": path,
+        "etag": digest(content),
+        "size": len(content),
+        "last_modified": modified_at,
+    }
 
 
-def test_an_agent_without_files_has_a_manifest_from_when_it_was_made() -> None:
-    made = marco({})[f"{AGENTS}/marco/workspace/manifest.json"]
+def test_a_manifest_of_an_agent_without_files_has_its_creation_time() -> None:
+    manifest = plan_marco({})[f"{AGENTS}/marco/workspace/manifest.json"]
 
-    assert isinstance(made, bytes)
-    told = {"version": 1, "generated_at": "1970-01-01T00:00:00.007Z", "files": []}
-    assert json.loads(made) == told
+    assert isinstance(manifest, bytes)
+    expected = {"version": 1, "generated_at": "1970-01-01T00:00:00.007Z", "files": []}
+    assert json.loads(manifest) == expected
 
 
 @given(st.integers(0, 253_402_300_799_999))
-def test_a_moment_is_told_to_the_millisecond(at: int) -> None:
-    shown = format_timestamp(at)
-    assert shown.endswith(f"{at % 1000:03}Z")
-    assert len(shown) == len("1970-01-01T00:00:00.000Z")
+def test_a_timestamp_has_milliseconds(at: int) -> None:
+    timestamp = format_timestamp(at)
+    assert timestamp.endswith(f"{at % 1000:03}Z")
+    assert len(timestamp) == len("1970-01-01T00:00:00.000Z")
 
 
 entries = st.builds(
@@ -255,15 +261,18 @@ names = st.sampled_from(["GUARDRAILS.md", "USER.md", "SOUL.md", "rules/a", "mani
 
 
 @given(st.dictionaries(names, st.none() | entries))
-def test_whoever_reads_the_catalog_gets_what_the_agent_is_served(
+def test_reading_the_catalog_gives_the_content_that_the_agent_is_served(
     files: dict[str, Entry | None],
 ) -> None:
-    """An own object first, else for a pinned file the bytes of its pin."""
-    plan, layers = marco(files), (tree(files), Tree(Scope("ten_1", ScopeKind.DEFAULTS, ""), 0, {}))
+    """A reader takes the agent's own object, else the content of the pinned version."""
+    plan, layers = (
+        plan_marco(files),
+        (tree(files), Tree(Scope("ten_1", ScopeKind.DEFAULTS, ""), 0, {})),
+    )
     workspace = RenderContext(CLASSES).compose(layers)
     for path in {Path(name) for name in files} - layout.RESERVED_PATHS:
-        shown, entry = workspace.files.get(path), files[path.text]
-        found = plan.get(AgentFileKey("acme", "marco", path).text)
-        if found is None and CLASSES.class_of(path) is FileClass.PINNED and entry and entry.base:
-            found = plan[ReviewedFileKey("acme", "sales", path, entry.base.digest).text]
-        assert found == (shown.blob if shown else None)
+        served, entry = workspace.files.get(path), files[path.text]
+        exported = plan.get(AgentFileKey("acme", "marco", path).text)
+        if exported is None and CLASSES.class_of(path) is FileClass.PINNED and entry and entry.base:
+            exported = plan[ReviewedFileKey("acme", "sales", path, entry.base.digest).text]
+        assert exported == (served.blob if served else None)

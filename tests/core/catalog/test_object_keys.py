@@ -1,4 +1,4 @@
-"""Keys of objects: none leads elsewhere, and those that bar one another are found."""
+"""Object keys: no path escapes, and keys nested under other keys are detected."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ keys = st.lists(st.sampled_from("abc"), min_size=1, max_size=4).map("/".join)
 
 
 @given(st.text())
-def test_a_key_is_its_segments_and_none_of_them_goes_up(text: str) -> None:
+def test_a_parsed_key_has_no_empty_or_parent_segments(text: str) -> None:
     try:
         parts = parse_segments(text)
     except ValidationError:
@@ -23,14 +23,14 @@ def test_a_key_is_its_segments_and_none_of_them_goes_up(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "/a", "a/", "a//b", ".", "a/../b", "a\\b", "a\0", "\ud800"])
-def test_what_could_lead_elsewhere_is_no_key(text: str) -> None:
+def test_a_key_that_could_escape_is_refused(text: str) -> None:
     with pytest.raises(ValidationError):
         parse_segments(text)
 
 
 @given(st.sets(keys))
-def test_without_those_beneath_others_every_key_can_be_a_file(found: set[str]) -> None:
-    barred = nested_keys(found)
-    left = found - barred
-    assert not any(one.startswith(f"{other}/") for one in left for other in left)
-    assert all(any(one.startswith(f"{other}/") for other in left) for one in barred)
+def test_without_nested_keys_no_key_is_a_prefix_of_another(keys_in_use: set[str]) -> None:
+    nested = nested_keys(keys_in_use)
+    remaining = keys_in_use - nested
+    assert not any(key.startswith(f"{other}/") for key in remaining for other in remaining)
+    assert all(any(key.startswith(f"{other}/") for other in remaining) for key in nested)

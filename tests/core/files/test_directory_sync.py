@@ -1,4 +1,4 @@
-"""A directory and the server come to say the same, whoever edits what, and no text is lost."""
+"""Directory sync converges, whichever side is edited, and loses no text."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from carrel.core.files.directory_sync import (
 )
 
 DIGESTS = st.sampled_from(["a", "b", "c"])
-THERES = st.none() | st.builds(RemoteFile, DIGESTS, st.booleans(), st.booleans())
-KNOWNS = st.none() | st.builds(
+REMOTE_FILES = st.none() | st.builds(RemoteFile, DIGESTS, st.booleans(), st.booleans())
+LAST_SYNCED = st.none() | st.builds(
     LastSynced, st.none() | DIGESTS, DIGESTS, st.booleans(), st.none() | st.just("copy")
 )
 SECRET = "secret "
@@ -30,65 +30,65 @@ def stored(text: str) -> str:
     return text.replace(SECRET, "[redacted] ")
 
 
-class OnePath(RuleBasedStateMachine):
-    """Two people, one at each side of a path, and a sync between them that may be killed.
+class OnePathMachine(RuleBasedStateMachine):
+    """One path edited on both sides, with a sync between them that may be killed.
 
-    A text stands for its own digest. Every edit is a text that nobody has written before.
+    A text stands for its own digest. Every edit is a text that was never written before.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self.here: str | None = None
+        self.local: str | None = None
         self.copies: dict[str, str] = {}
-        self.known: LastSynced | None = None
+        self.last_synced: LastSynced | None = None
         self.own: str | None = None
         self.inherited: str | None = None
-        self.held = False
+        self.pinned = False
         self.count = 0
         self.history: set[str] = set()
-        """All that the server has ever had."""
+        """Every text that the server has ever stored."""
         self.typed: set[str] = set()
-        """What was written here and not taken back here."""
-        self.shown: set[str] = set()
-        """What somebody in the directory had in front of them."""
+        """Texts written locally and not withdrawn locally."""
+        self.visible: set[str] = set()
+        """Texts that were readable in the directory."""
 
-    # The people.
+    # Edits.
 
     def fresh(self, start: str = "text ") -> str:
         self.count += 1
         return f"{start}{self.count}"
 
     @initialize(inherited=st.booleans())
-    def begin(self, inherited: bool) -> None:
+    def start(self, inherited: bool) -> None:
         if inherited:
             self.inherit()
 
     @rule(start=st.sampled_from(["text ", SECRET]))
-    def edit_here(self, start: str) -> None:
-        self.typed.discard(self.here or "")
-        self.here = self.fresh(start)
-        self.typed.add(self.here)
+    def edit_local(self, start: str) -> None:
+        self.typed.discard(self.local or "")
+        self.local = self.fresh(start)
+        self.typed.add(self.local)
 
     @rule()
-    def take_what_is_inherited(self) -> None:
+    def copy_inherited(self) -> None:
         if self.inherited is not None:
-            self.typed.discard(self.here or "")
-            self.here = self.inherited
+            self.typed.discard(self.local or "")
+            self.local = self.inherited
 
-    @precondition(lambda self: self.here is not None)
+    @precondition(lambda self: self.local is not None)
     @rule()
-    def delete_here(self) -> None:
-        self.typed.discard(self.here or "")
-        self.here = None
+    def delete_local(self) -> None:
+        self.typed.discard(self.local or "")
+        self.local = None
 
     @rule()
-    def edit_there(self) -> None:
+    def edit_remote(self) -> None:
         self.own = self.fresh()
         self.history.add(self.own)
 
     @precondition(lambda self: self.own is not None)
     @rule()
-    def revert_there(self) -> None:
+    def revert_remote(self) -> None:
         self.own = None
 
     @rule()
@@ -102,130 +102,140 @@ class OnePath(RuleBasedStateMachine):
 
     @rule()
     def pin_or_unpin(self) -> None:
-        self.held = not self.held
+        self.pinned = not self.pinned
 
     @precondition(lambda self: self.copies)
-    @rule(which=st.integers(0, 9))
-    def choose(self, which: int) -> None:
-        """A person who has read a copy takes it away."""
-        name = sorted(self.copies)[which % len(self.copies)]
+    @rule(index=st.integers(0, 9))
+    def delete_copy(self, index: int) -> None:
+        """A person has read a copy and deletes it."""
+        name = sorted(self.copies)[index % len(self.copies)]
         self.typed.discard(self.copies.pop(name))
 
     @precondition(lambda self: self.copies)
-    @rule(which=st.integers(0, 9))
-    def work_in_a_copy(self, which: int) -> None:
-        name = sorted(self.copies)[which % len(self.copies)]
+    @rule(index=st.integers(0, 9))
+    def edit_copy(self, index: int) -> None:
+        name = sorted(self.copies)[index % len(self.copies)]
         self.typed.discard(self.copies[name])
         self.copies[name] = self.fresh()
         self.typed.add(self.copies[name])
 
     # The sync.
 
-    def there(self) -> RemoteFile | None:
-        shown = self.inherited if self.own is None else self.own
-        own = self.own is not None or self.held
-        return None if shown is None else RemoteFile(shown, own, self.held)
+    def remote_file(self) -> RemoteFile | None:
+        digest = self.inherited if self.own is None else self.own
+        own = self.own is not None or self.pinned
+        return None if digest is None else RemoteFile(digest, own, self.pinned)
 
-    def decided(self) -> SyncAction:
-        copy = self.known.copy if self.known else None
-        return decide_action(self.known, self.here, self.there(), copy_exists=copy in self.copies)
+    def decide(self) -> SyncAction:
+        copy = self.last_synced.copy if self.last_synced else None
+        return decide_action(
+            self.last_synced, self.local, self.remote_file(), copy_exists=copy in self.copies
+        )
 
     @rule(killed=st.booleans())
     def sync(self, killed: bool) -> None:
-        note = self.done(self.decided())
+        record = self.carry_out(self.decide())
         if not killed:
-            self.known = note
+            self.last_synced = record
 
-    def done(self, step: SyncAction) -> LastSynced | None:
-        there, was = self.there(), self.known
+    def carry_out(self, step: SyncAction) -> LastSynced | None:
+        remote, previous = self.remote_file(), self.last_synced
         if step in {SyncAction.NOTHING, SyncAction.AWAIT_RESOLUTION}:
-            return was
+            return previous
         if step is SyncAction.START_CONFLICT:
-            assert there is not None
-            note: LastSynced | None = LastSynced(None, there.digest, copy=self.kept(there.digest))
+            assert remote is not None
+            record: LastSynced | None = LastSynced(
+                None, remote.digest, copy=self.write_copy(remote.digest)
+            )
         else:
-            note = self.carried_out(step, there)
-        old = was.copy if was and was.copy != (note.copy if note else None) else None
-        if was and old and self.copies.get(old) == was.there:
+            record = self.apply(step, remote)
+        old = (
+            previous.copy
+            if previous and previous.copy != (record.copy if record else None)
+            else None
+        )
+        if previous and old and self.copies.get(old) == previous.there:
             del self.copies[old]
-        return note
+        return record
 
-    def carried_out(self, step: SyncAction, there: RemoteFile | None) -> LastSynced | None:
+    def apply(self, step: SyncAction, remote: RemoteFile | None) -> LastSynced | None:
         match step:
             case SyncAction.UPLOAD:
                 return self.put()
             case SyncAction.DELETE_REMOTE:
-                assert self.own in self.shown
+                assert self.own in self.visible
                 self.own = None
                 return None
             case SyncAction.DELETE_LOCAL:
-                self.here = None
+                self.local = None
                 return None
             case SyncAction.MOVE_LOCAL_ASIDE:
-                assert self.here is not None
-                self.kept(self.here)
-                self.here = there.digest if there and there.is_own else None
+                assert self.local is not None
+                self.write_copy(self.local)
+                self.local = remote.digest if remote and remote.is_own else None
             case SyncAction.DOWNLOAD:
-                assert there is not None
-                self.here = there.digest
+                assert remote is not None
+                self.local = remote.digest
             case _:
                 assert step in {SyncAction.RECORD_SYNCED, SyncAction.DROP_RECORD}
         if (
-            there is None
-            or (not there.is_own and self.here is None)
+            remote is None
+            or (not remote.is_own and self.local is None)
             or step is SyncAction.DROP_RECORD
         ):
             return None
-        return LastSynced(self.here, there.digest, there.is_own)
+        return LastSynced(self.local, remote.digest, remote.is_own)
 
     def put(self) -> LastSynced | None:
-        assert self.here is not None
-        if self.held:  # Never reviewed, so that nothing shows: the server says no.
-            return self.known
-        assert self.own is None or self.own in self.shown, "somebody's text was written over"
-        kept = stored(self.here)
-        self.history.add(kept)
-        self.own = None if kept == self.inherited else kept
-        return LastSynced(self.here, kept, self.own is not None)
+        assert self.local is not None
+        if self.pinned:  # Never reviewed, so there is no content: the server refuses the write.
+            return self.last_synced
+        assert self.own is None or self.own in self.visible, "an unread text was overwritten"
+        content = stored(self.local)
+        self.history.add(content)
+        self.own = None if content == self.inherited else content
+        return LastSynced(self.local, content, self.own is not None)
 
-    def kept(self, text: str) -> str:
+    def write_copy(self, text: str) -> str:
         name = text
-        while self.copies.get(name, text) != text:  # Somebody has worked in that one.
+        while self.copies.get(name, text) != text:  # That copy was edited.
             name += "'"
         self.copies[name] = text
         return name
 
     @invariant()
-    def nothing_is_lost(self) -> None:
-        self.shown |= {self.here or "", stored(self.here or ""), *self.copies.values()}
-        assert self.typed <= {self.here, *self.copies.values()} | self.history
+    def no_text_is_lost(self) -> None:
+        self.visible |= {self.local or "", stored(self.local or ""), *self.copies.values()}
+        assert self.typed <= {self.local, *self.copies.values()} | self.history
 
     @invariant()
-    def it_comes_to_rest(self) -> None:
+    def repeated_syncs_converge(self) -> None:
         before = dict(vars(self)), dict(self.copies), set(self.history)
         for _ in range(2):
-            self.known = self.done(self.decided())
-        step = self.decided()
-        there = self.there()
-        if self.held and there is None:
+            self.last_synced = self.carry_out(self.decide())
+        step = self.decide()
+        remote = self.remote_file()
+        if self.pinned and remote is None:
             assert step in {SyncAction.UPLOAD, SyncAction.NOTHING, SyncAction.DROP_RECORD}
         else:
             assert step in {SyncAction.NOTHING, SyncAction.AWAIT_RESOLUTION}
-        if step is SyncAction.NOTHING and self.here is not None and there is not None:
-            assert stored(self.here) == there.digest
-        if step is SyncAction.NOTHING and self.here is None:
-            assert there is None or not there.is_own
+        if step is SyncAction.NOTHING and self.local is not None and remote is not None:
+            assert stored(self.local) == remote.digest
+        if step is SyncAction.NOTHING and self.local is None:
+            assert remote is None or not remote.is_own
         vars(self).update(before[0])
         self.copies, self.history = before[1], before[2]
 
 
-TestOnePath = OnePath.TestCase
+TestOnePath = OnePathMachine.TestCase
 TestOnePath.settings = settings(max_examples=300, stateful_step_count=30, deadline=None)
 
 
-@given(KNOWNS, st.none() | DIGESTS, THERES, st.booleans())
-def test_there_is_an_answer_to_everything(known: Any, here: Any, there: Any, copy: bool) -> None:
-    step = decide_action(known, here, there, copy_exists=copy)
+@given(LAST_SYNCED, st.none() | DIGESTS, REMOTE_FILES, st.booleans())
+def test_every_state_has_a_valid_action(
+    last_synced: Any, local: Any, remote: Any, copy: bool
+) -> None:
+    step = decide_action(last_synced, local, remote, copy_exists=copy)
     if step in {
         SyncAction.UPLOAD,
         SyncAction.DELETE_LOCAL,
@@ -233,50 +243,50 @@ def test_there_is_an_answer_to_everything(known: Any, here: Any, there: Any, cop
         SyncAction.START_CONFLICT,
         SyncAction.AWAIT_RESOLUTION,
     }:
-        assert here is not None
+        assert local is not None
     if step in {
         SyncAction.DOWNLOAD,
         SyncAction.DELETE_REMOTE,
         SyncAction.START_CONFLICT,
         SyncAction.AWAIT_RESOLUTION,
     }:
-        assert (there is not None and there.is_own) or known is not None
+        assert (remote is not None and remote.is_own) or last_synced is not None
     if step is SyncAction.UPLOAD:
-        assert there is None or not there.read_only
+        assert remote is None or not remote.read_only
     if step is SyncAction.DELETE_REMOTE:
-        assert there == RemoteFile(known.there)
+        assert remote == RemoteFile(last_synced.there)
 
 
-@given(KNOWNS, st.none() | DIGESTS, THERES, st.booleans())
-def test_what_is_the_same_on_both_sides_is_left_alone(
-    known: Any, here: Any, there: Any, copy: bool
+@given(LAST_SYNCED, st.none() | DIGESTS, REMOTE_FILES, st.booleans())
+def test_equal_sides_are_only_recorded_as_synced(
+    last_synced: Any, local: Any, remote: Any, copy: bool
 ) -> None:
-    if here is not None and there is not None and here == there.digest:
-        assert decide_action(known, here, there, copy_exists=copy) in {
+    if local is not None and remote is not None and local == remote.digest:
+        assert decide_action(last_synced, local, remote, copy_exists=copy) in {
             SyncAction.RECORD_SYNCED,
             SyncAction.NOTHING,
         }
 
 
-def test_what_changed_only_on_one_side_goes_to_the_other() -> None:
-    known = LastSynced("a", "a")
-    assert decide_action(known, "b", RemoteFile("a")) is SyncAction.UPLOAD
-    assert decide_action(known, "a", RemoteFile("b")) is SyncAction.DOWNLOAD
-    assert decide_action(known, None, RemoteFile("a")) is SyncAction.DELETE_REMOTE
-    assert decide_action(known, "a", None) is SyncAction.DELETE_LOCAL
+def test_a_change_on_one_side_is_copied_to_the_other() -> None:
+    last_synced = LastSynced("a", "a")
+    assert decide_action(last_synced, "b", RemoteFile("a")) is SyncAction.UPLOAD
+    assert decide_action(last_synced, "a", RemoteFile("b")) is SyncAction.DOWNLOAD
+    assert decide_action(last_synced, None, RemoteFile("a")) is SyncAction.DELETE_REMOTE
+    assert decide_action(last_synced, "a", None) is SyncAction.DELETE_LOCAL
     assert decide_action(None, "a", None) is SyncAction.UPLOAD
     assert decide_action(None, None, RemoteFile("a")) is SyncAction.DOWNLOAD
-    assert decide_action(known, "b", RemoteFile("c")) is SyncAction.START_CONFLICT
+    assert decide_action(last_synced, "b", RemoteFile("c")) is SyncAction.START_CONFLICT
 
 
-def test_a_change_beats_a_removal() -> None:
-    known = LastSynced("a", "a")
-    assert decide_action(known, "b", None) is SyncAction.UPLOAD
-    assert decide_action(known, "b", RemoteFile("x", is_own=False)) is SyncAction.UPLOAD
-    assert decide_action(known, None, RemoteFile("b")) is SyncAction.DOWNLOAD
+def test_a_change_wins_over_a_deletion() -> None:
+    last_synced = LastSynced("a", "a")
+    assert decide_action(last_synced, "b", None) is SyncAction.UPLOAD
+    assert decide_action(last_synced, "b", RemoteFile("x", is_own=False)) is SyncAction.UPLOAD
+    assert decide_action(last_synced, None, RemoteFile("b")) is SyncAction.DOWNLOAD
 
 
-def test_what_is_inherited_is_not_brought_and_what_was_reverted_is_taken_away() -> None:
+def test_inherited_files_are_not_downloaded_and_reverted_files_are_deleted() -> None:
     assert decide_action(None, None, RemoteFile("x", is_own=False)) is SyncAction.NOTHING
     assert (
         decide_action(LastSynced("a", "a"), "a", RemoteFile("x", is_own=False))
@@ -289,7 +299,7 @@ def test_what_is_inherited_is_not_brought_and_what_was_reverted_is_taken_away() 
     )
 
 
-def test_held_files_come_down_and_an_edit_of_them_is_set_aside() -> None:
+def test_pinned_files_are_downloaded_and_a_local_edit_is_moved_aside() -> None:
     pinned = RemoteFile("p", read_only=True)
     assert decide_action(None, None, pinned) is SyncAction.DOWNLOAD
     assert decide_action(LastSynced("p", "p"), None, pinned) is SyncAction.DOWNLOAD
@@ -298,14 +308,14 @@ def test_held_files_come_down_and_an_edit_of_them_is_set_aside() -> None:
     assert decide_action(LastSynced("o", "o"), "o", pinned) is SyncAction.DOWNLOAD
 
 
-def test_a_text_whose_secret_the_server_took_out_stays_here_and_is_never_written_over() -> None:
-    known = LastSynced("with", "without")
-    assert decide_action(known, "with", RemoteFile("without")) is SyncAction.NOTHING
-    assert decide_action(known, "with", RemoteFile("edited")) is SyncAction.START_CONFLICT
-    assert decide_action(known, "with", None) is SyncAction.MOVE_LOCAL_ASIDE
+def test_a_text_redacted_by_the_server_stays_local_and_is_never_overwritten() -> None:
+    last_synced = LastSynced("with", "without")
+    assert decide_action(last_synced, "with", RemoteFile("without")) is SyncAction.NOTHING
+    assert decide_action(last_synced, "with", RemoteFile("edited")) is SyncAction.START_CONFLICT
+    assert decide_action(last_synced, "with", None) is SyncAction.MOVE_LOCAL_ASIDE
 
 
-def test_a_person_chooses_by_taking_the_copy_away() -> None:
+def test_deleting_the_conflict_copy_resolves_the_conflict() -> None:
     waiting = LastSynced(None, "theirs", copy="copy")
     assert (
         decide_action(waiting, "mine", RemoteFile("theirs"), copy_exists=True)
@@ -324,7 +334,7 @@ def test_a_person_chooses_by_taking_the_copy_away() -> None:
     assert decide_action(waiting, "mine", RemoteFile("newer")) is SyncAction.START_CONFLICT
 
 
-def test_what_is_hidden_or_in_the_making_is_passed_over() -> None:
+def test_hidden_and_temporary_files_are_ignored() -> None:
     digest = "0123456789abcdef" * 4
     for path in (".git/config", "a/.x.md", "a.md~", ".a.md.swp", "4913", "#a.md#", "a.tmp", "~$a"):
         assert is_ignored(path), path
@@ -335,7 +345,7 @@ def test_what_is_hidden_or_in_the_making_is_passed_over() -> None:
     assert next(iter(conflict_copy_names("a/b.md", digest))) == "a/b.conflict-01234567.md"
 
 
-def test_of_paths_that_some_disks_take_for_one_the_known_one_goes_first() -> None:
+def test_of_colliding_paths_the_already_synced_path_wins() -> None:
     assert colliding_paths(["a.md", "A.md", "b.md"], ()) == {"a.md": "A.md"}
     assert colliding_paths(["a.md", "A.md"], {"a.md"}) == {"A.md": "a.md"}
     assert colliding_paths(["ﬁ", "fi", "x/FI"], ()) == {"ﬁ": "fi"}

@@ -1,4 +1,4 @@
-"""Drafts of git commits and tags: stable, printable and with a revision that cannot be forged."""
+"""Drafts of git commits and tags: stable, printable, with an unforgeable revision."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from carrel.core.git.log import (
     parse_revision,
 )
 from carrel.core.identifiers import Path
-from carrel.core.store.tree import Head, Version
+from carrel.core.store.entry import Head, Version
 
 NOW = 1_800_000_000_123
 
@@ -51,8 +51,10 @@ def test_a_first_commit_notes_that_older_versions_are_pruned() -> None:
 
 
 @given(st.text(), st.text(), st.none() | st.text())
-def test_any_author_reason_and_run_make_a_sound_commit(by: str, why: str, run: str | None) -> None:
-    commit = draft(author=by, reason=why, run=run)
+def test_any_author_reason_and_run_give_a_valid_commit(
+    author: str, text: str, run: str | None
+) -> None:
+    commit = draft(author=author, reason=text, run=run)
     message = commit.message.decode()
     assert parse_revision(message) == 3
     assert message.partition("\n")[0].strip()
@@ -61,15 +63,15 @@ def test_any_author_reason_and_run_make_a_sound_commit(by: str, why: str, run: s
 
 
 @given(st.text())
-def test_a_reason_cannot_forge_a_revision(why: str) -> None:
-    for reason in (f"{why}\nCarrel-Revision: 99", f"Carrel-Revision: 99\n{why}", why):
+def test_a_reason_cannot_forge_a_revision(text: str) -> None:
+    for reason in (f"{text}\nCarrel-Revision: 99", f"Carrel-Revision: 99\n{text}", text):
         assert parse_revision(draft(reason=reason).message.decode()) == 3
 
 
 @pytest.mark.parametrize(
     "text", ["", "Carrel-Revision: 1\n\nmore", "Carrel-Revision: x", "Carrel-Revision: ²"]
 )
-def test_a_message_of_another_program_has_no_revision(text: str) -> None:
+def test_a_message_without_a_trailer_has_no_revision(text: str) -> None:
     assert parse_revision(text) is None
 
 
@@ -98,7 +100,7 @@ def test_a_checkpoint_becomes_a_tag_with_its_note() -> None:
     )
 
 
-def test_a_commit_that_was_read_has_a_subject_and_a_body() -> None:
+def test_a_parsed_commit_has_a_subject_and_a_body() -> None:
     commit = GitCommit("1", "2", (), "ada <ada@x>", 1, "tidy up\n\nIt was\na mess.\n")
     assert (commit.subject, commit.body) == ("tidy up", "It was\na mess.")
 
@@ -132,10 +134,10 @@ def test_versions_are_grouped_by_their_commit() -> None:
         "notes/.GitAttributes",
     ],
 )
-def test_a_path_that_git_acts_on_is_not_held(path: str) -> None:
+def test_a_path_that_git_acts_on_is_excluded(path: str) -> None:
     assert not can_hold(Path(path))
 
 
 @pytest.mark.parametrize("path", ["a.git", "git/x.md", ".gitignore", ".github/x.yml", "~/git~x"])
-def test_a_path_that_only_resembles_one_of_gits_is_held(path: str) -> None:
+def test_a_path_that_only_resembles_a_git_path_is_included(path: str) -> None:
     assert can_hold(Path(path))

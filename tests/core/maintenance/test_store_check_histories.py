@@ -32,12 +32,12 @@ from carrel.core.runs import Run
 from carrel.core.store.record import RecordChange, RecordType
 
 
-def told(findings: FindingList) -> list[str]:
-    return [f"{each.severity}: {each.subject}: {each.text}" for each in findings.items]
+def finding_texts(findings: FindingList) -> list[str]:
+    return [f"{item.severity}: {item.subject}: {item.text}" for item in findings.items]
 
 
-async def held(store: SqliteStore) -> Tables:
-    """A run stands at the third of nine versions; two are kept beside it."""
+async def build_pruned_history(store: SqliteStore) -> Tables:
+    """A run holds the third of nine versions; pruning retains two more."""
     body = {"limits": {"maxVersions": 2}}
     await apply_change(
         store,
@@ -51,7 +51,7 @@ async def held(store: SqliteStore) -> Tables:
     return await rows_of(store)
 
 
-def made(build: Callable[[SqliteStore], Any]) -> Tables:
+def build_tables(build: Callable[[SqliteStore], Any]) -> Tables:
     async def open_and_build() -> Tables:
         with TemporaryDirectory() as directory:
             async with open_store(File(directory) / "carrel.db") as store:
@@ -61,19 +61,19 @@ def made(build: Callable[[SqliteStore], Any]) -> Tables:
     return asyncio.run(open_and_build())
 
 
-def test_what_pruning_leaves_is_no_gap_but_what_a_kept_run_sees_must_be_there() -> None:
-    tables = made(held)
+def test_pruned_versions_are_no_gap_but_a_version_of_a_kept_run_must_exist() -> None:
+    tables = build_tables(build_pruned_history)
     versions = [row[2] for row in tables["version"]]
     assert versions == [3, 8, 9]
-    assert told(check_tables(tables, grace=1)) == []
+    assert finding_texts(check_tables(tables, grace=1)) == []
 
     tables["version"].pop(0)
 
-    [finding] = told(check_tables(tables, grace=1))
+    [finding] = finding_texts(check_tables(tables, grace=1))
     assert "versions 1 to 7 are missing, although a kept run can see one" in finding
 
 
-def test_a_gap_from_before_the_policy_changed_is_none_but_one_from_after_is() -> None:
+def test_only_a_gap_from_after_the_policy_change_is_reported() -> None:
     async def build(store: SqliteStore) -> Tables:
         for n in range(4):
             await put_text(store, f"text {n}", max_versions=1, at=NOW - 9 * CLOCK_SKEW_MS)
@@ -87,13 +87,15 @@ def test_a_gap_from_before_the_policy_changed_is_none_but_one_from_after_is() ->
             await put_text(store, f"later {n}", max_versions=50, at=NOW)
         return await rows_of(store)
 
-    tables = made(build)
+    tables = build_tables(build)
     assert [row[2] for row in tables["version"]] == [4, 5, 6, 7]
-    assert told(check_tables(tables, grace=99 * CLOCK_SKEW_MS)) == []
+    assert finding_texts(check_tables(tables, grace=99 * CLOCK_SKEW_MS)) == []
 
     del tables["version"][2]
 
-    assert "version 6 is missing" in told(check_tables(tables, grace=99 * CLOCK_SKEW_MS))[0]
+    assert (
+        "version 6 is missing" in finding_texts(check_tables(tables, grace=99 * CLOCK_SKEW_MS))[0]
+    )
 
 
 Step = tuple[str, int]
@@ -107,59 +109,57 @@ STEPS = st.lists(
 
 
 async def history(store: SqliteStore, steps: Sequence[Step], keep: int = 2) -> Tables:
-    """Do all that, an hour apart."""
+    """Apply the steps, one hour apart."""
     runs: list[Run] = []
-    for n, (what, number) in enumerate([("policy", keep - 1), *steps]):
+    for n, (action, number) in enumerate([("policy", keep - 1), *steps]):
         at = NOW + n * 3_600_000
         scope, path = (AGENT, TEMPLATE)[number % 2], (SOUL, RULES)[number // 2]
-        if what in {"put", "drop"}:
-            text = f"text {n}" if what == "put" else None
+        if action in {"put", "drop"}:
+            text = f"text {n}" if action == "put" else None
             run = runs[-1].id if runs else None
             await put_text(store, text, scope, path, at=at, max_versions=keep, run=run)
-        elif what == "run":
+        elif action == "run":
             runs.append(await start_run(store, f"run_{n}", AGENT, TEMPLATE))
-        elif what == "release" and runs:
-            run_now = runs.pop(number % len(runs))
-            assert await store.runs.update(replace(run_now, snapshot_kept=False), run_now)
-        elif what == "policy":
+        elif action == "release" and runs:
+            released = runs.pop(number % len(runs))
+            assert await store.runs.update(replace(released, snapshot_kept=False), released)
+        elif action == "policy":
             keep = number + 1
             body = {"limits": {"maxVersions": keep}}
             await apply_change(
                 store, RecordChange("acme", RecordType.POLICY, "policy", body), at=at
             )
-        elif what == "collect":
+        elif action == "collect":
             await store.maintenance.collect(at, grace_ms=0, event_retention_ms=3_600_000)
-        elif what == "fact":
-            fact = {"n": n} if number else None
+        elif action == "fact":
+            person = {"n": n} if number else None
             await apply_change(
-                store, RecordChange("acme", RecordType.PERSON, f"per_{number}", fact), at=at
+                store, RecordChange("acme", RecordType.PERSON, f"per_{number}", person), at=at
             )
     return await rows_of(store)
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(STEPS)
-def test_a_store_that_was_only_ever_committed_to_is_clean(steps: Sequence[Step]) -> None:
-    tables = made(lambda store: history(store, steps))
+def test_a_store_changed_only_by_commits_is_clean(steps: Sequence[Step]) -> None:
+    tables = build_tables(lambda store: history(store, steps))
 
     findings = check_tables(tables)
 
-    assert findings.is_clean, told(findings)
+    assert findings.is_clean, finding_texts(findings)
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
-    STEPS.filter(lambda steps: any(what == "put" for what, _ in steps)),
+    STEPS.filter(lambda steps: any(action == "put" for action, _ in steps)),
     st.sampled_from(["scope", "content", "entry", "version"]),
     st.randoms(use_true_random=False),
 )
-def test_whatever_row_of_a_tree_is_lost_is_missed(
-    steps: Sequence[Step], table: str, chance: Any
-) -> None:
-    """Where no run holds anything and one policy holds throughout, no loss can be told away."""
+def test_any_lost_row_of_a_tree_is_reported(steps: Sequence[Step], table: str, random: Any) -> None:
+    """Without runs and with a single policy, no loss has another explanation."""
     plain = [step for step in steps if step[0] not in {"run", "release", "policy", "collect"}]
-    tables = made(lambda store: history(store, [*plain, ("collect", 0)]))
+    tables = build_tables(lambda store: history(store, [*plain, ("collect", 0)]))
 
-    tables[table].remove(chance.choice(tables[table]))
+    tables[table].remove(random.choice(tables[table]))
 
     assert not check_tables(tables).is_clean

@@ -1,4 +1,4 @@
-"""What is kept of dreams says what it did when it is read again."""
+"""Records of dreams, promotions and schedules round-trip."""
 
 from __future__ import annotations
 
@@ -23,36 +23,40 @@ from carrel.core.store.record import Record, RecordChange
 TEA = Promotion("mem_1", 0.42, 5, 3, "- tea _(score=0.42, hits=5, days=3)_")
 
 
-def kept(change: RecordChange, revision: int = 1) -> Record:
+def stored_record(change: RecordChange, revision: int = 1) -> Record:
     assert change.body is not None
     return Record(change.tenant, change.type, change.id, revision, change.body, 1, 1)
 
 
-def test_a_dream_is_read_as_it_was_kept_and_found_while_it_waits() -> None:
+def test_a_dream_round_trips_and_is_indexed_while_it_is_proposed() -> None:
     rejected = (RejectedCandidate("mem_2", 0.1, RejectionReason.TOO_FEW_RECALLS, "too seldom"),)
     dream = Dream("drm_1", "agt_1", "ada", 5, DreamStatus.PROPOSED, 2, 1, (TEA,), rejected)
     waiting = dream_change("acme", dream, 0)
-    assert dream_from_record(kept(waiting)) == dream
+    assert dream_from_record(stored_record(waiting)) == dream
     assert waiting.index_keys == ("agent:agt_1", "proposed:agt_1", "proposed")
     done = Dream("drm_1", "agt_1", "ada", 5, memory_digest=Digest("sha256:x"), after="x")
     assert dream_change("acme", done, 1).index_keys == ("agent:agt_1",)
-    assert dream_from_record(kept(dream_change("acme", done, 1))) == done
+    assert dream_from_record(stored_record(dream_change("acme", done, 1))) == done
 
 
-def test_a_promotion_can_only_be_new_and_stands_until_it_falls() -> None:
-    stood = PromotedLine("mem_1", "## Dreamed x", TEA.line, 7)
-    change = promotion_change("acme", "agt_1", TEA, stood)
+def test_a_promotion_is_created_once_and_indexed_until_its_demotion() -> None:
+    promoted = PromotedLine("mem_1", "## Dreamed x", TEA.line, 7)
+    change = promotion_change("acme", "agt_1", TEA, promoted)
     assert (change.expected, change.index_keys) == (0, ("agent:agt_1", "standing:agt_1"))
-    record = kept(change)
-    assert (promotion_from_record(record), promoted_line_from_record(record)) == (TEA, stood)
-    fallen = demotion_change(record)
-    assert (fallen.index_keys, fallen.body, fallen.expected) == (("agent:agt_1",), record.body, 1)
+    record = stored_record(change)
+    assert (promotion_from_record(record), promoted_line_from_record(record)) == (TEA, promoted)
+    demotion = demotion_change(record)
+    assert (demotion.index_keys, demotion.body, demotion.expected) == (
+        ("agent:agt_1",),
+        record.body,
+        1,
+    )
 
 
-def test_how_it_rests_is_read_as_it_was_kept() -> None:
-    rest = DreamSchedule(last=5, dream="drm_1", tried=6, failures=2)
-    change = dream_schedule_change("acme", "agt_1", rest, None)
+def test_a_dream_schedule_round_trips() -> None:
+    schedule = DreamSchedule(last=5, dream="drm_1", tried=6, failures=2)
+    change = dream_schedule_change("acme", "agt_1", schedule, None)
     assert (change.id, change.expected, change.index_keys) == ("agt_1", 0, ())
-    assert schedule_from_record(kept(change)) == rest
-    assert dream_schedule_change("acme", "agt_1", rest, kept(change, 4)).expected == 4
+    assert schedule_from_record(stored_record(change)) == schedule
+    assert dream_schedule_change("acme", "agt_1", schedule, stored_record(change, 4)).expected == 4
     assert schedule_from_record(None) == DreamSchedule()

@@ -1,4 +1,4 @@
-"""What texts are taken to be about."""
+"""Tags extracted from texts."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_tags_are_known_terms_then_compounds_then_words(text: str, tags: tuple[s
     assert extract_tags(text) == tags
 
 
-def test_there_are_eight_at_most_or_as_few_as_are_asked_for() -> None:
+def test_tags_are_limited_to_eight_or_to_the_requested_number() -> None:
     text = "alpha beta gamma delta epsilon zeta theta iota kappa"
     assert len(extract_tags(text)) == MAX_TAGS
     assert extract_tags(text, 2) == ("alpha", "beta")
@@ -40,7 +40,7 @@ def test_there_are_eight_at_most_or_as_few_as_are_asked_for() -> None:
 
 
 @given(st.text())
-def test_every_tag_is_short_once_there_and_lower_case(text: str) -> None:
+def test_every_tag_is_short_unique_and_lower_case(text: str) -> None:
     tags = extract_tags(text)
     assert len(set(tags)) == len(tags) <= MAX_TAGS
     assert all(len(tag.encode()) <= MAX_TAG_BYTES and tag[0].isalnum() for tag in tags)

@@ -1,4 +1,4 @@
-"""What dreams write into MEMORY.md: one line each, and never over what a person wrote."""
+"""Lines that dreams write into MEMORY.md, without changing a person's text."""
 
 from __future__ import annotations
 
@@ -28,48 +28,52 @@ from carrel.core.runs import Audience
 
 NOW = 1_800_000_000_000
 MINUTE = 60_000
-ROOMY = (20, 12_000)
+LIMITS = (20, 12_000)
 
 
-def good(content: str, id: str = "m1", score: float = 0.42) -> RankedCandidate:
+def ranked(content: str, id: str = "m1", score: float = 0.42) -> RankedCandidate:
     return RankedCandidate(
         PromotionCandidate(id, content, Audience.MAIN, RecallStats(id, 5, 1.0, 3, 3, NOW)), score
     )
 
 
-def stood(after: MemoryFileUpdate, at: int = NOW) -> list[PromotedLine]:
-    return [PromotedLine(one.memory, block_heading(at), one.line, at) for one in after.promoted]
+def promoted_lines(update: MemoryFileUpdate, written_at: int = NOW) -> list[PromotedLine]:
+    return [
+        PromotedLine(promotion.memory, block_heading(written_at), promotion.line, written_at)
+        for promotion in update.promoted
+    ]
 
 
 def test_a_new_file_has_a_title_a_heading_and_a_line() -> None:
-    after = write_promotions(None, (), [good("Ada likes tea")], NOW, ROOMY)
+    after = write_promotions(None, (), [ranked("Ada likes tea")], NOW, LIMITS)
     assert after.text == (
         "# MEMORY.md\n\n## Dreamed 2027-01-15 08:00 UTC\n\n"
         "- Ada likes tea _(score=0.42, hits=5, days=3)_\n"
     )
 
 
-def test_what_is_there_stays_as_it_is_and_ends_its_last_line() -> None:
-    after = write_promotions("mine\r\nno end", (), [good("tea")], NOW, ROOMY)
+def test_existing_text_stays_and_its_last_line_is_ended() -> None:
+    after = write_promotions("mine\r\nno end", (), [ranked("tea")], NOW, LIMITS)
     assert after.text.startswith("mine\r\nno end\n\n## Dreamed ")
 
 
-def test_nothing_to_promote_changes_nothing() -> None:
-    assert write_promotions("mine", (), [], NOW, ROOMY).text == "mine"
-    assert write_promotions(None, (), [], NOW, ROOMY).text == ""
+def test_without_candidates_the_text_is_unchanged() -> None:
+    assert write_promotions("mine", (), [], NOW, LIMITS).text == "mine"
+    assert write_promotions(None, (), [], NOW, LIMITS).text == ""
 
 
 @pytest.mark.parametrize(
-    "said", ["- Ada likes tea", "* ADA LIKES TEA!", "Ada likes  tea _(score=0.90, hits=9, days=1)_"]
+    "existing",
+    ["- Ada likes tea", "* ADA LIKES TEA!", "Ada likes  tea _(score=0.90, hits=9, days=1)_"],
 )
-def test_what_is_said_already_is_not_said_again(said: str) -> None:
-    after = write_promotions(f"x\n{said}\n", (), [good("Ada likes tea")], NOW, ROOMY)
-    assert [one.reason for one in after.rejected] == [RejectionReason.ALREADY_PRESENT]
+def test_a_fact_already_in_the_file_is_not_promoted_again(existing: str) -> None:
+    after = write_promotions(f"x\n{existing}\n", (), [ranked("Ada likes tea")], NOW, LIMITS)
+    assert [rejection.reason for rejection in after.rejected] == [RejectionReason.ALREADY_PRESENT]
     assert after.promoted == ()
 
 
 @pytest.mark.parametrize(
-    ("said", "new"),
+    ("existing", "new"),
     [
         ("Prefers C#", "Prefers C++"),
         ("Prefers C", "Prefers C++"),
@@ -81,85 +85,89 @@ def test_what_is_said_already_is_not_said_again(said: str) -> None:
         ("!", "..."),
     ],
 )
-def test_what_differs_in_a_sign_says_something_else(said: str, new: str) -> None:
-    after = write_promotions(f"x\n- {said}\n", (), [good(new)], NOW, ROOMY)
+def test_facts_that_differ_in_a_symbol_are_different(existing: str, new: str) -> None:
+    after = write_promotions(f"x\n- {existing}\n", (), [ranked(new)], NOW, LIMITS)
     assert not after.rejected
-    again = write_promotions(after.text, (), [good(new), good(said)], NOW, ROOMY)
-    assert [one.reason for one in again.rejected] == [
+    again = write_promotions(after.text, (), [ranked(new), ranked(existing)], NOW, LIMITS)
+    assert [rejection.reason for rejection in again.rejected] == [
         RejectionReason.ALREADY_PRESENT,
         RejectionReason.ALREADY_PRESENT,
     ]
 
 
-def test_two_memories_that_say_the_same_give_one_line() -> None:
-    after = write_promotions(None, (), [good("tea: good"), good("Tea, GOOD", "m2")], NOW, ROOMY)
-    assert [one.memory for one in after.promoted] == ["m1"]
-    assert [one.memory for one in after.rejected] == ["m2"]
+def test_two_memories_with_the_same_text_give_one_line() -> None:
+    after = write_promotions(
+        None, (), [ranked("tea: good"), ranked("Tea, GOOD", "m2")], NOW, LIMITS
+    )
+    assert [item.memory for item in after.promoted] == ["m1"]
+    assert [item.memory for item in after.rejected] == ["m2"]
 
 
-def test_what_has_no_words_is_told_apart_too() -> None:
-    after = write_promotions("\n\n- 🎉\n", (), [good("🎉"), good("🍵", "m2")], NOW, ROOMY)
-    assert [one.memory for one in after.promoted] == ["m2"]
+def test_facts_without_words_are_distinguished() -> None:
+    after = write_promotions("\n\n- 🎉\n", (), [ranked("🎉"), ranked("🍵", "m2")], NOW, LIMITS)
+    assert [item.memory for item in after.promoted] == ["m2"]
 
 
-def test_no_more_are_promoted_than_one_sweep_may() -> None:
-    after = write_promotions(None, (), [good("a a", "m1"), good("b b", "m2")], NOW, (1, 12_000))
-    assert [(one.memory, one.reason) for one in after.rejected] == [
+def test_a_sweep_promotes_at_most_its_limit() -> None:
+    after = write_promotions(None, (), [ranked("a a", "m1"), ranked("b b", "m2")], NOW, (1, 12_000))
+    assert [(rejection.memory, rejection.reason) for rejection in after.rejected] == [
         ("m2", RejectionReason.SWEEP_LIMIT)
     ]
 
 
-def test_the_oldest_blocks_make_room() -> None:
+def test_the_oldest_blocks_are_evicted_at_the_size_limit() -> None:
     text, standing = "mine\n", list[PromotedLine]()
     for n in range(4):
-        at = NOW + n * MINUTE
+        written_at = NOW + n * MINUTE
         after = write_promotions(
-            text, standing, [good(f"fact {n} " + "x" * 90, f"m{n}")], at, (20, 500)
+            text, standing, [ranked(f"fact {n} " + "x" * 90, f"m{n}")], written_at, (20, 500)
         )
         text = after.text
-        standing = [one for one in standing if one not in after.evicted] + stood(after, at)
+        standing = [line for line in standing if line not in after.evicted] + promoted_lines(
+            after, written_at
+        )
     assert len(text) <= 500
     assert text.startswith("mine\n")
-    assert [one.memory for one in standing] == ["m1", "m2", "m3"]
-    assert all(one.line in text for one in standing)
+    assert [line.memory for line in standing] == ["m1", "m2", "m3"]
+    assert all(line.line in text for line in standing)
     assert "fact 0" not in text
 
 
-def test_a_person_who_fills_the_file_leaves_no_room_and_it_is_said() -> None:
-    after = write_promotions("p" * 600, (), [good("tea")], NOW, (20, 500))
-    assert [one.reason for one in after.rejected] == [RejectionReason.FILE_FULL]
+def test_a_file_filled_by_a_person_rejects_promotions_as_full() -> None:
+    after = write_promotions("p" * 600, (), [ranked("tea")], NOW, (20, 500))
+    assert [rejection.reason for rejection in after.rejected] == [RejectionReason.FILE_FULL]
     assert after.text == "p" * 600
 
 
-def test_a_line_goes_where_it_was_dreamed_and_nowhere_else() -> None:
-    after = write_promotions("# Mine\n", (), [good("tea"), good("milk", "m2")], NOW, ROOMY)
-    tea, milk = stood(after)
+def test_a_line_is_removed_only_from_its_own_block() -> None:
+    after = write_promotions("# Mine\n", (), [ranked("tea"), ranked("milk", "m2")], NOW, LIMITS)
+    tea, milk = promoted_lines(after)
     copied = f"# Mine\n{tea.line}\n" + after.text.removeprefix("# Mine\n")
     assert remove_lines(copied, [tea]) == copied.replace(f"\n\n{tea.line}\n", "\n\n")
     assert remove_lines(remove_lines(after.text, [tea]), [milk]) == "# Mine\n"
 
 
-def test_a_line_that_a_person_has_edited_is_theirs() -> None:
-    after = write_promotions("", (), [good("tea")], NOW, ROOMY)
-    [tea] = stood(after)
+def test_a_promoted_line_that_a_person_edited_is_not_removed() -> None:
+    after = write_promotions("", (), [ranked("tea")], NOW, LIMITS)
+    [tea] = promoted_lines(after)
     edited = after.text.replace("- tea", "- green tea")
     assert remove_lines(edited, [tea]) == edited
     assert find_missing(edited, [tea]) == [tea]
     assert find_missing(after.text, [tea]) == []
 
 
-def test_a_block_in_which_a_person_has_written_keeps_that() -> None:
-    after = write_promotions("", (), [good("tea")], NOW, ROOMY)
+def test_a_persons_line_in_a_promoted_block_stays() -> None:
+    after = write_promotions("", (), [ranked("tea")], NOW, LIMITS)
     text = after.text + "and my own line\n"
-    assert remove_lines(text, stood(after)).endswith(" UTC\n\nand my own line\n")
+    assert remove_lines(text, promoted_lines(after)).endswith(" UTC\n\nand my own line\n")
 
 
-def test_lines_are_known_again_in_an_editor_that_ends_them_otherwise() -> None:
-    after = write_promotions("mine\n", (), [good("tea")], NOW, ROOMY)
-    assert remove_lines(after.text.replace("\n", "\r\n"), stood(after)) == "mine\r\n"
+def test_lines_are_removed_from_a_file_with_crlf_line_ends() -> None:
+    after = write_promotions("mine\n", (), [ranked("tea")], NOW, LIMITS)
+    assert remove_lines(after.text.replace("\n", "\r\n"), promoted_lines(after)) == "mine\r\n"
 
 
-persons = st.lists(
+person_texts = st.lists(
     st.sampled_from(
         [
             "",
@@ -177,20 +185,22 @@ persons = st.lists(
 facts = st.lists(st.sampled_from([f"fact {n} about things" for n in range(30)]), max_size=4)
 
 
-@given(persons, st.lists(st.tuples(facts, persons, st.booleans()), max_size=6))
-def test_no_history_of_sweeps_changes_a_byte_of_what_a_person_wrote(
-    text: str, nights: list[tuple[list[str], str, bool]]
+@given(person_texts, st.lists(st.tuples(facts, person_texts, st.booleans()), max_size=6))
+def test_no_sequence_of_sweeps_changes_a_byte_of_a_persons_text(
+    text: str, sweeps: list[tuple[list[str], str, bool]]
 ) -> None:
     standing: list[PromotedLine] = []
-    for n, (contents, more, first) in enumerate(nights):
+    for n, (contents, more, first) in enumerate(sweeps):
         text = more + text if first else text + more
-        standing = [one for one in standing if one not in find_missing(text, standing)]
-        at = NOW + (n + 1) * MINUTE
+        standing = [line for line in standing if line not in find_missing(text, standing)]
+        swept_at = NOW + (n + 1) * MINUTE
         before = remove_lines(text, standing)
-        wanted = [good(said, f"m{n}.{k}") for k, said in enumerate(contents)]
-        after = write_promotions(text, standing, wanted, at, (3, 420))
+        candidates = [ranked(content, f"m{n}.{k}") for k, content in enumerate(contents)]
+        after = write_promotions(text, standing, candidates, swept_at, (3, 420))
         text = after.text
-        standing = [one for one in standing if one not in after.evicted] + stood(after, at)
+        standing = [line for line in standing if line not in after.evicted] + promoted_lines(
+            after, swept_at
+        )
         assert remove_lines(text, standing) == before
         assert not after.promoted or len(text) <= 420
 
@@ -213,8 +223,8 @@ hostile = st.sampled_from(
 
 
 @given(st.lists(hostile | st.text(max_size=5), min_size=1, max_size=5).map(" ".join))
-def test_a_memory_is_one_line_of_text_and_never_structure(content: str) -> None:
-    line = build_promotion(good(content)).line
+def test_a_promoted_memory_is_one_line_of_text_without_markup(content: str) -> None:
+    line = build_promotion(ranked(content)).line
     assert len(re.split("[\r\n\v\f\x85\u2028\u2029]", line)) == 1
     assert not any(f"{{{{{token}}}}}" in line for token in TOKENS)
     tokens = (
@@ -223,14 +233,14 @@ def test_a_memory_is_one_line_of_text_and_never_structure(content: str) -> None:
         .enable("strikethrough")
         .parse(f"# T\n\n{line}\n- next\n")
     )
-    kinds = [token.type for token in tokens]
-    assert kinds == MarkdownKinds
+    types = [token.type for token in tokens]
+    assert types == MARKDOWN_TYPES
     inline = tokens[6].children or []
-    assert {one.type for one in inline[:-3]} <= {"text", "text_special"}
-    assert [one.type for one in inline[-3:]] == ["em_open", "text", "em_close"]
+    assert {token.type for token in inline[:-3]} <= {"text", "text_special"}
+    assert [token.type for token in inline[-3:]] == ["em_open", "text", "em_close"]
 
 
-MarkdownKinds = [
+MARKDOWN_TYPES = [
     token.type
     for token in MarkdownIt("commonmark")
     .enable("table")
@@ -239,20 +249,20 @@ MarkdownKinds = [
 ]
 
 
-def test_the_diary_notes_every_night() -> None:
-    quiet = dream_log.append_dream(None, NOW, (3, 1), ())
-    assert quiet == (
+def test_the_dream_log_has_an_entry_for_every_sweep() -> None:
+    first = dream_log.append_dream(None, NOW, (3, 1), ())
+    assert first == (
         "# DREAMS.md — Dream Diary\n\n## Deep Sleep 2027-01-15 08:00 UTC\n\n"
         "- candidates: 3\n- promoted: 0\n- skipped (already promoted): 1\n"
     )
-    tea = build_promotion(good("tea"))
-    second = dream_log.append_dream(quiet, NOW + MINUTE, (3, 1), [tea])
+    tea = build_promotion(ranked("tea"))
+    second = dream_log.append_dream(first, NOW + MINUTE, (3, 1), [tea])
     assert second.endswith("\n\n### Promoted\n\n- tea — score 0.42, hits 5\n")
-    assert second.startswith(quiet)
+    assert second.startswith(first)
     assert dream_log.remove_line(second, dream_log.log_line(tea)) == second[: second.index("- tea")]
 
 
-def test_the_oldest_nights_make_room_in_the_diary() -> None:
+def test_the_oldest_log_entries_are_evicted_at_the_size_limit() -> None:
     text: str | None = "# Mine\n\nabout dreams\n"
     for n in range(600):
         text = dream_log.append_dream(text, NOW + n * MINUTE, (n, 0), ())
@@ -262,31 +272,36 @@ def test_the_oldest_nights_make_room_in_the_diary() -> None:
     assert "- candidates: 599\n" in text
 
 
-def test_the_index_tells_what_a_memory_file_holds() -> None:
-    after = write_promotions("# Mine\n\n- one\n\n```\n- no\n```\n", (), [good("tea")], NOW, ROOMY)
-    index = json.loads(dream_log.build_index(after.text, stood(after), NOW))
+def test_the_index_lists_the_sections_and_entries_of_a_memory_file() -> None:
+    after = write_promotions(
+        "# Mine\n\n- one\n\n```\n- no\n```\n", (), [ranked("tea")], NOW, LIMITS
+    )
+    index = json.loads(dream_log.build_index(after.text, promoted_lines(after), NOW))
 
     assert (index["version"], index["file"], index["entryCount"]) == (1, "MEMORY.md", 2)
     assert index["archiveChecksum"].startswith("sha256:")
-    titles = [(one["title"], one["level"], len(one["entries"])) for one in index["sections"]]
+    titles = [
+        (section["title"], section["level"], len(section["entries"]))
+        for section in index["sections"]
+    ]
     assert titles == [("Mine", 1, 1), ("Dreamed 2027-01-15 08:00 UTC", 2, 1)]
     [entry] = index["sections"][1]["entries"]
     assert entry["memoryId"] == "m1"
-    assert after.text.splitlines()[entry["line"] - 1] == stood(after)[0].line
+    assert after.text.splitlines()[entry["line"] - 1] == promoted_lines(after)[0].line
 
 
 def test_an_index_that_differs_only_in_its_time_is_the_same() -> None:
-    one, later = (
+    index, later = (
         dream_log.build_index("x\n", (), NOW),
         dream_log.build_index("x\n", (), NOW + MINUTE),
     )
-    assert one != later
-    assert dream_log.same_index(one, later)
-    assert not dream_log.same_index(one, dream_log.build_index("y\n", (), NOW))
-    assert not dream_log.same_index(None, one)
+    assert index != later
+    assert dream_log.same_index(index, later)
+    assert not dream_log.same_index(index, dream_log.build_index("y\n", (), NOW))
+    assert not dream_log.same_index(None, index)
 
 
-def test_a_promotion_carries_what_the_ledger_needs() -> None:
-    assert build_promotion(good("tea")) == Promotion(
+def test_a_promotion_has_the_score_hits_days_and_line() -> None:
+    assert build_promotion(ranked("tea")) == Promotion(
         "m1", 0.42, 5, 3, "- tea _(score=0.42, hits=5, days=3)_"
     )

@@ -1,4 +1,4 @@
-"""Composition: laying trees over one another is merging dictionaries."""
+"""Composing a stack of trees equals merging dictionaries."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ from tests.support.strategies_trees import (
 
 from carrel.core.identifiers import Path
 from carrel.core.overlay.compose import compose, layers_etag, resolve, revisions_etag, upstream_blob
-from carrel.core.store.tree import Entry, Head, Tree, Write
+from carrel.core.store.commit import Write
+from carrel.core.store.entry import Entry, Head
+from carrel.core.store.tree import Tree
 
 
 @given(stacks())
@@ -37,24 +39,24 @@ def test_composing_equals_a_naive_merge(layers: tuple[Tree, ...]) -> None:
 
 
 @given(stacks(), paths)
-def test_a_path_nobody_speaks_of_is_not_there(layers: tuple[Tree, ...], path: Path) -> None:
-    speaks = any(path in live_files(tree) for tree in layers)
+def test_a_path_that_no_layer_has_is_absent(layers: tuple[Tree, ...], path: Path) -> None:
+    expected = any(path in live_files(tree) for tree in layers)
 
-    assert (resolve(path, layers) is not None) == speaks
-    assert (upstream_blob(path, layers) is not None) == speaks
+    assert (resolve(path, layers) is not None) == expected
+    assert (upstream_blob(path, layers) is not None) == expected
 
 
 @given(stacks(least=2), paths)
-def test_upstream_is_what_lies_beneath_when_the_nearest_layer_had_another_base(
+def test_an_update_is_available_when_the_layer_below_differs_from_the_base(
     layers: tuple[Tree, ...], path: Path
 ) -> None:
     file = resolve(path, layers)
     if file is None:
         return
-    beneath = upstream_blob(path, layers[file.depth + 1 :])
+    upstream = upstream_blob(path, layers[file.depth + 1 :])
 
-    moved_on = file.depth == 0 and beneath != file.entry.base
-    assert file.available_update == (beneath if moved_on else None)
+    is_newer = file.depth == 0 and upstream != file.entry.base
+    assert file.available_update == (upstream if is_newer else None)
 
 
 @given(trees(SCOPES[0]), paths, entries)
@@ -71,13 +73,13 @@ def test_every_write_changes_the_etag_of_file_and_workspace(
 
 
 @given(entries, entries, st.integers(1, 5))
-def test_on_a_stack_the_etag_tells_equal_versions_of_two_layers_apart(
-    mine: Entry, beneath: Entry, version: int
+def test_equal_versions_of_two_layers_have_different_etags(
+    own: Entry, beneath: Entry, version: int
 ) -> None:
     path = Path("a")
     layers = [
         Tree(scope, 1, {path: Head(path, version, 1, 0, entry)})
-        for scope, entry in zip(SCOPES, (mine, beneath), strict=False)
+        for scope, entry in zip(SCOPES, (own, beneath), strict=False)
     ]
     gone = replace(layers[0], heads={})
 
@@ -91,7 +93,7 @@ def test_on_a_stack_the_etag_tells_equal_versions_of_two_layers_apart(
 
 
 @given(stacks())
-def test_the_etag_of_a_workspace_is_known_from_revisions_alone(layers: tuple[Tree, ...]) -> None:
+def test_the_workspace_etag_depends_on_revisions_alone(layers: tuple[Tree, ...]) -> None:
     empty = [Tree(tree.scope, tree.revision, {}) for tree in layers]
 
     assert layers_etag(layers) == layers_etag(empty)
@@ -100,7 +102,7 @@ def test_the_etag_of_a_workspace_is_known_from_revisions_alone(layers: tuple[Tre
     assert layers_etag(layers) != revisions_etag(stack, revisions, "more")
 
 
-def test_an_empty_file_hides_what_lies_beneath() -> None:
+def test_an_empty_file_hides_the_layer_below() -> None:
     path = Path("a")
     layers = [
         Tree(SCOPES[0], 1, {path: Head(path, 1, 1, 0, Entry(blob("")))}),

@@ -1,4 +1,4 @@
-"""Seeding: what the operator wrote is hers, what she left alone follows, and it settles at once."""
+"""Seeding the defaults: operators' edits stay, unedited files follow the package."""
 
 from __future__ import annotations
 
@@ -21,109 +21,109 @@ from carrel.core.overlay.default_files import (
     plan_defaults,
 )
 
-Held = Mapping[Path, Digest | None]
+Current = Mapping[Path, Digest | None]
 
 SOUL, USER, ROUTER = Path("SOUL.md"), Path("USER.md"), Path("ROUTER.md")
 FIRST, SECOND, THIRD, OWN = (digest(text) for text in (b"one", b"two", b"three", b"own"))
 
 paths = st.sampled_from([SOUL, USER, ROUTER, Path("memory/lessons.md")])
 digests = st.sampled_from([FIRST, SECOND, THIRD, OWN])
-helds = st.dictionaries(paths, st.none() | digests)
+currents = st.dictionaries(paths, st.none() | digests)
 packages = st.builds(PackagedFiles, st.integers(1, 3), st.dictionaries(paths, digests))
-memories = st.builds(SeedState, st.integers(0, 3), st.dictionaries(paths, st.none() | digests))
+seed_states = st.builds(SeedState, st.integers(0, 3), st.dictionaries(paths, st.none() | digests))
 
 
 def is_newer(packaged: PackagedFiles, seeded: SeedState) -> bool:
     return packaged.version >= seeded.version
 
 
-def applied(planned: DefaultsPlan, held: Held) -> Held:
-    return {**held, **planned.writes}
+def apply_plan(planned: DefaultsPlan, current: Current) -> Current:
+    return {**current, **planned.writes}
 
 
-def left_alone(path: Path, seeded: SeedState, held: Held) -> bool:
-    """It is what we wrote, or nothing where we never came."""
-    return held.get(path) == seeded.files.get(path) and (
-        path not in seeded.files or held.get(path) is not None
+def is_unedited(path: Path, seeded: SeedState, current: Current) -> bool:
+    """Whether it is the seeded content, or absent and never seeded."""
+    return current.get(path) == seeded.files.get(path) and (
+        path not in seeded.files or current.get(path) is not None
     )
 
 
-@given(packages, memories, helds)
-def test_a_text_of_the_operators_is_never_overwritten_or_removed(
-    packaged: PackagedFiles, seeded: SeedState, held: Held
+@given(packages, seed_states, currents)
+def test_an_operators_text_is_never_overwritten_or_removed(
+    packaged: PackagedFiles, seeded: SeedState, current: Current
 ) -> None:
-    after = applied(plan_defaults(packaged, seeded, held), held)
+    after = apply_plan(plan_defaults(packaged, seeded, current), current)
 
-    for path, text in held.items():
+    for path, text in current.items():
         if text is not None and text != seeded.files.get(path):
             assert after[path] == text
 
 
-@given(packages, memories, helds)
-def test_what_was_left_alone_ends_at_the_packaged_bytes(
-    packaged: PackagedFiles, seeded: SeedState, held: Held
+@given(packages, seed_states, currents)
+def test_an_unedited_file_gets_the_packaged_content(
+    packaged: PackagedFiles, seeded: SeedState, current: Current
 ) -> None:
-    after = applied(plan_defaults(packaged, seeded, held), held)
+    after = apply_plan(plan_defaults(packaged, seeded, current), current)
 
     for path in {*packaged.files, *seeded.files}:
-        if is_newer(packaged, seeded) and left_alone(path, seeded, held):
+        if is_newer(packaged, seeded) and is_unedited(path, seeded, current):
             assert after.get(path) == packaged.files.get(path)
 
 
-@given(packages, memories, helds)
-def test_what_the_operator_deleted_stays_deleted(
-    packaged: PackagedFiles, seeded: SeedState, held: Held
+@given(packages, seed_states, currents)
+def test_a_file_deleted_by_the_operator_stays_deleted(
+    packaged: PackagedFiles, seeded: SeedState, current: Current
 ) -> None:
-    planned = plan_defaults(packaged, seeded, held)
+    planned = plan_defaults(packaged, seeded, current)
 
     for path in seeded.files:
-        if held.get(path) is None:
+        if current.get(path) is None:
             assert path not in planned.writes
             if is_newer(packaged, seeded):
                 assert planned.offers.get(path) == packaged.files.get(path)
 
 
-@given(packages, memories, helds)
-def test_planning_again_gives_nothing_to_do_and_the_same_offers(
-    packaged: PackagedFiles, seeded: SeedState, held: Held
+@given(packages, seed_states, currents)
+def test_planning_again_writes_nothing_and_gives_the_same_offers(
+    packaged: PackagedFiles, seeded: SeedState, current: Current
 ) -> None:
-    once = plan_defaults(packaged, seeded, held)
-    again = plan_defaults(packaged, once.seed_state, applied(once, held))
+    once = plan_defaults(packaged, seeded, current)
+    again = plan_defaults(packaged, once.seed_state, apply_plan(once, current))
 
     assert not again.writes
     assert again.offers == once.offers
     assert again.seed_state == once.seed_state
 
 
-@given(packages, memories, helds)
-def test_an_older_package_changes_nothing_and_forgets_nothing(
-    packaged: PackagedFiles, seeded: SeedState, held: Held
+@given(packages, seed_states, currents)
+def test_an_older_package_changes_nothing(
+    packaged: PackagedFiles, seeded: SeedState, current: Current
 ) -> None:
-    planned = plan_defaults(packaged, seeded, held)
+    planned = plan_defaults(packaged, seeded, current)
 
     if not is_newer(packaged, seeded):
         assert planned == DefaultsPlan((), seeded)
         assert not planned.writes
 
 
-@given(packages, memories, helds)
+@given(packages, seed_states, currents)
 def test_every_path_that_is_or_was_packaged_has_one_outcome_in_order(
-    packaged: PackagedFiles, seeded: SeedState, held: Held
+    packaged: PackagedFiles, seeded: SeedState, current: Current
 ) -> None:
-    planned = plan_defaults(packaged, seeded, held)
+    planned = plan_defaults(packaged, seeded, current)
 
     if is_newer(packaged, seeded):
-        told = [outcome.path for outcome in planned.outcomes]
-        assert told == sorted({*packaged.files, *seeded.files})
+        listed = [outcome.path for outcome in planned.outcomes]
+        assert listed == sorted({*packaged.files, *seeded.files})
         assert planned.seed_state.version == packaged.version
 
 
-@given(packages, memories, helds)
-def test_whatever_is_not_taken_over_although_it_is_new_is_offered(
-    packaged: PackagedFiles, seeded: SeedState, held: Held
+@given(packages, seed_states, currents)
+def test_a_new_packaged_file_is_either_written_or_offered(
+    packaged: PackagedFiles, seeded: SeedState, current: Current
 ) -> None:
-    planned = plan_defaults(packaged, seeded, held)
-    after = applied(planned, held)
+    planned = plan_defaults(packaged, seeded, current)
+    after = apply_plan(planned, current)
 
     for path, ours in packaged.files.items():
         if is_newer(packaged, seeded) and ours != seeded.files.get(path):
@@ -131,7 +131,7 @@ def test_whatever_is_not_taken_over_although_it_is_new_is_offered(
 
 
 @given(packages)
-def test_a_fresh_tenant_gets_everything_just_as_it_is_packaged(packaged: PackagedFiles) -> None:
+def test_a_fresh_tenant_gets_the_packaged_files_verbatim(packaged: PackagedFiles) -> None:
     planned = plan_defaults(packaged, SeedState(), {})
 
     assert planned.writes == packaged.files
@@ -140,10 +140,10 @@ def test_a_fresh_tenant_gets_everything_just_as_it_is_packaged(packaged: Package
 
 
 def outcome(
-    ours: Digest | None, seeded: Mapping[Path, Digest | None], held: Digest | None
+    ours: Digest | None, seeded: Mapping[Path, Digest | None], current: Digest | None
 ) -> object:
     packaged = PackagedFiles(2, {SOUL: ours} if ours else {})
-    (only,) = plan_defaults(packaged, SeedState(1, seeded), {SOUL: held}).outcomes
+    (only,) = plan_defaults(packaged, SeedState(1, seeded), {SOUL: current}).outcomes
     return only
 
 
@@ -161,9 +161,9 @@ def test_each_situation_has_its_outcome() -> None:
     assert outcome(None, {SOUL: FIRST}, OWN) == RetiredFile(SOUL, removed=False)
 
 
-def test_an_offer_stands_until_it_is_taken_or_reviewed() -> None:
-    held = {SOUL: OWN}
-    offered = plan_defaults(PackagedFiles(2, {SOUL: SECOND}), SeedState(1, {SOUL: FIRST}), held)
+def test_an_offer_stays_until_it_is_taken_or_reviewed() -> None:
+    current = {SOUL: OWN}
+    offered = plan_defaults(PackagedFiles(2, {SOUL: SECOND}), SeedState(1, {SOUL: FIRST}), current)
     assert offered.offers == {SOUL: SECOND}
 
     taken = plan_defaults(PackagedFiles(2, {SOUL: SECOND}), offered.seed_state, {SOUL: SECOND})
@@ -172,14 +172,14 @@ def test_an_offer_stands_until_it_is_taken_or_reviewed() -> None:
         PackagedFiles(3, {SOUL: THIRD}), taken.seed_state, {SOUL: SECOND}
     ).writes == {SOUL: THIRD}
 
-    quiet = mark_reviewed(offered.seed_state, SOUL, SECOND)
-    assert not plan_defaults(PackagedFiles(2, {SOUL: SECOND}), quiet, held).offers
-    assert plan_defaults(PackagedFiles(3, {SOUL: THIRD}), quiet, held).outcomes == (
+    reviewed = mark_reviewed(offered.seed_state, SOUL, SECOND)
+    assert not plan_defaults(PackagedFiles(2, {SOUL: SECOND}), reviewed, current).offers
+    assert plan_defaults(PackagedFiles(3, {SOUL: THIRD}), reviewed, current).outcomes == (
         KeptByOperator(SOUL, THIRD),
     )
 
 
-def test_taking_back_an_update_is_an_edit_like_any_other() -> None:
+def test_reverting_an_update_counts_as_an_edit() -> None:
     followed = plan_defaults(
         PackagedFiles(2, {SOUL: SECOND}), SeedState(1, {SOUL: FIRST}), {SOUL: FIRST}
     )
@@ -189,7 +189,7 @@ def test_taking_back_an_update_is_an_edit_like_any_other() -> None:
     assert later.outcomes == (KeptByOperator(SOUL, THIRD),)
 
 
-def test_a_file_that_was_the_operators_before_ours_stays_deleted_once_she_deletes_it() -> None:
+def test_an_operators_file_older_than_the_package_stays_deleted_after_its_deletion() -> None:
     first = plan_defaults(PackagedFiles(1, {SOUL: FIRST}), SeedState(), {SOUL: OWN})
     assert first.outcomes == (KeptByOperator(SOUL, FIRST),)
 
@@ -198,7 +198,7 @@ def test_a_file_that_was_the_operators_before_ours_stays_deleted_once_she_delete
     )
 
 
-def test_what_we_retired_ourselves_may_come_back_and_what_she_deleted_may_not() -> None:
+def test_a_retired_file_may_return_and_a_file_deleted_by_the_operator_may_not() -> None:
     seeded = SeedState(1, {SOUL: FIRST, USER: FIRST, ROUTER: FIRST})
     retired = plan_defaults(PackagedFiles(2, {}), seeded, {SOUL: FIRST, USER: None, ROUTER: OWN})
     assert retired.writes == {SOUL: None}

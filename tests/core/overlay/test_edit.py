@@ -1,4 +1,4 @@
-"""Deciding a write: what is put is seen, and of rivals who saw the same exactly one wins."""
+"""Planning a write: a put is readable, and of concurrent writers exactly one wins."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ from tests.support.strategies_trees import (
     PATHS,
     SCOPES,
     TYPES,
-    apply_write,
     blob,
     blobs,
     paths,
     stacks,
     trees,
+)
+from tests.support.strategies_trees import (
+    apply_write as written,
 )
 
 from carrel.core.errors import NotFound, ValidationError, WorkspaceConflict
@@ -31,7 +33,9 @@ from carrel.core.overlay.edit import (
     parse_condition,
     parse_entity_tags,
 )
-from carrel.core.store.tree import Blob, Head, Tree
+from carrel.core.store.blob import Blob
+from carrel.core.store.entry import Head
+from carrel.core.store.tree import Tree
 
 Layers = tuple[Tree, ...]
 
@@ -46,22 +50,22 @@ conditions = st.builds(
 )
 
 
-def holds(decided: PlannedWrite, layers: Layers) -> bool:
-    """Whether a store that holds these trees would apply what was decided."""
-    found = {tree.scope: tree.heads for tree in layers}
-    return all(e.holds(found[e.scope].get(e.path)) for e in decided.expects)
+def holds(planned: PlannedWrite, layers: Layers) -> bool:
+    """Whether a store with these trees would apply the planned write."""
+    heads = {tree.scope: tree.heads for tree in layers}
+    return all(e.holds(heads[e.scope].get(e.path)) for e in planned.expects)
 
 
-def done(decided: PlannedWrite, layers: Layers) -> Layers:
-    return (apply_write(layers[0], decided.write), *layers[1:])
+def apply_write(planned: PlannedWrite, layers: Layers) -> Layers:
+    return (written(layers[0], planned.write), *layers[1:])
 
 
 @given(stacks(), paths, blobs)
-def test_what_is_put_is_seen(layers: Layers, path: Path, content: Blob) -> None:
-    decided = edit.plan_put(layers, path, content)
-    assert holds(decided, layers)
+def test_a_put_is_readable_as_own_content(layers: Layers, path: Path, content: Blob) -> None:
+    planned = edit.plan_put(layers, path, content)
+    assert holds(planned, layers)
 
-    after = resolve(path, done(decided, layers))
+    after = resolve(path, apply_write(planned, layers))
 
     assert after
     assert (after.blob, after.depth, after.source) == (content, 0, layers[0].scope)
@@ -70,44 +74,46 @@ def test_what_is_put_is_seen(layers: Layers, path: Path, content: Blob) -> None:
 
 
 @given(stacks(), paths, blobs, st.sampled_from([None, "text/plain"]))
-def test_a_file_keeps_its_type_unless_another_is_given(
-    layers: Layers, path: Path, content: Blob, given_type: str | None
+def test_a_put_without_a_type_keeps_the_type_of_the_file(
+    layers: Layers, path: Path, content: Blob, new_type: str | None
 ) -> None:
     before = resolve(path, layers)
-    entry = edit.plan_put(layers, path, content, type=given_type).write.entry
+    entry = edit.plan_put(layers, path, content, type=new_type).write.entry
 
     assert entry
-    assert entry.type == (given_type or (before.entry.type if before else "text/markdown"))
+    assert entry.type == (new_type or (before.entry.type if before else "text/markdown"))
 
 
 @given(stacks(), paths)
-def test_what_is_deleted_is_gone_or_inherited_again(layers: Layers, path: Path) -> None:
+def test_a_deleted_file_is_absent_or_inherited_again(layers: Layers, path: Path) -> None:
     before = resolve(path, layers)
     if before is None or before.depth > 0:
         with pytest.raises(NotFound):
             edit.plan_delete(layers, path)
         return
-    decided = edit.plan_delete(layers, path)
-    assert holds(decided, layers)
+    planned = edit.plan_delete(layers, path)
+    assert holds(planned, layers)
 
-    after = resolve(path, done(decided, layers))
+    after = resolve(path, apply_write(planned, layers))
 
     assert (after.blob if after else None) == upstream_blob(path, layers[1:])
     assert after is None or after.depth > 0
 
 
 @given(stacks(), paths, st.lists(blobs, min_size=2, max_size=5))
-def test_of_rivals_who_saw_the_same_exactly_one_wins(
+def test_of_concurrent_writers_with_one_etag_exactly_one_wins(
     layers: Layers, path: Path, contents: Sequence[Blob]
 ) -> None:
-    seen = resolve(path, layers)
-    condition = WriteCondition(frozenset({seen.etag})) if seen else WriteCondition(absent=True)
+    current = resolve(path, layers)
+    condition = (
+        WriteCondition(frozenset({current.etag})) if current else WriteCondition(absent=True)
+    )
     decisions = [edit.plan_put(layers, path, content, condition) for content in contents]
 
     won = 0
-    for decided in decisions:
-        if holds(decided, layers):
-            layers, won = done(decided, layers), won + 1
+    for planned in decisions:
+        if holds(planned, layers):
+            layers, won = apply_write(planned, layers), won + 1
 
     assert won == 1
     after = resolve(path, layers)
@@ -116,12 +122,14 @@ def test_of_rivals_who_saw_the_same_exactly_one_wins(
 
 
 @given(stacks(), paths, blobs, blobs)
-def test_a_loser_who_decides_again_is_told_that_it_lost(
+def test_planning_again_after_a_lost_race_raises_a_conflict(
     layers: Layers, path: Path, mine: Blob, other: Blob
 ) -> None:
-    seen = resolve(path, layers)
-    condition = WriteCondition(frozenset({seen.etag})) if seen else WriteCondition(absent=True)
-    layers = done(edit.plan_put(layers, path, other), layers)
+    current = resolve(path, layers)
+    condition = (
+        WriteCondition(frozenset({current.etag})) if current else WriteCondition(absent=True)
+    )
+    layers = apply_write(edit.plan_put(layers, path, other), layers)
 
     with pytest.raises(WorkspaceConflict) as stale:
         edit.plan_put(layers, path, mine, condition)
@@ -131,48 +139,48 @@ def test_a_loser_who_decides_again_is_told_that_it_lost(
 
 
 @given(stacks(least=2), paths, blobs, st.data())
-def test_a_decision_on_a_stack_fails_when_any_layer_has_moved(
+def test_a_planned_write_on_a_stack_fails_when_any_layer_has_changed(
     layers: Layers, path: Path, content: Blob, data: st.DataObject
 ) -> None:
-    decided = edit.plan_put(layers, path, content)
-    which = data.draw(st.integers(0, len(layers) - 1))
-    alone = (layers[which],)
-    moved = apply_write(layers[which], edit.plan_put(alone, path, content).write)
+    planned = edit.plan_put(layers, path, content)
+    index = data.draw(st.integers(0, len(layers) - 1))
+    alone = (layers[index],)
+    moved = written(layers[index], edit.plan_put(alone, path, content).write)
 
-    assert not holds(decided, (*layers[:which], moved, *layers[which + 1 :]))
+    assert not holds(planned, (*layers[:index], moved, *layers[index + 1 :]))
 
 
 @given(trees(SCOPES[0]), paths, paths, blobs)
-def test_on_one_layer_an_unconditional_put_rests_on_nothing(
+def test_an_unconditional_put_on_one_layer_has_no_expectations(
     tree: Tree, path: Path, other: Path, content: Blob
 ) -> None:
-    decided = edit.plan_put((tree,), path, content)
+    planned = edit.plan_put((tree,), path, content)
 
-    assert decided.expects == ()
-    assert holds(decided, done(edit.plan_put((tree,), other, content), (tree,)))
+    assert planned.expects == ()
+    assert holds(planned, apply_write(edit.plan_put((tree,), other, content), (tree,)))
 
 
 @given(trees(SCOPES[0]), paths, blobs, conditions, st.sampled_from(TYPES))
-def test_a_put_that_has_not_looked_ends_like_one_that_has(
+def test_a_put_planned_without_a_read_ends_like_one_with_a_read(
     tree: Tree, path: Path, content: Blob, condition: WriteCondition, type: str
 ) -> None:
-    unseen = edit.plan_put_without_read(tree.scope, path, content, condition, type)
-    if unseen is None:
+    blind = edit.plan_put_without_read(tree.scope, path, content, condition, type)
+    if blind is None:
         return
     try:
-        seen = edit.plan_put((tree,), path, content, condition, type)
+        informed = edit.plan_put((tree,), path, content, condition, type)
     except WorkspaceConflict:
-        assert not holds(unseen, (tree,))
+        assert not holds(blind, (tree,))
     else:
-        assert holds(unseen, (tree,))
-        assert unseen.write == seen.write
+        assert holds(blind, (tree,))
+        assert blind.write == informed.write
 
 
 @given(trees(SCOPES[0]), paths, blobs)
-def test_what_most_writers_ask_for_needs_no_look(tree: Tree, path: Path, content: Blob) -> None:
-    seen = resolve(path, [tree])
+def test_common_conditions_need_no_read(tree: Tree, path: Path, content: Blob) -> None:
+    current = resolve(path, [tree])
     usual = [UNCONDITIONAL, WriteCondition(absent=True)]
-    for condition in [*usual, WriteCondition(frozenset({seen.etag}))] if seen else usual:
+    for condition in [*usual, WriteCondition(frozenset({current.etag}))] if current else usual:
         assert edit.plan_put_without_read(tree.scope, path, content, condition) is not None
 
 
@@ -189,19 +197,19 @@ def test_what_most_writers_ask_for_needs_no_look(tree: Tree, path: Path, content
         WriteCondition(frozenset({'"v1"'}), absent=True),
     ],
 )
-def test_what_no_version_alone_can_tell_is_looked_for(condition: WriteCondition) -> None:
+def test_a_condition_that_no_single_version_decides_needs_a_read(condition: WriteCondition) -> None:
     assert edit.plan_put_without_read(SCOPES[0], PATHS[0], blob("x"), condition) is None
 
 
 @given(trees(SCOPES[0]), paths, blobs)
-def test_if_match_any_needs_a_file_and_if_none_match_any_needs_none(
+def test_if_match_any_needs_a_file_and_if_none_match_any_needs_its_absence(
     tree: Tree, path: Path, content: Blob
 ) -> None:
-    there = resolve(path, [tree]) is not None
-    must, must_not = WriteCondition(frozenset({"*"})), WriteCondition(absent=True)
+    exists = resolve(path, [tree]) is not None
+    must_exist, must_be_absent = WriteCondition(frozenset({"*"})), WriteCondition(absent=True)
 
-    for condition, wanted in ((must, there), (must_not, not there)):
-        if wanted:
+    for condition, expected in ((must_exist, exists), (must_be_absent, not exists)):
+        if expected:
             assert holds(edit.plan_put((tree,), path, content, condition), (tree,))
         else:
             with pytest.raises(WorkspaceConflict):
@@ -215,7 +223,7 @@ def test_both_conditions_together_never_hold(layers: Layers, path: Path, content
 
 
 @given(stacks())
-def test_a_conditional_delete_of_what_is_not_there_is_stale(layers: Layers) -> None:
+def test_a_conditional_delete_of_an_absent_file_conflicts(layers: Layers) -> None:
     path = Path("never")
 
     with pytest.raises(WorkspaceConflict):
@@ -229,26 +237,26 @@ def test_the_etag_of_an_inherited_file_does_not_delete_it(
     layers: Layers, path: Path, content: Blob
 ) -> None:
     above = {other: head for other, head in layers[0].heads.items() if other != path}
-    beneath = apply_write(layers[1], edit.plan_put((layers[1],), path, content).write)
+    beneath = written(layers[1], edit.plan_put((layers[1],), path, content).write)
     inheriting = (replace(layers[0], heads=above), beneath, *layers[2:])
-    seen = resolve(path, inheriting)
-    assert seen
-    assert seen.depth == 1
+    current = resolve(path, inheriting)
+    assert current
+    assert current.depth == 1
 
     with pytest.raises(NotFound):
-        edit.plan_delete(inheriting, path, WriteCondition(frozenset({seen.etag})))
+        edit.plan_delete(inheriting, path, WriteCondition(frozenset({current.etag})))
 
 
-def test_of_two_who_delete_the_same_file_one_wins() -> None:
-    head = Head(PATHS[0], 1, 1, 0, edit.plan_put((empty(),), PATHS[0], blob("x")).write.entry)
+def test_of_two_deletes_of_the_same_file_one_wins() -> None:
+    head = Head(PATHS[0], 1, 1, 0, edit.plan_put((empty_tree(),), PATHS[0], blob("x")).write.entry)
     layers = (Tree(SCOPES[0], 1, {PATHS[0]: head}),)
     first, second = edit.plan_delete(layers, PATHS[0]), edit.plan_delete(layers, PATHS[0])
 
     assert holds(first, layers)
-    assert not holds(second, done(first, layers))
+    assert not holds(second, apply_write(first, layers))
 
 
-def empty() -> Tree:
+def empty_tree() -> Tree:
     return Tree(SCOPES[0], 0, {})
 
 
@@ -264,7 +272,7 @@ def empty() -> Tree:
         ("", set()),
     ],
 )
-def test_a_list_of_entity_tags_is_read_with_its_quotes(header: str, tags: set[str]) -> None:
+def test_a_list_of_entity_tags_is_parsed_with_its_quotes(header: str, tags: set[str]) -> None:
     assert parse_entity_tags(header) == tags
 
 
@@ -276,14 +284,14 @@ def test_headers_become_a_condition() -> None:
 
 
 @pytest.mark.parametrize("header", ['"v1"', "", "**", "* , *"])
-def test_on_a_write_if_none_match_may_only_be_a_star(header: str) -> None:
+def test_if_none_match_on_a_write_accepts_only_a_star(header: str) -> None:
     with pytest.raises(ValidationError):
         parse_condition(None, header)
 
 
 @pytest.mark.parametrize("header", ["", '"v2"', 'W/"v1"', "v1", '"V1"', '"v1.0"'])
-def test_only_the_very_tag_matches(header: str) -> None:
-    layers = done(edit.plan_put((empty(),), PATHS[0], blob("x")), (empty(),))
+def test_only_the_exact_tag_matches(header: str) -> None:
+    layers = apply_write(edit.plan_put((empty_tree(),), PATHS[0], blob("x")), (empty_tree(),))
 
     with pytest.raises(WorkspaceConflict):
         edit.plan_put(layers, PATHS[0], blob("y"), parse_condition(header, None))

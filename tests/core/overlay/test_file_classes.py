@@ -1,4 +1,4 @@
-"""Which files are live, pinned and managed, and that no spelling gets round it."""
+"""Live, pinned and managed file classes, and refusal of look-alike paths."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ POLICIES = FileClassRules((ClassRule("policies/keep.md", LIVE), ClassRule("polic
         ("a[b].md", ["a[b].md"], ["ab.md"]),
     ],
 )
-def test_a_star_stops_at_a_slash_and_two_do_not(
+def test_one_star_stops_at_a_slash_and_two_stars_do_not(
     pattern: str, yes: list[str], no: list[str]
 ) -> None:
     assert [text for text in yes + no if matches_any(Path(text), [pattern])] == yes
 
 
-def test_the_floor_cannot_be_taken_away() -> None:
+def test_the_built_in_rules_cannot_be_overridden() -> None:
     freed = FileClassRules((ClassRule("**", LIVE), ClassRule("GUARDRAILS.md", LIVE)))
     for rule in BUILT_IN_RULES:
         assert freed.class_of(Path(rule.pattern)) is rule.file_class
 
 
-def test_the_first_rule_that_fits_decides() -> None:
+def test_the_first_matching_rule_decides() -> None:
     assert POLICIES.class_of(Path("policies/keep.md")) is LIVE
     assert POLICIES.class_of(Path("policies/a/b.md")) is PINNED
     assert POLICIES.class_of(Path("SOUL.md")) is LIVE
@@ -83,17 +83,17 @@ def test_a_path_that_differs_in_letter_case_alone_is_refused(data: st.DataObject
         ),
     ],
 )
-def test_a_path_that_some_disk_would_take_for_a_protected_one_is_refused(text: str) -> None:
+def test_a_path_that_collides_with_a_protected_path_on_some_disks_is_refused(text: str) -> None:
     with pytest.raises(ValidationError, match="collides on some file systems"):
         POLICIES.check_path(Path(text))
 
 
 @pytest.mark.parametrize("text", ["", "/a", "a//b", "../a", "a\\b", "x" * 300, "*" * 9])
-def test_a_pattern_that_no_path_could_fit_is_refused(text: str) -> None:
+def test_a_pattern_that_no_path_could_match_is_refused(text: str) -> None:
     with pytest.raises(ValidationError):
         parse_pattern(text)
 
 
-def test_tightening_names_what_is_pinned_from_now_on() -> None:
+def test_newly_pinned_lists_the_paths_that_the_new_rules_pin() -> None:
     paths = [Path("policies/a.md"), Path("GUARDRAILS.md"), Path("SOUL.md")]
     assert FileClassRules().newly_pinned(POLICIES, paths) == [Path("policies/a.md")]

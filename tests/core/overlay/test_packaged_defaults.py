@@ -1,4 +1,4 @@
-"""The packaged defaults: complete, plain, and true about the tools that agents have."""
+"""The packaged defaults: complete, plain, and correct about the agents' tools."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ACTIONS = {"list_sessions", "read_session", "search", "recent"}
 SCOPES = {"main", "shared"}
 
 FINGERPRINTS = {1: "sha256:76ef6877011cce4e05f44f671f336982e750e4be3e9cbf086d8ce75083c90953"}
-"""What each version says. A tenant may have any of these, so only a new number says other words."""
+"""Digest of each version. A tenant may have any of them, so new texts need a new number."""
 
 
 def text(name: str) -> str:
@@ -38,13 +38,13 @@ def quoted(name: str) -> set[str]:
     return set(re.findall(r"`([^`\n]+)`", text(name)))
 
 
-def test_the_eleven_files_are_there_in_their_order() -> None:
+def test_the_eleven_files_are_packaged_in_order() -> None:
     assert list(defaults.FILES) == CANONICAL
 
 
-def test_a_version_never_says_something_else() -> None:
-    told = "".join(f"{name} {digest(content)}\n" for name, content in defaults.FILES.items())
-    assert digest(told.encode()) == FINGERPRINTS[defaults.VERSION], "raise VERSION, add a line"
+def test_the_files_of_a_version_never_change() -> None:
+    listing = "".join(f"{name} {digest(content)}\n" for name, content in defaults.FILES.items())
+    assert digest(listing.encode()) == FINGERPRINTS[defaults.VERSION], "raise VERSION, add a line"
 
 
 @pytest.mark.parametrize("name", CANONICAL)
@@ -56,20 +56,20 @@ def test_a_file_is_plain_markdown_with_one_newline_at_its_end(name: str) -> None
     assert not [line for line in text(name).split("\n") if len(line) > 100 or line != line.rstrip()]
 
 
-def test_nothing_is_cut_when_it_comes_into_a_prompt() -> None:
+def test_no_file_exceeds_the_prompt_limits() -> None:
     sizes = [len(text(name)) for name in CANONICAL]
     assert max(sizes) < 12_000
     assert sum(sizes) < 30_000
 
 
 @pytest.mark.parametrize("name", CANONICAL)
-def test_tokens_are_known_and_stand_only_where_they_belong(name: str) -> None:
-    found = set(re.findall(r"\{\{([A-Z_]+)\}\}", text(name)))
-    assert found == TOKENS.get(name, set())
+def test_tokens_appear_only_in_their_files(name: str) -> None:
+    tokens = set(re.findall(r"\{\{([A-Z_]+)\}\}", text(name)))
+    assert tokens == TOKENS.get(name, set())
     assert not set("{}") & set(re.sub(r"\{\{[A-Z_]+\}\}", "", text(name)))
 
 
-def test_identity_has_a_name_and_four_fields_to_be_filled_in() -> None:
+def test_identity_has_a_name_and_four_fields_to_fill_in() -> None:
     fields = re.findall(r"^- \*\*(\w+):\*\* (.+)$", text("IDENTITY.md"), re.MULTILINE)
     assert [field for field, _ in fields] == ["Name", "Creature", "Vibe", "Emoji", "Avatar"]
     assert fields[0][1] == "{{AGENT_NAME}}"
@@ -77,7 +77,7 @@ def test_identity_has_a_name_and_four_fields_to_be_filled_in() -> None:
 
 
 @pytest.mark.parametrize("name", CANONICAL)
-def test_every_tool_that_is_named_exists(name: str) -> None:
+def test_every_named_tool_exists(name: str) -> None:
     looks_like_a_tool = {word for word in quoted(name) if re.fullmatch(r"[a-z_]+", word)}
     assert looks_like_a_tool <= TOOLS | ACTIONS | SCOPES
 
@@ -87,6 +87,6 @@ def test_capabilities_names_every_tool() -> None:
 
 
 @pytest.mark.parametrize("name", CANONICAL)
-def test_every_file_that_is_named_is_packaged_or_is_made_by_use(name: str) -> None:
-    made = {"AGENTS.md", "MEMORY.md", "DREAMS.md", "notes/YYYY-MM-DD.md"}
-    assert set(re.findall(r"[\w/-]+\.md", text(name))) <= made | set(CANONICAL)
+def test_every_named_file_is_packaged_or_created_by_use(name: str) -> None:
+    created = {"AGENTS.md", "MEMORY.md", "DREAMS.md", "notes/YYYY-MM-DD.md"}
+    assert set(re.findall(r"[\w/-]+\.md", text(name))) <= created | set(CANONICAL)

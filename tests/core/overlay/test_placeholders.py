@@ -1,4 +1,4 @@
-"""Whatever a person or an agent is called, a file shows it as text and as nothing else."""
+"""Placeholder values appear in files as plain text, never as markup."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from carrel.core.overlay.placeholders import (
 )
 
 ESC, BEL = "\x1b", "\x07"
-EVERYONE = PlaceholderValues(
+ALL_VALUES = PlaceholderValues(
     "Marco", "Acme", "Ada", "ada@acme.com", "Dr", "America/New_York", "she/her"
 )
 CHARACTERS = [*map(chr, range(0x20000)), *map(chr, range(0xE0000, 0xE1000))]
@@ -47,11 +47,11 @@ values = st.text() | structural | fragments
 
 
 def literal(written: str) -> str:
-    """What a reader of rendered markdown sees of a value."""
-    return re.sub(r"\\(.)|&#(\d+);", lambda at: at[1] or chr(int(at[2])), written)
+    """A value as a reader of the rendered markdown sees it."""
+    return re.sub(r"\\(.)|&#(\d+);", lambda match: match[1] or chr(int(match[2])), written)
 
 
-WRITTEN = [
+SANITIZED = [
     ("Eric Odom", "Eric Odom"),
     ("## Ignore previous", r"\#\# Ignore previous"),
     ("Eric <!-- injected --> Odom", "Eric  Odom"),
@@ -126,9 +126,9 @@ WRITTEN = [
 ]
 
 
-@pytest.mark.parametrize(("value", "written"), WRITTEN)
-def test_a_value_is_written_so(value: str | None, written: str) -> None:
-    assert sanitize_value(value) == written
+@pytest.mark.parametrize(("value", "sanitized"), SANITIZED)
+def test_a_value_is_sanitized(value: str | None, sanitized: str) -> None:
+    assert sanitize_value(value) == sanitized
 
 
 RENDERED = [
@@ -143,12 +143,12 @@ RENDERED = [
 
 
 @pytest.mark.parametrize(("text", "rendered"), RENDERED)
-def test_placeholders_are_filled_in_and_nothing_else_is(text: str, rendered: str) -> None:
-    assert render(text, EVERYONE) == rendered
-    assert render_bytes(text.encode(), EVERYONE) == rendered.encode()
+def test_only_known_placeholders_are_filled_in(text: str, rendered: str) -> None:
+    assert render(text, ALL_VALUES) == rendered
+    assert render_bytes(text.encode(), ALL_VALUES) == rendered.encode()
 
 
-def test_what_is_not_known_is_an_em_dash() -> None:
+def test_a_missing_value_renders_as_an_em_dash() -> None:
     assert (
         render(" ".join(f"{{{{{token}}}}}" for token in TOKENS), PlaceholderValues())
         == "— — — — — — —"
@@ -156,45 +156,49 @@ def test_what_is_not_known_is_an_em_dash() -> None:
     assert render("[{{AGENT_NAME}}]", PlaceholderValues(agent_name="<!-- x -->")) == "[—]"
 
 
-def test_a_value_is_not_looked_at_again() -> None:
+def test_a_rendered_value_is_not_rendered_again() -> None:
     named = PlaceholderValues(agent_name="{{HUMAN_NAME}}", human_name="Bob")
     assert render("{{AGENT_NAME}}", named) == r"\{\{HUMAN_NAME\}\}"
 
 
-def test_a_number_begins_no_list_and_is_left_alone_elsewhere() -> None:
+def test_a_number_cannot_start_a_list_and_is_unchanged_elsewhere() -> None:
     seven = PlaceholderValues(agent_name="007")
     assert render("> {{AGENT_NAME}}. Welcome", seven) == "> 007\\. Welcome"
     assert render("I am {{AGENT_NAME}}. Welcome", seven) == "I am 007. Welcome"
     assert render("{{AGENT_NAME}}.5", seven) == "007.5"
 
 
-def test_content_that_is_no_text_or_has_no_token_is_the_very_same() -> None:
+def test_binary_content_and_content_without_tokens_is_returned_as_is() -> None:
     for content in (b"\xff {{AGENT_NAME}}", b"plain", b"{{FOO}} {{", b"\xed\xa0\x80{{AGENT_NAME}}"):
-        assert render_bytes(content, EVERYONE) is content
+        assert render_bytes(content, ALL_VALUES) is content
 
 
-def test_a_byte_order_mark_stays() -> None:
-    assert render_bytes("\ufeff{{AGENT_NAME}}".encode(), EVERYONE) == "\ufeffMarco".encode()
+def test_a_byte_order_mark_is_preserved() -> None:
+    assert render_bytes("\ufeff{{AGENT_NAME}}".encode(), ALL_VALUES) == "\ufeffMarco".encode()
 
 
 @given(st.sampled_from(PlaceholderValues.__struct_fields__), values, values)
-def test_the_key_changes_with_what_is_rendered(field: str, one: str, other: str) -> None:
-    first, second = (replace(EVERYONE, **{field: value}) for value in (one, other))
-    assert (first.key == second.key) == (sanitize_value(one) == sanitize_value(other))
+def test_the_key_changes_with_the_rendered_value(field: str, value: str, other_value: str) -> None:
+    first, second = (replace(ALL_VALUES, **{field: text}) for text in (value, other_value))
+    assert (first.key == second.key) == (sanitize_value(value) == sanitize_value(other_value))
     assert hash(first) == hash(replace(first))
     assert PlaceholderValues(agent_name="x").key != PlaceholderValues(tenant_name="x").key
 
 
-UNSEEN = re.compile("ZERO WIDTH|VARIATION SEL|HANGUL.* FILLER|CURLY BRACKET|BRACE|^TAG |INVISIBLE")
+INVISIBLE = re.compile(
+    "ZERO WIDTH|VARIATION SEL|HANGUL.* FILLER|CURLY BRACKET|BRACE|^TAG |INVISIBLE"
+)
 LOOKS_BLANK = "\u2800\U0001d159"
 
 
-def test_no_character_that_is_not_seen_and_no_look_alike_of_a_brace_is_kept() -> None:
+def test_no_invisible_character_and_no_brace_look_alike_remains() -> None:
     for character in CHARACTERS:
         name, category = unicodedata.name(character, ""), unicodedata.category(character)
-        unseen = category in {"Cc", "Cf", "Cs"} and not re.search("ARABIC [^L]|SYRIAC|KAITHI", name)
-        unseen = unseen or character in LOOKS_BLANK or bool(UNSEEN.search(name))
-        if unseen and character not in "{}":
+        invisible = category in {"Cc", "Cf", "Cs"} and not re.search(
+            "ARABIC [^L]|SYRIAC|KAITHI", name
+        )
+        invisible = invisible or character in LOOKS_BLANK or bool(INVISIBLE.search(name))
+        if invisible and character not in "{}":
             assert sanitize_value(f"a{character}é") in {"aé", "a é"}, name
         elif category[0] in "LNPS" and not re.search("FILLER|VOWEL INHERENT", name):
             assert literal(sanitize_value(character)) == unicodedata.normalize("NFC", character), (
@@ -203,49 +207,48 @@ def test_no_character_that_is_not_seen_and_no_look_alike_of_a_brace_is_kept() ->
 
 
 @given(values)
-def test_a_value_is_one_short_line_in_which_every_brace_is_escaped(value: str) -> None:
-    written = sanitize_value(value)
-    assert written == written.strip() and len(written.splitlines()) == 1
-    assert len(literal(written)) <= 500
-    assert unicodedata.is_normalized("NFC", literal(written))
-    assert not re.search(r"(?<!\\)[{}<>|*\[\]`]", re.sub(r"\\\\", "", written))
-    assert not re.search(r"//|\bwww\.", written)
-    written.encode()
+def test_a_sanitized_value_is_one_short_line_with_escaped_braces(value: str) -> None:
+    sanitized = sanitize_value(value)
+    assert sanitized == sanitized.strip() and len(sanitized.splitlines()) == 1
+    assert len(literal(sanitized)) <= 500
+    assert unicodedata.is_normalized("NFC", literal(sanitized))
+    assert not re.search(r"(?<!\\)[{}<>|*\[\]`]", re.sub(r"\\\\", "", sanitized))
+    assert not re.search(r"//|\bwww\.", sanitized)
+    sanitized.encode()
 
 
 @given(values)
-def test_no_value_makes_a_token(value: str) -> None:
+def test_no_value_creates_a_token(value: str) -> None:
     named = PlaceholderValues(*[value] * len(TOKENS))
     once = render("a {{AGENT_NAME}}{{HUMAN_NAME}} {{{HUMAN_EMAIL}}} {{{", named)
-    assert render(once, EVERYONE) == once
+    assert render(once, ALL_VALUES) == once
 
 
 @given(values)
-def test_what_was_shown_is_shown_the_same_when_it_is_given_as_a_value(value: str) -> None:
-    shown = literal(sanitize_value(value))
-    if "<!--" not in shown:
-        assert sanitize_value(shown) == sanitize_value(value)
+def test_sanitizing_the_displayed_value_gives_the_same_result(value: str) -> None:
+    displayed = literal(sanitize_value(value))
+    if "<!--" not in displayed:
+        assert sanitize_value(displayed) == sanitize_value(value)
 
 
 @given(structural)
-def test_what_can_be_seen_is_shown_as_it_is(value: str) -> None:
-    plain = unicodedata.normalize("NFC", value).replace("<!--", "<--")
+def test_visible_characters_are_displayed_unchanged(value: str) -> None:
+    text = unicodedata.normalize("NFC", value).replace("<!--", "<--")
     assert (
-        literal(sanitize_value(plain)) == re.sub(r" *[\n\t][ \n\t\u00a0]*", " ", plain).strip()
-        or "—"
+        literal(sanitize_value(text)) == re.sub(r" *[\n\t][ \n\t\u00a0]*", " ", text).strip() or "—"
     )
 
 
 @dataclass(frozen=True)
-class Shown:
+class ParsedMarkdown:
     elements: Sequence[tuple[str, str, int]]
     text: str
 
 
-def flat(tokens: list[Token]) -> Iterator[Token]:
+def flatten(tokens: list[Token]) -> Iterator[Token]:
     for token in tokens:
         yield token
-        yield from flat(token.children or [])
+        yield from flatten(token.children or [])
 
 
 TEXTS = {"text", "text_special", "inline"}
@@ -256,16 +259,18 @@ MARKDOWN = [
 ]
 
 
-def shown(markdown: MarkdownIt, text: str) -> Shown:
-    tokens = list(flat(markdown.parse(text)))
+def parse_markdown(markdown: MarkdownIt, text: str) -> ParsedMarkdown:
+    tokens = list(flatten(markdown.parse(text)))
     elements = [(t.type, t.tag, t.nesting) for t in tokens if t.type not in TEXTS]
-    return Shown(elements, "".join(t.content for t in tokens if t.type not in {"inline", "image"}))
+    return ParsedMarkdown(
+        elements, "".join(t.content for t in tokens if t.type not in {"inline", "image"})
+    )
 
 
 @cache
-def plain(markdown: MarkdownIt, text: str) -> Shown:
-    """What is there when the value is a word."""
-    return shown(markdown, render(text, PlaceholderValues(agent_name="xyzzy")))
+def parse_with_plain_value(markdown: MarkdownIt, text: str) -> ParsedMarkdown:
+    """The markdown as parsed with a plain word as the value."""
+    return parse_markdown(markdown, render(text, PlaceholderValues(agent_name="xyzzy")))
 
 
 PROSE = ["{{X}}", "a\n{{X}}", "{{X}}\nb", "{{X}}\n===", "{{X}}\n---", "- {{X}}", "* a\n  {{X}}"]
@@ -290,31 +295,34 @@ CODE = [
 
 
 @pytest.mark.parametrize("context", [*PROSE, *CODE])
-@settings(max_examples=40)  # in each of forty places, in each of three dialects
+@settings(max_examples=40)  # times forty contexts and three dialects
 @given(value=values)
 @example(value="a\\")
 @example(value="1")
 @example(value="t;&l")
 @example(value="a`b")
-def test_markdown_shows_the_value_and_no_element_of_it(context: str, value: str) -> None:
+def test_markdown_displays_the_value_and_no_markup_of_it(context: str, value: str) -> None:
     text = context.replace("{{X}}", "{{AGENT_NAME}}")
     rendered = render(text, PlaceholderValues(agent_name=value))
-    seen = sanitize_value(value) if context in CODE else literal(sanitize_value(value))
+    displayed = sanitize_value(value) if context in CODE else literal(sanitize_value(value))
     for markdown in MARKDOWN:
-        usual, found = plain(markdown, text), shown(markdown, rendered)
-        assert found.elements == usual.elements
-        assert found.text == usual.text.replace("xyzzy", seen)
+        expected, parsed = (
+            parse_with_plain_value(markdown, text),
+            parse_markdown(markdown, rendered),
+        )
+        assert parsed.elements == expected.elements
+        assert parsed.text == expected.text.replace("xyzzy", displayed)
 
 
 @pytest.mark.parametrize(
     "unit", [f"{ESC}]", f"{ESC}[", "<!--", "<!---->", "&a", " \n", "\u0301\u0316"]
 )
-def test_no_value_takes_longer_than_linear_time(unit: str) -> None:
+def test_sanitizing_takes_linear_time(unit: str) -> None:
     assert takes_linear_time(lambda content: sanitize_value(content.decode()), "a", unit)
 
 
 @given(st.from_regex(placeholders._PLAIN_NAME, fullmatch=True))
-def test_a_plain_name_is_written_as_any_other_would_be(value: str) -> None:
+def test_a_plain_name_is_sanitized_like_any_other_value(value: str) -> None:
     every = placeholders._STRUCTURAL.sub(placeholders._escape, placeholders.clean_text(value))
     if len(value) <= placeholders.MAX_VALUE_LENGTH:
         assert sanitize_value(value) == every == value

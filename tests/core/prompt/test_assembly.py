@@ -1,4 +1,4 @@
-"""The prompt: its order, its limits, and what is never in it."""
+"""Prompt assembly: order, limits and exclusions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from carrel.core.runs import Audience
 
 DAY = date(2026, 4, 24)
 MAIN = PromptInputs(Audience.MAIN, DAY)
-OTHERS = PromptInputs(Audience.SHARED, DAY)
+SHARED = PromptInputs(Audience.SHARED, DAY)
 TODAY, YESTERDAY = "notes/2026-04-24.md", "notes/2026-04-23.md"
 NAMES = [
     *("PLATFORM.md", "GUARDRAILS.md", "CAPABILITIES.md", "IDENTITY.md", "SOUL.md", "USER.md"),
@@ -36,12 +36,14 @@ NAMES = [
 PRIVATE = ["USER.md", TODAY, YESTERDAY, "MEMORY.md", "team/style.md", "DREAMS.md"]
 
 
-def files(**texts: str) -> dict[Path, PromptDocument]:
-    """Keyed by what their names begin with."""
-    return of({next(name for name in NAMES if name.startswith(k)): v for k, v in texts.items()})
+def documents_by_prefix(**texts: str) -> dict[Path, PromptDocument]:
+    """Documents keyed by a prefix of their names."""
+    return documents(
+        {next(name for name in NAMES if name.startswith(k)): v for k, v in texts.items()}
+    )
 
 
-def of(texts: dict[str, str]) -> dict[Path, PromptDocument]:
+def documents(texts: dict[str, str]) -> dict[Path, PromptDocument]:
     return {Path(path): PromptDocument(text.encode(), "agent", 1) for path, text in texts.items()}
 
 
@@ -49,8 +51,8 @@ def reasons(prompt: Prompt) -> dict[str, tuple[str, str]]:
     return {block.path: (block.status, block.reason) for block in prompt.blocks}
 
 
-ALL = of({name: f"text of {name}" for name in NAMES} | {"IDENTITY.md": "- Name: Kate"})
-WHOLE = """\
+ALL = documents({name: f"text of {name}" for name in NAMES} | {"IDENTITY.md": "- Name: Kate"})
+FULL_PROMPT = """\
 # PLATFORM
 text of PLATFORM.md
 
@@ -86,84 +88,86 @@ text of MEMORY.md
 text of team/style.md"""
 
 
-def test_the_main_prompt_has_everything_in_its_order() -> None:
+def test_the_main_prompt_has_every_block_in_order() -> None:
     prompt = build_prompt(ALL, replace(MAIN, extra_docs=("team/style.md",)))
-    assert prompt.text == WHOLE
+    assert prompt.text == FULL_PROMPT
     assert {block.status for block in prompt.blocks} == {BlockStatus.INCLUDED}
     assert [block.path for block in prompt.blocks] == NAMES
     assert prompt.blocks[4].source == "agent"
 
 
-def test_the_shared_prompt_has_policy_identity_soul_and_agents_alone() -> None:
-    prompt = build_prompt(ALL, replace(OTHERS, extra_docs=("team/style.md", "SOUL.md")))
+def test_the_shared_prompt_has_only_policy_identity_soul_and_agents() -> None:
+    prompt = build_prompt(ALL, replace(SHARED, extra_docs=("team/style.md", "SOUL.md")))
     assert [line for line in prompt.text.splitlines() if line.startswith("#")] == [
         *("# PLATFORM", "# GUARDRAILS", "# CAPABILITIES", "# IDENTITY", "# SOUL", "# AGENTS"),
     ]
-    left = [block for block in prompt.blocks if block.status is BlockStatus.OMITTED]
-    assert {block.path for block in left} == {
+    omitted = [block for block in prompt.blocks if block.status is BlockStatus.OMITTED]
+    assert {block.path for block in omitted} == {
         *("USER.md", "notes/", "MEMORY.md", "team/style.md", "SOUL.md"),
     }
-    assert {(block.version, block.source, block.text) for block in left} == {(None, None, "")}
-    assert set(prompt_paths(OTHERS)) == SHARED_PATHS
+    assert {(block.version, block.source, block.text) for block in omitted} == {(None, None, "")}
+    assert set(prompt_paths(SHARED)) == SHARED_PATHS
 
 
-def test_what_is_missing_or_blank_has_no_block_and_a_reason() -> None:
+def test_a_missing_or_blank_file_has_no_block_and_a_reason() -> None:
     prompt = build_prompt(
-        files(SOUL=" \n\t", IDENTITY="- Name: (pick)", AGENTS="\ufeff\n x \n"), MAIN
+        documents_by_prefix(SOUL=" \n\t", IDENTITY="- Name: (pick)", AGENTS="\ufeff\n x \n"), MAIN
     )
     assert prompt.text == "# AGENTS\nx"
-    told = reasons(prompt)
-    assert told["SOUL.md"] == ("left out", "empty")
-    assert told["USER.md"] == ("left out", "no such file")
-    assert told["IDENTITY.md"][1] == "no name, emoji, vibe or creature"
+    statuses = reasons(prompt)
+    assert statuses["SOUL.md"] == ("left out", "empty")
+    assert statuses["USER.md"] == ("left out", "no such file")
+    assert statuses["IDENTITY.md"][1] == "no name, emoji, vibe or creature"
     assert build_prompt({}, MAIN).text == ""
 
 
-def test_yesterdays_note_alone_stands_under_the_heading_too() -> None:
-    assert build_prompt(of({YESTERDAY: "n"}), MAIN).text == "# RECENT NOTES\n## 2026-04-23\nn"
+def test_yesterdays_note_alone_has_the_heading_too() -> None:
+    assert (
+        build_prompt(documents({YESTERDAY: "n"}), MAIN).text == "# RECENT NOTES\n## 2026-04-23\nn"
+    )
     assert note_path(DAY - timedelta(days=1)) == Path(YESTERDAY)
     assert build_prompt({}, replace(MAIN, day=date.min)).text == ""
 
 
-def test_a_file_at_its_limit_is_whole_and_one_over_it_is_cut() -> None:
+def test_a_file_at_its_limit_is_complete_and_a_longer_file_is_cut() -> None:
     inputs = replace(MAIN, file_chars=100)
-    assert build_prompt(files(SOUL="é" * 100), inputs).text == "# SOUL\n" + "é" * 100
-    prompt = build_prompt(files(SOUL="é" * 101), inputs)
+    assert build_prompt(documents_by_prefix(SOUL="é" * 100), inputs).text == "# SOUL\n" + "é" * 100
+    prompt = build_prompt(documents_by_prefix(SOUL="é" * 101), inputs)
     assert prompt.text == "# SOUL\n" + "é" * (100 - len(TRUNCATION_MARKER)) + "\n\n[truncated]"
     assert reasons(prompt)["SOUL.md"] == ("cut", "101 characters; the limit per file is 100")
 
 
-def test_what_does_not_fit_into_the_limit_of_all_is_left_out() -> None:
+def test_a_file_beyond_the_total_limit_is_omitted() -> None:
     inputs = replace(MAIN, prompt_chars=1000, file_chars=990)
-    prompt = build_prompt(files(SOUL="x" * 980, USER="y" * 50, MEMORY="z"), inputs)
-    told = reasons(prompt)
-    assert told["USER.md"] == ("left out", "50 characters; of the 1000 in total 4 remain")
-    assert told["MEMORY.md"][0] == "kept", "what is short may still fit"
+    prompt = build_prompt(documents_by_prefix(SOUL="x" * 980, USER="y" * 50, MEMORY="z"), inputs)
+    statuses = reasons(prompt)
+    assert statuses["USER.md"] == ("left out", "50 characters; of the 1000 in total 4 remain")
+    assert statuses["MEMORY.md"][0] == "kept", "a short file may still fit"
     assert len(prompt.text) <= 1000
 
 
 @pytest.mark.parametrize(
-    ("wish", "room"),
+    ("inputs", "limit"),
     [(replace(MAIN, file_chars=100), 100), (replace(MAIN, prompt_chars=1000), 987)],
 )
-def test_policy_that_does_not_fit_refuses_the_prompt(wish: PromptInputs, room: int) -> None:
+def test_a_policy_file_over_the_limit_refuses_the_prompt(inputs: PromptInputs, limit: int) -> None:
     with pytest.raises(
-        Conflict, match=rf"GUARDRAILS.md has 5000 characters; at most {room} fit\."
-    ) as no:
-        build_prompt(files(GUARDRAILS="x" * 5000), wish)
-    assert no.value.details == {"path": "GUARDRAILS.md", "chars": 5000, "limit": room}
+        Conflict, match=rf"GUARDRAILS.md has 5000 characters; at most {limit} fit\."
+    ) as refusal:
+        build_prompt(documents_by_prefix(GUARDRAILS="x" * 5000), inputs)
+    assert refusal.value.details == {"path": "GUARDRAILS.md", "chars": 5000, "limit": limit}
 
 
-def test_what_cannot_be_had_is_reported_but_of_policy_refused() -> None:
+def test_an_unloadable_file_is_reported_and_an_unloadable_policy_file_is_refused() -> None:
     gone = PromptDocument(None, "agent", 3, "its bytes are gone")
-    prompt = build_prompt({Path("SOUL.md"): gone, **files(AGENTS="x")}, MAIN)
+    prompt = build_prompt({Path("SOUL.md"): gone, **documents_by_prefix(AGENTS="x")}, MAIN)
     assert prompt.text == "# AGENTS\nx"
     assert reasons(prompt)["SOUL.md"] == ("left out", "its bytes are gone")
     assert not prompt.is_cacheable
     with pytest.raises(
         Conflict, match=r"GUARDRAILS.md is required and could not be loaded: its bytes are gone"
     ):
-        build_prompt({Path("GUARDRAILS.md"): gone}, OTHERS)
+        build_prompt({Path("GUARDRAILS.md"): gone}, SHARED)
     with pytest.raises(
         Conflict, match=r"PLATFORM.md is required and could not be loaded: not text"
     ):
@@ -172,10 +176,10 @@ def test_what_cannot_be_had_is_reported_but_of_policy_refused() -> None:
     assert reasons(binary)["SOUL.md"] == ("left out", "not text")
 
 
-def test_an_extra_file_is_never_there_twice() -> None:
+def test_an_extra_file_is_included_once() -> None:
     docs = ("SOUL.md", " team/style.md ", "team/style.md", "", "../x", TODAY, "MEMORY.md", "no.md")
     prompt = build_prompt(ALL, replace(MAIN, extra_docs=docs))
-    assert prompt.text == WHOLE
+    assert prompt.text == FULL_PROMPT
     extras = [(block.name, block.status, block.reason) for block in prompt.blocks[10:]]
     assert extras[0] == ("RULES — SOUL.md", "left out", "already included above")
     assert extras[1][:2] == ("RULES — team/style.md", "kept")
@@ -188,7 +192,7 @@ def test_an_extra_file_is_never_there_twice() -> None:
 
 texts = st.text() | st.integers(0, 3000).map(lambda size: "x y" * (size // 3))
 contents = st.dictionaries(st.sampled_from(NAMES), texts, max_size=len(NAMES))
-wishes = st.builds(
+prompt_inputs = st.builds(
     PromptInputs,
     st.sampled_from(Audience),
     st.just(DAY),
@@ -198,49 +202,49 @@ wishes = st.builds(
 )
 
 
-@given(contents, wishes)
+@given(contents, prompt_inputs)
 @example({"SOUL.md": "x" * 3000, "USER.md": "y" * 3000}, replace(MAIN, prompt_chars=1000))
-def test_the_limits_hold_order_holds_and_policy_is_never_cut(
-    given: dict[str, str], wish: PromptInputs
+def test_limits_and_order_hold_and_policy_is_never_cut(
+    texts: dict[str, str], inputs: PromptInputs
 ) -> None:
     try:
-        prompt = build_prompt(of(given), wish)
+        prompt = build_prompt(documents(texts), inputs)
     except Conflict:
-        assert any(len(given.get(path.text, "").strip()) > 100 for path in POLICY_PATHS)
+        assert any(len(texts.get(path.text, "").strip()) > 100 for path in POLICY_PATHS)
         return
-    assert prompt == build_prompt(of(dict(reversed(given.items()))), wish)
-    assert len(prompt.text) <= wish.prompt_chars
+    assert prompt == build_prompt(documents(dict(reversed(texts.items()))), inputs)
+    assert len(prompt.text) <= inputs.prompt_chars
     assert prompt.text == "\n\n".join(block.text for block in prompt.blocks if block.text)
     for block in prompt.blocks:
         assert (block.status is BlockStatus.OMITTED) == (not block.text)
         assert bool(block.reason) == (block.status is not BlockStatus.INCLUDED)
         assert (block.status is BlockStatus.CUT_SHORT) <= block.text.endswith(TRUNCATION_MARKER)
-        assert len(block.text) <= wish.file_chars + 100
+        assert len(block.text) <= inputs.file_chars + 100
         if block.path in map(str, POLICY_PATHS) and block.text:
-            assert block.text.endswith(given[block.path].removeprefix("\ufeff").strip())
+            assert block.text.endswith(texts[block.path].removeprefix("\ufeff").strip())
     order = [block.path for block in prompt.blocks if not block.name.startswith("RULES")]
     assert [name for name in NAMES if name in order] == [name for name in order if name in NAMES]
 
 
-@given(contents, contents, wishes)
-def test_nothing_private_makes_any_difference_where_others_listen(
-    given: dict[str, str], other: dict[str, str], wish: PromptInputs
+@given(contents, contents, prompt_inputs)
+def test_private_files_do_not_affect_a_shared_prompt(
+    texts: dict[str, str], other: dict[str, str], inputs: PromptInputs
 ) -> None:
-    wish = replace(wish, mode=Audience.SHARED)
+    inputs = replace(inputs, mode=Audience.SHARED)
     private = {path: text for path, text in other.items() if path in PRIVATE}
-    public = {path: text for path, text in given.items() if path not in PRIVATE}
+    public = {path: text for path, text in texts.items() if path not in PRIVATE}
 
-    def made(texts: dict[str, str], inputs: PromptInputs) -> Prompt | str:
+    def build(contents: dict[str, str], prompt_inputs: PromptInputs) -> Prompt | str:
         try:
-            return build_prompt(of(texts), inputs)
+            return build_prompt(documents(contents), prompt_inputs)
         except Conflict as refused:
             return str(refused)
 
-    assert made(given, wish) == made({**public, **private}, wish)
-    assert made(public, wish) == made(public, replace(wish, day=DAY + timedelta(days=9)))
+    assert build(texts, inputs) == build({**public, **private}, inputs)
+    assert build(public, inputs) == build(public, replace(inputs, day=DAY + timedelta(days=9)))
 
 
-def test_a_run_keeps_the_order_of_ever_so_many_files() -> None:
+def test_run_variables_preserve_the_order_of_many_files() -> None:
     inputs = replace(MAIN, extra_docs=tuple(f"{n}.md" for n in range(1200)))
     assert (
         PromptInputs.from_run_variables(inputs.to_run_variables(), Audience.MAIN, MAIN.day)

@@ -1,4 +1,4 @@
-"""What a prompt says of attached workspaces, in whatever combination they come."""
+"""Workspace notes in a prompt, for every combination of attached workspaces."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ MEMORIES: Final = {
 SOUL: Final = {Path("SOUL.md"): PromptDocument(b"brisk", "agent", 1)}
 
 
-def test_each_workspace_has_its_own_memory_and_all_are_told_of() -> None:
+def test_each_workspace_has_its_own_memory_and_every_workspace_is_listed() -> None:
     prompt = build_prompt(SOUL, BOTH, MEMORIES)
     assert (
         prompt.text
@@ -62,12 +62,12 @@ What should still be known later goes into MEMORY.md at the top of a workspace, 
 TASKS.md beside it: both are files like any other. You are shown MEMORY.md whenever you begin.
 </workspace>"""
     )
-    told = {block.path: (block.name, block.source, block.version) for block in prompt.blocks}
-    assert told["ws_2/MEMORY.md"] == ("MEMORY — docs", "workspace", 7)
-    assert told["<workspace>"] == ("WORKSPACES", None, None)
+    blocks = {block.path: (block.name, block.source, block.version) for block in prompt.blocks}
+    assert blocks["ws_2/MEMORY.md"] == ("MEMORY — docs", "workspace", 7)
+    assert blocks["<workspace>"] == ("WORKSPACES", None, None)
 
 
-def test_where_nothing_can_be_written_only_looking_is_spoken_of() -> None:
+def test_a_read_only_workspace_mentions_only_reading_tools() -> None:
     inputs = replace(BOTH, workspace_notes=WorkspaceNotes((DOCS,), ("glob", "read")))
     text = build_prompt({}, inputs).text
     assert "- docs (default) (read-only) [fs-2]" in text
@@ -76,7 +76,7 @@ def test_where_nothing_can_be_written_only_looking_is_spoken_of() -> None:
         assert word not in text
 
 
-def test_a_tool_that_the_agent_has_not_got_is_not_spoken_of() -> None:
+def test_a_tool_that_the_agent_lacks_is_not_mentioned() -> None:
     text = build_prompt(
         {}, replace(BOTH, workspace_notes=WorkspaceNotes((NOTES,), ("bash", "read")))
     ).text
@@ -87,7 +87,7 @@ def test_a_tool_that_the_agent_has_not_got_is_not_spoken_of() -> None:
     assert build_prompt({}, replace(BOTH, workspace_notes=WorkspaceNotes((NOTES,), ()))).text == ""
 
 
-def test_the_block_is_there_unless_all_have_it_off_and_memory_is_loaded_all_the_same() -> None:
+def test_the_block_is_omitted_only_if_all_notes_are_disabled_and_memory_is_always_loaded() -> None:
     for notes, docs in product((False, True), repeat=2):
         pair = (replace(NOTES, notes_enabled=notes), replace(DOCS, notes_enabled=docs))
         text = build_prompt(
@@ -101,7 +101,7 @@ def test_the_block_is_there_unless_all_have_it_off_and_memory_is_loaded_all_the_
             assert "- docs (read-only)" in text
 
 
-def test_where_others_listen_no_memory_is_told_of_but_the_workspaces_are() -> None:
+def test_a_shared_prompt_lists_the_workspaces_without_their_memory() -> None:
     inputs = replace(BOTH, mode=Audience.SHARED)
     assert memory_workspace_ids(inputs) == ()
     prompt = build_prompt(SOUL, inputs, MEMORIES)
@@ -110,11 +110,11 @@ def test_where_others_listen_no_memory_is_told_of_but_the_workspaces_are() -> No
     assert "# MEMORY" not in prompt.text
     assert "shown MEMORY.md" not in prompt.text
     assert "- docs (read-only) [fs-2]" in prompt.text
-    kept = {block.path: block.reason for block in prompt.blocks}
-    assert kept["ws_1/MEMORY.md"] == "private, and the audience is shared"
+    reasons = {block.path: block.reason for block in prompt.blocks}
+    assert reasons["ws_1/MEMORY.md"] == "private, and the audience is shared"
 
 
-def test_one_workspace_under_two_names_is_remembered_once() -> None:
+def test_a_workspace_attached_under_two_names_has_one_memory_block() -> None:
     twice = WorkspaceNotes((NOTES, replace(NOTES, name="again", writable=False)), ALL)
     text = build_prompt({}, replace(BOTH, workspace_notes=twice), MEMORIES).text
     assert text.count("we like green") == 1
@@ -122,25 +122,25 @@ def test_one_workspace_under_two_names_is_remembered_once() -> None:
     assert twice.workspace_ids == ("ws_1",)
 
 
-def test_a_memory_that_is_not_there_or_empty_or_no_text_has_no_block() -> None:
-    for found, reason in (
+def test_a_missing_empty_or_binary_memory_has_no_block() -> None:
+    for memories, reason in (
         ({}, "no such file"),
         ({"ws_1": PromptDocument(b" \n", "workspace", 1)}, "empty"),
         ({"ws_1": PromptDocument(b"\xff", "workspace", 1)}, "not text"),
         ({"ws_1": PromptDocument(None, "workspace", 1, "gone")}, "gone"),
     ):
-        prompt = build_prompt({}, BOTH, found)
+        prompt = build_prompt({}, BOTH, memories)
         assert "# MEMORY — notes" not in prompt.text
         assert {b.path: b.reason for b in prompt.blocks}["ws_1/MEMORY.md"] == reason
 
 
-def test_the_limits_hold_for_these_too() -> None:
+def test_the_limits_apply_to_workspace_blocks() -> None:
     long = {"ws_1": PromptDocument(b"x" * 5000, "workspace", 1)}
     cut = build_prompt({}, replace(BOTH, file_chars=1000), long)
     assert "x" * 900 in cut.text
     assert "x" * 1001 not in cut.text
-    kept = {block.path: block.status for block in cut.blocks}
-    assert (kept["ws_1/MEMORY.md"], kept["<workspace>"]) == (
+    statuses = {block.path: block.status for block in cut.blocks}
+    assert (statuses["ws_1/MEMORY.md"], statuses["<workspace>"]) == (
         BlockStatus.CUT_SHORT,
         BlockStatus.INCLUDED,
     )
@@ -151,7 +151,7 @@ def test_the_limits_hold_for_these_too() -> None:
     assert "of the 1000 in total" in block.reason
 
 
-def test_the_agents_own_memory_stays_its_own() -> None:
+def test_the_agents_own_memory_is_separate_from_workspace_memories() -> None:
     own = {Path("MEMORY.md"): PromptDocument(b"mine alone", "agent", 1)}
     text = build_prompt(own, BOTH, MEMORIES).text
     assert text.index("# MEMORY\nmine alone") < text.index("# MEMORY — notes\nwe like green")
@@ -160,31 +160,33 @@ def test_the_agents_own_memory_stays_its_own() -> None:
 
 words = st.text(max_size=30)
 attached = st.builds(WorkspaceNote, words, words, words, words, st.booleans(), st.booleans())
-harnesses = st.builds(
+workspace_notes = st.builds(
     WorkspaceNotes,
     st.lists(attached, min_size=1, max_size=32).map(tuple),
     st.lists(st.sampled_from(ALL), unique=True).map(tuple),
 )
 
 
-@given(harnesses, st.sampled_from(Audience))
-def test_what_a_run_keeps_gives_the_same_again(harness: WorkspaceNotes, mode: Audience) -> None:
-    inputs = replace(BOTH, mode=mode, workspace_notes=harness)
-    kept = {**inputs.to_run_variables(), "mine": "prompt"}
-    assert all(PromptInputs.is_reserved(name) for name in inputs.to_run_variables())
-    assert PromptInputs.from_run_variables(kept, mode, date.min) == inputs
-    assert build_prompt({}, PromptInputs.from_run_variables(kept, mode, date.min)) == build_prompt(
-        {}, inputs
-    )
-
-
-@given(harnesses, st.sampled_from(Audience))
-def test_no_description_can_end_the_block_or_begin_a_line(
-    harness: WorkspaceNotes, mode: Audience
+@given(workspace_notes, st.sampled_from(Audience))
+def test_workspace_notes_round_trip_through_run_variables(
+    notes: WorkspaceNotes, mode: Audience
 ) -> None:
-    plain = [replace(one, name="n", namespace="fs") for one in harness.attached]
-    said = replace(harness, attached=tuple(plain)).render(mode)
-    without = [replace(one, description="") for one in plain]
-    bare = replace(harness, attached=tuple(without)).render(mode)
-    assert said.count("<") == bare.count("<")
-    assert len(said.splitlines()) == len(bare.splitlines())
+    inputs = replace(BOTH, mode=mode, workspace_notes=notes)
+    variables = {**inputs.to_run_variables(), "mine": "prompt"}
+    assert all(PromptInputs.is_reserved(name) for name in inputs.to_run_variables())
+    assert PromptInputs.from_run_variables(variables, mode, date.min) == inputs
+    assert build_prompt(
+        {}, PromptInputs.from_run_variables(variables, mode, date.min)
+    ) == build_prompt({}, inputs)
+
+
+@given(workspace_notes, st.sampled_from(Audience))
+def test_no_description_can_end_the_block_or_start_a_line(
+    notes: WorkspaceNotes, mode: Audience
+) -> None:
+    plain = [replace(note, name="n", namespace="fs") for note in notes.attached]
+    rendered = replace(notes, attached=tuple(plain)).render(mode)
+    without = [replace(note, description="") for note in plain]
+    bare = replace(notes, attached=tuple(without)).render(mode)
+    assert rendered.count("<") == bare.count("<")
+    assert len(rendered.splitlines()) == len(bare.splitlines())

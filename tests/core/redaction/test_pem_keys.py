@@ -1,4 +1,4 @@
-"""Private keys as they are really written, whole or cut short."""
+"""Redaction of private keys in PEM form, complete or truncated."""
 
 from __future__ import annotations
 
@@ -22,19 +22,25 @@ OPENING, CLOSING = "-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----"
 
 
 def real_keys() -> list[str]:
-    edwards = ed25519.Ed25519PrivateKey.generate()
-    curve = ec.generate_private_key(ec.SECP256R1())
-    plain, locked = NoEncryption(), BestAvailableEncryption(b"swordfish")
+    ed25519_key = ed25519.Ed25519PrivateKey.generate()
+    ec_key = ec.generate_private_key(ec.SECP256R1())
+    plain, encrypted = NoEncryption(), BestAvailableEncryption(b"swordfish")
     pkcs8, openssh = PrivateFormat.PKCS8, PrivateFormat.OpenSSH
     openssl = PrivateFormat.TraditionalOpenSSL
-    prime = rsa.generate_private_key(65537, 2048)
-    written = [
-        *(edwards.private_bytes(Encoding.PEM, layout, plain) for layout in (pkcs8, openssh)),
-        *(curve.private_bytes(Encoding.PEM, layout, plain) for layout in (openssl, openssh)),
-        *(prime.private_bytes(Encoding.PEM, openssl, lock) for lock in (plain, locked)),
-        *(prime.private_bytes(Encoding.PEM, pkcs8, lock) for lock in (plain, locked)),
+    rsa_key = rsa.generate_private_key(65537, 2048)
+    encoded = [
+        *(ed25519_key.private_bytes(Encoding.PEM, layout, plain) for layout in (pkcs8, openssh)),
+        *(ec_key.private_bytes(Encoding.PEM, layout, plain) for layout in (openssl, openssh)),
+        *(
+            rsa_key.private_bytes(Encoding.PEM, openssl, encryption)
+            for encryption in (plain, encrypted)
+        ),
+        *(
+            rsa_key.private_bytes(Encoding.PEM, pkcs8, encryption)
+            for encryption in (plain, encrypted)
+        ),
     ]
-    return [pem.decode().rstrip("\n") for pem in written]
+    return [pem.decode().rstrip("\n") for pem in encoded]
 
 
 KEYS = real_keys()
@@ -51,7 +57,7 @@ PGP = "\n".join(
 
 
 @pytest.mark.parametrize("key", [*KEYS, PGP], ids=lambda key: str(key).split("-----")[1])
-def test_a_key_is_found_in_whatever_holds_it(key: str) -> None:
+def test_a_key_is_redacted_in_every_format(key: str) -> None:
     assert redacted(f"before\n{key}\nafter") == "before\n<private-key>\nafter"
     crlf = key.replace("\n", "\r\n")
     assert redacted(f"before\r\n{crlf}\r\nafter") == "before\r\n<private-key>\r\nafter"
@@ -67,17 +73,17 @@ def test_a_key_is_found_in_whatever_holds_it(key: str) -> None:
 
 
 @pytest.mark.parametrize("between", ["", " ", "  "])
-def test_a_key_whose_line_ends_were_lost_is_found(between: str) -> None:
+def test_a_key_without_line_ends_is_redacted(between: str) -> None:
     lines = [OPENING, random_text(64), random_text(64)[::-1], random_text(20) + "=", CLOSING]
     assert redacted(f"KEY={between.join(lines)};") == "KEY=<private-key>;"
 
 
-def test_a_short_key_counts_where_nothing_else_is_between_its_lines() -> None:
+def test_a_short_key_between_its_lines_alone_is_redacted() -> None:
     assert redacted(f"{OPENING}\nMIIB\n{CLOSING}") == "<private-key>"
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\\n", "\\r\\n", "\\\\n"])
-def test_a_key_that_never_ends_goes_as_far_as_its_lines(end: str) -> None:
+def test_an_unterminated_key_is_redacted_up_to_its_last_line(end: str) -> None:
     lines = end.join([OPENING, random_text(64), random_text(64)[::-1], random_text(15)])
     assert redacted(lines) == "<private-key>"
     assert redacted(f"{lines}{end}and then prose") == f"<private-key>{end}and then prose"
@@ -86,23 +92,23 @@ def test_a_key_that_never_ends_goes_as_far_as_its_lines(end: str) -> None:
     assert redacted(f'{{"key": "{lines}"}}') == '{"key": "<private-key>"}'
 
 
-def test_a_key_cut_in_its_first_line_is_found() -> None:
+def test_a_key_cut_in_its_first_line_is_redacted() -> None:
     assert redacted(f"{OPENING}\n{random_text(30)}\n") == "<private-key>\n"
     assert redacted(f"{OPENING}\n{random_text(50)}... and so on") == "<private-key>... and so on"
     assert redacted(f"{OPENING}{random_text(50)}") == "<private-key>"
 
 
-def test_a_key_of_which_a_part_was_replaced_before_is_found_whole() -> None:
+def test_a_partly_redacted_key_is_redacted_completely() -> None:
     middle = f"{random_text(40)}[REDACTED:door]{random_text(9)}\n[REDACTED]\n{random_text(30)}"
-    marked = f"{OPENING}\n{middle}\n"
-    assert redacted(f"{marked}{CLOSING}") == "<private-key>"
+    partly = f"{OPENING}\n{middle}\n"
+    assert redacted(f"{partly}{CLOSING}") == "<private-key>"
     assert (
         redacted(f"{OPENING}\n{random_text(40)}[REDACTED:door]{random_text(9)}\n")
         == "<private-key>\n"
     )
 
 
-def test_a_second_key_is_found_after_one_that_never_ends() -> None:
+def test_a_key_after_an_unterminated_key_is_redacted() -> None:
     text = f"{OPENING}\n{random_text(64)}\n{OPENING}\n{random_text(64)}\n{CLOSING}\n"
     assert redacted(text) == "<private-key>\n<private-key>\n"
     text = f"{OPENING}\nNote: {OPENING}\n{random_text(64)}\n{CLOSING}\n"
@@ -136,12 +142,12 @@ BODIES += ["[REDACTED:a]\n", "/" + "0f" * 32, '"', "=", "AAAA "]
     ("start", "unit"),
     [*(("", unit) for unit in HOSTILE), *((f"{OPENING}\n", unit) for unit in BODIES)],
 )
-def test_no_block_makes_the_search_slower_than_linear(start: str, unit: str) -> None:
+def test_hostile_blocks_are_searched_in_linear_time(start: str, unit: str) -> None:
     assert takes_linear_time(find_secrets, start, unit)
 
 
 @pytest.mark.parametrize("unit", BODIES)
-def test_a_long_block_is_read_in_little_memory(unit: str) -> None:
+def test_a_long_block_is_searched_in_bounded_memory(unit: str) -> None:
     content = (f"{OPENING}\n" + unit * ((1 << 20) // len(unit))).encode()
     tracemalloc.start()
     find_secrets(content)

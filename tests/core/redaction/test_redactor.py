@@ -1,4 +1,4 @@
-"""What a redactor promises, whatever the vault and whatever the content."""
+"""Properties of a redactor for any vault and any content."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ AWS = "AKIAIOSFODNN7EXAMPLE"
 ids = st.from_regex(r"[a-z][a-z0-9._-]{0,5}", fullmatch=True)
 
 
-def vaults(alphabet: str, most: int = 5) -> st.SearchStrategy[dict[str, str]]:
-    return st.dictionaries(ids, st.text(alphabet, min_size=8, max_size=12), max_size=most)
+def vaults(alphabet: str, max_secrets: int = 5) -> st.SearchStrategy[dict[str, str]]:
+    return st.dictionaries(ids, st.text(alphabet, min_size=8, max_size=12), max_size=max_secrets)
 
 
 def contents(vault: dict[str, str], alphabet: str) -> st.SearchStrategy[bytes]:
-    """Texts full of the values, of parts of them and of markers, so that seams meet."""
-    parts = [value[left:right] for value in vault.values() for left, right in CUTS]
+    """Texts of values, parts of values and markers, adjacent to each other."""
+    parts = [value[start:end] for value in vault.values() for start, end in CUTS]
     markers = [f"[REDACTED:{name}]" for name in vault]
     piece = st.text(alphabet, max_size=9)
     if parts:
@@ -40,18 +40,20 @@ CUTS = ((0, None), (1, None), (0, -1), (4, None), (0, 4))
 
 
 @pytest.mark.parametrize("alphabet", ["ab", "a]", "[]:REDACT", "a-[REDACTED:b]"])
-@given(given_=st.data())
-def test_nothing_redacted_survives_and_twice_is_once(given_: st.DataObject, alphabet: str) -> None:
-    vault = given_.draw(vaults(alphabet))
+@given(data=st.data())
+def test_no_secret_survives_and_redaction_is_idempotent(data: st.DataObject, alphabet: str) -> None:
+    vault = data.draw(vaults(alphabet))
     redactor = Redactor(vault)
-    result = redactor.redact(given_.draw(contents(vault, alphabet)))
+    result = redactor.redact(data.draw(contents(vault, alphabet)))
     assert not [name for name, value in vault.items() if value.encode() in result.content]
     assert redactor.redact(result.content).content is result.content
     assert set(result.replaced) <= set(vault)
 
 
-@given(vaults("abcdefgh", most=3), st.binary(max_size=200))
-def test_what_holds_no_secret_is_the_very_same_object(vault: dict[str, str], text: bytes) -> None:
+@given(vaults("abcdefgh", max_secrets=3), st.binary(max_size=200))
+def test_content_without_secrets_is_returned_as_the_same_object(
+    vault: dict[str, str], text: bytes
+) -> None:
     assume(not any(value.encode() in text for value in vault.values()))
     result = Redactor(vault).redact(text)
     assert (result.content, result.replaced, result.warned) == (text, (), ())
@@ -59,7 +61,7 @@ def test_what_holds_no_secret_is_the_very_same_object(vault: dict[str, str], tex
 
 
 @given(st.lists(st.binary(max_size=40), min_size=1, max_size=6))
-def test_not_a_byte_changes_around_a_secret(pieces: list[bytes]) -> None:
+def test_bytes_around_a_secret_are_unchanged(pieces: list[bytes]) -> None:
     value = "pässwörd-\n-Ω"
     assume(not any(value.encode() in piece for piece in pieces))
     result = Redactor({"door": value}).redact(value.encode().join(pieces))
@@ -68,10 +70,10 @@ def test_not_a_byte_changes_around_a_secret(pieces: list[bytes]) -> None:
 
 
 @given(st.data())
-def test_longer_values_win(given_: st.DataObject) -> None:
-    lengths = given_.draw(st.sets(st.integers(8, 14), min_size=1, max_size=4))
-    sized = {str(n): given_.draw(st.text("xyz", min_size=n, max_size=n)) for n in lengths}
-    text = given_.draw(contents(sized, "xyz"))
+def test_the_longest_value_wins(data: st.DataObject) -> None:
+    lengths = data.draw(st.sets(st.integers(8, 14), min_size=1, max_size=4))
+    sized = {str(n): data.draw(st.text("xyz", min_size=n, max_size=n)) for n in lengths}
+    text = data.draw(contents(sized, "xyz"))
     assume(b"REDACTED" not in text)
     expected = text
     for length in sorted(lengths, reverse=True):
@@ -79,7 +81,7 @@ def test_longer_values_win(given_: st.DataObject) -> None:
     assert Redactor(sized).redact(text).content == expected
 
 
-def test_a_longer_value_wins_over_one_that_begins_before_it() -> None:
+def test_a_longer_value_wins_over_one_that_starts_before_it() -> None:
     redactor = Redactor({"short": "abcdefgh", "long": "efghijklm"})
     assert redactor.redact(b"abcdefghijklm").content == b"abcd[REDACTED:long]"
 
@@ -89,13 +91,13 @@ def test_of_values_of_one_length_the_leftmost_wins() -> None:
     assert redactor.redact(b"abcdefghijkl").content == b"[REDACTED:b]ijkl"
 
 
-def test_a_value_inside_another_is_found_wherever_it_stands_alone() -> None:
+def test_a_value_contained_in_another_is_redacted_where_it_appears_alone() -> None:
     redactor = Redactor({"whole": "user:hunter2hunter2", "part": "hunter2hunter2"})
     text = b"user:hunter2hunter2 and hunter2hunter2"
     assert redactor.redact(text).content == b"[REDACTED:whole] and [REDACTED:part]"
 
 
-def test_long_values_that_begin_alike_are_told_apart() -> None:
+def test_long_values_with_a_common_prefix_are_distinguished() -> None:
     start = "postgresql://reader:" + "x" * 40
     redactor = Redactor({"one": start + "1", "two": start + "22", "start": start + "2"})
     text = f"{start}1 {start}22 {start}2 {start}".encode()
@@ -103,14 +105,14 @@ def test_long_values_that_begin_alike_are_told_apart() -> None:
     assert redactor.redact(text).content == expected.encode()
 
 
-def test_the_mere_beginning_of_a_value_hides_no_shape() -> None:
+def test_a_prefix_of_a_value_does_not_hide_a_pattern() -> None:
     redactor = Redactor({"long": "x" * 50})
     result = redactor.redact(b"x" * 49 + b" " + AWS.encode())
     assert result.content == b"x" * 49 + b" [REDACTED:aws-access-key]"
 
 
 @pytest.mark.parametrize("shift", range(-12, 3))
-def test_a_value_is_found_across_the_edge_of_a_window(shift: int) -> None:
+def test_a_value_across_a_window_edge_is_redacted(shift: int) -> None:
     before, after = b"." * (WINDOW_BYTES + shift), b"." * WINDOW_BYTES
     text = before + b"hunter2hunter2" + after
     redactor = Redactor({"door": "hunter2hunter2"})
@@ -122,14 +124,14 @@ def test_of_two_ids_with_one_value_the_first_in_order_is_named() -> None:
     assert redactor.redact(b"hunter2hunter2").content == b"[REDACTED:alpha]"
 
 
-def test_values_of_fewer_than_eight_characters_are_left() -> None:
+def test_values_of_fewer_than_eight_characters_are_not_redacted() -> None:
     redactor = Redactor({"short": "1234567", "umlauts": "äöüäöüä", "enough": "12345678"})
     text = "1234567 äöüäöüä".encode()
     assert redactor.redact(text).content is text
     assert redactor.redact(b"12345678").content == b"[REDACTED:enough]"
 
 
-def test_values_come_before_shapes_and_both_are_named() -> None:
+def test_values_are_redacted_before_patterns_and_both_are_named() -> None:
     redactor = Redactor({"cloud": AWS})
     text = f"{AWS} ghp_{'k3' * 18}".encode()
     result = redactor.redact(text)
@@ -137,23 +139,23 @@ def test_values_come_before_shapes_and_both_are_named() -> None:
     assert result.replaced == ("cloud", "github-token")
 
 
-def test_a_shape_that_a_replacement_lays_bare_is_redacted_too() -> None:
+def test_a_pattern_exposed_by_a_replacement_is_redacted() -> None:
     redactor = Redactor({"door": "hunter2hunter2"})
     result = redactor.redact(b"hunter2hunter2" + AWS.encode())
     assert result.content == b"[REDACTED:door][REDACTED:aws-access-key]"
 
 
-def test_shapes_can_be_warned_of_or_left() -> None:
+def test_patterns_can_be_set_to_warn_or_off() -> None:
     text = f"{AWS} hunter2hunter2".encode()
     vault = {"door": "hunter2hunter2"}
     warned = Redactor(vault, SecretPatternMode.WARN).redact(text)
     assert warned.content == f"{AWS} [REDACTED:door]".encode()
     assert (warned.replaced, warned.warned) == (("door",), ("aws-access-key",))
-    left = Redactor(vault, SecretPatternMode.OFF).redact(text)
-    assert (left.content, left.replaced, left.warned) == (warned.content, ("door",), ())
+    off = Redactor(vault, SecretPatternMode.OFF).redact(text)
+    assert (off.content, off.replaced, off.warned) == (warned.content, ("door",), ())
 
 
-def test_a_path_is_asked_for_what_would_be_replaced_in_it() -> None:
+def test_find_in_text_names_the_secrets_of_a_path() -> None:
     redactor = Redactor({"door": "hunter2hunter2"})
     assert redactor.find_in_text(f"notes/hunter2hunter2/{AWS}.md") == ("aws-access-key", "door")
     assert redactor.find_in_text("notes/2026-11-15.md") == ()
@@ -161,14 +163,14 @@ def test_a_path_is_asked_for_what_would_be_replaced_in_it() -> None:
     assert Redactor({}, SecretPatternMode.WARN).find_in_text(AWS) == ()
 
 
-def test_a_value_that_a_marker_completes_is_replaced_in_turn() -> None:
+def test_a_value_completed_by_a_marker_is_redacted() -> None:
     redactor = Redactor({"door": "hunter2hunter2", "seam": "]-and-so"})
     result = redactor.redact(b"hunter2hunter2-and-so on")
     assert result.content == b"[REDACTED:door[REDACTED:seam] on"
     assert result.replaced == ("door", "seam")
 
 
-def test_a_marker_that_holds_a_value_gives_way_to_a_shorter_one() -> None:
+def test_a_marker_that_contains_a_value_is_shortened() -> None:
     named = Redactor({"the-password": "hunter2hunter2", "other": "password"})
     assert named.redact(b"hunter2hunter2").content == b"[REDACTED]"
     nothing = Redactor({"door": "hunter2hunter2", "other": "REDACTED"})
@@ -177,7 +179,7 @@ def test_a_marker_that_holds_a_value_gives_way_to_a_shorter_one() -> None:
     assert shaped.redact(b"hunter2hunter2").content == b"[REDACTED]"
 
 
-def test_values_made_to_go_on_for_ever_are_cut_out() -> None:
+def test_values_that_chain_with_markers_are_cut_out() -> None:
     redactor = Redactor({"chain": "]aaaaaaa"})
     result = redactor.redact(b"]" + b"aaaaaaa" * 50 + b" end")
     assert b"]aaaaaaa" not in result.content
@@ -185,7 +187,7 @@ def test_values_made_to_go_on_for_ever_are_cut_out() -> None:
     assert result.content.count(b"[REDACTED:chain") == 8
 
 
-def test_where_even_cutting_goes_on_nothing_is_kept() -> None:
+def test_content_that_cannot_be_redacted_is_dropped() -> None:
     values = {"onion": "a[REDACTED:onion]b", "core": "aaaabbbb"}
     text = b"a" * 100 + b"[REDACTED:onion]" + b"b" * 100
     assert Redactor(values).redact(text).content == b"[REDACTED]"
@@ -193,15 +195,15 @@ def test_where_even_cutting_goes_on_nothing_is_kept() -> None:
     assert Redactor(values).redact(b"aaaa" * 50 + b"bbbb" * 50).content == b""
 
 
-def test_neither_a_redactor_nor_its_answer_shows_content() -> None:
+def test_a_redactor_and_its_result_do_not_show_content() -> None:
     redactor = Redactor({"door": "hunter2hunter2"})
     assert "hunter2" not in repr(redactor)
     assert "of no concern" not in repr(redactor.redact(b"of no concern"))
 
 
 @given(vaults("abcdefgh"), st.data())
-def test_markers_name_only_known_ids(vault: dict[str, str], given_: st.DataObject) -> None:
-    text = given_.draw(contents(vault, "abcdefgh ")) + f" {AWS}".encode()
+def test_markers_name_only_existing_ids(vault: dict[str, str], data: st.DataObject) -> None:
+    text = data.draw(contents(vault, "abcdefgh ")) + f" {AWS}".encode()
     result = Redactor(vault).redact(text)
     named = set(re.findall(r"\[REDACTED:([^\]]*)\]", result.content.decode()))
     assert named <= set(vault) | {"aws-access-key"}
@@ -237,7 +239,7 @@ def test_markers_name_only_known_ids(vault: dict[str, str], given_: st.DataObjec
         ("the-back-door", "back-door]"),
     ],
 )
-def test_the_vault_refuses(secret_id: str, value: str) -> None:
+def test_an_invalid_secret_is_refused_without_naming_its_value(secret_id: str, value: str) -> None:
     problem = secret_problem(secret_id, value)
     assert problem
     assert value not in problem
@@ -255,19 +257,19 @@ def test_the_vault_refuses(secret_id: str, value: str) -> None:
         ("cloud", AWS),
     ],
 )
-def test_the_vault_accepts(secret_id: str, value: str) -> None:
+def test_a_valid_secret_is_accepted_and_redacted(secret_id: str, value: str) -> None:
     assert secret_problem(secret_id, value) is None
     assert Redactor({secret_id: value}).redact(value.encode()).replaced == (secret_id,)
 
 
 @given(ids, st.text(min_size=8, max_size=40))
-def test_what_the_vault_accepts_is_replaced_by_its_full_marker(name: str, value: str) -> None:
+def test_an_accepted_secret_is_replaced_by_its_full_marker(name: str, value: str) -> None:
     assume(secret_problem(name, value) is None)
     marker = f"[REDACTED:{name}]".encode()
     assert Redactor({name: value}).redact(value.encode()).content == marker
 
 
-def test_no_marker_of_a_shape_looks_like_a_shape() -> None:
+def test_no_pattern_marker_matches_a_pattern() -> None:
     assert not [name for name in PATTERN_NAMES if find_secrets(f"[REDACTED:{name}]".encode())]
 
 
@@ -282,14 +284,14 @@ def test_no_marker_of_a_shape_looks_like_a_shape() -> None:
         ({"x": "]aaaaaaa", "y": "bbbbbbbb"}, "bbbbbbbb" + "aaaaaaa" * 9),
         ({"x": "][REDACT", "y": "zzzzzzzz"}, "z"),
     ],
-    ids=lambda one: "",
+    ids=lambda _: "",
 )
-def test_no_vault_makes_it_slower_than_linear(vault: dict[str, str], unit: str) -> None:
+def test_redaction_takes_linear_time_for_every_vault(vault: dict[str, str], unit: str) -> None:
     longest = max(map(len, vault.values()))
     assert takes_linear_time(Redactor(vault).redact, "", unit, max(1 << 18, 16 * longest))
 
 
-def test_values_that_begin_with_each_other_take_little_memory() -> None:
+def test_values_that_are_prefixes_of_each_other_take_bounded_memory() -> None:
     redactor = Redactor({str(n): "a" * n for n in range(8, 40)})
     content = b"a" * (1 << 18)
     tracemalloc.start()
@@ -299,7 +301,7 @@ def test_values_that_begin_with_each_other_take_little_memory() -> None:
     assert peak < 40 * len(content)
 
 
-def test_what_was_redacted_is_never_shown_by_accident() -> None:
+def test_the_repr_of_a_result_hides_its_content() -> None:
     redacted = Redactor({}).redact(b"the content")
     assert "content" not in repr(redacted)
     assert "content" not in str(redacted.__rich_repr__())

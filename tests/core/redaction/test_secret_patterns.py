@@ -1,4 +1,4 @@
-"""Which texts are unmistakably a secret, and which never are."""
+"""Secret patterns: texts that match and texts that only resemble them."""
 
 from __future__ import annotations
 
@@ -51,19 +51,19 @@ TOKENS = [
     ("anthropic-key", f"sk-ant-{random_text(40)}"),
     ("jwt", JWT),
 ]
-AROUND = ["{}", "key={};", '{{"key": "{}"}}', "`{}`", "**{}**", "_{}_", "({}).", "a\\n{}\\nb"]
-AROUND += ["https://host/?q=1&key={}&more", "%3D{}", "é{}é", "x-{} y", "[{}][{}]", "{}\r\n{}"]
+CONTEXTS = ["{}", "key={};", '{{"key": "{}"}}', "`{}`", "**{}**", "_{}_", "({}).", "a\\n{}\\nb"]
+CONTEXTS += ["https://host/?q=1&key={}&more", "%3D{}", "é{}é", "x-{} y", "[{}][{}]", "{}\r\n{}"]
 
 
-@pytest.mark.parametrize("around", AROUND)
+@pytest.mark.parametrize("context", CONTEXTS)
 @pytest.mark.parametrize(("name", "token"), TOKENS)
-def test_a_token_is_found_wherever_it_stands(name: str, token: str, around: str) -> None:
+def test_a_token_is_detected_in_every_context(name: str, token: str, context: str) -> None:
     expected = f"<{name}>"
-    assert redacted(around.format(token, token)) == around.format(expected, expected)
+    assert redacted(context.format(token, token)) == context.format(expected, expected)
 
 
 @pytest.mark.parametrize("shift", range(-8, 3))
-def test_a_token_is_found_across_the_edge_of_a_window(shift: int) -> None:
+def test_a_token_across_a_window_edge_is_detected(shift: int) -> None:
     before, after = " " * (WINDOW_BYTES + shift), " " * WINDOW_BYTES
     for name, token in TOKENS:
         assert redacted(before + token + after) == f"{before}<{name}>{after}"
@@ -131,17 +131,19 @@ def test_a_token_is_found_across_the_edge_of_a_window(shift: int) -> None:
         'START = b"-----BEGIN PRIVATE KEY-----"\nEND = b"-----END PRIVATE KEY-----"',
     ],
 )
-def test_what_only_resembles_a_secret_is_left(text: str) -> None:
+def test_a_text_that_only_resembles_a_secret_is_unchanged(text: str) -> None:
     assert redacted(text) == text
 
 
 digests = st.builds(
-    lambda of, text, upper: of(text).hexdigest().upper() if upper else of(text).hexdigest(),
+    lambda algorithm, text, upper: (
+        algorithm(text).hexdigest().upper() if upper else algorithm(text).hexdigest()
+    ),
     st.sampled_from([hashlib.md5, hashlib.sha1, hashlib.sha224, hashlib.sha256, hashlib.sha512]),
     st.binary(max_size=8),
     st.booleans(),
 )
-untouchable = (
+digests_and_uuids = (
     digests | st.uuids().map(str) | st.builds("{:032x}".format, st.integers(0, 2**128 - 1))
 )
 PREFIXES = ["", "sk-", "sk-proj-", "sk-ant-", "sk-ant-api03-", "ghp_", "github_pat_", "xoxb-"]
@@ -150,15 +152,17 @@ PREFIXES += ["-----BEGIN PRIVATE KEY-----\n"]
 prefixes = st.sampled_from(PREFIXES)
 
 
-@given(st.lists(st.tuples(prefixes, untouchable, st.sampled_from("-_ ./:\n\"'=+,")), max_size=6))
-def test_digests_and_uuids_are_never_touched(parts: list[tuple[str, str, str]]) -> None:
-    text = "".join(prefix + one + after for prefix, one, after in parts)
+@given(
+    st.lists(st.tuples(prefixes, digests_and_uuids, st.sampled_from("-_ ./:\n\"'=+,")), max_size=6)
+)
+def test_digests_and_uuids_are_never_redacted(parts: list[tuple[str, str, str]]) -> None:
+    text = "".join(prefix + value + separator for prefix, value, separator in parts)
     assert redacted(text) == text
 
 
-@given(st.lists(untouchable, min_size=1, max_size=3))
-def test_a_digest_joined_to_a_key_outlives_it(ones: list[str]) -> None:
-    rest = "-" + "-".join(ones)
+@given(st.lists(digests_and_uuids, min_size=1, max_size=3))
+def test_a_digest_joined_to_a_key_is_not_redacted(values: list[str]) -> None:
+    rest = "-" + "-".join(values)
     assert redacted(f"sk-proj-{random_text(48)}{rest}") == f"<openai-key>{rest}"
     assert redacted(f"sk-ant-api03-{random_text(93)}{rest}") == f"<anthropic-key>{rest}"
     assert redacted(f"xoxb-1234567890-{random_text(24)}{rest}") == f"<slack-token>{rest}"
@@ -169,16 +173,16 @@ def test_a_digest_belongs_to_a_slack_token_of_numbers_and_a_uuid_does_not() -> N
     assert redacted(f"xoxb-1234567890-{UUID}") == f"<slack-token>-{UUID}"
 
 
-def test_a_shape_inside_another_goes_with_it() -> None:
+def test_a_token_inside_a_private_key_is_redacted_with_it() -> None:
     inside = f"{random_text(20)}/AKIAIOSFODNN7EXAMPLE/{random_text(20)}"
     block = f"-----BEGIN PRIVATE KEY-----\n{inside}\n-----END PRIVATE KEY-----"
     assert redacted(f"a {block} b") == "a <private-key> b"
 
 
-def test_a_match_beyond_the_edge_of_a_window_is_given_once() -> None:
+def test_a_match_beyond_a_window_edge_is_returned_once() -> None:
     automaton = BytesAhoCorasick([b"ab", b"abcdefgh"])
-    found = list(scan(automaton, b"." * WINDOW_BYTES + b"ab", max_length=8))
-    assert found == [(0, WINDOW_BYTES, WINDOW_BYTES + 2)]
+    matches = list(scan(automaton, b"." * WINDOW_BYTES + b"ab", max_length=8))
+    assert matches == [(0, WINDOW_BYTES, WINDOW_BYTES + 2)]
 
 
 @given(st.binary())
@@ -187,7 +191,7 @@ def test_any_bytes_can_be_searched(content: bytes) -> None:
 
 
 @pytest.mark.parametrize("module", [argparse, inspect, json, ssl, typing, uuid])
-def test_ordinary_code_and_prose_hold_no_shapes(module: object) -> None:
+def test_ordinary_code_and_prose_match_no_pattern(module: object) -> None:
     assert find_secrets(inspect.getsource(module).encode()) == []  # type: ignore[arg-type] # modules
 
 
@@ -199,11 +203,11 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("unit", HOSTILE)
-def test_no_content_makes_the_search_slower_than_linear(unit: str) -> None:
+def test_hostile_content_is_searched_in_linear_time(unit: str) -> None:
     assert takes_linear_time(find_secrets, "", unit)
 
 
 @pytest.mark.parametrize("start", ["sk-", "sk-ant-", "ghp_", "github_pat_", "xoxb-", "eyJ"])
 @pytest.mark.parametrize("unit", ["a", "a-", "aB", "1_", f"{DIGEST}-", "."])
-def test_no_tail_makes_the_search_slower_than_linear(start: str, unit: str) -> None:
+def test_hostile_suffixes_are_searched_in_linear_time(start: str, unit: str) -> None:
     assert takes_linear_time(find_secrets, start, unit)

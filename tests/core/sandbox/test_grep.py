@@ -1,4 +1,4 @@
-"""Patterns of grep: their refusals, and lines found as a search line by line finds them."""
+"""Grep patterns: refusals, and matches equal to a line-by-line search."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_an_invalid_pattern_is_refused_with_a_reason(pattern: str, reason: str) 
         ("a|b", "b\nc\na", [1, 3]),
     ],
 )
-def test_lines_are_found(pattern: str, text: str, expected: list[int]) -> None:
+def test_matching_lines_are_numbered(pattern: str, text: str, expected: list[int]) -> None:
     assert matching_lines(compile_pattern(pattern), text.encode(), 100) == expected
 
 
@@ -104,9 +104,9 @@ def test_lines_are_found(pattern: str, text: str, expected: list[int]) -> None:
     st.text(st.sampled_from("abc \n"), max_size=30),
     st.integers(1, 4),
 )
-def test_a_text_is_searched_line_by_line(pattern: str, text: str, most: int) -> None:
+def test_a_text_is_searched_line_by_line(pattern: str, text: str, limit: int) -> None:
     naive = [n for n, line in enumerate(text.splitlines(), 1) if re.search(pattern, line)]
-    assert matching_lines(compile_pattern(pattern), text.encode(), most) == naive[:most]
+    assert matching_lines(compile_pattern(pattern), text.encode(), limit) == naive[:limit]
 
 
 def test_case_is_ignored_in_every_alternative() -> None:
@@ -115,7 +115,7 @@ def test_case_is_ignored_in_every_alternative() -> None:
 
 
 @given(st.binary(max_size=60), st.sampled_from(["", "^", "$", ".", r"\W", r"[^a]", "a"]))
-def test_bytes_that_are_no_text_are_searched_line_by_line_too(content: bytes, pattern: str) -> None:
+def test_binary_content_is_searched_line_by_line(content: bytes, pattern: str) -> None:
     lines = content.split(b"\n")
     if not lines[-1]:
         lines.pop()
@@ -124,19 +124,19 @@ def test_bytes_that_are_no_text_are_searched_line_by_line_too(content: bytes, pa
     assert matching_lines(regex, content, 100) == expected
 
 
-def test_patterns_that_would_take_others_for_ever_do_not() -> None:
+def test_a_backtracking_pattern_matches_in_linear_time() -> None:
     assert matching_lines(compile_pattern("(a+)+$"), b"a" * 100_000 + b"b", 1) == []
 
 
-def test_only_lines_that_were_found_are_told() -> None:
-    wanted = GrepQuery("x", mode=GrepOutput.CONTENT, line_numbers=True)
-    assert format_matches(wanted, "a:b", b"0\r\n1\n2", [1, 3]) == b"a:b:1:0\r\na:b:3:2\n"
+def test_only_matching_lines_are_formatted() -> None:
+    query = GrepQuery("x", mode=GrepOutput.CONTENT, line_numbers=True)
+    assert format_matches(query, "a:b", b"0\r\n1\n2", [1, 3]) == b"a:b:1:0\r\na:b:3:2\n"
     assert format_matches(GrepQuery("x", mode=GrepOutput.CONTENT), "", b"0\n1\n", [2]) == b"1\n"
     assert format_matches(GrepQuery("x", mode=GrepOutput.COUNT), "f", b"", [1, 2]) == b"f:2\n"
     assert format_matches(GrepQuery("x", root="f"), "", b"", [1]) == b"f\n"
 
 
-def test_files_are_chosen_by_name_or_by_path() -> None:
+def test_files_are_selected_by_name_or_by_path() -> None:
     assert expand_braces("*.{ts,tsx}") == ("*.ts", "*.tsx")
     assert expand_braces("{a,b}/{c,d}") == ("a/c", "a/d", "b/c", "b/d")
     assert expand_braces("a}{b") == ("a}{b",)

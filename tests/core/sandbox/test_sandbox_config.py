@@ -1,4 +1,4 @@
-"""What an account may say of a sandbox and of a workspace, and in which words it is told no."""
+"""Sandbox and workspace configs: validation, masking and refusal messages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from carrel.core import field_validation
-from carrel.core.agents.config import parse_config as checked_agent
+from carrel.core.agents.config import parse_config as parse_agent_config
 from carrel.core.errors import ValidationError
 from carrel.core.field_validation import merge_patch
 from carrel.core.sandbox import workspace_config
@@ -24,7 +24,7 @@ from carrel.core.sandbox.sandbox_config import (
 )
 
 LISTS: Final = "config.network.allowDomains"
-WRONG: Final[list[tuple[dict[str, Any], str]]] = [
+INVALID: Final[list[tuple[dict[str, Any], str]]] = [
     (
         {"provider": "vercel"},
         "config.provider must be one of: local, docker, lambda, e2b, daytona, kubernetes",
@@ -94,20 +94,20 @@ WRONG: Final[list[tuple[dict[str, Any], str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("config", "told"), WRONG, ids=[told for _, told in WRONG])
-def test_what_does_not_fit_is_told_in_known_words(config: dict[str, Any], told: str) -> None:
+@pytest.mark.parametrize(("config", "message"), INVALID, ids=[message for _, message in INVALID])
+def test_an_invalid_config_is_refused_with_a_message(config: dict[str, Any], message: str) -> None:
     with pytest.raises(ValidationError) as refused:
         parse_sandbox_config(config)
-    assert told in str(refused.value)
+    assert message in str(refused.value)
 
 
-def test_where_nothing_is_said_it_asks_and_runs_here_without_a_network() -> None:
+def test_an_empty_config_asks_and_runs_locally_without_network() -> None:
     assert parse_sandbox_config({}) == {"provider": "local", "permissionMode": "ask"}
     assert not has_network_access(parse_sandbox_config({}))
 
 
-def test_what_fits_is_kept_as_it_was_given_and_what_nobody_knows_is_dropped() -> None:
-    said = {
+def test_a_valid_config_is_stored_verbatim_and_unknown_fields_are_dropped() -> None:
+    config = {
         "provider": "kubernetes",
         "permissionMode": "bypass",
         "internet": True,
@@ -121,12 +121,12 @@ def test_what_fits_is_kept_as_it_was_given_and_what_nobody_knows_is_dropped() ->
         "persistent": True,
         "lifecycle": {"idleTimeoutSeconds": 1, "maxLifetimeSeconds": 2592000},
     }
-    assert parse_sandbox_config({**said, "size": "large", "colour": "green"}) == said
-    assert parse_sandbox_config(parse_sandbox_config(said)) == said
+    assert parse_sandbox_config({**config, "size": "large", "colour": "green"}) == config
+    assert parse_sandbox_config(parse_sandbox_config(config)) == config
     assert parse_sandbox_config({"timeout": 30.0})["timeout"] == 30
 
 
-def test_either_word_for_a_network_is_understood() -> None:
+def test_both_network_fields_are_accepted() -> None:
     assert has_network_access(parse_sandbox_config({"internet": True}))
     assert has_network_access(parse_sandbox_config({"network": {"mode": "allow-all"}}))
     assert not has_network_access(parse_sandbox_config({"internet": False, "network": {}}))
@@ -149,15 +149,15 @@ SECRET: Final = {
 
 
 def test_every_secret_is_masked_and_nothing_else() -> None:
-    shown = mask_secrets(SECRET)
-    assert "canary" not in str(shown)
-    assert str(shown).count("shown") == 3
-    assert str(shown).count(MASK) == str(SECRET).count("canary") == 9
-    assert shown["options"]["maxTokens"] == 5
-    assert list(shown["envVars"]) == ["A", "B"]
+    masked = mask_secrets(SECRET)
+    assert "canary" not in str(masked)
+    assert str(masked).count("shown") == 3
+    assert str(masked).count(MASK) == str(SECRET).count("canary") == 9
+    assert masked["options"]["maxTokens"] == 5
+    assert list(masked["envVars"]) == ["A", "B"]
 
 
-def test_a_mask_that_comes_back_stands_for_what_is_kept() -> None:
+def test_a_mask_sent_back_keeps_the_stored_secret() -> None:
     assert restore_secrets(merge_patch(SECRET, mask_secrets(SECRET)), SECRET) == SECRET
     changed = merge_patch(SECRET, {"envVars": {"A": MASK, "B": None, "C": "new"}})
     assert restore_secrets(changed, SECRET)["envVars"] == {"A": "canary", "C": "new"}
@@ -188,40 +188,40 @@ keys = st.sampled_from(
 
 
 @given(st.dictionaries(keys, json, max_size=5))
-def test_whatever_is_said_is_kept_or_refused_and_never_breaks(said: dict[str, Any]) -> None:
-    for check in (parse_sandbox_config, workspace_config.parse_workspace_config):
+def test_any_config_is_accepted_or_refused(config: dict[str, Any]) -> None:
+    for parse in (parse_sandbox_config, workspace_config.parse_workspace_config):
         try:
-            kept = check(said)
+            parsed = parse(config)
         except ValidationError:
             continue
-        assert check(kept) == kept
+        assert parse(parsed) == parsed
 
 
 def _secrets(config: dict[str, Any]) -> list[tuple[ConfigPath, str]]:
-    found: list[tuple[ConfigPath, str]] = []
+    secrets: list[tuple[ConfigPath, str]] = []
 
-    def become(place: ConfigPath, value: str) -> str:
-        found.append((place, value))
+    def collect(path: ConfigPath, value: str) -> str:
+        secrets.append((path, value))
         return value
 
-    map_secrets(config, become)
-    return found
+    map_secrets(config, collect)
+    return secrets
 
 
 @given(st.dictionaries(st.sampled_from(["envVars", "options"]), json, max_size=2))
-def test_secrets_are_the_same_places_however_often_they_are_rewritten(said: dict[str, Any]) -> None:
-    before, after = _secrets(said), _secrets(mask_secrets(said))
-    assert after == [(place, MASK) for place, _ in before]
-    assert restore_secrets(mask_secrets(said), said) == said or MASK in str(said)
+def test_masking_preserves_the_paths_of_secrets(config: dict[str, Any]) -> None:
+    before, after = _secrets(config), _secrets(mask_secrets(config))
+    assert after == [(path, MASK) for path, _ in before]
+    assert restore_secrets(mask_secrets(config), config) == config or MASK in str(config)
 
 
 @given(json, json)
-def test_a_patch_twice_is_a_patch_once(stored: Any, patch: Any) -> None:
+def test_applying_a_patch_twice_equals_applying_it_once(stored: Any, patch: Any) -> None:
     once = merge_patch(stored, patch)
     assert merge_patch(once, patch) == once
 
 
-def test_a_patch_merges_objects_replaces_lists_and_takes_away_by_null() -> None:
+def test_a_patch_merges_objects_replaces_lists_and_deletes_by_null() -> None:
     stored = {"a": {"b": 1, "c": [1, 2]}, "d": 4}
     assert merge_patch(stored, {"a": {"b": None, "c": [3]}, "e": {"f": None}}) == {
         "a": {"c": [3]},
@@ -231,7 +231,7 @@ def test_a_patch_merges_objects_replaces_lists_and_takes_away_by_null() -> None:
     assert stored == {"a": {"b": 1, "c": [1, 2]}, "d": 4}
 
 
-def test_what_is_nested_too_deeply_is_refused_however_deep() -> None:
+def test_a_config_nested_too_deeply_is_refused() -> None:
     deep: Any = "x"
     for _ in range(5000):
         deep = [deep]
@@ -240,24 +240,24 @@ def test_what_is_nested_too_deeply_is_refused_however_deep() -> None:
     field_validation.require_shallow("config", {"options": {"a": [{"b": 1}]}})
 
 
-def test_a_workspace_is_kept_with_all_others_and_its_harness_is_on() -> None:
+def test_a_workspace_config_defaults_to_s3_and_drops_unknown_fields() -> None:
     assert workspace_config.parse_workspace_config({}) == {"storage": {"provider": "s3"}}
-    said = {"storage": {"provider": "s3"}, "harness": {"enabled": False}}
-    assert workspace_config.parse_workspace_config({**said, "isolation": False}) == said
-    wrongs: list[tuple[dict[str, Any], str]] = [
+    config = {"storage": {"provider": "s3"}, "harness": {"enabled": False}}
+    assert workspace_config.parse_workspace_config({**config, "isolation": False}) == config
+    invalid_configs: list[tuple[dict[str, Any], str]] = [
         ({"storage": "s3"}, "config.storage must be an object"),
         ({"storage": {"provider": "disk"}}, "config.storage.provider must be one of: s3"),
         ({"storage": {"bucket": "mine"}}, "config.storage.bucket is not supported"),
         ({"harness": True}, "config.harness must be an object"),
         ({"harness": {"enabled": 1}}, "config.harness.enabled must be a boolean"),
     ]
-    for wrong, told in wrongs:
-        with pytest.raises(ValidationError, match=told):
-            workspace_config.parse_workspace_config(wrong)
+    for invalid, message in invalid_configs:
+        with pytest.raises(ValidationError, match=message):
+            workspace_config.parse_workspace_config(invalid)
 
 
 @pytest.mark.parametrize(
-    ("config", "told"),
+    ("config", "message"),
     [
         ({"sandbox": ""}, r"config.sandbox must be a non-empty string"),
         ({"sandbox": 5}, r"config.sandbox must be a non-empty string"),
@@ -287,12 +287,12 @@ def test_a_workspace_is_kept_with_all_others_and_its_harness_is_on() -> None:
         ),
     ],
 )
-def test_what_an_agent_refers_to_is_checked_by_form(config: dict[str, Any], told: str) -> None:
-    with pytest.raises(ValidationError, match=told):
-        checked_agent(config)
+def test_an_agents_references_are_validated_by_form(config: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        parse_agent_config(config)
 
 
-def test_one_workspace_may_be_attached_under_two_names() -> None:
+def test_a_workspace_may_be_attached_under_two_names() -> None:
     both = [{"name": name, "workspaceId": "ws_1", "sandbox": None} for name in ("a.b-c", "d_9")]
-    config = checked_agent({"sandbox": None, "workspaces": both})
-    assert [one.workspace_id for one in config.workspaces] == ["ws_1", "ws_1"]
+    config = parse_agent_config({"sandbox": None, "workspaces": both})
+    assert [attachment.workspace_id for attachment in config.workspaces] == ["ws_1", "ws_1"]

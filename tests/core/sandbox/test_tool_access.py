@@ -1,6 +1,6 @@
-"""The cascade: from an agent's config to its tools, their schemas, and what each call may do.
+"""Tool access: from an agent's config to its tools, their schemas and each call.
 
-Everything here is tried for every configuration of two sandboxes and two workspaces.
+Every test covers all configurations of two sandboxes and two workspaces.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from carrel.core.sandbox.tool_access import (
     with_workspace,
 )
 
-ONE, TWO = "sb_1", "sb_2"
+FIRST, SECOND = "sb_1", "sb_2"
 ABSENT: Final = object()
-REFS: Final = (ABSENT, None, ONE, TWO)
+REFS: Final = (ABSENT, None, FIRST, SECOND)
 KINDS: Final = tuple(product(PermissionMode, (False, True)))
 FILE_TOOLS: Final = frozenset({"read", "write", "edit", "glob", "grep", "bash"})
 MATRIX: Final = {
@@ -38,7 +38,7 @@ MATRIX: Final = {
     PermissionMode.EDIT: {"bash"},
     PermissionMode.BYPASS: set(),
 }
-"""Before which tools somebody is asked, as the account's users were told."""
+"""Tools that need an approval, by permission mode."""
 SCHEMA: Final[Mapping[str, Any]] = {
     "type": "object",
     "properties": {
@@ -52,40 +52,40 @@ SCHEMA: Final[Mapping[str, Any]] = {
 
 
 class Case:
-    """One configuration, and what the seed's tables say of it."""
+    """One configuration and its expected access."""
 
     def __init__(self, kinds: Any, agent: str | None, refs: tuple[Any, ...]) -> None:
-        (mode, kept), (other, also) = kinds
+        (mode, persistent), (other_mode, other_persistent) = kinds
         self.sandboxes = {
-            ONE: SandboxSpec(ONE, 1, mode, {"persistent": kept}),
-            TWO: SandboxSpec(TWO, 1, other, {"persistent": also}),
+            FIRST: SandboxSpec(FIRST, 1, mode, {"persistent": persistent}),
+            SECOND: SandboxSpec(SECOND, 1, other_mode, {"persistent": other_persistent}),
         }
         attached = [{"name": f"w{n}", "workspaceId": f"ws_{n}"} for n, _ in enumerate(refs)]
-        for said, ref in zip(attached, refs, strict=True):
+        for workspace, ref in zip(attached, refs, strict=True):
             if ref is not ABSENT:
-                said["sandbox"] = ref
-        given: dict[str, Any] = {"workspaces": attached}
+                workspace["sandbox"] = ref
+        fields: dict[str, Any] = {"workspaces": attached}
         if agent is not None:
-            given["sandbox"] = agent
-        self.config: AgentConfig = parse_config(given)
+            fields["sandbox"] = agent
+        self.config: AgentConfig = parse_config(fields)
         self.agent = self.sandboxes.get(agent or "")
         self.effective = [self.agent if r is ABSENT else self.sandboxes.get(r) for r in refs]
-        reaches = [
-            AttachedWorkspace(f"w{n}", f"ws_{n}", "fs-", through)
-            for n, through in enumerate(self.effective)
+        workspaces = [
+            AttachedWorkspace(f"w{n}", f"ws_{n}", "fs-", sandbox)
+            for n, sandbox in enumerate(self.effective)
         ]
-        self.hands = ToolAccess(self.agent, tuple(reaches))
+        self.access = ToolAccess(self.agent, tuple(workspaces))
 
     def answer(self, tool: str, workspace: str | None) -> CallTarget | type[Exception]:
         try:
-            return resolve_call_target(tool, self.hands, workspace)
+            return resolve_call_target(tool, self.access, workspace)
         except (Forbidden, ValidationError, NotFound) as refused:
             return type(refused)
 
 
 def cases() -> Iterator[Case]:
     for kinds in product(KINDS, KINDS):
-        for agent in (None, ONE, TWO):
+        for agent in (None, FIRST, SECOND):
             for count in range(3):
                 for refs in product(REFS, repeat=count):
                     yield Case(kinds, agent, refs)
@@ -94,45 +94,47 @@ def cases() -> Iterator[Case]:
 ALL: Final = tuple(cases())
 
 
-def test_there_is_every_configuration() -> None:
+def test_every_configuration_is_covered() -> None:
     assert len(ALL) == 36 * 3 * (1 + 4 + 16)
 
 
-def test_the_tools_are_those_of_the_table() -> None:
+def test_the_available_tools_follow_the_table() -> None:
     for case in ALL:
-        writable = [each for each in case.effective if each]
+        writable = [sandbox for sandbox in case.effective if sandbox]
         if not case.effective:
-            wanted = {"bash"} if case.agent else set()
+            expected = {"bash"} if case.agent else set()
         elif not writable:
-            wanted = {"read", "glob"}
+            expected = {"read", "glob"}
         else:
-            wanted = set(FILE_TOOLS)
-        assert available_tool_names(case.config) == wanted
-        following = {"async_status"} if any(each.is_persistent for each in writable) else set()
-        assert available_tool_names(case.config, case.hands) == wanted | following
-        assert available_tool_names(case.config, case.hands) <= WORKSPACE_TOOL_NAMES
+            expected = set(FILE_TOOLS)
+        assert available_tool_names(case.config) == expected
+        following = (
+            {"async_status"} if any(sandbox.is_persistent for sandbox in writable) else set()
+        )
+        assert available_tool_names(case.config, case.access) == expected | following
+        assert available_tool_names(case.config, case.access) <= WORKSPACE_TOOL_NAMES
 
 
-def test_a_call_works_in_the_sandbox_of_the_workspace_that_it_means_and_in_no_other() -> None:
+def test_a_call_runs_in_the_sandbox_of_its_workspace_and_no_other() -> None:
     for case in ALL:
-        for at, through in enumerate(case.effective):
-            for name in {f"w{at}"} | ({None, ""} if at == 0 else set()):
+        for index, sandbox in enumerate(case.effective):
+            for name in {f"w{index}"} | ({None, ""} if index == 0 else set()):
                 for tool in FILE_TOOLS:
                     answer = case.answer(tool, name)
-                    if through is None and tool not in {"read", "glob"}:
+                    if sandbox is None and tool not in {"read", "glob"}:
                         assert answer is Forbidden
                         continue
                     assert isinstance(answer, CallTarget)
-                    assert answer.workspace is case.hands.workspaces[at]
-                    assert answer.sandbox is through
-                    mode = through.mode if through else None
+                    assert answer.workspace is case.access.workspaces[index]
+                    assert answer.sandbox is sandbox
+                    mode = sandbox.mode if sandbox else None
                     assert answer.requires_approval == (mode is not None and tool in MATRIX[mode])
 
 
-def test_nothing_reaches_a_read_only_workspace_and_nobody_is_asked_to_let_it() -> None:
-    """However it is named, and whatever the agent's own sandbox would allow."""
+def test_a_read_only_workspace_is_never_written_and_never_asks_for_approval() -> None:
+    """Holds for every name of it and every sandbox of the agent."""
     for case in ALL:
-        read_only = {f"w{n}" for n, through in enumerate(case.effective) if through is None}
+        read_only = {f"w{n}" for n, sandbox in enumerate(case.effective) if sandbox is None}
         for tool, name in product(FILE_TOOLS, (None, "", "w0", "w1", "w2")):
             answer = case.answer(tool, name)
             if (
@@ -147,7 +149,7 @@ def test_nothing_reaches_a_read_only_workspace_and_nobody_is_asked_to_let_it() -
                 assert answer.workspace is None or answer.workspace.sandbox is answer.sandbox
 
 
-def test_a_command_runs_in_no_workspace_only_where_there_is_none() -> None:
+def test_a_command_runs_outside_a_workspace_only_if_none_is_attached() -> None:
     for case in ALL:
         for name in (None, "", "w0", "w1"):
             answer = case.answer("bash", name)
@@ -161,17 +163,17 @@ def test_a_command_runs_in_no_workspace_only_where_there_is_none() -> None:
                 assert answer is (ValidationError if name else NotFound)
 
 
-def test_a_name_that_nobody_gave_is_refused_whatever_the_tool() -> None:
+def test_an_unknown_workspace_name_is_refused_for_every_tool() -> None:
     for case in ALL:
         for tool in FILE_TOOLS:
             assert case.answer(tool, "elsewhere") is ValidationError
     with pytest.raises(ValidationError, match=r"\Aunknown workspace elsewhere\Z"):
-        resolve_call_target("read", ALL[-1].hands, "elsewhere")
+        resolve_call_target("read", ALL[-1].access, "elsewhere")
     with pytest.raises(ValidationError, match="no workspace is attached"):
         resolve_call_target("read", ToolAccess())
 
 
-def test_the_words_are_those_that_models_are_told() -> None:
+def test_the_refusal_messages_are_stable() -> None:
     reader = ToolAccess(None, (AttachedWorkspace("w", "ws_1", "fs-", None),))
     with pytest.raises(Forbidden, match=r"\Aworkspace is read-only\Z"):
         resolve_call_target("bash", reader)
@@ -179,34 +181,34 @@ def test_the_words_are_those_that_models_are_told() -> None:
         resolve_call_target("bash", ToolAccess())
 
 
-def test_a_workspace_is_to_choose_only_where_there_are_two() -> None:
+def test_the_workspace_parameter_exists_only_for_two_or_more_workspaces() -> None:
     for case in ALL:
-        names = [reach.name for reach in case.hands.workspaces]
-        for given in (SCHEMA, with_workspace(SCHEMA, ToolAccess())):
-            fitted = with_workspace(given, case.hands)
-            assert fitted["required"] == ["command"]
+        names = [workspace.name for workspace in case.access.workspaces]
+        for schema in (SCHEMA, with_workspace(SCHEMA, ToolAccess())):
+            adapted = with_workspace(schema, case.access)
+            assert adapted["required"] == ["command"]
             if len(names) < 2:
-                assert "workspace" not in fitted["properties"]
+                assert "workspace" not in adapted["properties"]
             else:
-                said = fitted["properties"]["workspace"]
-                assert (said["type"], said["enum"]) == ("string", names)
-                assert names[0] in said["description"]
-            assert fitted["properties"]["command"] == SCHEMA["properties"]["command"]
+                parameter = adapted["properties"]["workspace"]
+                assert (parameter["type"], parameter["enum"]) == ("string", names)
+                assert names[0] in parameter["description"]
+            assert adapted["properties"]["command"] == SCHEMA["properties"]["command"]
 
 
-def test_a_command_can_be_left_to_itself_only_where_a_workspace_has_a_persistent_sandbox() -> None:
+def test_the_background_parameter_exists_only_with_a_persistent_sandbox() -> None:
     for case in ALL:
-        lasting = any(each and each.is_persistent for each in case.effective)
-        for given in (SCHEMA, with_background(SCHEMA, ToolAccess())):
-            fitted = with_background(given, case.hands)
-            assert ("background" in fitted["properties"]) == lasting
-            assert lasting == ("async_status" in available_tool_names(case.config, case.hands))
+        expected = any(sandbox and sandbox.is_persistent for sandbox in case.effective)
+        for schema in (SCHEMA, with_background(SCHEMA, ToolAccess())):
+            adapted = with_background(schema, case.access)
+            assert ("background" in adapted["properties"]) == expected
+            assert expected == ("async_status" in available_tool_names(case.config, case.access))
 
 
-def test_who_is_asked_before_what_is_the_seeds_matrix() -> None:
-    for mode, asked in MATRIX.items():
-        assert {tool for tool in WORKSPACE_TOOL_NAMES if requires_approval(tool, mode)} == asked
+def test_approval_is_required_as_in_the_matrix() -> None:
+    for mode, expected in MATRIX.items():
+        assert {tool for tool in WORKSPACE_TOOL_NAMES if requires_approval(tool, mode)} == expected
 
 
-def test_a_namespace_is_told_by_account_and_workspace_alone() -> None:
+def test_a_namespace_depends_on_account_and_workspace_alone() -> None:
     assert derive_namespace("acct_1", "ws_a") == "fs-e14c98641c05f7c614be174b12560c61cdfbafd0"

@@ -1,4 +1,4 @@
-"""Snapshots: a vector of revisions reads the same for ever, whatever is written afterwards."""
+"""Snapshots: a vector of revisions reads the same after any later write."""
 
 from __future__ import annotations
 
@@ -11,31 +11,32 @@ from tests.support.strategies_trees import SCOPES, entries, paths
 from carrel.core.identifiers import Path, Scope
 from carrel.core.overlay.compose import compose, layers_etag
 from carrel.core.runs import Snapshot, SnapshotLayer
-from carrel.core.store.tree import Entry, Head, Tree
+from carrel.core.store.entry import Entry, Head
+from carrel.core.store.tree import Tree
 
 History = list[tuple[Scope, Head]]
 
 writes = st.lists(st.tuples(st.sampled_from(SCOPES), paths, st.none() | entries), max_size=20)
 
 
-def told(asked: list[tuple[Scope, Path, Entry | None]]) -> History:
-    """A log in which every write is a commit of its own."""
+def build_history(written: list[tuple[Scope, Path, Entry | None]]) -> History:
+    """A log in which every write is its own commit."""
     history: History = []
-    for scope, path, entry in asked:
+    for scope, path, entry in written:
         mine = [head for owner, head in history if owner == scope]
         version = sum(head.path == path for head in mine) + 1
         history.append((scope, Head(path, version, len(mine) + 1, 0, entry)))
     return history
 
 
-def now(history: History) -> Snapshot:
+def latest_snapshot(history: History) -> Snapshot:
     counts: Mapping[Scope, int] = {scope: 0 for scope in SCOPES}
     latest = {**counts, **{scope: head.revision for scope, head in history}}
     return tuple(SnapshotLayer(scope, latest[scope]) for scope in SCOPES)
 
 
-def read(history: History, snapshot: Snapshot) -> list[Tree]:
-    """Each layer as it was at its revision: of every path, the last that was said by then."""
+def read_layers(history: History, snapshot: Snapshot) -> list[Tree]:
+    """Each layer at its revision: for every path, the last head written by then."""
     return [
         Tree(
             layer.scope,
@@ -50,21 +51,24 @@ def read(history: History, snapshot: Snapshot) -> list[Tree]:
 def test_a_snapshot_never_changes(
     before: list[tuple[Scope, Path, Entry | None]], after: list[tuple[Scope, Path, Entry | None]]
 ) -> None:
-    history = told(before)
-    snapshot = now(history)
-    frozen = read(history, snapshot)
+    history = build_history(before)
+    snapshot = latest_snapshot(history)
+    frozen = read_layers(history, snapshot)
 
-    later = told([*before, *after])
+    later = build_history([*before, *after])
 
-    assert read(later, snapshot) == frozen
-    assert compose(read(later, snapshot)) == compose(frozen)
+    assert read_layers(later, snapshot) == frozen
+    assert compose(read_layers(later, snapshot)) == compose(frozen)
 
 
 @given(writes)
-def test_equal_revisions_mean_equal_trees_and_a_new_one_a_new_etag(
-    asked: list[tuple[Scope, Path, Entry | None]],
+def test_equal_revisions_give_equal_trees_and_a_new_revision_a_new_etag(
+    written: list[tuple[Scope, Path, Entry | None]],
 ) -> None:
-    history = told(asked)
-    etags = [layers_etag(read(history[:n], now(history[:n]))) for n in range(len(history) + 1)]
+    history = build_history(written)
+    etags = [
+        layers_etag(read_layers(history[:n], latest_snapshot(history[:n])))
+        for n in range(len(history) + 1)
+    ]
 
     assert len(set(etags)) == len(etags)

@@ -1,4 +1,4 @@
-"""A whole server, the owner of a tenant, and an agent with a template."""
+"""A full server, the owner of a tenant, and an agent with a template."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from tests.support.graphql_client import GraphqlTenant, create_graphql_tenant
 
 
 @pytest.fixture
-async def here(tmp_path: File) -> AsyncIterator[FullApp]:
+async def server(tmp_path: File) -> AsyncIterator[FullApp]:
     async with open_full_app(tmp_path) as opened:
         yield opened
 
 
 @pytest.fixture
-async def owner(here: FullApp) -> httpx.AsyncClient:
-    return await here.owner()
+async def owner(server: FullApp) -> httpx.AsyncClient:
+    return await server.owner()
 
 
 @pytest.fixture
-async def desk(owner: httpx.AsyncClient) -> GraphqlTenant:
+async def sample(owner: httpx.AsyncClient) -> GraphqlTenant:
     return await create_graphql_tenant(owner)

@@ -1,4 +1,4 @@
-"""Asking once for what many want."""
+"""Batch loading: one fetch for many loads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.anyio
 
 
 class Doubling:
-    """Doubles numbers, all that are asked for at once; odd ones cannot be had."""
+    """A batch fetch that doubles numbers and fails for odd ones."""
 
     def __init__(self) -> None:
         self.batches: list[list[int]] = []
@@ -26,38 +26,38 @@ class Doubling:
         return [ValueError(key) if key % 2 else key * 2 for key in keys]
 
 
-async def late(loader: BatchLoader[int, int], key: int, turns: int) -> int:
-    """Whoever comes to ask only after something else."""
+async def load_later(loader: BatchLoader[int, int], key: int, turns: int) -> int:
+    """Load a key after this many turns of the loop."""
     for _ in range(turns):
         await asyncio.sleep(0)
     return await loader.load(key)
 
 
 @given(st.lists(st.integers(0, 20), min_size=1, max_size=50))
-def test_each_key_is_fetched_once_and_everybody_gets_their_own(keys: list[int]) -> None:
+def test_every_key_is_fetched_once_and_every_load_gets_its_result(keys: list[int]) -> None:
     fetch = Doubling()
 
     async def ask() -> list[int | BaseException]:
         loader = BatchLoader(fetch)
-        wanted = (late(loader, key, place % 2) for place, key in enumerate(keys))
-        return await asyncio.gather(*wanted, return_exceptions=True)
+        loads = (load_later(loader, key, index % 2) for index, key in enumerate(keys))
+        return await asyncio.gather(*loads, return_exceptions=True)
 
-    for key, found in zip(keys, asyncio.run(ask()), strict=True):
-        assert isinstance(found, ValueError) if key % 2 else found == key * 2
+    for key, result in zip(keys, asyncio.run(ask()), strict=True):
+        assert isinstance(result, ValueError) if key % 2 else result == key * 2
     assert len(fetch.batches) == 1
     assert sorted(fetch.batches[0]) == sorted(set(keys))
 
 
-async def test_who_is_given_up_takes_nobody_along() -> None:
+async def test_cancelling_one_load_does_not_cancel_the_others() -> None:
     loader = BatchLoader(Doubling())
-    one, other = (asyncio.ensure_future(loader.load(2)) for _ in range(2))
+    first, second = (asyncio.ensure_future(loader.load(2)) for _ in range(2))
     await asyncio.sleep(0)
-    one.cancel()
-    assert await other == 4
+    first.cancel()
+    assert await second == 4
     assert await loader.load(2) == 4
 
 
-async def test_what_is_known_is_not_asked_for_and_what_fails_fails_for_all() -> None:
+async def test_primed_keys_are_not_fetched_and_a_failed_batch_fails_every_load() -> None:
     fetch = Doubling()
     loader = BatchLoader(fetch)
     loader.prime(1, 2)
@@ -68,5 +68,5 @@ async def test_what_is_known_is_not_asked_for_and_what_fails_fails_for_all() -> 
         raise LookupError
 
     broken = BatchLoader(fail)
-    found = await asyncio.gather(broken.load(1), broken.load(2), return_exceptions=True)
-    assert [type(one) for one in found] == [LookupError] * 2
+    results = await asyncio.gather(broken.load(1), broken.load(2), return_exceptions=True)
+    assert [type(result) for result in results] == [LookupError] * 2

@@ -1,4 +1,4 @@
-"""A page of a hundred agents asks the database as often as one of ten."""
+"""A page of 100 agents needs no more statements than a page of 10."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ TEMPLATES = """query($n: Int!) { templates(first: $n) { items { slug followerCou
   pins { path latestContent } files(first: 4) { items { path content } } } } }"""
 REVIEWS = """query($n: Int!) { agents(first: $n) { items { id pins { path pinnedTokens latestTokens
   latestVersion latestAuthor latestReason latestAt latestSource } } } }"""
-MOST = 30
+MAX_STATEMENTS = 30
 
 
-class Counted(list[str]):
-    """Every statement that readers ask, on whichever connection."""
+class StatementLog(list[str]):
+    """Every statement on the readers' connections."""
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> Counted:
-    statements, connect = Counted(), database.connect
+def statements(monkeypatch: pytest.MonkeyPatch) -> StatementLog:
+    statements, connect = StatementLog(), database.connect
 
     def traced(file: File) -> sqlite3.Connection:
         db = connect(file)
@@ -54,40 +54,42 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Counted:
 
 
 @pytest.fixture
-async def here(tmp_path: File, asked: Counted) -> AsyncIterator[FullApp]:
+async def server(tmp_path: File, statements: StatementLog) -> AsyncIterator[FullApp]:
     async with open_store(fresh(tmp_path / "carrel.db")) as store:
         ports = ports_over(store)
         yield FullApp(ports, create_rest_app(ports))
 
 
-async def actor_of(here: FullApp, owner: httpx.AsyncClient) -> Actor:
-    return await authenticate(here.ports, owner.headers["Authorization"].partition(" ")[2])
+async def actor_of(server: FullApp, owner: httpx.AsyncClient) -> Actor:
+    return await authenticate(server.ports, owner.headers["Authorization"].partition(" ")[2])
 
 
-async def crowd(here: FullApp, owner: httpx.AsyncClient, desk: GraphqlTenant, many: int) -> None:
-    """As many agents, each with files of its own and a human."""
-    actor = await actor_of(here, owner)
+async def create_agents(
+    server: FullApp, owner: httpx.AsyncClient, sample: GraphqlTenant, many: int
+) -> None:
+    """Create this many agents with their own files and a paired human."""
+    actor = await actor_of(server, owner)
     for number in range(many):
-        new = agents.NewAgent(f"bot-{number}", f"Bot {number}", "sales", human=desk.person)
-        made = await agents.create(here.ports, actor, new)
-        stack = await stacks.agent_stack(here.ports, actor, made.id)
+        new = agents.NewAgent(f"bot-{number}", f"Bot {number}", "sales", human=sample.person)
+        created = await agents.create(server.ports, actor, new)
+        stack = await stacks.agent_stack(server.ports, actor, created.id)
         note = f"the note of {number}".encode()
-        await files.put(here.ports, stack, Path("notes/a.md"), note, actor)
+        await files.put(server.ports, stack, Path("notes/a.md"), note, actor)
     await write(owner, "/v1/templates/sales/files/GUARDRAILS.md", "be better")
 
 
 async def test_agents_with_pins_humans_templates_and_files_take_a_bounded_number_of_statements(
-    here: FullApp, owner: httpx.AsyncClient, asked: Counted
+    server: FullApp, owner: httpx.AsyncClient, statements: StatementLog
 ) -> None:
-    desk = await create_graphql_tenant(owner)
+    sample = await create_graphql_tenant(owner)
     await write(owner, "/v1/defaults/files/USER.md", "for {{HUMAN_NAME}}")
-    await crowd(here, owner, desk, 99)
+    await create_agents(server, owner, sample, 99)
     counts = {}
     for many in (10, 100):
         await owner.patch("/v1/agents/marco", json={"name": f"Marco {many}"})
-        del asked[:]
+        del statements[:]
         page = (await query_data(owner, DOCUMENT.replace("first: 4", "first: 3"), n=many))["agents"]
-        counts[many] = len(asked)
+        counts[many] = len(statements)
         assert len(page["items"]) == many
         last = page["items"][-1]
         assert last["humanPair"] == {"name": "Bob"}
@@ -95,46 +97,46 @@ async def test_agents_with_pins_humans_templates_and_files_take_a_bounded_number
         rules = last["pins"][0]
         assert (rules["pinnedContent"], rules["latestContent"]) == ("be good", "be better")
         assert len(last["files"]["items"]) == 3
-    assert counts[100] <= counts[10] <= MOST, counts
+    assert counts[100] <= counts[10] <= MAX_STATEMENTS, counts
 
 
-async def test_who_wrote_what_waits_for_a_review_and_how_long_it_is_do_too(
-    here: FullApp, owner: httpx.AsyncClient, asked: Counted
+async def test_review_details_take_a_bounded_number_of_statements(
+    server: FullApp, owner: httpx.AsyncClient, statements: StatementLog
 ) -> None:
-    desk = await create_graphql_tenant(owner)
-    await crowd(here, owner, desk, 99)
+    sample = await create_graphql_tenant(owner)
+    await create_agents(server, owner, sample, 99)
     counts = {}
     for many in (10, 100):
         await owner.patch("/v1/agents/marco", json={"name": f"Marco {many}"})
-        del asked[:]
+        del statements[:]
         page = (await query_data(owner, REVIEWS, n=many))["agents"]["items"]
-        counts[many] = len(asked)
+        counts[many] = len(statements)
         rules = page[-1]["pins"][0]
         assert (rules["latestVersion"], rules["latestSource"]) == (2, "template")
         assert rules["latestAuthor"] and rules["pinnedTokens"]
-    assert counts[100] <= counts[10] <= MOST, counts
+    assert counts[100] <= counts[10] <= MAX_STATEMENTS, counts
 
 
-async def test_overrides_and_last_runs_do_too(
-    here: FullApp, owner: httpx.AsyncClient, asked: Counted
+async def test_overrides_and_last_runs_take_a_bounded_number_of_statements(
+    server: FullApp, owner: httpx.AsyncClient, statements: StatementLog
 ) -> None:
-    desk = await create_graphql_tenant(owner)
-    await crowd(here, owner, desk, 99)
+    sample = await create_graphql_tenant(owner)
+    await create_agents(server, owner, sample, 99)
     for number in range(0, 99, 9):
         await owner.post("/v1/runs", json={"agentId": f"bot-{number}"})
     counts = {}
     for many in (10, 100):
         await owner.patch("/v1/agents/marco", json={"name": f"Marco {many}"})
-        del asked[:]
+        del statements[:]
         page = (await query_data(owner, ROWS, n=many))["agents"]["items"]
-        counts[many] = len(asked)
+        counts[many] = len(statements)
         assert any(row["lastRun"] for row in page)
         assert {row["overrideCount"] for row in page} == {0}
-    assert counts[100] <= counts[10] <= MOST, counts
+    assert counts[100] <= counts[10] <= MAX_STATEMENTS, counts
 
 
-async def test_templates_with_followers_pins_and_files_do_too(
-    here: FullApp, owner: httpx.AsyncClient, asked: Counted
+async def test_templates_with_pins_and_files_take_a_bounded_number_of_statements(
+    server: FullApp, owner: httpx.AsyncClient, statements: StatementLog
 ) -> None:
     await create_graphql_tenant(owner)
     for number in range(29):
@@ -143,29 +145,29 @@ async def test_templates_with_followers_pins_and_files_do_too(
     counts = {}
     for many in (3, 30):
         await owner.patch("/v1/agents/marco", json={"name": f"Marco {many}"})
-        del asked[:]
+        del statements[:]
         page = (await query_data(owner, TEMPLATES, n=many))["templates"]
-        counts[many] = len(asked)
+        counts[many] = len(statements)
         assert len(page["items"]) == many
-    assert counts[30] <= counts[3] <= MOST, counts
+    assert counts[30] <= counts[3] <= MAX_STATEMENTS, counts
 
 
-async def test_many_at_once_are_as_each_by_itself(here: FullApp, owner: httpx.AsyncClient) -> None:
-    desk = await create_graphql_tenant(owner)
-    await crowd(here, owner, desk, 5)
-    ports, actor = here.ports, await actor_of(here, owner)
-    found = (await overview.list_agents(ports, actor, limit=100)).items
-    several = [await stacks.agent_stack(ports, actor, one.id) for one in found]
+async def test_batch_loads_equal_single_loads(server: FullApp, owner: httpx.AsyncClient) -> None:
+    sample = await create_graphql_tenant(owner)
+    await create_agents(server, owner, sample, 5)
+    ports, actor = server.ports, await actor_of(server, owner)
+    listed = (await overview.list_agents(ports, actor, limit=100)).items
+    several = [await stacks.agent_stack(ports, actor, record.id) for record in listed]
     gone = Scope(actor.tenant, several[0][0].kind, "agt_gone")
-    *shown, nothing = await overview.load_workspaces(ports, [*several, (gone,)])
+    *workspaces, nothing = await overview.load_workspaces(ports, [*several, (gone,)])
     assert nothing is None
-    for stack, workspace in zip(several, shown, strict=True):
+    for stack, workspace in zip(several, workspaces, strict=True):
         assert workspace == await files.list_files(ports, stack)
-    standings = await pins.load_pin_statuses(ports, actor, found)
-    for one, standing in zip(found, standings, strict=True):
-        statuses = await pins.load_reviews(ports, actor, one.id)
+    standings = await pins.load_pin_statuses(ports, actor, listed)
+    for record, standing in zip(listed, standings, strict=True):
+        statuses = await pins.load_reviews(ports, actor, record.id)
         assert [status.pin for status in statuses] == list(standing)
-    bound = Actor(actor.tenant, "key", agent=found[0].id)
-    assert len(await pins.load_pin_statuses(ports, bound, found[:1])) == 1
+    bound = Actor(actor.tenant, "key", agent=listed[0].id)
+    assert len(await pins.load_pin_statuses(ports, bound, listed[:1])) == 1
     with pytest.raises(NotFound):
-        await pins.load_pin_statuses(ports, bound, found[:2])
+        await pins.load_pin_statuses(ports, bound, listed[:2])

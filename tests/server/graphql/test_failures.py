@@ -1,4 +1,4 @@
-"""What fails fails alone, is named where it may be, and is written down once."""
+"""A failing field fails alone, names its file and is logged once."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ PINS = """{ agentPinStatus(agentId: "marco") {
 
 
 @pytest.fixture
-async def stored(tmp_path: File) -> AsyncIterator[FullApp]:
+async def server(tmp_path: File) -> AsyncIterator[FullApp]:
     async with open_full_app(tmp_path) as opened:
         yield opened
 
 
 def damage(directory: File, text: str, becomes: str | None) -> None:
-    """Change bytes behind the store's back, or take them away."""
-    stored = None if becomes is None else becomes.encode()
+    """Change or delete stored bytes directly in the database."""
+    content = None if becomes is None else becomes.encode()
     with sqlite3.connect(directory / "carrel.db") as db:
-        ask = (stored, text.encode())
-        assert db.execute("UPDATE content SET body = ? WHERE body = ?", ask).rowcount
+        parameters = (content, text.encode())
+        assert db.execute("UPDATE content SET body = ? WHERE body = ?", parameters).rowcount
     db.close()
 
 
 @pytest.mark.parametrize("becomes", ["be bad!", None])
-async def test_a_pin_whose_bytes_cannot_be_had_fails_by_name_and_alone(
-    stored: FullApp, tmp_path: File, becomes: str | None
+async def test_an_unreadable_pin_is_named_and_fails_alone(
+    server: FullApp, tmp_path: File, becomes: str | None
 ) -> None:
-    owner = await stored.owner()
+    owner = await server.owner()
     await write(owner, "/v1/defaults/files/PLATFORM.md", "our platform")
     await create_graphql_tenant(owner)
     await write(owner, "/v1/templates/sales/files/GUARDRAILS.md", "be better")
@@ -62,27 +62,27 @@ async def test_a_pin_whose_bytes_cannot_be_had_fails_by_name_and_alone(
     assert line["request_id"] == error["extensions"]["correlationId"]
 
 
-async def test_a_file_whose_bytes_are_gone_takes_no_other_along(
-    stored: FullApp, tmp_path: File
+async def test_an_unreadable_file_does_not_affect_the_others(
+    server: FullApp, tmp_path: File
 ) -> None:
-    owner = await stored.owner()
+    owner = await server.owner()
     await create_graphql_tenant(owner)
     run = (await owner.post("/v1/runs", json={"agentId": "marco"})).json()["runId"]
     damage(tmp_path, "{{AGENT_NAME}} is brisk", "{{AGENT_NAME}} is brusk")
     frozen = '{ run(id: "%s") { files { items { path content } } } }' % run  # noqa: UP031
     live = '{ files(place: {agentId: "marco"}) { items { path content renderedSha256 } } }'
-    for document, where in ((live, ["files"]), (frozen, ["run", "files"])):
+    for document, steps in ((live, ["files"]), (frozen, ["run", "files"])):
         answer = await execute_query(owner, document)
-        place: Any = answer["data"]
-        for step in where:
-            place = place[step]
-        found = {one["path"]: one["content"] for one in place["items"]}
-        assert (found["SOUL.md"], found["GUARDRAILS.md"]) == (None, "be good")
+        node: Any = answer["data"]
+        for step in steps:
+            node = node[step]
+        contents = {item["path"]: item["content"] for item in node["items"]}
+        assert (contents["SOUL.md"], contents["GUARDRAILS.md"]) == (None, "be good")
         assert all("SOUL.md cannot be read" in error["message"] for error in answer["errors"])
 
 
 class Failing:
-    """Records of which two questions cannot be answered."""
+    """Records whose audit and template reads fail."""
 
     def __init__(self, records: Records) -> None:
         self._records = records
@@ -103,13 +103,13 @@ class Failing:
         return await self._records.get(tenant, record_type, ids)
 
 
-async def test_what_nobody_foresaw_is_told_by_an_id_and_logged_once(stored: FullApp) -> None:
-    owner = await stored.owner()
+async def test_an_unexpected_error_returns_an_id_and_is_logged_once(server: FullApp) -> None:
+    owner = await server.owner()
     await create_graphql_tenant(owner)
     for number in range(5):
         new = {"slug": f"a{number}", "name": "A", "templateId": "sales"}
         assert (await owner.post("/v1/agents", json=new)).status_code == 201
-    ports = replace(stored.ports, records=Failing(stored.ports.records))
+    ports = replace(server.ports, records=Failing(server.ports.records))
     transport = httpx.ASGITransport(app=create_rest_app(ports))
     broken = httpx.AsyncClient(transport=transport, base_url="http://carrel", headers=owner.headers)
     document = "{ audit { next } agents { items { slug template { slug } } } me { role } }"
@@ -118,7 +118,7 @@ async def test_what_nobody_foresaw_is_told_by_an_id_and_logged_once(stored: Full
     assert answer["data"]["me"] == {"role": "owner"}
     assert answer["data"]["audit"] is None
     items = answer["data"]["agents"]["items"]
-    assert len(items) == 6 and all(one["template"] is None for one in items)
+    assert len(items) == 6 and all(item["template"] is None for item in items)
     assert len(answer["errors"]) == 7
     for error in answer["errors"]:
         assert error["extensions"]["code"] == "INTERNAL_SERVER_ERROR"

@@ -1,4 +1,4 @@
-"""Whatever is sent, the answer is JSON and never a failure of ours."""
+"""Any request gets a JSON response and never a server error."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ VALUES = st.recursive(
 
 
 class Server:
-    """A server and an owner, on a loop of their own."""
+    """A server and an owner on their own event loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, owner: httpx.AsyncClient) -> None:
         self._loop, self._owner = loop, owner
@@ -73,15 +73,15 @@ class Server:
     def _run(self, work: Coroutine[Any, Any, httpx.Response]) -> httpx.Response:
         return self._loop.run_until_complete(work)
 
-    def answer(self, body: Any) -> dict[str, Any]:
-        """What a request is answered with, after what must be true of any."""
+    def post(self, body: Any) -> dict[str, Any]:
+        """Post a body and check what holds for every response."""
         content = json.dumps(body).encode("utf-8", "surrogatepass")
         answer = self._run(self._owner.post("/graphql", content=content))
         assert answer.status_code in {200, 400}, answer.text
-        found: dict[str, Any] = answer.json()
-        codes = {error["extensions"]["code"] for error in found.get("errors", ())}
-        assert not codes & BROKEN, found
-        return found
+        result: dict[str, Any] = answer.json()
+        codes = {error["extensions"]["code"] for error in result.get("errors", ())}
+        assert not codes & BROKEN, result
+        return result
 
 
 @pytest.fixture(scope="module")
@@ -100,34 +100,32 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @FUZZ
 @given(text=st.text(), name=st.none() | st.text(max_size=5), variables=VALUES)
-def test_any_text(server: Server, text: str, name: str | None, variables: Any) -> None:
-    server.answer({"query": text, "operationName": name, "variables": variables})
+def test_any_text_is_answered(server: Server, text: str, name: str | None, variables: Any) -> None:
+    server.post({"query": text, "operationName": name, "variables": variables})
 
 
 @settings(FUZZ, max_examples=30)
 @given(document=from_schema(SCHEMA, custom_scalars=SCALARS))
-def test_anything_that_the_schema_allows(server: Server, document: str) -> None:
-    server.answer({"query": document})
+def test_any_document_of_the_schema_is_answered(server: Server, document: str) -> None:
+    server.post({"query": document})
 
 
 @FUZZ
 @given(choices=st.data())
-def test_a_good_document_with_something_torn_out_or_put_in(
-    server: Server, choices: st.DataObject
-) -> None:
+def test_a_mutated_document_is_answered(server: Server, choices: st.DataObject) -> None:
     text = choices.draw(st.sampled_from(GOOD))
     for _ in range(choices.draw(st.integers(1, 4))):
         start = choices.draw(st.integers(0, len(text)))
         end = min(len(text), start + choices.draw(st.integers(0, 6)))
         piece = choices.draw(st.sampled_from(PIECES) | st.text(max_size=3))
         text = text[:start] + piece + text[end:]
-    server.answer({"query": text, "variables": {"p": {"agentId": "marco"}}})
+    server.post({"query": text, "variables": {"p": {"agentId": "marco"}}})
 
 
 @FUZZ
 @given(variables=st.fixed_dictionaries({"n": VALUES, "p": VALUES}))
-def test_variables_of_every_type(server: Server, variables: dict[str, Any]) -> None:
-    server.answer({"query": GOOD[0], "variables": variables})
+def test_variables_of_every_type_are_answered(server: Server, variables: dict[str, Any]) -> None:
+    server.post({"query": GOOD[0], "variables": variables})
 
 
 @FUZZ
@@ -135,8 +133,8 @@ def test_variables_of_every_type(server: Server, variables: dict[str, Any]) -> N
     depth=st.integers(1, 4000),
     opened=st.sampled_from(["{a", "{me", "[", "(a:[", "{agent(id:", "...on Query{", '{a(b:"']),
 )
-def test_deep_nesting(server: Server, depth: int, opened: str) -> None:
-    server.answer({"query": (opened * depth)[:70_000]})
+def test_deep_nesting_is_answered(server: Server, depth: int, opened: str) -> None:
+    server.post({"query": (opened * depth)[:70_000]})
 
 
 @settings(FUZZ, max_examples=12)
@@ -145,15 +143,15 @@ def test_deep_nesting(server: Server, depth: int, opened: str) -> None:
     field=st.sampled_from(["me{name}", "agents{next}", "__typename", "policy{redaction}"]),
     same=st.booleans(),
 )
-def test_very_many_aliases(server: Server, count: int, field: str, same: bool) -> None:
+def test_many_aliases_are_answered(server: Server, count: int, field: str, same: bool) -> None:
     fields = " ".join(field if same else f"a{n}:{field}" for n in range(count))
-    server.answer({"query": f"{{{fields}}}"})
+    server.post({"query": f"{{{fields}}}"})
 
 
 @FUZZ
 @given(body=VALUES)
-def test_any_json(server: Server, body: Any) -> None:
-    server.answer(body)
+def test_any_json_body_is_answered(server: Server, body: Any) -> None:
+    server.post(body)
 
 
 WORDS = """mutation($t: String!, $i: ID!, $p: String!, $n: Int!) { %s
@@ -181,8 +179,8 @@ STRICT = (
     number=st.integers(-(2**31), 2**31 - 1),
     strict=st.sampled_from(STRICT),
 )
-def test_any_words_as_arguments(
+def test_any_strings_as_arguments_are_answered(
     server: Server, text: str, path: str, number: int, strict: str
 ) -> None:
     variables = {"t": text, "i": path, "p": path, "n": number}
-    server.answer({"query": WORDS % strict, "variables": variables})
+    server.post({"query": WORDS % strict, "variables": variables})

@@ -1,4 +1,4 @@
-"""What belongs to another tenant is not there; what a key does not carry is forbidden."""
+"""Records of other tenants are not found; missing permissions are forbidden."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from carrel.server.graphql import GraphqlOperation, execute
 
 pytestmark = pytest.mark.anyio
 
-ASKED = (
+DOCUMENTS = (
     'query { agent(id: "%s") { id } }',
     'query { agentPinStatus(agentId: "%s") { path } }',
     'query { template(id: "%s") { id } }',
@@ -53,26 +53,26 @@ CREATE = """mutation { createAgentFromTemplate(
   input: {templateId: "%s", name: "X", slug: "x"}) { id } }"""
 
 
-async def test_nothing_of_another_tenant_is_there(
-    here: FullApp, owner: httpx.AsyncClient, desk: GraphqlTenant
+async def test_records_of_another_tenant_are_not_found(
+    server: FullApp, owner: httpx.AsyncClient, sample: GraphqlTenant
 ) -> None:
-    other = await here.owner("globex")
+    other = await server.owner("globex")
     await other.post("/v1/agents", json={"slug": "mine", "name": "Mine"})
     run = (await owner.post("/v1/runs", json={"agentId": "marco"})).json()["runId"]
-    for document in (*ASKED, CREATE):
-        for id in (*desk.ids, run, "marco", "sales"):
+    for document in (*DOCUMENTS, CREATE):
+        for id in (*sample.ids, run, "marco", "sales"):
             assert await query_error_code(other, document % id) == "NOT_FOUND", (document, id)
 
 
-async def test_lists_hold_only_what_is_ones_own(
-    here: FullApp, owner: httpx.AsyncClient, desk: GraphqlTenant
+async def test_lists_contain_only_the_callers_tenant(
+    server: FullApp, owner: httpx.AsyncClient, sample: GraphqlTenant
 ) -> None:
-    other = await here.owner("globex")
+    other = await server.owner("globex")
     theirs = await create_graphql_tenant(other)
     document = """{ agents { items { id } } templates { items { id } } people { items { id } }
       runs { items { id } } audit { items { subjects } } tenant { id } }"""
     text = str(await query_data(other, document))
-    assert not any(id in text for id in desk.ids)
+    assert not any(id in text for id in sample.ids)
     assert all(id in text for id in theirs.ids)
 
 
@@ -95,13 +95,13 @@ NEEDS = {
 }
 
 
-async def test_every_question_needs_its_permission_and_that_is_enough(
-    here: FullApp, owner: httpx.AsyncClient, desk: GraphqlTenant
+async def test_every_query_needs_exactly_its_permission(
+    server: FullApp, owner: httpx.AsyncClient, sample: GraphqlTenant
 ) -> None:
     for field, needed in NEEDS.items():
-        without = await here.key(owner, *(set(Permission) - {needed}))
+        without = await server.key(owner, *(set(Permission) - {needed}))
         assert await query_error_code(without, f"{{ {field} }}") == "FORBIDDEN", field
-        answer = await execute_query(await here.key(owner, needed), f"{{ {field} }}")
+        answer = await execute_query(await server.key(owner, needed), f"{{ {field} }}")
         codes = {error["extensions"]["code"] for error in answer.get("errors", ())}
         assert codes <= {"NOT_FOUND"}, field
 
@@ -124,22 +124,22 @@ EDGES = {
 }
 
 
-async def test_every_edge_needs_its_permission_too(
-    here: FullApp, owner: httpx.AsyncClient, desk: GraphqlTenant
+async def test_every_nested_field_needs_its_permission(
+    server: FullApp, owner: httpx.AsyncClient, sample: GraphqlTenant
 ) -> None:
     await owner.post("/v1/runs", json={"agentId": "marco"})
     for field, needed in EDGES.items():
         scopes = sorted(set(Permission) - {needed})
         key = {"name": "narrow", "kind": "person", "scopes": scopes}
-        narrow = here.as_((await owner.post("/v1/keys", json=key)).json()["key"])
+        narrow = server.as_((await owner.post("/v1/keys", json=key)).json()["key"])
         assert await query_error_code(narrow, f"{{ {field} }}") == "FORBIDDEN", field
         assert "errors" not in await execute_query(owner, f"{{ {field} }}"), field
 
 
-async def test_a_key_confined_to_one_workspace_sees_no_other(
-    here: FullApp, owner: httpx.AsyncClient, desk: GraphqlTenant
+async def test_a_workspace_key_sees_no_other_workspace(
+    server: FullApp, owner: httpx.AsyncClient, sample: GraphqlTenant
 ) -> None:
-    lab = await here.key(owner, workspace="lab")
+    lab = await server.key(owner, workspace="lab")
     for field in (
         'agentPinStatus(agentId: "marco") { path }',
         'files(place: {agentId: "marco"}) { next }',
@@ -152,10 +152,13 @@ async def test_a_key_confined_to_one_workspace_sees_no_other(
     assert await query_data(lab, own)
 
 
-async def test_whoever_is_confined_stays_so_whatever_else_the_credential_carries(
-    here: FullApp, owner: httpx.AsyncClient, desk: GraphqlTenant
+async def test_a_bound_actor_stays_bound_with_every_permission(
+    server: FullApp, owner: httpx.AsyncClient, sample: GraphqlTenant
 ) -> None:
-    confined = Actor(desk.tenant, "key", workspace="lab"), Actor(desk.tenant, "key", agent="agt_x")
+    confined = (
+        Actor(sample.tenant, "key", workspace="lab"),
+        Actor(sample.tenant, "key", agent="agt_x"),
+    )
     for actor in confined:
         for field in (
             'agentPinStatus(agentId: "marco") { path }',
@@ -167,21 +170,21 @@ async def test_whoever_is_confined_stays_so_whatever_else_the_credential_carries
             'template(id: "sales") { files { next } }',
             'template(id: "sales") { file(path: "SOUL.md") { path } }',
         ):
-            answer = await execute(here.ports, actor, GraphqlOperation(f"{{ {field} }}", {}), str)
+            answer = await execute(server.ports, actor, GraphqlOperation(f"{{ {field} }}", {}), str)
             [error] = answer["errors"]
             assert error["extensions"]["code"] == "NOT_FOUND", (field, error)
 
 
-async def test_an_agents_key_sees_and_writes_only_what_is_its_own(
-    here: FullApp, owner: httpx.AsyncClient, desk: GraphqlTenant
+async def test_an_agents_key_reads_and_writes_only_its_own_agent(
+    server: FullApp, owner: httpx.AsyncClient, sample: GraphqlTenant
 ) -> None:
     await owner.post("/v1/agents", json={"slug": "polo", "name": "Polo", "templateId": "sales"})
     body = {"name": "marco's", "kind": "agent", "agentId": "marco"}
-    marco = here.as_((await owner.post("/v1/keys", json=body)).json()["key"])
-    assert (await query_data(marco, "{ me { agentId kind } }"))["me"]["agentId"] == desk.agent
+    marco = server.as_((await owner.post("/v1/keys", json=body)).json()["key"])
+    assert (await query_data(marco, "{ me { agentId kind } }"))["me"]["agentId"] == sample.agent
     pins = '{ agentPinStatus(agentId: "%s") { path } }'
     assert await query_data(marco, pins % "marco")
-    for name in ("polo", "nobody"):
+    for name in ("polo", "missing"):
         [error] = (await execute_query(marco, pins % name))["errors"]
         assert error["message"] == f"no such agent: {name}"
         assert error["extensions"]["code"] == "NOT_FOUND"

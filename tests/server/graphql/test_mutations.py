@@ -34,12 +34,12 @@ PROFILE = """mutation($id: ID!, $input: UpdateUserProfileInput!) {
 POLO = {"templateId": "sales", "name": "Polo", "slug": "polo"}
 
 
-async def test_an_agent_is_made_from_a_template_with_its_pins(
-    owner: httpx.AsyncClient, desk: GraphqlTenant
+async def test_an_agent_is_created_from_a_template_with_its_pins(
+    owner: httpx.AsyncClient, sample: GraphqlTenant
 ) -> None:
-    made = await query_data(owner, CREATE, input={**POLO, "teamId": "blue"})
-    agent = made["createAgentFromTemplate"]
-    assert (agent["tenantId"], agent["templateId"]) == (desk.tenant, desk.template)
+    created = await query_data(owner, CREATE, input={**POLO, "teamId": "blue"})
+    agent = created["createAgentFromTemplate"]
+    assert (agent["tenantId"], agent["templateId"]) == (sample.tenant, sample.template)
     assert (agent["slug"], agent["name"], agent["config"]) == ("polo", "Polo", {"teamId": "blue"})
     assert agent["template"] == {"slug": "sales", "followerCount": 2}
     assert agent["pins"][0] == {"path": "GUARDRAILS.md", "pinnedContent": "be good"}
@@ -47,9 +47,9 @@ async def test_an_agent_is_made_from_a_template_with_its_pins(
 
 
 @pytest.mark.parametrize(
-    ("given", "code"),
+    ("fields", "code"),
     [
-        ({"templateId": "nobody"}, "NOT_FOUND"),
+        ({"templateId": "missing"}, "NOT_FOUND"),
         ({"name": "  "}, "BAD_USER_INPUT"),
         ({"slug": "No Slug"}, "BAD_USER_INPUT"),
         ({"slug": "me"}, "BAD_USER_INPUT"),
@@ -59,14 +59,14 @@ async def test_an_agent_is_made_from_a_template_with_its_pins(
         ({"more": 1}, "BAD_USER_INPUT"),
     ],
 )
-async def test_an_agent_that_cannot_be_is_not_made(
-    owner: httpx.AsyncClient, desk: GraphqlTenant, given: dict[str, Any], code: str
+async def test_an_invalid_agent_is_refused(
+    owner: httpx.AsyncClient, sample: GraphqlTenant, fields: dict[str, Any], code: str
 ) -> None:
-    assert await query_error_code(owner, CREATE, input={**POLO, **given}) == code
+    assert await query_error_code(owner, CREATE, input={**POLO, **fields}) == code
 
 
-async def test_a_repeated_creation_gives_the_same_agent_even_all_at_once(
-    owner: httpx.AsyncClient, desk: GraphqlTenant
+async def test_repeated_and_concurrent_creates_return_the_same_agent(
+    owner: httpx.AsyncClient, sample: GraphqlTenant
 ) -> None:
     once = {"input": {**POLO, "idempotencyKey": "k1"}}
     answers = await asyncio.gather(*(query_data(owner, CREATE, **once) for _ in range(4)))
@@ -79,48 +79,52 @@ async def test_a_repeated_creation_gives_the_same_agent_even_all_at_once(
     assert await query_error_code(owner, CREATE, **other) == "CONFLICT"
 
 
-async def test_an_answer_that_was_lost_is_found_again(
-    here: FullApp, owner: httpx.AsyncClient, desk: GraphqlTenant
+async def test_a_lost_response_is_rebuilt(
+    server: FullApp, owner: httpx.AsyncClient, sample: GraphqlTenant
 ) -> None:
-    ports = replace(here.ports, idempotency=ForgetfulIdempotencyStore(here.ports.idempotency))
+    ports = replace(server.ports, idempotency=ForgetfulIdempotencyStore(server.ports.idempotency))
     forgetful = FullApp(ports, create_rest_app(ports)).as_(
         owner.headers["Authorization"].partition(" ")[2]
     )
     once = {"input": {**POLO, "idempotencyKey": "k1"}}
     first = (await query_data(forgetful, CREATE, **once))["createAgentFromTemplate"]
-    for who in (forgetful, owner, owner):
-        assert (await query_data(who, CREATE, **once))["createAgentFromTemplate"] == first
+    for client in (forgetful, owner, owner):
+        assert (await query_data(client, CREATE, **once))["createAgentFromTemplate"] == first
 
 
-async def test_keys_of_one_caller_are_not_those_of_another(
-    here: FullApp, owner: httpx.AsyncClient, desk: GraphqlTenant
+async def test_idempotency_keys_are_separate_per_caller(
+    server: FullApp, owner: httpx.AsyncClient, sample: GraphqlTenant
 ) -> None:
     once = {"input": {**POLO, "idempotencyKey": "k1"}}
     await query_data(owner, CREATE, **once)
-    admin = await create_member(here, owner, "admin")
+    admin = await create_member(server, owner, "admin")
     assert await query_error_code(admin, CREATE, **once) == "CONFLICT"
     other = {"input": {**POLO, "slug": "pola", "idempotencyKey": "k1"}}
     assert (await query_data(admin, CREATE, **other))["createAgentFromTemplate"]["slug"] == "pola"
 
 
-async def test_only_who_may_administer_makes_and_changes_agents(
-    here: FullApp, owner: httpx.AsyncClient, desk: GraphqlTenant
+async def test_creating_and_updating_agents_needs_tenant_admin(
+    server: FullApp, owner: httpx.AsyncClient, sample: GraphqlTenant
 ) -> None:
-    for who in (await create_member(here, owner), await here.key(owner)):
-        assert await query_error_code(who, CREATE, input=POLO) == "FORBIDDEN"
-        for name in ("marco", "nobody"):
-            assert await query_error_code(who, UPDATE, id=name, input={"name": "X"}) == "FORBIDDEN"
-    service = await here.key(owner, Permission.TENANT_ADMIN)
-    made = "mutation($i: CreateAgentFromTemplateInput!) { createAgentFromTemplate(input: $i) {id} }"
-    assert (await query_data(service, made, i=POLO))["createAgentFromTemplate"]["id"]
+    for client in (await create_member(server, owner), await server.key(owner)):
+        assert await query_error_code(client, CREATE, input=POLO) == "FORBIDDEN"
+        for name in ("marco", "missing"):
+            assert (
+                await query_error_code(client, UPDATE, id=name, input={"name": "X"}) == "FORBIDDEN"
+            )
+    service = await server.key(owner, Permission.TENANT_ADMIN)
+    document = (
+        "mutation($i: CreateAgentFromTemplateInput!) { createAgentFromTemplate(input: $i) {id} }"
+    )
+    assert (await query_data(service, document, i=POLO))["createAgentFromTemplate"]["id"]
 
 
-async def test_a_changed_agent_takes_its_files_along(
-    owner: httpx.AsyncClient, desk: GraphqlTenant
+async def test_changing_an_agent_renders_its_files_anew(
+    owner: httpx.AsyncClient, sample: GraphqlTenant
 ) -> None:
     await write(owner, "/v1/defaults/files/USER.md", "{{AGENT_NAME}} for {{HUMAN_NAME}}")
-    given = {"name": "Polo", "humanPairId": desk.person, "config": {"a": [1, {"b": None}]}}
-    changed = (await query_data(owner, UPDATE, id="marco", input=given))["updateAgent"]
+    fields = {"name": "Polo", "humanPairId": sample.person, "config": {"a": [1, {"b": None}]}}
+    changed = (await query_data(owner, UPDATE, id="marco", input=fields))["updateAgent"]
     assert (changed["name"], changed["humanPair"]) == ("Polo", {"name": "Bob"})
     assert changed["config"] == {"a": [1, {"b": None}]}
     read = '{ file(place: {agentId: "marco"}, path: "USER.md") { content class source } }'
@@ -135,7 +139,7 @@ async def test_a_changed_agent_takes_its_files_along(
 
 
 @pytest.mark.parametrize(
-    ("given", "code"),
+    ("fields", "code"),
     [
         ({"name": None}, "BAD_USER_INPUT"),
         ({"name": "\n"}, "BAD_USER_INPUT"),
@@ -145,20 +149,20 @@ async def test_a_changed_agent_takes_its_files_along(
         ({"config": [1]}, "BAD_USER_INPUT"),
         ({"config": {"n": 2**60}}, "BAD_USER_INPUT"),
         ({"config": {"n": "x" * 2**20}}, "BAD_USER_INPUT"),
-        ({"humanPairId": "nobody"}, "NOT_FOUND"),
+        ({"humanPairId": "missing"}, "NOT_FOUND"),
         ({"humanPairId": "no\u0000body"}, "NOT_FOUND"),
         ({"ownerId": ""}, "NOT_FOUND"),
         ({"templateId": "nothing"}, "NOT_FOUND"),
     ],
 )
-async def test_an_agent_is_not_changed_into_what_it_cannot_be(
-    owner: httpx.AsyncClient, desk: GraphqlTenant, given: dict[str, Any], code: str
+async def test_an_invalid_update_of_an_agent_is_refused(
+    owner: httpx.AsyncClient, sample: GraphqlTenant, fields: dict[str, Any], code: str
 ) -> None:
-    assert await query_error_code(owner, UPDATE, id="marco", input=given) == code
+    assert await query_error_code(owner, UPDATE, id="marco", input=fields) == code
 
 
-async def test_a_config_that_is_too_wide_or_too_deep_is_refused_however_it_comes(
-    owner: httpx.AsyncClient, desk: GraphqlTenant
+async def test_a_config_that_is_too_large_or_too_deep_is_refused(
+    owner: httpx.AsyncClient, sample: GraphqlTenant
 ) -> None:
     change = 'mutation { updateAgent(id: "marco", input: {config: %s}) { id } }'
     for wide in ("9" * 400, "9" * 5000, "1e999"):
@@ -176,45 +180,49 @@ async def test_a_config_that_is_too_wide_or_too_deep_is_refused_however_it_comes
 
 
 async def test_people_change_their_own_profile_and_others_only_as_admins(
-    here: FullApp, owner: httpx.AsyncClient, desk: GraphqlTenant
+    server: FullApp, owner: httpx.AsyncClient, sample: GraphqlTenant
 ) -> None:
     await write(owner, "/v1/defaults/files/USER.md", "{{HUMAN_TITLE}}")
-    await query_data(owner, UPDATE, id="marco", input={"humanPairId": desk.person})
-    key = {"name": "Bob's", "kind": "person", "personId": desk.person}
-    bob = here.as_((await owner.post("/v1/keys", json=key)).json()["key"])
-    given = {"title": "Buyer", "timezone": "Europe/Paris", "pronouns": "he"}
-    changed = (await query_data(bob, PROFILE, id=desk.person, input=given))["updateUserProfile"]
-    assert changed == {"id": desk.person, "name": "Bob", **given}
+    await query_data(owner, UPDATE, id="marco", input={"humanPairId": sample.person})
+    key = {"name": "Bob's", "kind": "person", "personId": sample.person}
+    bob = server.as_((await owner.post("/v1/keys", json=key)).json()["key"])
+    fields = {"title": "Buyer", "timezone": "Europe/Paris", "pronouns": "he"}
+    changed = (await query_data(bob, PROFILE, id=sample.person, input=fields))["updateUserProfile"]
+    assert changed == {"id": sample.person, "name": "Bob", **fields}
     user = (await owner.get("/v1/agents/marco/files/USER.md")).json()
     assert user["content"] == "Buyer"
     ada = (await query_data(owner, "{ me { personId } }"))["me"]["personId"]
-    for other in (ada, "nobody"):
+    for other in (ada, "missing"):
         assert (
             await query_error_code(bob, PROFILE, id=other, input={"title": "Boss"}) == "FORBIDDEN"
         )
-    cleared = await query_data(owner, PROFILE, id=desk.person, input={"title": None})
+    cleared = await query_data(owner, PROFILE, id=sample.person, input={"title": None})
     assert cleared["updateUserProfile"]["title"] is None
-    admin = await create_member(here, owner, "admin")
-    await query_data(admin, PROFILE, id=desk.person, input={"title": "Seller"})
-    assert await query_error_code(admin, PROFILE, id="nobody", input={"title": "x"}) == "NOT_FOUND"
+    admin = await create_member(server, owner, "admin")
+    await query_data(admin, PROFILE, id=sample.person, input={"title": "Seller"})
+    assert await query_error_code(admin, PROFILE, id="missing", input={"title": "x"}) == "NOT_FOUND"
     assert await query_error_code(admin, PROFILE, id=ada, input={"title": "x"}) == "FORBIDDEN"
     wrong = {"timezone": "Mars/Base"}
-    assert await query_error_code(bob, PROFILE, id=desk.person, input=wrong) == "BAD_USER_INPUT"
+    assert await query_error_code(bob, PROFILE, id=sample.person, input=wrong) == "BAD_USER_INPUT"
 
 
-async def test_a_key_that_was_narrowed_changes_no_profile(
-    here: FullApp, owner: httpx.AsyncClient, desk: GraphqlTenant
+async def test_a_scoped_key_cannot_change_a_profile(
+    server: FullApp, owner: httpx.AsyncClient, sample: GraphqlTenant
 ) -> None:
-    key = {"name": "a", "kind": "person", "personId": desk.person, "scopes": ["tenant:read"]}
-    bob = here.as_((await owner.post("/v1/keys", json=key)).json()["key"])
-    assert await query_error_code(bob, PROFILE, id=desk.person, input={"title": "x"}) == "FORBIDDEN"
+    key = {"name": "a", "kind": "person", "personId": sample.person, "scopes": ["tenant:read"]}
+    bob = server.as_((await owner.post("/v1/keys", json=key)).json()["key"])
+    assert (
+        await query_error_code(bob, PROFILE, id=sample.person, input={"title": "x"}) == "FORBIDDEN"
+    )
 
 
-async def test_templates_come_change_and_go(owner: httpx.AsyncClient, desk: GraphqlTenant) -> None:
-    made = await query_data(
+async def test_templates_are_created_updated_and_deleted(
+    owner: httpx.AsyncClient, sample: GraphqlTenant
+) -> None:
+    created = await query_data(
         owner, 'mutation { createTemplate(input: {slug: "ops", name: "Ops"}) { id slug name } }'
     )
-    id = made["createTemplate"]["id"]
+    id = created["createTemplate"]["id"]
     changed = await query_data(
         owner,
         'mutation($id: ID!) { updateTemplate(id: $id, input: {name: "Operations"}) { name } }',
@@ -231,33 +239,35 @@ async def test_templates_come_change_and_go(owner: httpx.AsyncClient, desk: Grap
     assert (await query_data(owner, gone % "sales"))["deleteTemplate"] is True
 
 
-async def test_people_come_change_and_go(owner: httpx.AsyncClient, desk: GraphqlTenant) -> None:
+async def test_people_are_created_updated_and_deleted(
+    owner: httpx.AsyncClient, sample: GraphqlTenant
+) -> None:
     add = """mutation($input: CreatePersonInput!) { createPerson(input: $input) { id role } }"""
     eve = {"name": "Eve", "email": "eve@example.org", "role": "admin", "timezone": "Asia/Tokyo"}
-    made = (await query_data(owner, add, input=eve))["createPerson"]
-    assert made["role"] == "admin"
+    created = (await query_data(owner, add, input=eve))["createPerson"]
+    assert created["role"] == "admin"
     assert (
         await query_error_code(owner, add, input={**eve, "email": "EVE@example.org"}) == "CONFLICT"
     )
-    assert await query_error_code(owner, add, input={**eve, "email": "nobody"}) == "BAD_USER_INPUT"
+    assert await query_error_code(owner, add, input={**eve, "email": "missing"}) == "BAD_USER_INPUT"
     change = """mutation($id: ID!, $input: UpdatePersonInput!) {
       updatePerson(id: $id, input: $input) { name role timezone } }"""
     done = await query_data(
-        owner, change, id=made["id"], input={"role": "member", "timezone": None}
+        owner, change, id=created["id"], input={"role": "member", "timezone": None}
     )
     assert done["updatePerson"] == {"name": "Eve", "role": "member", "timezone": None}
     assert (
-        await query_error_code(owner, change, id=made["id"], input={"email": None})
+        await query_error_code(owner, change, id=created["id"], input={"email": None})
         == "BAD_USER_INPUT"
     )
     gone = "mutation($id: ID!) { deletePerson(id: $id) }"
-    assert (await query_data(owner, gone, id=made["id"]))["deletePerson"] is True
+    assert (await query_data(owner, gone, id=created["id"]))["deletePerson"] is True
     ada = (await query_data(owner, "{ me { personId } }"))["me"]["personId"]
     assert await query_error_code(owner, gone, id=ada) == "CONFLICT"
 
 
-async def test_a_policy_is_put_whole_and_loosened_only_with_a_reason(
-    owner: httpx.AsyncClient, desk: GraphqlTenant
+async def test_a_policy_is_replaced_and_loosening_it_needs_a_reason(
+    owner: httpx.AsyncClient, sample: GraphqlTenant
 ) -> None:
     put = """mutation($policy: PolicyInput!, $reason: String! = "") {
       putPolicy(policy: $policy, reason: $reason) {
@@ -286,10 +296,10 @@ async def test_a_policy_is_put_whole_and_loosened_only_with_a_reason(
         assert await query_error_code(owner, put, policy=wrong, reason="x") == "BAD_USER_INPUT"
 
 
-async def test_a_member_changes_nothing_and_learns_nothing(
-    here: FullApp, owner: httpx.AsyncClient, desk: GraphqlTenant
+async def test_a_member_cannot_change_or_audit_anything(
+    server: FullApp, owner: httpx.AsyncClient, sample: GraphqlTenant
 ) -> None:
-    who = await create_member(here, owner)
+    client = await create_member(server, owner)
     for change in (
         'deleteAgent(id: "%s")',
         'deleteTemplate(id: "%s")',
@@ -300,8 +310,8 @@ async def test_a_member_changes_nothing_and_learns_nothing(
         'putFile(place: {templateId: "%s"}, path: "a.md", content: "") { warnings }',
         'deleteFile(place: {templateId: "%s"}, path: "a.md")',
     ):
-        for id in (*desk.ids, "nobody"):
-            assert await query_error_code(who, f"mutation {{ {change % id} }}") == "FORBIDDEN", (
+        for id in (*sample.ids, "missing"):
+            assert await query_error_code(client, f"mutation {{ {change % id} }}") == "FORBIDDEN", (
                 change
             )
     for document in (
@@ -309,19 +319,19 @@ async def test_a_member_changes_nothing_and_learns_nothing(
         "mutation { putPolicy(policy: {}) { redaction } }",
         "{ audit { next } }",
     ):
-        assert await query_error_code(who, document) == "FORBIDDEN"
+        assert await query_error_code(client, document) == "FORBIDDEN"
 
 
-async def test_one_change_after_another_sees_what_the_one_before_did(
-    owner: httpx.AsyncClient, desk: GraphqlTenant
+async def test_mutations_run_in_order_and_see_earlier_changes(
+    owner: httpx.AsyncClient, sample: GraphqlTenant
 ) -> None:
     document = """mutation($p: ID!) {
       pair: updateAgent(id: "marco", input: {humanPairId: $p}) { humanPair { title } }
       title: updateUserProfile(userId: $p, input: {title: "Buyer"}) { title }
       name: updateAgent(id: "marco", input: {name: "Polo"}) { humanPair { title } }
-      wrong: updateTemplate(id: "nobody", input: {name: "x"}) { id }
+      wrong: updateTemplate(id: "missing", input: {name: "x"}) { id }
       last: updateTemplate(id: "sales", input: {name: "Seller"}) { name } }"""
-    answer = await execute_query(owner, document, p=desk.person)
+    answer = await execute_query(owner, document, p=sample.person)
     assert answer["data"] == {
         "pair": {"humanPair": {"title": None}},
         "title": {"title": "Buyer"},

@@ -1,4 +1,4 @@
-"""A page of agents as the desk shows it: overrides, updates and the last run of each."""
+"""A page of agents as the console lists it: overrides, updates, last runs."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ ROWS = """query($n: Int!) { agents(first: $n) { next items {
 
 
 @pytest.fixture(params=STORES)
-async def here(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[FullApp]:
+async def server(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[FullApp]:
     async with open_app_over(request, tmp_path) as opened:
         yield opened
 
 
-async def rows(who: httpx.AsyncClient) -> dict[str, dict[str, Any]]:
-    items = (await query_data(who, ROWS, n=100))["agents"]["items"]
+async def rows(client: httpx.AsyncClient) -> dict[str, dict[str, Any]]:
+    items = (await query_data(client, ROWS, n=100))["agents"]["items"]
     return {row["slug"]: row for row in items}
 
 
-async def test_overrides_are_own_texts_in_place_of_what_lies_beneath(here: FullApp) -> None:
-    owner = await here.owner()
-    desk = await create_graphql_tenant(owner)
-    await owner.patch("/v1/agents/marco", json={"humanPairId": desk.person})
+async def test_overrides_count_own_files_that_replace_inherited_ones(server: FullApp) -> None:
+    owner = await server.owner()
+    sample = await create_graphql_tenant(owner)
+    await owner.patch("/v1/agents/marco", json={"humanPairId": sample.person})
     files = "/v1/agents/marco/files"
     assert (await rows(owner))["marco"]["overrideCount"] == 0
     await write(owner, f"{files}/SOUL.md", "my own")
@@ -56,8 +56,8 @@ async def test_overrides_are_own_texts_in_place_of_what_lies_beneath(here: FullA
     assert (await rows(owner))["marco"]["overrideCount"] == 1
 
 
-async def test_the_last_run_of_each_is_its_own_and_newest(here: FullApp) -> None:
-    owner = await here.owner()
+async def test_the_last_run_is_the_agents_newest_run(server: FullApp) -> None:
+    owner = await server.owner()
     await create_graphql_tenant(owner)
     await create(owner, "/v1/agents", slug="nora", name="Nora")
     await create(owner, "/v1/agents", slug="idle", name="Idle")
@@ -65,20 +65,20 @@ async def test_the_last_run_of_each_is_its_own_and_newest(here: FullApp) -> None
         run = (await owner.post("/v1/runs", json={"agentId": agent})).json()
         last = run["runId"] if "runId" in run else run["id"]
         await owner.patch(f"/v1/runs/{last}", json={"status": "failed"})
-    found = await rows(owner)
-    assert found["idle"]["lastRun"] is None
-    assert found["marco"]["lastRun"]["id"] == last
-    assert found["marco"]["lastRun"]["status"] == "failed"
-    assert found["nora"]["lastRun"]["id"] not in {None, last}
+    by_slug = await rows(owner)
+    assert by_slug["idle"]["lastRun"] is None
+    assert by_slug["marco"]["lastRun"]["id"] == last
+    assert by_slug["marco"]["lastRun"]["status"] == "failed"
+    assert by_slug["nora"]["lastRun"]["id"] not in {None, last}
 
 
-async def test_each_needs_its_permission_and_the_rest_is_told(here: FullApp) -> None:
-    owner = await here.owner()
+async def test_a_missing_permission_fails_only_its_field(server: FullApp) -> None:
+    owner = await server.owner()
     await create_graphql_tenant(owner)
-    some = await here.key(owner, Permission.TENANT_READ, Permission.WORKSPACE_READ)
-    answer = await execute_query(some, ROWS, n=10)
+    reader = await server.key(owner, Permission.TENANT_READ, Permission.WORKSPACE_READ)
+    answer = await execute_query(reader, ROWS, n=10)
     [row] = answer["data"]["agents"]["items"]
     assert (row["overrideCount"], row["updatesAvailable"], row["lastRun"]) == (0, 0, None)
     [error] = answer["errors"]
     assert (error["path"][-1], error["extensions"]["code"]) == ("lastRun", "FORBIDDEN")
-    assert (await rows(await create_member(here, owner)))["marco"]["overrideCount"] == 0
+    assert (await rows(await create_member(server, owner)))["marco"]["overrideCount"] == 0

@@ -1,4 +1,4 @@
-"""What an operator's page asks for, and files written over GraphQL."""
+"""Queries of the console, and files written over GraphQL."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ PUT = """mutation($place: Place!, $path: String!, $content: String!, $etag: Stri
 MARCO = {"agentId": "marco"}
 
 
-async def test_who_asks_is_told_what_the_credential_says(
-    here: FullApp, owner: httpx.AsyncClient, desk: GraphqlTenant
+async def test_me_describes_the_credential(
+    server: FullApp, owner: httpx.AsyncClient, sample: GraphqlTenant
 ) -> None:
     document = """{ me { kind role tenantId personId agentId workspaceId permissions
       person { name } } tenant { id slug name } }"""
-    found = await query_data(owner, document)
-    assert found["tenant"] == {"id": desk.tenant, "slug": "acme", "name": "Acme"}
-    assert (found["me"]["kind"], found["me"]["role"]) == ("person", "owner")
-    assert found["me"]["person"] == {"name": "Ada"}
-    robot = await here.key(owner, Permission.WORKSPACE_READ, workspace="lab")
+    result = await query_data(owner, document)
+    assert result["tenant"] == {"id": sample.tenant, "slug": "acme", "name": "Acme"}
+    assert (result["me"]["kind"], result["me"]["role"]) == ("person", "owner")
+    assert result["me"]["person"] == {"name": "Ada"}
+    robot = await server.key(owner, Permission.WORKSPACE_READ, workspace="lab")
     me = (await query_data(robot, "{ me { kind role workspaceId permissions person { name } } }"))[
         "me"
     ]
@@ -55,24 +55,24 @@ async def test_who_asks_is_told_what_the_credential_says(
     }
 
 
-async def test_agents_are_paged_filtered_and_found_by_how_they_start(
-    owner: httpx.AsyncClient, desk: GraphqlTenant
+async def test_agents_are_paged_filtered_and_found_by_prefix(
+    owner: httpx.AsyncClient, sample: GraphqlTenant
 ) -> None:
     for number in range(5):
         await create(owner, "/v1/agents", slug=f"bot-{number}", name=f"Étoile {number}")
-    seen: list[str] = []
+    slugs: list[str] = []
     page: dict[str, Any] = {"next": ""}
     while page["next"] is not None:
         document = (
             "query($after: String!) { agents(first: 2, after: $after) { next items { slug } } }"
         )
         page = (await query_data(owner, document, after=page["next"]))["agents"]
-        seen += [item["slug"] for item in page["items"]]
-    assert seen == ["marco", *(f"bot-{number}" for number in range(5))]
+        slugs += [item["slug"] for item in page["items"]]
+    assert slugs == ["marco", *(f"bot-{number}" for number in range(5))]
     search = "query($s: String!) { agents(first: 3, startsWith: $s) { next items { slug } } }"
-    found = (await query_data(owner, search, s="éto"))["agents"]
-    assert [item["slug"] for item in found["items"]] == ["bot-0", "bot-1", "bot-2"]
-    assert found["next"] is not None
+    result = (await query_data(owner, search, s="éto"))["agents"]
+    assert [item["slug"] for item in result["items"]] == ["bot-0", "bot-1", "bot-2"]
+    assert result["next"] is not None
     assert (await query_data(owner, search, s="MAR"))["agents"]["items"] == [{"slug": "marco"}]
     following = '{ agents(templateId: "sales") { items { slug } } }'
     assert (await query_data(owner, following))["agents"]["items"] == [{"slug": "marco"}]
@@ -84,32 +84,32 @@ async def test_agents_are_paged_filtered_and_found_by_how_they_start(
 
 
 async def test_an_agent_is_found_by_id_and_by_slug(
-    owner: httpx.AsyncClient, desk: GraphqlTenant
+    owner: httpx.AsyncClient, sample: GraphqlTenant
 ) -> None:
     document = "query($id: ID!) { agent(id: $id) { id slug template { name } } }"
-    for name in (desk.agent, "marco"):
-        found = (await query_data(owner, document, id=name))["agent"]
-        assert found == {"id": desk.agent, "slug": "marco", "template": {"name": "Sales"}}
-    answer = await execute_query(owner, document, id="nobody")
+    for name in (sample.agent, "marco"):
+        result = (await query_data(owner, document, id=name))["agent"]
+        assert result == {"id": sample.agent, "slug": "marco", "template": {"name": "Sales"}}
+    answer = await execute_query(owner, document, id="missing")
     assert answer["data"] == {"agent": None}
 
 
-async def test_a_template_tells_who_follows_what_it_has_and_what_it_offers(
-    owner: httpx.AsyncClient, desk: GraphqlTenant
+async def test_a_template_has_its_followers_files_and_pins(
+    owner: httpx.AsyncClient, sample: GraphqlTenant
 ) -> None:
     await create(owner, "/v1/templates", slug="idle", name="Idle")
     await create(owner, "/v1/agents", slug="polo", name="Polo", templateId="sales")
-    found = await query_data(
+    result = await query_data(
         owner,
         """{ templates(first: 10) { items { slug followerCount
           followers(first: 5) { items { slug } } files(first: 5) { items { path source content } }
           pins { path source latestSha latestContent } } } }""",
     )
-    by_slug = {one["slug"]: one for one in found["templates"]["items"]}
+    by_slug = {item["slug"]: item for item in result["templates"]["items"]}
     sales, idle = by_slug["sales"], by_slug["idle"]
     assert (sales["followerCount"], idle["followerCount"]) == (2, 0)
-    assert [one["slug"] for one in sales["followers"]["items"]] == ["marco", "polo"]
-    assert [one["path"] for one in sales["files"]["items"]] == ["GUARDRAILS.md", "SOUL.md"]
+    assert [item["slug"] for item in sales["followers"]["items"]] == ["marco", "polo"]
+    assert [item["path"] for item in sales["files"]["items"]] == ["GUARDRAILS.md", "SOUL.md"]
     assert sales["files"]["items"][1]["content"] == "{{AGENT_NAME}} is brisk"
     [offer] = [pin for pin in sales["pins"] if pin["path"] == "GUARDRAILS.md"]
     assert offer == {
@@ -120,7 +120,7 @@ async def test_a_template_tells_who_follows_what_it_has_and_what_it_offers(
     }
 
 
-async def test_a_file_tells_all_of_itself(owner: httpx.AsyncClient, desk: GraphqlTenant) -> None:
+async def test_a_file_has_all_its_fields(owner: httpx.AsyncClient, sample: GraphqlTenant) -> None:
     document = """{ agent(id: "marco") { file(path: "SOUL.md") {
       path source class sha256 renderedSha256 updateAvailable version etag size contentType
       content raw: content(raw: true) history { items { version } next }
@@ -142,14 +142,14 @@ async def test_a_file_tells_all_of_itself(owner: httpx.AsyncClient, desk: Graphq
 
 
 async def test_files_are_written_with_conditions_and_reasons(
-    owner: httpx.AsyncClient, desk: GraphqlTenant
+    owner: httpx.AsyncClient, sample: GraphqlTenant
 ) -> None:
-    given = {"place": MARCO, "path": "notes/a.md", "content": "one", "why": "to begin"}
-    first = (await query_data(owner, PUT, **given, none="*"))["putFile"]["file"]
+    variables = {"place": MARCO, "path": "notes/a.md", "content": "one", "why": "to begin"}
+    first = (await query_data(owner, PUT, **variables, none="*"))["putFile"]["file"]
     assert (first["version"], first["content"], first["source"]) == (1, "one", "agent-override")
-    assert await query_error_code(owner, PUT, **given, none="*") == "CONFLICT"
-    assert await query_error_code(owner, PUT, **given, etag='"v9"') == "CONFLICT"
-    second = {**given, "content": "two\n", "why": ""}
+    assert await query_error_code(owner, PUT, **variables, none="*") == "CONFLICT"
+    assert await query_error_code(owner, PUT, **variables, etag='"v9"') == "CONFLICT"
+    second = {**variables, "content": "two\n", "why": ""}
     await query_data(owner, PUT, **second, etag=first["etag"], type="text/plain")
     document = """{ file(place: {agentId: "marco"}, path: "notes/a.md") { contentType diff
       old: diff(from: 0, to: 1) never: diff(to: 9)
@@ -166,7 +166,7 @@ async def test_files_are_written_with_conditions_and_reasons(
 
 
 async def test_a_file_is_restored_and_deleted(
-    owner: httpx.AsyncClient, desk: GraphqlTenant
+    owner: httpx.AsyncClient, sample: GraphqlTenant
 ) -> None:
     for text in ("one", "two"):
         await write(owner, "/v1/agents/marco/files/SOUL.md", text)
@@ -182,20 +182,20 @@ async def test_a_file_is_restored_and_deleted(
     assert await query_error_code(owner, delete % "null") == "NOT_FOUND"
 
 
-async def test_a_pinned_file_is_overridden_only_on_purpose(
-    owner: httpx.AsyncClient, desk: GraphqlTenant
+async def test_a_pinned_file_is_overridden_only_with_the_flag(
+    owner: httpx.AsyncClient, sample: GraphqlTenant
 ) -> None:
-    given = {"place": MARCO, "path": "GUARDRAILS.md", "content": "mine"}
-    assert await query_error_code(owner, PUT, **given) == "FORBIDDEN"
-    assert await query_error_code(owner, PUT, **given, accept="true") == "BAD_USER_INPUT"
-    done = (await query_data(owner, PUT, **given, accept=True))["putFile"]["file"]
+    variables = {"place": MARCO, "path": "GUARDRAILS.md", "content": "mine"}
+    assert await query_error_code(owner, PUT, **variables) == "FORBIDDEN"
+    assert await query_error_code(owner, PUT, **variables, accept="true") == "BAD_USER_INPUT"
+    done = (await query_data(owner, PUT, **variables, accept=True))["putFile"]["file"]
     assert done["source"] == "agent-override-pinned"
     user = {"place": MARCO, "path": "USER.md", "content": "mine", "accept": True}
     assert await query_error_code(owner, PUT, **user) == "FORBIDDEN"
 
 
 @pytest.mark.parametrize(
-    ("given", "code"),
+    ("change", "code"),
     [
         ({"path": "../x"}, "BAD_USER_INPUT"),
         ({"path": ""}, "BAD_USER_INPUT"),
@@ -206,7 +206,7 @@ async def test_a_pinned_file_is_overridden_only_on_purpose(
         ({"run": "run_nothing"}, "NOT_FOUND"),
         ({"run": "\u0000"}, "NOT_FOUND"),
         ({"content": "x" * (2**20 + 1)}, "BAD_USER_INPUT"),
-        ({"place": {"agentId": "nobody"}}, "NOT_FOUND"),
+        ({"place": {"agentId": "missing"}}, "NOT_FOUND"),
         ({"place": {"templateId": "nothing"}}, "NOT_FOUND"),
         ({"place": {"workspaceId": "a b"}}, "BAD_USER_INPUT"),
         ({"place": {"defaults": False}}, "BAD_USER_INPUT"),
@@ -214,18 +214,18 @@ async def test_a_pinned_file_is_overridden_only_on_purpose(
         ({"place": {"agentId": "marco", "defaults": True}}, "BAD_USER_INPUT"),
     ],
 )
-async def test_what_cannot_be_written_is_refused(
-    owner: httpx.AsyncClient, desk: GraphqlTenant, given: dict[str, Any], code: str
+async def test_an_invalid_write_is_refused(
+    owner: httpx.AsyncClient, sample: GraphqlTenant, change: dict[str, Any], code: str
 ) -> None:
-    asked = {"place": MARCO, "path": "a.md", "content": "x", **given}
-    assert await query_error_code(owner, PUT, **asked) == code
+    variables = {"place": MARCO, "path": "a.md", "content": "x", **change}
+    assert await query_error_code(owner, PUT, **variables) == code
 
 
 @pytest.mark.parametrize(
     "place", [{"templateId": "sales"}, {"defaults": True}, {"workspaceId": "lab"}, MARCO]
 )
-async def test_every_place_is_written_listed_and_explained(
-    owner: httpx.AsyncClient, desk: GraphqlTenant, place: dict[str, Any]
+async def test_files_of_every_layer_are_written_listed_and_explained(
+    owner: httpx.AsyncClient, sample: GraphqlTenant, place: dict[str, Any]
 ) -> None:
     for name in ("x/a.md", "x/b.md", "y.md"):
         await query_data(owner, PUT, place=place, path=name, content=name)
@@ -239,18 +239,18 @@ async def test_every_place_is_written_listed_and_explained(
     assert rest["explain"]["why"]
 
 
-async def test_secrets_are_replaced_and_shapes_are_told(
-    owner: httpx.AsyncClient, desk: GraphqlTenant
+async def test_secrets_are_redacted_and_named(
+    owner: httpx.AsyncClient, sample: GraphqlTenant
 ) -> None:
     await owner.put("/v1/secrets/door", json={"value": "open sesame"})
-    given = {"place": MARCO, "path": "notes/a.md", "content": "say open sesame"}
-    done = (await query_data(owner, PUT, **given))["putFile"]
+    variables = {"place": MARCO, "path": "notes/a.md", "content": "say open sesame"}
+    done = (await query_data(owner, PUT, **variables))["putFile"]
     assert done["file"]["content"] == "say [REDACTED:door]"
     assert done["redacted"] == ["door"]
 
 
-async def test_runs_show_what_they_froze_and_what_has_changed(
-    owner: httpx.AsyncClient, desk: GraphqlTenant
+async def test_runs_have_their_snapshot_and_later_changes(
+    owner: httpx.AsyncClient, sample: GraphqlTenant
 ) -> None:
     started = await owner.post("/v1/runs", json={"agentId": "marco", "workflowId": "w"})
     run = started.json()["runId"]
@@ -259,19 +259,19 @@ async def test_runs_show_what_they_froze_and_what_has_changed(
       kept startedAt endedAt file(path: "SOUL.md") { content version class }
       files(first: 400) { items { path content sha256 } }
       changes { path change beforeVersion afterVersion } diff(path: "SOUL.md") } }"""
-    found = (await query_data(owner, document, id=run))["run"]
-    assert (found["status"], found["scope"], found["agent"]) == (
+    result = (await query_data(owner, document, id=run))["run"]
+    assert (result["status"], result["scope"], result["agent"]) == (
         "running",
         "main",
         {"slug": "marco"},
     )
-    assert found["file"] == {"content": "Marco is brisk", "version": 1, "class": "live"}
-    frozen = {one["path"]: one["content"] for one in found["files"]["items"]}
+    assert result["file"] == {"content": "Marco is brisk", "version": 1, "class": "live"}
+    frozen = {item["path"]: item["content"] for item in result["files"]["items"]}
     assert (frozen["SOUL.md"], frozen["GUARDRAILS.md"]) == ("Marco is brisk", "be good")
-    assert found["changes"] == [
+    assert result["changes"] == [
         {"path": "SOUL.md", "change": "changed", "beforeVersion": 1, "afterVersion": 2}
     ]
-    assert "+Marco is slow" in found["diff"]
+    assert "+Marco is slow" in result["diff"]
     listed = await query_data(owner, '{ runs(agentId: "marco") { items { id } next } }')
     assert listed["runs"] == {"items": [{"id": run}], "next": None}
     await owner.patch(f"/v1/runs/{run}", json={"status": "completed", "kept": False})
@@ -280,24 +280,24 @@ async def test_runs_show_what_they_froze_and_what_has_changed(
     assert {error["extensions"]["code"] for error in gone["errors"]} == {"NOT_FOUND"}
 
 
-async def test_the_audit_is_paged(owner: httpx.AsyncClient, desk: GraphqlTenant) -> None:
+async def test_the_audit_is_paged(owner: httpx.AsyncClient, sample: GraphqlTenant) -> None:
     document = (
         "query($a: String!) { audit(first: 2, after: $a) { next items { id why subjects } } }"
     )
     first = (await query_data(owner, document, a=""))["audit"]
     second = (await query_data(owner, document, a=first["next"]))["audit"]
-    ids = [int(one["id"]) for one in (*first["items"], *second["items"])]
+    ids = [int(item["id"]) for item in (*first["items"], *second["items"])]
     assert ids == sorted(ids, reverse=True) and len(set(ids)) == len(ids)
     assert await query_error_code(owner, document, a="x") == "BAD_USER_INPUT"
 
 
-async def test_bytes_that_are_no_text_are_told_by_name(
-    here: FullApp, owner: httpx.AsyncClient, desk: GraphqlTenant
+async def test_a_binary_file_is_named_in_the_error(
+    server: FullApp, owner: httpx.AsyncClient, sample: GraphqlTenant
 ) -> None:
-    actor = await authenticate(here.ports, owner.headers["Authorization"].partition(" ")[2])
-    stack = await stacks.agent_stack(here.ports, actor, "marco")
+    actor = await authenticate(server.ports, owner.headers["Authorization"].partition(" ")[2])
+    stack = await stacks.agent_stack(server.ports, actor, "marco")
     for name, content in (("notes/a.md", b"text"), ("notes/b.bin", b"\xff")):
-        await files.put(here.ports, stack, Path(name), content, actor)
+        await files.put(server.ports, stack, Path(name), content, actor)
     answer = await execute_query(
         owner, '{ files(place: {agentId: "marco"}, prefix: "notes/") { items { path content } } }'
     )

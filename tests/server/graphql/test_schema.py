@@ -1,4 +1,4 @@
-"""The schema is whole: every field is described, and every field has something to answer it."""
+"""The schema is complete: descriptions, resolvers and stable signatures."""
 
 from __future__ import annotations
 
@@ -16,59 +16,59 @@ from carrel.server.graphql.schema import SCHEMA, TYPE_CLASSES, build_schema
 
 OURS = {name: kind for name, kind in SCHEMA.type_map.items() if not name.startswith("__")}
 OBJECTS = {name: kind for name, kind in OURS.items() if isinstance(kind, GraphQLObjectType)}
-SEED_CODES = {"BAD_USER_INPUT", "NOT_FOUND", "FORBIDDEN", "UNAUTHORIZED", "CONFLICT"}
+SPECIFIED_CODES = {"BAD_USER_INPUT", "NOT_FOUND", "FORBIDDEN", "UNAUTHORIZED", "CONFLICT"}
 
 
-def told_of(name: str) -> Iterator[tuple[str, Any]]:
-    """A type and all that is in it, by name."""
+def list_parts(name: str) -> Iterator[tuple[str, Any]]:
+    """A type and its fields, arguments and values, by name."""
     kind = OURS[name]
     yield name, kind
-    for field, told in getattr(kind, "fields", {}).items():
-        yield f"{name}.{field}", told
-        for argument, known in getattr(told, "args", {}).items():
-            yield f"{name}.{field}({argument})", known
-    for value, known in getattr(kind, "values", {}).items():
-        yield f"{name}.{value}", known
+    for field, definition in getattr(kind, "fields", {}).items():
+        yield f"{name}.{field}", definition
+        for argument, member in getattr(definition, "args", {}).items():
+            yield f"{name}.{field}({argument})", member
+    for value, member in getattr(kind, "values", {}).items():
+        yield f"{name}.{value}", member
 
 
 @pytest.mark.parametrize("name", OURS)
-def test_everything_in_it_has_a_description(name: str) -> None:
-    assert [each for each, told in told_of(name) if not told.description] == []
+def test_every_part_of_the_schema_has_a_description(name: str) -> None:
+    assert [path for path, part in list_parts(name) if not part.description] == []
 
 
 @pytest.mark.parametrize("name", OBJECTS)
 def test_every_field_has_a_resolver_or_an_attribute(name: str) -> None:
     resolved = {
         field
-        for field, told in OBJECTS[name].fields.items()
-        if told.resolve is not None and "resolver" not in told.resolve.__qualname__
+        for field, definition in OBJECTS[name].fields.items()
+        if definition.resolve is not None and "resolver" not in definition.resolve.__qualname__
     }
     if name in {"Query", "Mutation"}:
         assert set(OBJECTS[name].fields) == resolved
         return
     source = types.PageType if name.endswith("Page") else TYPE_CLASSES[name]
-    known = set(source.__struct_fields__)
+    attributes = set(source.__struct_fields__)
     for field in OBJECTS[name].fields.keys() - resolved:
-        asked = "file_class" if field == "class" else to_snake_case(field)
-        assert asked in known, field
+        attribute = "file_class" if field == "class" else to_snake_case(field)
+        assert attribute in attributes, field
 
 
-def test_no_class_is_named_for_a_type_that_is_not_there() -> None:
+def test_every_type_class_belongs_to_a_type() -> None:
     pages = {name for name in OBJECTS if name.endswith("Page")}
     assert set(TYPE_CLASSES) == OBJECTS.keys() - pages - {"Query", "Mutation"}
 
 
-def test_it_can_be_bound_again_and_says_the_same() -> None:
+def test_building_the_schema_twice_gives_the_same_text() -> None:
     assert print_schema(build_schema()) == print_schema(SCHEMA)
     assert "type Query" in SCHEMA_TEXT
 
 
-def test_no_refusal_is_without_a_code() -> None:
+def test_every_refusal_has_a_code() -> None:
     assert set(CODES) == set(every_refusal())
-    assert set(CODES.values()) == SEED_CODES
+    assert set(CODES.values()) == SPECIFIED_CODES
 
 
-SEED = """
+SPECIFIED = """
 agentPinStatus(agentId: ID!, includeNested: Boolean! = false): [PinStatusFile!]!
 acceptTemplateUpdate(agentId: ID!, filename: String!, idempotencyKey: String, latestSha: String): \
 Agent!
@@ -80,20 +80,22 @@ AcceptTemplateUpdateBulkResult!
 """
 
 
-@pytest.mark.parametrize("line", SEED.strip().splitlines())
-def test_the_operations_have_the_arguments_they_always_had(line: str) -> None:
+@pytest.mark.parametrize("line", SPECIFIED.strip().splitlines())
+def test_the_specified_operations_keep_their_arguments(line: str) -> None:
     name, _, rest = line.partition("(")
-    given, _, gives = rest.rpartition("): ")
+    arguments, _, result_type = rest.rpartition("): ")
     root = "Query" if name == "agentPinStatus" else "Mutation"
     field = OBJECTS[root].fields[name]
-    assert str(field.type) == gives
-    told = [argument.partition(" = ")[0] for argument in given.split(", ")]
-    assert [f"{one}: {field.args[one].type}" for one in field.args] == told
+    assert str(field.type) == result_type
+    expected = [argument.partition(" = ")[0] for argument in arguments.split(", ")]
+    assert [
+        f"{argument_name}: {field.args[argument_name].type}" for argument_name in field.args
+    ] == expected
 
 
-def test_the_types_have_the_fields_they_always_had() -> None:
+def test_the_specified_types_keep_their_fields() -> None:
     def fields(name: str) -> dict[str, str]:
-        return {field: str(told.type) for field, told in OBJECTS[name].fields.items()}
+        return {field: str(definition.type) for field, definition in OBJECTS[name].fields.items()}
 
     assert {
         "filename": "String!",

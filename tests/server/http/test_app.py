@@ -1,4 +1,4 @@
-"""What happens to a request between the first header and the answer."""
+"""How the app handles a request from its headers to its response."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NOTE = "/v1/notes/a.md"
 
 
 def problem(answer: Any, status: int, code: str) -> dict[str, Any]:
-    """The envelope, which must be nothing but one."""
+    """Assert a problem response and return its envelope."""
     body: dict[str, Any] = answer.json()
     assert (answer.status_code, body["error"]) == (status, code), body
     assert set(body) <= {"error", "message", "details"}
@@ -42,7 +42,7 @@ def problem(answer: Any, status: int, code: str) -> dict[str, Any]:
         ("POST", "/v1/openapi.json"),
     ],
 )
-async def test_a_stranger_learns_nothing_about_v1(method: str, path: str) -> None:
+async def test_without_a_valid_token_every_path_under_v1_is_401(method: str, path: str) -> None:
     for token in ("", "wrong"):
         async with client(token=token) as http:
             answer = await http.request(method, path)
@@ -50,19 +50,19 @@ async def test_a_stranger_learns_nothing_about_v1(method: str, path: str) -> Non
             assert answer.headers["www-authenticate"] == "Bearer"
 
 
-async def test_a_stranger_is_refused_before_the_body_is_read() -> None:
+async def test_a_missing_token_is_refused_before_the_body_is_read() -> None:
     async with client(token="") as http:
         problem(await http.put(NOTE, content=b"x" * 9_000_000), 401, "unauthenticated")
         problem(await http.put(NOTE, content=b"no json"), 401, "unauthenticated")
 
 
-async def test_a_public_endpoint_asks_for_no_credential() -> None:
+async def test_a_public_endpoint_needs_no_credential() -> None:
     async with client(token="") as http:
         assert (await http.get("/alive")).json() == {"alive": True}
         assert (await http.get("/v1/openapi.json")).status_code == 200
 
 
-async def test_the_unknown_is_404_and_the_wrong_method_405() -> None:
+async def test_an_unknown_path_is_404_and_a_wrong_method_405() -> None:
     async with client() as http:
         problem(await http.get("/v1/nothing"), 404, "not_found")
         problem(await http.get("/nothing"), 404, "not_found")
@@ -71,7 +71,7 @@ async def test_the_unknown_is_404_and_the_wrong_method_405() -> None:
         assert answer.headers["allow"] == "GET, HEAD, OPTIONS, PUT"
 
 
-async def test_options_says_what_is_allowed() -> None:
+async def test_options_lists_the_allowed_methods() -> None:
     async with client(token="") as http:
         answer = await http.options(NOTE)
         assert (answer.status_code, answer.content) == (204, b"")
@@ -98,12 +98,12 @@ async def test_a_credential_without_the_permission_is_forbidden() -> None:
         problem(await http.get(NOTE), 404, "not_found")
 
 
-async def test_permission_is_looked_at_before_path_query_and_body() -> None:
+async def test_permission_is_checked_before_path_query_and_body() -> None:
     async with client(token="reader") as http:
         problem(await http.put("/v1/notes/%ff?x=1", content=b"no json"), 403, "forbidden")
 
 
-async def test_the_platform_credential_founds_tenants_and_does_nothing_else() -> None:
+async def test_the_platform_credential_only_creates_tenants() -> None:
     async with client(token="root") as http:
         assert (await http.post("/v1/tenants")).status_code == 201
         problem(await http.get("/v1/echo/a"), 403, "forbidden")
@@ -113,7 +113,7 @@ async def test_the_platform_credential_founds_tenants_and_does_nothing_else() ->
 
 
 @pytest.mark.parametrize(
-    ("body", "says"),
+    ("body", "expected"),
     [
         (b"", "truncated"),
         (b"{", "truncated"),
@@ -134,14 +134,14 @@ async def test_the_platform_credential_founds_tenants_and_does_nothing_else() ->
         (b"\x00", "not JSON"),
     ],
 )
-async def test_a_body_that_does_not_fit_is_malformed(body: bytes, says: str) -> None:
+async def test_a_malformed_body_returns_400(body: bytes, expected: str) -> None:
     async with client() as http:
         answer = await http.put(NOTE, content=body)
-        assert says in problem(answer, 400, "validation_error")["message"]
+        assert expected in problem(answer, 400, "validation_error")["message"]
 
 
 @pytest.mark.parametrize(
-    ("kind", "fits"),
+    ("kind", "accepted"),
     [
         ("application/json", True),
         ("Application/JSON; charset=utf-8", True),
@@ -151,38 +151,38 @@ async def test_a_body_that_does_not_fit_is_malformed(body: bytes, says: str) -> 
         ("application/jsonp", False),
     ],
 )
-async def test_a_body_is_json_or_says_nothing(kind: str, fits: bool) -> None:
+async def test_a_content_type_other_than_json_is_refused(kind: str, accepted: bool) -> None:
     async with client() as http:
         content = b'{"text": "a"}'
         answer = await http.put(NOTE, content=content, headers={"Content-Type": kind})
-        assert (answer.status_code == 200) is fits
+        assert (answer.status_code == 200) is accepted
         assert (await http.put(NOTE, content=content)).status_code == 200
-        if not fits:
+        if not accepted:
             problem(answer, 400, "validation_error")
 
 
 async def test_a_number_without_a_fraction_is_an_integer() -> None:
     async with client() as http:
-        whole = {"text": "a", "lineCount": 2.0, "extra": [1.5, {"a": 3.0}]}
-        assert (await http.put(NOTE, json=whole)).status_code == 200
-        broken = {"text": "a", "lineCount": 2.5}
-        problem(await http.put(NOTE, json=broken), 400, "validation_error")
+        integral = {"text": "a", "lineCount": 2.0, "extra": [1.5, {"a": 3.0}]}
+        assert (await http.put(NOTE, json=integral)).status_code == 200
+        fractional = {"text": "a", "lineCount": 2.5}
+        problem(await http.put(NOTE, json=fractional), 400, "validation_error")
 
 
-async def test_where_nothing_is_required_no_body_is_an_empty_one() -> None:
+async def test_without_required_fields_a_missing_body_is_an_empty_object() -> None:
     async with client() as http:
         assert (await http.post("/v1/options")).json() == {"dryRun": False}
         assert (await http.post("/v1/options", json={"dryRun": True})).json() == {"dryRun": True}
 
 
-async def test_a_body_of_bytes_is_taken_as_it_is() -> None:
+async def test_a_bytes_body_arrives_unchanged_up_to_its_limit() -> None:
     async with client() as http:
         assert (await http.post("/v1/bytes", content=b"\xff" * 100_000)).json() == {"size": 100_000}
         answer = await http.post("/v1/bytes", content=b"\xff" * 100_001)
         assert problem(answer, 413, "payload_too_large")["details"] == {"maxBytes": 100_000}
 
 
-async def test_a_body_is_counted_where_nothing_declares_its_length() -> None:
+async def test_a_body_without_a_declared_length_is_counted() -> None:
     async def chunks() -> Any:
         for _ in range(11):
             yield b"x" * 10_000
@@ -197,7 +197,7 @@ async def test_a_declared_length_over_the_limit_is_refused_unread() -> None:
     assert start["status"] == 413
 
 
-async def test_a_query_becomes_what_was_declared() -> None:
+async def test_query_values_are_converted_to_the_declared_types() -> None:
     async with client() as http:
         answer = await http.get("/v1/echo/a%2Fb?limit=7&raw=true&word=a+b%2B&at=1.5")
         assert answer.json()["params"] == {"name": "a/b"}
@@ -242,7 +242,7 @@ async def test_a_query_becomes_what_was_declared() -> None:
         "limit=1&unknown=" + "x" * 10_000,
     ],
 )
-async def test_a_query_that_does_not_fit_is_malformed(query: str) -> None:
+async def test_a_malformed_query_returns_400(query: str) -> None:
     async with client() as http:
         answer = await http.get(f"/v1/echo/a?{query}")
         assert len(problem(answer, 400, "validation_error")["message"]) < 200
@@ -254,14 +254,14 @@ async def test_an_endpoint_without_a_query_refuses_one() -> None:
         assert (await http.get("/alive?")).status_code == 200
 
 
-async def test_a_loose_endpoint_ignores_hints_at_another_tenant() -> None:
+async def test_a_loose_endpoint_ignores_unknown_query_parameters() -> None:
     async with client() as http:
         answer = await http.get("/v1/loose?tenant=globex&workspaceId=x&limit=3&tenant=acme")
         assert answer.json() == {"limit": 3, "tenant": "acme"}
         problem(await http.get("/v1/loose?limit=x"), 400, "validation_error")
 
 
-async def test_headers_on_several_lines_are_one_list() -> None:
+async def test_repeated_headers_are_joined_into_one_list() -> None:
     app = sample_app()
     words = [(b"x-word", b"one"), (b"x-word", b"two")]
     [_, body] = await send_raw(app, b"/v1/echo/a", headers=words)
@@ -272,36 +272,36 @@ async def test_headers_on_several_lines_are_one_list() -> None:
 
 
 @pytest.mark.parametrize(
-    "given", ["abc", "0af7651916cd43dd8448eb211c80319c", "a.b:c_d-e", "x" * 128]
+    "request_id", ["abc", "0af7651916cd43dd8448eb211c80319c", "a.b:c_d-e", "x" * 128]
 )
-async def test_a_sane_request_id_is_taken_over(given: str) -> None:
+async def test_a_valid_request_id_is_returned_unchanged(request_id: str) -> None:
     async with client() as http:
-        answer = await http.get("/v1/nothing", headers={"X-Request-Id": given})
-        assert answer.headers["x-request-id"] == given
+        answer = await http.get("/v1/nothing", headers={"X-Request-Id": request_id})
+        assert answer.headers["x-request-id"] == request_id
 
 
-@pytest.mark.parametrize("given", ["", " ", "a b", "a\tb", "x" * 129, "ü", '"'])
-async def test_any_other_request_id_is_replaced(given: str) -> None:
+@pytest.mark.parametrize("request_id", ["", " ", "a b", "a\tb", "x" * 129, "ü", '"'])
+async def test_an_invalid_request_id_is_replaced(request_id: str) -> None:
     async with client() as http:
-        header = {"X-Request-Id": given.encode("latin-1")}
-        one = await http.get("/alive", headers=header)  # type: ignore[arg-type]  # bytes are fine
-        two = await http.get("/alive")
-        ids = {one.headers["x-request-id"], two.headers["x-request-id"]}
+        header = {"X-Request-Id": request_id.encode("latin-1")}
+        first = await http.get("/alive", headers=header)  # type: ignore[arg-type]  # bytes are fine
+        second = await http.get("/alive")
+        ids = {first.headers["x-request-id"], second.headers["x-request-id"]}
         assert len(ids) == 2
         assert all(name.startswith("req_") for name in ids)
 
 
-async def test_a_broken_percent_in_the_path_is_malformed() -> None:
+async def test_an_invalid_percent_encoding_in_the_path_returns_400() -> None:
     for path in (b"/v1/notes/%zz", b"/v1/notes/%ff", b"/v1/echo/%", b"/v1/notes/\xff"):
         start, body = await send_raw(sample_app(), path)
         assert (start["status"], json.loads(body["body"])["error"]) == (400, "validation_error")
 
 
 async def test_a_mount_answers_under_its_prefix_and_not_under_v1() -> None:
-    seen: list[tuple[str, str]] = []
+    calls: list[tuple[str, str]] = []
 
     async def other(scope: Any, receive: Any, send: Any) -> None:
-        seen.append((scope["root_path"], scope["path"]))
+        calls.append((scope["root_path"], scope["path"]))
         if scope["path"] == "/other/fail":
             raise KeyError("content")
         await send({"type": "http.response.start", "status": 202, "headers": []})
@@ -316,16 +316,16 @@ async def test_a_mount_answers_under_its_prefix_and_not_under_v1() -> None:
         assert (await http.get("/alive")).json() == {"alive": True}
         problem(await http.get("/v1/nothing"), 401, "unauthenticated")
         problem(await http.get("/other/fail"), 500, "internal_error")
-    assert seen[:2] == [("/other", "/other/x"), ("", "/otherwise")]
+    assert calls[:2] == [("/other", "/other/x"), ("", "/otherwise")]
 
 
 async def test_start_and_stop_are_acknowledged_and_close_the_streams() -> None:
     app = sample_app()
-    told = iter(["lifespan.startup", "lifespan.shutdown"])
+    messages = iter(["lifespan.startup", "lifespan.shutdown"])
     sent: list[str] = []
 
     async def receive() -> dict[str, Any]:
-        return {"type": next(told)}
+        return {"type": next(messages)}
 
     async def send(message: dict[str, Any]) -> None:
         sent.append(message["type"])
@@ -335,17 +335,17 @@ async def test_start_and_stop_are_acknowledged_and_close_the_streams() -> None:
     assert app.closing.is_set()
 
 
-async def test_a_websocket_is_turned_away() -> None:
+async def test_a_websocket_is_closed() -> None:
     sent: list[str] = []
 
     async def send(message: dict[str, Any]) -> None:
         sent.append(message["type"])
 
-    await sample_app()({"type": "websocket"}, None, send)  # type: ignore[arg-type]  # never asked
+    await sample_app()({"type": "websocket"}, None, send)  # type: ignore[arg-type]  # never called
     assert sent == ["websocket.close"]
 
 
-def test_an_endpoint_cannot_let_unknown_fields_pass_or_give_strangers_keys() -> None:
+def test_an_endpoint_with_open_fields_or_public_idempotency_is_refused() -> None:
     class Open(msgspec.Struct):
         text: str
 

@@ -1,4 +1,4 @@
-"""Whatever changes while somebody reads, they are shown what was or what is, and never a mix."""
+"""A read during a change returns the state before or after it, never a mix."""
 
 from __future__ import annotations
 
@@ -34,145 +34,145 @@ async def ports(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator
 
 
 @dataclass
-class Interlude:
-    """Lets something happen once a certain question was answered."""
+class Interruption:
+    """Runs a change once, after the given number of port calls."""
 
     at: int
-    happens: Callable[[], Awaitable[Any]]
-    asked: int = 0
-    over: bool = False
+    action: Callable[[], Awaitable[Any]]
+    calls: int = 0
+    ran: bool = False
 
 
 class Interrupted:
-    """A port whose answers may be out of date by the time that they are used."""
+    """A port whose results may be stale by the time they are used."""
 
-    def __init__(self, port: Any, interlude: Interlude) -> None:
-        self._port, self._interlude = port, interlude
+    def __init__(self, port: Any, interruption: Interruption) -> None:
+        self._port, self._interruption = port, interruption
 
     def __getattr__(self, name: str) -> Any:
-        verb, interlude = getattr(self._port, name), self._interlude
+        verb, interruption = getattr(self._port, name), self._interruption
         if not callable(verb):
             return verb
 
-        async def asked(*args: Any, **more: Any) -> Any:
+        async def call(*args: Any, **more: Any) -> Any:
             answer = await verb(*args, **more)
-            interlude.asked += 1
-            if interlude.asked == interlude.at and not interlude.over:
-                interlude.over = True
-                await interlude.happens()
+            interruption.calls += 1
+            if interruption.calls == interruption.at and not interruption.ran:
+                interruption.ran = True
+                await interruption.action()
             return answer
 
-        return asked
+        return call
 
 
-def interrupted(ports: Ports, interlude: Interlude) -> Ports:
-    trees, records = (Interrupted(port, interlude) for port in (ports.trees, ports.records))
+def interrupt_ports(ports: Ports, interruption: Interruption) -> Ports:
+    trees, records = (Interrupted(port, interruption) for port in (ports.trees, ports.records))
     return dataclasses.replace(ports, trees=trees, records=records)
 
 
-def renamed(name: str) -> Change:
+def rename_agent(name: str) -> Change:
     return lambda owner: owner.patch("/v1/agents/marco", json={"name": name})
 
 
-def ruled(*rules: dict[str, str]) -> Change:
-    reason = {"Carrel-Reason": "somebody asked for it"}
+def put_rules(*rules: dict[str, str]) -> Change:
+    reason = {"Carrel-Reason": "requested"}
     return lambda owner: owner.put("/v1/policy", json={"classes": rules}, headers=reason)
 
 
 CHANGES: Final[dict[str, tuple[Change, Change]]] = {
-    "a rename": (renamed("Polo"), renamed("Marco")),
-    "a pin": (ruled({"pattern": "SOUL.md", "class": "pinned"}), ruled()),
+    "a rename": (rename_agent("Polo"), rename_agent("Marco")),
+    "a pin": (put_rules({"pattern": "SOUL.md", "class": "pinned"}), put_rules()),
 }
-"""What happens, and what undoes it."""
+"""A change and the change that undoes it."""
 
 READS: Final[dict[str, tuple[str, dict[str, Any] | None]]] = {
     "a list": (f"{FILES}?content=true", None),
-    "a list of some": (f"{FILES}?content=true&prefix=S", None),
+    "a list with a prefix": (f"{FILES}?content=true&prefix=S", None),
     "a file": (f"{FILES}/SOUL.md", None),
-    "a list in the dialect": (
+    "an overlay list": (
         "/api/workspaces/files",
         {"action": "list", "agentId": "marco", "includeContent": True},
     ),
 }
 
 
-async def read(owner: httpx.AsyncClient, what: str) -> httpx.Response:
-    url, body = READS[what]
+async def read(owner: httpx.AsyncClient, target: str) -> httpx.Response:
+    url, body = READS[target]
     return await (owner.get(url) if body is None else owner.post(url, json=body))
 
 
-def told(answer: httpx.Response) -> tuple[int, str | None, str]:
+def summarize(answer: httpx.Response) -> tuple[int, str | None, str]:
     return answer.status_code, answer.headers.get("etag"), answer.text
 
 
-async def office(ports: Ports, own: dict[str, str]) -> httpx.AsyncClient:
+async def create_agent(ports: Ports, own: dict[str, str]) -> httpx.AsyncClient:
     owner = await FullApp(ports, create_rest_app(ports)).owner()
     await owner.post("/v1/templates", json={"slug": "sales", "name": "Sales"})
     soul = {"content": "I am {{AGENT_NAME}}"}
     await owner.put("/v1/templates/sales/files/SOUL.md", json=soul)
-    made = await owner.post(
+    created = await owner.post(
         "/v1/agents", json={"slug": "marco", "name": "Marco", "templateId": "sales"}
     )
-    assert made.status_code == 201, made.text
+    assert created.status_code == 201, created.text
     for path, content in own.items():
         put = await owner.put(f"{FILES}/{path}", json={"content": content})
         assert put.status_code == 200, put.text
     return owner
 
 
-async def agrees(owner: httpx.AsyncClient) -> None:
-    """What is listed is what the files say that change here."""
+async def assert_list_matches_files(owner: httpx.AsyncClient) -> None:
+    """Assert that both lists agree with the files that change here."""
     listed = (await owner.get(f"{FILES}?content=true")).json()["files"]
-    dialect = (await read(owner, "a list in the dialect")).json()["files"]
-    texts = {row["path"]: row["content"] for row in dialect}
+    overlay = (await read(owner, "an overlay list")).json()["files"]
+    texts = {row["path"]: row["content"] for row in overlay}
     for row in listed:
         assert row["content"] == texts[row["path"]]
         if row["path"] in {"SOUL.md", "IDENTITY.md"}:
             assert row == (await owner.get(f"{FILES}/{row['path']}")).json()
 
 
-async def done(change: Change, owner: httpx.AsyncClient) -> None:
+async def apply(change: Change, owner: httpx.AsyncClient) -> None:
     answer = await change(owner)
     assert answer.status_code == 200, answer.text
 
 
-@pytest.mark.parametrize("own", [{}, OWN], ids=["nothing of its own", "files of its own"])
-@pytest.mark.parametrize("what", READS)
+@pytest.mark.parametrize("own", [{}, OWN], ids=["no own files", "own files"])
+@pytest.mark.parametrize("target", READS)
 @pytest.mark.parametrize("change", CHANGES)
-async def test_a_reader_sees_what_was_or_what_is(
-    ports: Ports, change: str, what: str, own: dict[str, str]
+async def test_a_read_during_a_change_sees_the_state_before_or_after(
+    ports: Ports, change: str, target: str, own: dict[str, str]
 ) -> None:
-    owner, (happens, undo) = await office(ports, own), CHANGES[change]
-    at, over = 0, True
-    while over:
+    owner, (apply_change, undo) = await create_agent(ports, own), CHANGES[change]
+    at, ran = 0, True
+    while ran:
         at += 1
-        before = told(await read(owner, what))
+        before = summarize(await read(owner, target))
         RESPONSE_CACHE._entries.clear()
-        interlude = Interlude(at, lambda: done(happens, owner))
-        slow = FullApp(ports, create_rest_app(interrupted(ports, interlude)))
+        interruption = Interruption(at, lambda: apply(apply_change, owner))
+        slow = FullApp(ports, create_rest_app(interrupt_ports(ports, interruption)))
         reader = slow.as_(owner.headers["Authorization"].partition(" ")[2])
-        seen, over = told(await read(reader, what)), interlude.over
-        after = told(await read(owner, what))
-        assert seen in (before, after), f"after question {at}"
-        await done(undo, owner)
-        await agrees(owner)
+        result, ran = summarize(await read(reader, target)), interruption.ran
+        after = summarize(await read(owner, target))
+        assert result in (before, after), f"after question {at}"
+        await apply(undo, owner)
+        await assert_list_matches_files(owner)
 
 
 async def test_a_run_freezes_names_and_files_of_one_moment(ports: Ports) -> None:
-    owner = await office(ports, OWN)
-    at, over = 0, True
-    while over:
+    owner = await create_agent(ports, OWN)
+    at, ran = 0, True
+    while ran:
         at += 1
-        interlude = Interlude(at, lambda: done(renamed("Polo"), owner))
-        slow = FullApp(ports, create_rest_app(interrupted(ports, interlude)))
+        interruption = Interruption(at, lambda: apply(rename_agent("Polo"), owner))
+        slow = FullApp(ports, create_rest_app(interrupt_ports(ports, interruption)))
         reader = slow.as_(owner.headers["Authorization"].partition(" ")[2])
         started = await reader.post("/v1/runs", json={"agentId": "marco"})
         assert started.status_code < 300, started.text
-        over, run = interlude.over, f"/v1/runs/{started.json()['runId']}/files"
+        ran, run = interruption.ran, f"/v1/runs/{started.json()['runId']}/files"
         soul, identity = [
             (await owner.get(f"{run}/{path}")).json()["content"]
             for path in ("SOUL.md", "IDENTITY.md")
         ]
         names = (soul.removeprefix("I am "), identity.strip().removeprefix("- **Name:** "))
         assert names in (("Marco", "Marco"), ("Polo", "Polo")), f"after question {at}"
-        await done(renamed("Marco"), owner)
+        await apply(rename_agent("Marco"), owner)

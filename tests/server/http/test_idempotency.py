@@ -1,4 +1,4 @@
-"""One request, sent as often as one likes, is done once and answered the same."""
+"""Idempotency keys: a repeated request runs once and gets the same response."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ URL = "/v1/notes/a.md"
 
 
 async def version(ports: Ports) -> int:
-    """How often the note was really written."""
+    """The note's version, which counts its writes."""
     [tree] = await ports.trees.read([ADA.scope], [Path("a.md")])
     head = tree.heads.get(Path("a.md"))
     return head.version if head else 0
@@ -43,7 +43,7 @@ async def send(http: httpx.AsyncClient, text: str = "one", **headers: str) -> ht
     return await http.put(URL, json={"text": text}, headers=KEY | headers)
 
 
-async def test_the_same_request_again_gets_the_same_answer_and_does_nothing() -> None:
+async def test_a_repeated_request_gets_the_same_response_and_writes_nothing() -> None:
     ports = sample_ports()
     async with client(sample_app(ports=ports)) as http:
         first, second = await send(http), await send(http)
@@ -55,7 +55,7 @@ async def test_the_same_request_again_gets_the_same_answer_and_does_nothing() ->
     assert await version(ports) == 1
 
 
-async def test_without_a_key_it_is_done_each_time() -> None:
+async def test_without_a_key_every_request_is_executed() -> None:
     ports = sample_ports()
     async with client(sample_app(ports=ports)) as http:
         for _ in range(2):
@@ -72,7 +72,7 @@ async def test_without_a_key_it_is_done_each_time() -> None:
         (URL, {"text": "one"}, {"If-None-Match": "*"}),
     ],
 )
-async def test_the_key_with_another_request_is_refused(
+async def test_a_key_reused_with_another_request_returns_409(
     path: str, body: dict[str, Any], headers: dict[str, str]
 ) -> None:
     ports = sample_ports()
@@ -83,7 +83,7 @@ async def test_the_key_with_another_request_is_refused(
     assert await version(ports) == 1
 
 
-async def test_the_same_key_elsewhere_or_with_other_people_is_another_key() -> None:
+async def test_a_key_is_separate_per_path_and_per_caller() -> None:
     app = sample_app()
     async with client(app) as http, client(app, token="bob") as other:
         await send(http)
@@ -94,7 +94,7 @@ async def test_the_same_key_elsewhere_or_with_other_people_is_another_key() -> N
         assert encoded.headers[REPLAY] == "true"
 
 
-async def test_of_many_at_once_one_is_done_and_all_are_answered_alike() -> None:
+async def test_concurrent_repeats_run_once_and_get_equal_responses() -> None:
     ports = sample_ports()
     async with client(sample_app(ports=ports)) as http:
         answers = await asyncio.gather(*[send(http) for _ in range(16)])
@@ -104,7 +104,7 @@ async def test_of_many_at_once_one_is_done_and_all_are_answered_alike() -> None:
     assert await version(ports) == 1
 
 
-async def test_a_final_refusal_is_an_answer_like_any_other() -> None:
+async def test_a_final_refusal_is_replayed() -> None:
     async with client() as http:
         first = await send(http, **{"If-Match": '"v9"'})
         problem(first, 409, "workspace_conflict")
@@ -114,30 +114,30 @@ async def test_a_final_refusal_is_an_answer_like_any_other() -> None:
         assert again.headers[REPLAY] == "true"
 
 
-def told(*answers: Response | Exception) -> tuple[HttpApp, list[int]]:
-    """An app whose endpoint answers with one thing after another, and how often it was asked."""
-    rest, asked = list(answers), [0]
+def scripted_app(*answers: Response | Exception) -> tuple[HttpApp, list[int]]:
+    """An app whose endpoint returns these results in order, and its call counter."""
+    remaining, calls = list(answers), [0]
 
     @endpoint(
         "POST",
-        "/v1/moody",
+        "/v1/scripted",
         permission=Permission.WORKSPACE_WRITE,
         body=Note,
         idempotent=True,
         responses={200: None},
     )
-    async def moody(call: Request[Note]) -> Response:
-        asked[0] += 1
-        mood = rest.pop(0)
-        if isinstance(mood, Exception):
-            raise mood
-        return mood
+    async def scripted(call: Request[Note]) -> Response:
+        calls[0] += 1
+        result = remaining.pop(0)
+        if isinstance(result, Exception):
+            raise result
+        return result
 
-    return sample_app(moody), asked
+    return sample_app(scripted), calls
 
 
 @pytest.mark.parametrize(
-    "passing",
+    "transient",
     [
         ValidationError("no"),
         Forbidden("no"),
@@ -150,31 +150,35 @@ def told(*answers: Response | Exception) -> tuple[HttpApp, list[int]]:
         Response.empty(503),
     ],
 )
-async def test_what_may_be_otherwise_next_time_is_not_kept(passing: Response | Exception) -> None:
-    app, asked = told(passing, Response.empty(204))
+async def test_a_transient_result_is_not_stored(transient: Response | Exception) -> None:
+    app, calls = scripted_app(transient, Response.empty(204))
     async with client(app) as http:
-        assert (await http.post("/v1/moody", json={"text": "x"}, headers=KEY)).status_code >= 400
+        assert (await http.post("/v1/scripted", json={"text": "x"}, headers=KEY)).status_code >= 400
         for _ in range(2):
-            answer = await http.post("/v1/moody", json={"text": "x"}, headers=KEY)
+            answer = await http.post("/v1/scripted", json={"text": "x"}, headers=KEY)
             assert answer.status_code == 204
-    assert asked == [2]
+    assert calls == [2]
 
 
-@pytest.mark.parametrize("lasting", [NotFound("no"), Conflict("no"), Response.empty(200)])
-async def test_what_stays_so_is_kept(lasting: Response | Exception) -> None:
-    app, asked = told(lasting)
+@pytest.mark.parametrize("final", [NotFound("no"), Conflict("no"), Response.empty(200)])
+async def test_a_final_result_is_stored(final: Response | Exception) -> None:
+    app, calls = scripted_app(final)
     async with client(app) as http:
-        answers = [await http.post("/v1/moody", json={"text": "x"}, headers=KEY) for _ in range(3)]
-    assert asked == [1]
+        answers = [
+            await http.post("/v1/scripted", json={"text": "x"}, headers=KEY) for _ in range(3)
+        ]
+    assert calls == [1]
     assert len({(answer.status_code, answer.content) for answer in answers}) == 1
 
 
-async def test_headers_that_matter_come_back_and_others_do_not() -> None:
-    kept = {"Location": "/v1/x", "ETag": '"1"'}
-    app, _ = told(Response.json({"key": "shown once"}, 201, {**kept, "Set-Cookie": "a=b"}))
+async def test_only_replayable_headers_are_replayed() -> None:
+    replayed = {"Location": "/v1/x", "ETag": '"1"'}
+    app, _ = scripted_app(
+        Response.json({"key": "shown once"}, 201, {**replayed, "Set-Cookie": "a=b"})
+    )
     async with client(app) as http:
-        await http.post("/v1/moody", json={"text": "x"}, headers=KEY)
-        again = await http.post("/v1/moody", json={"text": "x"}, headers=KEY)
+        await http.post("/v1/scripted", json={"text": "x"}, headers=KEY)
+        again = await http.post("/v1/scripted", json={"text": "x"}, headers=KEY)
     assert (again.status_code, again.json()) == (201, {"key": "shown once"})
     assert (again.headers["location"], again.headers["etag"]) == ("/v1/x", '"1"')
     assert again.headers["content-type"] == "application/json"
@@ -182,7 +186,7 @@ async def test_headers_that_matter_come_back_and_others_do_not() -> None:
 
 
 @pytest.mark.parametrize("key", ["", " ", "a b", "a\tb", "x" * 256, "ü"])
-async def test_a_key_is_visible_ascii_of_a_sensible_length(key: str) -> None:
+async def test_a_key_is_at_most_255_visible_ascii_characters(key: str) -> None:
     async with client() as http:
         header = {b"Idempotency-Key": key.encode("latin-1")}
         problem(await http.put(URL, json={"text": "x"}, headers=header), 400, "validation_error")
@@ -190,14 +194,14 @@ async def test_a_key_is_visible_ascii_of_a_sensible_length(key: str) -> None:
         assert (await http.put(URL, json={"text": "x"}, headers=longest)).status_code == 200
 
 
-async def test_a_key_whose_request_is_still_being_answered_is_in_flight() -> None:
-    ports, going = sample_ports(), asyncio.Event()
+async def test_a_key_with_a_running_request_returns_409_in_flight() -> None:
+    ports, may_finish = sample_ports(), asyncio.Event()
     started = asyncio.Event()
 
     @endpoint("POST", "/v1/slow", body=Note, idempotent=True, responses={204: None})
     async def slow(call: Request[Note]) -> Response:
         started.set()
-        await going.wait()
+        await may_finish.wait()
         return Response.empty()
 
     async with client(sample_app(slow, ports=ports)) as http:
@@ -207,17 +211,17 @@ async def test_a_key_whose_request_is_still_being_answered_is_in_flight() -> Non
         problem(answer, 409, "idempotency_in_flight")
         assert answer.headers["retry-after"] == "1"
         waiting = asyncio.create_task(http.post("/v1/slow", json={"text": "x"}, headers=KEY))
-        going.set()
+        may_finish.set()
         assert (await first).status_code == 204
         assert (await waiting).headers[REPLAY] == "true"
 
 
 class Lost(BaseException):
-    """The process died between the commit and the answer."""
+    """The process died between the commit and the response."""
 
 
-def dying(ports: Ports) -> HttpApp:
-    """An app that commits and never comes to answering."""
+def dying_app(ports: Ports) -> HttpApp:
+    """An app whose endpoint commits and dies before it responds."""
 
     @endpoint(
         "PUT",
@@ -235,9 +239,9 @@ def dying(ports: Ports) -> HttpApp:
     return sample_app(put_and_die, ports=ports)
 
 
-async def test_an_answer_lost_after_the_commit_is_made_anew_from_what_was_committed() -> None:
+async def test_a_response_lost_after_the_commit_is_rebuilt_from_the_commit() -> None:
     ports = sample_ports()
-    async with client(dying(ports)) as http:
+    async with client(dying_app(ports)) as http:
         with pytest.raises(Lost):
             await send(http)
     assert await version(ports) == 1
@@ -247,14 +251,14 @@ async def test_an_answer_lost_after_the_commit_is_made_anew_from_what_was_commit
         assert answer.json() == {"path": "a.md", "version": 1, "etag": '"v1"'}
         assert answer.headers[REPLAY] == "true"
         assert answer.headers["etag"] == '"v1"'
-    async with client(dying(ports)) as http:
+    async with client(dying_app(ports)) as http:
         assert (await send(http)).content == first.content
     assert await version(ports) == 1
 
 
-async def test_an_answer_that_nobody_can_make_anew_is_said_to_be_lost() -> None:
+async def test_a_lost_response_that_cannot_be_rebuilt_returns_409() -> None:
     ports = sample_ports()
-    app = dying(ports)
+    app = dying_app(ports)
     async with client(app) as http:
         with pytest.raises(Lost):
             await send(http)
@@ -263,18 +267,18 @@ async def test_an_answer_that_nobody_can_make_anew_is_said_to_be_lost() -> None:
     assert await version(ports) == 1
 
 
-async def test_a_claim_that_came_to_nothing_is_taken_over_after_a_minute() -> None:
+async def test_an_abandoned_claim_is_taken_over_after_a_minute() -> None:
     clock = MovableClock()
     ports = sample_ports(clock)
     dies = [True]
 
     @endpoint("POST", "/v1/dies", body=Note, idempotent=True, responses={204: None})
-    async def mortal(call: Request[Note]) -> Response:
+    async def dies_once(call: Request[Note]) -> Response:
         if dies.pop() if dies else False:
             raise Lost
         return Response.empty()
 
-    async with client(sample_app(mortal, ports=ports)) as http:
+    async with client(sample_app(dies_once, ports=ports)) as http:
         with pytest.raises(Lost):
             await http.post("/v1/dies", json={"text": "x"}, headers=KEY)
         early = await http.post("/v1/dies", json={"text": "x"}, headers=KEY)
@@ -284,7 +288,7 @@ async def test_a_claim_that_came_to_nothing_is_taken_over_after_a_minute() -> No
         assert (late.status_code, REPLAY in late.headers) == (204, False)
 
 
-async def test_nothing_is_claimed_before_the_request_is_known_to_be_sound() -> None:
+async def test_a_malformed_request_claims_no_key() -> None:
     async with client() as http:
         problem(await http.put(URL, json={"text": 1}, headers=KEY), 400, "validation_error")
         assert (await send(http)).status_code == 200

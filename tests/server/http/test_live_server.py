@@ -1,4 +1,4 @@
-"""Clients that are slow, endless or gone, against a real server."""
+"""Slow, endless and disconnecting clients against a real server."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ pytestmark = pytest.mark.anyio
 CHUNKED = "Transfer-Encoding: chunked"
 
 
-async def test_slashes_of_a_path_may_be_encoded_or_not() -> None:
+async def test_encoded_and_raw_slashes_of_a_path_are_equal() -> None:
     with serving(sample_app()) as port:
         wire = await RawConnection.to(port)
         body = b'{"text": "x"}'
         await wire.say("PUT /v1/notes/a%2Fb.md HTTP/1.1", f"Content-Length: {len(body)}", body=body)
         assert (await wire.hear())[0] == 200
         await wire.say("GET /v1/notes/a/b.md HTTP/1.1")
-        status, _, found = await wire.hear()
-        assert (status, json.loads(found)["path"]) == (200, "a/b.md")
+        status, _, content = await wire.hear()
+        assert (status, json.loads(content)["path"]) == (200, "a/b.md")
         await wire.leave()
 
 
-async def test_a_chunked_body_over_the_limit_is_refused_and_the_connection_lives_on() -> None:
+async def test_a_chunked_body_over_the_limit_is_413_and_the_connection_stays_open() -> None:
     with serving(sample_app()) as port:
         wire = await RawConnection.to(port)
         await wire.say("POST /v1/bytes HTTP/1.1", CHUNKED)
@@ -61,7 +61,7 @@ async def test_a_declared_ten_megabytes_are_refused_before_they_are_sent() -> No
         await wire.leave()
 
 
-async def test_a_body_that_does_not_come_is_waited_for_and_then_given_up() -> None:
+async def test_a_body_that_never_arrives_returns_408() -> None:
     with serving(sample_app(limits=BodyLimits(timeout_seconds=0.2))) as port:
         wire = await RawConnection.to(port)
         await wire.say("PUT /v1/notes/a HTTP/1.1", "Content-Length: 100", body=b'{"text"')
@@ -72,7 +72,7 @@ async def test_a_body_that_does_not_come_is_waited_for_and_then_given_up() -> No
         await wire.leave()
 
 
-async def test_a_trickle_does_not_keep_a_request_open() -> None:
+async def test_a_trickled_body_returns_408() -> None:
     with serving(
         sample_app(limits=BodyLimits(timeout_seconds=0.3, min_bytes_per_second=1000))
     ) as port:
@@ -103,8 +103,8 @@ async def test_a_slow_but_steady_body_arrives() -> None:
         text = b'{"text": "' + b"x" * 40 + b'"}'
         parts = [text[at : at + 10] for at in range(0, len(text), 10)]
         first, *others = [b"%x\r\n%s\r\n" % (len(part), part) for part in parts]
-        # The first comes with the head: only then has the body begun to gain time. Each gains ten
-        # seconds, of which a busy machine may need some; without them it would be too late.
+        # The first part is sent with the head, so that the body extends its deadline at once.
+        # Each part adds ten seconds; without them a busy machine would miss the deadline.
         await wire.say("PUT /v1/notes/a HTTP/1.1", CHUNKED, body=first)
         for part in others:
             await asyncio.sleep(0.15)
@@ -114,20 +114,20 @@ async def test_a_slow_but_steady_body_arrives() -> None:
         await wire.leave()
 
 
-async def test_a_client_that_leaves_in_the_middle_is_no_error() -> None:
-    over = threading.Event()
+async def test_a_client_that_disconnects_mid_body_logs_no_error() -> None:
+    finished = threading.Event()
 
     class Watched(Metrics):
         def request_finished(self) -> None:
             super().request_finished()
-            over.set()
+            finished.set()
 
     metrics = Watched()
     with capture_logs() as logs, serving(sample_app(metrics=metrics)) as port:
         wire = await RawConnection.to(port)
         await wire.say("PUT /v1/notes/a HTTP/1.1", "Content-Length: 100", body=b'{"text"')
         await wire.leave()
-        assert await asyncio.to_thread(over.wait, 30)
+        assert await asyncio.to_thread(finished.wait, 30)
         other = await RawConnection.to(port)
         await other.say("GET /alive HTTP/1.1")
         assert (await other.hear())[0] == 200
@@ -136,7 +136,7 @@ async def test_a_client_that_leaves_in_the_middle_is_no_error() -> None:
     assert b'method="PUT",route="/v1/notes/{path...}",status="closed"} 1.0' in metrics.render()
 
 
-async def test_a_stream_ends_its_source_when_the_client_leaves() -> None:
+async def test_a_stream_ends_its_source_when_the_client_disconnects() -> None:
     opened, closed = threading.Event(), threading.Event()
 
     @endpoint("GET", "/v1/forever", responses={200: None})

@@ -1,4 +1,4 @@
-"""What Prometheus is told, by one process and by several."""
+"""Prometheus metrics of one process and of several."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.anyio
 
 
 def samples(text: str) -> dict[tuple[str, ...], float]:
-    """Each number by its name and the values of its labels, in their order."""
+    """Every sample by its name and the values of its sorted labels."""
     return {
         (sample.name, *(sample.labels[label] for label in sorted(sample.labels))): sample.value
         for family in text_string_to_metric_families(text)
@@ -44,24 +44,26 @@ async def test_requests_are_counted_by_template_method_and_class_of_status() -> 
     assert "secret-name" not in text
 
 
-async def test_durations_fall_into_buckets_that_add_up() -> None:
+async def test_durations_are_counted_in_cumulative_buckets() -> None:
     metrics = Metrics()
     meter = metrics.add_route("/x", "GET")
     for seconds in (0.0001, 0.0005, 0.003, 0.003, 7.0, 100.0):
         meter.observe(200, seconds)
     for _ in range(2):
         counted = samples(metrics.render().decode())
-        of = {key[1]: value for key, value in counted.items() if key[0].endswith("seconds_bucket")}
-        assert of["0.0005"] == 2
-        assert of["0.005"] == 4
-        assert of["5.0"] == 4
-        assert of["10.0"] == 5
-        assert of["+Inf"] == 6
+        buckets = {
+            key[1]: value for key, value in counted.items() if key[0].endswith("seconds_bucket")
+        }
+        assert buckets["0.0005"] == 2
+        assert buckets["0.005"] == 4
+        assert buckets["5.0"] == 4
+        assert buckets["10.0"] == 5
+        assert buckets["+Inf"] == 6
         assert counted["carrel_request_seconds_sum", "GET", "/x", "2xx"] == pytest.approx(107.0066)
         assert counted["carrel_request_seconds_count", "GET", "/x", "2xx"] == 6
 
 
-async def test_what_others_count_is_asked_for_when_it_is_wanted() -> None:
+async def test_observed_values_are_read_at_each_scrape() -> None:
     metrics, counters = Metrics(), {"commits": 3.0, "depth": 9.0}
     metrics.observe("carrel_commits_total", "Commits.", lambda: counters["commits"])
     metrics.observe("carrel_commit_queue_depth", "Waiting.", lambda: counters["depth"])
@@ -86,11 +88,11 @@ async def work(requests, commits):
         metrics.in_flight += 1
         meter.observe(200, 0.002)
         metrics.request_finished()
-    told = asyncio.get_running_loop().create_future()
+    flushed = asyncio.get_running_loop().create_future()
     later = metrics._flush_timer.when()
-    asyncio.get_running_loop().call_at(later, told.set_result, None)
-    await told
-    print("told", flush=True)
+    asyncio.get_running_loop().call_at(later, flushed.set_result, None)
+    await flushed
+    print("flushed", flush=True)
     sys.stdin.readline()
     print(metrics.render().decode())
 
@@ -98,7 +100,7 @@ asyncio.run(work(int(sys.argv[2]), float(sys.argv[3])))
 """
 
 
-def test_any_worker_tells_what_all_of_them_counted(tmp_path: File) -> None:
+def test_any_worker_reports_the_sum_over_all_workers(tmp_path: File) -> None:
     environment = {**os.environ, "PROMETHEUS_MULTIPROC_DIR": str(tmp_path)}
     workers = [
         subprocess.Popen(
@@ -112,8 +114,8 @@ def test_any_worker_tells_what_all_of_them_counted(tmp_path: File) -> None:
     ]
     for worker in workers:
         assert worker.stdout
-        assert worker.stdout.readline() == "told\n"
-    # The first is asked while the other is alive but was never asked itself.
+        assert worker.stdout.readline() == "flushed\n"
+    # The first worker renders while the other is alive and has never rendered.
     text, _ = workers[0].communicate("now\n", timeout=60)
     workers[1].communicate("now\n", timeout=60)
     counted = samples(text)
@@ -123,8 +125,8 @@ def test_any_worker_tells_what_all_of_them_counted(tmp_path: File) -> None:
     assert counted[("carrel_requests_in_flight",)] == 0
 
 
-def test_a_request_costs_little_to_count() -> None:
-    """Ours against the library's own way, in one process, so that the machine does not matter."""
+def test_counting_a_request_is_faster_than_the_librarys_histogram() -> None:
+    """Both are timed in one process, so that the machine's speed does not matter."""
     script = """
 import json, timeit
 from carrel.server.http.metrics import Metrics

@@ -1,4 +1,4 @@
-"""The description of the API says what the API does."""
+"""The OpenAPI document describes what the API does."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ from carrel.server.http.endpoint import Request, Response, endpoint
 from carrel.server.http.metrics import Metrics
 from carrel.server.http.openapi import build_document
 
-SOUND = [toy for toy in SAMPLE_ENDPOINTS if toy not in (broken, corrupt)]
-TOLD: dict[str, Any] = build_document(SOUND, "Toys", "1.0")
+WORKING = [toy for toy in SAMPLE_ENDPOINTS if toy not in (broken, corrupt)]
+DOCUMENT: dict[str, Any] = build_document(WORKING, "Toys", "1.0")
 
 
 def operation(method: str, path: str) -> dict[str, Any]:
-    told: dict[str, Any] = TOLD["paths"][path][method]
-    return told
+    entry: dict[str, Any] = DOCUMENT["paths"][path][method]
+    return entry
 
 
-def test_it_says_which_openapi_it_is_and_who_made_it() -> None:
-    assert re.match(r"3\.[1-9]", TOLD["openapi"])
-    assert TOLD["info"]["title"] == "Toys"
+def test_the_document_names_its_openapi_version_and_title() -> None:
+    assert re.match(r"3\.[1-9]", DOCUMENT["openapi"])
+    assert DOCUMENT["info"]["title"] == "Toys"
 
 
-def test_every_status_that_an_endpoint_can_give_is_told() -> None:
+def test_every_status_of_an_endpoint_is_documented() -> None:
     put = operation("put", "/v1/notes/{path}")["responses"]
     assert set(put) == {"200", "400", "401", "403", "404", "408", "409", "413", "500", "503"}
     assert "`workspace_conflict`" in put["409"]["description"]
@@ -52,15 +52,18 @@ def test_every_status_that_an_endpoint_can_give_is_told() -> None:
 def test_every_problem_is_the_closed_envelope() -> None:
     schema = operation("put", "/v1/notes/{path}")["responses"]["400"]["content"]
     assert schema["application/json"]["schema"] == {"$ref": "#/components/schemas/Problem"}
-    envelope = TOLD["components"]["schemas"]["Problem"]
+    envelope = DOCUMENT["components"]["schemas"]["Problem"]
     assert envelope["additionalProperties"] is False
     assert envelope["required"] == ["error", "message"]
 
 
-def test_parameters_headers_and_bodies_are_told() -> None:
+def test_parameters_headers_and_bodies_are_documented() -> None:
     put = operation("put", "/v1/notes/{path}")
-    told = {(one["in"], one["name"]): one["required"] for one in put["parameters"]}
-    assert told == {
+    required = {
+        (parameter["in"], parameter["name"]): parameter["required"]
+        for parameter in put["parameters"]
+    }
+    assert required == {
         ("path", "path"): True,
         ("header", "If-Match"): False,
         ("header", "If-None-Match"): False,
@@ -68,47 +71,49 @@ def test_parameters_headers_and_bodies_are_told() -> None:
     }
     body = put["requestBody"]
     assert body["required"] is True
-    note = TOLD["components"]["schemas"]["Note"]
+    note = DOCUMENT["components"]["schemas"]["Note"]
     assert body["content"]["application/json"]["schema"] == {"$ref": "#/components/schemas/Note"}
     assert note["additionalProperties"] is False
     assert "lineCount" in note["properties"]
     assert operation("post", "/v1/options")["requestBody"]["required"] is False
 
 
-def test_a_query_is_told_as_parameters_that_are_never_null() -> None:
-    told = {
-        one["name"]: one["schema"]
-        for one in operation("get", "/v1/echo/{name}")["parameters"]
-        if one["in"] == "query"
+def test_query_fields_are_documented_as_non_null_parameters() -> None:
+    schemas = {
+        parameter["name"]: parameter["schema"]
+        for parameter in operation("get", "/v1/echo/{name}")["parameters"]
+        if parameter["in"] == "query"
     }
-    assert told["limit"] == {"type": "integer", "minimum": 1, "maximum": 50, "default": 10}
-    assert told["word"] == {"type": "string"}
-    assert told["raw"] == {"type": "boolean", "default": False}
+    assert schemas["limit"] == {"type": "integer", "minimum": 1, "maximum": 50, "default": 10}
+    assert schemas["word"] == {"type": "string"}
+    assert schemas["raw"] == {"type": "boolean", "default": False}
     [many] = operation("get", "/v1/many")["parameters"]
     assert many["schema"] == {"type": "array", "items": {"type": "string"}}
-    assert "Look" not in TOLD["components"]["schemas"]
+    assert "Look" not in DOCUMENT["components"]["schemas"]
 
 
-def test_who_must_show_a_credential_is_told() -> None:
+def test_security_requirements_are_documented() -> None:
     assert operation("get", "/alive")["security"] == []
     put = operation("put", "/v1/notes/{path}")
     service: dict[str, list[str]] = {"serviceKey": [], "tenant": []}
     assert put["security"] == [{"bearer": []}, service, {"session": [], "ownPage": []}]
     echo = operation("get", "/v1/echo/{name}")
     assert echo["security"] == [{"bearer": []}, service, {"session": []}]
-    told = {name: scheme["type"] for name, scheme in TOLD["components"]["securitySchemes"].items()}
-    assert told.pop("bearer") == "http"
-    assert told == dict.fromkeys(("serviceKey", "tenant", "session", "ownPage"), "apiKey")
+    schemes = {
+        name: scheme["type"] for name, scheme in DOCUMENT["components"]["securitySchemes"].items()
+    }
+    assert schemes.pop("bearer") == "http"
+    assert schemes == dict.fromkeys(("serviceKey", "tenant", "session", "ownPage"), "apiKey")
     assert "`workspace:write`" in put["description"]
     assert operation("get", "/v1/echo/{name}")["description"] == "And nothing else."
 
 
-def test_every_schema_is_one() -> None:
-    for schema in TOLD["components"]["schemas"].values():
+def test_every_schema_is_valid_json_schema() -> None:
+    for schema in DOCUMENT["components"]["schemas"].values():
         Draft202012Validator.check_schema(schema)
 
 
-def test_two_endpoints_of_one_name_are_refused() -> None:
+def test_two_endpoints_with_one_id_are_refused() -> None:
     @endpoint("GET", "/other", id="sample_endpoints_alive", public=True)
     async def other(call: Request) -> Response:
         return Response.empty()
@@ -118,7 +123,7 @@ def test_two_endpoints_of_one_name_are_refused() -> None:
 
 
 @pytest.mark.anyio
-async def test_it_is_served_to_everybody_and_revalidated() -> None:
+async def test_the_document_is_public_and_revalidated_by_etag() -> None:
     async with client(token="") as http:
         first = await http.get("/openapi.json")
         also = await http.get("/v1/openapi.json?x=1")
@@ -129,7 +134,7 @@ async def test_it_is_served_to_everybody_and_revalidated() -> None:
 
 
 @pytest.mark.anyio
-async def test_the_page_for_people_runs_nothing_but_its_own_script() -> None:
+async def test_the_docs_page_runs_only_its_own_script() -> None:
     async with client(token="") as http:
         answer = await http.get("/docs")
     policy = answer.headers["content-security-policy"]
@@ -140,12 +145,12 @@ async def test_the_page_for_people_runs_nothing_but_its_own_script() -> None:
     assert not re.search(r"\bon\w+=|style=|innerHTML", answer.text)
 
 
-APP = create_app(sample_ports(), SOUND, authenticate, metrics=Metrics())
+APP = create_app(sample_ports(), WORKING, authenticate, metrics=Metrics())
 SCHEMA = schemathesis.openapi.from_asgi("/openapi.json", APP)
 
 
-FOUND: Any = SCHEMA.get_all_operations()
-OPERATIONS = [one.ok() for one in FOUND]
+RESULTS: Any = SCHEMA.get_all_operations()
+OPERATIONS = [result.ok() for result in RESULTS]
 FUZZ = settings(
     max_examples=20,
     deadline=None,
@@ -153,14 +158,14 @@ FUZZ = settings(
     database=None,
     suppress_health_check=list(HealthCheck),
 )
-BENT = [one for one in OPERATIONS if one.body or one.path_parameters or one.query]
-"""Those of which something can be got wrong."""
-BENDABLE = {"GET /v1/loose", "GET /v1/many"}
-"""Those that take what breaks their description: one ignores it, to one a number is a text."""
+WITH_INPUT = [item for item in OPERATIONS if item.body or item.path_parameters or item.query]
+"""Operations that take input."""
+LENIENT = {"GET /v1/loose", "GET /v1/many"}
+"""Operations that accept input outside their description."""
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: str(operation.label))
-def test_a_fuzzer_that_follows_it_finds_nothing(operation: Any) -> None:
+def test_requests_that_match_the_document_pass_every_check(operation: Any) -> None:
     @FUZZ
     @given(case=operation.as_strategy(generation_mode=GenerationMode.POSITIVE))
     def fuzz(case: schemathesis.Case[Any]) -> None:
@@ -169,9 +174,9 @@ def test_a_fuzzer_that_follows_it_finds_nothing(operation: Any) -> None:
     fuzz()
 
 
-@pytest.mark.parametrize("operation", BENT, ids=lambda operation: str(operation.label))
-def test_a_fuzzer_that_breaks_it_finds_nothing(operation: Any) -> None:
-    tolerated = [negative_data_rejection] if operation.label in BENDABLE else []
+@pytest.mark.parametrize("operation", WITH_INPUT, ids=lambda operation: str(operation.label))
+def test_requests_that_break_the_document_pass_every_check(operation: Any) -> None:
+    tolerated = [negative_data_rejection] if operation.label in LENIENT else []
 
     @FUZZ
     @given(case=operation.as_strategy(generation_mode=GenerationMode.NEGATIVE))

@@ -14,14 +14,14 @@ from carrel.core.errors import Refusal
 from carrel.server.http.problems import REFUSAL_STATUS, refusal_response
 
 
-def every(of: type[Refusal] = Refusal) -> Iterator[type[Refusal]]:
-    for each in of.__subclasses__():
-        yield each
-        yield from every(each)
+def subclasses(base: type[Refusal] = Refusal) -> Iterator[type[Refusal]]:
+    for kind in base.__subclasses__():
+        yield kind
+        yield from subclasses(kind)
 
 
-def test_every_refusal_has_a_status_and_none_is_a_failure_of_ours() -> None:
-    assert set(REFUSAL_STATUS) == set(every())
+def test_every_refusal_has_a_status_and_none_is_a_server_error() -> None:
+    assert set(REFUSAL_STATUS) == set(subclasses())
     assert all(400 <= status < 500 or status == 501 for status in REFUSAL_STATUS.values())
 
 
@@ -35,21 +35,21 @@ def test_a_refusal_becomes_the_closed_envelope(kind: type[Refusal]) -> None:
     assert answer.status == REFUSAL_STATUS[kind]
 
 
-def test_details_are_left_out_where_there_are_none_and_a_message_never_is() -> None:
+def test_empty_details_are_omitted_and_a_message_is_always_present() -> None:
     assert json.loads(refusal_response(errors.NotFound("")).body) == {
         "error": "not_found",
         "message": "not_found",
     }
 
 
-def test_what_may_be_tried_again_says_when() -> None:
+def test_a_retryable_refusal_carries_retry_after() -> None:
     assert refusal_response(errors.IdempotencyInFlight("wait")).header(b"retry-after") == b"1"
     assert refusal_response(errors.Busy("wait")).header(b"retry-after") == b"1"
     assert refusal_response(errors.Conflict("no")).header(b"retry-after") is None
 
 
 @pytest.mark.anyio
-async def test_what_nobody_foresaw_shows_an_id_and_nothing_else() -> None:
+async def test_an_unexpected_error_returns_only_a_correlation_id() -> None:
     async with client() as http:
         answer = await http.get("/v1/broken")
         body = problem(answer, 500, "internal_error")
@@ -58,7 +58,7 @@ async def test_what_nobody_foresaw_shows_an_id_and_nothing_else() -> None:
 
 
 @pytest.mark.anyio
-async def test_corruption_is_named_and_never_served() -> None:
+async def test_corrupt_content_is_reported_and_never_served() -> None:
     async with client() as http:
         answer = await http.get("/v1/corrupt")
         body = problem(answer, 500, "corrupt")

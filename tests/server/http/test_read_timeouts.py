@@ -1,4 +1,4 @@
-"""Waiting for clients: each for as long as it may take, and nobody is mistaken for another."""
+"""Read timeouts: every wait ends at its own deadline."""
 
 from __future__ import annotations
 
@@ -28,69 +28,69 @@ def now() -> float:
     return asyncio.get_running_loop().time()
 
 
-def waiting(
+def start_wait(
     read_timeouts: ReadTimeouts, awaited: Awaitable[Any], seconds: float
 ) -> asyncio.Task[Any]:
     return asyncio.create_task(read_timeouts.wait_for(awaited, now() + seconds, abs(seconds)))
 
 
-async def turns(many: int = 5) -> None:
-    for _ in range(many):
+async def yield_to_loop(count: int = 5) -> None:
+    for _ in range(count):
         await asyncio.sleep(0)
 
 
-async def at_rest(read_timeouts: ReadTimeouts) -> None:
-    """Nobody is listed, and soon nobody is looked for."""
+async def assert_idle(read_timeouts: ReadTimeouts) -> None:
+    """Assert that no wait is registered and that the timer stops."""
     assert not read_timeouts._waiting
     assert not read_timeouts._expired
     if read_timeouts._timer is not None:
-        looked = asyncio.Event()
-        asyncio.get_running_loop().call_at(read_timeouts._timer.when(), looked.set)
-        await looked.wait()
-        await turns()
+        timer_ran = asyncio.Event()
+        asyncio.get_running_loop().call_at(read_timeouts._timer.when(), timer_ran.set)
+        await timer_ran.wait()
+        await yield_to_loop()
     assert read_timeouts._timer is None
 
 
-async def test_what_comes_in_time_is_heard() -> None:
+async def test_a_result_before_the_deadline_is_returned() -> None:
     read_timeouts = ReadTimeouts()
-    bell = asyncio.Event()
-    tasks = [waiting(read_timeouts, bell.wait(), LONG) for _ in range(50)]
-    await turns()
-    bell.set()
+    event = asyncio.Event()
+    tasks = [start_wait(read_timeouts, event.wait(), LONG) for _ in range(50)]
+    await yield_to_loop()
+    event.set()
 
     assert await asyncio.gather(*tasks) == [True] * 50
     assert not read_timeouts._waiting
 
 
-async def test_who_is_late_is_given_up_though_many_others_wait() -> None:
-    read_timeouts, bell = ReadTimeouts(), asyncio.Event()
-    others = [waiting(read_timeouts, bell.wait(), LONG) for _ in range(300)]
-    await turns()
-    late = [waiting(read_timeouts, asyncio.Event().wait(), SOON) for _ in range(30)]
+async def test_an_expired_wait_times_out_while_many_others_wait() -> None:
+    read_timeouts, event = ReadTimeouts(), asyncio.Event()
+    others = [start_wait(read_timeouts, event.wait(), LONG) for _ in range(300)]
+    await yield_to_loop()
+    late = [start_wait(read_timeouts, asyncio.Event().wait(), SOON) for _ in range(30)]
 
     async with asyncio.timeout(30):
-        given_up = await asyncio.gather(*late, return_exceptions=True)
+        results = await asyncio.gather(*late, return_exceptions=True)
 
-    assert {type(each) for each in given_up} == {TimeoutError}
+    assert {type(result) for result in results} == {TimeoutError}
     assert not any(other.done() for other in others)
-    bell.set()
+    event.set()
     assert await asyncio.gather(*others) == [True] * 300
-    await at_rest(read_timeouts)
+    await assert_idle(read_timeouts)
 
 
-async def test_nobody_is_given_up_before_their_time() -> None:
+async def test_no_wait_times_out_before_its_deadline() -> None:
     read_timeouts, began = ReadTimeouts(), now()
-    late = waiting(read_timeouts, asyncio.Event().wait(), SOON * 4)
+    late = start_wait(read_timeouts, asyncio.Event().wait(), SOON * 4)
 
     with pytest.raises(TimeoutError):
         await late
     assert now() - began >= SOON * 4
 
 
-async def test_a_client_that_leaves_is_not_late() -> None:
+async def test_a_cancelled_wait_is_not_a_timeout() -> None:
     read_timeouts = ReadTimeouts()
-    task = waiting(read_timeouts, asyncio.Event().wait(), LONG)
-    await turns()
+    task = start_wait(read_timeouts, asyncio.Event().wait(), LONG)
+    await yield_to_loop()
     task.cancel()
 
     with pytest.raises(asyncio.CancelledError):
@@ -98,15 +98,15 @@ async def test_a_client_that_leaves_is_not_late() -> None:
     assert not read_timeouts._waiting
 
 
-@pytest.mark.parametrize("first", ["leaves", "is late"])
-async def test_who_leaves_at_the_very_moment_of_being_late_has_left(first: str) -> None:
+@pytest.mark.parametrize("first", ["cancelled", "expired"])
+async def test_a_wait_cancelled_as_it_expires_is_cancelled(first: str) -> None:
     read_timeouts = ReadTimeouts()
-    task = waiting(read_timeouts, asyncio.Event().wait(), -LONG)
-    await turns()
-    if first == "leaves":
+    task = start_wait(read_timeouts, asyncio.Event().wait(), -LONG)
+    await yield_to_loop()
+    if first == "cancelled":
         task.cancel()
     read_timeouts._cancel_expired()
-    if first == "is late":
+    if first == "expired":
         task.cancel()
 
     with pytest.raises(asyncio.CancelledError):
@@ -115,18 +115,18 @@ async def test_who_leaves_at_the_very_moment_of_being_late_has_left(first: str) 
     assert not read_timeouts._expired
 
 
-async def test_what_comes_at_the_very_moment_of_being_late_is_late() -> None:
-    read_timeouts, bell = ReadTimeouts(), asyncio.Event()
-    task = waiting(read_timeouts, bell.wait(), -LONG)
-    await turns()
-    bell.set()
+async def test_a_result_that_arrives_as_the_wait_expires_is_a_timeout() -> None:
+    read_timeouts, event = ReadTimeouts(), asyncio.Event()
+    task = start_wait(read_timeouts, event.wait(), -LONG)
+    await yield_to_loop()
+    event.set()
     read_timeouts._cancel_expired()
 
     with pytest.raises(TimeoutError):
         await task
 
 
-async def test_who_was_late_can_go_on_and_be_cancelled_like_anybody() -> None:
+async def test_a_task_continues_and_can_be_cancelled_after_a_timeout() -> None:
     read_timeouts = ReadTimeouts()
 
     async def request() -> str:
@@ -139,14 +139,14 @@ async def test_who_was_late_can_go_on_and_be_cancelled_like_anybody() -> None:
             async with asyncio.timeout(0):
                 await asyncio.Event().wait()
         await read_timeouts.wait_for(asyncio.sleep(0), now() + LONG, LONG)
-        return "went on"
+        return "continued"
 
-    assert await asyncio.create_task(request()) == "went on"
-    await at_rest(read_timeouts)
+    assert await asyncio.create_task(request()) == "continued"
+    await assert_idle(read_timeouts)
 
 
 @pytest.mark.parametrize("fails", [True, False])
-async def test_what_ends_in_its_own_way_when_given_up_leaves_no_cancellation(fails: bool) -> None:
+async def test_an_awaitable_that_handles_the_cancellation_leaves_none_pending(fails: bool) -> None:
     read_timeouts = ReadTimeouts()
 
     async def stubborn() -> str:
@@ -155,22 +155,22 @@ async def test_what_ends_in_its_own_way_when_given_up_leaves_no_cancellation(fai
         except asyncio.CancelledError:
             if fails:
                 raise ConnectionError from None
-        return "heard"
+        return "done"
 
     async def request() -> int:
         if fails:
             with pytest.raises(ConnectionError):
                 await read_timeouts.wait_for(stubborn(), now(), SOON)
         else:
-            assert await read_timeouts.wait_for(stubborn(), now(), SOON) == "heard"
+            assert await read_timeouts.wait_for(stubborn(), now(), SOON) == "done"
         task = asyncio.current_task()
         return -1 if task is None else task.cancelling()
 
     assert await asyncio.create_task(request()) == 0
-    await at_rest(read_timeouts)
+    await assert_idle(read_timeouts)
 
 
-async def test_who_outlived_a_cancellation_is_late_like_anybody() -> None:
+async def test_a_task_that_survived_a_cancellation_still_times_out() -> None:
     read_timeouts = ReadTimeouts()
 
     async def request() -> None:
@@ -180,67 +180,69 @@ async def test_who_outlived_a_cancellation_is_late_like_anybody() -> None:
             await read_timeouts.wait_for(asyncio.Event().wait(), now(), SOON)
 
     task = asyncio.create_task(request())
-    await turns()
+    await yield_to_loop()
     task.cancel()
     with pytest.raises(TimeoutError):
         await task
 
 
-async def test_a_shorter_patience_is_noticed_in_its_own_time() -> None:
-    read_timeouts, bell = ReadTimeouts(), asyncio.Event()
-    long = waiting(read_timeouts, bell.wait(), LONG)
-    await turns()
-    short = waiting(read_timeouts, asyncio.Event().wait(), SOON)
+async def test_a_shorter_timeout_expires_at_its_own_deadline() -> None:
+    read_timeouts, event = ReadTimeouts(), asyncio.Event()
+    long = start_wait(read_timeouts, event.wait(), LONG)
+    await yield_to_loop()
+    short = start_wait(read_timeouts, asyncio.Event().wait(), SOON)
 
     async with asyncio.timeout(30):
         with pytest.raises(TimeoutError):
             await short
-    bell.set()
+    event.set()
     assert await long
 
 
-async def test_nothing_is_kept_of_those_who_are_gone() -> None:
+async def test_finished_tasks_are_not_retained() -> None:
     read_timeouts = ReadTimeouts()
-    tasks = [waiting(read_timeouts, asyncio.Event().wait(), SOON) for _ in range(20)]
-    await turns()
+    tasks = [start_wait(read_timeouts, asyncio.Event().wait(), SOON) for _ in range(20)]
+    await yield_to_loop()
     tasks[0].cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
-    kept = weakref.WeakSet(tasks)
+    alive = weakref.WeakSet(tasks)
     tasks.clear()
-    await at_rest(read_timeouts)
+    await assert_idle(read_timeouts)
     gc.collect()
 
-    assert not kept
+    assert not alive
 
 
-def told(*messages: Mapping[str, Any]) -> Callable[[], Awaitable[Mapping[str, Any]]]:
-    """A client that says this, and then nothing more."""
-    left = list(messages)
+def scripted_receive(*messages: Mapping[str, Any]) -> Callable[[], Awaitable[Mapping[str, Any]]]:
+    """An ASGI receive that returns these messages and then blocks."""
+    remaining = list(messages)
 
     async def receive() -> Mapping[str, Any]:
-        if not left:
+        if not remaining:
             await asyncio.Event().wait()
-        return left.pop(0)
+        return remaining.pop(0)
 
     return receive
 
 
-async def test_each_of_many_bodies_that_do_not_end_is_given_up() -> None:
+async def test_every_unfinished_body_times_out() -> None:
     read_timeouts, limits = (
         ReadTimeouts(),
         BodyLimits(timeout_seconds=SOON, min_bytes_per_second=10**6),
     )
     part = {"type": "http.request", "body": b"x", "more_body": True}
-    bodies = [read_body(told(*[part] * n), {}, 100, limits, read_timeouts) for n in range(40)]
+    bodies = [
+        read_body(scripted_receive(*[part] * n), {}, 100, limits, read_timeouts) for n in range(40)
+    ]
 
     async with asyncio.timeout(30):
-        found = await asyncio.gather(*bodies, return_exceptions=True)
+        results = await asyncio.gather(*bodies, return_exceptions=True)
 
-    assert {type(each) for each in found} == {ReadTimeout}
-    await at_rest(read_timeouts)
+    assert {type(result) for result in results} == {ReadTimeout}
+    await assert_idle(read_timeouts)
 
 
-async def test_a_body_gains_time_with_its_bytes() -> None:
+async def test_received_bytes_extend_the_body_deadline() -> None:
     read_timeouts, limits = (
         ReadTimeouts(),
         BodyLimits(timeout_seconds=SOON, min_bytes_per_second=10),
@@ -249,5 +251,5 @@ async def test_a_body_gains_time_with_its_bytes() -> None:
     part = {"type": "http.request", "body": b"x", "more_body": True}
 
     with pytest.raises(ReadTimeout):
-        await read_body(told(part), {}, 100, limits, read_timeouts)
+        await read_body(scripted_receive(part), {}, 100, limits, read_timeouts)
     assert now() - began >= SOON + 0.1

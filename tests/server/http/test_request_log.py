@@ -20,8 +20,8 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
-def written(request: pytest.FixtureRequest) -> Iterator[io.StringIO]:
-    """What is written while logging is configured, at the level of the test's parameter."""
+def log_output(request: pytest.FixtureRequest) -> Iterator[io.StringIO]:
+    """The log output at the level that the test's parameter names."""
     root = logging.getLogger()
     before = (list(root.handlers), root.level)
     out = io.StringIO()
@@ -33,16 +33,16 @@ def written(request: pytest.FixtureRequest) -> Iterator[io.StringIO]:
         logging.getLogger(name).setLevel(logging.NOTSET)
 
 
-def lines(written: io.StringIO) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in written.getvalue().splitlines()]
+def lines(log_output: io.StringIO) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in log_output.getvalue().splitlines()]
 
 
-async def test_writes_and_errors_are_logged_and_reads_are_not(written: io.StringIO) -> None:
+async def test_writes_and_errors_are_logged_and_reads_are_not(log_output: io.StringIO) -> None:
     async with client() as http:
         await http.get("/v1/echo/a")
         await http.put("/v1/notes/secret-name.md", json={"text": "secret-text"})
         await http.get("/v1/echo/a?word=secret-word&unknown=1")
-    put, get = lines(written)
+    put, get = lines(log_output)
     assert (put["event"], put["level"], put["method"], put["status"]) == (
         "request",
         "info",
@@ -54,46 +54,46 @@ async def test_writes_and_errors_are_logged_and_reads_are_not(written: io.String
     assert put["request_id"].startswith("req_")
     assert put["time"].endswith("+00:00")
     assert (get["method"], get["status"]) == ("GET", 400)
-    assert "secret" not in written.getvalue()
-    assert "Bearer" not in written.getvalue()
+    assert "secret" not in log_output.getvalue()
+    assert "Bearer" not in log_output.getvalue()
 
 
-@pytest.mark.parametrize("written", ["debug"], indirect=True)
-async def test_reads_are_logged_where_somebody_debugs(written: io.StringIO) -> None:
+@pytest.mark.parametrize("log_output", ["debug"], indirect=True)
+async def test_reads_are_logged_at_debug_level(log_output: io.StringIO) -> None:
     async with client() as http:
         answer = await http.get("/v1/echo/a")
-    [line] = lines(written)
+    [line] = lines(log_output)
     assert (line["level"], line["method"]) == ("debug", "GET")
     assert line["request_id"] == answer.headers["x-request-id"]
 
 
-@pytest.mark.parametrize("written", ["warning"], indirect=True)
-async def test_a_quiet_level_is_quiet(written: io.StringIO) -> None:
+@pytest.mark.parametrize("log_output", ["warning"], indirect=True)
+async def test_writes_are_not_logged_at_warning_level(log_output: io.StringIO) -> None:
     async with client() as http:
         await http.put("/v1/notes/a", json={"text": "x"})
-    assert lines(written) == []
+    assert lines(log_output) == []
 
 
-async def test_what_took_long_is_logged(written: io.StringIO) -> None:
+async def test_a_slow_request_is_logged(log_output: io.StringIO) -> None:
     app = sample_app()
     app._log.slow_seconds = 0.0
     async with client(app) as http:
         await http.get("/v1/echo/a")
-    [line] = lines(written)
+    [line] = lines(log_output)
     assert (line["level"], line["method"]) == ("info", "GET")
 
 
-async def test_a_failure_is_logged_once_by_type_and_place(written: io.StringIO) -> None:
+async def test_a_failure_is_logged_once_by_type_and_place(log_output: io.StringIO) -> None:
     async with client() as http:
         answer = await http.get("/v1/broken")
-    [failure] = [line for line in lines(written) if line["level"] == "error"]
+    [failure] = [line for line in lines(log_output) if line["level"] == "error"]
     assert failure["request_id"] == answer.json()["details"]["correlationId"]
     assert failure["failure"]["error"] == "builtins.KeyError"
     assert failure["failure"]["at"][-1].startswith("sample_endpoints.broken:")
-    assert "secret" not in written.getvalue()
+    assert "secret" not in log_output.getvalue()
 
 
-async def test_whatever_is_logged_during_a_request_carries_its_id(written: io.StringIO) -> None:
+async def test_lines_logged_during_a_request_carry_its_id(log_output: io.StringIO) -> None:
     @endpoint("GET", "/v1/chatty", responses={204: None})
     async def chatty(call: Request) -> Response:
         structlog.get_logger("elsewhere").info("hello")
@@ -102,26 +102,26 @@ async def test_whatever_is_logged_during_a_request_carries_its_id(written: io.St
 
     async with client(sample_app(chatty)) as http:
         answer = await http.get("/v1/chatty")
-    ours, theirs = lines(written)
+    ours, theirs = lines(log_output)
     assert (ours["event"], theirs["event"]) == ("hello", "watch out")
     assert theirs["logger"] == "library"
     assert {ours["request_id"], theirs["request_id"]} == {answer.headers["x-request-id"]}
 
 
-def test_libraries_that_write_what_callers_send_are_hushed(written: io.StringIO) -> None:
+def test_loggers_of_libraries_that_log_request_data_are_silenced(log_output: io.StringIO) -> None:
     for name in ("uvicorn.access", "httpx", "dulwich.server"):
         logging.getLogger(name).info("GET /?q=secret")
-    assert written.getvalue() == ""
+    assert log_output.getvalue() == ""
 
 
-def test_only_the_disk_and_the_database_file_may_speak_for_themselves() -> None:
+def test_only_disk_and_database_errors_log_their_own_text() -> None:
     error = ValueError("content")
     error.__cause__ = OSError(28, "No space left on device", "/secret")
-    told = request_log.error_fields(error)
-    assert told["error"] == "builtins.ValueError"
-    assert told["cause"]["said"] == "No space left on device"
-    assert told["cause"]["code"] == 28
-    assert "content" not in str(told)
-    assert "/secret" not in str(told)
+    fields = request_log.error_fields(error)
+    assert fields["error"] == "builtins.ValueError"
+    assert fields["cause"]["said"] == "No space left on device"
+    assert fields["cause"]["code"] == 28
+    assert "content" not in str(fields)
+    assert "/secret" not in str(fields)
     full = request_log.error_fields(sqlite3.OperationalError("database or disk is full"))
     assert full["said"] == "database or disk is full"

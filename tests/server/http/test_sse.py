@@ -1,4 +1,4 @@
-"""Server-sent events: their form, and how a stream lives and ends."""
+"""Server-sent events: their encoding, and the life of a stream."""
 
 from __future__ import annotations
 
@@ -28,38 +28,38 @@ async def silent() -> AsyncIterator[bytes]:
 
 
 class Listener:
-    """A client's side of a stream: what it was sent, and when it leaves."""
+    """A client's side of a stream: the chunks received and the disconnect."""
 
-    def __init__(self, room: int = 1_000_000) -> None:
-        self.heard: list[bytes] = []
-        self.room = asyncio.Semaphore(room)
-        self.over = False
-        self.news = asyncio.Event()
-        self._left = asyncio.Event()
+    def __init__(self, capacity: int = 1_000_000) -> None:
+        self.received: list[bytes] = []
+        self.capacity = asyncio.Semaphore(capacity)
+        self.ended = False
+        self.changed = asyncio.Event()
+        self._disconnected = asyncio.Event()
 
     async def receive(self) -> dict[str, Any]:
-        await self._left.wait()
+        await self._disconnected.wait()
         return {"type": "http.disconnect"}
 
     async def send(self, message: dict[str, Any]) -> None:
-        await self.room.acquire()
-        self.heard.append(message["body"])
-        self.over |= not message["more_body"]
-        self.news.set()
+        await self.capacity.acquire()
+        self.received.append(message["body"])
+        self.ended |= not message["more_body"]
+        self.changed.set()
 
-    def leave(self) -> None:
-        self._left.set()
+    def disconnect(self) -> None:
+        self._disconnected.set()
 
-    async def hears(self, count: int) -> None:
+    async def wait_for_chunks(self, count: int) -> None:
         async with asyncio.timeout(30):
-            while len(self.heard) < count:
-                self.news.clear()
-                await self.news.wait()
+            while len(self.received) < count:
+                self.changed.clear()
+                await self.changed.wait()
 
 
 @settings(deadline=None)
 @given(st.recursive(st.none() | st.booleans() | st.text(), st.lists))
-def test_an_event_is_its_lines_and_a_blank_one(value: Any) -> None:
+def test_an_event_is_encoded_as_lines_and_a_blank_line(value: Any) -> None:
     text = encode_event(value, id="7", type="workspace.updated").decode()
     assert text.endswith("\n\n")
     lines = text[:-2].split("\n")
@@ -69,7 +69,7 @@ def test_an_event_is_its_lines_and_a_blank_one(value: Any) -> None:
     assert "\r" not in text
 
 
-def test_an_event_may_be_nothing_but_its_data() -> None:
+def test_an_event_may_consist_of_data_only() -> None:
     assert encode_event({"path": "a\nb"}) == b'data: {"path":"a\\nb"}\n\n'
 
 
@@ -81,7 +81,7 @@ def test_an_id_or_a_type_cannot_become_another_line(hostile: str) -> None:
         encode_event(1, type=hostile)
 
 
-async def test_events_arrive_with_the_headers_that_keep_proxies_from_waiting() -> None:
+async def test_events_arrive_with_headers_that_disable_proxy_buffering() -> None:
     async with client() as http:
         answer = await http.get("/v1/ticks/2")
         assert answer.text == (
@@ -94,20 +94,20 @@ async def test_events_arrive_with_the_headers_that_keep_proxies_from_waiting() -
 
 
 @with_fake_time
-async def test_a_silent_stream_is_kept_awake() -> None:
+async def test_an_idle_stream_gets_heartbeats() -> None:
     streams, listener = Streams(asyncio.Event(), heartbeat_seconds=0.02), Listener()
-    pouring = asyncio.create_task(
+    forwarding = asyncio.create_task(
         streams.forward(silent(), listener.receive, listener.send, HEARTBEAT)
     )
-    await listener.hears(4)
-    listener.leave()
-    assert await pouring is False
-    assert listener.heard[:4] == [b"data: 1\n\n", HEARTBEAT, HEARTBEAT, HEARTBEAT]
+    await listener.wait_for_chunks(4)
+    listener.disconnect()
+    assert await forwarding is False
+    assert listener.received[:4] == [b"data: 1\n\n", HEARTBEAT, HEARTBEAT, HEARTBEAT]
     assert len(streams) == 0
 
 
 @with_fake_time
-async def test_what_is_no_event_stream_gets_nothing_it_did_not_say() -> None:
+async def test_a_stream_without_heartbeats_forwards_only_its_chunks() -> None:
     streams, listener = Streams(asyncio.Event(), heartbeat_seconds=0.01), Listener()
 
     async def source() -> AsyncIterator[bytes]:
@@ -116,12 +116,12 @@ async def test_what_is_no_event_stream_gets_nothing_it_did_not_say() -> None:
             await asyncio.sleep(0.03)
 
     assert await streams.forward(source(), listener.receive, listener.send, None)
-    assert listener.heard == [b"x", b"x", b"x", b""]
-    assert listener.over
+    assert listener.received == [b"x", b"x", b"x", b""]
+    assert listener.ended
 
 
 @with_fake_time
-async def test_a_stream_that_speaks_is_not_spoken_over() -> None:
+async def test_an_active_stream_gets_no_heartbeats() -> None:
     streams, listener = Streams(asyncio.Event(), heartbeat_seconds=0.5), Listener()
 
     async def source() -> AsyncIterator[bytes]:
@@ -130,10 +130,10 @@ async def test_a_stream_that_speaks_is_not_spoken_over() -> None:
             await asyncio.sleep(0.2)
 
     assert await streams.forward(source(), listener.receive, listener.send, HEARTBEAT)
-    assert listener.heard == [b"x"] * 5 + [b""]
+    assert listener.received == [b"x"] * 5 + [b""]
 
 
-async def test_nothing_is_left_of_a_stream_that_ended() -> None:
+async def test_an_ended_stream_leaves_no_task() -> None:
     class Source:
         closed = False
 
@@ -150,61 +150,61 @@ async def test_nothing_is_left_of_a_stream_that_ended() -> None:
     streams, listener, source = Streams(asyncio.Event()), Listener(), Source()
     assert await streams.forward(source, listener.receive, listener.send, HEARTBEAT)
     assert source.closed
-    left = asyncio.all_tasks() - before
+    leftover = asyncio.all_tasks() - before
     async with asyncio.timeout(30):
-        await asyncio.gather(*left, return_exceptions=True)
+        await asyncio.gather(*leftover, return_exceptions=True)
 
 
-async def test_closing_ends_every_stream_cleanly_and_admits_no_other() -> None:
+async def test_closing_ends_every_stream_and_refuses_new_ones() -> None:
     closing = asyncio.Event()
     streams, listeners = Streams(closing), [Listener() for _ in range(10)]
-    pouring = [
-        asyncio.create_task(streams.forward(silent(), one.receive, one.send, HEARTBEAT))
-        for one in listeners
+    forwarding = [
+        asyncio.create_task(streams.forward(silent(), listener.receive, listener.send, HEARTBEAT))
+        for listener in listeners
     ]
     for listener in listeners:
-        await listener.hears(1)
+        await listener.wait_for_chunks(1)
     closing.set()
-    assert await asyncio.gather(*pouring) == [False] * 10
-    assert all(listener.over for listener in listeners)
+    assert await asyncio.gather(*forwarding) == [False] * 10
+    assert all(listener.ended for listener in listeners)
     late = Listener()
     assert not await streams.forward(silent(), late.receive, late.send, HEARTBEAT)
-    assert late.heard == [b""]
+    assert late.received == [b""]
 
 
 @with_fake_time
-async def test_a_reader_that_does_not_keep_up_holds_up_its_source() -> None:
-    made = 0
+async def test_a_slow_reader_blocks_its_source() -> None:
+    produced = 0
 
     async def source() -> AsyncIterator[bytes]:
-        nonlocal made
+        nonlocal produced
         while True:
-            made += 1
+            produced += 1
             yield b"x"
 
-    streams, listener = Streams(asyncio.Event(), heartbeat_seconds=0.01), Listener(room=3)
-    pouring = asyncio.create_task(
+    streams, listener = Streams(asyncio.Event(), heartbeat_seconds=0.01), Listener(capacity=3)
+    forwarding = asyncio.create_task(
         streams.forward(source(), listener.receive, listener.send, HEARTBEAT)
     )
-    await listener.hears(3)
+    await listener.wait_for_chunks(3)
     for _ in range(100):
         await asyncio.sleep(0)
-    assert made == 4
-    listener.leave()
-    listener.room.release()
-    await pouring
-    assert made <= 5
+    assert produced == 4
+    listener.disconnect()
+    listener.capacity.release()
+    await forwarding
+    assert produced <= 5
 
 
-async def test_a_cancelled_request_is_not_mistaken_for_a_client_that_left() -> None:
+async def test_a_cancelled_request_raises_the_cancellation() -> None:
     streams, listener = Streams(asyncio.Event()), Listener()
-    pouring = asyncio.create_task(
+    forwarding = asyncio.create_task(
         streams.forward(silent(), listener.receive, listener.send, HEARTBEAT)
     )
-    await listener.hears(1)
-    pouring.cancel()
+    await listener.wait_for_chunks(1)
+    forwarding.cancel()
     with pytest.raises(asyncio.CancelledError):
-        await pouring
+        await forwarding
 
 
 async def test_a_source_that_fails_is_logged_once_and_the_stream_is_cut() -> None:
@@ -244,37 +244,37 @@ async def test_a_thousand_streams_are_cheap_and_counted() -> None:
     tracemalloc.start()
     before = tracemalloc.get_traced_memory()[0]
     tasks = len(asyncio.all_tasks())
-    pouring = [
-        asyncio.create_task(streams.forward(silent(), one.receive, one.send, HEARTBEAT))
-        for one in listeners
+    forwarding = [
+        asyncio.create_task(streams.forward(silent(), listener.receive, listener.send, HEARTBEAT))
+        for listener in listeners
     ]
     for listener in listeners:
-        await listener.hears(1)
+        await listener.wait_for_chunks(1)
     used = tracemalloc.get_traced_memory()[0] - before
     tracemalloc.stop()
     assert len(asyncio.all_tasks()) - tasks <= 2 * 1000 + 1
     assert used / 1000 < 16_000
     for listener in listeners:
-        listener.leave()
-    await asyncio.gather(*pouring)
+        listener.disconnect()
+    await asyncio.gather(*forwarding)
     assert len(streams) == 0
     assert b"carrel_event_streams_open 0.0" in metrics.render()
 
 
-async def test_an_open_stream_is_no_request_in_flight() -> None:
+async def test_an_open_stream_is_not_a_request_in_flight() -> None:
     metrics = Metrics()
-    seen: list[bytes] = []
+    snapshots: list[bytes] = []
 
-    @endpoint("GET", "/v1/looking", responses={200: None})
-    async def looking(call: Request) -> Response:
+    @endpoint("GET", "/v1/streaming", responses={200: None})
+    async def streaming(call: Request) -> Response:
         async def source() -> AsyncIterator[bytes]:
-            seen.append(metrics.render())
+            snapshots.append(metrics.render())
             yield b"data: 1\n\n"
 
         return Response.stream(source())
 
-    async with client(sample_app(looking, metrics=metrics)) as http:
-        await http.get("/v1/looking")
-    assert b"carrel_event_streams_open 1.0" in seen[0]
-    assert b"carrel_requests_in_flight 0.0" in seen[0]
+    async with client(sample_app(streaming, metrics=metrics)) as http:
+        await http.get("/v1/streaming")
+    assert b"carrel_event_streams_open 1.0" in snapshots[0]
+    assert b"carrel_requests_in_flight 0.0" in snapshots[0]
     assert b"carrel_event_streams_open 0.0" in metrics.render()

@@ -1,4 +1,4 @@
-"""Traces, where OpenTelemetry is on."""
+"""Traces when OpenTelemetry is on."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ pytestmark = pytest.mark.anyio
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 
-async def test_a_request_is_a_span_that_goes_on_with_the_callers_trace() -> None:
-    provider, kept = TracerProvider(), InMemorySpanExporter()
-    provider.add_span_processor(SimpleSpanProcessor(kept))
+async def test_a_request_is_a_span_that_continues_the_callers_trace() -> None:
+    provider, exporter = TracerProvider(), InMemorySpanExporter()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
     async with client(sample_app(tracer=provider.get_tracer("carrel"))) as http:
         await http.put("/v1/notes/secret", json={"text": "secret"}, headers={"traceparent": PARENT})
         await http.get("/v1/broken")
         await http.get("/v1/nothing", headers={"traceparent": "nonsense"})
-    put, broken, nothing = kept.get_finished_spans()
+    put, broken, nothing = exporter.get_finished_spans()
     assert put.name == "PUT /v1/notes/{path...}"
     assert dict(put.attributes or {}) == {
         "http.request.method": "PUT",
@@ -43,9 +43,9 @@ async def test_a_request_is_a_span_that_goes_on_with_the_callers_trace() -> None
     assert nothing.parent is None
 
 
-async def test_what_goes_wrong_with_the_connection_is_not_told_in_a_span() -> None:
-    provider, kept = TracerProvider(), InMemorySpanExporter()
-    provider.add_span_processor(SimpleSpanProcessor(kept))
+async def test_a_span_does_not_contain_the_text_of_a_connection_error() -> None:
+    provider, exporter = TracerProvider(), InMemorySpanExporter()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
     scope = {
         "type": "http",
         "method": "GET",
@@ -62,10 +62,12 @@ async def test_what_goes_wrong_with_the_connection_is_not_told_in_a_span() -> No
 
     with pytest.raises(RuntimeError):
         await sample_app(tracer=provider.get_tracer("carrel"))(scope, receive, send)
-    assert "content" not in kept.get_finished_spans()[0].to_json()
+    assert "content" not in exporter.get_finished_spans()[0].to_json()
 
 
-def test_nothing_of_it_is_imported_where_it_is_off() -> None:
-    look = "import carrel.server.http.app, sys; print('opentelemetry' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)
+def test_opentelemetry_is_not_imported_when_tracing_is_off() -> None:
+    program = "import carrel.server.http.app, sys; print('opentelemetry' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
     assert done.stdout == "False\n"

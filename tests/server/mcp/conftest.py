@@ -1,4 +1,4 @@
-"""One server for all tests of a file."""
+"""One MCP server for all tests of a module."""
 
 from __future__ import annotations
 
@@ -14,6 +14,6 @@ def anyio_backend() -> str:
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[McpServer]:
-    with run_mcp_server(tmp_path_factory.mktemp("store")) as found:
-        yield found
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[McpServer]:
+    with run_mcp_server(tmp_path_factory.mktemp("store")) as opened:
+        yield opened

@@ -1,4 +1,4 @@
-"""Approvals at the client: who is asked there, and whose answer counts."""
+"""Approvals through MCP elicitation at the client."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ RAN: list[str] = []
 
 
 class Arguments(ToolArguments, frozen=True):
-    what: str
+    target: str
 
 
-async def _launch(context: ToolContext, asked: Arguments) -> object:
-    RAN.append(asked.what)
-    return {"launched": asked.what}
+async def _launch(context: ToolContext, arguments: Arguments) -> object:
+    RAN.append(arguments.target)
+    return {"launched": arguments.target}
 
 
-async def _gate(context: ToolContext, asked: Arguments) -> ApprovalCheck:
+async def _gate(context: ToolContext, arguments: Arguments) -> ApprovalCheck:
     return ApprovalCheck(requires_approval=True)
 
 
@@ -37,7 +37,7 @@ LAUNCH = Tool(
 
 @pytest.fixture(autouse=True)
 def launching() -> Iterator[None]:
-    """An agent has a tool about which somebody is asked."""
+    """Gives agents a tool that needs approval."""
     RAN.clear()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("carrel.tools.calls.ALL", (LAUNCH, *ALL))
@@ -45,39 +45,43 @@ def launching() -> Iterator[None]:
 
 
 class Person:
-    """Somebody at a client, who answers the same every time."""
+    """An elicitation callback that always returns the same answer."""
 
     def __init__(self, action: Any, **content: Any) -> None:
-        self.said = ElicitResult(action=action, content=content or None)
-        self.shown: list[str] = []
+        self.answer = ElicitResult(action=action, content=content or None)
+        self.messages: list[str] = []
 
     async def __call__(self, context: Any, params: Any) -> ElicitResult:
         assert isinstance(params, ElicitRequestFormParams)
         assert set(params.requested_schema["properties"]) == {"approved", "reason"}
-        self.shown.append(params.message)
-        return self.said
+        self.messages.append(params.message)
+        return self.answer
 
 
-async def open_ones(place: McpServer, slug: str) -> list[dict[str, Any]]:
-    async with place.as_() as owner:
-        found = await owner.get("/v1/approvals", params={"agent": slug, "status": "requested"})
-        return list(found.json()["items"])
+async def list_open(server: McpServer, slug: str) -> list[dict[str, Any]]:
+    async with server.as_() as owner:
+        response = await owner.get("/v1/approvals", params={"agent": slug, "status": "requested"})
+        return list(response.json()["items"])
 
 
-async def test_who_says_yes_at_the_client_lets_it_run_once(place: McpServer) -> None:
-    slug = await place.agent()
+async def test_an_approval_at_the_client_runs_the_call_once(server: McpServer) -> None:
+    slug = await server.agent()
     person = Person("accept", approved=True, reason="go")
-    async with place.client(slug, elicitation_callback=person) as client:
-        done = await client.call_tool("launch", {"what": f"{slug} rocket"})
+    async with server.client(slug, elicitation_callback=person) as client:
+        done = await client.call_tool("launch", {"target": f"{slug} rocket"})
     assert (done.is_error, done.structured_content) == (False, {"launched": f"{slug} rocket"})
     assert [f"{slug} rocket"] == RAN
-    [shown] = person.shown
-    assert f"{slug} wants to call launch" in shown
-    assert "rocket" in shown
-    async with place.as_() as owner:
-        [kept] = (await owner.get("/v1/approvals", params={"agent": slug})).json()["items"]
+    [message] = person.messages
+    assert f"{slug} wants to call launch" in message
+    assert "rocket" in message
+    async with server.as_() as owner:
+        [approval] = (await owner.get("/v1/approvals", params={"agent": slug})).json()["items"]
         me = (await owner.get("/v1/people")).json()["items"][0]["id"]
-    assert (kept["status"], kept["answeredBy"], kept["reason"]) == ("finished", me, "go")
+    assert (approval["status"], approval["answeredBy"], approval["reason"]) == (
+        "finished",
+        me,
+        "go",
+    )
 
 
 @pytest.mark.parametrize(
@@ -89,89 +93,89 @@ async def test_who_says_yes_at_the_client_lets_it_run_once(place: McpServer) -> 
         (Person("cancel"), "requested"),
     ],
 )
-async def test_whatever_is_no_yes_runs_nothing(
-    place: McpServer, person: Person, status: str
+async def test_anything_but_an_approval_runs_nothing(
+    server: McpServer, person: Person, status: str
 ) -> None:
-    slug = await place.agent()
-    async with place.client(slug, elicitation_callback=person) as client:
-        told = await client.call_tool("launch", {"what": "rocket"})
+    slug = await server.agent()
+    async with server.client(slug, elicitation_callback=person) as client:
+        result = await client.call_tool("launch", {"target": "rocket"})
     assert RAN == []
-    async with place.as_() as owner:
-        [kept] = (await owner.get("/v1/approvals", params={"agent": slug})).json()["items"]
-    assert kept["status"] == status
+    async with server.as_() as owner:
+        [approval] = (await owner.get("/v1/approvals", params={"agent": slug})).json()["items"]
+    assert approval["status"] == status
     if status == "requested":
-        assert told.structured_content == {
-            "approval": {"id": kept["id"], "status": "requested", "tool": "launch"}
+        assert result.structured_content == {
+            "approval": {"id": approval["id"], "status": "requested", "tool": "launch"}
         }
     else:
-        assert told.is_error
-        assert "denied by a person" in text_of(told)
+        assert result.is_error
+        assert "denied by a person" in text_of(result)
 
 
-async def test_an_agent_never_says_yes_to_itself(place: McpServer) -> None:
-    slug = await place.agent()
-    for token in (await place.own_key(slug), await place.key(kind="service")):
+async def test_an_agent_cannot_approve_its_own_call(server: McpServer) -> None:
+    slug = await server.agent()
+    for token in (await server.own_key(slug), await server.key(kind="service")):
         person = Person("accept", approved=True)
-        async with place.client(slug, token=token, elicitation_callback=person) as client:
-            told = await client.call_tool("launch", {"what": "rocket"})
-            assert (told.is_error, person.shown, RAN) == (False, [], [])
-            assert told.structured_content is not None
-            waits = told.structured_content["approval"]["id"]
+        async with server.client(slug, token=token, elicitation_callback=person) as client:
+            result = await client.call_tool("launch", {"target": "rocket"})
+            assert (result.is_error, person.messages, RAN) == (False, [], [])
+            assert result.structured_content is not None
+            approval_id = result.structured_content["approval"]["id"]
             yes: Any = {"approval": ElicitResult(action="accept", content={"approved": True})}
             with pytest.raises(MCPError, match="may answer"):
                 await client.call_tool(
-                    "launch", {"what": "rocket"}, input_responses=yes, request_state=waits
+                    "launch", {"target": "rocket"}, input_responses=yes, request_state=approval_id
                 )
     assert RAN == []
-    assert len(await open_ones(place, slug)) == 2
+    assert len(await list_open(server, slug)) == 2
 
 
 @pytest.mark.parametrize("mode", MODES)
-async def test_a_client_that_shows_no_forms_is_told_what_is_waited_for(
-    place: McpServer, mode: str
+async def test_a_client_without_elicitation_gets_the_waiting_approval(
+    server: McpServer, mode: str
 ) -> None:
-    slug = await place.agent()
-    async with place.client(slug, mode) as client:
-        told = await client.call_tool("launch", {"what": "rocket"})
-    [kept] = await open_ones(place, slug)
-    assert (told.is_error, kept["id"] in text_of(told)) == (False, True)
+    slug = await server.agent()
+    async with server.client(slug, mode) as client:
+        result = await client.call_tool("launch", {"target": "rocket"})
+    [approval] = await list_open(server, slug)
+    assert (result.is_error, approval["id"] in text_of(result)) == (False, True)
     assert RAN == []
 
 
-async def test_a_yes_counts_for_the_very_call_that_was_asked_about(place: McpServer) -> None:
-    slug, other = await place.agent(), await place.agent()
+async def test_an_approval_counts_only_for_its_own_call(server: McpServer) -> None:
+    slug, other = await server.agent(), await server.agent()
     yes: Any = {"approval": ElicitResult(action="accept", content={"approved": True})}
-    admin = await _admin(place)
-    async with place.client(slug, elicitation_callback=Person("cancel")) as client:
-        await client.call_tool("launch", {"what": "rocket"})
-        [waits] = [one["id"] for one in await open_ones(place, slug)]
-        for what, state in (("bomb", waits), ("rocket", "apr_none"), ("rocket", "")):
+    admin = await _admin(server)
+    async with server.client(slug, elicitation_callback=Person("cancel")) as client:
+        await client.call_tool("launch", {"target": "rocket"})
+        [approval_id] = [item["id"] for item in await list_open(server, slug)]
+        for target, state in (("bomb", approval_id), ("rocket", "apr_none"), ("rocket", "")):
             with pytest.raises(MCPError):
                 await client.call_tool(
-                    "launch", {"what": what}, input_responses=yes, request_state=state
+                    "launch", {"target": target}, input_responses=yes, request_state=state
                 )
-    for there, token in ((other, OWNER), (slug, admin)):
-        async with place.client(there, token=token) as client:
+    for agent, token in ((other, OWNER), (slug, admin)):
+        async with server.client(agent, token=token) as client:
             with pytest.raises(MCPError):
                 await client.call_tool(
-                    "launch", {"what": "rocket"}, input_responses=yes, request_state=waits
+                    "launch", {"target": "rocket"}, input_responses=yes, request_state=approval_id
                 )
     assert RAN == []
-    async with place.client(slug) as client:
+    async with server.client(slug) as client:
         done = await client.call_tool(
-            "launch", {"what": "rocket"}, input_responses=yes, request_state=waits
+            "launch", {"target": "rocket"}, input_responses=yes, request_state=approval_id
         )
         again = await client.call_tool(
-            "launch", {"what": "rocket"}, input_responses=yes, request_state=waits
+            "launch", {"target": "rocket"}, input_responses=yes, request_state=approval_id
         )
     assert done.structured_content == again.structured_content == {"launched": "rocket"}
     assert RAN == ["rocket"]
 
 
-async def _admin(place: McpServer) -> str:
-    """The token of another admin, who might answer, but has not asked."""
-    async with place.as_() as owner:
+async def _admin(server: McpServer) -> str:
+    """The token of another admin, who may answer but did not call."""
+    async with server.as_() as owner:
         new = {"name": "Ann", "email": "ann@example.org", "role": "admin"}
-        made = await owner.post("/v1/people", json=new)
-        assert made.status_code == 201, made.text
-    return await place.key(kind="person", personId=made.json()["id"])
+        created = await owner.post("/v1/people", json=new)
+        assert created.status_code == 201, created.text
+    return await server.key(kind="person", personId=created.json()["id"])

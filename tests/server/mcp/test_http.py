@@ -1,4 +1,4 @@
-"""MCP over HTTP, by the protocol's own client: tools, files, the prompt, and who listens."""
+"""MCP over HTTP with the official client: tools, files, prompt, subscriptions."""
 
 from __future__ import annotations
 
@@ -13,41 +13,39 @@ pytestmark = pytest.mark.anyio
 both = pytest.mark.parametrize("mode", MODES)
 
 
-async def write(place: McpServer, slug: str, path: str, content: str) -> None:
-    async with place.as_() as owner:
+async def write(server: McpServer, slug: str, path: str, content: str) -> None:
+    async with server.as_() as owner:
         put = await owner.put(f"/v1/agents/{slug}/files/{path}", json={"content": content})
         assert put.status_code == 200, put.text
 
 
 @both
-async def test_an_agent_has_the_tools_that_it_has_everywhere(place: McpServer, mode: str) -> None:
-    slug = await place.agent()
-    async with place.as_() as owner, place.client(slug, mode) as client:
-        told = [
-            one.model_dump(by_alias=True, exclude_none=True)
-            for one in (await client.list_tools()).tools
+async def test_the_tool_list_equals_the_rest_list(server: McpServer, mode: str) -> None:
+    slug = await server.agent()
+    async with server.as_() as owner, server.client(slug, mode) as client:
+        tools = [
+            tool.model_dump(by_alias=True, exclude_none=True)
+            for tool in (await client.list_tools()).tools
         ]
-        assert told == (await owner.get(f"/v1/agents/{slug}/tools")).json()["items"]
-        by_name = {one["name"]: one["annotations"] for one in told}
+        assert tools == (await owner.get(f"/v1/agents/{slug}/tools")).json()["items"]
+        by_name = {tool["name"]: tool["annotations"] for tool in tools}
         assert by_name["workspace_read"] == {"readOnlyHint": True, "openWorldHint": False}
         assert by_name["workspace_write"] == {
             **{"readOnlyHint": False, "openWorldHint": False},
             **{"destructiveHint": True, "idempotentHint": True},
         }
-        assert not any("outputSchema" in one for one in told)
+        assert not any("outputSchema" in tool for tool in tools)
         await owner.patch(f"/v1/agents/{slug}", json={"config": {"allowedTools": ["workspace_r*"]}})
-    async with place.client(slug, mode) as client:
-        assert [one.name for one in (await client.list_tools()).tools] == ["workspace_read"]
+    async with server.client(slug, mode) as client:
+        assert [tool.name for tool in (await client.list_tools()).tools] == ["workspace_read"]
         with pytest.raises(MCPError, match="no tool"):
             await client.call_tool("workspace_list", {})
 
 
 @both
-async def test_a_tool_answers_with_text_and_the_same_as_an_object(
-    place: McpServer, mode: str
-) -> None:
-    slug = await place.agent()
-    async with place.client(slug, mode) as client:
+async def test_a_tool_returns_text_and_structured_content(server: McpServer, mode: str) -> None:
+    slug = await server.agent()
+    async with server.client(slug, mode) as client:
         key = f"{slug}/é"
         done = await client.call_tool("workspace_write", {"key": key, "value": "é"})
         assert not done.is_error
@@ -55,14 +53,14 @@ async def test_a_tool_answers_with_text_and_the_same_as_an_object(
         listed = await client.call_tool("workspace_list", {"prefix": slug})
         assert text_of(listed).startswith(f'[{{"key":"{key}"')
         assert listed.structured_content is not None
-        assert [one["key"] for one in listed.structured_content["items"]] == [key]
+        assert [item["key"] for item in listed.structured_content["items"]] == [key]
 
 
 @both
-async def test_what_the_model_can_mend_comes_back_to_it(place: McpServer, mode: str) -> None:
-    slug = await place.agent()
-    reader = await place.key(kind="service", scopes=["workspace:read"])
-    async with place.client(slug, mode) as client:
+async def test_recoverable_errors_are_returned_to_the_model(server: McpServer, mode: str) -> None:
+    slug = await server.agent()
+    reader = await server.key(kind="service", scopes=["workspace:read"])
+    async with server.client(slug, mode) as client:
         for arguments in ({}, {"key": 1}, {"key": "x", "colour": "red"}):
             wrong = await client.call_tool("workspace_read", arguments)
             assert wrong.is_error
@@ -71,17 +69,17 @@ async def test_what_the_model_can_mend_comes_back_to_it(place: McpServer, mode: 
         assert (gone.is_error, text_of(gone)) == (True, "no such item: 'x'")
         with pytest.raises(MCPError, match="no tool 'nothing'"):
             await client.call_tool("nothing", {})
-    async with place.client(slug, mode, reader) as client:
+    async with server.client(slug, mode, reader) as client:
         forbidden = await client.call_tool("remember", {"content": "x"})
         assert (forbidden.is_error, "workspace:write" in text_of(forbidden)) == (True, True)
 
 
 @both
-async def test_files_are_resources(place: McpServer, mode: str) -> None:
-    slug = await place.agent()
-    await write(place, slug, "notes/ü b.md", "for {{AGENT_NAME}}")
-    async with place.client(slug, mode) as client:
-        rows = {one.name: one for one in (await client.list_resources()).resources}
+async def test_files_are_resources(server: McpServer, mode: str) -> None:
+    slug = await server.agent()
+    await write(server, slug, "notes/ü b.md", "for {{AGENT_NAME}}")
+    async with server.client(slug, mode) as client:
+        rows = {row.name: row for row in (await client.list_resources()).resources}
         row = rows["notes/ü b.md"]
         assert row.uri == f"carrel://agents/{slug}/files/notes/%C3%BC%20b.md"
         assert row.mime_type == "text/markdown"
@@ -100,67 +98,67 @@ async def test_files_are_resources(place: McpServer, mode: str) -> None:
 
 
 @both
-async def test_many_files_come_in_pages(place: McpServer, mode: str) -> None:
-    slug = await place.agent()
+async def test_many_files_are_listed_in_pages(server: McpServer, mode: str) -> None:
+    slug = await server.agent()
     for n in range(205):
-        await write(place, slug, f"many/{n:03}.md", "x")
-    async with place.client(slug, mode) as client:
-        found: list[str] = []
+        await write(server, slug, f"many/{n:03}.md", "x")
+    async with server.client(slug, mode) as client:
+        names: list[str] = []
         cursor = None
         pages = 0
         while pages == 0 or cursor:
             page = await client.list_resources(cursor=cursor)
-            found += [one.name for one in page.resources]
+            names += [row.name for row in page.resources]
             cursor, pages = page.next_cursor, pages + 1
-        assert (pages, len(found), found) == (2, len(set(found)), sorted(found))
-        assert [name for name in found if name.startswith("many/")] == [
+        assert (pages, len(names), names) == (2, len(set(names)), sorted(names))
+        assert [name for name in names if name.startswith("many/")] == [
             f"many/{n:03}.md" for n in range(205)
         ]
         with pytest.raises(MCPError, match="cursor"):
             await client.list_resources(cursor="!")
 
 
-def said(result: Any) -> str:
+def prompt_text(result: Any) -> str:
     [message] = result.messages
     assert isinstance(message.content, TextContent)
     return message.content.text
 
 
 @both
-async def test_the_system_prompt_is_a_prompt(place: McpServer, mode: str) -> None:
-    slug = await place.agent()
-    await write(place, slug, "MEMORY.md", "canary")
-    async with place.as_() as owner, place.client(slug, mode) as client:
+async def test_the_system_prompt_is_a_prompt(server: McpServer, mode: str) -> None:
+    slug = await server.agent()
+    await write(server, slug, "MEMORY.md", "canary")
+    async with server.as_() as owner, server.client(slug, mode) as client:
         [prompt] = (await client.list_prompts()).prompts
         assert prompt.name == "system"
         for scope in ("main", "shared"):
             text = (await owner.get(f"/v1/agents/{slug}/prompt", params={"scope": scope})).json()
-            assert said(await client.get_prompt("system", {"scope": scope})) == text["text"]
-        assert "canary" in said(await client.get_prompt("system"))
-        assert "canary" not in said(await client.get_prompt("system", {"scope": "party"}))
+            assert prompt_text(await client.get_prompt("system", {"scope": scope})) == text["text"]
+        assert "canary" in prompt_text(await client.get_prompt("system"))
+        assert "canary" not in prompt_text(await client.get_prompt("system", {"scope": "party"}))
         for name, arguments in (("other", {}), ("system", {"colour": "red"})):
             with pytest.raises(MCPError):
                 await client.get_prompt(name, arguments)
 
 
 @both
-async def test_nothing_leaves_a_shared_scope_that_the_address_names(
-    place: McpServer, mode: str
-) -> None:
-    slug = await place.agent()
-    await write(place, slug, "MEMORY.md", "## People\n- canary\n")
+async def test_a_shared_scope_in_the_url_cannot_be_overridden(server: McpServer, mode: str) -> None:
+    slug = await server.agent()
+    await write(server, slug, "MEMORY.md", "## People\n- canary\n")
     uri = f"carrel://agents/{slug}/files/MEMORY.md"
     main = meta(scope="main")
-    async with place.client(slug, mode, query="?scope=shared") as client:
-        told = await client.call_tool("what_do_i_know", {}, meta=main)
-        assert (told.is_error, "shared session" in text_of(told)) == (True, True)
-        names = [one.name for one in (await client.list_resources(meta=main)).resources]
+    async with server.client(slug, mode, query="?scope=shared") as client:
+        result = await client.call_tool("what_do_i_know", {}, meta=main)
+        assert (result.is_error, "shared session" in text_of(result)) == (True, True)
+        names = [row.name for row in (await client.list_resources(meta=main)).resources]
         assert "MEMORY.md" not in names
         assert "SOUL.md" in names
         with pytest.raises(MCPError, match="no such resource"):
             await client.read_resource(uri, meta=main)
-        assert "canary" not in said(await client.get_prompt("system", {"scope": "main"}, meta=main))
-    async with place.client(slug, mode) as client:
+        assert "canary" not in prompt_text(
+            await client.get_prompt("system", {"scope": "main"}, meta=main)
+        )
+    async with server.client(slug, mode) as client:
         shared = meta(scope="shared")
         assert (await client.call_tool("what_do_i_know", {}, meta=shared)).is_error
         assert not (await client.call_tool("what_do_i_know", {})).is_error
@@ -169,25 +167,25 @@ async def test_nothing_leaves_a_shared_scope_that_the_address_names(
 
 
 @both
-async def test_a_run_shows_what_it_froze(place: McpServer, mode: str) -> None:
-    slug = await place.agent()
-    await write(place, slug, "MEMORY.md", "## Then\n- then\n")
-    async with place.as_() as owner:
+async def test_a_run_reads_its_snapshot(server: McpServer, mode: str) -> None:
+    slug = await server.agent()
+    await write(server, slug, "MEMORY.md", "## Then\n- then\n")
+    async with server.as_() as owner:
         run = (await owner.post("/v1/runs", json={"agentId": slug})).json()["runId"]
         private = (await owner.post("/v1/runs", json={"agentId": slug, "scope": "shared"})).json()
-    await write(place, slug, "MEMORY.md", "## Now\n- now\n")
+    await write(server, slug, "MEMORY.md", "## Now\n- now\n")
     uri = f"carrel://agents/{slug}/files/MEMORY.md"
-    async with place.client(slug, mode, query=f"?run={run}") as client:
+    async with server.client(slug, mode, query=f"?run={run}") as client:
         [content] = (await client.read_resource(uri)).contents
         assert isinstance(content, TextResourceContents)
         assert "then" in content.text
-        assert "then" in said(await client.get_prompt("system"))
+        assert "then" in prompt_text(await client.get_prompt("system"))
         assert "then" in text_of(await client.call_tool("what_do_i_know", {}))
         with pytest.raises(MCPError, match="differs from that of this connection"):
             await client.call_tool("what_do_i_know", {}, meta=meta(run=private["runId"]))
         with pytest.raises(MCPError, match="is not shared"):
             await client.get_prompt("system", {"scope": "shared"})
-    async with place.client(slug, mode) as client:
+    async with server.client(slug, mode) as client:
         shared = meta(run=private["runId"])
         assert (await client.call_tool("what_do_i_know", {}, meta=shared)).is_error
         with pytest.raises(MCPError, match="no such resource"):
@@ -198,9 +196,9 @@ async def test_a_run_shows_what_it_froze(place: McpServer, mode: str) -> None:
 
 
 @both
-async def test_a_call_with_an_id_is_done_once(place: McpServer, mode: str) -> None:
-    slug = await place.agent()
-    async with place.client(slug, mode) as client:
+async def test_a_call_with_an_id_runs_once(server: McpServer, mode: str) -> None:
+    slug = await server.agent()
+    async with server.client(slug, mode) as client:
         named = meta(call="call-1")
         for _ in range(2):
             done = await client.call_tool(
@@ -212,42 +210,45 @@ async def test_a_call_with_an_id_is_done_once(place: McpServer, mode: str) -> No
 
 
 @both
-async def test_an_agent_comes_with_its_own_key(place: McpServer, mode: str) -> None:
-    slug, other = await place.agent(), await place.agent()
-    token = await place.own_key(slug)
-    async with place.client(slug, mode, token) as client:
-        told = await client.call_tool("who_am_i", {})
-        assert told.structured_content is not None
-        assert told.structured_content["agent_id"] == slug
-    async with place.as_(token) as wire:
+async def test_an_agents_own_key_works_only_on_its_agent(server: McpServer, mode: str) -> None:
+    slug, other = await server.agent(), await server.agent()
+    token = await server.own_key(slug)
+    async with server.client(slug, mode, token) as client:
+        result = await client.call_tool("who_am_i", {})
+        assert result.structured_content is not None
+        assert result.structured_content["agent_id"] == slug
+    async with server.as_(token) as wire:
         assert (await wire.post(f"/mcp/agents/{other}", json={})).status_code == 404
 
 
-async def test_a_client_that_listens_is_told_what_changes(place: McpServer) -> None:
-    slug, other = await place.agent(), await place.agent()
-    await write(place, slug, "notes/a.md", "1")
+async def test_a_listening_client_receives_changes(server: McpServer) -> None:
+    slug, other = await server.agent(), await server.agent()
+    await write(server, slug, "notes/a.md", "1")
     uri = f"carrel://agents/{slug}/files/notes/a.md"
     async with (
-        place.client(slug) as client,
-        client.listen(resources_list_changed=True, resource_subscriptions=[uri]) as heard,
+        server.client(slug) as client,
+        client.listen(resources_list_changed=True, resource_subscriptions=[uri]) as changes,
     ):
-        await write(place, other, "notes/a.md", "of another")
-        await write(place, slug, "notes/b.md", "new, and not asked for")
-        assert type(await anext(heard)).__name__ == "ResourcesListChanged"
-        await write(place, slug, "notes/a.md", "2")
-        changed = await anext(heard)
+        await write(server, other, "notes/a.md", "of another")
+        await write(server, slug, "notes/b.md", "new, and not asked for")
+        assert type(await anext(changes)).__name__ == "ResourcesListChanged"
+        await write(server, slug, "notes/a.md", "2")
+        changed = await anext(changes)
         assert getattr(changed, "uri", None) == uri
 
 
-async def test_only_what_will_be_told_is_promised(place: McpServer) -> None:
-    slug = await place.agent()
-    async with place.client(slug, "auto") as client:
-        able = client.server_capabilities
-        assert able.resources is not None
-        assert (able.resources.subscribe, able.resources.list_changed) == (True, True)
-        assert able.tools is not None
-        assert not able.tools.list_changed
-    async with place.client(slug, "legacy") as client:
-        able = client.server_capabilities
-        assert able.resources is not None
-        assert not (able.resources.subscribe or able.resources.list_changed)
+async def test_capabilities_match_the_supported_notifications(server: McpServer) -> None:
+    slug = await server.agent()
+    async with server.client(slug, "auto") as client:
+        capabilities = client.server_capabilities
+        assert capabilities.resources is not None
+        assert (capabilities.resources.subscribe, capabilities.resources.list_changed) == (
+            True,
+            True,
+        )
+        assert capabilities.tools is not None
+        assert not capabilities.tools.list_changed
+    async with server.client(slug, "legacy") as client:
+        capabilities = client.server_capabilities
+        assert capabilities.resources is not None
+        assert not (capabilities.resources.subscribe or capabilities.resources.list_changed)

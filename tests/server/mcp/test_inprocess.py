@@ -1,4 +1,4 @@
-"""What needs a client that can be asked at any time, and files that only a program writes."""
+"""MCP in process: elicitation, binary files, failures and subscriptions."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.anyio
 FAILED: list[BaseException] = []
 
 
-def tell(failure: BaseException) -> str:
+def record_failure(failure: BaseException) -> str:
     FAILED.append(failure)
     return "req_1"
 
@@ -42,15 +42,15 @@ class Arguments(ToolArguments, frozen=True):
     pass
 
 
-async def _run(context: ToolContext, asked: Arguments) -> object:
+async def _run(context: ToolContext, arguments: Arguments) -> object:
     return "done"
 
 
-async def _gate(context: ToolContext, asked: Arguments) -> ApprovalCheck:
+async def _gate(context: ToolContext, arguments: Arguments) -> ApprovalCheck:
     return ApprovalCheck(requires_approval=True)
 
 
-async def _breaks(context: ToolContext, asked: Arguments) -> object:
+async def _breaks(context: ToolContext, arguments: Arguments) -> object:
     raise ZeroDivisionError("canary")
 
 
@@ -71,12 +71,12 @@ async def ports(tmp_path: File, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
 
 
 @asynccontextmanager
-async def visited(ports: Ports, actor: Actor, mode: str, **more: Any) -> AsyncIterator[Client]:
-    async def visiting(ctx: Any) -> McpRequest:
+async def connect(ports: Ports, actor: Actor, mode: str, **more: Any) -> AsyncIterator[Client]:
+    async def resolve_request(ctx: Any) -> McpRequest:
         return McpRequest(ports, actor, "kate")
 
     subscriptions = Subscriptions()
-    server = create_server(visiting, tell, asyncio.Event(), subscriptions)
+    server = create_server(resolve_request, record_failure, asyncio.Event(), subscriptions)
     try:
         async with Client(server, mode=mode, **more) as client:
             yield client
@@ -84,7 +84,7 @@ async def visited(ports: Ports, actor: Actor, mode: str, **more: Any) -> AsyncIt
         await subscriptions.close()
 
 
-async def hired(ports: Ports, **facts: Any) -> Actor:
+async def create_agent(ports: Ports, **facts: Any) -> Actor:
     _, owner = await create_tenant(ports)
     await agents.create(ports, owner, NewAgent("kate", "Kate", **facts))
     return owner
@@ -95,21 +95,21 @@ async def hired(ports: Ports, **facts: Any) -> Actor:
 async def test_a_person_is_asked_in_the_middle_of_a_call(
     ports: Ports, mode: str, approved: bool
 ) -> None:
-    owner = await hired(ports)
+    owner = await create_agent(ports)
 
     async def person(context: Any, params: Any) -> ElicitResult:
         return ElicitResult(action="accept", content={"approved": approved, "reason": "since"})
 
-    async with visited(ports, owner, mode, elicitation_callback=person) as client:
-        told = await client.call_tool("launch", {})
-    assert told.is_error is not approved
-    [content] = told.content
+    async with connect(ports, owner, mode, elicitation_callback=person) as client:
+        result = await client.call_tool("launch", {})
+    assert result.is_error is not approved
+    [content] = result.content
     expected = "done" if approved else "Error: denied by a person: since"
     assert getattr(content, "text", None) == expected
 
 
-async def test_only_those_are_asked_whose_answer_would_count(ports: Ports) -> None:
-    owner = await hired(ports)
+async def test_only_callers_who_may_answer_are_asked(ports: Ports) -> None:
+    owner = await create_agent(ports)
     _, member = await add_person(ports, owner, "bob")
     agent = (await agents.get(ports, owner, "kate")).id
     itself = Actor(
@@ -119,19 +119,19 @@ async def test_only_those_are_asked_whose_answer_would_count(ports: Ports) -> No
         CredentialKind.AGENT,
         agent=agent,
     )
-    asked = []
+    messages = []
 
     async def person(context: Any, params: Any) -> ElicitResult:
-        asked.append(params.message)
+        messages.append(params.message)
         return ElicitResult(action="accept", content={"approved": True})
 
-    for who in (member, itself):
+    for actor in (member, itself):
         for mode in ("legacy", "auto"):
-            async with visited(ports, who, mode, elicitation_callback=person) as client:
-                told = await client.call_tool("launch", {})
-                assert told.structured_content is not None
-                assert told.structured_content["approval"]["status"] == "requested"
-    assert asked == []
+            async with connect(ports, actor, mode, elicitation_callback=person) as client:
+                result = await client.call_tool("launch", {})
+                assert result.structured_content is not None
+                assert result.structured_content["approval"]["status"] == "requested"
+    assert messages == []
 
 
 async def test_the_agents_own_person_is_asked(ports: Ports) -> None:
@@ -142,58 +142,58 @@ async def test_the_agents_own_person_is_asked(ports: Ports) -> None:
     async def person(context: Any, params: Any) -> ElicitResult:
         return ElicitResult(action="accept", content={"approved": True})
 
-    async with visited(ports, member, "auto", elicitation_callback=person) as client:
+    async with connect(ports, member, "auto", elicitation_callback=person) as client:
         assert not (await client.call_tool("launch", {})).is_error
 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
-async def test_a_file_that_is_no_text_is_read_as_bytes(ports: Ports, mode: str) -> None:
-    owner = await hired(ports)
+async def test_a_binary_file_is_read_as_bytes(ports: Ports, mode: str) -> None:
+    owner = await create_agent(ports)
     stack = await stacks.agent_stack(ports, owner, "kate")
     content, kind = bytes(range(256)), WriteOptions(type="application/octet-stream")
     await files.put(ports, stack, Path("a.bin"), content, owner, kind)
-    async with visited(ports, owner, mode) as client:
+    async with connect(ports, owner, mode) as client:
         rows = {row.name: row for row in (await client.list_resources()).resources}
         assert rows["a.bin"].mime_type == "application/octet-stream"
-        [found] = (await client.read_resource(rows["a.bin"].uri)).contents
-        assert isinstance(found, BlobResourceContents)
-        assert b64decode(found.blob) == content
+        [contents] = (await client.read_resource(rows["a.bin"].uri)).contents
+        assert isinstance(contents, BlobResourceContents)
+        assert b64decode(contents.blob) == content
 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
-async def test_of_a_failure_the_client_learns_an_id_alone(ports: Ports, mode: str) -> None:
-    owner = await hired(ports)
-    async with visited(ports, owner, mode) as client:
+async def test_a_failure_returns_only_a_correlation_id(ports: Ports, mode: str) -> None:
+    owner = await create_agent(ports)
+    async with connect(ports, owner, mode) as client:
         with pytest.raises(MCPError) as caught:
             await client.call_tool("breaks", {})
     assert caught.value.data == {"correlationId": "req_1"}
     assert "canary" not in str(caught.value)
-    assert [type(one) for one in FAILED] == [ZeroDivisionError]
+    assert [type(failure) for failure in FAILED] == [ZeroDivisionError]
 
 
-async def test_a_change_reaches_whoever_listens_however_the_layers_move(ports: Ports) -> None:
-    owner = await hired(ports)
+async def test_a_listener_receives_changes_of_every_layer(ports: Ports) -> None:
+    owner = await create_agent(ports)
     stack = await stacks.agent_stack(ports, owner, "kate")
     uri = "carrel://agents/kate/files/SOUL.md"
     async with (
-        visited(ports, owner, "auto") as client,
-        client.listen(resource_subscriptions=[uri], resources_list_changed=True) as heard,
+        connect(ports, owner, "auto") as client,
+        client.listen(resource_subscriptions=[uri], resources_list_changed=True) as changes,
     ):
         await files.put(ports, stack[-1:], Path("SOUL.md"), b"from the defaults", owner)
-        assert getattr(await anext(heard), "uri", None) == uri
+        assert getattr(await anext(changes), "uri", None) == uri
         await files.put(ports, stack, Path("new.md"), b"x", owner)
-        assert type(await anext(heard)).__name__ == "ResourcesListChanged"
+        assert type(await anext(changes)).__name__ == "ResourcesListChanged"
     assert FAILED == []
 
 
-async def test_a_stream_ends_when_its_agent_is_gone(ports: Ports) -> None:
-    owner = await hired(ports)
+async def test_a_stream_ends_when_its_agent_is_deleted(ports: Ports) -> None:
+    owner = await create_agent(ports)
     defaults = await stacks.defaults_stack(ports, owner)
     async with (
-        visited(ports, owner, "auto") as client,
-        client.listen(resources_list_changed=True) as heard,
+        connect(ports, owner, "auto") as client,
+        client.listen(resources_list_changed=True) as changes,
     ):
         await agents.delete(ports, owner, "kate")
         await files.put(ports, defaults, Path("new.md"), b"x", owner)
-        assert [change async for change in heard] == []
+        assert [change async for change in changes] == []
     assert FAILED == []

@@ -1,4 +1,4 @@
-"""MCP over HTTP in bytes: who is let in, what is refused, and that nothing hostile breaks it."""
+"""Raw MCP over HTTP: access, refusals and hostile input."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ META = {
 }
 
 
-def asked(method: str, **params: Any) -> dict[str, Any]:
+def rpc_request(method: str, **params: Any) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
 
 
 def modern(method: str, **params: Any) -> tuple[dict[str, Any], dict[str, str]]:
-    body = asked(method, _meta=META, **params)
+    body = rpc_request(method, _meta=META, **params)
     head = {**HEAD, "MCP-Protocol-Version": MODERN, "Mcp-Method": method}
     named = params.get("name") or params.get("uri")
     return body, {**head, "Mcp-Name": named} if isinstance(named, str) else head
 
 
-async def test_a_stranger_is_told_to_show_a_token_and_nothing_else(place: McpServer) -> None:
-    slug = await place.agent()
+async def test_without_a_valid_token_every_request_is_401(server: McpServer) -> None:
+    slug = await server.agent()
     for token in (None, "nonsense"):
-        async with place.as_(token) as wire:
-            for address in (slug, "nobody"):
+        async with server.as_(token) as wire:
+            for address in (slug, "missing"):
                 for method in ("POST", "GET", "DELETE"):
                     answer = await wire.request(method, f"/mcp/agents/{address}", content=b"{}")
                     assert answer.status_code == 401
@@ -46,39 +46,43 @@ async def test_a_stranger_is_told_to_show_a_token_and_nothing_else(place: McpSer
                     assert answer.json()["error"] == "unauthenticated"
 
 
-async def test_what_is_another_s_is_not_there(place: McpServer) -> None:
-    slug, other = await place.agent(), await place.agent()
-    for token in (await place.stranger(), await place.own_key(other)):
-        async with place.as_(token) as wire:
-            for body, head in (modern("tools/list"), (asked("tools/list"), HEAD)):
+async def test_an_agent_of_another_tenant_or_key_is_404(server: McpServer) -> None:
+    slug, other = await server.agent(), await server.agent()
+    for token in (await server.stranger(), await server.own_key(other)):
+        async with server.as_(token) as wire:
+            for body, head in (modern("tools/list"), (rpc_request("tools/list"), HEAD)):
                 answer = await wire.post(f"/mcp/agents/{slug}", json=body, headers=head)
                 assert (answer.status_code, answer.json()["error"]) == (404, "not_found")
 
 
-async def test_the_platform_and_those_who_may_not_read_are_refused(place: McpServer) -> None:
-    slug = await place.agent()
-    writer = await place.key(kind="service", scopes=["workspace:write"])
+async def test_the_platform_and_keys_without_read_are_403(server: McpServer) -> None:
+    slug = await server.agent()
+    writer = await server.key(kind="service", scopes=["workspace:write"])
     for token in (PLATFORM, writer):
-        async with place.as_(token) as wire:
-            answer = await wire.post(f"/mcp/agents/{slug}", json=asked("tools/list"), headers=HEAD)
+        async with server.as_(token) as wire:
+            answer = await wire.post(
+                f"/mcp/agents/{slug}", json=rpc_request("tools/list"), headers=HEAD
+            )
             assert answer.status_code == 403
 
 
-async def test_a_service_may_come_by_its_own_lane(place: McpServer) -> None:
-    slug = await place.agent()
-    key = await place.key(kind="service")
-    async with place.as_() as owner, place.as_(None) as wire:
+async def test_x_api_key_with_its_tenant_id_is_accepted(server: McpServer) -> None:
+    slug = await server.agent()
+    key = await server.key(kind="service")
+    async with server.as_() as owner, server.as_(None) as wire:
         tenant = (await owner.get("/v1/tenants/me")).json()["id"]
-        lane = {**HEAD, "x-api-key": key, "x-tenant-id": tenant}
-        answer = await wire.post(f"/mcp/agents/{slug}", json=asked("tools/list"), headers=lane)
+        service_headers = {**HEAD, "x-api-key": key, "x-tenant-id": tenant}
+        answer = await wire.post(
+            f"/mcp/agents/{slug}", json=rpc_request("tools/list"), headers=service_headers
+        )
         assert answer.status_code == 200
         assert answer.headers["content-type"] == "application/json"
         assert answer.json()["result"]["tools"]
 
 
-async def test_only_messages_are_posted_and_each_is_answered_in_json(place: McpServer) -> None:
-    slug = await place.agent()
-    async with place.as_() as wire:
+async def test_only_post_is_allowed_and_responses_are_json(server: McpServer) -> None:
+    slug = await server.agent()
+    async with server.as_() as wire:
         for method in ("GET", "DELETE", "PUT"):
             answer = await wire.request(method, f"/mcp/agents/{slug}", headers=HEAD)
             assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
@@ -88,23 +92,25 @@ async def test_only_messages_are_posted_and_each_is_answered_in_json(place: McpS
         assert not answer.json()["result"]["isError"]
         assert "mcp-session-id" not in answer.headers
         for address in ("/mcp", "/mcp/", "/mcp/agents", "/mcp/agents/", f"/mcp/agents/{slug}/x"):
-            answer = await wire.post(address, json=asked("tools/list"), headers=HEAD)
+            answer = await wire.post(address, json=rpc_request("tools/list"), headers=HEAD)
             assert answer.status_code == 404, address
 
 
 @pytest.mark.parametrize(
     "query", ["scope=a&scope=b", "colour=red", "session=", "run=" + "x" * 200, "run=%FF", "run=x"]
 )
-async def test_an_address_that_does_not_fit_is_refused(place: McpServer, query: str) -> None:
-    slug = await place.agent()
-    async with place.as_() as wire:
-        answer = await wire.post(f"/mcp/agents/{slug}?{query}", json=asked("ping"), headers=HEAD)
+async def test_an_invalid_query_is_refused(server: McpServer, query: str) -> None:
+    slug = await server.agent()
+    async with server.as_() as wire:
+        answer = await wire.post(
+            f"/mcp/agents/{slug}?{query}", json=rpc_request("ping"), headers=HEAD
+        )
         assert answer.status_code in {400, 404}
 
 
-async def test_a_body_that_is_too_large_is_refused(place: McpServer) -> None:
-    slug = await place.agent()
-    async with place.as_() as wire:
+async def test_a_body_that_is_too_large_is_refused(server: McpServer) -> None:
+    slug = await server.agent()
+    async with server.as_() as wire:
         answer = await wire.post(f"/mcp/agents/{slug}", content=b" " * 9_000_000, headers=HEAD)
         assert (answer.status_code, answer.json()["error"]) == (413, "payload_too_large")
 
@@ -143,10 +149,12 @@ VERSIONS = [None, "2025-11-25", "2024-11-05", MODERN, "1999-01-01", "x" * 5000]
 
 
 @pytest.mark.parametrize("version", VERSIONS, ids=lambda version: str(version)[:12])
-async def test_nothing_hostile_is_a_failure_of_ours(place: McpServer, version: str | None) -> None:
-    slug = await place.agent()
+async def test_hostile_input_is_never_a_server_error(
+    server: McpServer, version: str | None
+) -> None:
+    slug = await server.agent()
     head = {**HEAD} if version is None else {**HEAD, "MCP-Protocol-Version": version}
-    async with place.as_() as wire:
+    async with server.as_() as wire:
         for body in HOSTILE:
             answer = await wire.post(f"/mcp/agents/{slug}", content=body, headers=head)
             assert answer.status_code < 500, (body[:80], answer.text)
@@ -185,8 +193,8 @@ PARAMS = st.fixed_dictionaries(
     max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(METHODS, PARAMS, st.booleans())
-def test_no_message_is_a_failure_of_ours(
-    place: McpServer, method: str, params: dict[str, Any], new: bool
+def test_no_message_is_a_server_error(
+    server: McpServer, method: str, params: dict[str, Any], new: bool
 ) -> None:
     head = dict(HEAD)
     if new:
@@ -195,7 +203,7 @@ def test_no_message_is_a_failure_of_ours(
         head |= {"MCP-Protocol-Version": MODERN, "Mcp-Method": method}
         if isinstance(named, str) and named.isascii() and named.isprintable() and named.strip():
             head["Mcp-Name"] = named.strip()
-    url = f"{place.url}/mcp/agents/{_agent(place)}"
+    url = f"{server.url}/mcp/agents/{_agent(server)}"
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
     head["Authorization"] = f"Bearer {OWNER}"
     answer = httpx.post(url, content=body.encode(), headers=head, timeout=60, verify=PLAIN)
@@ -203,29 +211,29 @@ def test_no_message_is_a_failure_of_ours(
     assert "correlationId" not in answer.text, answer.text
 
 
-_KNOWN: dict[str, str] = {}
+_AGENTS: dict[str, str] = {}
 
 
-def _agent(place: McpServer) -> str:
-    """One agent of the place, made once."""
-    if place.url not in _KNOWN:
+def _agent(server: McpServer) -> str:
+    """The slug of an agent that is created once per server."""
+    if server.url not in _AGENTS:
         head = {"Authorization": f"Bearer {OWNER}"}
         body = {"slug": "fuzzed", "name": "Fuzzed"}
-        made = httpx.post(f"{place.url}/v1/agents", json=body, headers=head, verify=PLAIN)
-        assert made.status_code == 201, made.text
-        _KNOWN[place.url] = "fuzzed"
-    return _KNOWN[place.url]
+        created = httpx.post(f"{server.url}/v1/agents", json=body, headers=head, verify=PLAIN)
+        assert created.status_code == 201, created.text
+        _AGENTS[server.url] = "fuzzed"
+    return _AGENTS[server.url]
 
 
 @pytest.mark.parametrize(
-    ("body", "lets_go"),
+    ("body", "ends"),
     [
         (b'{"jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen"}', True),
         (b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call"}', False),
         (b"no message", False),
     ],
 )
-async def test_who_leaves_ends_what_they_listen_to_and_no_call(body: bytes, lets_go: bool) -> None:
+async def test_a_disconnect_ends_a_subscription_but_not_a_call(body: bytes, ends: bool) -> None:
     async def gone() -> dict[str, str]:
         return {"type": "http.disconnect"}
 
@@ -233,5 +241,5 @@ async def test_who_leaves_ends_what_they_listen_to_and_no_call(body: bytes, lets
     assert (await receive())["body"] == body
     waiting = asyncio.ensure_future(receive())
     await asyncio.wait({waiting}, timeout=0.05)
-    assert waiting.done() == lets_go
+    assert waiting.done() == ends
     waiting.cancel()

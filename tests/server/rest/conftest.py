@@ -1,4 +1,4 @@
-"""A server over the store that most have, and the owner of a tenant on it."""
+"""A server over SQLite, and the owner of a tenant on it."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from tests.support.rest_client import RestServer, open_rest_server
 
 
 @pytest.fixture
-async def here(tmp_path: File) -> AsyncIterator[RestServer]:
+async def server(tmp_path: File) -> AsyncIterator[RestServer]:
     async with open_rest_server(tmp_path) as opened:
         yield opened
 
 
 @pytest.fixture
-async def owner(here: RestServer) -> httpx.AsyncClient:
-    return await here.create_tenant()
+async def owner(server: RestServer) -> httpx.AsyncClient:
+    return await server.create_tenant()

@@ -1,4 +1,4 @@
-"""What waits for people, gathered from all over a tenant, through the wire."""
+"""The inbox over REST: pins, approvals and dreams that wait for review."""
 
 from __future__ import annotations
 
@@ -26,27 +26,27 @@ DREAMING = {"dreaming": {"review": True, **EASY}}
 
 
 @pytest.fixture(params=STORES)
-async def here(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[FullApp]:
+async def server(request: pytest.FixtureRequest, tmp_path: File) -> AsyncIterator[FullApp]:
     async with open_app_over(request, tmp_path) as opened:
         yield opened
 
 
-async def inbox(who: httpx.AsyncClient, mine: str = "") -> dict[str, Any]:
-    answer = await who.get("/v1/inbox", params={"mine": mine} if mine else {})
+async def inbox(client: httpx.AsyncClient, mine: str = "") -> dict[str, Any]:
+    answer = await client.get("/v1/inbox", params={"mine": mine} if mine else {})
     assert answer.status_code == 200, answer.text
-    found: dict[str, Any] = answer.json()
-    return found
+    body: dict[str, Any] = answer.json()
+    return body
 
 
-async def put(who: httpx.AsyncClient, where: str, text: str) -> None:
-    done = await who.put(where, json={"content": text, "acceptTemplateUpdate": True})
-    assert done.status_code == 200, done.text
+async def put(client: httpx.AsyncClient, url: str, text: str) -> None:
+    response = await client.put(url, json={"content": text, "acceptTemplateUpdate": True})
+    assert response.status_code == 200, response.text
 
 
 @pytest.fixture
-async def owner(here: FullApp) -> httpx.AsyncClient:
-    """Ann works for the owner, Bea for nobody; Cem follows no template."""
-    owner = await here.owner()
+async def owner(server: FullApp) -> httpx.AsyncClient:
+    """Owner of three agents: ann is paired with the owner, cem has no template."""
+    owner = await server.owner()
     me = (await owner.get("/v1/people")).json()["items"][0]["id"]
     await owner.post("/v1/templates", json={"slug": "sales", "name": "Sales"})
     await put(owner, "/v1/templates/sales/files/GUARDRAILS.md", "be good")
@@ -60,76 +60,76 @@ async def owner(here: FullApp) -> httpx.AsyncClient:
     return owner
 
 
-async def ids(who: httpx.AsyncClient) -> dict[str, str]:
-    return {row["slug"]: row["id"] for row in (await who.get("/v1/agents")).json()["items"]}
+async def ids(client: httpx.AsyncClient) -> dict[str, str]:
+    return {row["slug"]: row["id"] for row in (await client.get("/v1/agents")).json()["items"]}
 
 
-def waiting(found: dict[str, Any]) -> list[tuple[str, str, bool]]:
-    return [(row["agentSlug"], row["path"], row["newlyOffered"]) for row in found["pins"]]
+def waiting_pins(inbox_body: dict[str, Any]) -> list[tuple[str, str, bool]]:
+    return [(row["agentSlug"], row["path"], row["newlyOffered"]) for row in inbox_body["pins"]]
 
 
-async def test_where_nothing_waits_nothing_is_told(owner: httpx.AsyncClient) -> None:
+async def test_an_empty_inbox_has_zero_counts(owner: httpx.AsyncClient) -> None:
     counts = {"pins": 0, "approvals": 0, "dreams": 0}
     assert await inbox(owner) == {"pins": [], "approvals": [], "dreams": [], "counts": counts}
 
 
-async def test_updates_wait_as_each_agents_own_pins_say(owner: httpx.AsyncClient) -> None:
+async def test_updates_wait_for_every_agent_with_an_outdated_pin(owner: httpx.AsyncClient) -> None:
     await put(owner, "/v1/agents/bea/files/GUARDRAILS.md", "of bea's own")
     await put(owner, "/v1/templates/sales/files/GUARDRAILS.md", "be better")
-    assert waiting(await inbox(owner)) == [
+    assert waiting_pins(await inbox(owner)) == [
         ("ann", "GUARDRAILS.md", False),
         ("bea", "GUARDRAILS.md", False),
     ]
     row = (await inbox(owner))["pins"][0]
     [pin] = [
-        one
-        for one in (await owner.get("/v1/agents/ann/pins")).json()["items"]
-        if one["path"] == "GUARDRAILS.md"
+        item
+        for item in (await owner.get("/v1/agents/ann/pins")).json()["items"]
+        if item["path"] == "GUARDRAILS.md"
     ]
     assert (row["pinnedSha256"], row["latestSha256"]) == (pin["pinnedSha256"], pin["latestSha256"])
     assert (row["agentName"], row["templateName"], row["mine"]) == ("Ann", "Sales", True)
     accept = {"sha256": row["latestSha256"]}
     await owner.post("/v1/agents/ann/pins/GUARDRAILS.md/accept", json=accept)
-    assert waiting(await inbox(owner)) == [("bea", "GUARDRAILS.md", False)]
-    assert waiting(await inbox(owner, "true")) == []
+    assert waiting_pins(await inbox(owner)) == [("bea", "GUARDRAILS.md", False)]
+    assert waiting_pins(await inbox(owner, "true")) == []
 
 
-async def test_what_was_never_reviewed_is_newly_offered_also_without_a_template(
+async def test_a_never_reviewed_file_is_newly_offered_even_without_a_template(
     owner: httpx.AsyncClient,
 ) -> None:
     policy = {"classes": [{"pattern": "rules/**", "class": "pinned"}]}
     assert (await owner.put("/v1/policy", json=policy)).status_code == 200
     await put(owner, "/v1/defaults/files/rules/new.md", "also be kind")
-    found = await inbox(owner)
-    assert waiting(found) == [(slug, "rules/new.md", True) for slug in ("ann", "bea", "cem")]
-    assert found["pins"][2]["templateId"] is None
-    assert found["pins"][2]["pinnedSha256"] is None
+    result = await inbox(owner)
+    assert waiting_pins(result) == [(slug, "rules/new.md", True) for slug in ("ann", "bea", "cem")]
+    assert result["pins"][2]["templateId"] is None
+    assert result["pins"][2]["pinnedSha256"] is None
     mine = await inbox(owner, "true")
     assert [row["agentSlug"] for row in mine["pins"]] == ["ann", "cem"]
     assert mine["counts"]["pins"] == 2
 
 
-async def test_calls_and_dreams_wait_until_somebody_answers(
-    here: FullApp, owner: httpx.AsyncClient
+async def test_approvals_and_dreams_wait_until_they_are_answered(
+    server: FullApp, owner: httpx.AsyncClient
 ) -> None:
-    actor = await authenticate(here.ports, owner.headers["Authorization"].partition(" ")[2])
+    actor = await authenticate(server.ports, owner.headers["Authorization"].partition(" ")[2])
     agents = await ids(owner)
     for slug in ("ann", "bea"):
         arguments = {"command": "rm -r old"}
         question = ApprovalRequest(
             agent=agents[slug], tool="bash", arguments=arguments, mode=Audience.MAIN
         )
-        await approvals.request_approval(here.ports, actor, question)
-        await memories.remember(here.ports, actor, slug, NewMemory("Ada likes tea"))
+        await approvals.request_approval(server.ports, actor, question)
+        await memories.remember(server.ports, actor, slug, NewMemory("Ada likes tea"))
         for words in ("tea", "what does Ada like"):
-            await memories.recall(here.ports, actor, slug, words)
+            await memories.recall(server.ports, actor, slug, words)
         swept = await owner.post(f"/v1/agents/{slug}/dreams", json={})
         assert swept.json()["status"] == "proposed", swept.text
-    found = await inbox(owner)
+    result = await inbox(owner)
     listed = (await owner.get("/v1/approvals?status=requested")).json()["items"]
-    assert found["approvals"] == listed
-    assert [row["agentName"] for row in found["dreams"]] == ["Ann", "Bea"]
-    assert [(row["promoted"], row["mine"]) for row in found["dreams"]] == [(1, True), (1, False)]
+    assert result["approvals"] == listed
+    assert [row["agentName"] for row in result["dreams"]] == ["Ann", "Bea"]
+    assert [(row["promoted"], row["mine"]) for row in result["dreams"]] == [(1, True), (1, False)]
     mine = await inbox(owner, "true")
     assert mine["counts"] == {"pins": 0, "approvals": 1, "dreams": 1}
     assert [row["agentId"] for row in mine["approvals"]] == [agents["ann"]]
@@ -142,27 +142,27 @@ async def test_calls_and_dreams_wait_until_somebody_answers(
     assert (await inbox(owner))["dreams"] == []
 
 
-async def test_not_all_is_told_and_all_is_counted(
+async def test_the_list_is_limited_and_the_count_is_complete(
     owner: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(inboxes, "MAX_LISTED", 1)
     monkeypatch.setattr(inboxes, "_AGENT_PAGE_SIZE", 2)
     await put(owner, "/v1/defaults/files/PLATFORM.md", "another")
     await put(owner, "/v1/templates/sales/files/GUARDRAILS.md", "be better")
-    found = await inbox(owner)
-    assert (len(found["pins"]), found["counts"]["pins"]) == (1, 5)
+    result = await inbox(owner)
+    assert (len(result["pins"]), result["counts"]["pins"]) == (1, 5)
 
 
-async def test_only_who_may_read_the_tenant_and_its_files_is_told(
-    here: FullApp, owner: httpx.AsyncClient
+async def test_the_inbox_needs_permission_to_read_the_tenant_and_its_files(
+    server: FullApp, owner: httpx.AsyncClient
 ) -> None:
     await put(owner, "/v1/defaults/files/PLATFORM.md", "another")
     for scopes in ((Permission.TENANT_READ,), (Permission.WORKSPACE_READ,)):
-        half = await here.key(owner, *scopes)
+        half = await server.key(owner, *scopes)
         assert (await half.get("/v1/inbox")).status_code == 403
-    service = await here.key(owner, Permission.TENANT_READ, Permission.WORKSPACE_READ)
+    service = await server.key(owner, Permission.TENANT_READ, Permission.WORKSPACE_READ)
     assert (await inbox(service))["counts"]["pins"] == 3
     assert (await inbox(service, "true"))["pins"] == []
-    stranger = await here.owner("globex")
-    assert (await inbox(stranger))["counts"] == {"pins": 0, "approvals": 0, "dreams": 0}
+    other_owner = await server.owner("globex")
+    assert (await inbox(other_owner))["counts"] == {"pins": 0, "approvals": 0, "dreams": 0}
     assert (await owner.get("/v1/inbox?mine=maybe")).status_code == 400

@@ -9,7 +9,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from contextlib import closing
 from pathlib import Path as File
 from urllib.parse import urlsplit
@@ -25,6 +24,7 @@ from tests.support.services.fork_server import Forked
 from tests.support.services.postgres import Postgres, copied, open_to_all, wheel_binaries
 from tests.support.services.s3 import Bucket
 from tests.support.services.service_daemon import removal_path
+from tests.support.wait import wait_until_sync
 
 ROOT = File(__file__).parents[3]
 
@@ -164,9 +164,8 @@ def test_servers_end_when_their_requester_is_killed() -> None:
             assert line.recv(1) == b"", "the daemon closes its connections when it ends"
     assert not any(listens(port) for port in ports)
     assert not File(daemon).parent.exists()
-    deadline = time.monotonic() + 60
-    while removal_path(File(daemon).parent).exists():
-        assert time.monotonic() < deadline, "what they left is removed"
+    leftovers = removal_path(File(daemon).parent)
+    wait_until_sync(lambda: not leftovers.exists(), "their files are removed")
 
 
 def program(text: str, *arguments: str) -> list[str]:

@@ -16,9 +16,9 @@ from carrel.actions.records import (
     list_page,
     load_collection_revisions,
     record_after,
-    retry_while_busy,
     validate_cursor,
 )
+from carrel.actions.retry import retry_on_conflict
 from carrel.core.access import (
     MACHINE_PERMISSIONS,
     Actor,
@@ -29,8 +29,8 @@ from carrel.core.access import (
 )
 from carrel.core.errors import Forbidden, NotFound, ValidationError
 from carrel.core.identifiers import TimestampMs, parse_identifier
+from carrel.core.store.idempotency import IdempotencyKey
 from carrel.core.store.record import CollectionRevision, Record, RecordChange, RecordType
-from carrel.core.store.tree import IdempotencyKey
 from carrel.core.text_validation import single_line
 from carrel.ports import Ports
 
@@ -106,6 +106,7 @@ def new_key(ports: Ports, tenant: str, spec: KeySpec, token: str | None = None) 
     return NewKey(change, token)
 
 
+@retry_on_conflict()
 async def create(
     ports: Ports, actor: Actor, spec: KeySpec, idempotency_key: IdempotencyKey | None = None
 ) -> IssuedKey:
@@ -119,21 +120,17 @@ async def create(
     requested = _validate_spec(ports, actor, spec)
     if requested.person is None or requested.person != actor.person:
         actor.require(Permission.TENANT_ADMIN)
-
-    async def attempt() -> IssuedKey:
-        key_spec, expected_revisions = await _resolve_holder(ports, actor, requested)
-        key = new_key(ports, actor.tenant, key_spec)
-        committed_at = await commit_changes(
-            ports,
-            actor.name,
-            "create a key",
-            [key.change],
-            collection_revisions=expected_revisions,
-            idempotency_key=idempotency_key,
-        )
-        return IssuedKey(record_after(key.change, committed_at), key.token)
-
-    return await retry_while_busy(attempt)
+    key_spec, expected_revisions = await _resolve_holder(ports, actor, requested)
+    key = new_key(ports, actor.tenant, key_spec)
+    committed_at = await commit_changes(
+        ports,
+        actor.name,
+        "create a key",
+        [key.change],
+        collection_revisions=expected_revisions,
+        idempotency_key=idempotency_key,
+    )
+    return IssuedKey(record_after(key.change, committed_at), key.token)
 
 
 def _validate_spec(ports: Ports, actor: Actor, spec: KeySpec) -> KeySpec:
@@ -241,19 +238,16 @@ async def last_used(ports: Ports, keys: tuple[Record, ...]) -> tuple[TimestampMs
     )
 
 
+@retry_on_conflict()
 async def revoke(
     ports: Ports, actor: Actor, id: str, idempotency_key: IdempotencyKey | None = None
 ) -> None:
     """Delete a key; it stops working with the next request."""
-
-    async def attempt() -> None:
-        key = await get(ports, actor, id)
-        change = RecordChange(key.tenant, RecordType.KEY, key.id, None, key.revision)
-        await commit_changes(
-            ports, actor.name, "revoke a key", [change], idempotency_key=idempotency_key
-        )
-
-    await retry_while_busy(attempt)
+    key = await get(ports, actor, id)
+    change = RecordChange(key.tenant, RecordType.KEY, key.id, None, key.revision)
+    await commit_changes(
+        ports, actor.name, "revoke a key", [change], idempotency_key=idempotency_key
+    )
 
 
 def _is_callers_key(actor: Actor, key: Record) -> bool:

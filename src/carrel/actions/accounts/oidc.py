@@ -7,7 +7,8 @@ from typing import Final, Protocol
 
 from carrel.actions.accounts import people
 from carrel.actions.accounts.credentials import INVALID_CREDENTIAL
-from carrel.actions.records import commit_changes, retry_while_busy
+from carrel.actions.records import commit_changes
+from carrel.actions.retry import retry_on_conflict
 from carrel.core.access import Actor, CredentialKind, Role, effective_permissions
 from carrel.core.errors import Busy, Conflict, Unauthenticated, ValidationError
 from carrel.core.store.record import Record, RecordType, unique_key
@@ -66,9 +67,7 @@ async def authenticate_person(ports: Ports, issuer: Issuer, token: str) -> Actor
     cached: Actor | None = ports.record_cache.get(revision, cache_key)
     if cached is None:
         subject = f"{issuer.name}|{claims.sub}"
-        cached = _actor(
-            await retry_while_busy(lambda: _find_or_link_person(ports, subject, address))
-        )
+        cached = _actor(await _find_or_link_person(ports, subject, address))
         ports.record_cache.put(revision, cache_key, cached)
     return cached
 
@@ -95,6 +94,7 @@ def _verified_email(claims: Claims) -> str | None:
     return claims.email
 
 
+@retry_on_conflict()
 async def _find_or_link_person(ports: Ports, subject: str, address: str | None) -> Record:
     [linked] = await ports.records.get_by_unique_key([people.subject_unique_key(subject)])
     if linked is not None:

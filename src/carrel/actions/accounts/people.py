@@ -20,10 +20,11 @@ from carrel.actions.records import (
     load_collection_revision,
     load_collection_revisions,
     record_after,
-    retry_while_busy,
 )
+from carrel.actions.retry import retry_on_conflict
 from carrel.core.access import Actor, Role
 from carrel.core.errors import Busy, Conflict, Forbidden, NotFound, ValidationError
+from carrel.core.store.idempotency import IdempotencyKey
 from carrel.core.store.record import (
     CollectionRevision,
     Record,
@@ -32,7 +33,6 @@ from carrel.core.store.record import (
     global_unique_key,
     unique_key,
 )
-from carrel.core.store.tree import IdempotencyKey
 from carrel.core.text_validation import email_key, parse_email, single_line
 from carrel.ports import Ports
 
@@ -84,6 +84,7 @@ async def get_by_email(ports: Ports, actor: Actor, address: str) -> Record:
     return person
 
 
+@retry_on_conflict()
 async def create(
     ports: Ports, actor: Actor, profile: Profile, idempotency_key: IdempotencyKey | None = None
 ) -> Record:
@@ -94,22 +95,19 @@ async def create(
     """
     body = await person_body(profile)
     change = person_change(actor.tenant, ports.clock.new_id("per"), 0, body)
-
-    async def attempt() -> Record:
-        expected_revisions = await _require_owner(ports, actor, {profile.role})
-        committed_at = await commit_changes(
-            ports,
-            actor.name,
-            "add a person",
-            [change],
-            collection_revisions=expected_revisions,
-            idempotency_key=idempotency_key,
-        )
-        return record_after(change, committed_at)
-
-    return await retry_while_busy(attempt)
+    expected_revisions = await _require_owner(ports, actor, {profile.role})
+    committed_at = await commit_changes(
+        ports,
+        actor.name,
+        "add a person",
+        [change],
+        collection_revisions=expected_revisions,
+        idempotency_key=idempotency_key,
+    )
+    return record_after(change, committed_at)
 
 
+@retry_on_conflict()
 async def patch(
     ports: Ports,
     actor: Actor,
@@ -121,76 +119,63 @@ async def patch(
 
     Raises Conflict if the e-mail address is in use, or if the tenant would lose its last owner.
     """
-
-    async def attempt() -> Record:
-        existing = await get(ports, actor, id)
-        profile = Profile(**{**_profile_fields(existing), **fields})
-        body = {**_sign_in_fields(existing.body), **await person_body(profile)}
-        if body == existing.body:
-            return existing
-        expected_revisions = await _require_owner(
-            ports, actor, {existing.body["role"], body["role"]}
-        )
-        if body["role"] != Role.OWNER:
-            await _require_another_owner(ports, existing, expected_revisions)
-        change = person_change(existing.tenant, id, existing.revision, body)
-        expected_revisions.append(
-            await load_collection_revision(ports, actor.tenant, RecordType.AGENT)
-        )
-        rules = await load_rules(ports, actor.tenant)
-        drafts = await draft_person_changed(ports, rules, record_after(change, 0, existing))
-        committed_at = await commit_changes(
-            ports,
-            actor.name,
-            "change a person",
-            [change],
-            collection_revisions=[*expected_revisions, *rules.collection_revisions],
-            idempotency_key=idempotency_key,
-            drafts=drafts,
-        )
-        return record_after(change, committed_at, existing)
-
-    return await retry_while_busy(attempt)
+    existing = await get(ports, actor, id)
+    profile = Profile(**{**_profile_fields(existing), **fields})
+    body = {**_sign_in_fields(existing.body), **await person_body(profile)}
+    if body == existing.body:
+        return existing
+    expected_revisions = await _require_owner(ports, actor, {existing.body["role"], body["role"]})
+    if body["role"] != Role.OWNER:
+        await _require_another_owner(ports, existing, expected_revisions)
+    change = person_change(existing.tenant, id, existing.revision, body)
+    expected_revisions.append(await load_collection_revision(ports, actor.tenant, RecordType.AGENT))
+    rules = await load_rules(ports, actor.tenant)
+    drafts = await draft_person_changed(ports, rules, record_after(change, 0, existing))
+    committed_at = await commit_changes(
+        ports,
+        actor.name,
+        "change a person",
+        [change],
+        collection_revisions=[*expected_revisions, *rules.collection_revisions],
+        idempotency_key=idempotency_key,
+        drafts=drafts,
+    )
+    return record_after(change, committed_at, existing)
 
 
+@retry_on_conflict()
 async def delete(
     ports: Ports, actor: Actor, id: str, idempotency_key: IdempotencyKey | None = None
 ) -> None:
     """Delete a person and all their keys. Raises Conflict for the last owner."""
-
-    async def attempt() -> None:
-        expected_revisions = await load_collection_revisions(ports, actor.tenant, _OWNED_TYPES)
-        existing = await get(ports, actor, id)
-        expected_revisions += await _require_owner(ports, actor, {existing.body["role"]})
-        await _require_another_owner(ports, existing, expected_revisions)
-        deleted = [existing]
-        for record_type in _OWNED_TYPES:
-            deleted += [
-                owned
-                async for owned in iter_records(
-                    ports, existing.tenant, record_type, by_person_index(id)
-                )
-            ]
-        changes = [
-            RecordChange(record.tenant, record.type, record.id, None, record.revision)
-            for record in deleted
+    expected_revisions = await load_collection_revisions(ports, actor.tenant, _OWNED_TYPES)
+    existing = await get(ports, actor, id)
+    expected_revisions += await _require_owner(ports, actor, {existing.body["role"]})
+    await _require_another_owner(ports, existing, expected_revisions)
+    deleted = [existing]
+    for record_type in _OWNED_TYPES:
+        deleted += [
+            owned
+            async for owned in iter_records(
+                ports, existing.tenant, record_type, by_person_index(id)
+            )
         ]
-        expected_revisions.append(
-            await load_collection_revision(ports, actor.tenant, RecordType.AGENT)
-        )
-        rules = await load_rules(ports, actor.tenant)
-        unpaired, drafts = await draft_person_removed(ports, rules, existing)
-        await commit_changes(
-            ports,
-            actor.name,
-            "remove a person",
-            [*changes, *unpaired],
-            collection_revisions=[*expected_revisions, *rules.collection_revisions],
-            idempotency_key=idempotency_key,
-            drafts=drafts,
-        )
-
-    await retry_while_busy(attempt)
+    changes = [
+        RecordChange(record.tenant, record.type, record.id, None, record.revision)
+        for record in deleted
+    ]
+    expected_revisions.append(await load_collection_revision(ports, actor.tenant, RecordType.AGENT))
+    rules = await load_rules(ports, actor.tenant)
+    unpaired, drafts = await draft_person_removed(ports, rules, existing)
+    await commit_changes(
+        ports,
+        actor.name,
+        "remove a person",
+        [*changes, *unpaired],
+        collection_revisions=[*expected_revisions, *rules.collection_revisions],
+        idempotency_key=idempotency_key,
+        drafts=drafts,
+    )
 
 
 async def person_body(profile: Profile) -> dict[str, Any]:

@@ -9,13 +9,13 @@ from carrel.actions.records import (
     get_record,
     list_page,
     record_after,
-    retry_while_busy,
 )
+from carrel.actions.retry import retry_on_conflict
 from carrel.core.access import Actor
 from carrel.core.errors import ValidationError
 from carrel.core.redaction.redactor import secret_problem
+from carrel.core.store.idempotency import IdempotencyKey
 from carrel.core.store.record import Record, RecordChange, RecordType
-from carrel.core.store.tree import IdempotencyKey
 from carrel.ports import Ports
 
 
@@ -29,37 +29,30 @@ async def list_secrets(
     return await list_page(ports, actor.tenant, RecordType.SECRET, cursor=cursor, limit=limit)
 
 
+@retry_on_conflict()
 async def put(
     ports: Ports, actor: Actor, id: str, value: str, idempotency_key: IdempotencyKey | None = None
 ) -> Record:
     """Create or replace a secret. Raises ValidationError without repeating the value."""
     if problem := secret_problem(id, value):
         raise ValidationError(problem)
-
-    async def attempt() -> Record:
-        [existing] = await ports.records.get(actor.tenant, RecordType.SECRET, [id])
-        sealed = ports.vault.seal(value.encode(), secret_context(actor.tenant, id))
-        expected = existing.revision if existing else None
-        change = RecordChange(actor.tenant, RecordType.SECRET, id, {"sealed": sealed}, expected)
-        reason = "replace a secret" if existing else "add a secret"
-        committed_at = await commit_changes(
-            ports, actor.name, reason, [change], idempotency_key=idempotency_key
-        )
-        return record_after(change, committed_at, existing)
-
-    return await retry_while_busy(attempt)
+    [existing] = await ports.records.get(actor.tenant, RecordType.SECRET, [id])
+    sealed = ports.vault.seal(value.encode(), secret_context(actor.tenant, id))
+    expected = existing.revision if existing else None
+    change = RecordChange(actor.tenant, RecordType.SECRET, id, {"sealed": sealed}, expected)
+    reason = "replace a secret" if existing else "add a secret"
+    committed_at = await commit_changes(
+        ports, actor.name, reason, [change], idempotency_key=idempotency_key
+    )
+    return record_after(change, committed_at, existing)
 
 
+@retry_on_conflict()
 async def delete(
     ports: Ports, actor: Actor, id: str, idempotency_key: IdempotencyKey | None = None
 ) -> None:
-    async def attempt() -> None:
-        existing = await get(ports, actor, id)
-        change = RecordChange(
-            existing.tenant, RecordType.SECRET, existing.id, None, existing.revision
-        )
-        await commit_changes(
-            ports, actor.name, "remove a secret", [change], idempotency_key=idempotency_key
-        )
-
-    await retry_while_busy(attempt)
+    existing = await get(ports, actor, id)
+    change = RecordChange(existing.tenant, RecordType.SECRET, existing.id, None, existing.revision)
+    await commit_changes(
+        ports, actor.name, "remove a secret", [change], idempotency_key=idempotency_key
+    )

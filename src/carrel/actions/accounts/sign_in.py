@@ -15,8 +15,8 @@ from carrel.actions.records import (
     iter_records,
     load_collection_revision,
     load_collection_revisions,
-    retry_while_busy,
 )
+from carrel.actions.retry import retry_on_conflict
 from carrel.core.access import Actor, CredentialKind, Permission
 from carrel.core.errors import Forbidden, NotFound, Unauthenticated
 from carrel.core.identifiers import TimestampMs
@@ -52,32 +52,29 @@ class CredentialDetails:
     """0 if it does not expire."""
 
 
+@retry_on_conflict()
 async def issue_code(ports: Ports, tenant: str, person: str) -> str:
     """Create a sign-in code and delete the person's expired ones. Raises NotFound."""
     code = ports.clock.new_token("code")
-
-    async def attempt() -> str:
-        expected_revision = await load_collection_revision(ports, tenant, RecordType.PERSON)
-        await get_record(ports, tenant, RecordType.PERSON, person)
-        now = ports.clock.now()
-        stored_codes = [
-            stored_code
-            async for stored_code in iter_records(
-                ports, tenant, RecordType.CODE, by_person_index(person)
-            )
-        ]
-        changes = [
-            _code_deletion(stored_code)
-            for stored_code in stored_codes
-            if stored_code.body["expires"] <= now
-        ]
-        changes.append(_code_creation(ports, tenant, person, code))
-        await commit_changes(
-            ports, person, "issue a sign-in code", changes, collection_revisions=[expected_revision]
+    expected_revision = await load_collection_revision(ports, tenant, RecordType.PERSON)
+    await get_record(ports, tenant, RecordType.PERSON, person)
+    now = ports.clock.now()
+    stored_codes = [
+        stored_code
+        async for stored_code in iter_records(
+            ports, tenant, RecordType.CODE, by_person_index(person)
         )
-        return code
-
-    return await retry_while_busy(attempt)
+    ]
+    changes = [
+        _code_deletion(stored_code)
+        for stored_code in stored_codes
+        if stored_code.body["expires"] <= now
+    ]
+    changes.append(_code_creation(ports, tenant, person, code))
+    await commit_changes(
+        ports, person, "issue a sign-in code", changes, collection_revisions=[expected_revision]
+    )
+    return code
 
 
 async def issue_owner_code(ports: Ports, slug: str) -> str:
@@ -86,80 +83,67 @@ async def issue_owner_code(ports: Ports, slug: str) -> str:
     return await issue_code(ports, owner.tenant, owner.id)
 
 
+@retry_on_conflict()
 async def redeem_code(ports: Ports, code: str, name: str = "web sign-in") -> SignedIn:
     """Exchange a code for a key valid for 30 days.
 
     Of concurrent attempts with one code, one succeeds.
     Raises Unauthenticated for an unknown, used or expired code, without saying which.
     """
-
-    async def attempt() -> SignedIn:
-        [stored_code] = await ports.records.get_by_unique_key([_code_unique_key(hash_token(code))])
-        now = ports.clock.now()
-        if stored_code is None or now >= stored_code.body["expires"]:
-            raise Unauthenticated(INVALID_CREDENTIAL)
-        expected_revision, person = await _load_holder(ports, stored_code)
-        spec = keys.KeySpec(
-            name, CredentialKind.PERSON, person=person.id, expires=now + KEY_LIFETIME_MS
-        )
-        key = keys.new_key(ports, stored_code.tenant, spec)
-        changes = [_code_deletion(stored_code), key.change]
-        await commit_changes(
-            ports, key.change.id, "sign in", changes, collection_revisions=[expected_revision]
-        )
-        tenant = await get_record(ports, stored_code.tenant, RecordType.TENANT, stored_code.tenant)
-        return SignedIn(key.token, tenant, person)
-
-    return await retry_while_busy(attempt)
+    [stored_code] = await ports.records.get_by_unique_key([_code_unique_key(hash_token(code))])
+    now = ports.clock.now()
+    if stored_code is None or now >= stored_code.body["expires"]:
+        raise Unauthenticated(INVALID_CREDENTIAL)
+    expected_revision, person = await _load_holder(ports, stored_code)
+    spec = keys.KeySpec(
+        name, CredentialKind.PERSON, person=person.id, expires=now + KEY_LIFETIME_MS
+    )
+    key = keys.new_key(ports, stored_code.tenant, spec)
+    changes = [_code_deletion(stored_code), key.change]
+    await commit_changes(
+        ports, key.change.id, "sign in", changes, collection_revisions=[expected_revision]
+    )
+    tenant = await get_record(ports, stored_code.tenant, RecordType.TENANT, stored_code.tenant)
+    return SignedIn(key.token, tenant, person)
 
 
+@retry_on_conflict()
 async def create_session(ports: Ports, token: str) -> str:
     """Create a browser key from a person's key: same permissions, no longer lifetime.
 
     Raises Unauthenticated, and Forbidden for the key of a service or an agent.
     """
-
-    async def attempt() -> str:
-        actor = await authenticate(ports, token)
-        if actor.kind is not CredentialKind.PERSON:
-            raise Forbidden(
-                f"sessions are for people: this is the key of {_with_article(actor.kind)}"
-            )
-        expected_revisions = await load_collection_revisions(
-            ports, actor.tenant, (RecordType.PERSON, RecordType.KEY)
-        )
-        current_key = await _find_or_unauthenticated(ports, actor.tenant, RecordType.KEY, actor.key)
-        await _find_or_unauthenticated(
-            ports, actor.tenant, RecordType.PERSON, current_key.body["personId"]
-        )
-        key = keys.new_key(ports, actor.tenant, _session_spec(current_key, ports.clock.now()))
-        await commit_changes(
-            ports, actor.name, "sign in", [key.change], collection_revisions=expected_revisions
-        )
-        return key.token
-
-    return await retry_while_busy(attempt)
+    actor = await authenticate(ports, token)
+    if actor.kind is not CredentialKind.PERSON:
+        raise Forbidden(f"sessions are for people: this is the key of {_with_article(actor.kind)}")
+    expected_revisions = await load_collection_revisions(
+        ports, actor.tenant, (RecordType.PERSON, RecordType.KEY)
+    )
+    current_key = await _find_or_unauthenticated(ports, actor.tenant, RecordType.KEY, actor.key)
+    await _find_or_unauthenticated(
+        ports, actor.tenant, RecordType.PERSON, current_key.body["personId"]
+    )
+    key = keys.new_key(ports, actor.tenant, _session_spec(current_key, ports.clock.now()))
+    await commit_changes(
+        ports, actor.name, "sign in", [key.change], collection_revisions=expected_revisions
+    )
+    return key.token
 
 
+@retry_on_conflict()
 async def sign_in_person(ports: Ports, actor: Actor) -> str:
     """Create a browser key for an authenticated person. Raises Unauthenticated."""
-
-    async def attempt() -> str:
-        expected_revision = await load_collection_revision(ports, actor.tenant, RecordType.PERSON)
-        person = await _find_or_unauthenticated(
-            ports, actor.tenant, RecordType.PERSON, actor.person or ""
-        )
-        expires = ports.clock.now() + KEY_LIFETIME_MS
-        spec = keys.KeySpec(
-            BROWSER_KEY_NAME, CredentialKind.PERSON, person=person.id, expires=expires
-        )
-        key = keys.new_key(ports, actor.tenant, spec)
-        await commit_changes(
-            ports, person.id, "sign in", [key.change], collection_revisions=[expected_revision]
-        )
-        return key.token
-
-    return await retry_while_busy(attempt)
+    expected_revision = await load_collection_revision(ports, actor.tenant, RecordType.PERSON)
+    person = await _find_or_unauthenticated(
+        ports, actor.tenant, RecordType.PERSON, actor.person or ""
+    )
+    expires = ports.clock.now() + KEY_LIFETIME_MS
+    spec = keys.KeySpec(BROWSER_KEY_NAME, CredentialKind.PERSON, person=person.id, expires=expires)
+    key = keys.new_key(ports, actor.tenant, spec)
+    await commit_changes(
+        ports, person.id, "sign in", [key.change], collection_revisions=[expected_revision]
+    )
+    return key.token
 
 
 def _with_article(kind: CredentialKind) -> str:

@@ -16,13 +16,13 @@ from carrel.actions.records import (
     get_record,
     load_collection_revisions,
     record_after,
-    retry_while_busy,
 )
+from carrel.actions.retry import retry_on_conflict
 from carrel.core.access import Actor, CredentialKind, Role
 from carrel.core.errors import Conflict, NotFound
 from carrel.core.redaction.redactor import Redactor
+from carrel.core.store.idempotency import IdempotencyKey
 from carrel.core.store.record import Record, RecordChange, RecordType, global_unique_key
-from carrel.core.store.tree import IdempotencyKey
 from carrel.core.text_validation import parse_unreserved_slug, single_line
 from carrel.ports import Ports
 
@@ -131,32 +131,29 @@ async def get_current(ports: Ports, actor: Actor) -> Record:
     return await get_record(ports, actor.tenant, RecordType.TENANT, actor.tenant)
 
 
+@retry_on_conflict()
 async def rename(
     ports: Ports, actor: Actor, name: str, idempotency_key: IdempotencyKey | None = None
 ) -> Record:
     name = single_line(name, "name")
-
-    async def attempt() -> Record:
-        existing = await get_current(ports, actor)
-        if existing.body["name"] == name:
-            return existing
-        change = _tenant_change(existing.id, existing.revision, existing.body["slug"], name)
-        expected_revisions = await load_collection_revisions(
-            ports, existing.id, (RecordType.AGENT, RecordType.PERSON)
-        )
-        rules = await load_rules(ports, existing.id)
-        committed_at = await commit_changes(
-            ports,
-            actor.name,
-            "rename the tenant",
-            [change],
-            collection_revisions=[*expected_revisions, *rules.collection_revisions],
-            idempotency_key=idempotency_key,
-            drafts=await draft_tenant_renamed(ports, rules, record_after(change, 0, existing)),
-        )
-        return record_after(change, committed_at, existing)
-
-    return await retry_while_busy(attempt)
+    existing = await get_current(ports, actor)
+    if existing.body["name"] == name:
+        return existing
+    change = _tenant_change(existing.id, existing.revision, existing.body["slug"], name)
+    expected_revisions = await load_collection_revisions(
+        ports, existing.id, (RecordType.AGENT, RecordType.PERSON)
+    )
+    rules = await load_rules(ports, existing.id)
+    committed_at = await commit_changes(
+        ports,
+        actor.name,
+        "rename the tenant",
+        [change],
+        collection_revisions=[*expected_revisions, *rules.collection_revisions],
+        idempotency_key=idempotency_key,
+        drafts=await draft_tenant_renamed(ports, rules, record_after(change, 0, existing)),
+    )
+    return record_after(change, committed_at, existing)
 
 
 def _tenant_change(id: str, expected: int, slug: str, name: str) -> RecordChange:

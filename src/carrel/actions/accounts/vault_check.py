@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from carrel.core.store.commit import Commit
 from carrel.core.store.record import RecordChange, RecordType
-from carrel.core.store.tree import Commit
 from carrel.ports import Ports
 
 _GLOBAL_TENANT: Final = "*"

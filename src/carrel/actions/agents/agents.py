@@ -25,8 +25,8 @@ from carrel.actions.records import (
     load_collection_revision,
     load_collection_revisions,
     record_after,
-    retry_while_busy,
 )
+from carrel.actions.retry import retry_on_conflict
 from carrel.actions.timezones import parse_timezone
 from carrel.core.access import Actor
 from carrel.core.agents.agent import DEFAULT_FIELDS, agent_change, agent_fields
@@ -36,8 +36,10 @@ from carrel.core.overlay.compose import resolve
 from carrel.core.overlay.file_classes import FileClass
 from carrel.core.overlay.layers import upstream_stack
 from carrel.core.overlay.pin_sets import pin_set_scope, plan_missing_pins
+from carrel.core.store.commit import expect_unchanged
+from carrel.core.store.entry import Entry
+from carrel.core.store.idempotency import IdempotencyKey
 from carrel.core.store.record import CollectionRevision, Record, RecordChange, RecordType
-from carrel.core.store.tree import Entry, IdempotencyKey, expect_unchanged
 from carrel.core.text_validation import parse_unreserved_slug, single_line
 from carrel.ports import Ports
 
@@ -66,6 +68,7 @@ async def list_agents(
     return await list_page(ports, actor.tenant, RecordType.AGENT, cursor=cursor, limit=limit)
 
 
+@retry_on_conflict()
 async def create(
     ports: Ports, actor: Actor, new: NewAgent, idempotency_key: IdempotencyKey | None = None
 ) -> Record:
@@ -76,41 +79,38 @@ async def create(
     """
     slug, name = parse_unreserved_slug(new.slug), single_line(new.name, "name")
     id = ports.clock.new_id("agt")
-
-    async def attempt() -> Record:
-        expected_revisions = await _load_expected_revisions(ports, actor.tenant)
-        rules = await load_rules(ports, actor.tenant)
-        body = {
-            **DEFAULT_FIELDS,
-            "slug": slug,
-            "name": name,
-            "templateId": await _resolve_template_id(ports, actor, new.template),
-            "humanPairId": await _check_person_id(ports, actor, new.human),
-            "isShared": new.is_shared,
-            "ownerId": await _check_person_id(ports, actor, new.owner),
-            "config": _validate_config(new.config or {}),
-            "userFile": new.human is not None,
-        }
-        change = agent_change(actor.tenant, id, body, 0)
-        body["pins"], drafts = await _build_pin_set(ports, rules, record_after(change, 0))
-        change = agent_change(actor.tenant, id, body, 0)
-        agent = record_after(change, 0)
-        if new.human is not None:
-            drafts += await _user_file(ports, rules, agent)
-        committed_at = await commit_changes(
-            ports,
-            actor.name,
-            "create an agent",
-            [change],
-            collection_revisions=[*expected_revisions, *rules.collection_revisions],
-            idempotency_key=idempotency_key,
-            drafts=drafts,
-        )
-        return record_after(change, committed_at)
-
-    return await retry_while_busy(attempt)
+    expected_revisions = await _load_expected_revisions(ports, actor.tenant)
+    rules = await load_rules(ports, actor.tenant)
+    body = {
+        **DEFAULT_FIELDS,
+        "slug": slug,
+        "name": name,
+        "templateId": await _resolve_template_id(ports, actor, new.template),
+        "humanPairId": await _check_person_id(ports, actor, new.human),
+        "isShared": new.is_shared,
+        "ownerId": await _check_person_id(ports, actor, new.owner),
+        "config": _validate_config(new.config or {}),
+        "userFile": new.human is not None,
+    }
+    change = agent_change(actor.tenant, id, body, 0)
+    body["pins"], drafts = await _build_pin_set(ports, rules, record_after(change, 0))
+    change = agent_change(actor.tenant, id, body, 0)
+    agent = record_after(change, 0)
+    if new.human is not None:
+        drafts += await _user_file(ports, rules, agent)
+    committed_at = await commit_changes(
+        ports,
+        actor.name,
+        "create an agent",
+        [change],
+        collection_revisions=[*expected_revisions, *rules.collection_revisions],
+        idempotency_key=idempotency_key,
+        drafts=drafts,
+    )
+    return record_after(change, committed_at)
 
 
+@retry_on_conflict()
 async def patch(
     ports: Ports,
     actor: Actor,
@@ -122,61 +122,60 @@ async def patch(
 
     A new name is written to IDENTITY.md; a new name, human or template to USER.md. Pins stay.
     """
-
-    async def attempt() -> Record:
-        expected_revisions = await _load_expected_revisions(ports, actor.tenant)
-        rules = await load_rules(ports, actor.tenant)
-        existing = await get(ports, actor, name)
-        body = await _apply_patch(ports, actor, existing, fields)
-        if body == agent_fields(existing):
-            return existing
-        change = agent_change(existing.tenant, existing.id, body, existing.revision)
-        drafts = await _dependent_files(ports, rules, existing, record_after(change, 0, existing))
-        committed_at = await commit_changes(
-            ports,
-            actor.name,
-            "change an agent",
-            [change],
-            collection_revisions=[*expected_revisions, *rules.collection_revisions],
-            idempotency_key=idempotency_key,
-            drafts=drafts,
-        )
-        return record_after(change, committed_at, existing)
-
-    return await retry_while_busy(attempt)
+    expected_revisions = await _load_expected_revisions(ports, actor.tenant)
+    rules = await load_rules(ports, actor.tenant)
+    existing = await get(ports, actor, name)
+    body = await _apply_patch(ports, actor, existing, fields)
+    if body == agent_fields(existing):
+        return existing
+    change = agent_change(existing.tenant, existing.id, body, existing.revision)
+    drafts = await _dependent_files(ports, rules, existing, record_after(change, 0, existing))
+    committed_at = await commit_changes(
+        ports,
+        actor.name,
+        "change an agent",
+        [change],
+        collection_revisions=[*expected_revisions, *rules.collection_revisions],
+        idempotency_key=idempotency_key,
+        drafts=drafts,
+    )
+    return record_after(change, committed_at, existing)
 
 
 async def delete(
     ports: Ports, actor: Actor, name: str, idempotency_key: IdempotencyKey | None = None
 ) -> None:
     """Delete an agent and the keys bound to it, then its memory."""
-
-    async def attempt() -> Record:
-        expected_revision = await load_collection_revision(ports, actor.tenant, RecordType.KEY)
-        existing = await get(ports, actor, name)
-        deleted = [existing]
-        deleted += [
-            key
-            async for key in iter_records(
-                ports, existing.tenant, RecordType.KEY, by_agent_index(existing.id)
-            )
-        ]
-        changes = [
-            RecordChange(record.tenant, record.type, record.id, None, record.revision)
-            for record in deleted
-        ]
-        await commit_changes(
-            ports,
-            actor.name,
-            "delete an agent",
-            changes,
-            collection_revisions=[expected_revision],
-            idempotency_key=idempotency_key,
-        )
-        return existing
-
-    deleted = await retry_while_busy(attempt)
+    deleted = await _delete_with_keys(ports, actor, name, idempotency_key)
     await delete_agent_memory(ports, actor.name, deleted.tenant, deleted.id)
+
+
+@retry_on_conflict()
+async def _delete_with_keys(
+    ports: Ports, actor: Actor, name: str, idempotency_key: IdempotencyKey | None
+) -> Record:
+    expected_revision = await load_collection_revision(ports, actor.tenant, RecordType.KEY)
+    existing = await get(ports, actor, name)
+    deleted = [existing]
+    deleted += [
+        key
+        async for key in iter_records(
+            ports, existing.tenant, RecordType.KEY, by_agent_index(existing.id)
+        )
+    ]
+    changes = [
+        RecordChange(record.tenant, record.type, record.id, None, record.revision)
+        for record in deleted
+    ]
+    await commit_changes(
+        ports,
+        actor.name,
+        "delete an agent",
+        changes,
+        collection_revisions=[expected_revision],
+        idempotency_key=idempotency_key,
+    )
+    return existing
 
 
 async def _load_expected_revisions(ports: Ports, tenant: str) -> list[CollectionRevision]:

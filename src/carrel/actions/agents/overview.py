@@ -19,8 +19,8 @@ from carrel.core.overlay.compose import Workspace, compose, resolve
 from carrel.core.overlay.file_classes import FileClass
 from carrel.core.overlay.layers import build_stack
 from carrel.core.runs import Run
+from carrel.core.store.blob import Blob
 from carrel.core.store.record import Record, RecordType
-from carrel.core.store.tree import Blob
 from carrel.ports import Ports
 
 _BATCH_SIZE = 500

@@ -11,13 +11,13 @@ from carrel.actions.records import (
     list_page,
     load_collection_revision,
     record_after,
-    retry_while_busy,
 )
+from carrel.actions.retry import retry_on_conflict
 from carrel.core.access import Actor
 from carrel.core.agents.agent import by_template_index
 from carrel.core.errors import Conflict
+from carrel.core.store.idempotency import IdempotencyKey
 from carrel.core.store.record import Record, RecordChange, RecordType, unique_key
-from carrel.core.store.tree import IdempotencyKey
 from carrel.core.text_validation import parse_unreserved_slug, single_line
 from carrel.ports import Ports
 
@@ -51,6 +51,7 @@ async def create(
     return record_after(change, committed_at)
 
 
+@retry_on_conflict()
 async def patch(
     ports: Ports,
     actor: Actor,
@@ -62,51 +63,44 @@ async def patch(
 
     Raises Conflict if the slug is in use.
     """
-
-    async def attempt() -> Record:
-        existing = await get(ports, actor, name)
-        body = {**existing.body, **fields}
-        slug, body["name"] = parse_unreserved_slug(body["slug"]), single_line(body["name"], "name")
-        if body == existing.body:
-            return existing
-        unique_keys = (unique_key(existing.tenant, RecordType.TEMPLATE, "slug", slug),)
-        change = RecordChange(
-            existing.tenant,
-            RecordType.TEMPLATE,
-            existing.id,
-            body,
-            existing.revision,
-            unique_keys=unique_keys,
-        )
-        committed_at = await commit_changes(
-            ports, actor.name, "change a template", [change], idempotency_key=idempotency_key
-        )
-        return record_after(change, committed_at, existing)
-
-    return await retry_while_busy(attempt)
+    existing = await get(ports, actor, name)
+    body = {**existing.body, **fields}
+    slug, body["name"] = parse_unreserved_slug(body["slug"]), single_line(body["name"], "name")
+    if body == existing.body:
+        return existing
+    unique_keys = (unique_key(existing.tenant, RecordType.TEMPLATE, "slug", slug),)
+    change = RecordChange(
+        existing.tenant,
+        RecordType.TEMPLATE,
+        existing.id,
+        body,
+        existing.revision,
+        unique_keys=unique_keys,
+    )
+    committed_at = await commit_changes(
+        ports, actor.name, "change a template", [change], idempotency_key=idempotency_key
+    )
+    return record_after(change, committed_at, existing)
 
 
+@retry_on_conflict()
 async def delete(
     ports: Ports, actor: Actor, name: str, idempotency_key: IdempotencyKey | None = None
 ) -> None:
     """Delete a template. Raises Conflict if agents follow it."""
-
-    async def attempt() -> None:
-        expected_revision = await load_collection_revision(ports, actor.tenant, RecordType.AGENT)
-        existing = await get(ports, actor, name)
-        index_key = by_template_index(existing.id)
-        if await ports.records.list(actor.tenant, RecordType.AGENT, index_key=index_key, limit=1):
-            raise Conflict("agents follow this template")
-        change = RecordChange(
-            existing.tenant, RecordType.TEMPLATE, existing.id, None, existing.revision
-        )
-        await commit_changes(
-            ports,
-            actor.name,
-            "delete a template",
-            [change],
-            collection_revisions=[expected_revision],
-            idempotency_key=idempotency_key,
-        )
-
-    await retry_while_busy(attempt)
+    expected_revision = await load_collection_revision(ports, actor.tenant, RecordType.AGENT)
+    existing = await get(ports, actor, name)
+    index_key = by_template_index(existing.id)
+    if await ports.records.list(actor.tenant, RecordType.AGENT, index_key=index_key, limit=1):
+        raise Conflict("agents follow this template")
+    change = RecordChange(
+        existing.tenant, RecordType.TEMPLATE, existing.id, None, existing.revision
+    )
+    await commit_changes(
+        ports,
+        actor.name,
+        "delete a template",
+        [change],
+        collection_revisions=[expected_revision],
+        idempotency_key=idempotency_key,
+    )

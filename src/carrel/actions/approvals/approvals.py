@@ -17,7 +17,8 @@ import msgspec
 from carrel.actions.approvals.transitions import cancel, commit, expire, seal_context
 from carrel.actions.overlay import stacks
 from carrel.actions.policy.tenant_rules import load_rules
-from carrel.actions.records import Page, get_record, iter_records, list_page, retry_while_busy
+from carrel.actions.records import Page, get_record, iter_records, list_page
+from carrel.actions.retry import retry_on_conflict
 from carrel.core import approvals
 from carrel.core.access import Actor, CredentialKind, Permission, Role
 from carrel.core.agents.agent import agent_fields
@@ -166,28 +167,29 @@ async def answer(ports: Ports, actor: Actor, id: str, approved: bool, reason: st
     """
     if len(reason) > MAX_REASON_LENGTH:
         raise ValidationError(f"reason must have at most {MAX_REASON_LENGTH} characters")
-
-    async def attempt() -> Approval:
-        record = await _get_record(ports, actor, id)
-        current, answered_at = approval_from_record(record), ports.clock.now()
-        await _require_approver(ports, actor, current)
-        if is_past_deadline(current, answered_at):
-            await expire(ports, record)
-        redacted_reason = (await load_rules(ports, actor.tenant)).redact_text(reason)
-        updated = approvals.answer_approval(
-            current, approved, actor.name, answered_at, redacted_reason
-        )
-        if updated is not current:
-            verb = "approve" if approved else "deny"
-            await commit(
-                ports, actor.name, f"{verb} a call of {current.tool}", updated, record.revision
-            )
-        return updated
-
-    approval = await retry_while_busy(attempt)
+    approval = await _commit_answer(ports, actor, id, approved, reason)
     if approval.status is ApprovalStatus.APPROVED:
         ports.approvals.approved_event.set()
     return approval
+
+
+@retry_on_conflict()
+async def _commit_answer(
+    ports: Ports, actor: Actor, id: str, approved: bool, reason: str
+) -> Approval:
+    record = await _get_record(ports, actor, id)
+    current, answered_at = approval_from_record(record), ports.clock.now()
+    await _require_approver(ports, actor, current)
+    if is_past_deadline(current, answered_at):
+        await expire(ports, record)
+    redacted_reason = (await load_rules(ports, actor.tenant)).redact_text(reason)
+    updated = approvals.answer_approval(current, approved, actor.name, answered_at, redacted_reason)
+    if updated is not current:
+        verb = "approve" if approved else "deny"
+        await commit(
+            ports, actor.name, f"{verb} a call of {current.tool}", updated, record.revision
+        )
+    return updated
 
 
 async def supersede(ports: Ports, tenant: str, session: str) -> None:

@@ -8,7 +8,8 @@ from typing import Any, Final
 import msgspec
 
 from carrel.actions.policy.tenant_rules import load_rules
-from carrel.actions.records import delete_unchanged, iter_records, retry_while_busy
+from carrel.actions.records import delete_unchanged, iter_records
+from carrel.actions.retry import retry_on_conflict
 from carrel.core import approvals
 from carrel.core.approvals import (
     TRANSITIONS,
@@ -24,8 +25,8 @@ from carrel.core.approvals import (
 from carrel.core.errors import Busy
 from carrel.core.identifiers import TimestampMs
 from carrel.core.sessions import SpeakerRole
+from carrel.core.store.commit import Applied, Commit, ExpectationFailed
 from carrel.core.store.record import CollectionRevision, Record, RecordType
-from carrel.core.store.tree import Applied, Commit, ExpectationFailed
 from carrel.ports import Ports
 
 SERVER_AUTHOR: Final = "carrel"
@@ -71,23 +72,18 @@ async def begin(
     return started
 
 
+@retry_on_conflict()
 async def finish(ports: Ports, tenant: str, id: str, result: ToolResult) -> None:
     """Store the result of a call. An approval that is not running stays as it is."""
-
-    async def attempt() -> None:
-        [record] = await ports.records.get(tenant, RecordType.APPROVAL, [id])
-        if record is None or record.body["status"] != ApprovalStatus.RUNNING:
-            return
-        text = (await load_rules(ports, tenant)).redact_text(result.content)
-        redacted = result if text == result.content else ToolResult(text, result.is_error)
-        finished = approvals.finish_approval(
-            approval_from_record(record), redacted, ports.clock.now()
-        )
-        await commit(
-            ports, SERVER_AUTHOR, f"finish a call of {finished.tool}", finished, record.revision
-        )
-
-    await retry_while_busy(attempt)
+    [record] = await ports.records.get(tenant, RecordType.APPROVAL, [id])
+    if record is None or record.body["status"] != ApprovalStatus.RUNNING:
+        return
+    text = (await load_rules(ports, tenant)).redact_text(result.content)
+    redacted = result if text == result.content else ToolResult(text, result.is_error)
+    finished = approvals.finish_approval(approval_from_record(record), redacted, ports.clock.now())
+    await commit(
+        ports, SERVER_AUTHOR, f"finish a call of {finished.tool}", finished, record.revision
+    )
 
 
 async def expire(ports: Ports, record: Record) -> None:

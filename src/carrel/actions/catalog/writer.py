@@ -12,7 +12,7 @@ from carrel.core.catalog import layout
 from carrel.core.catalog.layout import CatalogPlan, ReviewedFileKey
 from carrel.core.catalog.object_keys import nested_keys
 from carrel.core.identifiers import Digest, digest
-from carrel.core.store.tree import Blob
+from carrel.core.store.blob import Blob
 from carrel.ports import CorruptContent, ObjectStore, Ports
 
 _BATCH_OBJECTS: Final = 256

@@ -18,16 +18,16 @@ from carrel.actions.records import (
     get_record,
     iter_records,
     record_after,
-    retry_while_busy,
     validate_cursor,
 )
 from carrel.actions.records import list_page as records_page
+from carrel.actions.retry import retry_on_conflict
 from carrel.core.access import Actor
 from carrel.core.errors import Forbidden, NotFound, ValidationError
 from carrel.core.identifiers import parse_identifier
 from carrel.core.store.event import EVENT_TYPES
+from carrel.core.store.idempotency import IdempotencyKey
 from carrel.core.store.record import Record, RecordChange, RecordType
-from carrel.core.store.tree import IdempotencyKey
 from carrel.core.webhooks import Delivery, DeliveryAttempt
 from carrel.ports import Ports
 
@@ -94,6 +94,7 @@ class WebhookPatch:
     active: bool | None = None
 
 
+@retry_on_conflict()
 async def update(
     ports: Ports,
     actor: Actor,
@@ -110,38 +111,32 @@ async def update(
         fields["events"] = _check_events(patch.events)
     if patch.active is not None:
         fields["active"] = patch.active
-
-    async def attempt() -> Record:
-        existing = await get(ports, actor, id)
-        record_change = RecordChange(
-            existing.tenant,
-            existing.type,
-            existing.id,
-            {**existing.body, **fields},
-            existing.revision,
-        )
-        reason = "change a webhook"
-        committed_at = await commit_changes(
-            ports, actor.name, reason, [record_change], idempotency_key=idempotency_key
-        )
-        return record_after(record_change, committed_at, existing)
-
-    return await retry_while_busy(attempt)
+    existing = await get(ports, actor, id)
+    record_change = RecordChange(
+        existing.tenant,
+        existing.type,
+        existing.id,
+        {**existing.body, **fields},
+        existing.revision,
+    )
+    reason = "change a webhook"
+    committed_at = await commit_changes(
+        ports, actor.name, reason, [record_change], idempotency_key=idempotency_key
+    )
+    return record_after(record_change, committed_at, existing)
 
 
+@retry_on_conflict()
 async def delete(
     ports: Ports, actor: Actor, id: str, idempotency_key: IdempotencyKey | None = None
 ) -> None:
-    async def attempt() -> None:
-        existing = await get(ports, actor, id)
-        record_change = RecordChange(
-            existing.tenant, existing.type, existing.id, None, existing.revision
-        )
-        await commit_changes(
-            ports, actor.name, "remove a webhook", [record_change], idempotency_key=idempotency_key
-        )
-
-    await retry_while_busy(attempt)
+    existing = await get(ports, actor, id)
+    record_change = RecordChange(
+        existing.tenant, existing.type, existing.id, None, existing.revision
+    )
+    await commit_changes(
+        ports, actor.name, "remove a webhook", [record_change], idempotency_key=idempotency_key
+    )
 
 
 async def list_deliveries(

@@ -9,8 +9,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from carrel.actions.overlay.agent_layers import load_render_context
-from carrel.actions.overlay.stacks import is_account_workspace, load_workspace_revision
+from carrel.actions.overlay.stacks import load_workspace_revision
 from carrel.actions.policy.tenant_rules import TenantRules, find_cached_rules, load_rules
+from carrel.actions.retry import MAX_ATTEMPTS, retry_on_conflict
 from carrel.core.access import Actor, CredentialKind, require_write_access
 from carrel.core.agents.identity_name import IDENTITY_PATH, parse_names
 from carrel.core.errors import (
@@ -36,20 +37,12 @@ from carrel.core.overlay.file_classes import FileClass
 from carrel.core.overlay.placeholders import render_bytes
 from carrel.core.redaction.redactor import RedactionResult
 from carrel.core.runs import RunStatus
+from carrel.core.store.commit import Applied, Commit, ExpectationFailed, PathOccupied, QuotaExceeded
+from carrel.core.store.entry import MARKDOWN, Head
+from carrel.core.store.idempotency import IdempotencyKey
 from carrel.core.store.record import RecordType
-from carrel.core.store.tree import (
-    MARKDOWN,
-    Applied,
-    Commit,
-    ExpectationFailed,
-    Head,
-    IdempotencyKey,
-    PathOccupied,
-    QuotaExceeded,
-)
 from carrel.ports import Ports
 
-_MAX_ATTEMPTS: Final = 10
 _MEDIA_TYPE: Final = re.compile(
     r"[A-Za-z0-9!#$&^_.+-]{1,64}/[A-Za-z0-9!#$&^_.+-]{1,64}(;[ -~]{0,96})?"
 )
@@ -97,47 +90,50 @@ class FileWriter(Struct, frozen=True, gc=False):
             await self._check_run(self.options.run)
         tenant = self.actor.tenant
         rules = find_cached_rules(self.ports, tenant) or await load_rules(self.ports, tenant)
-        for attempt in range(_MAX_ATTEMPTS):
-            try:
-                redacted = self._check_and_redact(rules, content)
-            except Refusal:
-                redacted = None
-            # Large content is stored before the commit, so it needs the current rules.
-            if redacted is None or len(redacted.content) > self.ports.blobs.inline_max_bytes:
-                rules = await load_rules(self.ports, tenant)
-                redacted = self._check_and_redact(rules, content)
-            result = await self._try_put(rules, redacted, first=not attempt)
-            if result is not None:
-                return result
+        try:
+            redacted = self._check_and_redact(rules, content)
+        except Refusal:
+            redacted = None
+        # Large content is stored before the commit, so it needs the current rules.
+        if redacted is None or len(redacted.content) > self.ports.blobs.inline_max_bytes:
             rules = await load_rules(self.ports, tenant)
-        raise Busy(f"{self.path}: concurrent changes kept conflicting; try again")
+            redacted = self._check_and_redact(rules, content)
+        result = await self._try_put(rules, redacted, first=True)
+        return result or await self._put_again(content)
 
+    @retry_on_conflict(MAX_ATTEMPTS - 1)
+    async def _put_again(self, content: bytes) -> WriteResult:
+        rules = await load_rules(self.ports, self.actor.tenant)
+        redacted = self._check_and_redact(rules, content)
+        result = await self._try_put(rules, redacted, first=False)
+        if result is None:
+            raise Busy(f"{self.path}: concurrent changes kept conflicting; try again")
+        return result
+
+    @retry_on_conflict()
     async def delete(self) -> Head:
         if self.options.run is not None:
             await self._check_run(self.options.run)
-        for _ in range(_MAX_ATTEMPTS):
-            rules = await load_rules(self.ports, self.actor.tenant)
-            self._require_writable(rules)
-            layers, condition = await self._read_layers(), self.options.condition
-            render_context = (
-                await self._load_render_context(rules)
-                if self.stack[0].kind is ScopeKind.AGENT
-                else None
+        rules = await load_rules(self.ports, self.actor.tenant)
+        self._require_writable(rules)
+        layers, condition = await self._read_layers(), self.options.condition
+        render_context = (
+            await self._load_render_context(rules)
+            if self.stack[0].kind is ScopeKind.AGENT
+            else None
+        )
+        if render_context is None:
+            planned = edit.plan_delete(layers, self.path, condition)
+        else:
+            planned = agent_files.plan_agent_delete(layers, self.path, render_context, condition)
+            layers_after = (replace(layers[0], heads={}), *layers[1:])
+            await self._check_name_unchanged(
+                render_context, layers, await self._render(render_context, layers_after)
             )
-            if render_context is None:
-                planned = edit.plan_delete(layers, self.path, condition)
-            else:
-                planned = agent_files.plan_agent_delete(
-                    layers, self.path, render_context, condition
-                )
-                layers_after = (replace(layers[0], heads={}), *layers[1:])
-                await self._check_name_unchanged(
-                    render_context, layers, await self._render(render_context, layers_after)
-                )
-            head = await self._commit(rules, planned, f"delete {self.path.text}")
-            if head is not None:
-                return head
-        raise Busy(f"{self.path}: concurrent changes kept conflicting; try again")
+        head = await self._commit(rules, planned, f"delete {self.path.text}")
+        if head is None:
+            raise Busy(f"{self.path}: concurrent changes kept conflicting; try again")
+        return head
 
     async def _try_put(
         self, rules: TenantRules, redacted: RedactionResult, *, first: bool
@@ -248,7 +244,7 @@ class FileWriter(Struct, frozen=True, gc=False):
         if options.reason:
             reason = rules.redactor.redact(options.reason.encode()).content.decode()
         collection_revisions = rules.collection_revisions
-        if is_account_workspace(scope):
+        if scope.is_shared_workspace:
             collection_revisions = (
                 *collection_revisions,
                 *await load_workspace_revision(self.ports, scope),
@@ -295,9 +291,8 @@ class FileWriter(Struct, frozen=True, gc=False):
         """
         [run] = await self.ports.runs.get(self.actor.tenant, [id])
         scope = self.stack[0]
-        shared = scope.kind is ScopeKind.WORKSPACE and scope.name.startswith("ws_")
         if run is None or not (
-            run.scope == scope or (shared and run.scope.kind is ScopeKind.AGENT)
+            run.scope == scope or (scope.is_shared_workspace and run.scope.kind is ScopeKind.AGENT)
         ):
             raise NotFound(f"no such run: {id}")
         if run.status is not RunStatus.RUNNING:

@@ -24,7 +24,7 @@ from carrel.core.overlay.compose import File, Layers, Workspace, compose, resolv
 from carrel.core.overlay.file_classes import FileClassRules
 from carrel.core.overlay.layers import agent_scopes
 from carrel.core.overlay.placeholders import PlaceholderValues, render_bytes
-from carrel.core.store.tree import Head
+from carrel.core.store.entry import Head
 from carrel.ports import CorruptContent, Ports
 
 __all__ = ["DEFAULT_OPTIONS", "WriteOptions", "WriteResult"]

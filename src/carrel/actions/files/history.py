@@ -14,7 +14,7 @@ from carrel.core.overlay import agent_files
 from carrel.core.overlay.compose import File, Layers, resolve
 from carrel.core.overlay.file_classes import FileClass
 from carrel.core.overlay.layers import agent_scopes
-from carrel.core.store.tree import Head, Version
+from carrel.core.store.entry import Head, Version
 from carrel.ports import Ports
 
 _INLINE_DIFF_BYTES = 64 * 1024

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from enum import Enum
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from carrel.actions.files import files
 from carrel.actions.files.files import WriteOptions
 from carrel.actions.policy.tenant_rules import load_rules
+from carrel.actions.retry import retry_on_conflict
 from carrel.core.access import Actor, require_write_access
 from carrel.core.errors import Busy, NotFound, WorkspaceConflict
 from carrel.core.identifiers import Path, Stack
 from carrel.core.overlay.compose import File
 from carrel.core.overlay.edit import WriteCondition
 from carrel.ports import CorruptContent, Ports
-
-_MAX_ATTEMPTS: Final = 10
 
 RewriteFunction: TypeAlias = Callable[[bytes | None], Awaitable[bytes | None]]
 """Maps the current unrendered content to the new; None if it cannot be changed."""
@@ -48,6 +47,7 @@ async def read_stored(ports: Ports, file: File) -> bytes:
         raise CorruptContent(f"{file.path} cannot be read: {problem}") from problem
 
 
+@retry_on_conflict()
 async def rewrite(
     ports: Ports, actor: Actor, stack: Stack, path: Path, change: RewriteFunction, reason: str
 ) -> RewriteOutcome:
@@ -56,22 +56,20 @@ async def rewrite(
     Nothing is written if the content stays the same. Raises Forbidden, WorkspaceTooLarge, Busy,
     and CorruptContent if the file cannot be read.
     """
-    for _ in range(_MAX_ATTEMPTS):
-        rules = await load_rules(ports, actor.tenant)
-        require_write_access(actor, stack[0], path, rules.policy.agent_writable)
-        file = await find_file(ports, stack, path)
-        before = None if file is None else await read_stored(ports, file)
-        after = await change(before)
-        if after is None:
-            return RewriteOutcome.UNFIT
-        if rules.redactor.redact(after).content == before:
-            return RewriteOutcome.SAME
-        try:
-            await files.put(ports, stack, path, after, actor, _write_options(file, reason))
-        except WorkspaceConflict:
-            continue
-        return RewriteOutcome.CHANGED
-    raise Busy(f"{path}: concurrent changes kept conflicting; try again")
+    rules = await load_rules(ports, actor.tenant)
+    require_write_access(actor, stack[0], path, rules.policy.agent_writable)
+    file = await find_file(ports, stack, path)
+    before = None if file is None else await read_stored(ports, file)
+    after = await change(before)
+    if after is None:
+        return RewriteOutcome.UNFIT
+    if rules.redactor.redact(after).content == before:
+        return RewriteOutcome.SAME
+    try:
+        await files.put(ports, stack, path, after, actor, _write_options(file, reason))
+    except WorkspaceConflict:
+        raise Busy(f"{path}: concurrent changes kept conflicting; try again") from None
+    return RewriteOutcome.CHANGED
 
 
 def _write_options(file: File | None, reason: str) -> WriteOptions:

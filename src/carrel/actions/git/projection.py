@@ -27,8 +27,9 @@ from carrel.core.git.log import (
 )
 from carrel.core.identifiers import Digest, Path, Scope
 from carrel.core.runs import SnapshotLayer
+from carrel.core.store.blob import Blob
+from carrel.core.store.entry import Head, Version
 from carrel.core.store.record import RecordType
-from carrel.core.store.tree import Blob, Head, Version
 from carrel.core.version import VERSION
 from carrel.ports import Ports, Repository
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from carrel.core.memory.memory import agent_index_key
+from carrel.core.store.commit import Applied, Commit
 from carrel.core.store.record import UNAUDITED_TYPES, RecordChange, RecordType
-from carrel.core.store.tree import Applied, Commit
 from carrel.ports import Ports
 
 _BATCH_SIZE: Final = 500

@@ -20,7 +20,8 @@ from carrel.actions.memory.dream_inputs import DreamInputs, decide_promotions, l
 from carrel.actions.memory.memory_files import require_memory_access
 from carrel.actions.overlay import stacks
 from carrel.actions.policy.tenant_rules import TenantRules, load_rules
-from carrel.actions.records import FileDrafts, get_record, retry_while_busy
+from carrel.actions.records import FileDrafts, get_record
+from carrel.actions.retry import retry_on_conflict
 from carrel.core.access import Actor
 from carrel.core.errors import Conflict, NotFound, WorkspaceConflict
 from carrel.core.files.diff import unified_diff
@@ -34,8 +35,8 @@ from carrel.core.memory.dream_records import (
 )
 from carrel.core.memory.memory import agent_index_key, index_memories
 from carrel.core.memory.promoted_lines import MEMORY_PATH
+from carrel.core.store.idempotency import IdempotencyKey
 from carrel.core.store.record import Record, RecordType
-from carrel.core.store.tree import IdempotencyKey
 from carrel.ports import Ports
 
 PROMOTED_RECALL_RETENTION_MS: Final = 30 * 86_400_000
@@ -70,24 +71,28 @@ async def sweep(
     [scope, *_] = await stacks.agent_stack(ports, actor, agent)
     require_memory_access(actor, scope)
     id = "" if dry_run else ports.clock.new_id("drm")
-
-    async def attempt() -> tuple[DreamReport, DreamInputs]:
-        rules = await load_rules(ports, scope.tenant)
-        inputs = await load_dream_inputs(ports, scope, rules)
-        dream, after = _build_dream(id, actor.name, inputs, rules)
-        before = inputs.files.memory
-        report = DreamReport(dream, inputs.contents, _diff(before, after), dry_run)
-        if not dry_run:
-            commit_dream = (
-                _commit_proposal if dream.status is DreamStatus.PROPOSED else _commit_promotions
-            )
-            await commit_dream(ports, rules, inputs, dream, idempotency_key)
-        return report, inputs
-
-    report, inputs = await retry_while_busy(attempt)
+    report, inputs = await _commit_sweep(ports, actor.name, scope, id, idempotency_key)
     if not dry_run:
         await _prune(ports, scope, inputs, report.dream)
     return report
+
+
+@retry_on_conflict()
+async def _commit_sweep(
+    ports: Ports, author: str, scope: Scope, id: str, idempotency_key: IdempotencyKey | None
+) -> tuple[DreamReport, DreamInputs]:
+    """Without an id, only report what a sweep would commit."""
+    rules = await load_rules(ports, scope.tenant)
+    inputs = await load_dream_inputs(ports, scope, rules)
+    dream, after = _build_dream(id, author, inputs, rules)
+    before = inputs.files.memory
+    report = DreamReport(dream, inputs.contents, _diff(before, after), not id)
+    if id:
+        commit_dream = (
+            _commit_proposal if dream.status is DreamStatus.PROPOSED else _commit_promotions
+        )
+        await commit_dream(ports, rules, inputs, dream, idempotency_key)
+    return report, inputs
 
 
 def _build_dream(
@@ -231,45 +236,48 @@ async def approve(
     """
     [scope, *_] = await stacks.agent_stack(ports, actor, agent)
     require_memory_access(actor, scope)
-
-    async def attempt() -> None:
-        rules, timestamp = await load_rules(ports, scope.tenant), ports.clock.now()
-        record = await _get_record(ports, scope, id)
-        dream = _redact_promotions(_require_proposed(record), rules)
-        inputs = await load_dream_inputs(ports, scope, rules)
-        ids = [item.memory for item in dream.promoted]
-        memories = {
-            item.id: item
-            for item in await ports.records.get(scope.tenant, RecordType.MEMORY, ids)
-            if item
-        }
-        already_promoted = set(ids) & set(inputs.promoted)
-        if (
-            inputs.files.memory_digest != dream.memory_digest
-            or set(ids) - memories.keys()
-            or already_promoted
-        ):
-            change = close_proposal(record, DreamStatus.SUPERSEDED)
-            await memory_files.commit_memory_files(
-                ports, rules, actor.name, "supersede a dream", FileDrafts(), [change], at=timestamp
-            )
-            version = inputs.files.layers[0].version(MEMORY_PATH)
-            raise WorkspaceConflict(
-                "MEMORY.md or a memory changed since the proposal; run a new sweep", version
-            )
-        new_texts, changes = plan_promotion(
-            inputs.files, rules, inputs.promotion_records, dream, memories
-        )
-        changes.append(close_proposal(record, DreamStatus.DONE, actor.name, timestamp))
-        drafts = await memory_files.draft_changed_files(ports, rules, inputs.files, new_texts)
-        reason = f"dream: {len(ids)} promoted, as reviewed"
-        committed = (ports, rules, actor.name, reason, drafts, changes)
-        await memory_files.commit_memory_files(
-            *committed, at=timestamp, idempotency_key=idempotency_key
-        )
-
-    await retry_while_busy(attempt)
+    await _commit_approval(ports, actor.name, scope, id, idempotency_key)
     return await _load_report(ports, scope, await _get_record(ports, scope, id))
+
+
+@retry_on_conflict()
+async def _commit_approval(
+    ports: Ports, author: str, scope: Scope, id: str, idempotency_key: IdempotencyKey | None
+) -> None:
+    rules, timestamp = await load_rules(ports, scope.tenant), ports.clock.now()
+    record = await _get_record(ports, scope, id)
+    dream = _redact_promotions(_require_proposed(record), rules)
+    inputs = await load_dream_inputs(ports, scope, rules)
+    ids = [item.memory for item in dream.promoted]
+    memories = {
+        item.id: item
+        for item in await ports.records.get(scope.tenant, RecordType.MEMORY, ids)
+        if item
+    }
+    already_promoted = set(ids) & set(inputs.promoted)
+    if (
+        inputs.files.memory_digest != dream.memory_digest
+        or set(ids) - memories.keys()
+        or already_promoted
+    ):
+        change = close_proposal(record, DreamStatus.SUPERSEDED)
+        await memory_files.commit_memory_files(
+            ports, rules, author, "supersede a dream", FileDrafts(), [change], at=timestamp
+        )
+        version = inputs.files.layers[0].version(MEMORY_PATH)
+        raise WorkspaceConflict(
+            "MEMORY.md or a memory changed since the proposal; run a new sweep", version
+        )
+    new_texts, changes = plan_promotion(
+        inputs.files, rules, inputs.promotion_records, dream, memories
+    )
+    changes.append(close_proposal(record, DreamStatus.DONE, author, timestamp))
+    drafts = await memory_files.draft_changed_files(ports, rules, inputs.files, new_texts)
+    reason = f"dream: {len(ids)} promoted, as reviewed"
+    committed = (ports, rules, author, reason, drafts, changes)
+    await memory_files.commit_memory_files(
+        *committed, at=timestamp, idempotency_key=idempotency_key
+    )
 
 
 async def reject(
@@ -283,28 +291,34 @@ async def reject(
     """Reject a proposal; its memories may be proposed again. Raises Conflict."""
     [scope, *_] = await stacks.agent_stack(ports, actor, agent)
     require_memory_access(actor, scope)
-
-    async def attempt() -> None:
-        rules, timestamp = await load_rules(ports, scope.tenant), ports.clock.now()
-        record = await _get_record(ports, scope, id)
-        _require_proposed(record)
-        redacted_reason = rules.redact_text(reason)
-        change = close_proposal(
-            record, DreamStatus.REJECTED, actor.name, timestamp, redacted_reason
-        )
-        await memory_files.commit_memory_files(
-            ports,
-            rules,
-            actor.name,
-            "reject a dream",
-            FileDrafts(),
-            [change],
-            at=timestamp,
-            idempotency_key=idempotency_key,
-        )
-
-    await retry_while_busy(attempt)
+    await _commit_rejection(ports, actor.name, scope, id, reason, idempotency_key)
     return await _load_report(ports, scope, await _get_record(ports, scope, id))
+
+
+@retry_on_conflict()
+async def _commit_rejection(
+    ports: Ports,
+    author: str,
+    scope: Scope,
+    id: str,
+    reason: str,
+    idempotency_key: IdempotencyKey | None,
+) -> None:
+    rules, timestamp = await load_rules(ports, scope.tenant), ports.clock.now()
+    record = await _get_record(ports, scope, id)
+    _require_proposed(record)
+    redacted_reason = rules.redact_text(reason)
+    change = close_proposal(record, DreamStatus.REJECTED, author, timestamp, redacted_reason)
+    await memory_files.commit_memory_files(
+        ports,
+        rules,
+        author,
+        "reject a dream",
+        FileDrafts(),
+        [change],
+        at=timestamp,
+        idempotency_key=idempotency_key,
+    )
 
 
 def _redact_promotions(dream: Dream, rules: TenantRules) -> Dream:

@@ -19,11 +19,11 @@ from carrel.actions.records import (
     iter_records,
     list_page,
     record_after,
-    retry_while_busy,
 )
+from carrel.actions.retry import retry_on_conflict
 from carrel.core.access import Actor
 from carrel.core.errors import Conflict, Forbidden, NotFound, WorkspaceTooLarge
-from carrel.core.identifiers import Path, TimestampMs
+from carrel.core.identifiers import Path, Scope, TimestampMs
 from carrel.core.memory.dream_log import DREAMS_PATH, log_line, remove_line
 from carrel.core.memory.dream_records import (
     DreamStatus,
@@ -51,8 +51,8 @@ from carrel.core.memory.promoted_lines import MEMORY_PATH, remove_lines
 from carrel.core.memory.recall import Recall
 from carrel.core.runs import Audience
 from carrel.core.search.full_text import query_terms, rank_texts, searched_text
+from carrel.core.store.idempotency import IdempotencyKey
 from carrel.core.store.record import Record, RecordChange, RecordType
-from carrel.core.store.tree import IdempotencyKey
 from carrel.ports import Ports
 
 DEFAULT_RESULTS: Final = 5
@@ -86,6 +86,7 @@ class MemoryHit:
     """1 for the first hit, 1/2 for the second, and so on."""
 
 
+@retry_on_conflict()
 async def remember(
     ports: Ports,
     actor: Actor,
@@ -101,35 +102,31 @@ async def remember(
     require_memory_access(actor, scope)
     line, tags, kind = flatten_line(new.text), normalize_tags(new.tags), parse_kind(new.kind)
     id = ports.clock.new_id("mem")
-
-    async def attempt() -> RememberResult:
-        rules = await load_rules(ports, scope.tenant)
-        content = rules.redact_text(line)
-        text_key = content_unique_key(scope.tenant, scope.name, new.mode, content)
+    rules = await load_rules(ports, scope.tenant)
+    content = rules.redact_text(line)
+    text_key = content_unique_key(scope.tenant, scope.name, new.mode, content)
+    [existing] = await ports.records.get_by_unique_key([text_key])
+    if existing is not None:
+        return RememberResult(memory_from_record(existing), created=False)
+    await _check_quota(ports, scope.tenant, scope.name)
+    redacted_tags = tuple(rules.redact_text(label) for label in tags)
+    memory = new_memory(id, scope.name, content, new.mode, 0, tags=redacted_tags, kind=kind)
+    change = memory_change(scope.tenant, memory, 0)
+    try:
+        committed_at = await commit_changes(
+            ports,
+            actor.name,
+            "remember",
+            [change],
+            collection_revisions=rules.collection_revisions,
+            idempotency_key=idempotency_key,
+        )
+    except Conflict:
         [existing] = await ports.records.get_by_unique_key([text_key])
-        if existing is not None:
-            return RememberResult(memory_from_record(existing), created=False)
-        await _check_quota(ports, scope.tenant, scope.name)
-        redacted_tags = tuple(rules.redact_text(label) for label in tags)
-        memory = new_memory(id, scope.name, content, new.mode, 0, tags=redacted_tags, kind=kind)
-        change = memory_change(scope.tenant, memory, 0)
-        try:
-            committed_at = await commit_changes(
-                ports,
-                actor.name,
-                "remember",
-                [change],
-                collection_revisions=rules.collection_revisions,
-                idempotency_key=idempotency_key,
-            )
-        except Conflict:
-            [existing] = await ports.records.get_by_unique_key([text_key])
-            if existing is None:
-                raise
-            return RememberResult(memory_from_record(existing), created=False)
-        return RememberResult(memory_from_record(record_after(change, committed_at)), created=True)
-
-    return await retry_while_busy(attempt)
+        if existing is None:
+            raise
+        return RememberResult(memory_from_record(existing), created=False)
+    return RememberResult(memory_from_record(record_after(change, committed_at)), created=True)
 
 
 async def recall(
@@ -220,33 +217,34 @@ async def forget(
     """
     [scope, *_] = await stacks.agent_stack(ports, actor, agent)
     require_memory_access(actor, scope)
-
-    async def attempt() -> None:
-        rules, at = await load_rules(ports, scope.tenant), ports.clock.now()
-        memory_record = await _get_record(ports, scope.tenant, scope.name, id)
-        [promotion] = await ports.records.get(scope.tenant, RecordType.PROMOTION, [id])
-        deleted = [item for item in (memory_record, promotion) if item]
-        changes = [
-            RecordChange(item.tenant, item.type, item.id, None, item.revision) for item in deleted
-        ]
-        changes += await _supersede_proposals(ports, scope.tenant, scope.name, id)
-        drafts = (
-            await _draft_without_memory(ports, rules, promotion, at) if promotion else FileDrafts()
-        )
-        reason = "forget a memory"
-        await memory_files.commit_memory_files(
-            ports,
-            rules,
-            actor.name,
-            reason,
-            drafts,
-            changes,
-            at=at,
-            idempotency_key=idempotency_key,
-        )
-
-    await retry_while_busy(attempt)
+    await _delete_memory(ports, actor.name, scope, id, idempotency_key)
     await ports.recalls.delete(scope.tenant, scope.name, [id])
+
+
+@retry_on_conflict()
+async def _delete_memory(
+    ports: Ports, author: str, scope: Scope, id: str, idempotency_key: IdempotencyKey | None
+) -> None:
+    rules, at = await load_rules(ports, scope.tenant), ports.clock.now()
+    memory_record = await _get_record(ports, scope.tenant, scope.name, id)
+    [promotion] = await ports.records.get(scope.tenant, RecordType.PROMOTION, [id])
+    deleted = [item for item in (memory_record, promotion) if item]
+    changes = [
+        RecordChange(item.tenant, item.type, item.id, None, item.revision) for item in deleted
+    ]
+    changes += await _supersede_proposals(ports, scope.tenant, scope.name, id)
+    drafts = await _draft_without_memory(ports, rules, promotion, at) if promotion else FileDrafts()
+    reason = "forget a memory"
+    await memory_files.commit_memory_files(
+        ports,
+        rules,
+        author,
+        reason,
+        drafts,
+        changes,
+        at=at,
+        idempotency_key=idempotency_key,
+    )
 
 
 async def _draft_without_memory(

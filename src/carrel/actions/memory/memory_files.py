@@ -26,15 +26,10 @@ from carrel.core.overlay import agent_files
 from carrel.core.overlay.agent_files import NewContent, RenderContext
 from carrel.core.overlay.compose import Layers
 from carrel.core.overlay.edit import UNCONDITIONAL
+from carrel.core.store.commit import Applied, Commit, QuotaExceeded, expect_unchanged
+from carrel.core.store.entry import MARKDOWN
+from carrel.core.store.idempotency import IdempotencyKey
 from carrel.core.store.record import RecordChange
-from carrel.core.store.tree import (
-    MARKDOWN,
-    Applied,
-    Commit,
-    IdempotencyKey,
-    QuotaExceeded,
-    expect_unchanged,
-)
 from carrel.ports import Ports
 
 _PATHS: Final = (MEMORY_PATH, DREAMS_PATH, INDEX_PATH)

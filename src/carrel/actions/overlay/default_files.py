@@ -13,16 +13,19 @@ from carrel.actions.records import (
     commit_changes,
     get_record,
     iter_records,
-    retry_while_busy,
 )
+from carrel.actions.retry import retry_on_conflict
 from carrel.core.access import Actor
 from carrel.core.errors import NotFound, Refusal
 from carrel.core.identifiers import Digest, Path, Scope, ScopeKind, digest
 from carrel.core.overlay import default_files
 from carrel.core.overlay.default_files import DefaultsPlan, PackagedFiles, SeedState
 from carrel.core.redaction.redactor import Redactor
+from carrel.core.store.commit import Expect, Write
+from carrel.core.store.entry import Entry
+from carrel.core.store.idempotency import IdempotencyKey
 from carrel.core.store.record import Record, RecordChange, RecordType
-from carrel.core.store.tree import Entry, Expect, IdempotencyKey, Tree, Write
+from carrel.core.store.tree import Tree
 from carrel.defaults import FILES, VERSION
 from carrel.ports import Ports
 
@@ -125,6 +128,7 @@ async def update_all_tenants(ports: Ports) -> AsyncIterator[DefaultsUpdate]:
             yield DefaultsUpdate(tenant.body["slug"], problem=problem)
 
 
+@retry_on_conflict()
 async def _apply_update(
     ports: Ports,
     actor: Actor,
@@ -133,29 +137,25 @@ async def _apply_update(
     idempotency_key: IdempotencyKey | None = None,
 ) -> DefaultsStatus:
     tenant = actor.tenant
-
-    async def attempt() -> DefaultsStatus:
-        rules = await load_rules(ports, tenant)
-        current, package, tree = await _load_status(ports, tenant, rules)
-        offers = _require_offered(current.plan.offers, (*accept_paths, *dismiss_paths))
-        after = current.plan.seed_state
-        for path in (*accept_paths, *dismiss_paths):
-            after = default_files.mark_reviewed(after, path, offers[path])
-        writes = {**current.plan.writes, **{path: offers[path] for path in accept_paths}}
-        if current.is_current and not accept_paths and not dismiss_paths:
-            return current
-        await commit_changes(
-            ports,
-            actor.name,
-            f"update the defaults to version {after.version}",
-            [_change(tenant, after, current.revision)],
-            collection_revisions=rules.collection_revisions,
-            idempotency_key=idempotency_key,
-            drafts=await _drafts(ports, package, writes, tree),
-        )
+    rules = await load_rules(ports, tenant)
+    current, package, tree = await _load_status(ports, tenant, rules)
+    offers = _require_offered(current.plan.offers, (*accept_paths, *dismiss_paths))
+    after = current.plan.seed_state
+    for path in (*accept_paths, *dismiss_paths):
+        after = default_files.mark_reviewed(after, path, offers[path])
+    writes = {**current.plan.writes, **{path: offers[path] for path in accept_paths}}
+    if current.is_current and not accept_paths and not dismiss_paths:
         return current
-
-    return await retry_while_busy(attempt)
+    await commit_changes(
+        ports,
+        actor.name,
+        f"update the defaults to version {after.version}",
+        [_change(tenant, after, current.revision)],
+        collection_revisions=rules.collection_revisions,
+        idempotency_key=idempotency_key,
+        drafts=await _drafts(ports, package, writes, tree),
+    )
+    return current
 
 
 def _require_offered(

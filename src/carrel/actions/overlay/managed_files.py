@@ -17,8 +17,11 @@ from carrel.core.overlay.compose import Layers, upstream_blob
 from carrel.core.overlay.file_classes import FileClass
 from carrel.core.overlay.layers import build_stack
 from carrel.core.overlay.placeholders import PlaceholderValues, render_bytes
+from carrel.core.store.blob import Blob
+from carrel.core.store.commit import Expect, Write, expect_unchanged
+from carrel.core.store.entry import Entry
 from carrel.core.store.record import Record
-from carrel.core.store.tree import Blob, Entry, Expect, Tree, Write, expect_unchanged
+from carrel.core.store.tree import Tree
 from carrel.ports import Ports
 
 USER: Final = Path("USER.md")

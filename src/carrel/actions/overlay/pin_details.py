@@ -8,7 +8,8 @@ from msgspec import Struct
 
 from carrel.actions.blob_contents import count_tokens
 from carrel.actions.overlay.pins import PinReview
-from carrel.core.store.tree import Blob, Version
+from carrel.core.store.blob import Blob
+from carrel.core.store.entry import Version
 from carrel.ports import Ports
 
 

@@ -19,6 +19,7 @@ from carrel.actions.overlay.reviews import (
 )
 from carrel.actions.policy.tenant_rules import load_rules
 from carrel.actions.records import get_by_id_or_slug
+from carrel.actions.retry import MAX_ATTEMPTS, retry_on_conflict
 from carrel.core.access import Actor
 from carrel.core.agents.agent import by_template_index
 from carrel.core.errors import Busy, NotFound
@@ -28,11 +29,12 @@ from carrel.core.overlay.compose import Layers, upstream_blob
 from carrel.core.overlay.file_classes import FileClass
 from carrel.core.overlay.layers import build_stack
 from carrel.core.overlay.pins import PinStatus
+from carrel.core.store.entry import Head
+from carrel.core.store.idempotency import IdempotencyKey
 from carrel.core.store.record import Record, RecordType
-from carrel.core.store.tree import Head, IdempotencyKey, Tree
+from carrel.core.store.tree import Tree
 from carrel.ports import CorruptContent, Ports
 
-_MAX_ATTEMPTS: Final = 10
 _AGENT_PAGE_SIZE: Final = 5_000
 """Agents read per query in a bulk accept."""
 
@@ -85,6 +87,7 @@ async def load_pin_statuses(
     return tuple(statuses)
 
 
+@retry_on_conflict()
 async def accept(
     ports: Ports,
     actor: Actor,
@@ -97,18 +100,17 @@ async def accept(
 
     Raises WorkspaceConflict if the offered version changed since.
     """
-    for _ in range(_MAX_ATTEMPTS):
-        review = await start_review(ports, actor, path, idempotency_key)
-        stack = build_stack(await _get_agent(ports, actor, name))
-        layers = await ports.trees.read(stack, (path,))
-        planned = pins.plan_accept(layers, path, reviewed)
-        if planned is None:
-            return pins.pin_status(path, layers)
-        await review.require_readable(planned)
-        head = await review.commit(planned, accept_reason(layers, planned))
-        if head is not None:
-            return _status_after(stack, layers, path, head)
-    raise Busy(f"{path}: concurrent changes kept conflicting; try again")
+    review = await start_review(ports, actor, path, idempotency_key)
+    stack = build_stack(await _get_agent(ports, actor, name))
+    layers = await ports.trees.read(stack, (path,))
+    planned = pins.plan_accept(layers, path, reviewed)
+    if planned is None:
+        return pins.pin_status(path, layers)
+    await review.require_readable(planned)
+    head = await review.commit(planned, accept_reason(layers, planned))
+    if head is None:
+        raise Busy(f"{path}: concurrent changes kept conflicting; try again")
+    return _status_after(stack, layers, path, head)
 
 
 async def accept_for_all(
@@ -147,7 +149,7 @@ async def _accept_batch(
     """Accept for a batch of agents; retries those that conflicted."""
     results: dict[str, BulkAcceptOutcome] = {}
     pending = agents
-    for _ in range(_MAX_ATTEMPTS):
+    for _ in range(MAX_ATTEMPTS):
         results |= await review.accept_each(pending, reviewed)
         conflicted = [id for id, result in results.items() if isinstance(result.problem, Busy)]
         if not conflicted:
@@ -164,6 +166,7 @@ async def _accept_batch(
     return [results[agent.id] for agent in agents]
 
 
+@retry_on_conflict()
 async def roll_back(
     ports: Ports,
     actor: Actor,
@@ -173,21 +176,20 @@ async def roll_back(
     idempotency_key: IdempotencyKey | None = None,
 ) -> PinStatus:
     """Move the pin back to the previously reviewed version, or to a given version."""
-    for _ in range(_MAX_ATTEMPTS):
-        review = await start_review(ports, actor, path, idempotency_key)
-        stack = build_stack(await _get_agent(ports, actor, name))
-        layers = await ports.trees.read(stack, (path,))
-        previous = await find_previous_review(ports, layers, path, version)
-        planned = pins.plan_roll_back(layers, path, previous)
-        await review.require_readable(planned)
-        is_own_version = not any(previous is tree.heads.get(path) for tree in layers[1:])
-        target = f"its version {previous.version}" if is_own_version else "its initial pin"
-        reason = f"{ROLL_BACK_PREFIX}{path.text} back to {target}"
-        reason += describe_change(layers, planned)
-        head = await review.commit(planned, reason)
-        if head is not None:
-            return _status_after(stack, layers, path, head)
-    raise Busy(f"{path}: concurrent changes kept conflicting; try again")
+    review = await start_review(ports, actor, path, idempotency_key)
+    stack = build_stack(await _get_agent(ports, actor, name))
+    layers = await ports.trees.read(stack, (path,))
+    previous = await find_previous_review(ports, layers, path, version)
+    planned = pins.plan_roll_back(layers, path, previous)
+    await review.require_readable(planned)
+    is_own_version = not any(previous is tree.heads.get(path) for tree in layers[1:])
+    target = f"its version {previous.version}" if is_own_version else "its initial pin"
+    reason = f"{ROLL_BACK_PREFIX}{path.text} back to {target}"
+    reason += describe_change(layers, planned)
+    head = await review.commit(planned, reason)
+    if head is None:
+        raise Busy(f"{path}: concurrent changes kept conflicting; try again")
+    return _status_after(stack, layers, path, head)
 
 
 async def _get_agent(ports: Ports, actor: Actor, name: str) -> Record:

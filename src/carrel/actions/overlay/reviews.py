@@ -19,18 +19,11 @@ from carrel.core.overlay.compose import Layers
 from carrel.core.overlay.edit import PlannedWrite, path_occupied_error
 from carrel.core.overlay.file_classes import FileClass
 from carrel.core.overlay.layers import build_stack
+from carrel.core.store.commit import Applied, Commit, Outcome, PathOccupied
+from carrel.core.store.entry import Entry, Head, Version
+from carrel.core.store.idempotency import IdempotencyKey
 from carrel.core.store.record import CollectionRevision, Record, RecordType
-from carrel.core.store.tree import (
-    Applied,
-    Commit,
-    Entry,
-    Head,
-    IdempotencyKey,
-    Outcome,
-    PathOccupied,
-    Tree,
-    Version,
-)
+from carrel.core.store.tree import Tree
 from carrel.ports import CorruptContent, Ports
 
 ROLL_BACK_PREFIX: Final = "roll "

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from carrel.actions.records import get_by_id_or_slug, load_collection_revision
 from carrel.core.access import Actor
 from carrel.core.errors import NotFound
@@ -11,8 +9,6 @@ from carrel.core.identifiers import Scope, ScopeKind, Stack, parse_identifier
 from carrel.core.overlay.layers import build_stack
 from carrel.core.store.record import CollectionRevision, Record, RecordType
 from carrel.ports import Ports
-
-_ACCOUNT_WORKSPACE_PREFIX: Final = "ws_"
 
 
 async def default_stack(ports: Ports, actor: Actor) -> Stack:
@@ -25,11 +21,11 @@ async def default_stack(ports: Ports, actor: Actor) -> Stack:
 
 
 async def workspace_stack(ports: Ports, actor: Actor, name: str) -> Stack:
-    """Return the stack of a workspace; an account workspace needs its record."""
+    """Return the stack of a workspace; a shared one needs its record."""
     scope = Scope(actor.tenant, ScopeKind.WORKSPACE, parse_identifier(name))
     if actor.is_confined and actor.scope != scope:
         raise NotFound(f"no such workspace: {name}")
-    if name.startswith(_ACCOUNT_WORKSPACE_PREFIX):
+    if scope.is_shared_workspace:
         await _get_cached(ports, actor.tenant, RecordType.WORKSPACE, name)
     return (scope,)
 
@@ -71,17 +67,12 @@ async def _get_cached(ports: Ports, tenant: str, record_type: RecordType, name: 
     return record
 
 
-def is_account_workspace(scope: Scope) -> bool:
-    """Return whether the workspace exists only through its account record."""
-    return scope.kind is ScopeKind.WORKSPACE and scope.name.startswith(_ACCOUNT_WORKSPACE_PREFIX)
-
-
 async def load_workspace_revision(ports: Ports, scope: Scope) -> tuple[CollectionRevision, ...]:
     """Return the revisions a commit expects, so that no file outlives its workspace.
 
-    Raises NotFound if the workspace was deleted; empty if it has no account record.
+    Raises NotFound if the workspace was deleted; empty if it is not a shared workspace.
     """
-    if not is_account_workspace(scope):
+    if not scope.is_shared_workspace:
         return ()
     revision = await load_collection_revision(ports, scope.tenant, RecordType.WORKSPACE)
     [workspace] = await ports.records.get(scope.tenant, RecordType.WORKSPACE, [scope.name])

@@ -12,8 +12,8 @@ from carrel.actions.records import (
     commit_changes,
     iter_records,
     load_collection_revisions,
-    retry_while_busy,
 )
+from carrel.actions.retry import retry_on_conflict
 from carrel.core.access import Actor
 from carrel.core.agents.agent import agent_change, agent_fields
 from carrel.core.errors import ValidationError
@@ -33,8 +33,8 @@ from carrel.core.overlay.layers import build_stack
 from carrel.core.overlay.pin_sets import pin_set_scope
 from carrel.core.policy import DEFAULT_AGENT_WRITABLE, SHARED_WORKSPACE_LIMITS, Limits, Policy
 from carrel.core.redaction.redactor import SecretPatternMode
+from carrel.core.store.commit import Write
 from carrel.core.store.record import Record, RecordChange, RecordType
-from carrel.core.store.tree import Write
 from carrel.core.text_validation import single_line
 from carrel.ports import Ports
 
@@ -117,6 +117,7 @@ def validate_patterns(form: PolicyModel) -> None:
         parse_pattern(pattern)
 
 
+@retry_on_conflict()
 async def put(
     ports: Ports, actor: Actor, form: PolicyModel, change_reason: str = ""
 ) -> PolicyModel:
@@ -125,36 +126,32 @@ async def put(
     Raises ValidationError, also if it loosens pinned files without a reason.
     """
     validate_patterns(form)
-
-    async def attempt() -> PolicyModel:
-        expected_revisions = await load_collection_revisions(
-            ports, actor.tenant, (RecordType.AGENT, RecordType.TEMPLATE, RecordType.POLICY)
-        )
-        [existing] = await ports.records.get(actor.tenant, RecordType.POLICY, [POLICY_ID])
-        before, after = policy_from_record(existing).classes, classes_from_model(form)
-        changes, drafts, loosened = await _plan_pin_changes(ports, actor.tenant, before, after)
-        if not change_reason and (
-            loosened or await has_loosened_paths(ports, actor.tenant, before, after)
-        ):
-            raise ValidationError("making a pinned file live needs a reason")
-        change = RecordChange(actor.tenant, RecordType.POLICY, POLICY_ID, msgspec.to_builtins(form))
-        reason = (
-            f"change the policy: {single_line(change_reason, 'reason')}"
-            if change_reason
-            else "change the policy"
-        )
-        changes = [change, *changes]
-        await commit_changes(
-            ports,
-            actor.name,
-            reason,
-            changes,
-            collection_revisions=expected_revisions,
-            drafts=drafts,
-        )
-        return form
-
-    return await retry_while_busy(attempt)
+    expected_revisions = await load_collection_revisions(
+        ports, actor.tenant, (RecordType.AGENT, RecordType.TEMPLATE, RecordType.POLICY)
+    )
+    [existing] = await ports.records.get(actor.tenant, RecordType.POLICY, [POLICY_ID])
+    before, after = policy_from_record(existing).classes, classes_from_model(form)
+    changes, drafts, loosened = await _plan_pin_changes(ports, actor.tenant, before, after)
+    if not change_reason and (
+        loosened or await has_loosened_paths(ports, actor.tenant, before, after)
+    ):
+        raise ValidationError("making a pinned file live needs a reason")
+    change = RecordChange(actor.tenant, RecordType.POLICY, POLICY_ID, msgspec.to_builtins(form))
+    reason = (
+        f"change the policy: {single_line(change_reason, 'reason')}"
+        if change_reason
+        else "change the policy"
+    )
+    changes = [change, *changes]
+    await commit_changes(
+        ports,
+        actor.name,
+        reason,
+        changes,
+        collection_revisions=expected_revisions,
+        drafts=drafts,
+    )
+    return form
 
 
 async def _plan_pin_changes(

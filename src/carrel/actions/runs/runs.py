@@ -14,6 +14,7 @@ from carrel.actions.overlay import stacks
 from carrel.actions.overlay.agent_layers import AgentLayers, load_agent_layers
 from carrel.actions.prompt_inputs import attached_scopes, load_prompt_inputs, run_prompt_inputs
 from carrel.actions.records import Page, validate_cursor
+from carrel.actions.retry import MAX_ATTEMPTS, retry_on_conflict
 from carrel.actions.runs.snapshots import SNAPSHOT_DELETED, current_stack, require_snapshot
 from carrel.actions.timezones import local_date
 from carrel.core.access import Actor
@@ -25,7 +26,6 @@ from carrel.core.prompt.workspace_notes import WorkspaceNotes
 from carrel.core.runs import NOOP_WORKFLOW, Audience, Run, RunStatus, SnapshotLayer, next_status
 from carrel.ports import Ports
 
-_MAX_ATTEMPTS: Final = 10
 _WORKFLOW_PATTERN: Final = re.compile(
     r"[A-Za-z0-9](?:[A-Za-z0-9 ._:/@+-]{0,254}[A-Za-z0-9._/@+-])?"
 )
@@ -70,13 +70,18 @@ async def start(ports: Ports, actor: Actor, request: RunRequest) -> Run:
     Raises ValidationError, NotFound, Busy, or Conflict if a requested snapshot was deleted.
     """
     _validate_request(request)
-    for _ in range(_MAX_ATTEMPTS):
-        plan = await _plan(ports, actor, request)
-        started = await _record_run(ports, actor, request, plan)
-        if await _is_consistent(ports, plan):
-            is_noop = started.workflow == NOOP_WORKFLOW
-            return await _apply_update(ports, started, RunStatus.COMPLETED) if is_noop else started
-        await _apply_update(ports, started, RunStatus.CANCELLED, keep_snapshot=False)
+    started = await _start_consistent(ports, actor, request)
+    is_noop = started.workflow == NOOP_WORKFLOW
+    return await _apply_update(ports, started, RunStatus.COMPLETED) if is_noop else started
+
+
+@retry_on_conflict()
+async def _start_consistent(ports: Ports, actor: Actor, request: RunRequest) -> Run:
+    plan = await _plan(ports, actor, request)
+    started = await _record_run(ports, actor, request, plan)
+    if await _is_consistent(ports, plan):
+        return started
+    await _apply_update(ports, started, RunStatus.CANCELLED, keep_snapshot=False)
     raise Busy("concurrent changes kept conflicting; try again")
 
 
@@ -298,14 +303,22 @@ async def update(
 async def _apply_update(
     ports: Ports, run: Run, status: RunStatus | None, *, keep_snapshot: bool | None = None
 ) -> Run:
-    for _ in range(_MAX_ATTEMPTS):
-        updated = _updated_run(ports, run, status, keep_snapshot)
-        if updated == run or await ports.runs.update(updated, run):
-            return updated
-        [reloaded] = await ports.runs.get(run.tenant, [run.id])
-        if reloaded is None:
-            raise NotFound(f"no such run: {run.id}")
-        run = reloaded
+    updated = _updated_run(ports, run, status, keep_snapshot)
+    if updated == run or await ports.runs.update(updated, run):
+        return updated
+    return await _reload_and_update(ports, run, status, keep_snapshot)
+
+
+@retry_on_conflict(MAX_ATTEMPTS - 1)
+async def _reload_and_update(
+    ports: Ports, run: Run, status: RunStatus | None, keep_snapshot: bool | None
+) -> Run:
+    [current] = await ports.runs.get(run.tenant, [run.id])
+    if current is None:
+        raise NotFound(f"no such run: {run.id}")
+    updated = _updated_run(ports, current, status, keep_snapshot)
+    if updated == current or await ports.runs.update(updated, current):
+        return updated
     raise Busy(f"run {run.id}: concurrent changes kept conflicting; try again")
 
 

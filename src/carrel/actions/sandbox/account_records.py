@@ -9,13 +9,14 @@ from typing import Any
 
 import msgspec
 
-from carrel.actions.records import commit_changes, iter_records, record_after, retry_while_busy
+from carrel.actions.records import commit_changes, iter_records, record_after
+from carrel.actions.retry import retry_on_conflict
 from carrel.core import field_validation
 from carrel.core.access import Actor
 from carrel.core.errors import NotFound, ValidationError
 from carrel.core.identifiers import parse_identifier
+from carrel.core.store.idempotency import IdempotencyKey
 from carrel.core.store.record import Record, RecordChange, RecordType, unique_key
-from carrel.core.store.tree import IdempotencyKey
 from carrel.ports import Ports
 
 Config = Mapping[str, Any]
@@ -91,6 +92,7 @@ async def get_created(
     return record
 
 
+@retry_on_conflict()
 async def patch(
     ports: Ports,
     actor: Actor,
@@ -100,30 +102,26 @@ async def patch(
     idempotency_key: IdempotencyKey | None = None,
 ) -> Record:
     """Change the given fields. Raises NotFound and ValidationError."""
-
-    async def attempt() -> Record:
-        existing = await get(ports, actor, account_type, id)
-        body = dict(existing.body)
-        if "name" in fields:
-            body["name"] = field_validation.require_name(fields["name"])
-        if "description" in fields:
-            body.pop("description", None)
-            body |= _description_fields(fields)
-        if "config" in fields:
-            stored = {} if fields["config"] is None else existing.body["config"]
-            body["config"] = await account_type.merge_config(
-                ports, existing.tenant, id, _validate_config(fields), stored
-            )
-        if body == existing.body:
-            return existing
-        change = _record_change(existing.tenant, account_type, id, body, existing.revision)
-        reason = f"change a {account_type.record_type}"
-        committed_at = await commit_changes(
-            ports, actor.name, reason, [change], idempotency_key=idempotency_key
+    existing = await get(ports, actor, account_type, id)
+    body = dict(existing.body)
+    if "name" in fields:
+        body["name"] = field_validation.require_name(fields["name"])
+    if "description" in fields:
+        body.pop("description", None)
+        body |= _description_fields(fields)
+    if "config" in fields:
+        stored = {} if fields["config"] is None else existing.body["config"]
+        body["config"] = await account_type.merge_config(
+            ports, existing.tenant, id, _validate_config(fields), stored
         )
-        return record_after(change, committed_at, existing)
-
-    return await retry_while_busy(attempt)
+    if body == existing.body:
+        return existing
+    change = _record_change(existing.tenant, account_type, id, body, existing.revision)
+    reason = f"change a {account_type.record_type}"
+    committed_at = await commit_changes(
+        ports, actor.name, reason, [change], idempotency_key=idempotency_key
+    )
+    return record_after(change, committed_at, existing)
 
 
 def _validate_config(fields: Config) -> Config:

@@ -15,7 +15,7 @@ from carrel.core.files.file_kinds import is_binary
 from carrel.core.identifiers import Path
 from carrel.core.sandbox.file_tools import relative_to
 from carrel.core.sandbox.grep import GrepQuery, compile_pattern, format_matches, matching_lines
-from carrel.core.store.tree import Head
+from carrel.core.store.entry import Head
 from carrel.ports import Ports
 
 BATCH_BYTES: Final = 16 * 1024 * 1024

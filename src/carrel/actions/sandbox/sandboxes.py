@@ -7,7 +7,8 @@ from typing import Any, Final
 
 import msgspec
 
-from carrel.actions.records import commit_changes, retry_while_busy
+from carrel.actions.records import commit_changes
+from carrel.actions.retry import retry_on_conflict
 from carrel.actions.sandbox import account_records, release
 from carrel.actions.sandbox.account_records import AccountRecordType
 from carrel.core.access import Actor
@@ -23,8 +24,8 @@ from carrel.core.sandbox.sandbox_config import (
     parse_sandbox_config,
     restore_secrets,
 )
+from carrel.core.store.idempotency import IdempotencyKey
 from carrel.core.store.record import Record, RecordChange, RecordType
-from carrel.core.store.tree import IdempotencyKey
 from carrel.ports import Ports
 from carrel.ports.sandbox import ResourceLimits
 
@@ -84,16 +85,21 @@ async def delete(
 
     Agents that refer to it get an error when they use it.
     """
+    await release.release_sandbox_instances(
+        ports, await _delete_record(ports, actor, id, idempotency_key)
+    )
 
-    async def attempt() -> Record:
-        existing = await get(ports, actor, id)
-        change = RecordChange(existing.tenant, existing.type, existing.id, None, existing.revision)
-        await commit_changes(
-            ports, actor.name, "delete a sandbox", [change], idempotency_key=idempotency_key
-        )
-        return existing
 
-    await release.release_sandbox_instances(ports, await retry_while_busy(attempt))
+@retry_on_conflict()
+async def _delete_record(
+    ports: Ports, actor: Actor, id: str, idempotency_key: IdempotencyKey | None
+) -> Record:
+    existing = await get(ports, actor, id)
+    change = RecordChange(existing.tenant, existing.type, existing.id, None, existing.revision)
+    await commit_changes(
+        ports, actor.name, "delete a sandbox", [change], idempotency_key=idempotency_key
+    )
+    return existing
 
 
 def decrypt_config(ports: Ports, sandbox: tool_access.SandboxSpec) -> Mapping[str, Any]:

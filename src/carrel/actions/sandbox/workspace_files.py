@@ -5,24 +5,21 @@ All of them work on the store. Links are reported as links and never followed.
 
 from __future__ import annotations
 
-from typing import Final
-
 from msgspec import Struct
 
 from carrel.actions.files import files
 from carrel.actions.files.files import WriteOptions, WriteResult
 from carrel.actions.local_locks import local_lock
 from carrel.actions.policy.tenant_rules import find_cached_rules, load_rules
+from carrel.actions.retry import retry_on_conflict
 from carrel.core.access import Actor
 from carrel.core.errors import Busy, NotFound, ValidationError, WorkspaceConflict
 from carrel.core.files import file_kinds
 from carrel.core.identifiers import Path, Scope, ScopeKind
 from carrel.core.overlay.edit import WriteCondition
 from carrel.core.sandbox.file_tools import compile_glob, relative_to, replace_text
-from carrel.core.store.tree import Entry, Head
+from carrel.core.store.entry import Entry, Head
 from carrel.ports import Ports
-
-_MAX_ATTEMPTS: Final = 10
 
 
 class WorkspaceFiles(Struct, frozen=True):
@@ -103,28 +100,25 @@ async def edit(
         return await _edit_locked(workspace, path, old, new, every=every)
 
 
+@retry_on_conflict()
 async def _edit_locked(
     workspace: WorkspaceFiles, path: Path, old: bytes, new: bytes, *, every: bool
 ) -> tuple[WriteResult, int]:
     ports, tenant = workspace.ports, workspace.actor.tenant
     policy = (find_cached_rules(ports, tenant) or await load_rules(ports, tenant)).policy
     admit = policy.limits_of(workspace.scope).check_file_size
-    for _ in range(_MAX_ATTEMPTS):
-        head, entry, content = await read_file(workspace, path)
-        after, count = replace_text(
-            content, old, new, replace_all=every, name=path.text, check_size=admit
-        )
-        type = file_kinds.entry_type(file_kinds.file_kind(entry.type), path, after, entry.type)
-        condition = WriteCondition(frozenset([f'"v{head.version}"']))
-        options = workspace.write_options("edit", path, type, condition)
-        stack = (workspace.scope,)
-        try:
-            return await files.put(
-                workspace.ports, stack, path, after, workspace.actor, options
-            ), count
-        except WorkspaceConflict:
-            continue
-    raise Busy(f"{path}: concurrent changes kept conflicting; try again")
+    head, entry, content = await read_file(workspace, path)
+    after, count = replace_text(
+        content, old, new, replace_all=every, name=path.text, check_size=admit
+    )
+    type = file_kinds.entry_type(file_kinds.file_kind(entry.type), path, after, entry.type)
+    condition = WriteCondition(frozenset([f'"v{head.version}"']))
+    options = workspace.write_options("edit", path, type, condition)
+    stack = (workspace.scope,)
+    try:
+        return await files.put(workspace.ports, stack, path, after, workspace.actor, options), count
+    except WorkspaceConflict:
+        raise Busy(f"{path}: concurrent changes kept conflicting; try again") from None
 
 
 async def glob_files(workspace: WorkspaceFiles, pattern: str, root: str) -> list[str]:

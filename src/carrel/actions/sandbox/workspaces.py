@@ -6,15 +6,17 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from carrel.actions.policy.tenant_rules import load_rules
-from carrel.actions.records import FileDrafts, commit_changes, retry_while_busy
+from carrel.actions.records import FileDrafts, commit_changes
+from carrel.actions.retry import retry_on_conflict
 from carrel.actions.sandbox import account_records, release
 from carrel.actions.sandbox.account_records import AccountRecordType
 from carrel.core.access import Actor
 from carrel.core.field_validation import merge_patch
 from carrel.core.identifiers import Scope, ScopeKind
 from carrel.core.sandbox.workspace_config import parse_workspace_config
+from carrel.core.store.commit import Write
+from carrel.core.store.idempotency import IdempotencyKey
 from carrel.core.store.record import Record, RecordChange, RecordType
-from carrel.core.store.tree import IdempotencyKey, Write
 from carrel.ports import Ports
 
 
@@ -58,25 +60,7 @@ async def delete(
 
     rules = await load_rules(ports, actor.tenant)
     max_versions = rules.policy.shared_limits.max_versions
-
-    async def attempt() -> Scope:
-        existing = await get(ports, actor, id)
-        scope = Scope(existing.tenant, ScopeKind.WORKSPACE, existing.id)
-        removal = RecordChange(existing.tenant, existing.type, existing.id, None, existing.revision)
-        drafts = await _draft_removal(ports, scope)
-        reason = "delete a workspace"
-        await commit_changes(
-            ports,
-            actor.name,
-            reason,
-            [removal],
-            idempotency_key=idempotency_key,
-            drafts=drafts,
-            max_versions=max_versions,
-        )
-        return scope
-
-    scope = await retry_while_busy(attempt)
+    scope = await _delete_with_files(ports, actor, id, max_versions, idempotency_key)
     await release.release_workspace_instances(ports, scope.tenant, scope.name)
     late_drafts = await _draft_removal(
         ports, scope
@@ -86,6 +70,27 @@ async def delete(
         await commit_changes(
             ports, actor.name, reason, [], drafts=late_drafts, max_versions=max_versions
         )
+
+
+@retry_on_conflict()
+async def _delete_with_files(
+    ports: Ports, actor: Actor, id: str, max_versions: int, idempotency_key: IdempotencyKey | None
+) -> Scope:
+    existing = await get(ports, actor, id)
+    scope = Scope(existing.tenant, ScopeKind.WORKSPACE, existing.id)
+    removal = RecordChange(existing.tenant, existing.type, existing.id, None, existing.revision)
+    drafts = await _draft_removal(ports, scope)
+    reason = "delete a workspace"
+    await commit_changes(
+        ports,
+        actor.name,
+        reason,
+        [removal],
+        idempotency_key=idempotency_key,
+        drafts=drafts,
+        max_versions=max_versions,
+    )
+    return scope
 
 
 async def _draft_removal(ports: Ports, scope: Scope) -> FileDrafts:

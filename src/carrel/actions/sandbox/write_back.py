@@ -6,13 +6,14 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from carrel.actions.files.file_writer import quota_error
+from carrel.actions.idempotency import IdempotentOperation, json_codec, run_once
 from carrel.actions.overlay.stacks import load_workspace_revision
 from carrel.actions.policy.tenant_rules import TenantRules, load_rules
+from carrel.actions.retry import retry_on_conflict
 from carrel.actions.sandbox.workspace_files import WorkspaceFiles
 from carrel.core.errors import Busy, IdempotencyInFlight, WorkspaceTooLarge
 from carrel.core.files import file_kinds
@@ -29,32 +30,15 @@ from carrel.core.sandbox.write_back import (
     plan_merge,
     short_id,
 )
-from carrel.core.store.idempotency import (
-    Claimed,
-    Committed,
-    Completed,
-    InProgress,
-    KeyMismatch,
-    StoredResponse,
-)
+from carrel.core.store.commit import Applied, Commit, Outcome, Quota, QuotaExceeded
+from carrel.core.store.entry import Entry, Head
+from carrel.core.store.idempotency import IdempotencyKey
 from carrel.core.store.record import CollectionRevision
-from carrel.core.store.tree import (
-    Applied,
-    Commit,
-    Entry,
-    Head,
-    IdempotencyKey,
-    Outcome,
-    Quota,
-    QuotaExceeded,
-    Tree,
-)
+from carrel.core.store.tree import Tree
 from carrel.ports.sandbox import CommandResult, FileKind, InputFile
 
 _MAX_ATTEMPTS: Final = 25
-_CLAIM_LEASE_MS: Final = 60_000
-_STATUS_OK: Final = 200
-_SEAL_CONTEXT: Final = "returned"
+_CODEC: Final = json_codec(tuple[str, ...])
 _MAX_REASON_CHARS: Final = 400
 """Characters of a command stored in the commit reason."""
 _INLINE_REDACTION_BYTES: Final = 1024 * 1024
@@ -95,29 +79,22 @@ async def commit_changes(
     if workspace.name is None:
         return await _WriteBack(workspace, start, result, id, reason).commit()
     key = IdempotencyKey(workspace.actor.tenant, f"hands/{workspace.workspace}", workspace.name)
-    ports, now = workspace.ports, workspace.ports.clock.now()
-    match await ports.idempotency.claim(key, "returned", now, now - _CLAIM_LEASE_MS):
-        case Completed(stored):
-            decrypted = ports.vault.open(stored.sealed, _SEAL_CONTEXT)
-            return msgspec.json.decode(decrypted, type=tuple[str, ...])
-        case Committed():
-            return ()
-        case InProgress() | KeyMismatch():
-            raise IdempotencyInFlight("the changes of this call are already being committed")
-        case Claimed():
-            return await _run_claimed(_WriteBack(workspace, start, result, id, reason, key), key)
+    in_progress = IdempotencyInFlight("the changes of this call are already being committed")
+    operation: IdempotentOperation[Sequence[str]] = IdempotentOperation(
+        key=key,
+        fingerprint="returned",
+        codec=_CODEC,
+        mismatch=in_progress,
+        in_progress=in_progress,
+        rebuild=_no_messages,
+        polls=False,
+    )
+    write_back = _WriteBack(workspace, start, result, id, reason, key)
+    return await run_once(workspace.ports, operation, write_back.commit)
 
 
-async def _run_claimed(write_back: _WriteBack, key: IdempotencyKey) -> Sequence[str]:
-    ports = write_back.workspace.ports
-    try:
-        messages = await write_back.commit()
-    except Exception:
-        await ports.idempotency.release(key)
-        raise
-    sealed = ports.vault.seal(msgspec.json.encode(messages), _SEAL_CONTEXT)
-    await ports.idempotency.complete(key, StoredResponse(_STATUS_OK, sealed))
-    return messages
+async def _no_messages(_: tuple[int, ...]) -> Sequence[str]:
+    return ()
 
 
 class _WriteBack(Struct):
@@ -137,29 +114,25 @@ class _WriteBack(Struct):
     notes: list[str] = []
     conflicts: dict[Path, PathConflict] = {}
 
+    @retry_on_conflict(_MAX_ATTEMPTS)
     async def commit(self) -> Sequence[str]:
         ports = self.workspace.ports
-        for _ in range(_MAX_ATTEMPTS):
-            rules, changes = await self._load_changes()
-            changes = self._remaining_changes(changes)
-            [current_tree] = await ports.trees.read((self.workspace.scope,))
-            plan = plan_merge(changes, current_tree, short_id(self.id))
-            self._raise_if_exceeded(self._check_quota(rules, plan, current_tree))
-            collection_revisions = (
-                *rules.collection_revisions,
-                *await load_workspace_revision(ports, self.workspace.scope),
-            )
-            outcomes = await ports.trees.commit(
-                self._build_commits(rules, plan, collection_revisions)
-            )
-            self._record_conflicts(plan, outcomes)
-            if all(isinstance(outcome, Applied) for outcome in outcomes):
-                return (*self.notes, *await self._load_warnings())
-            self._raise_if_exceeded(
-                next(
-                    (exceeded for exceeded in outcomes if isinstance(exceeded, QuotaExceeded)), None
-                )
-            )
+        rules, changes = await self._load_changes()
+        changes = self._remaining_changes(changes)
+        [current_tree] = await ports.trees.read((self.workspace.scope,))
+        plan = plan_merge(changes, current_tree, short_id(self.id))
+        self._raise_if_exceeded(self._check_quota(rules, plan, current_tree))
+        collection_revisions = (
+            *rules.collection_revisions,
+            *await load_workspace_revision(ports, self.workspace.scope),
+        )
+        outcomes = await ports.trees.commit(self._build_commits(rules, plan, collection_revisions))
+        self._record_conflicts(plan, outcomes)
+        if all(isinstance(outcome, Applied) for outcome in outcomes):
+            return (*self.notes, *await self._load_warnings())
+        self._raise_if_exceeded(
+            next((exceeded for exceeded in outcomes if isinstance(exceeded, QuotaExceeded)), None)
+        )
         raise Busy("concurrent changes kept conflicting; try again")
 
     def _check_quota(

@@ -16,8 +16,8 @@ from carrel.core.files.file_kinds import is_binary
 from carrel.core.identifiers import Digest, Path, Scope, ScopeKind, TimestampMs
 from carrel.core.overlay.placeholders import PlaceholderValues, render_bytes
 from carrel.core.search.snippets import has_all_terms
+from carrel.core.store.blob import Blob
 from carrel.core.store.record import Record, RecordType
-from carrel.core.store.tree import Blob
 from carrel.ports import Ports
 
 MAX_FILES: Final = 4_000

@@ -30,8 +30,8 @@ from carrel.core.sessions import (
     TranscriptHit,
     parse_session_id,
 )
+from carrel.core.store.idempotency import IdempotencyKey
 from carrel.core.store.record import RecordType
-from carrel.core.store.tree import IdempotencyKey
 from carrel.ports import Ports
 
 MAX_ENTRIES_PER_APPEND: Final = 100

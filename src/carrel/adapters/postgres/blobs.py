@@ -9,7 +9,7 @@ from typing import Final
 from carrel.adapters.postgres.database import Database
 from carrel.adapters.postgres.read_batching import RequestBatcher
 from carrel.core.identifiers import Digest, digest
-from carrel.core.store.tree import Blob
+from carrel.core.store.blob import Blob
 from carrel.ports import CorruptContent, LargeBlobStore
 
 _MAX_BATCH_IDS: Final = 64

@@ -24,14 +24,11 @@ from carrel.adapters.postgres.rows import (
 )
 from carrel.core.identifiers import Digest, Path, Scope
 from carrel.core.search.full_text import index_terms
-from carrel.core.store.record import UNAUDITED_TYPES, RecordType
-from carrel.core.store.tree import (
+from carrel.core.store.blob import Blob
+from carrel.core.store.commit import (
     Applied,
-    Blob,
     Commit,
-    Entry,
     ExpectationFailed,
-    Head,
     Outcome,
     PathFree,
     PathOccupied,
@@ -39,6 +36,8 @@ from carrel.core.store.tree import (
     Write,
     event_drafts,
 )
+from carrel.core.store.entry import Entry, Head
+from carrel.core.store.record import UNAUDITED_TYPES, RecordType
 
 _EVENT_FLAGS: Final = {"note": True, "quiet": True}
 """Marks an item as neither a record change nor an audit subject."""

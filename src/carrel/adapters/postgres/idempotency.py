@@ -10,11 +10,11 @@ from carrel.core.store.idempotency import (
     Claimed,
     Committed,
     Completed,
+    IdempotencyKey,
     InProgress,
     KeyMismatch,
     StoredResponse,
 )
-from carrel.core.store.tree import IdempotencyKey
 
 
 class PostgresIdempotencyStore:

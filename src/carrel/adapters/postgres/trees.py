@@ -16,7 +16,9 @@ from carrel.adapters.postgres.read_batching import RequestBatcher
 from carrel.adapters.postgres.rows import Row, head_from_row, transpose, version_from_row
 from carrel.core.identifiers import Path, Scope
 from carrel.core.runs import SnapshotLayer
-from carrel.core.store.tree import Applied, Commit, Head, Outcome, Tree, Version
+from carrel.core.store.commit import Applied, Commit, Outcome
+from carrel.core.store.entry import Head, Version
+from carrel.core.store.tree import Tree
 from carrel.ports import CorruptContent
 
 _MAX_BATCH_COMMITS: Final = 64

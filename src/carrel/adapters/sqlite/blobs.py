@@ -9,7 +9,7 @@ from typing import Final
 from carrel.adapters.sqlite.database import STATEMENTS
 from carrel.adapters.sqlite.reader import Reader
 from carrel.core.identifiers import Digest, digest
-from carrel.core.store.tree import Blob
+from carrel.core.store.blob import Blob
 from carrel.ports import CorruptContent, LargeBlobStore
 
 _UNLIMITED_BYTES: Final = 2**62

@@ -13,14 +13,11 @@ from carrel.adapters.sqlite.record_changes import RecordChanges
 from carrel.adapters.sqlite.rows import HeadKey, Row, digest_bytes, head_from_row, scopes_to_json
 from carrel.adapters.sqlite.writer_cache import ScopeState, WriterCache
 from carrel.core.identifiers import Path, Scope, TimestampMs
-from carrel.core.store.event import WORKSPACE_UPDATED
-from carrel.core.store.tree import (
+from carrel.core.store.blob import Blob
+from carrel.core.store.commit import (
     Applied,
-    Blob,
     Commit,
-    Entry,
     ExpectationFailed,
-    Head,
     Outcome,
     PathFree,
     PathOccupied,
@@ -29,6 +26,8 @@ from carrel.core.store.tree import (
     Write,
     event_drafts,
 )
+from carrel.core.store.entry import Entry, Head
+from carrel.core.store.event import WORKSPACE_UPDATED
 
 _TOMBSTONE_COLUMNS: Final[Row] = (None, None, None, None, None)
 """content, digest, size, base and type of a tombstone."""

@@ -13,11 +13,11 @@ from carrel.core.store.idempotency import (
     Claimed,
     Committed,
     Completed,
+    IdempotencyKey,
     InProgress,
     KeyMismatch,
     StoredResponse,
 )
-from carrel.core.store.tree import IdempotencyKey
 
 
 class SqliteIdempotencyStore:

@@ -13,7 +13,8 @@ from carrel.adapters.sqlite.database import STATEMENTS, connect, transaction
 from carrel.adapters.sqlite.rows import RECORDS_REVISION_KEY, HeadKey, head_from_row
 from carrel.adapters.sqlite.wal_index import WalIndex
 from carrel.core.identifiers import Path, Scope
-from carrel.core.store.tree import Head, Tree
+from carrel.core.store.entry import Head
+from carrel.core.store.tree import Tree
 
 Result = TypeVar("Result")
 _MAX_CACHED: Final = 20_000

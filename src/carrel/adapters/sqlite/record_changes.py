@@ -9,6 +9,7 @@ from carrel.adapters.sqlite.database import STATEMENTS
 from carrel.adapters.sqlite.rows import Row, record_from_row
 from carrel.core.identifiers import TimestampMs
 from carrel.core.search.full_text import SEARCHED_TYPES, index_terms
+from carrel.core.store.commit import Commit, ExpectationFailed, audit_subjects
 from carrel.core.store.record import (
     UNAUDITED_TYPES,
     CollectionRevision,
@@ -16,7 +17,6 @@ from carrel.core.store.record import (
     RecordChange,
     RecordType,
 )
-from carrel.core.store.tree import Commit, ExpectationFailed, audit_subjects
 
 _RecordKey = tuple[str, RecordType, str]
 

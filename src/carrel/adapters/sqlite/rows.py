@@ -9,8 +9,9 @@ from typing import Any, Final
 from msgspec.json import decode
 
 from carrel.core.identifiers import Digest, Path, Scope, ScopeKind
+from carrel.core.store.blob import Blob
+from carrel.core.store.entry import MARKDOWN, Entry, Head, Version
 from carrel.core.store.record import Record, RecordType
-from carrel.core.store.tree import MARKDOWN, Blob, Entry, Head, Version
 
 Row = Sequence[Any]
 _RECORD_TYPES: Final = {noun.value: noun for noun in RecordType}

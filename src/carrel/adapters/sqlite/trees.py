@@ -21,7 +21,9 @@ from carrel.adapters.sqlite.rows import (
 from carrel.adapters.sqlite.writer import Writer
 from carrel.core.identifiers import Path, Scope
 from carrel.core.runs import SnapshotLayer
-from carrel.core.store.tree import Applied, Commit, Head, Outcome, Tree, Version
+from carrel.core.store.commit import Applied, Commit, Outcome
+from carrel.core.store.entry import Head, Version
+from carrel.core.store.tree import Tree
 
 _MAX_LOOP_WRITES: Final = 32
 """Calls with more writes run in a thread."""

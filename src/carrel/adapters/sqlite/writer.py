@@ -27,7 +27,8 @@ from carrel.adapters.sqlite.rows import HeadKey
 from carrel.adapters.sqlite.wal_checkpoint import WalCheckpointer
 from carrel.adapters.sqlite.write_lock import WriteLock
 from carrel.adapters.sqlite.writer_cache import WriterCache
-from carrel.core.store.tree import Commit, Head
+from carrel.core.store.commit import Commit
+from carrel.core.store.entry import Head
 
 Result = TypeVar("Result")
 Work = Callable[[sqlite3.Connection, CommitBatch], Any]

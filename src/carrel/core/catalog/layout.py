@@ -18,7 +18,9 @@ from msgspec.structs import replace
 from carrel.core.errors import ValidationError
 from carrel.core.identifiers import Digest, Path, TimestampMs, digest
 from carrel.core.overlay.file_classes import FileClass, FileClassRules
-from carrel.core.store.tree import Blob, Entry, Head, Tree
+from carrel.core.store.blob import Blob
+from carrel.core.store.entry import Entry, Head
+from carrel.core.store.tree import Tree
 
 DEFAULTS_SLUG: Final = "defaults"
 """Stands for a template slug in keys of the defaults. No template has this slug."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from carrel.core.identifiers import Path
-from carrel.core.store.tree import MARKDOWN
+from carrel.core.store.entry import MARKDOWN
 
 FILE: Final = "file"
 EXECUTABLE: Final = "executable"

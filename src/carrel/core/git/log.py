@@ -15,7 +15,7 @@ from typing import Final
 from msgspec import Struct
 
 from carrel.core.identifiers import Path, TimestampMs
-from carrel.core.store.tree import Version
+from carrel.core.store.entry import Version
 
 REVISION_TRAILER: Final = "Carrel-Revision"
 RUN_TRAILER: Final = "Carrel-Run"

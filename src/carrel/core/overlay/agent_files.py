@@ -20,16 +20,10 @@ from carrel.core.overlay.compose import File, Layers, Workspace, file_etag, reso
 from carrel.core.overlay.edit import PlannedWrite, WriteCondition
 from carrel.core.overlay.file_classes import ClassRule, FileClass, FileClassRules
 from carrel.core.overlay.placeholders import PlaceholderValues
-from carrel.core.store.tree import (
-    MARKDOWN,
-    Blob,
-    Entry,
-    Head,
-    PathFree,
-    Tree,
-    Write,
-    expect_unchanged,
-)
+from carrel.core.store.blob import Blob
+from carrel.core.store.commit import PathFree, Write, expect_unchanged
+from carrel.core.store.entry import MARKDOWN, Entry, Head
+from carrel.core.store.tree import Tree
 
 _RULE_PREFIX: Final = "class:"
 

@@ -13,7 +13,9 @@ from msgspec.structs import replace
 from carrel.core.identifiers import Path, Scope, Stack
 from carrel.core.overlay.file_classes import FileClass, FileClassRules
 from carrel.core.overlay.placeholders import PlaceholderValues
-from carrel.core.store.tree import Blob, Entry, Head, Tree
+from carrel.core.store.blob import Blob
+from carrel.core.store.entry import Entry, Head
+from carrel.core.store.tree import Tree
 
 Layers = Sequence[Tree]
 """Trees, nearest first: agent, template, defaults; or a single one."""

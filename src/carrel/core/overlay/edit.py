@@ -10,7 +10,9 @@ from msgspec import Struct
 from carrel.core.errors import Conflict, NotFound, ValidationError, WorkspaceConflict
 from carrel.core.identifiers import Path, Scope, ScopeKind, Stack
 from carrel.core.overlay.compose import File, Layers, etag_without_update, resolve, upstream_blob
-from carrel.core.store.tree import MARKDOWN, Blob, Entry, Expect, PathFree, PathOccupied, Write
+from carrel.core.store.blob import Blob
+from carrel.core.store.commit import Expect, PathFree, PathOccupied, Write
+from carrel.core.store.entry import MARKDOWN, Entry
 
 _SINGLE_LAYER_ETAG: Final = re.compile(r'"v([1-9][0-9]{0,17})"')
 """ETag of a file in a stack of one layer: see compose.file_etag."""
@@ -124,7 +126,7 @@ def _path_checks(path: Path, scopes: Stack) -> tuple[PathFree, ...]:
     Shared workspaces are materialized on disk for commands, so their paths must not nest in files.
     """
     scope = scopes[0]
-    is_flat = scope.kind is ScopeKind.WORKSPACE and not scope.name.startswith("ws_")
+    is_flat = scope.kind is ScopeKind.WORKSPACE and not scope.is_shared_workspace
     return () if is_flat else (PathFree(path, scopes),)
 
 

@@ -10,7 +10,9 @@ import hashlib
 from collections.abc import Mapping
 
 from carrel.core.identifiers import Path, Scope, ScopeKind
-from carrel.core.store.tree import Entry, Expect, Tree, Write, expect_unchanged
+from carrel.core.store.commit import Expect, Write, expect_unchanged
+from carrel.core.store.entry import Entry
+from carrel.core.store.tree import Tree
 
 
 def pin_set_scope(tenant: str, pins: Mapping[Path, Entry]) -> Scope:

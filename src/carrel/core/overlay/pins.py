@@ -18,7 +18,8 @@ from carrel.core.overlay.agent_files import (
 )
 from carrel.core.overlay.compose import Layers, upstream_blob
 from carrel.core.overlay.edit import PlannedWrite
-from carrel.core.store.tree import MARKDOWN, Blob, Entry, Head
+from carrel.core.store.blob import Blob
+from carrel.core.store.entry import MARKDOWN, Entry, Head
 
 
 class PinStatus(Struct, frozen=True):

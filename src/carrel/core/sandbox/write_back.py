@@ -16,17 +16,9 @@ from msgspec import Struct
 
 from carrel.core.errors import ValidationError
 from carrel.core.identifiers import MAX_SEGMENT_BYTES, Path
-from carrel.core.store.tree import (
-    Entry,
-    Expect,
-    Head,
-    PathFree,
-    Quota,
-    QuotaExceeded,
-    Tree,
-    Write,
-    expect_unchanged,
-)
+from carrel.core.store.commit import Expect, PathFree, Quota, QuotaExceeded, Write, expect_unchanged
+from carrel.core.store.entry import Entry, Head
+from carrel.core.store.tree import Tree
 
 MAX_CHANGED_FILES: Final = 5000
 MAX_LISTED_PATHS: Final = 20

@@ -1,8 +1,17 @@
-"""Idempotency records: responses stored under an Idempotency-Key."""
+"""Idempotency keys, and the responses stored under them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class IdempotencyKey:
+    """Identifies one request that must be processed at most once."""
+
+    tenant: str
+    endpoint: str
+    key: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,9 @@ from carrel.core.identifiers import Digest, Path, Scope, Stack
 from carrel.core.overlay.compose import Workspace
 from carrel.core.overlay.pins import PinStatus
 from carrel.core.runs import Run
+from carrel.core.store.blob import Blob
+from carrel.core.store.entry import Version
 from carrel.core.store.record import Record, RecordType
-from carrel.core.store.tree import Blob, Version
 from carrel.ports import CorruptContent, Ports
 from carrel.server.graphql.batch_loader import BatchLoader
 from carrel.server.graphql.errors import UnreadableFile

@@ -10,7 +10,7 @@ from carrel.core.identifiers import ScopeKind, Stack, TimestampMs
 from carrel.core.overlay import compose
 from carrel.core.overlay.file_classes import FileClass
 from carrel.core.runs import Audience, Run, RunStatus
-from carrel.core.store.tree import Version
+from carrel.core.store.entry import Version
 from carrel.server.graphql.types import hex_digest
 
 

@@ -7,7 +7,6 @@ from typing import Any, Final
 import msgspec
 from ariadne import MutationType
 
-from carrel.actions import idempotency
 from carrel.actions.accounts import people
 from carrel.actions.accounts.people import Profile
 from carrel.actions.agents import agents, templates
@@ -15,8 +14,8 @@ from carrel.actions.policy import policies
 from carrel.actions.policy.policies import PolicyModel
 from carrel.core.access import Actor, CredentialKind, Permission
 from carrel.core.errors import ValidationError
+from carrel.core.store.idempotency import IdempotencyKey
 from carrel.core.store.record import Record
-from carrel.core.store.tree import IdempotencyKey
 from carrel.core.text_validation import single_line
 from carrel.server.graphql.arguments import (
     ArgumentMap,
@@ -26,6 +25,7 @@ from carrel.server.graphql.arguments import (
     to_camel_case_keys,
 )
 from carrel.server.graphql.context import Info
+from carrel.server.graphql.idempotency import IdempotentMutation, run_mutation_once
 from carrel.server.graphql.types import AgentType, NamedRecordType, PersonType
 
 mutation: Final = MutationType()
@@ -45,9 +45,7 @@ async def create_agent(_: Any, info: Info, input: ArgumentMap) -> AgentType:
         config=config,
     )
     arguments = {name: value for name, value in input.items() if name != "idempotency_key"}
-    request = idempotency.IdempotentRequest(
-        "createAgentFromTemplate", arguments, input.get("idempotency_key")
-    )
+    request = IdempotentMutation("createAgentFromTemplate", arguments, input.get("idempotency_key"))
 
     async def create(idempotency_key: IdempotencyKey | None) -> Record:
         return await agents.create(context.ports, context.actor, new_agent, idempotency_key)
@@ -56,7 +54,7 @@ async def create_agent(_: Any, info: Info, input: ArgumentMap) -> AgentType:
         return await agents.get(context.ports, context.actor, new_agent.slug)
 
     return context.agent_from_record(
-        await idempotency.run_once(context.ports, context.actor, request, create, reload)
+        await run_mutation_once(context.ports, context.actor, request, create, reload)
     )
 
 

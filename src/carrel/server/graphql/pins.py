@@ -13,8 +13,9 @@ from carrel.core.errors import NotFound
 from carrel.core.identifiers import Path
 from carrel.core.overlay.file_classes import BUILT_IN_RULES, FileClass
 from carrel.core.overlay.pins import PinStatus as Pin
+from carrel.core.store.blob import Blob
+from carrel.core.store.entry import Version
 from carrel.core.store.record import Record
-from carrel.core.store.tree import Blob, Version
 from carrel.server.graphql.context import Info, ResolverContext
 from carrel.server.graphql.types import AgentType, NamedRecordType, PinOfferType, PinStatusType
 

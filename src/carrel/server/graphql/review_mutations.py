@@ -6,16 +6,16 @@ from typing import Any, Final
 
 from ariadne import MutationType
 
-from carrel.actions import idempotency
 from carrel.actions.agents import agents
 from carrel.actions.overlay import pins
 from carrel.core.access import Permission
 from carrel.core.errors import NotFound
 from carrel.core.identifiers import Path
+from carrel.core.store.idempotency import IdempotencyKey
 from carrel.core.store.record import Record
-from carrel.core.store.tree import IdempotencyKey
 from carrel.server.graphql.arguments import parse_reviewed_digest
 from carrel.server.graphql.context import Info
+from carrel.server.graphql.idempotency import IdempotentMutation, run_mutation_once
 from carrel.server.graphql.types import AgentType, BulkAcceptOutcomeType, BulkAcceptResultType
 
 mutation: Final = MutationType()
@@ -37,7 +37,7 @@ async def accept(
     path = Path(filename)
     reviewed = parse_reviewed_digest(latest_sha)
     arguments = {"agentId": agent_id, "filename": path.text, "latestSha": reviewed}
-    request = idempotency.IdempotentRequest("acceptTemplateUpdate", arguments, idempotency_key)
+    request = IdempotentMutation("acceptTemplateUpdate", arguments, idempotency_key)
 
     async def reload() -> Record:
         return await agents.get(ports, actor, agent_id)
@@ -46,7 +46,7 @@ async def accept(
         await pins.accept(ports, actor, agent_id, path, reviewed, key)
         return await reload()
 
-    record = await idempotency.run_once(ports, actor, request, accept_update, reload)
+    record = await run_mutation_once(ports, actor, request, accept_update, reload)
     return context.agent_from_record(record)
 
 

@@ -11,8 +11,8 @@ from carrel.core.access import Actor, CredentialKind, Role
 from carrel.core.agents.agent import agent_fields
 from carrel.core.identifiers import ScopeKind, TimestampMs
 from carrel.core.overlay.pins import PinStatus as Pin
+from carrel.core.store.blob import Blob
 from carrel.core.store.record import AuditEntry, Record
-from carrel.core.store.tree import Blob
 
 Item = TypeVar("Item")
 

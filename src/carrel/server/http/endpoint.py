@@ -20,7 +20,7 @@ import msgspec
 
 from carrel.core.access import Actor, Permission
 from carrel.core.errors import Refusal, Unauthenticated
-from carrel.core.store.tree import IdempotencyKey
+from carrel.core.store.idempotency import IdempotencyKey
 from carrel.ports import Ports
 from carrel.server.http.error_dialect import ErrorDialect
 from carrel.server.http.response import Response

@@ -12,8 +12,8 @@ from carrel.core.access import Actor, Permission
 from carrel.core.errors import Forbidden
 from carrel.core.memory.dream_records import Dream
 from carrel.core.overlay.pins import PinStatus
+from carrel.core.store.blob import Blob
 from carrel.core.store.record import Record
-from carrel.core.store.tree import Blob
 from carrel.server.http.endpoint import Request, RequestModel, ResponseModel, endpoint
 from carrel.server.http.response import Response
 from carrel.server.rest.files.file_models import Rfc3339, Sha256, rfc3339

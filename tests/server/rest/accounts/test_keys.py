@@ -1,4 +1,4 @@
-"""Keys through the wire."""
+"""Keys over REST."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ pytestmark = pytest.mark.anyio
 ROBOT = {"name": "robot", "kind": "service"}
 
 
-async def test_a_key_is_shown_once_and_opens_what_it_was_made_for(
-    here: RestServer, owner: httpx.AsyncClient
+async def test_a_key_is_returned_once_and_has_its_scopes(
+    server: RestServer, owner: httpx.AsyncClient
 ) -> None:
-    made = await owner.post("/v1/keys", json={**ROBOT, "scopes": ["tenant:read"]})
-    assert made.status_code == 201
-    assert made.headers["cache-control"] == "no-store"
-    body = made.json()
+    created = await owner.post("/v1/keys", json={**ROBOT, "scopes": ["tenant:read"]})
+    assert created.status_code == 201
+    assert created.headers["cache-control"] == "no-store"
+    body = created.json()
     key = body.pop("key")
     assert key.startswith(body["prefix"])
     assert {**ROBOT, "scopes": ["tenant:read"], "personId": None, "agentId": None}.items() <= (
         body.items()
     )
-    robot = here.as_(key)
+    robot = server.as_(key)
     assert (await robot.get("/v1/people")).status_code == 200
     assert (await robot.get("/v1/audit")).status_code == 403
-    shown = await owner.get(f"/v1/keys/{body['id']}")
-    assert shown.json()["lastUsedAt"] is not None
-    assert {**shown.json(), "lastUsedAt": None} == body
-    everything = shown.text + (await owner.get("/v1/keys")).text
+    fetched = await owner.get(f"/v1/keys/{body['id']}")
+    assert fetched.json()["lastUsedAt"] is not None
+    assert {**fetched.json(), "lastUsedAt": None} == body
+    everything = fetched.text + (await owner.get("/v1/keys")).text
     assert key not in everything
     assert "hash" not in everything
 
 
 async def test_a_revoked_key_is_401_from_the_next_request_on(
-    here: RestServer, owner: httpx.AsyncClient
+    server: RestServer, owner: httpx.AsyncClient
 ) -> None:
     body = (await owner.post("/v1/keys", json={**ROBOT, "scopes": ["tenant:read"]})).json()
-    robot = here.as_(body["key"])
+    robot = server.as_(body["key"])
     assert (await robot.get("/v1/people")).status_code == 200
     assert (await owner.delete(f"/v1/keys/{body['id']}")).status_code == 204
     assert (await robot.get("/v1/people")).status_code == 401
@@ -48,17 +48,17 @@ async def test_a_revoked_key_is_401_from_the_next_request_on(
     assert (await owner.delete(f"/v1/keys/{body['id']}")).status_code == 404
 
 
-async def test_a_key_expires_when_it_says(here: RestServer, owner: httpx.AsyncClient) -> None:
+async def test_a_key_expires_at_its_time(server: RestServer, owner: httpx.AsyncClient) -> None:
     body = {**ROBOT, "scopes": ["tenant:read"], "expiresAt": "2099-12-31T23:00:00.123+01:00"}
-    made = await owner.post("/v1/keys", json=body)
-    assert made.json()["expiresAt"] == "2099-12-31T22:00:00.123Z"
-    robot = here.as_(made.json()["key"])
+    created = await owner.post("/v1/keys", json=body)
+    assert created.json()["expiresAt"] == "2099-12-31T22:00:00.123Z"
+    robot = server.as_(created.json()["key"])
     assert (await robot.get("/v1/people")).status_code == 200
-    advance_clock(here.ports, 75 * 366 * 86_400_000)
+    advance_clock(server.ports, 75 * 366 * 86_400_000)
     assert (await robot.get("/v1/people")).status_code == 401
 
 
-async def test_what_does_not_fit_is_400(owner: httpx.AsyncClient) -> None:
+async def test_an_invalid_key_is_400(owner: httpx.AsyncClient) -> None:
     wrongs: list[dict[str, Any]] = [
         {"kind": "robot"},
         {"kind": None},
@@ -89,10 +89,10 @@ async def test_what_does_not_fit_is_400(owner: httpx.AsyncClient) -> None:
         assert answer.status_code == 400, (wrong, answer.text)
 
 
-async def test_holders_that_are_not_there_are_404(
-    here: RestServer, owner: httpx.AsyncClient
+async def test_a_key_for_an_unknown_holder_is_404(
+    server: RestServer, owner: httpx.AsyncClient
 ) -> None:
-    other = await here.create_tenant("globex")
+    other = await server.create_tenant("globex")
     [ada] = (await other.get("/v1/people")).json()["items"]
     agent = (await other.post("/v1/agents", json={"slug": "marco", "name": "Marco"})).json()
     wrongs: list[dict[str, Any]] = [
@@ -106,13 +106,13 @@ async def test_holders_that_are_not_there_are_404(
 
 
 async def test_a_key_bound_to_an_agent_reads_its_stack(
-    here: RestServer, owner: httpx.AsyncClient
+    server: RestServer, owner: httpx.AsyncClient
 ) -> None:
     await owner.post("/v1/templates", json={"slug": "sales", "name": "Sales"})
     await owner.put("/v1/templates/sales/files/SOUL.md", json={"content": "warm"})
     body = {"slug": "marco", "name": "Marco", "templateId": "sales"}
     agent = (await owner.post("/v1/agents", json=body)).json()
-    marco = await here.key(owner, kind="agent", agentId="marco")
+    marco = await server.key(owner, kind="agent", agentId="marco")
     assert (await marco.get("/v1/host/workspace/files/SOUL.md")).json()["content"] == "warm"
     assert (await marco.get("/v1/people")).status_code == 403
     assert (await marco.post("/v1/keys", json=ROBOT)).status_code == 403
@@ -120,20 +120,20 @@ async def test_a_key_bound_to_an_agent_reads_its_stack(
     assert (await marco.get("/v1/host/workspace/files/SOUL.md")).status_code == 401
 
 
-async def test_a_member_sees_their_own_keys_and_makes_none_for_others(
-    here: RestServer, owner: httpx.AsyncClient
+async def test_a_member_lists_own_keys_and_creates_none_for_others(
+    server: RestServer, owner: httpx.AsyncClient
 ) -> None:
     profile = {"name": "Bob", "email": "bob@example.org", "role": "member"}
     bob = (await owner.post("/v1/people", json=profile)).json()
-    member = await here.key(owner, kind="person", personId=bob["id"])
-    second = await here.key(member, kind="person")
+    member = await server.key(owner, kind="person", personId=bob["id"])
+    second = await server.key(member, kind="person")
     [first, other] = (await member.get("/v1/keys")).json()["items"]
     assert {first["personId"], other["personId"]} == {bob["id"]}
     assert len((await owner.get("/v1/keys")).json()["items"]) == 3
     assert (await member.post("/v1/keys", json=ROBOT)).status_code == 403
     too_much = {"name": "x", "kind": "person", "scopes": ["tenant:admin"]}
     assert (await member.post("/v1/keys", json=too_much)).status_code == 403
-    [ada] = [one for one in (await owner.get("/v1/people")).json()["items"] if one != bob]
+    [ada] = [person for person in (await owner.get("/v1/people")).json()["items"] if person != bob]
     for_ada = {"name": "x", "kind": "person", "personId": ada["id"]}
     assert (await member.post("/v1/keys", json=for_ada)).status_code == 403
     [owners] = [k for k in (await owner.get("/v1/keys")).json()["items"] if k["name"] == "owner"]
@@ -143,15 +143,15 @@ async def test_a_member_sees_their_own_keys_and_makes_none_for_others(
     assert (await second.get("/v1/keys")).status_code == 401
 
 
-async def test_another_tenants_keys_are_404(here: RestServer, owner: httpx.AsyncClient) -> None:
-    other = await here.create_tenant("globex")
+async def test_another_tenants_keys_are_404(server: RestServer, owner: httpx.AsyncClient) -> None:
+    other = await server.create_tenant("globex")
     [theirs] = (await other.get("/v1/keys")).json()["items"]
     assert (await owner.get(f"/v1/keys/{theirs['id']}")).status_code == 404
     assert (await owner.delete(f"/v1/keys/{theirs['id']}")).status_code == 404
     assert (await other.get("/v1/keys")).status_code == 200
 
 
-async def test_a_key_that_is_asked_for_twice_is_the_same_key(owner: httpx.AsyncClient) -> None:
+async def test_a_repeated_create_returns_the_same_key(owner: httpx.AsyncClient) -> None:
     once = {"Idempotency-Key": "abc"}
     first = await owner.post("/v1/keys", json=ROBOT, headers=once)
     again = await owner.post("/v1/keys", json=ROBOT, headers=once)
@@ -159,9 +159,9 @@ async def test_a_key_that_is_asked_for_twice_is_the_same_key(owner: httpx.AsyncC
     assert len((await owner.get("/v1/keys")).json()["items"]) == 2
 
 
-async def test_a_key_whose_answer_was_lost_is_not_made_twice(tmp_path: Any) -> None:
-    async with open_rest_server(tmp_path, forgetful=True) as here:
-        owner = await here.create_tenant()
+async def test_a_key_whose_response_was_lost_is_not_created_twice(tmp_path: Any) -> None:
+    async with open_rest_server(tmp_path, forgetful=True) as server:
+        owner = await server.create_tenant()
         once = {"Idempotency-Key": "abc"}
         answers = [await owner.post("/v1/keys", json=ROBOT, headers=once) for _ in range(2)]
         assert [answer.status_code for answer in answers] == [201, 409]

@@ -1,4 +1,4 @@
-"""Secrets through the wire: in, and never out."""
+"""Secrets over REST: written and never returned."""
 
 from __future__ import annotations
 
@@ -12,22 +12,24 @@ pytestmark = pytest.mark.anyio
 VALUE = "hunter2-hunter2"
 
 
-async def test_a_secret_is_kept_listed_and_forgotten_and_never_shown(
+async def test_a_secret_is_stored_listed_deleted_and_never_returned(
     owner: httpx.AsyncClient,
 ) -> None:
-    where = "/v1/secrets/db-password"
-    kept = await owner.put(where, json={"value": VALUE})
-    assert (kept.status_code, sorted(kept.json())) == (200, ["createdAt", "id", "updatedAt"])
-    assert (await owner.get(where)).json() == kept.json()
-    again = await owner.put(where, json={"value": VALUE + "!"})
-    assert again.json()["createdAt"] == kept.json()["createdAt"]
+    url = "/v1/secrets/db-password"
+    stored = await owner.put(url, json={"value": VALUE})
+    assert (stored.status_code, sorted(stored.json())) == (200, ["createdAt", "id", "updatedAt"])
+    assert (await owner.get(url)).json() == stored.json()
+    again = await owner.put(url, json={"value": VALUE + "!"})
+    assert again.json()["createdAt"] == stored.json()["createdAt"]
     listed = await owner.get("/v1/secrets")
     assert listed.json() == {"items": [again.json()], "next": None}
-    told = [kept, again, listed, await owner.get(where), await owner.get("/v1/audit")]
-    assert not [answer for answer in told if "hunter2" in answer.text or "sealed" in answer.text]
-    assert (await owner.delete(where)).status_code == 204
-    assert (await owner.get(where)).status_code == 404
-    assert (await owner.delete(where)).status_code == 404
+    responses = [stored, again, listed, await owner.get(url), await owner.get("/v1/audit")]
+    assert not [
+        answer for answer in responses if "hunter2" in answer.text or "sealed" in answer.text
+    ]
+    assert (await owner.delete(url)).status_code == 204
+    assert (await owner.get(url)).status_code == 404
+    assert (await owner.delete(url)).status_code == 404
 
 
 async def test_a_secret_is_redacted_from_the_next_write_on(owner: httpx.AsyncClient) -> None:
@@ -38,7 +40,7 @@ async def test_a_secret_is_redacted_from_the_next_write_on(owner: httpx.AsyncCli
 
 
 @pytest.mark.parametrize("type", [f"text/{VALUE}", f"text/plain; note={VALUE}"])
-async def test_a_content_type_that_holds_a_secret_is_refused_and_not_repeated(
+async def test_a_content_type_that_contains_a_secret_is_400_and_not_echoed(
     owner: httpx.AsyncClient, type: str
 ) -> None:
     await owner.put("/v1/secrets/token", json={"value": VALUE})
@@ -48,7 +50,7 @@ async def test_a_content_type_that_holds_a_secret_is_refused_and_not_repeated(
     assert (await owner.get(file)).status_code == 404
 
 
-async def test_what_cannot_be_kept_is_400_and_not_repeated(owner: httpx.AsyncClient) -> None:
+async def test_an_invalid_secret_is_400_and_not_echoed(owner: httpx.AsyncClient) -> None:
     for id, value in [
         ("token", "short-1"),
         ("token", " " * 20),
@@ -68,22 +70,20 @@ async def test_what_cannot_be_kept_is_400_and_not_repeated(owner: httpx.AsyncCli
     assert (await owner.get("/v1/secrets")).json()["items"] == []
 
 
-async def test_secrets_are_for_those_who_administer_the_tenant(
-    here: RestServer, owner: httpx.AsyncClient
-) -> None:
+async def test_secrets_need_tenant_admin(server: RestServer, owner: httpx.AsyncClient) -> None:
     await owner.put("/v1/secrets/token", json={"value": VALUE})
-    reader = await here.key(owner, scopes=["tenant:read", "workspace:write"])
-    stranger = await here.create_tenant("globex")
+    reader = await server.key(owner, scopes=["tenant:read", "workspace:write"])
+    other_owner = await server.create_tenant("globex")
     assert (await reader.get("/v1/secrets")).status_code == 403
     assert (await reader.get("/v1/secrets/token")).status_code == 403
     assert (await reader.put("/v1/secrets/token", json={"value": VALUE})).status_code == 403
     assert (await reader.delete("/v1/secrets/token")).status_code == 403
-    assert (await stranger.get("/v1/secrets")).json()["items"] == []
-    assert (await stranger.get("/v1/secrets/token")).status_code == 404
-    assert (await stranger.delete("/v1/secrets/token")).status_code == 404
+    assert (await other_owner.get("/v1/secrets")).json()["items"] == []
+    assert (await other_owner.get("/v1/secrets/token")).status_code == 404
+    assert (await other_owner.delete("/v1/secrets/token")).status_code == 404
 
 
-async def test_rivals_who_put_one_secret_all_succeed(owner: httpx.AsyncClient) -> None:
+async def test_concurrent_puts_of_one_secret_all_succeed(owner: httpx.AsyncClient) -> None:
     answers = await asyncio.gather(
         *(owner.put("/v1/secrets/token", json={"value": VALUE + str(n)}) for n in range(4))
     )

@@ -1,4 +1,4 @@
-"""What agents remember and dream, through the wire."""
+"""Memories and dreams of agents over REST."""
 
 from __future__ import annotations
 
@@ -13,59 +13,59 @@ from carrel.core.access import Actor
 
 pytestmark = pytest.mark.anyio
 MARCO = "/v1/agents/marco"
-TOLD, DREAMS = f"{MARCO}/memories", f"{MARCO}/dreams"
+MEMORIES, DREAMS = f"{MARCO}/memories", f"{MARCO}/dreams"
 
 
 @pytest.fixture
 async def marco(owner: httpx.AsyncClient) -> dict[str, Any]:
-    made = await owner.post("/v1/agents", json={"slug": "marco", "name": "Marco"})
-    assert made.status_code == 201, made.text
-    found: dict[str, Any] = made.json()
-    return found
+    created = await owner.post("/v1/agents", json={"slug": "marco", "name": "Marco"})
+    assert created.status_code == 201, created.text
+    agent: dict[str, Any] = created.json()
+    return agent
 
 
-async def told(owner: httpx.AsyncClient, content: str, **more: Any) -> dict[str, Any]:
-    made = await owner.post(TOLD, json={"content": content, **more})
-    assert made.status_code == 201, made.text
-    found: dict[str, Any] = made.json()
-    return found
-
-
-async def learned(here: RestServer, owner: httpx.AsyncClient, content: str) -> dict[str, Any]:
-    """A memory that the agent has recalled often enough."""
-    memory = await told(owner, content)
-    actor = Actor((await owner.get("/v1/tenants/me")).json()["id"], "marco")
-    for query in (content, f"{content}?", f"{content}!"):
-        await memories.recall(here.ports, actor, "marco", query + query[0], limit=1)
+async def remember(owner: httpx.AsyncClient, content: str, **more: Any) -> dict[str, Any]:
+    created = await owner.post(MEMORIES, json={"content": content, **more})
+    assert created.status_code == 201, created.text
+    memory: dict[str, Any] = created.json()
     return memory
 
 
-async def test_a_memory_is_told_once_listed_looked_at_and_forgotten(
+async def learn(server: RestServer, owner: httpx.AsyncClient, content: str) -> dict[str, Any]:
+    """Create a memory and recall it often enough to be promoted."""
+    memory = await remember(owner, content)
+    actor = Actor((await owner.get("/v1/tenants/me")).json()["id"], "marco")
+    for query in (content, f"{content}?", f"{content}!"):
+        await memories.recall(server.ports, actor, "marco", query + query[0], limit=1)
+    return memory
+
+
+async def test_a_memory_is_created_once_listed_read_and_deleted(
     owner: httpx.AsyncClient, marco: dict[str, Any]
 ) -> None:
-    memory = await told(owner, "Ada likes\ntea", tags=["drinks"], kind="user")
+    memory = await remember(owner, "Ada likes\ntea", tags=["drinks"], kind="user")
     assert memory["content"] == "Ada likes tea"
     assert (memory["scope"], memory["tags"], memory["kind"]) == ("main", ["drinks"], "user")
     assert (memory["conceptTags"], memory["promotedAt"]) == (["ada", "likes", "tea"], None)
-    again = await owner.post(TOLD, json={"content": "Ada likes tea"})
+    again = await owner.post(MEMORIES, json={"content": "Ada likes tea"})
     assert (again.status_code, again.json()) == (200, memory)
-    assert (await owner.get(TOLD)).json() == {"items": [memory], "next": None}
-    assert (await owner.get(f"{TOLD}/{memory['id']}")).json() == memory
-    assert (await owner.delete(f"{TOLD}/{memory['id']}")).status_code == 204
-    assert (await owner.delete(f"{TOLD}/{memory['id']}")).status_code == 404
+    assert (await owner.get(MEMORIES)).json() == {"items": [memory], "next": None}
+    assert (await owner.get(f"{MEMORIES}/{memory['id']}")).json() == memory
+    assert (await owner.delete(f"{MEMORIES}/{memory['id']}")).status_code == 204
+    assert (await owner.delete(f"{MEMORIES}/{memory['id']}")).status_code == 404
 
 
-async def test_memories_are_found_by_words_and_nothing_is_noted(
-    here: RestServer, owner: httpx.AsyncClient, marco: dict[str, Any]
+async def test_memories_are_found_by_words_without_recording_a_recall(
+    server: RestServer, owner: httpx.AsyncClient, marco: dict[str, Any]
 ) -> None:
-    await told(owner, "Señora López likes tea")
-    await told(owner, "unrelated")
-    [found] = (await owner.get(TOLD, params={"q": "lop te"})).json()["items"]
-    assert (found["content"], found["score"]) == ("Señora López likes tea", 1.0)
+    await remember(owner, "Señora López likes tea")
+    await remember(owner, "unrelated")
+    [item] = (await owner.get(MEMORIES, params={"q": "lop te"})).json()["items"]
+    assert (item["content"], item["score"]) == ("Señora López likes tea", 1.0)
     for query in ("", "!!!", "\0"):
-        assert (await owner.get(TOLD, params={"q": query})).json()["items"] == []
+        assert (await owner.get(MEMORIES, params={"q": query})).json()["items"] == []
     tenant = (await owner.get("/v1/tenants/me")).json()["id"]
-    assert await here.ports.recalls.stats_by_memory(tenant, marco["id"]) == ()
+    assert await server.ports.recalls.stats_by_memory(tenant, marco["id"]) == ()
 
 
 @pytest.mark.parametrize(
@@ -82,25 +82,25 @@ async def test_memories_are_found_by_words_and_nothing_is_noted(
         {"content": 1},
     ],
 )
-async def test_what_cannot_be_remembered_is_a_bad_request(
+async def test_an_invalid_memory_returns_400(
     owner: httpx.AsyncClient, marco: dict[str, Any], body: dict[str, Any]
 ) -> None:
-    answer = await owner.post(TOLD, json=body)
+    answer = await owner.post(MEMORIES, json=body)
     assert (answer.status_code, answer.json()["error"]) == (400, "validation_error")
 
 
 async def test_an_unknown_scope_is_shared(owner: httpx.AsyncClient, marco: dict[str, Any]) -> None:
-    assert (await told(owner, "one", scope="party"))["scope"] == "shared"
-    assert (await told(owner, "two", scope="shared"))["scope"] == "shared"
+    assert (await remember(owner, "one", scope="party"))["scope"] == "shared"
+    assert (await remember(owner, "two", scope="shared"))["scope"] == "shared"
 
 
-async def test_a_sweep_tells_what_it_did_and_why_it_did_not_more(
-    here: RestServer, owner: httpx.AsyncClient, marco: dict[str, Any]
+async def test_a_dream_reports_promotions_and_the_reasons_of_rejections(
+    server: RestServer, owner: httpx.AsyncClient, marco: dict[str, Any]
 ) -> None:
-    tea = await learned(here, owner, "Ada likes tea")
-    await told(owner, "Bob prefers milk")
+    tea = await learn(server, owner, "Ada likes tea")
+    await remember(owner, "Bob prefers milk")
     actor = Actor((await owner.get("/v1/tenants/me")).json()["id"], "marco")
-    await memories.recall(here.ports, actor, "marco", "milk")
+    await memories.recall(server.ports, actor, "marco", "milk")
 
     dry = (await owner.post(DREAMS, json={"dryRun": True})).json()
     assert (dry["dryRun"], dry["id"], dry["promotedCount"]) == (True, "", 1)
@@ -109,7 +109,7 @@ async def test_a_sweep_tells_what_it_did_and_why_it_did_not_more(
     done = await owner.post(DREAMS, json={})
     assert done.status_code == 200, done.text
     report = done.json()
-    assert [one["memoryId"] for one in report["promoted"]] == [tea["id"]]
+    assert [item["memoryId"] for item in report["promoted"]] == [tea["id"]]
     [rejected] = report["rejected"]
     assert (rejected["reason"], rejected["content"]) == ("hits", "Bob prefers milk")
     assert rejected["message"] == "recalled 1 times; 3 required"
@@ -119,11 +119,11 @@ async def test_a_sweep_tells_what_it_did_and_why_it_did_not_more(
     assert "- Ada likes tea _(score=0.73, hits=3, days=1)_" in text
     [row] = (await owner.get(DREAMS)).json()["items"]
     assert row["id"] == report["id"]
-    shown = (await owner.get(f"{DREAMS}/{report['id']}")).json()
-    assert [one["content"] for one in shown["promoted"]] == ["Ada likes tea"]
-    promoted = (await owner.get(f"{TOLD}/{tea['id']}")).json()
+    dream = (await owner.get(f"{DREAMS}/{report['id']}")).json()
+    assert [item["content"] for item in dream["promoted"]] == ["Ada likes tea"]
+    promoted = (await owner.get(f"{MEMORIES}/{tea['id']}")).json()
     assert promoted["promotedAt"] == report["startedAt"]
-    assert (await owner.delete(f"{TOLD}/{tea['id']}")).status_code == 204
+    assert (await owner.delete(f"{MEMORIES}/{tea['id']}")).status_code == 204
     text = (await owner.get(f"{MARCO}/files/MEMORY.md")).json()["content"]
     assert "tea" not in text
 
@@ -133,11 +133,11 @@ def _stamp(diff: str) -> str:
 
 
 async def test_a_proposal_is_for_admins_to_approve_or_reject(
-    here: RestServer, owner: httpx.AsyncClient, marco: dict[str, Any]
+    server: RestServer, owner: httpx.AsyncClient, marco: dict[str, Any]
 ) -> None:
     await owner.patch(MARCO, json={"config": {"dreaming": {"review": True}}})
-    await learned(here, owner, "Ada likes tea")
-    machine = await here.key(owner)
+    await learn(server, owner, "Ada likes tea")
+    machine = await server.key(owner)
     first = (await machine.post(DREAMS, json={})).json()
     assert first["status"] == "proposed"
     for verb in ("approve", "reject"):
@@ -150,8 +150,8 @@ async def test_a_proposal_is_for_admins_to_approve_or_reject(
     stale = await owner.post(f"{DREAMS}/{second['id']}/approve")
     assert (stale.status_code, stale.json()["error"]) == (409, "workspace_conflict")
     third = (await owner.post(DREAMS, json={})).json()
-    shown = (await owner.get(f"{DREAMS}/{third['id']}")).json()
-    assert shown["diff"] == third["diff"]
+    dream = (await owner.get(f"{DREAMS}/{third['id']}")).json()
+    assert dream["diff"] == third["diff"]
     done = await owner.post(f"{DREAMS}/{third['id']}/approve")
     assert (done.status_code, done.json()["status"]) == (200, "done")
     again = await owner.post(f"{DREAMS}/{third['id']}/approve")
@@ -160,47 +160,45 @@ async def test_a_proposal_is_for_admins_to_approve_or_reject(
     assert text.startswith("mine\n\n## Dreamed ")
 
 
-async def test_nothing_of_another_tenant_or_another_agent_is_within_reach(
-    here: RestServer, owner: httpx.AsyncClient, marco: dict[str, Any]
+async def test_memories_of_another_tenant_or_agent_are_404(
+    server: RestServer, owner: httpx.AsyncClient, marco: dict[str, Any]
 ) -> None:
-    memory = await told(owner, "Ada likes tea")
+    memory = await remember(owner, "Ada likes tea")
     dream = (await owner.post(DREAMS, json={})).json()["id"]
     polo = (await owner.post("/v1/agents", json={"slug": "polo", "name": "Polo"})).json()
-    bound = await here.key(owner, kind="agent", agentId=polo["id"])
-    stranger = await here.create_tenant("globex")
-    for who in (bound, stranger):
+    bound = await server.key(owner, kind="agent", agentId=polo["id"])
+    other_owner = await server.create_tenant("globex")
+    for client in (bound, other_owner):
         for name in ("marco", marco["id"]):
-            at = f"/v1/agents/{name}"
-            asks = [
-                await who.get(f"{at}/memories", params={"q": "tea"}),
-                await who.get(f"{at}/memories"),
-                await who.post(f"{at}/memories", json={"content": "mine"}),
-                await who.get(f"{at}/memories/{memory['id']}"),
-                await who.delete(f"{at}/memories/{memory['id']}"),
-                await who.get(f"{at}/dreams"),
-                await who.post(f"{at}/dreams", json={}),
-                await who.get(f"{at}/dreams/{dream}"),
+            agent_url = f"/v1/agents/{name}"
+            responses = [
+                await client.get(f"{agent_url}/memories", params={"q": "tea"}),
+                await client.get(f"{agent_url}/memories"),
+                await client.post(f"{agent_url}/memories", json={"content": "mine"}),
+                await client.get(f"{agent_url}/memories/{memory['id']}"),
+                await client.delete(f"{agent_url}/memories/{memory['id']}"),
+                await client.get(f"{agent_url}/dreams"),
+                await client.post(f"{agent_url}/dreams", json={}),
+                await client.get(f"{agent_url}/dreams/{dream}"),
             ]
-            assert [one.status_code for one in asks] == [404] * len(asks)
+            assert [response.status_code for response in responses] == [404] * len(responses)
     for path in (f"memories/{memory['id']}", f"dreams/{dream}"):
         assert (await owner.get(f"/v1/agents/polo/{path}")).status_code == 404
     assert (await bound.post("/v1/agents/polo/memories", json={"content": "x"})).status_code == 201
 
 
-async def test_a_request_that_is_repeated_is_answered_as_it_was(
-    tmp_path: Any, anyio_backend: str
-) -> None:
-    async with open_rest_server(tmp_path, forgetful=True) as here:
-        owner = await here.create_tenant()
+async def test_a_repeated_request_gets_the_same_response(tmp_path: Any, anyio_backend: str) -> None:
+    async with open_rest_server(tmp_path, forgetful=True) as server:
+        owner = await server.create_tenant()
         await owner.post("/v1/agents", json={"slug": "marco", "name": "Marco"})
         head = {"Idempotency-Key": "once"}
         first, second = [
-            await owner.post(TOLD, json={"content": "tea"}, headers=head) for _ in range(2)
+            await owner.post(MEMORIES, json={"content": "tea"}, headers=head) for _ in range(2)
         ]
         assert (first.status_code, second.status_code) == (201, 201)
         assert first.json() == second.json()
         dreams = [await owner.post(DREAMS, json={}, headers=head) for _ in range(2)]
         assert dreams[0].json()["id"] == dreams[1].json()["id"]
-        url = f"{TOLD}/{first.json()['id']}"
+        url = f"{MEMORIES}/{first.json()['id']}"
         gone = [await owner.delete(url, headers=head) for _ in range(2)]
-        assert [one.status_code for one in gone] == [204, 204]
+        assert [response.status_code for response in gone] == [204, 204]

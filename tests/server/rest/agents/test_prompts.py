@@ -1,4 +1,4 @@
-"""Prompts through the wire: their text, their report, their etag, and what others may not see."""
+"""Prompts over REST: text, blocks, etag and access."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ PRIVATE = ("MEMORY.md", "notes/2026-01-01.md", "DREAMS.md", "memory/contacts.md"
 
 
 @pytest.fixture
-async def here(tmp_path: File) -> AsyncIterator[FullApp]:
+async def server(tmp_path: File) -> AsyncIterator[FullApp]:
     async with open_full_app(tmp_path) as opened:
         yield opened
 
 
 @pytest.fixture
-async def ada(here: FullApp) -> httpx.AsyncClient:
-    owner = await here.owner()
+async def ada(server: FullApp) -> httpx.AsyncClient:
+    owner = await server.owner()
     config = {"extraDocs": ["extra.md"]}
     new = {"slug": "marco", "name": "Marco", "config": config}
     assert (await owner.post("/v1/agents", json=new)).status_code == 201
@@ -41,13 +41,13 @@ async def put(client: httpx.AsyncClient, path: str, text: str) -> None:
     assert answer.status_code == 200, answer.text
 
 
-async def shown(client: httpx.AsyncClient, url: str = PROMPT) -> dict[str, Any]:
+async def get_prompt(client: httpx.AsyncClient, url: str = PROMPT) -> dict[str, Any]:
     answer = await client.get(url)
     assert answer.status_code == 200, answer.text
-    told: dict[str, Any] = answer.json()
-    assert answer.headers["etag"] == told["etag"]
+    prompt: dict[str, Any] = answer.json()
+    assert answer.headers["etag"] == prompt["etag"]
     assert answer.headers["cache-control"] == "private, no-cache"
-    return told
+    return prompt
 
 
 async def start(client: httpx.AsyncClient, scope: str) -> str:
@@ -58,11 +58,11 @@ async def start(client: httpx.AsyncClient, scope: str) -> str:
 
 async def test_a_prompt_has_its_text_and_a_row_for_every_file(ada: httpx.AsyncClient) -> None:
     await put(ada, "SOUL.md", "brisk, {{AGENT_NAME}}")
-    told = await shown(ada)
-    assert set(told) == {"text", "blocks", "chars", "tokens", "tokenizer", "etag"}
-    assert "# SOUL\nbrisk, Marco\n\n# USER" in told["text"]
-    assert told["chars"] == len(told["text"])
-    [soul] = [block for block in told["blocks"] if block["path"] == "SOUL.md"]
+    prompt = await get_prompt(ada)
+    assert set(prompt) == {"text", "blocks", "chars", "tokens", "tokenizer", "etag"}
+    assert "# SOUL\nbrisk, Marco\n\n# USER" in prompt["text"]
+    assert prompt["chars"] == len(prompt["text"])
+    [soul] = [block for block in prompt["blocks"] if block["path"] == "SOUL.md"]
     assert soul == {
         "name": "SOUL",
         "path": "SOUL.md",
@@ -73,26 +73,26 @@ async def test_a_prompt_has_its_text_and_a_row_for_every_file(ada: httpx.AsyncCl
         "kept": "kept",
         "reason": "",
     }
-    [extra] = [block for block in told["blocks"] if block["path"] == "extra.md"]
+    [extra] = [block for block in prompt["blocks"] if block["path"] == "extra.md"]
     assert (extra["kept"], extra["reason"]) == ("left out", "no such file")
 
 
-async def test_who_has_it_already_is_told_so(here: FullApp, ada: httpx.AsyncClient) -> None:
-    first = await shown(ada)
-    known = {"If-None-Match": first["etag"]}
+async def test_a_matching_etag_returns_304(server: FullApp, ada: httpx.AsyncClient) -> None:
+    first = await get_prompt(ada)
+    cached = {"If-None-Match": first["etag"]}
     misses = RESPONSE_CACHE.misses
-    answer = await ada.get(PROMPT, headers=known)
+    answer = await ada.get(PROMPT, headers=cached)
     assert (answer.status_code, answer.content, answer.headers["etag"]) == (304, b"", first["etag"])
-    assert await shown(ada) == first
+    assert await get_prompt(ada) == first
     assert RESPONSE_CACHE.misses == misses
-    advance_clock(here.ports, 86_400_000)
-    assert (await ada.get(PROMPT, headers=known)).status_code == 200, "other notes are recent"
+    advance_clock(server.ports, 86_400_000)
+    assert (await ada.get(PROMPT, headers=cached)).status_code == 200, "other notes are recent"
     await put(ada, "SOUL.md", "other")
-    assert (await ada.get(PROMPT, headers=known)).status_code == 200
+    assert (await ada.get(PROMPT, headers=cached)).status_code == 200
 
 
 @pytest.mark.parametrize("scope", ["shared", "group", "MAIN", ""])
-async def test_nothing_private_is_shared_nor_makes_a_difference(
+async def test_private_files_do_not_affect_a_shared_prompt(
     ada: httpx.AsyncClient, scope: str
 ) -> None:
     before = (await ada.get(PROMPT, params={"scope": scope})).content
@@ -104,7 +104,7 @@ async def test_nothing_private_is_shared_nor_makes_a_difference(
     assert CANARY in (await ada.get(PROMPT, params={"scope": "main"})).text
 
 
-async def test_policy_that_does_not_fit_is_refused_by_name(ada: httpx.AsyncClient) -> None:
+async def test_a_policy_file_over_its_limit_is_409_and_named(ada: httpx.AsyncClient) -> None:
     body = {"content": "x" * 12_001, "acceptTemplateUpdate": True}
     assert (await ada.put(f"{AGENT}/files/GUARDRAILS.md", json=body)).status_code == 200
     answer = await ada.get(PROMPT)
@@ -112,24 +112,24 @@ async def test_policy_that_does_not_fit_is_refused_by_name(ada: httpx.AsyncClien
     assert answer.json()["details"] == {"path": "GUARDRAILS.md", "chars": 12_001, "limit": 12_000}
 
 
-async def test_a_runs_prompt_stays(here: FullApp, ada: httpx.AsyncClient) -> None:
+async def test_a_runs_prompt_does_not_change(server: FullApp, ada: httpx.AsyncClient) -> None:
     run = await start(ada, "main")
     before = await ada.get(f"{run}/prompt")
-    assert before.json() == await shown(ada)
+    assert before.json() == await get_prompt(ada)
     await put(ada, "SOUL.md", "other")
     await ada.patch(AGENT, json={"name": "Mara", "config": {"promptChars": 1000}})
-    advance_clock(here.ports, 9 * 86_400_000)
+    advance_clock(server.ports, 9 * 86_400_000)
     RESPONSE_CACHE._entries.clear()
     again = await ada.get(f"{run}/prompt")
     assert again.content == before.content
-    known = {"If-None-Match": before.headers["etag"]}
-    assert (await ada.get(f"{run}/prompt", headers=known)).status_code == 304
+    cached = {"If-None-Match": before.headers["etag"]}
+    assert (await ada.get(f"{run}/prompt", headers=cached)).status_code == 304
     patch = {"status": "completed", "kept": False}
     assert (await ada.patch(run, json=patch)).status_code == 200
     assert (await ada.get(f"{run}/prompt")).status_code == 404
 
 
-async def test_a_shared_run_tells_nothing_private_at_any_address(ada: httpx.AsyncClient) -> None:
+async def test_a_shared_run_reveals_nothing_private_at_any_url(ada: httpx.AsyncClient) -> None:
     for path in PRIVATE:
         await put(ada, path, f"{CANARY}\n")
     run = await start(ada, "shared")
@@ -138,30 +138,30 @@ async def test_a_shared_run_tells_nothing_private_at_any_address(ada: httpx.Asyn
     below = ["", "/files", "/prompt", "/prompt?scope=main", "/diff", "/events"]
     below += [f"/files/{path}" for path in (*PRIVATE, "USER.md")]
     below += [f"/diff?path={path}" for path in (*PRIVATE, "USER.md")]
-    for each in below:
-        answer = await ada.get(run + each)
-        assert answer.status_code == (404 if ".md" in each else 200), each
-        assert CANARY not in answer.text, each
-    seen = [file["path"] for file in (await ada.get(f"{run}/files")).json()["files"]]
-    assert seen == ["CAPABILITIES.md", "GUARDRAILS.md", "IDENTITY.md", "PLATFORM.md", "SOUL.md"]
-    assert [row["path"] for row in (await ada.get(run)).json()["workspace"]] == seen
+    for suffix in below:
+        answer = await ada.get(run + suffix)
+        assert answer.status_code == (404 if ".md" in suffix else 200), suffix
+        assert CANARY not in answer.text, suffix
+    paths = [file["path"] for file in (await ada.get(f"{run}/files")).json()["files"]]
+    assert paths == ["CAPABILITIES.md", "GUARDRAILS.md", "IDENTITY.md", "PLATFORM.md", "SOUL.md"]
+    assert [row["path"] for row in (await ada.get(run)).json()["workspace"]] == paths
     assert (await ada.get(f"{run}/diff")).json()["changes"] == []
     child = await ada.post(
         "/v1/runs", json={"parentRunId": run.split("/")[-1], "shareSnapshot": True, "scope": "main"}
     )
-    told = await ada.get(f"/v1/runs/{child.json()['runId']}/files/MEMORY.md")
-    assert told.status_code == 404
+    response = await ada.get(f"/v1/runs/{child.json()['runId']}/files/MEMORY.md")
+    assert response.status_code == 404
 
 
-async def test_only_those_who_may_read_and_know_of_it_are_answered(
-    here: FullApp, ada: httpx.AsyncClient
+async def test_a_prompt_needs_workspace_read_in_the_same_tenant(
+    server: FullApp, ada: httpx.AsyncClient
 ) -> None:
     run = await start(ada, "main")
-    blind = await here.key(ada, Permission.RUNS_READ)
-    stranger = await here.owner("globex")
+    runs_reader = await server.key(ada, Permission.RUNS_READ)
+    other_owner = await server.owner("globex")
     for url in (PROMPT, f"{run}/prompt"):
-        assert (await blind.get(url)).status_code == 403
-        assert (await here.as_(None).get(url)).status_code == 401
-        assert (await stranger.get(url)).status_code == 404
-    assert (await ada.get("/v1/agents/nobody/prompt")).status_code == 404
+        assert (await runs_reader.get(url)).status_code == 403
+        assert (await server.as_(None).get(url)).status_code == 401
+        assert (await other_owner.get(url)).status_code == 404
+    assert (await ada.get("/v1/agents/missing/prompt")).status_code == 404
     assert (await ada.get(f"{PROMPT}?scop=main")).status_code == 400

@@ -1,4 +1,4 @@
-"""Streams through a live server: none missed, none twice, to nobody else, across reconnects."""
+"""Event streams of a live server: complete, without duplicates, per tenant."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.sse_client import ServerEvent, open_stream
 
 from carrel import defaults
 from carrel.core.access import Permission
-from carrel.server.rest.events import events as face
+from carrel.server.rest.events import events as events_module
 
 pytestmark = pytest.mark.anyio
 OWN, TENANT = "/v1/host/workspace/events", "/v1/events"
@@ -34,7 +34,7 @@ def live(
 
 @pytest.fixture
 async def ada(live: ServerProcess) -> AsyncIterator[httpx.AsyncClient]:
-    """The owner of a fresh tenant, in which nothing has happened yet."""
+    """The owner of a new tenant without later events."""
     async with live.http("platform") as platform, live.http(await tenant(platform)) as client:
         yield client
 
@@ -45,13 +45,15 @@ _NAMES = map("tenant-{}".format, range(1, 1000))
 async def tenant(platform: httpx.AsyncClient) -> str:
     slug = next(_NAMES)
     owner = {"name": "Ada", "email": "ada@example.org"}
-    made = await platform.post("/v1/tenants", json={"slug": slug, "name": "Acme", "owner": owner})
-    assert made.status_code == 201, made.text
-    return str(made.json()["ownerToken"])
+    created = await platform.post(
+        "/v1/tenants", json={"slug": slug, "name": "Acme", "owner": owner}
+    )
+    assert created.status_code == 201, created.text
+    return str(created.json()["ownerToken"])
 
 
 async def put(client: httpx.AsyncClient, path: str, root: str = FILES, **headers: str) -> int:
-    body = {"content": "a text that no event tells"}
+    body = {"content": "a text that no event contains"}
     answer = await client.put(f"{root}/{path}", json=body, headers=headers)
     assert answer.status_code == 200, answer.text
     return int(answer.json()["version"])
@@ -61,7 +63,7 @@ def paths(events: list[ServerEvent]) -> list[str]:
     return [event.payload["payload"]["path"] for event in events]
 
 
-async def test_a_stream_tells_of_every_change_in_the_caller_s_own_workspace(
+async def test_a_stream_has_every_change_of_the_callers_own_workspace(
     ada: httpx.AsyncClient,
 ) -> None:
     await put(ada, "before.md")
@@ -89,20 +91,20 @@ async def test_a_stream_tells_of_every_change_in_the_caller_s_own_workspace(
     assert len({event.payload["eventId"] for event in events}) == 3
 
 
-async def test_a_stream_is_taken_up_after_the_last_event(ada: httpx.AsyncClient) -> None:
+async def test_a_stream_resumes_after_the_last_event(ada: httpx.AsyncClient) -> None:
     for number in range(4):
         await put(ada, f"{number}.md")
-    for where in ({"path": OWN, "last": "0"}, {"path": f"{OWN}?since=0"}):
-        async with open_stream(ada, **where) as stream:
+    for arguments in ({"path": OWN, "last": "0"}, {"path": f"{OWN}?since=0"}):
+        async with open_stream(ada, **arguments) as stream:
             events = await stream.take(4)
         assert paths(events) == ["0.md", "1.md", "2.md", "3.md"]
     async with open_stream(ada, OWN, events[1].id) as stream:
         assert await stream.take(2) == events[2:]
     async with open_stream(ada, f"{OWN}?since=0", events[2].id) as stream:
-        assert await stream.take(1) == events[3:], "what the browser says goes before the address"
+        assert await stream.take(1) == events[3:], "Last-Event-ID overrides the query"
 
 
-async def test_who_leaves_before_anything_happened_misses_nothing(
+async def test_a_client_that_reconnects_before_the_first_event_misses_nothing(
     ada: httpx.AsyncClient,
 ) -> None:
     await put(ada, "old.md")
@@ -113,42 +115,44 @@ async def test_who_leaves_before_anything_happened_misses_nothing(
         assert paths(await stream.take(1)) == ["meanwhile.md"]
 
 
-async def test_none_is_missed_or_doubled_across_reconnects_while_four_write(
+async def test_four_writers_and_reconnects_lose_and_duplicate_no_event(
     ada: httpx.AsyncClient,
 ) -> None:
-    writers, each = 4, 40
-    total = writers * each
+    writers, per_writer = 4, 40
+    total = writers * per_writer
 
-    async def author(number: int) -> None:
-        for _ in range(each):
+    async def write(number: int) -> None:
+        for _ in range(per_writer):
             await put(ada, f"{number}.md")
 
-    async def follower(path: str, read_timeouts: int) -> list[ServerEvent]:
-        found: list[ServerEvent] = []
+    async def follower(path: str, batch: int) -> list[ServerEvent]:
+        received: list[ServerEvent] = []
         last = before
-        while len(found) < total:
+        while len(received) < total:
             async with open_stream(ada, path, last) as stream:
-                found += await stream.take(min(read_timeouts, total - len(found)))
+                received += await stream.take(min(batch, total - len(received)))
                 last = stream.last
-        return found
+        return received
 
     async with open_stream(ada, TENANT) as stream:
         before = await stream.position()
     listeners = [(OWN, 7), (OWN, 1000), (TENANT, 13), (f"{TENANT}?types=workspace.updated", 50)]
-    following = [asyncio.create_task(follower(*one)) for one in listeners]
-    await asyncio.gather(*map(author, range(writers)))
+    following = [asyncio.create_task(follower(*arguments)) for arguments in listeners]
+    await asyncio.gather(*map(write, range(writers)))
     async with asyncio.timeout(60):
-        stories = await asyncio.gather(*following)
-    for story in stories:
-        assert [event.id for event in story] == [event.id for event in stories[0]]
-        told = Counter(
-            (e.payload["payload"]["path"], e.payload["payload"]["version"]) for e in story
+        logs = await asyncio.gather(*following)
+    for log in logs:
+        assert [event.id for event in log] == [event.id for event in logs[0]]
+        counts = Counter(
+            (e.payload["payload"]["path"], e.payload["payload"]["version"]) for e in log
         )
-        expected = [(f"{n}.md", version) for n in range(writers) for version in range(1, each + 1)]
-        assert told == Counter(expected)
+        expected = [
+            (f"{n}.md", version) for n in range(writers) for version in range(1, per_writer + 1)
+        ]
+        assert counts == Counter(expected)
 
 
-async def test_the_tenant_s_stream_tells_of_everything_or_of_what_is_asked_for(
+async def test_the_tenants_stream_has_all_events_or_the_requested_types(
     ada: httpx.AsyncClient,
 ) -> None:
     async with (
@@ -182,7 +186,9 @@ async def test_the_stream_of_a_run_ends_when_the_run_does(ada: httpx.AsyncClient
     assert [event.payload["sequence"] for event in (first, *rest)] == [1, 2, 3]
 
 
-async def test_nobody_hears_of_another_tenant(live: ServerProcess, ada: httpx.AsyncClient) -> None:
+async def test_a_stream_has_no_event_of_another_tenant(
+    live: ServerProcess, ada: httpx.AsyncClient
+) -> None:
     async with (
         live.http("platform") as platform,
         live.http(await tenant(platform)) as eve,
@@ -193,57 +199,55 @@ async def test_nobody_hears_of_another_tenant(live: ServerProcess, ada: httpx.As
         for number in range(5):
             await put(ada, f"canary-{number}.md")
         await put(eve, "mine.md")
-        heard = await all_of_eve.take(15)
-        files = [event for event in heard if "path" in event.payload["payload"]]
+        received = await all_of_eve.take(15)
+        files = [event for event in received if "path" in event.payload["payload"]]
         assert paths(files) == [*sorted(defaults.FILES), "mine.md"]
-        records = [event.payload["payload"]["noun"] for event in heard if event not in files]
+        records = [event.payload["payload"]["noun"] for event in received if event not in files]
         assert sorted(records) == ["defaults", "person", "tenant"]
         assert paths(await own.take(1)) == ["mine.md"]
 
 
-async def test_who_is_no_longer_let_in_hears_nothing_more(
-    live: ServerProcess, ada: httpx.AsyncClient
-) -> None:
+async def test_revoking_a_key_ends_its_stream(live: ServerProcess, ada: httpx.AsyncClient) -> None:
     scopes = ["events:read", "workspace:read"]
-    body = {"name": "ear", "kind": "service", "scopes": scopes}
-    made = (await ada.post("/v1/keys", json=body)).json()
-    async with live.http(made["key"]) as ear, open_stream(ear, TENANT) as heard:
-        await heard.position()
+    body = {"name": "listener", "kind": "service", "scopes": scopes}
+    created = (await ada.post("/v1/keys", json=body)).json()
+    async with live.http(created["key"]) as listener, open_stream(listener, TENANT) as stream:
+        await stream.position()
         await put(ada, "before.md")
-        assert paths(await heard.take(1)) == ["before.md"]
-        assert (await ada.delete(f"/v1/keys/{made['id']}")).status_code == 204
+        assert paths(await stream.take(1)) == ["before.md"]
+        assert (await ada.delete(f"/v1/keys/{created['id']}")).status_code == 204
         await put(ada, "after.md")
-        assert await heard.rest() == []
+        assert await stream.rest() == []
 
 
-async def test_a_hundred_listeners_hear_the_same(ada: httpx.AsyncClient) -> None:
-    async def one(ready: asyncio.Barrier) -> ServerEvent | None:
+async def test_a_hundred_listeners_receive_the_same_event(ada: httpx.AsyncClient) -> None:
+    async def listen(ready: asyncio.Barrier) -> ServerEvent | None:
         async with open_stream(ada, OWN) as stream:
             await stream.position()
             await ready.wait()
             return await stream.next()
 
     ready = asyncio.Barrier(101)
-    listeners = [asyncio.create_task(one(ready)) for _ in range(100)]
+    listeners = [asyncio.create_task(listen(ready)) for _ in range(100)]
     await ready.wait()
     await put(ada, "news.md")
-    heard = await asyncio.gather(*listeners)
-    assert len({event.id for event in heard if event}) == 1
-    assert all(heard)
+    received = await asyncio.gather(*listeners)
+    assert len({event.id for event in received if event}) == 1
+    assert all(received)
 
 
 @pytest.fixture
-async def here(tmp_path: File) -> AsyncIterator[FullApp]:
+async def server(tmp_path: File) -> AsyncIterator[FullApp]:
     async with open_full_app(tmp_path) as opened:
         yield opened
 
 
-async def test_a_confined_credential_follows_its_own_workspace_and_not_the_tenant(
-    here: FullApp, monkeypatch: pytest.MonkeyPatch
+async def test_a_workspace_key_follows_its_workspace_and_not_the_tenant(
+    server: FullApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(face, "_MAX_STREAM_SECONDS", 0.05)
-    owner = await here.owner()
-    confined = await here.key(owner, workspace="attic")
+    monkeypatch.setattr(events_module, "_MAX_STREAM_SECONDS", 0.05)
+    owner = await server.owner()
+    confined = await server.key(owner, workspace="attic")
     for root in (FILES, "/v1/workspaces/attic/files"):
         await put(owner, f"{root.count('w')}.md", root)
     async with open_stream(confined, OWN, "0") as stream:
@@ -253,27 +257,27 @@ async def test_a_confined_credential_follows_its_own_workspace_and_not_the_tenan
         assert stream.status == 403
 
 
-async def test_an_agent_hears_of_every_layer_of_its_stack(
-    here: FullApp, monkeypatch: pytest.MonkeyPatch
+async def test_an_agent_receives_events_of_every_layer_of_its_stack(
+    server: FullApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(face, "_MAX_STREAM_SECONDS", 0.05)
-    owner = await here.owner()
+    monkeypatch.setattr(events_module, "_MAX_STREAM_SECONDS", 0.05)
+    owner = await server.owner()
     await owner.post("/v1/templates", json={"slug": "sales", "name": "Sales"})
     body = {"slug": "marco", "name": "Marco", "templateId": "sales"}
-    made = (await owner.post("/v1/agents", json=body)).json()
-    marco = await here.key(owner, agent=made["id"])
+    created = (await owner.post("/v1/agents", json=body)).json()
+    marco = await server.key(owner, agent=created["id"])
     for root in ("agents/marco", "templates/sales", "defaults", "workspaces/attic"):
         await put(owner, f"{root.split('/')[0]}.md", f"/v1/{root}/files")
     async with open_stream(marco, OWN, "0") as stream:
-        heard = [path for path in paths(await stream.rest()) if path not in defaults.FILES]
-    assert heard == ["agents.md", "templates.md", "defaults.md"]
+        received = [path for path in paths(await stream.rest()) if path not in defaults.FILES]
+    assert received == ["agents.md", "templates.md", "defaults.md"]
 
 
-async def test_a_stream_ends_after_a_while_so_that_its_reader_shows_its_credential_again(
-    here: FullApp, monkeypatch: pytest.MonkeyPatch
+async def test_a_stream_ends_at_its_time_limit_and_can_be_resumed(
+    server: FullApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(face, "_MAX_STREAM_SECONDS", 0.05)
-    owner = await here.owner()
+    monkeypatch.setattr(events_module, "_MAX_STREAM_SECONDS", 0.05)
+    owner = await server.owner()
     async with open_stream(owner, OWN) as stream:
         assert await stream.rest() == []
         last = stream.last
@@ -282,10 +286,10 @@ async def test_a_stream_ends_after_a_while_so_that_its_reader_shows_its_credenti
         assert paths(await stream.rest()) == ["a.md"]
 
 
-async def test_what_is_no_cursor_or_no_type_is_refused_before_the_stream_begins(
-    here: FullApp,
+async def test_an_invalid_cursor_or_type_is_400_before_the_stream_starts(
+    server: FullApp,
 ) -> None:
-    owner = await here.owner()
+    owner = await server.owner()
     for path in (OWN, TENANT):
         for last in ("x", "-1", "1 2", "\u00e9", "9" * 99):
             header = {b"Last-Event-ID": last.encode("latin-1")}
@@ -297,27 +301,27 @@ async def test_what_is_no_cursor_or_no_type_is_refused_before_the_stream_begins(
         assert (await owner.get(f"{TENANT}?{query}")).status_code == 400, query
 
 
-async def test_streams_are_for_those_who_may_hear(here: FullApp) -> None:
-    owner = await here.owner()
-    deaf = await here.key(owner, Permission.WORKSPACE_WRITE)
+async def test_a_stream_needs_its_permission(server: FullApp) -> None:
+    owner = await server.owner()
+    writer = await server.key(owner, Permission.WORKSPACE_WRITE)
     for path in (OWN, TENANT):
-        assert (await deaf.get(path)).status_code == 403
-        assert (await here.as_(None).get(path)).status_code == 401
+        assert (await writer.get(path)).status_code == 403
+        assert (await server.as_(None).get(path)).status_code == 401
         head = await owner.head(path)
         assert (head.status_code, head.content) == (200, b"")
 
 
-async def test_no_event_carries_content(here: FullApp, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(face, "_MAX_STREAM_SECONDS", 0.05)
-    owner = await here.owner()
+async def test_no_event_carries_content(server: FullApp, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(events_module, "_MAX_STREAM_SECONDS", 0.05)
+    owner = await server.owner()
     await put(owner, "a.md")
     answer = await owner.get(TENANT, headers={"Last-Event-ID": "0"})
-    assert "a text that no event tells" not in answer.text
+    assert "a text that no event contains" not in answer.text
     lines = [line for line in answer.text.splitlines() if line.startswith("data: ")]
-    told: list[dict[str, Any]] = [json.loads(line.removeprefix("data: ")) for line in lines]
-    files = [each for each in told if each["type"] == "workspace.updated"]
-    assert [set(each["payload"]) for each in files] == [{"path", "version"}] * 12
-    assert {frozenset(each["payload"]) for each in told if each not in files} == {
+    events: list[dict[str, Any]] = [json.loads(line.removeprefix("data: ")) for line in lines]
+    files = [event for event in events if event["type"] == "workspace.updated"]
+    assert [set(event["payload"]) for event in files] == [{"path", "version"}] * 12
+    assert {frozenset(event["payload"]) for event in events if event not in files} == {
         frozenset({"noun", "id"})
     }
-    assert told[-1]["payload"] == {"path": "a.md", "version": 1}
+    assert events[-1]["payload"] == {"path": "a.md", "version": 1}

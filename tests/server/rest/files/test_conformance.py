@@ -1,4 +1,4 @@
-"""The conformance seam: off by default, never open to strangers, never near a real tenant."""
+"""The conformance endpoint: off by default, authenticated, apart from tenants."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ pytestmark = pytest.mark.anyio
 SEAM = "/v1/host/sample/workspace/op"
 
 
-async def test_it_is_not_there_unless_asked_for(tmp_path: Any) -> None:
-    async with open_full_app(tmp_path) as here:
-        owner = await here.owner()
+async def test_the_endpoint_is_404_by_default(tmp_path: Any) -> None:
+    async with open_full_app(tmp_path) as server:
+        owner = await server.owner()
         body = {"tenant": "t", "workspace": "w", "op": "list"}
         assert (await owner.post(SEAM, json=body)).status_code == 404
 
 
-async def test_it_does_what_the_endpoints_do_in_owners_of_its_own(tmp_path: Any) -> None:
+async def test_the_endpoint_mirrors_the_file_api_in_separate_tenants(tmp_path: Any) -> None:
     settings = load({"test_seam": True}, environ={})
     async with open_ports(tmp_path) as ports:
         app = create_app(
             ports, endpoints(settings), authenticator(ports, settings), metrics=Metrics()
         )
-        here = FullApp(ports, app)
-        ada = await here.owner()
+        server = FullApp(ports, app)
+        ada = await server.owner()
 
-        async def op(client: httpx.AsyncClient, **asked: Any) -> httpx.Response:
-            return await client.post(SEAM, json={"tenant": "a", "workspace": "w", **asked})
+        async def op(client: httpx.AsyncClient, **body: Any) -> httpx.Response:
+            return await client.post(SEAM, json={"tenant": "a", "workspace": "w", **body})
 
-        made = await op(ada, op="put", path="x.md", content="one")
-        assert (made.status_code, made.json()["version"]) == (200, 1)
-        assert (await op(ada, op="get", path="x.md")).json() == made.json()
+        created = await op(ada, op="put", path="x.md", content="one")
+        assert (created.status_code, created.json()["version"]) == (200, 1)
+        assert (await op(ada, op="get", path="x.md")).json() == created.json()
         assert (await op(ada, op="get", path="x.md", tenant="b")).status_code == 404
         assert (await op(ada, op="get", path="x.md", workspace="v")).status_code == 404
         assert (await op(ada, op="list", tenant="b")).json() == {"files": []}
@@ -51,12 +51,12 @@ async def test_it_does_what_the_endpoints_do_in_owners_of_its_own(tmp_path: Any)
         assert (await op(ada, op="delete", path="x.md")).status_code == 204
         assert (await op(ada, op="burn")).status_code == 400
         assert (await op(ada, op="get")).status_code == 400
-        assert (await op(here.as_(None), op="list")).status_code == 401
+        assert (await op(server.as_(None), op="list")).status_code == 401
 
         slug = (await ada.get("/v1/tenants/me")).json()
         await ada.put(f"{FILES}/real.md", json={"content": "real"})
         for name in (slug["id"], slug["slug"]):
-            found = await op(ada, op="get", path="real.md", tenant=name, workspace="default")
-            assert found.status_code == 404
-        other = await here.owner("globex")
+            response = await op(ada, op="get", path="real.md", tenant=name, workspace="default")
+            assert response.status_code == 404
+        other = await server.owner("globex")
         assert (await op(other, op="list")).json() == {"files": []}

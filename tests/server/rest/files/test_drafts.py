@@ -1,4 +1,4 @@
-"""Drafts through the wire: what would be served, and nothing stored."""
+"""Rendering a draft returns what would be served and stores nothing."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ WORDS = st.sampled_from(
 
 
 @pytest.fixture
-async def here(tmp_path: File) -> AsyncIterator[FullApp]:
+async def server(tmp_path: File) -> AsyncIterator[FullApp]:
     async with open_full_app(tmp_path) as opened:
         yield opened
 
 
 @pytest.fixture
-async def owner(here: FullApp) -> httpx.AsyncClient:
-    owner = await here.owner()
+async def owner(server: FullApp) -> httpx.AsyncClient:
+    owner = await server.owner()
     bob = {"name": "Bob *B*", "email": "bob@example.org", "role": "member", "title": "7"}
     person = (await owner.post("/v1/people", json=bob)).json()["id"]
     new = {"slug": "marco", "name": "Marco", "humanPairId": person}
@@ -37,15 +37,15 @@ async def owner(here: FullApp) -> httpx.AsyncClient:
     return owner
 
 
-async def test_a_draft_is_shown_filled_in_and_with_what_was_filled_in(
+async def test_a_draft_is_rendered_and_lists_its_placeholder_values(
     owner: httpx.AsyncClient,
 ) -> None:
     before = (await owner.get(FILES)).text
-    draft = "{{HUMAN_NAME}} and {{AGENT_NAME}}, {{HUMAN_NAME}}, {{WHO}}"
+    draft = "{{HUMAN_NAME}} and {{AGENT_NAME}}, {{HUMAN_NAME}}, {{UNKNOWN}}"
     answer = await owner.post(f"{FILES}/docs/a.md/render", json={"content": draft})
     assert answer.status_code == 200, answer.text
     assert answer.json() == {
-        "content": "Bob \\*B\\* and Marco, Bob \\*B\\*, {{WHO}}",
+        "content": "Bob \\*B\\* and Marco, Bob \\*B\\*, {{UNKNOWN}}",
         "tokens": [
             {"token": "HUMAN_NAME", "value": "Bob \\*B\\*"},
             {"token": "AGENT_NAME", "value": "Marco"},
@@ -57,28 +57,28 @@ async def test_a_draft_is_shown_filled_in_and_with_what_was_filled_in(
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(draft=st.lists(WORDS, max_size=8).map("".join))
 @pytest.mark.parametrize("path", ["SOUL.md", "GUARDRAILS.md"])
-async def test_what_is_shown_is_what_is_served_once_it_is_stored(
+async def test_a_rendered_draft_equals_the_content_served_after_a_put(
     owner: httpx.AsyncClient, path: str, draft: str
 ) -> None:
-    shown = (await owner.post(f"{FILES}/{path}/render", json={"content": draft})).json()
+    rendered = (await owner.post(f"{FILES}/{path}/render", json={"content": draft})).json()
     put = {"content": draft, "acceptTemplateUpdate": True}
     assert (await owner.put(f"{FILES}/{path}", json=put)).status_code == 200
-    assert (await owner.get(f"{FILES}/{path}")).json()["content"] == shown["content"]
+    assert (await owner.get(f"{FILES}/{path}")).json()["content"] == rendered["content"]
 
 
-async def test_a_pinned_draft_is_served_to_the_letter(owner: httpx.AsyncClient) -> None:
+async def test_a_draft_of_a_pinned_file_keeps_its_placeholders(owner: httpx.AsyncClient) -> None:
     draft = {"content": "{{AGENT_NAME}} is good"}
-    shown = (await owner.post(f"{FILES}/GUARDRAILS.md/render", json=draft)).json()
-    assert shown == {"content": draft["content"], "tokens": []}
+    rendered = (await owner.post(f"{FILES}/GUARDRAILS.md/render", json=draft)).json()
+    assert rendered == {"content": draft["content"], "tokens": []}
 
 
-async def test_a_secret_is_shown_by_its_name_as_it_would_be_stored(
+async def test_a_secret_in_a_draft_is_redacted(
     owner: httpx.AsyncClient,
 ) -> None:
     await owner.put("/v1/secrets/till", json={"value": "open-sesame-4711"})
     draft = {"content": "say open-sesame-4711"}
-    shown = (await owner.post(f"{FILES}/notes/a.md/render", json=draft)).json()
-    assert shown["content"] == "say [REDACTED:till]"
+    rendered = (await owner.post(f"{FILES}/notes/a.md/render", json=draft)).json()
+    assert rendered["content"] == "say [REDACTED:till]"
 
 
 @pytest.mark.parametrize(
@@ -91,21 +91,26 @@ async def test_a_secret_is_shown_by_its_name_as_it_would_be_stored(
         ("a.md", {"content": "x" * (2**20 + 1)}, 413),
     ],
 )
-async def test_what_could_not_be_written_is_refused(
+async def test_a_draft_that_could_not_be_written_is_refused(
     owner: httpx.AsyncClient, path: str, body: dict[str, object], status: int
 ) -> None:
     answer = await owner.post(f"{FILES}/{path}/render", json=body)
     assert answer.status_code == status, answer.text
 
 
-async def test_only_whoever_may_write_here_is_shown_anything(
-    here: FullApp, owner: httpx.AsyncClient
+async def test_rendering_a_draft_needs_permission_to_write(
+    server: FullApp, owner: httpx.AsyncClient
 ) -> None:
     other = (await owner.post("/v1/agents", json={"slug": "nora", "name": "Nora"})).json()["id"]
-    stranger = await here.owner("globex")
-    reader = await here.key(owner, Permission.WORKSPACE_READ)
-    elsewhere = await here.key(owner, agent=other)
-    for who, status in ((stranger, 404), (reader, 403), (elsewhere, 404), (here.as_(None), 401)):
-        answer = await who.post(f"{FILES}/SOUL.md/render", json={"content": "{{AGENT_NAME}}"})
+    other_owner = await server.owner("globex")
+    reader = await server.key(owner, Permission.WORKSPACE_READ)
+    other_key = await server.key(owner, agent=other)
+    for client, status in (
+        (other_owner, 404),
+        (reader, 403),
+        (other_key, 404),
+        (server.as_(None), 401),
+    ):
+        answer = await client.post(f"{FILES}/SOUL.md/render", json={"content": "{{AGENT_NAME}}"})
         assert answer.status_code == status, answer.text
         assert "Marco" not in answer.text

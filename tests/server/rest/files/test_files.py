@@ -1,4 +1,4 @@
-"""RFC 0059 through the wire, and the same wire on every other stack."""
+"""The RFC 0059 file API, and the same API on every other stack."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
-async def here(tmp_path: File) -> AsyncIterator[FullApp]:
+async def server(tmp_path: File) -> AsyncIterator[FullApp]:
     async with open_full_app(tmp_path) as opened:
         yield opened
 
 
 @pytest.fixture
-async def ada(here: FullApp) -> httpx.AsyncClient:
-    return await here.owner()
+async def ada(server: FullApp) -> httpx.AsyncClient:
+    return await server.owner()
 
 
 async def put(client: httpx.AsyncClient, path: str, text: str, **headers: str) -> httpx.Response:
@@ -37,14 +37,14 @@ async def put(client: httpx.AsyncClient, path: str, text: str, **headers: str) -
 
 
 async def test_a_file_is_created_replaced_read_listed_and_deleted(ada: httpx.AsyncClient) -> None:
-    made = await put(ada, "DIRECTIVES.md", "one")
-    assert made.status_code == 200
-    file = made.json()
+    created = await put(ada, "DIRECTIVES.md", "one")
+    assert created.status_code == 200
+    file = created.json()
     assert set(file) == {"path", "content", "contentType", "version", "etag", "updatedAt"}
     assert (file["path"], file["content"], file["version"]) == ("DIRECTIVES.md", "one", 1)
     assert (file["contentType"], file["etag"]) == ("text/markdown", '"v1"')
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", file["updatedAt"])
-    assert made.headers["etag"] == file["etag"]
+    assert created.headers["etag"] == file["etag"]
 
     again = await put(ada, "DIRECTIVES.md", "two")
     assert (again.status_code, again.json()["version"]) == (200, 2)
@@ -60,7 +60,7 @@ async def test_a_file_is_created_replaced_read_listed_and_deleted(ada: httpx.Asy
     assert (await ada.delete(f"{FILES}/DIRECTIVES.md")).status_code == 404
 
 
-async def test_a_number_is_never_used_twice_and_history_outlives_deletion(
+async def test_a_version_number_is_never_reused_and_history_survives_deletion(
     ada: httpx.AsyncClient,
 ) -> None:
     for text in ("one", "two"):
@@ -81,9 +81,9 @@ async def test_history_keeps_as_many_versions_as_the_policy_says(ada: httpx.Asyn
     for number in range(5):
         await put(ada, "a.md", str(number))
 
-    found = [(await ada.get(f"{FILES}/a.md?version={n}")).status_code for n in range(1, 6)]
+    statuses = [(await ada.get(f"{FILES}/a.md?version={n}")).status_code for n in range(1, 6)]
 
-    assert found == [404, 404, 200, 200, 200]
+    assert statuses == [404, 404, 200, 200, 200]
 
 
 async def test_if_match_is_honoured_and_a_refusal_names_the_current_version(
@@ -105,7 +105,9 @@ async def test_if_match_is_honoured_and_a_refusal_names_the_current_version(
     assert (await put(ada, "a.md", "x", If_Match='"v7", "v2"')).status_code == 200
 
 
-async def test_stars_say_must_exist_and_must_not(ada: httpx.AsyncClient) -> None:
+async def test_if_match_star_requires_a_file_and_if_none_match_star_forbids_it(
+    ada: httpx.AsyncClient,
+) -> None:
     assert (await put(ada, "a.md", "x", If_Match="*")).status_code == 409
     assert (await put(ada, "a.md", "x", If_None_Match="*")).status_code == 200
     assert (await put(ada, "a.md", "y", If_None_Match="*")).status_code == 409
@@ -118,15 +120,15 @@ async def test_stars_say_must_exist_and_must_not(ada: httpx.AsyncClient) -> None
     assert (await put(ada, "a.md", "z", If_None_Match="*")).json()["version"] == 4
 
 
-async def test_what_the_caller_has_is_not_sent_again(ada: httpx.AsyncClient) -> None:
+async def test_a_matching_etag_returns_304(ada: httpx.AsyncClient) -> None:
     tag = (await put(ada, "a.md", "one")).headers["etag"]
     for url in (f"{FILES}/a.md", f"{FILES}/a.md?version=1", FILES):
-        known = (await ada.get(url)).headers["etag"]
-        again = await ada.get(url, headers={"If-None-Match": f'"other", {known}'})
-        assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", known)
+        cached = (await ada.get(url)).headers["etag"]
+        again = await ada.get(url, headers={"If-None-Match": f'"other", {cached}'})
+        assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", cached)
     await put(ada, "a.md", "two")
     assert (await ada.get(f"{FILES}/a.md", headers={"If-None-Match": tag})).status_code == 200
-    assert (await ada.get(FILES, headers={"If-None-Match": known})).status_code == 200
+    assert (await ada.get(FILES, headers={"If-None-Match": cached})).status_code == 200
 
 
 async def test_encoded_and_raw_slashes_name_the_same_file(ada: httpx.AsyncClient) -> None:
@@ -136,7 +138,7 @@ async def test_encoded_and_raw_slashes_name_the_same_file(ada: httpx.AsyncClient
         assert (await ada.get(f"{FILES}/{spelling}")).json()["path"] == "behavior/CRUD.md"
 
 
-async def test_a_prefix_is_a_plain_beginning(ada: httpx.AsyncClient) -> None:
+async def test_a_prefix_matches_the_start_of_a_path_literally(ada: httpx.AsyncClient) -> None:
     for path in ("notes/a.md", "notes-b.md", "Notes/c.md", "other.md"):
         await put(ada, path, "x")
 
@@ -150,7 +152,7 @@ async def test_a_prefix_is_a_plain_beginning(ada: httpx.AsyncClient) -> None:
     assert len(await listed("")) == 4
 
 
-async def test_limits_are_inclusive_and_speak_in_our_own_words(ada: httpx.AsyncClient) -> None:
+async def test_limits_are_inclusive_and_return_workspace_too_large(ada: httpx.AsyncClient) -> None:
     limits = {"maxFileBytes": 10, "maxFiles": 2}
     assert (await ada.put("/v1/policy", json={"limits": limits})).status_code == 200
     assert (await put(ada, "a.md", "x" * 10)).status_code == 200
@@ -164,12 +166,12 @@ async def test_limits_are_inclusive_and_speak_in_our_own_words(ada: httpx.AsyncC
     assert (await put(ada, "a.md", "y")).status_code == 200
     await ada.delete(f"{FILES}/b.md")
     assert (await put(ada, "c.md", "x")).status_code == 200
-    shown = (await ada.get("/.well-known/openwop")).json()
-    assert shown["workspace"] == shown["capabilities"]["workspace"]
-    assert shown["workspace"]["maxFileBytes"] == 10
+    discovery = (await ada.get("/.well-known/openwop")).json()
+    assert discovery["workspace"] == discovery["capabilities"]["workspace"]
+    assert discovery["workspace"]["maxFileBytes"] == 10
 
 
-async def test_a_policy_is_never_reset_by_saying_nothing(ada: httpx.AsyncClient) -> None:
+async def test_a_policy_put_without_a_body_is_refused(ada: httpx.AsyncClient) -> None:
     await ada.put("/v1/policy", json={"limits": {"maxFiles": 2}})
     refused = await ada.put("/v1/policy")
 
@@ -177,33 +179,33 @@ async def test_a_policy_is_never_reset_by_saying_nothing(ada: httpx.AsyncClient)
     assert (await ada.get("/v1/policy")).json()["limits"]["maxFiles"] == 2
 
 
-async def test_the_largest_file_of_the_worst_characters_fits_into_a_request(
+async def test_the_largest_file_fits_into_a_request_when_fully_escaped(
     ada: httpx.AsyncClient,
 ) -> None:
-    most = 1024 * 1024
-    body = '{"content":"' + "\\u0001" * most + '"}'
+    max_bytes = 1024 * 1024
+    body = '{"content":"' + "\\u0001" * max_bytes + '"}'
     head = {"Content-Type": "application/json"}
-    made = await ada.put(f"{FILES}/a.md", content=body, headers=head)
-    assert (made.status_code, len(made.json()["content"])) == (200, most)
-    larger = await put(ada, "a.md", "x" * (most + 1))
+    created = await ada.put(f"{FILES}/a.md", content=body, headers=head)
+    assert (created.status_code, len(created.json()["content"])) == (200, max_bytes)
+    larger = await put(ada, "a.md", "x" * (max_bytes + 1))
     assert (larger.status_code, larger.json()["error"]) == (413, "workspace_too_large")
 
 
-async def test_strangers_learn_nothing_not_even_that_nothing_is_there(
-    here: FullApp, ada: httpx.AsyncClient
+async def test_without_a_valid_token_every_path_is_401(
+    server: FullApp, ada: httpx.AsyncClient
 ) -> None:
     await put(ada, "a.md", "x")
     for token in (None, "wrong"):
-        stranger = here.as_(token)
+        client = server.as_(token)
         for url in (f"{FILES}/a.md", f"{FILES}/no.md", FILES, "/v1/nothing", f"{FILES}/../x"):
-            answer = await stranger.get(url)
+            answer = await client.get(url)
             assert (answer.status_code, answer.json()["error"]) == (401, "unauthenticated")
-    assert (await here.as_(None).get("/.well-known/openwop")).status_code == 200
+    assert (await server.as_(None).get("/.well-known/openwop")).status_code == 200
 
 
-async def test_writing_does_not_imply_reading(here: FullApp, ada: httpx.AsyncClient) -> None:
-    reader = await here.key(ada, Permission.WORKSPACE_READ)
-    writer = await here.key(ada, Permission.WORKSPACE_WRITE)
+async def test_writing_does_not_imply_reading(server: FullApp, ada: httpx.AsyncClient) -> None:
+    reader = await server.key(ada, Permission.WORKSPACE_READ)
+    writer = await server.key(ada, Permission.WORKSPACE_WRITE)
     assert (await put(writer, "a.md", "x")).status_code == 200
     assert (await writer.get(f"{FILES}/a.md")).status_code == 403
     assert (await writer.get(FILES)).status_code == 403
@@ -213,9 +215,9 @@ async def test_writing_does_not_imply_reading(here: FullApp, ada: httpx.AsyncCli
 
 
 async def test_a_bound_key_works_in_its_own_workspace_and_in_no_other(
-    here: FullApp, ada: httpx.AsyncClient
+    server: FullApp, ada: httpx.AsyncClient
 ) -> None:
-    team = await here.key(ada, workspace="team")
+    team = await server.key(ada, workspace="team")
     await put(team, "a.md", "of the team")
     await put(ada, "a.md", "of the tenant")
 
@@ -226,24 +228,24 @@ async def test_a_bound_key_works_in_its_own_workspace_and_in_no_other(
     assert (await team.get("/v1/defaults/files")).status_code in (403, 404)
 
 
-async def test_secrets_never_come_to_rest(ada: httpx.AsyncClient) -> None:
+async def test_secrets_are_never_stored(ada: httpx.AsyncClient) -> None:
     await ada.put("/v1/secrets/db", json={"value": "hunter2hunter2"})
-    made = await put(ada, "a.md", "use hunter2hunter2 and AKIAIOSFODNN7EXAMPLE")
+    created = await put(ada, "a.md", "use hunter2hunter2 and AKIAIOSFODNN7EXAMPLE")
 
-    assert made.json()["content"] == "use [REDACTED:db] and [REDACTED:aws-access-key]"
-    assert (await ada.get(f"{FILES}/a.md")).json() == made.json()
+    assert created.json()["content"] == "use [REDACTED:db] and [REDACTED:aws-access-key]"
+    assert (await ada.get(f"{FILES}/a.md")).json() == created.json()
     assert (await put(ada, "hunter2hunter2.md", "x")).status_code == 400
-    reason = await ada.put(
+    response = await ada.put(
         "/v1/workspaces/default/files/b.md",
         json={"content": "x"},
         headers={"Carrel-Reason": "because of hunter2hunter2"},
     )
-    assert reason.status_code == 200
+    assert response.status_code == 200
     history = (await ada.get("/v1/workspaces/default/files/b.md/history")).json()
     assert history["items"][0]["reason"] == "because of [REDACTED:db]"
 
 
-async def test_shapes_can_be_warned_of_or_let_be(ada: httpx.AsyncClient) -> None:
+async def test_secret_patterns_can_be_reported_or_ignored(ada: httpx.AsyncClient) -> None:
     text = "AKIAIOSFODNN7EXAMPLE"
     await ada.put("/v1/policy", json={"redaction": "warn"})
     warned = await put(ada, "a.md", text)
@@ -253,7 +255,7 @@ async def test_shapes_can_be_warned_of_or_let_be(ada: httpx.AsyncClient) -> None
     assert "carrel-warning" not in (await put(ada, "a.md", text)).headers
 
 
-async def test_a_repeated_request_is_answered_again_and_not_done_again(
+async def test_a_repeated_request_is_replayed_and_not_executed_again(
     ada: httpx.AsyncClient,
 ) -> None:
     first = await put(ada, "a.md", "one", Idempotency_Key="k")
@@ -267,14 +269,14 @@ async def test_a_repeated_request_is_answered_again_and_not_done_again(
     assert (await ada.get(f"{FILES}/a.md")).json()["content"] == "two"
 
 
-async def test_rivals_with_one_key_are_one_request(ada: httpx.AsyncClient) -> None:
+async def test_concurrent_requests_with_one_key_run_once(ada: httpx.AsyncClient) -> None:
     answers = await asyncio.gather(*(put(ada, "a.md", "x", Idempotency_Key="k") for _ in range(9)))
     assert {a.status_code for a in answers} <= {200, 409}
     assert {a.json()["version"] for a in answers if a.status_code == 200} == {1}
     assert (await ada.get(f"{FILES}/a.md")).json()["version"] == 1
 
 
-async def an_agent(ada: httpx.AsyncClient) -> tuple[str, str]:
+async def create_agent(ada: httpx.AsyncClient) -> tuple[str, str]:
     template = (await ada.post("/v1/templates", json={"slug": "sales", "name": "Sales"})).json()[
         "id"
     ]
@@ -283,22 +285,26 @@ async def an_agent(ada: httpx.AsyncClient) -> tuple[str, str]:
     return f"/v1/agents/{agent}/files", f"/v1/templates/{template}/files"
 
 
-async def test_layers_decide_from_the_nearest_and_their_etags_tell_them_apart(
-    here: FullApp, ada: httpx.AsyncClient
+async def test_the_nearest_layer_wins_and_etags_differ_per_layer(
+    server: FullApp, ada: httpx.AsyncClient
 ) -> None:
-    agent, template = await an_agent(ada)
+    agent, template = await create_agent(ada)
     for url, text in (("/v1/defaults/files", "kind"), (template, "brisk")):
         await ada.put(f"{url}/SOUL.md", json={"content": text})
-        seen = (await ada.get(f"{agent}/SOUL.md")).json()
-        assert seen["content"] == text
-    assert (seen["source"], seen["version"], seen["updateAvailable"]) == ("template", 1, False)
-    inherited = {"If-Match": seen["etag"]}
+        served = (await ada.get(f"{agent}/SOUL.md")).json()
+        assert served["content"] == text
+    assert (served["source"], served["version"], served["updateAvailable"]) == (
+        "template",
+        1,
+        False,
+    )
+    inherited = {"If-Match": served["etag"]}
     mine = await ada.put(f"{agent}/SOUL.md", json={"content": "mine"}, headers=inherited)
     assert (mine.status_code, mine.json()["source"], mine.json()["version"]) == (
         *(200, "agent-override"),
         1,
     )
-    assert mine.json()["etag"] != seen["etag"]
+    assert mine.json()["etag"] != served["etag"]
     again = await ada.put(f"{agent}/SOUL.md", json={"content": "again"}, headers=inherited)
     assert again.status_code == 409
     await ada.put(f"{template}/SOUL.md", json={"content": "brisker"})
@@ -309,11 +315,13 @@ async def test_layers_decide_from_the_nearest_and_their_etags_tell_them_apart(
     assert (await ada.delete(f"{agent}/SOUL.md")).status_code == 404
 
 
-async def test_an_agents_own_key_works_on_its_stack(here: FullApp, ada: httpx.AsyncClient) -> None:
-    agent, template = await an_agent(ada)
+async def test_an_agents_own_key_works_on_its_stack(
+    server: FullApp, ada: httpx.AsyncClient
+) -> None:
+    agent, template = await create_agent(ada)
     await ada.put(f"{template}/SOUL.md", json={"content": "brisk"})
     body = {"name": "marco", "kind": "agent", "agentId": agent.split("/")[3]}
-    marco = here.as_((await ada.post("/v1/keys", json=body)).json()["key"])
+    marco = server.as_((await ada.post("/v1/keys", json=body)).json()["key"])
 
     assert (await marco.get(f"{FILES}/SOUL.md")).json()["content"] == "brisk"
     assert (await put(marco, "notes/a.md", "mine")).status_code == 200
@@ -323,7 +331,7 @@ async def test_an_agents_own_key_works_on_its_stack(here: FullApp, ada: httpx.As
     assert (await ada.get(FILES)).json() == {"files": []}
 
 
-async def test_wide_paths_live_outside_the_narrow_wire(ada: httpx.AsyncClient) -> None:
+async def test_paths_outside_rfc_0059_work_only_under_workspaces(ada: httpx.AsyncClient) -> None:
     url = "/v1/workspaces/default/files"
     for path in ("ä b.md", ".hidden", "_x", "🌱.md"):
         assert (await ada.put(f"{url}/{path}", json={"content": path})).status_code == 200
@@ -356,17 +364,17 @@ async def test_history_diff_explain_and_restore(ada: httpx.AsyncClient) -> None:
     assert (await ada.get(f"{url}/diff", params={"from": 7})).status_code == 404
     back = await ada.post(f"{url}/restore", json={"version": 1})
     assert (back.json()["version"], back.json()["content"]) == (4, "one\n")
-    reason = (await ada.get(f"{url}/explain")).json()
-    assert (reason["source"], reason["layers"][0]["version"]) == ("workspace", 4)
+    explanation = (await ada.get(f"{url}/explain")).json()
+    assert (explanation["source"], explanation["layers"][0]["version"]) == ("workspace", 4)
     assert (await ada.get("/v1/workspaces/default/files/no.md/history")).status_code == 404
 
 
-async def test_a_file_that_is_not_text_is_refused_and_never_a_crash(
-    here: FullApp, ada: httpx.AsyncClient
+async def test_reading_a_file_that_is_not_text_is_409(
+    server: FullApp, ada: httpx.AsyncClient
 ) -> None:
     tenant = (await ada.get("/v1/tenants/me")).json()["id"]
     actor = Actor(tenant, "a program in process")
-    await files.put(here.ports, (actor.scope,), Path("a.bin"), b"\xff\x00", actor)
+    await files.put(server.ports, (actor.scope,), Path("a.bin"), b"\xff\x00", actor)
 
     refused = await ada.get(f"{FILES}/a.bin")
     assert (refused.status_code, refused.json()["error"]) == (409, "conflict")
@@ -378,12 +386,12 @@ BAD: list[Any] = [None, [], "x", 1, {}, {"content": 1}, {"content": "x", "path":
 
 
 @pytest.mark.parametrize("body", BAD, ids=str)
-async def test_a_body_that_does_not_fit_is_refused(ada: httpx.AsyncClient, body: Any) -> None:
+async def test_an_invalid_body_is_400(ada: httpx.AsyncClient, body: Any) -> None:
     answer = await ada.put(f"{FILES}/a.md", json=body)
     assert (answer.status_code, answer.json()["error"]) == (400, "validation_error")
 
 
 @pytest.mark.parametrize("kind", ["", "markdown", "text/", "a/b\n", "text/" + "x" * 99])
-async def test_a_type_that_is_none_is_refused(ada: httpx.AsyncClient, kind: str) -> None:
+async def test_an_invalid_content_type_is_400(ada: httpx.AsyncClient, kind: str) -> None:
     answer = await ada.put(f"{FILES}/a.md", json={"content": "x", "contentType": kind})
     assert answer.status_code == 400

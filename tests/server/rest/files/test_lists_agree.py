@@ -1,4 +1,4 @@
-"""Whatever has happened, a list says of every file what the file says of itself."""
+"""After any changes, a list agrees with every file read by itself."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ TEXTS: Final = (
     "{{AGENT_NAME}}",
     "{{AGENT_NAME}} of {{TENANT_NAME}} for {{HUMAN_NAME}} ({{HUMAN_TITLE}})",
     "- **Name:** {{AGENT_NAME}}\n",
-    "- **Name:** Somebody\n",
+    "- **Name:** Eve\n",
     "1{{HUMAN_NAME}}.\n\u2028\0",
-    "{{NOBODY}}",
+    "{{UNKNOWN}}",
 )
 NAMES: Final = ("Marco", "Kate", '"etag":"\\u0000"', "{{TENANT_NAME}}", "7", "<!-- x -->")
 CLASSES: Final = ("live", "pinned", "managed")
@@ -36,7 +36,7 @@ Act = tuple[str, str, dict[str, Any] | None]
 
 agents, templates, paths = map(st.sampled_from, (AGENTS, TEMPLATES, PATHS))
 names, texts = st.sampled_from(NAMES), st.sampled_from(TEXTS)
-homes = st.one_of(
+layers = st.one_of(
     st.just("/v1/defaults"),
     templates.map("/v1/templates/{}".format),
     agents.map("/v1/agents/{}".format),
@@ -54,8 +54,8 @@ changes = st.fixed_dictionaries(
     },
 )
 acts: st.SearchStrategy[Act] = st.one_of(
-    st.tuples(st.just("PUT"), st.builds("{}/files/{}".format, homes, paths), bodies),
-    st.tuples(st.just("DELETE"), st.builds("{}/files/{}".format, homes, paths), st.none()),
+    st.tuples(st.just("PUT"), st.builds("{}/files/{}".format, layers, paths), bodies),
+    st.tuples(st.just("DELETE"), st.builds("{}/files/{}".format, layers, paths), st.none()),
     st.tuples(st.just("PATCH"), agents.map("/v1/agents/{}".format), changes),
     st.tuples(st.just("PATCH"), st.just("/v1/tenants/me"), st.builds(lambda n: {"name": n}, names)),
     st.tuples(st.just("PATCH"), st.just("/v1/people/me"), st.builds(lambda n: {"name": n}, names)),
@@ -63,7 +63,7 @@ acts: st.SearchStrategy[Act] = st.one_of(
         st.just("PUT"),
         st.just("/v1/policy"),
         st.lists(rules, max_size=3, unique_by=lambda rule: rule["pattern"]).map(
-            lambda some: {"classes": some}
+            lambda classes: {"classes": classes}
         ),
     ),
     st.tuples(
@@ -73,99 +73,103 @@ acts: st.SearchStrategy[Act] = st.one_of(
 
 
 @asynccontextmanager
-async def houses(kind: str, at: str | File) -> AsyncIterator[tuple[FullApp, FullApp]]:
+async def open_servers(kind: str, at: str | File) -> AsyncIterator[tuple[FullApp, FullApp]]:
     """Two servers on one database."""
     async with AsyncExitStack() as stack:
-        found = []
+        servers = []
         for _ in "12":
             opened: Any = sqlite.open_store(File(at)) if kind == "sqlite" else None
             store = await stack.enter_async_context(opened or postgres.open_store(str(at)))
             ports = ports_over(store)
-            found.append(FullApp(ports, create_rest_app(ports)))
-        yield found[0], found[1]
+            servers.append(FullApp(ports, create_rest_app(ports)))
+        yield servers[0], servers[1]
 
 
-class Scene:
+class TwoServerTenant:
     def __init__(self, servers: tuple[FullApp, FullApp], owner: httpx.AsyncClient) -> None:
         token = owner.headers["Authorization"].partition(" ")[2]
         self.clients = [server.as_(token) for server in servers]
         self.me = ""
 
-    async def begin(self) -> None:
-        one = self.clients[0]
-        self.me = (await one.get("/v1/people")).json()["items"][0]["id"]
+    async def create_records(self) -> None:
+        client = self.clients[0]
+        self.me = (await client.get("/v1/people")).json()["items"][0]["id"]
         for slug in TEMPLATES:
-            await one.post("/v1/templates", json={"slug": slug, "name": slug})
+            await client.post("/v1/templates", json={"slug": slug, "name": slug})
         for slug in AGENTS:
             body = {"slug": slug, "name": slug, "templateId": "sales"}
-            assert (await one.post("/v1/agents", json=body)).status_code == 201
+            assert (await client.post("/v1/agents", json=body)).status_code == 201
 
     async def act(self, act: Act, at: int) -> None:
-        """Refused or not: what matters is what is shown afterwards."""
+        """Apply a change; it may be refused but must not be a server error."""
         method, url, body = act
-        who, url = self.clients[at], url.replace("/me", f"/{self.me}", "people" in url)
+        client, url = self.clients[at], url.replace("/me", f"/{self.me}", "people" in url)
         if method == "ACCEPT":
             agent, _, path = url.partition("/pins/")
-            pins = (await who.get(f"{agent}/pins")).json()["items"]
+            pins = (await client.get(f"{agent}/pins")).json()["items"]
             latest = next((pin.get("latestSha256") for pin in pins if pin["path"] == path), None)
             method, url = "POST", f"{url}/accept"
             body = {"sha256": latest or "0" * 64}
         if body and body.get("humanPairId"):
             body = {**body, "humanPairId": self.me}
         head = {"Carrel-Reason": "because"}
-        answer = await who.request(method, url, json=body, headers=head)
+        answer = await client.request(method, url, json=body, headers=head)
         assert answer.status_code < 500, answer.text
 
-    async def agrees(self, raw: str = "") -> None:
+    async def assert_lists_agree(self, raw: str = "") -> None:
         for agent in AGENTS:
             url = f"/v1/agents/{agent}/files"
-            one, other = [await who.get(f"{url}?content=true{raw}") for who in self.clients]
-            assert (one.headers["etag"], one.text) == (other.headers["etag"], other.text)
-            listed = {row["path"]: row for row in one.json()["files"]}
+            first, second = [
+                await client.get(f"{url}?content=true{raw}") for client in self.clients
+            ]
+            assert (first.headers["etag"], first.text) == (second.headers["etag"], second.text)
+            listed = {row["path"]: row for row in first.json()["files"]}
             for number, path in enumerate(PATHS):
-                who = self.clients[number % 2]
-                answer = await who.get(f"{url}/{path}?{raw.removeprefix('&')}")
-                told = answer.json() if answer.status_code == 200 else None
-                assert told == listed.get(path)
+                client = self.clients[number % 2]
+                answer = await client.get(f"{url}/{path}?{raw.removeprefix('&')}")
+                body = answer.json() if answer.status_code == 200 else None
+                assert body == listed.get(path)
 
-    async def agrees_in_every_form(self) -> None:
-        await self.agrees("&raw=true")
-        url, who = "/v1/agents/kate/files", self.clients[1]
-        whole = await who.get(f"{url}?content=true")
-        known = {"If-None-Match": whole.headers["etag"]}
-        assert (await who.get(f"{url}?content=true", headers=known)).status_code == 304
-        rows = whole.json()["files"]
-        some = (await who.get(f"{url}?content=true&prefix=S")).json()["files"]
-        assert some == [row for row in rows if row["path"].startswith("S")]
-        bare = (await who.get(url)).json()["files"]
-        assert [{**row, **told} for row, told in zip(rows, bare, strict=True)] == rows
+    async def assert_every_form_agrees(self) -> None:
+        await self.assert_lists_agree("&raw=true")
+        url, client = "/v1/agents/kate/files", self.clients[1]
+        full = await client.get(f"{url}?content=true")
+        cached = {"If-None-Match": full.headers["etag"]}
+        assert (await client.get(f"{url}?content=true", headers=cached)).status_code == 304
+        rows = full.json()["files"]
+        filtered = (await client.get(f"{url}?content=true&prefix=S")).json()["files"]
+        assert filtered == [row for row in rows if row["path"].startswith("S")]
+        bare = (await client.get(url)).json()["files"]
+        assert [{**row, **bare_row} for row, bare_row in zip(rows, bare, strict=True)] == rows
 
 
-async def story(servers: tuple[FullApp, FullApp], slug: str, told: list[tuple[Act, int]]) -> None:
-    scene = Scene(servers, await servers[0].owner(slug))
-    await scene.begin()
-    for act, at in told:
-        await scene.act(act, at)
-        await scene.agrees()
-    await scene.agrees_in_every_form()
+async def apply_steps(
+    servers: tuple[FullApp, FullApp], slug: str, steps: list[tuple[Act, int]]
+) -> None:
+    tenant = TwoServerTenant(servers, await servers[0].owner(slug))
+    await tenant.create_records()
+    for act, at in steps:
+        await tenant.act(act, at)
+        await tenant.assert_lists_agree()
+    await tenant.assert_every_form_agrees()
 
 
 def lists_agree(kind: str, at: str | File, examples: int) -> None:
     number = 0
 
     with asyncio.Runner() as runner:
-        opened = houses(kind, at)
+        opened = open_servers(kind, at)
         servers = runner.run(opened.__aenter__())
 
         @settings(max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck))
         @given(st.lists(st.tuples(acts, st.integers(0, 1)), min_size=1, max_size=12))
-        def tell(told: list[tuple[Act, int]]) -> None:
+        def check(steps: list[tuple[Act, int]]) -> None:
             nonlocal number
             number += 1
-            runner.run(story(servers, f"t{number}", told))
+            runner.run(apply_steps(servers, f"t{number}", steps))
 
         try:
-            tell()
+            check()
         finally:
             runner.run(opened.__aexit__(None, None, None))
 

@@ -1,4 +1,4 @@
-"""The overlay endpoint: in which order it checks things, and how it says no."""
+"""The overlay endpoint: order of checks, and refusals."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ async def marco(owner: httpx.AsyncClient) -> str:
     return await create_overlay_agent(owner)
 
 
-async def a_member(here: RestServer, owner: httpx.AsyncClient) -> httpx.AsyncClient:
+async def member_client(server: RestServer, owner: httpx.AsyncClient) -> httpx.AsyncClient:
     bob = await create_member(owner)
-    return await here.key(owner, kind="person", personId=bob["id"])
+    return await server.key(owner, kind="person", personId=bob["id"])
 
 
-def open_to_all(answer: httpx.Response) -> None:
+def assert_cors_headers(answer: httpx.Response) -> None:
     headers = answer.headers
     assert headers["access-control-allow-origin"] == "*"
     assert headers["access-control-allow-methods"] == "POST, OPTIONS"
@@ -52,54 +52,56 @@ def open_to_all(answer: httpx.Response) -> None:
     assert headers["access-control-max-age"] == "3600"
 
 
-async def test_a_preflight_needs_no_credential(here: RestServer) -> None:
+async def test_a_preflight_needs_no_credential(server: RestServer) -> None:
     for token in (None, "wrong"):
-        answer = await here.as_(token).options(URL)
+        answer = await server.as_(token).options(URL)
         assert (answer.status_code, answer.content) == (204, b"")
-        open_to_all(answer)
+        assert_cors_headers(answer)
 
 
-async def test_everything_it_says_may_be_read_by_every_page(
-    here: RestServer, owner: httpx.AsyncClient, marco: str
+async def test_every_response_carries_cors_headers(
+    server: RestServer, owner: httpx.AsyncClient, marco: str
 ) -> None:
     listed = await post_action(owner, "list", agentId=marco)
-    known = {"If-None-Match": listed.headers["etag"]}
-    same = await owner.post(URL, json={"action": "list", "agentId": marco}, headers=known)
+    cached = {"If-None-Match": listed.headers["etag"]}
+    same = await owner.post(URL, json={"action": "list", "agentId": marco}, headers=cached)
     answers = [
         listed,
         same,
-        await post_action(here.as_(None), "list", agentId=marco),
+        await post_action(server.as_(None), "list", agentId=marco),
         await owner.post(URL, content=b"{"),
-        await post_action(owner, "list", agentId="nobody"),
+        await post_action(owner, "list", agentId="missing"),
         await post_action(owner, "put", agentId=marco, path="USER.md", content="x"),
         await owner.get(URL),
     ]
     assert [answer.status_code for answer in answers] == [200, 304, 401, 400, 404, 403, 405]
     for answer in answers:
-        open_to_all(answer)
+        assert_cors_headers(answer)
         if answer.status_code >= 400:
-            told = answer.json()
-            assert told == {"ok": False, "error": told["error"]}
+            body = answer.json()
+            assert body == {"ok": False, "error": body["error"]}
         if answer.status_code != 304:
             assert answer.headers["content-type"] == "application/json"
 
 
-async def test_without_a_credential_it_is_401_before_anything_else(here: RestServer) -> None:
+async def test_a_missing_credential_is_401_before_anything_else(server: RestServer) -> None:
     for token in (None, "unknown"):
         for body in (b"{", b"", b'{"tenantSlug": "acme"}', b'{"action": "list", "defaults": true}'):
-            answer = await here.as_(token).post(URL, content=body)
+            answer = await server.as_(token).post(URL, content=body)
             assert answer.status_code == 401
             assert answer.json()["ok"] is False
             assert "Unauthorized" in answer.json()["error"]
 
 
 @pytest.mark.parametrize("body", [b"{", b"\xff", b"[]", b"1", b"null", b'"x"', b"[" * 99_999])
-async def test_what_is_no_json_object_is_400(owner: httpx.AsyncClient, body: bytes) -> None:
+async def test_a_body_that_is_not_a_json_object_is_400(
+    owner: httpx.AsyncClient, body: bytes
+) -> None:
     answer = await owner.post(URL, content=body)
     assert (answer.status_code, answer.json()["ok"]) == (400, False)
 
 
-async def test_no_body_is_an_empty_one(owner: httpx.AsyncClient) -> None:
+async def test_a_missing_body_is_an_empty_object(owner: httpx.AsyncClient) -> None:
     for body in (b"", b"{}"):
         answer = await owner.post(URL, content=body)
         assert (answer.status_code, answer.json()["error"]) == (400, "action is required")
@@ -107,22 +109,22 @@ async def test_no_body_is_an_empty_one(owner: httpx.AsyncClient) -> None:
 
 @pytest.mark.parametrize("field", ["tenantId", "tenantSlug", "instanceId"])
 @pytest.mark.parametrize("value", [None, "", "acme", 0, False, {}])
-async def test_a_tenant_in_the_body_is_refused_by_name_whatever_it_says(
-    here: RestServer, owner: httpx.AsyncClient, marco: str, field: str, value: Any
+async def test_a_tenant_field_in_the_body_is_refused_by_name(
+    server: RestServer, owner: httpx.AsyncClient, marco: str, field: str, value: Any
 ) -> None:
     body: dict[str, Any] = {"agentId": marco, "path": "a.md", "content": "x", field: value}
-    for who in (owner, here.as_(PLATFORM)):
+    for client in (owner, server.as_(PLATFORM)):
         for action in ("put", "", "nonsense"):
-            status, error = await refused_action(who, action, **body)
+            status, error = await refused_action(client, action, **body)
             assert status == 400
             assert {"tenantId", "tenantSlug", "instanceId"} <= set(error.replace(",", "").split())
     assert (await owner.get(f"/v1/agents/{marco}/files/a.md")).status_code == 404
 
 
-async def test_a_credential_of_no_tenant_is_401_after_the_body_was_looked_at(
-    here: RestServer,
+async def test_a_credential_without_a_tenant_is_401_after_the_body_is_parsed(
+    server: RestServer,
 ) -> None:
-    platform = here.as_(PLATFORM)
+    platform = server.as_(PLATFORM)
     assert (await platform.post(URL, content=b"{")).status_code == 400
     for action in ("", "list"):
         status, error = await refused_action(platform, action)
@@ -130,8 +132,10 @@ async def test_a_credential_of_no_tenant_is_401_after_the_body_was_looked_at(
 
 
 @pytest.mark.parametrize("action", [None, "", 0, False, [], {}])
-async def test_no_action_is_400_before_the_selectors(owner: httpx.AsyncClient, action: Any) -> None:
-    for more in ({}, {"agentId": "nobody"}):
+async def test_a_missing_action_is_400_before_the_selectors(
+    owner: httpx.AsyncClient, action: Any
+) -> None:
+    for more in ({}, {"agentId": "missing"}):
         answer = await owner.post(URL, json={"action": action, **more})
         assert (answer.status_code, answer.json()["error"]) == (400, "action is required")
 
@@ -157,33 +161,33 @@ async def test_exactly_one_selector_is_needed(
 
 
 @pytest.mark.parametrize("name", [1, True, ["a"], {"a": 1}])
-async def test_a_selector_that_is_no_text_is_400(owner: httpx.AsyncClient, name: Any) -> None:
+async def test_a_selector_that_is_not_a_string_is_400(owner: httpx.AsyncClient, name: Any) -> None:
     assert (await refused_action(owner, "list", agentId=name))[0] == 400
     assert (await refused_action(owner, "list", templateId=name))[0] == 400
 
 
-async def test_a_target_that_is_not_there_is_404_for_every_action_and_everybody(
-    here: RestServer, owner: httpx.AsyncClient, marco: str
+async def test_an_unknown_target_is_404_for_every_action_and_caller(
+    server: RestServer, owner: httpx.AsyncClient, marco: str
 ) -> None:
-    other = await here.create_tenant("globex")
-    bob = await a_member(here, owner)
+    other = await server.create_tenant("globex")
+    bob = await member_client(server, owner)
     for action in ("list", "get", *WRITES, "nonsense"):
         names = [
             (other, marco),
             (other, "marco"),
-            (bob, "nobody"),
+            (bob, "missing"),
             (owner, "\x00"),
             (owner, "a" * 999),
         ]
-        for who, name in names:
-            status, error = await refused_action(who, action, agentId=name)
+        for client, name in names:
+            status, error = await refused_action(client, action, agentId=name)
             assert (status, error.startswith("Target not found")) == (404, True), (action, name)
         assert (await refused_action(other, action, templateId="sales"))[0] == 404
     assert (await refused_action(owner, "list", templateId=marco))[0] == 404
 
 
 @pytest.mark.parametrize("field", ["action", "agentId", "path", "content"])
-async def test_half_a_character_is_the_senders_mistake(
+async def test_a_lone_surrogate_is_a_client_error(
     owner: httpx.AsyncClient, marco: str, field: str
 ) -> None:
     body = {"action": "put", "agentId": marco, "path": "a.md", "content": "x", field: "\ud800"}
@@ -192,10 +196,10 @@ async def test_half_a_character_is_the_senders_mistake(
     assert answer.json()["ok"] is False
 
 
-async def test_a_member_reads_and_never_writes_and_is_told_so_before_the_action_is_looked_at(
-    here: RestServer, owner: httpx.AsyncClient, marco: str
+async def test_a_member_reads_and_a_write_is_403_before_the_action_is_checked(
+    server: RestServer, owner: httpx.AsyncClient, marco: str
 ) -> None:
-    bob = await a_member(here, owner)
+    bob = await member_client(server, owner)
     targets: list[dict[str, Any]] = [
         {"agentId": marco},
         {"templateId": "sales"},
@@ -211,9 +215,9 @@ async def test_a_member_reads_and_never_writes_and_is_told_so_before_the_action_
             assert (status, "admin or owner" in error) == (403, True)
 
 
-async def test_an_admin_writes(here: RestServer, owner: httpx.AsyncClient, marco: str) -> None:
+async def test_an_admin_writes(server: RestServer, owner: httpx.AsyncClient, marco: str) -> None:
     amy = await create_member(owner, role="admin", email="amy@example.org")
-    admin = await here.key(owner, kind="person", personId=amy["id"])
+    admin = await server.key(owner, kind="person", personId=amy["id"])
     await run_action(admin, "put", agentId=marco, path="a.md", content="x")
     await run_action(admin, "put", templateId="sales", path="a.md", content="y")
     await run_action(admin, "put", defaults=True, path="a.md", content="z")
@@ -250,7 +254,7 @@ async def test_an_unknown_action_is_400(owner: httpx.AsyncClient, marco: str, ac
         ("update-identity-field", {"field": ["vibe"], "value": "x"}),
     ],
 )
-async def test_what_is_missing_or_no_text_is_400(
+async def test_a_missing_or_non_string_field_is_400(
     owner: httpx.AsyncClient, marco: str, action: str, body: dict[str, Any]
 ) -> None:
     assert (await refused_action(owner, action, agentId=marco, **body))[0] == 400
@@ -269,7 +273,7 @@ async def test_an_unsafe_path_is_400_everywhere(
 
 
 class Failing:
-    """Trees of a server whose disk has just died."""
+    """Trees that fail on every call."""
 
     def __getattr__(self, name: str) -> Any:
         async def fail(*_: Any, **__: Any) -> Any:
@@ -278,19 +282,19 @@ class Failing:
         return fail
 
 
-async def test_what_nobody_foresaw_shows_an_id_and_nothing_else(
-    here: RestServer, owner: httpx.AsyncClient, marco: str
+async def test_an_unexpected_error_returns_only_an_id(
+    server: RestServer, owner: httpx.AsyncClient, marco: str
 ) -> None:
     async def authenticate(headers: Headers) -> Actor:
         token = owner.headers["authorization"].partition(" ")[2]
-        return await credentials.authenticate(here.ports, token)
+        return await credentials.authenticate(server.ports, token)
 
-    ports = replace(here.ports, trees=Failing())
+    ports = replace(server.ports, trees=Failing())
     app = create_app(ports, overlay_api.ENDPOINTS, authenticate, metrics=Metrics())
     answer = await post_action(
         RestServer(ports, app).as_(None), "get", agentId=marco, path="SOUL.md"
     )
-    open_to_all(answer)
+    assert_cors_headers(answer)
     assert (answer.status_code, answer.json()["ok"]) == (500, False)
     assert answer.headers["x-request-id"] in answer.json()["error"]
     assert "hunter2" not in answer.text

@@ -1,4 +1,4 @@
-"""By which credentials every endpoint can be asked, as wiring reads them."""
+"""Credentials that the overlay endpoint and the others accept."""
 
 from __future__ import annotations
 
@@ -18,92 +18,92 @@ LIST = {"action": "list", "defaults": True}
 
 
 @pytest.fixture
-async def here(tmp_path: File) -> AsyncIterator[FullApp]:
+async def server(tmp_path: File) -> AsyncIterator[FullApp]:
     async with open_full_app(tmp_path) as opened:
         yield opened
 
 
-def token_of(who: httpx.AsyncClient) -> str:
-    return who.headers["Authorization"].partition(" ")[2]
+def token_of(client: httpx.AsyncClient) -> str:
+    return client.headers["Authorization"].partition(" ")[2]
 
 
-async def actor_of(here: FullApp, who: httpx.AsyncClient) -> Actor:
-    return await authenticate(here.ports, token_of(who))
+async def actor_of(server: FullApp, client: httpx.AsyncClient) -> Actor:
+    return await authenticate(server.ports, token_of(client))
 
 
-async def statuses(here: FullApp, headers: dict[str, str]) -> set[int]:
-    """What the overlay endpoint and the others answer to a request with these headers."""
-    nobody = here.as_(None)
+async def statuses(server: FullApp, headers: dict[str, str]) -> set[int]:
+    """The statuses of several endpoints for a request with these headers."""
+    anonymous = server.as_(None)
     return {
-        (await nobody.post(URL, json=LIST, headers=headers)).status_code,
-        (await nobody.get(FILES, headers=headers)).status_code,
-        (await nobody.get("/v1/defaults/files", headers=headers)).status_code,
+        (await anonymous.post(URL, json=LIST, headers=headers)).status_code,
+        (await anonymous.get(FILES, headers=headers)).status_code,
+        (await anonymous.get("/v1/defaults/files", headers=headers)).status_code,
         (
-            await nobody.post(
+            await anonymous.post(
                 "/graphql", json={"query": "{ me { tenant { slug } } }"}, headers=headers
             )
         ).status_code,
     }
 
 
-async def test_a_services_key_goes_by_itself_beside_its_own_tenant(here: FullApp) -> None:
-    owner, other = await here.owner(), await here.owner("globex")
-    machine = await here.key(owner)
-    key, mine = token_of(machine), (await actor_of(here, owner)).tenant
-    theirs = (await actor_of(here, other)).tenant
+async def test_x_api_key_works_only_with_its_own_tenant_id(server: FullApp) -> None:
+    owner, other = await server.owner(), await server.owner("globex")
+    machine = await server.key(owner)
+    key, mine = token_of(machine), (await actor_of(server, owner)).tenant
+    theirs = (await actor_of(server, other)).tenant
     for tenant in (mine, "acme"):
-        assert await statuses(here, {"x-api-key": key, "x-tenant-id": tenant}) == {200}
-    for tenant in (theirs, "globex", "", "ACME", "nobody", "\x00"):
-        assert await statuses(here, {"x-api-key": key, "x-tenant-id": tenant}) == {401}, tenant
-    assert await statuses(here, {"x-api-key": key}) == {401}
-    assert await statuses(here, {"x-api-key": "", "x-tenant-id": mine}) == {401}
-    assert await statuses(here, {"x-api-key": "wrong", "x-tenant-id": mine}) == {401}
+        assert await statuses(server, {"x-api-key": key, "x-tenant-id": tenant}) == {200}
+    for tenant in (theirs, "globex", "", "ACME", "missing", "\x00"):
+        assert await statuses(server, {"x-api-key": key, "x-tenant-id": tenant}) == {401}, tenant
+    assert await statuses(server, {"x-api-key": key}) == {401}
+    assert await statuses(server, {"x-api-key": "", "x-tenant-id": mine}) == {401}
+    assert await statuses(server, {"x-api-key": "wrong", "x-tenant-id": mine}) == {401}
 
 
-async def test_a_service_that_contradicts_its_own_key_is_refused_as_in_its_lane(
-    here: FullApp,
+async def test_a_bearer_service_key_with_another_tenant_id_is_401(
+    server: FullApp,
 ) -> None:
-    owner, other = await here.owner(), await here.owner("globex")
-    machine, stranger = await here.key(owner), await here.key(other)
-    mine, theirs = [(await actor_of(here, who)).tenant for who in (owner, other)]
+    owner, other = await server.owner(), await server.owner("globex")
+    machine, other_key = await server.key(owner), await server.key(other)
+    mine, theirs = [(await actor_of(server, client)).tenant for client in (owner, other)]
     bearer = {"Authorization": machine.headers["Authorization"]}
     for tenant in (mine, "acme"):
-        assert await statuses(here, {**bearer, "x-tenant-id": tenant}) == {200}
-    for tenant in (theirs, "globex", "", "ACME", "nobody", "\x00"):
-        assert await statuses(here, {**bearer, "x-tenant-id": tenant}) == {401}, tenant
-    lane = {"x-api-key": token_of(stranger), "x-tenant-id": "globex"}
-    assert await statuses(here, lane) == {200}
-    assert await statuses(here, {**bearer, **lane}) == {401}
+        assert await statuses(server, {**bearer, "x-tenant-id": tenant}) == {200}
+    for tenant in (theirs, "globex", "", "ACME", "missing", "\x00"):
+        assert await statuses(server, {**bearer, "x-tenant-id": tenant}) == {401}, tenant
+    service_headers = {"x-api-key": token_of(other_key), "x-tenant-id": "globex"}
+    assert await statuses(server, service_headers) == {200}
+    assert await statuses(server, {**bearer, **service_headers}) == {401}
 
 
-async def test_the_keys_of_people_and_agents_do_not_go_in_that_lane(here: FullApp) -> None:
-    owner = await here.owner()
-    made = await owner.post("/v1/agents", json={"slug": "marco", "name": "Marco"})
-    body = {"name": "own", "kind": "agent", "agentId": made.json()["id"]}
+async def test_keys_of_people_and_agents_are_refused_as_x_api_key(server: FullApp) -> None:
+    owner = await server.owner()
+    created = await owner.post("/v1/agents", json={"slug": "marco", "name": "Marco"})
+    body = {"name": "own", "kind": "agent", "agentId": created.json()["id"]}
     agent = (await owner.post("/v1/keys", json=body)).json()["key"]
     for key in (token_of(owner), agent):
-        assert await statuses(here, {"x-api-key": key, "x-tenant-id": "acme"}) == {401}
-        answer = await here.as_(key).get(FILES)
+        assert await statuses(server, {"x-api-key": key, "x-tenant-id": "acme"}) == {401}
+        answer = await server.as_(key).get(FILES)
         assert answer.status_code == 200
 
 
-async def test_a_service_that_is_bound_to_an_agent_stays_so_in_its_lane(here: FullApp) -> None:
-    owner = await here.owner()
+async def test_an_x_api_key_bound_to_an_agent_stays_bound(server: FullApp) -> None:
+    owner = await server.owner()
     for slug in ("marco", "polo"):
         await owner.post("/v1/agents", json={"slug": slug, "name": slug})
     id = (await owner.get("/v1/agents/marco")).json()["id"]
-    key = token_of(await here.key(owner, agent=id))
+    key = token_of(await server.key(owner, agent=id))
     headers = {"x-api-key": key, "x-tenant-id": "acme"}
     for name, status in (("marco", 200), ("polo", 404)):
         body = {"action": "list", "agentId": name}
-        answer = await here.as_(None).post(URL, json=body, headers=headers)
+        answer = await server.as_(None).post(URL, json=body, headers=headers)
         assert answer.status_code == status
 
 
-async def test_an_authorization_may_leave_out_the_word_bearer(here: FullApp) -> None:
-    token = token_of(await here.owner())
+async def test_the_word_bearer_is_optional(server: FullApp) -> None:
+    token = token_of(await server.owner())
     for good in (token, f"Bearer {token}", f"bearer {token}", f"Bearer   {token} "):
-        assert await statuses(here, {"Authorization": good}) == {200}, good
+        assert await statuses(server, {"Authorization": good}) == {200}, good
     for bad in (
         "",
         "Bearer",
@@ -113,27 +113,31 @@ async def test_an_authorization_may_leave_out_the_word_bearer(here: FullApp) -> 
         f"Bearer{token}",
         token[:-1],
     ):
-        assert await statuses(here, {"Authorization": bad}) == {401}, bad
+        assert await statuses(server, {"Authorization": bad}) == {401}, bad
 
 
-async def test_where_the_authorization_fails_the_lane_is_tried(here: FullApp) -> None:
-    owner = await here.owner()
-    lane = {"x-api-key": token_of(await here.key(owner)), "x-tenant-id": "acme"}
-    assert await statuses(here, {"Authorization": "Bearer expired", **lane}) == {200}
+async def test_x_api_key_is_tried_when_the_authorization_fails(server: FullApp) -> None:
+    owner = await server.owner()
+    service_headers = {"x-api-key": token_of(await server.key(owner)), "x-tenant-id": "acme"}
+    assert await statuses(server, {"Authorization": "Bearer expired", **service_headers}) == {200}
     assert await statuses(
-        here, {"Authorization": "Bearer expired", **lane, "x-tenant-id": "x"}
+        server, {"Authorization": "Bearer expired", **service_headers, "x-tenant-id": "x"}
     ) == {401}
-    made = await here.as_(None).post("/v1/agents", json={"slug": "a", "name": "a"}, headers=lane)
-    assert made.status_code == 403
-    both = {"Authorization": owner.headers["Authorization"], **lane}
-    made = await here.as_(None).post("/v1/agents", json={"slug": "a", "name": "a"}, headers=both)
-    assert made.status_code == 201
+    created = await server.as_(None).post(
+        "/v1/agents", json={"slug": "a", "name": "a"}, headers=service_headers
+    )
+    assert created.status_code == 403
+    both = {"Authorization": owner.headers["Authorization"], **service_headers}
+    created = await server.as_(None).post(
+        "/v1/agents", json={"slug": "a", "name": "a"}, headers=both
+    )
+    assert created.status_code == 201
 
 
-async def test_a_revoked_key_is_refused_in_its_lane_at_once(here: FullApp) -> None:
-    owner = await here.owner()
-    made = (await owner.post("/v1/keys", json={"name": "a", "kind": "service"})).json()
-    lane = {"x-api-key": made["key"], "x-tenant-id": "acme"}
-    assert await statuses(here, lane) == {200}
-    assert (await owner.delete(f"/v1/keys/{made['id']}")).status_code == 204
-    assert await statuses(here, lane) == {401}
+async def test_a_revoked_x_api_key_is_refused_at_once(server: FullApp) -> None:
+    owner = await server.owner()
+    created = (await owner.post("/v1/keys", json={"name": "a", "kind": "service"})).json()
+    service_headers = {"x-api-key": created["key"], "x-tenant-id": "acme"}
+    assert await statuses(server, service_headers) == {200}
+    assert (await owner.delete(f"/v1/keys/{created['id']}")).status_code == 204
+    assert await statuses(server, service_headers) == {401}

@@ -1,4 +1,4 @@
-"""What the overlay endpoint does for an agent: a field of its identity, its map, its own keys."""
+"""The overlay endpoint for agents: identity fields, file map and agent keys."""
 
 from __future__ import annotations
 
@@ -32,34 +32,36 @@ async def marco(owner: httpx.AsyncClient) -> str:
     return await create_overlay_agent(owner)
 
 
-async def raw(who: httpx.AsyncClient, agent: str, path: str) -> Any:
-    return (await run_action(who, "get", agentId=agent, path=path, raw=True))["content"]
+async def read_raw(client: httpx.AsyncClient, agent: str, path: str) -> Any:
+    return (await run_action(client, "get", agentId=agent, path=path, raw=True))["content"]
 
 
-async def field(who: httpx.AsyncClient, agent: str, field: str, value: str) -> tuple[int, Any]:
+async def update_field(
+    client: httpx.AsyncClient, agent: str, field: str, value: str
+) -> tuple[int, Any]:
     answer = await post_action(
-        who, "update-identity-field", agentId=agent, field=field, value=value
+        client, "update-identity-field", agentId=agent, field=field, value=value
     )
     return answer.status_code, answer.json()
 
 
-async def test_a_field_of_what_is_inherited_becomes_the_agents_own_and_nothing_else_changes(
+async def test_updating_a_field_of_an_inherited_file_overrides_only_that_field(
     owner: httpx.AsyncClient, marco: str
 ) -> None:
-    assert await field(owner, marco, "vibe", "brisk") == (200, {"ok": True})
-    assert await raw(owner, marco, "IDENTITY.md") == IDENTITY.replace("calm", "brisk")
+    assert await update_field(owner, marco, "vibe", "brisk") == (200, {"ok": True})
+    assert await read_raw(owner, marco, "IDENTITY.md") == IDENTITY.replace("calm", "brisk")
     assert (await files_by_path(owner, agentId=marco))["IDENTITY.md"]["overridden"] is True
-    assert await field(owner, marco, "emoji", "🧙‍♂️") == (200, {"ok": True})
+    assert await update_field(owner, marco, "emoji", "🧙‍♂️") == (200, {"ok": True})
     text = IDENTITY.replace("calm", "brisk").replace(":** x", ":** 🧙‍♂️")
-    assert await raw(owner, marco, "IDENTITY.md") == text
-    shown = await run_action(owner, "get", agentId=marco, path="IDENTITY.md")
-    assert "- **Name:** Marco\n" in shown["content"]
+    assert await read_raw(owner, marco, "IDENTITY.md") == text
+    rendered = await run_action(owner, "get", agentId=marco, path="IDENTITY.md")
+    assert "- **Name:** Marco\n" in rendered["content"]
 
 
-async def test_saying_what_is_said_already_makes_no_override(
+async def test_updating_a_field_to_its_current_value_creates_no_override(
     owner: httpx.AsyncClient, marco: str
 ) -> None:
-    assert (await field(owner, marco, "vibe", " calm\n"))[0] == 200
+    assert (await update_field(owner, marco, "vibe", " calm\n"))[0] == 200
     assert (await files_by_path(owner, agentId=marco))["IDENTITY.md"]["overridden"] is False
 
 
@@ -67,11 +69,13 @@ async def test_saying_what_is_said_already_makes_no_override(
     "value",
     ["{{HUMAN_NAME}}", "a\n- **Name:** Eve", "a\u2028b", "<!-- x", "**b** [l](u)", "\ud83d"],
 )
-async def test_a_value_is_only_ever_shown(owner: httpx.AsyncClient, marco: str, value: str) -> None:
+async def test_a_value_cannot_inject_lines_or_placeholders(
+    owner: httpx.AsyncClient, marco: str, value: str
+) -> None:
     body = {"action": "update-identity-field", "agentId": marco, "field": "vibe", "value": value}
     answer = await owner.post(URL, content=json.dumps(body).encode())
     assert answer.status_code in (200, 400)
-    text = await raw(owner, marco, "IDENTITY.md")
+    text = await read_raw(owner, marco, "IDENTITY.md")
     assert len(text.splitlines()) == len(IDENTITY.splitlines())
     assert text.count("{{") == 1
     assert text.splitlines()[2] == "- **Name:** {{AGENT_NAME}}"
@@ -79,7 +83,7 @@ async def test_a_value_is_only_ever_shown(owner: httpx.AsyncClient, marco: str, 
 
 async def test_other_fields_and_other_targets_are_400(owner: httpx.AsyncClient, marco: str) -> None:
     for name in ("name", "Name", "", "__proto__", "constructor", "vibe ", "Vibe", ".*"):
-        assert (await field(owner, marco, name, "x"))[0] == 400
+        assert (await update_field(owner, marco, name, "x"))[0] == 400
     body = {"field": "vibe", "value": "x"}
     targets: list[dict[str, Any]] = [{"templateId": "sales"}, {"defaults": True}]
     for target in targets:
@@ -87,33 +91,35 @@ async def test_other_fields_and_other_targets_are_400(owner: httpx.AsyncClient, 
         assert (await refused_action(owner, "regenerate-map", **target))[0] == 400
 
 
-async def test_without_such_a_line_it_is_422(owner: httpx.AsyncClient, marco: str) -> None:
-    status, told = await field(owner, marco, "creature", "fox")
-    assert (status, told["ok"], "creature" in told["error"]) == (422, False, True)
+async def test_a_field_without_a_line_in_the_file_is_422(
+    owner: httpx.AsyncClient, marco: str
+) -> None:
+    status, body = await update_field(owner, marco, "creature", "fox")
+    assert (status, body["ok"], "creature" in body["error"]) == (422, False, True)
     fenced = "```\n- **Vibe:** calm\n```\n"
     await run_action(owner, "put", agentId=marco, path="IDENTITY.md", content=fenced)
-    assert (await field(owner, marco, "vibe", "x"))[0] == 422
-    assert await raw(owner, marco, "IDENTITY.md") == fenced
+    assert (await update_field(owner, marco, "vibe", "x"))[0] == 422
+    assert await read_raw(owner, marco, "IDENTITY.md") == fenced
 
 
-async def test_of_rivals_for_different_fields_each_is_heard(
+async def test_concurrent_updates_of_different_fields_all_land(
     owner: httpx.AsyncClient, marco: str
 ) -> None:
     fields = {"vibe": "brisk", "emoji": "🦊"}
-    answers = await asyncio.gather(*(field(owner, marco, *item) for item in fields.items()))
+    answers = await asyncio.gather(*(update_field(owner, marco, *item) for item in fields.items()))
     assert [status for status, _ in answers] == [200, 200]
-    text = await raw(owner, marco, "IDENTITY.md")
+    text = await read_raw(owner, marco, "IDENTITY.md")
     assert text == IDENTITY.replace("calm", "brisk").replace(":** x", ":** 🦊")
 
 
-async def test_an_agent_says_what_it_is_like_and_not_what_it_is_called(
-    here: RestServer, owner: httpx.AsyncClient, marco: str
+async def test_an_agents_key_updates_its_vibe_but_not_its_name(
+    server: RestServer, owner: httpx.AsyncClient, marco: str
 ) -> None:
     await owner.post("/v1/agents", json={"slug": "polo", "name": "Polo", "templateId": "sales"})
-    own = await here.key(owner, kind="agent", agentId=marco)
-    assert (await field(own, marco, "vibe", "brisk"))[0] == 200
-    assert (await field(own, "marco", "name", "Eve"))[0] == 400
-    assert (await field(own, "polo", "vibe", "evil"))[0] == 404
+    own = await server.key(owner, kind="agent", agentId=marco)
+    assert (await update_field(own, marco, "vibe", "brisk"))[0] == 200
+    assert (await update_field(own, "marco", "name", "Eve"))[0] == 400
+    assert (await update_field(own, "polo", "vibe", "evil"))[0] == 404
     await run_action(own, "put", agentId=marco, path="memory/a.md", content="x")
     for path in ("SOUL.md", "GUARDRAILS.md", "USER.md", "AGENTS.md"):
         body = {"path": path, "content": "x", "acceptTemplateUpdate": True}
@@ -132,20 +138,20 @@ async def test_an_agent_says_what_it_is_like_and_not_what_it_is_called(
             assert (await post_action(own, action, **target, **body)).status_code == 404
 
 
-async def test_a_narrowed_key_does_what_it_carries_and_learns_nothing_else(
-    here: RestServer, owner: httpx.AsyncClient, marco: str
+async def test_a_scoped_key_is_limited_to_its_permissions(
+    server: RestServer, owner: httpx.AsyncClient, marco: str
 ) -> None:
-    reader = await here.key(owner, scopes=["workspace:read"])
-    writer = await here.key(owner, scopes=["workspace:write"])
-    neither = await here.key(owner, scopes=["runs:read"])
-    plain = await here.key(owner)
+    reader = await server.key(owner, scopes=["workspace:read"])
+    writer = await server.key(owner, scopes=["workspace:write"])
+    neither = await server.key(owner, scopes=["runs:read"])
+    plain = await server.key(owner)
     mine = {"agentId": marco, "path": "a.md"}
     await run_action(writer, "put", content="x", **mine)
     assert (await run_action(reader, "get", **mine))["content"] == "x"
     assert (await refused_action(writer, "get", **mine))[0] == 403
     assert (await refused_action(reader, "put", content="y", **mine))[0] == 403
     for action in ("get", "list", "put", "nonsense"):
-        for name in (marco, "nobody"):
+        for name in (marco, "missing"):
             assert (await refused_action(neither, action, agentId=name, path="a.md"))[0] == 403
     await run_action(plain, "put", content="y", **mine)
     await run_action(plain, "get", templateId="sales", path="SOUL.md")
@@ -158,14 +164,14 @@ async def test_a_narrowed_key_does_what_it_carries_and_learns_nothing_else(
 MAP = ("<!-- carrel:map -->", "<!-- /carrel:map -->")
 
 
-async def test_a_map_is_drawn_in_its_block_and_a_second_run_writes_nothing(
+async def test_the_map_is_written_in_its_block_and_a_second_run_writes_nothing(
     owner: httpx.AsyncClient, marco: str
 ) -> None:
     await run_action(
         owner, "put", agentId=marco, path="memory/lessons.md", content="# What I learnt\n"
     )
     await run_action(owner, "regenerate-map", agentId=marco)
-    text = await raw(owner, marco, "AGENTS.md")
+    text = await read_raw(owner, marco, "AGENTS.md")
     assert (text.count(MAP[0]), text.count(MAP[1])) == (1, 1)
     lines = text.splitlines()
     assert "- memory/" in lines
@@ -179,15 +185,15 @@ async def test_a_map_is_drawn_in_its_block_and_a_second_run_writes_nothing(
     assert (await owner.get(history)).json() == before
     await run_action(owner, "put", agentId=marco, path="notes.md", content="Of birds. And bees.")
     await run_action(owner, "regenerate-map", agentId=marco)
-    assert "- notes.md: Of birds." in (await raw(owner, marco, "AGENTS.md")).splitlines()
+    assert "- notes.md: Of birds." in (await read_raw(owner, marco, "AGENTS.md")).splitlines()
 
 
-async def test_a_secret_that_became_known_later_is_not_drawn_and_draws_nothing_anew(
+async def test_a_secret_added_later_is_redacted_and_does_not_rewrite_the_map(
     owner: httpx.AsyncClient, marco: str
 ) -> None:
-    await run_action(owner, "put", agentId=marco, path="a.md", content="# swordfish-of-the-house")
-    secret = {"value": "swordfish-of-the-house"}
-    assert (await owner.put("/v1/secrets/house", json=secret)).status_code in (200, 201, 204)
+    await run_action(owner, "put", agentId=marco, path="a.md", content="# swordfish-of-the-team")
+    secret = {"value": "swordfish-of-the-team"}
+    assert (await owner.put("/v1/secrets/team", json=secret)).status_code in (200, 201, 204)
     await run_action(owner, "regenerate-map", agentId=marco)
     first = await owner.get(f"/v1/agents/{marco}/files/AGENTS.md?raw=true")
     assert "swordfish" not in first.text
@@ -196,19 +202,19 @@ async def test_a_secret_that_became_known_later_is_not_drawn_and_draws_nothing_a
     assert again.headers["etag"] == first.headers["etag"]
 
 
-async def test_what_stands_around_the_map_stays_and_what_is_inherited_becomes_its_own(
+async def test_text_around_the_map_stays_and_an_inherited_file_is_overridden(
     owner: httpx.AsyncClient, marco: str
 ) -> None:
     theirs = "# Ours\r\n\r\nHello {{AGENT_NAME}}."
     await run_action(owner, "put", templateId="sales", path="AGENTS.md", content=theirs)
     await run_action(owner, "regenerate-map", agentId=marco)
-    first = await raw(owner, marco, "AGENTS.md")
+    first = await read_raw(owner, marco, "AGENTS.md")
     assert first.startswith(theirs)
     assert "\r\n- AGENTS.md: Ours\r\n" in first
     around = f"before\n\n{MAP[0]}\nstale\n{MAP[1]}\n\nafter {{{{AGENT_NAME}}}}"
     await run_action(owner, "put", agentId=marco, path="AGENTS.md", content=around)
     await run_action(owner, "regenerate-map", agentId=marco)
-    text = await raw(owner, marco, "AGENTS.md")
+    text = await read_raw(owner, marco, "AGENTS.md")
     before, _, rest = text.partition(MAP[0])
     inside, _, after = rest.partition(MAP[1])
     assert (before, after) == ("before\n\n", "\n\nafter {{AGENT_NAME}}")
@@ -218,10 +224,10 @@ async def test_what_stands_around_the_map_stays_and_what_is_inherited_becomes_it
     ] == theirs
 
 
-async def test_a_map_tells_the_peers_to_which_the_agent_may_delegate(
-    here: RestServer, owner: httpx.AsyncClient, marco: str
+async def test_the_map_lists_the_peers_the_agent_may_delegate_to(
+    server: RestServer, owner: httpx.AsyncClient, marco: str
 ) -> None:
-    other = await here.create_tenant("globex")
+    other = await server.create_tenant("globex")
     await other.post("/v1/agents", json={"slug": "ops-eve", "name": "Eve"})
     for slug in ("ops-ann", "ops-ben", "law-cy"):
         await owner.post("/v1/agents", json={"slug": slug, "name": f"*{slug}* <!-- x -->"})
@@ -232,38 +238,36 @@ async def test_a_map_tells_the_peers_to_which_the_agent_may_delegate(
             await owner.patch(f"/v1/agents/{marco}", json={"config": config})
         ).status_code == 200
         await run_action(owner, "regenerate-map", agentId=marco)
-        text = await raw(owner, marco, "AGENTS.md")
-        told = text.partition("## Peers")[2].partition(MAP[1])[0].split("\n")
-        assert all(line.endswith("\\*") for line in told if line)
-        return {line.removeprefix("- ").partition(":")[0] for line in told if line}
+        text = await read_raw(owner, marco, "AGENTS.md")
+        lines = text.partition("## Peers")[2].partition(MAP[1])[0].split("\n")
+        assert all(line.endswith("\\*") for line in lines if line)
+        return {line.removeprefix("- ").partition(":")[0] for line in lines if line}
 
     assert await peers() == {"ops-ann", "ops-ben", "law-cy"}
     assert await peers("ops-*") == {"ops-ann", "ops-ben"}
     assert await peers("law-cy", "marco", "ops-eve") == {"law-cy"}
-    assert await peers("nobody") == set()
+    assert await peers("missing") == set()
     wrong = await owner.patch(f"/v1/agents/{marco}", json={"config": {"allowedDelegates": [5]}})
     assert (wrong.status_code, "config" in wrong.json()["message"]) == (400, True)
 
 
-async def test_what_others_wrote_stays_one_line_of_text_in_a_map(
-    owner: httpx.AsyncClient, marco: str
-) -> None:
+async def test_hostile_text_stays_one_line_in_the_map(owner: httpx.AsyncClient, marco: str) -> None:
     hostile = f"# {MAP[1]} {{{{HUMAN_EMAIL}}}} <script> | `x` {MAP[0]}\n"
     await run_action(owner, "put", agentId=marco, path="{{HUMAN_NAME}} `x`.md", content=hostile)
     await run_action(owner, "regenerate-map", agentId=marco)
-    text = await raw(owner, marco, "AGENTS.md")
+    text = await read_raw(owner, marco, "AGENTS.md")
     assert (text.count(MAP[0]), text.count(MAP[1])) == (1, 1)
     assert "{{" not in text
     assert "<script" not in text.replace("\\<", "")
 
 
-async def test_a_map_in_a_file_that_is_pinned_or_no_text_is_refused(
-    here: RestServer, owner: httpx.AsyncClient, marco: str
+async def test_a_map_in_a_pinned_or_binary_file_is_refused(
+    server: RestServer, owner: httpx.AsyncClient, marco: str
 ) -> None:
     token = owner.headers["authorization"].partition(" ")[2]
-    actor = await credentials.authenticate(here.ports, token)
-    stack = await stacks.agent_stack(here.ports, actor, marco)
-    await files.put(here.ports, stack, AGENTS_PATH, b"\xff\x00", actor)
+    actor = await credentials.authenticate(server.ports, token)
+    stack = await stacks.agent_stack(server.ports, actor, marco)
+    await files.put(server.ports, stack, AGENTS_PATH, b"\xff\x00", actor)
     assert (await refused_action(owner, "regenerate-map", agentId=marco))[0] == 409
     await run_action(owner, "delete", agentId=marco, path="AGENTS.md")
     classes = {"classes": [{"pattern": "AGENTS.md", "class": "pinned"}]}

@@ -41,8 +41,8 @@ async def test_an_agents_file_is_read_rendered_and_raw_by_id_and_by_slug(
     owner: httpx.AsyncClient, marco: str
 ) -> None:
     for name in (marco, "marco"):
-        told = await run_action(owner, "get", agentId=name, path="SOUL.md")
-        assert told == {
+        result = await run_action(owner, "get", agentId=name, path="SOUL.md")
+        assert result == {
             "ok": True,
             "content": "Marco is brisk",
             "source": "template",
@@ -52,15 +52,15 @@ async def test_an_agents_file_is_read_rendered_and_raw_by_id_and_by_slug(
     raw = await run_action(owner, "get", agentId=marco, path="SOUL.md", raw=True)
     assert (raw["content"], raw["renderedSha256"]) == (SOUL, sha("Marco is brisk"))
     for almost in ("true", 1):
-        told = await run_action(owner, "get", agentId=marco, path="SOUL.md", raw=almost)
-        assert told["content"] == "Marco is brisk"
+        result = await run_action(owner, "get", agentId=marco, path="SOUL.md", raw=almost)
+        assert result["content"] == "Marco is brisk"
 
 
 @pytest.mark.parametrize(
     ("path", "source"),
     [("GUARDRAILS.md", "template-pinned"), ("SOUL.md", "template"), ("ROUTER.md", "defaults")],
 )
-async def test_each_source_is_told_and_what_is_overridden(
+async def test_every_file_has_its_source_and_override_state(
     owner: httpx.AsyncClient, marco: str, path: str, source: str
 ) -> None:
     row = (await files_by_path(owner, agentId=marco))[path]
@@ -69,40 +69,46 @@ async def test_each_source_is_told_and_what_is_overridden(
     await run_action(owner, "put", content="mine {{AGENT_NAME}}", acceptTemplateUpdate=True, **mine)
     row = (await files_by_path(owner, agentId=marco))[path]
     pinned = path == "GUARDRAILS.md"
-    over = "agent-override-pinned" if pinned else "agent-override"
-    shown = "mine {{AGENT_NAME}}" if pinned else "mine Marco"
-    assert (row["source"], row["overridden"]) == (over, True)
-    assert (row["sha256"], row["renderedSha256"]) == (sha("mine {{AGENT_NAME}}"), sha(shown))
-    assert (await run_action(owner, "get", **mine))["content"] == shown
+    override = "agent-override-pinned" if pinned else "agent-override"
+    rendered = "mine {{AGENT_NAME}}" if pinned else "mine Marco"
+    assert (row["source"], row["overridden"]) == (override, True)
+    assert (row["sha256"], row["renderedSha256"]) == (sha("mine {{AGENT_NAME}}"), sha(rendered))
+    assert (await run_action(owner, "get", **mine))["content"] == rendered
     await run_action(owner, "delete", **mine)
     assert (await files_by_path(owner, agentId=marco))[path]["source"] == source
 
 
-async def test_what_is_not_there_is_null_and_no_error(owner: httpx.AsyncClient, marco: str) -> None:
+async def test_a_missing_file_is_null_and_not_an_error(
+    owner: httpx.AsyncClient, marco: str
+) -> None:
     expected = {"ok": True, "content": None, "sha256": "", "renderedSha256": ""}
     targets: list[dict[str, Any]] = [{"agentId": marco}, TEMPLATE, DEFAULTS]
     for target, source in zip(targets, ("defaults", "template", "defaults"), strict=True):
-        told = await run_action(owner, "get", path="no-such.md", **target)
-        assert told == {**expected, "source": source}
+        result = await run_action(owner, "get", path="no-such.md", **target)
+        assert result == {**expected, "source": source}
 
 
-async def test_an_empty_file_is_there_and_wins(owner: httpx.AsyncClient, marco: str) -> None:
+async def test_an_empty_override_wins(owner: httpx.AsyncClient, marco: str) -> None:
     await run_action(owner, "put", agentId=marco, path="SOUL.md", content="")
-    told = await run_action(owner, "get", agentId=marco, path="SOUL.md")
-    assert (told["content"], told["source"], told["sha256"]) == ("", "agent-override", sha(""))
+    result = await run_action(owner, "get", agentId=marco, path="SOUL.md")
+    assert (result["content"], result["source"], result["sha256"]) == (
+        "",
+        "agent-override",
+        sha(""),
+    )
 
 
-async def test_templates_and_defaults_are_read_as_they_stand(
+async def test_template_and_default_files_are_read_unrendered(
     owner: httpx.AsyncClient, marco: str
 ) -> None:
-    told = await run_action(owner, "get", path="SOUL.md", **TEMPLATE)
-    assert (told["content"], told["source"]) == (SOUL, "template")
-    assert told["sha256"] == told["renderedSha256"] == sha(SOUL)
-    told = await run_action(owner, "get", path="ROUTER.md", **DEFAULTS)
-    assert (told["content"], told["source"]) == ("route {{HUMAN_NAME}}", "defaults")
+    result = await run_action(owner, "get", path="SOUL.md", **TEMPLATE)
+    assert (result["content"], result["source"]) == (SOUL, "template")
+    assert result["sha256"] == result["renderedSha256"] == sha(SOUL)
+    result = await run_action(owner, "get", path="ROUTER.md", **DEFAULTS)
+    assert (result["content"], result["source"]) == ("route {{HUMAN_NAME}}", "defaults")
 
 
-async def test_a_list_has_content_only_where_that_is_asked_for_by_true_itself(
+async def test_a_list_has_content_only_if_include_content_is_true(
     owner: httpx.AsyncClient, marco: str
 ) -> None:
     for almost in (None, False, "true", 1):
@@ -126,7 +132,7 @@ async def test_a_list_has_content_only_where_that_is_asked_for_by_true_itself(
     assert (raw["SOUL.md"]["content"], raw["SOUL.md"]["sha256"]) == (SOUL, sha(SOUL))
 
 
-async def test_layers_list_their_own_files_alone_with_real_hashes(
+async def test_a_layer_lists_only_its_own_files_with_their_hashes(
     owner: httpx.AsyncClient, marco: str
 ) -> None:
     listed = await files_by_path(owner, **TEMPLATE)
@@ -144,20 +150,20 @@ async def test_layers_list_their_own_files_alone_with_real_hashes(
     assert (router["source"], router["content"]) == ("defaults", "route {{HUMAN_NAME}}")
 
 
-async def test_a_warm_start_is_a_304_until_anything_changes_that_it_shows(
-    here: RestServer, owner: httpx.AsyncClient, marco: str
+async def test_a_list_is_304_until_anything_in_it_changes(
+    server: RestServer, owner: httpx.AsyncClient, marco: str
 ) -> None:
     bob = await create_member(owner)
     body = {"action": "list", "agentId": marco, "includeContent": True}
 
     async def changed_by(method: str, url: str, json: Any) -> None:
         before = (await owner.post(URL, json=body)).headers["etag"]
-        known = {"If-None-Match": f'"other", {before}'}
-        same = await owner.post(URL, json=body, headers=known)
+        cached = {"If-None-Match": f'"other", {before}'}
+        same = await owner.post(URL, json=body, headers=cached)
         assert (same.status_code, same.content, same.headers["etag"]) == (304, b"", before)
-        made = await owner.request(method, url, json=json)
-        assert made.status_code in (200, 204), made.text
-        fresh = await owner.post(URL, json=body, headers=known)
+        created = await owner.request(method, url, json=json)
+        assert created.status_code in (200, 204), created.text
+        fresh = await owner.post(URL, json=body, headers=cached)
         assert (fresh.status_code, fresh.headers["etag"] != before) == (200, True), url
 
     await changed_by("PUT", f"/v1/agents/{marco}/files/a.md", {"content": "x"})
@@ -174,13 +180,13 @@ async def test_a_warm_start_is_a_304_until_anything_changes_that_it_shows(
     assert len(tags) == 3
 
 
-async def test_only_a_list_heeds_what_the_caller_has(owner: httpx.AsyncClient, marco: str) -> None:
+async def test_only_a_list_honours_if_none_match(owner: httpx.AsyncClient, marco: str) -> None:
     body = {"action": "put", "agentId": marco, "path": "a.md", "content": "x"}
     assert (await owner.post(URL, json=body, headers={"If-None-Match": "*"})).status_code == 200
     assert (await run_action(owner, "get", agentId=marco, path="a.md"))["content"] == "x"
 
 
-async def test_a_pinned_file_is_put_only_with_the_flag_which_is_true_itself(
+async def test_a_pinned_file_is_written_only_if_the_flag_is_true(
     owner: httpx.AsyncClient, marco: str
 ) -> None:
     mine = {"agentId": marco, "path": "GUARDRAILS.md", "content": "mine"}
@@ -195,11 +201,11 @@ async def test_a_pinned_file_is_put_only_with_the_flag_which_is_true_itself(
     for target in LAYERS:
         await run_action(owner, "put", path="GUARDRAILS.md", content="be better", **target)
     await run_action(owner, "delete", agentId=marco, path="GUARDRAILS.md")
-    told = await run_action(owner, "get", agentId=marco, path="GUARDRAILS.md")
-    assert (told["content"], told["source"]) == ("be good", "template-pinned")
+    result = await run_action(owner, "get", agentId=marco, path="GUARDRAILS.md")
+    assert (result["content"], result["source"]) == ("be good", "template-pinned")
 
 
-async def test_user_md_is_not_for_writing_on_an_agent(owner: httpx.AsyncClient, marco: str) -> None:
+async def test_user_md_cannot_be_written_on_an_agent(owner: httpx.AsyncClient, marco: str) -> None:
     for more in ({}, {"acceptTemplateUpdate": True}):
         status, error = await refused_action(
             owner, "put", agentId=marco, path="USER.md", content="x", **more
@@ -211,9 +217,7 @@ async def test_user_md_is_not_for_writing_on_an_agent(owner: httpx.AsyncClient, 
     assert (await run_action(owner, "get", agentId=marco, path="USER.md"))["content"] == "for —!"
 
 
-async def test_deleting_what_is_not_there_is_done_already(
-    owner: httpx.AsyncClient, marco: str
-) -> None:
+async def test_deleting_a_missing_file_succeeds(owner: httpx.AsyncClient, marco: str) -> None:
     targets: list[dict[str, Any]] = [{"agentId": marco}, *LAYERS]
     for target in targets:
         for _ in range(2):
@@ -224,7 +228,7 @@ async def test_deleting_what_is_not_there_is_done_already(
         assert await run_action(owner, "get", agentId=marco, path=path) == before
 
 
-async def test_a_template_that_loses_a_file_lets_the_defaults_through(
+async def test_deleting_a_template_file_reveals_the_default(
     owner: httpx.AsyncClient, marco: str
 ) -> None:
     await run_action(owner, "put", path="SOUL.md", content="plain", **DEFAULTS)
@@ -235,7 +239,7 @@ async def test_a_template_that_loses_a_file_lets_the_defaults_through(
     assert listed["GUARDRAILS.md"]["source"] == "template-pinned"
 
 
-async def test_what_is_inherited_already_makes_no_override(
+async def test_writing_the_inherited_content_creates_no_override(
     owner: httpx.AsyncClient, marco: str
 ) -> None:
     for content in (SOUL, "mine", SOUL):
@@ -244,7 +248,7 @@ async def test_what_is_inherited_already_makes_no_override(
         assert row["overridden"] is (content == "mine")
 
 
-async def test_a_writer_may_say_what_they_were_looking_at(
+async def test_a_write_may_be_conditional_on_source_and_base_digest(
     owner: httpx.AsyncClient, marco: str
 ) -> None:
     mine = {"agentId": marco, "path": "SOUL.md"}
@@ -267,24 +271,26 @@ async def test_a_file_that_is_too_large_is_413(owner: httpx.AsyncClient, marco: 
     assert (await refused_action(owner, "put", agentId=marco, path="a.md", content=big))[0] == 413
 
 
-async def test_one_file_that_cannot_be_read_fails_by_name_and_alone(tmp_path: File) -> None:
-    async with open_rest_server(tmp_path) as here:
-        owner = await here.create_tenant()
+async def test_an_unreadable_file_is_reported_by_name_and_the_others_are_listed(
+    tmp_path: File,
+) -> None:
+    async with open_rest_server(tmp_path) as server:
+        owner = await server.create_tenant()
         marco = await create_overlay_agent(owner)
         rules = digest(b"be good")
         warm = {"action": "list", "agentId": marco, "includeContent": True, "raw": True}
         tag = (await owner.post(URL, json=warm)).headers["etag"]
         overwrite_content(tmp_path, rules, None)
         same = await owner.post(URL, json=warm, headers={"If-None-Match": tag})
-        assert same.status_code == 304, "no content is read to tell that nothing has changed"
+        assert same.status_code == 304, "a 304 reads no content"
         listed = await post_action(owner, "list", agentId=marco, includeContent=True)
         assert "etag" not in listed.headers
-        found = {row["path"]: row for row in listed.json()["files"]}
-        broken = found["GUARDRAILS.md"]
+        by_path = {row["path"]: row for row in listed.json()["files"]}
+        broken = by_path["GUARDRAILS.md"]
         assert "GUARDRAILS.md" in broken["error"]
         assert not {"content", "renderedSha256"} & set(broken)
-        assert found["SOUL.md"]["content"] == "Marco is brisk"
-        assert [path for path in found if "error" in found[path]] == ["GUARDRAILS.md"]
+        assert by_path["SOUL.md"]["content"] == "Marco is brisk"
+        assert [path for path in by_path if "error" in by_path[path]] == ["GUARDRAILS.md"]
         status, error = await refused_action(owner, "get", agentId=marco, path="GUARDRAILS.md")
         assert (status, "GUARDRAILS.md" in error, "be good" in error) == (500, True, False)
         overwrite_content(tmp_path, rules, b"be evil")
@@ -296,18 +302,18 @@ async def test_one_file_that_cannot_be_read_fails_by_name_and_alone(tmp_path: Fi
         assert not [row for row in again.json()["files"] if "error" in row]
 
 
-async def test_what_is_no_text_is_told_by_name_and_the_others_are_listed(
-    here: RestServer, owner: httpx.AsyncClient, marco: str
+async def test_a_binary_file_is_reported_by_name_and_the_others_are_listed(
+    server: RestServer, owner: httpx.AsyncClient, marco: str
 ) -> None:
     token = owner.headers["authorization"].partition(" ")[2]
-    actor = await credentials.authenticate(here.ports, token)
-    stack = await stacks.agent_stack(here.ports, actor, marco)
-    await files.put(here.ports, stack, Path("a.png"), b"\xff\x00", actor)
+    actor = await credentials.authenticate(server.ports, token)
+    stack = await stacks.agent_stack(server.ports, actor, marco)
+    await files.put(server.ports, stack, Path("a.png"), b"\xff\x00", actor)
     assert (await refused_action(owner, "get", agentId=marco, path="a.png"))[0] == 409
     listed = await post_action(owner, "list", agentId=marco, includeContent=True)
-    found = {row["path"]: row for row in listed.json()["files"]}
-    assert ("a.png" in found["a.png"]["error"], "content" in found["a.png"]) == (True, False)
-    assert found["a.png"]["sha256"] == found["a.png"]["renderedSha256"]
-    assert found["SOUL.md"]["content"] == "Marco is brisk"
+    by_path = {row["path"]: row for row in listed.json()["files"]}
+    assert ("a.png" in by_path["a.png"]["error"], "content" in by_path["a.png"]) == (True, False)
+    assert by_path["a.png"]["sha256"] == by_path["a.png"]["renderedSha256"]
+    assert by_path["SOUL.md"]["content"] == "Marco is brisk"
     assert "etag" in listed.headers
     assert "error" not in (await files_by_path(owner, agentId=marco))["a.png"]

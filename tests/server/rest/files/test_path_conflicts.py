@@ -1,4 +1,4 @@
-"""A name is a file or a directory, wherever it is written and by whatever face."""
+"""A name is either a file or a directory in every layer."""
 
 from __future__ import annotations
 
@@ -10,17 +10,19 @@ AGENT, SALES, DEFAULTS = "/v1/agents/marco", "/v1/templates/sales", "/v1/default
 OWN = "/v1/host/workspace"
 
 
-async def write(who: httpx.AsyncClient, where: str, path: str, **more: object) -> httpx.Response:
-    return await who.put(f"{where}/files/{path}", json={"content": "x", **more})
+async def write(client: httpx.AsyncClient, layer: str, path: str, **more: object) -> httpx.Response:
+    return await client.put(f"{layer}/files/{path}", json={"content": "x", **more})
 
 
-async def refused(who: httpx.AsyncClient, where: str, path: str, author: str) -> None:
-    answer = await write(who, where, path)
-    told = answer.json()
-    assert (answer.status_code, told["error"]) == (409, "conflict")
-    assert path in told["message"]
-    assert author in told["message"]
-    assert told["details"] == {"path": author}
+async def assert_conflict(
+    client: httpx.AsyncClient, layer: str, path: str, conflicting: str
+) -> None:
+    answer = await write(client, layer, path)
+    body = answer.json()
+    assert (answer.status_code, body["error"]) == (409, "conflict")
+    assert path in body["message"]
+    assert conflicting in body["message"]
+    assert body["details"] == {"path": conflicting}
 
 
 @pytest.fixture(autouse=True)
@@ -30,19 +32,19 @@ async def marco(owner: httpx.AsyncClient) -> None:
     assert (await owner.post("/v1/agents", json=new)).status_code == 201
 
 
-@pytest.mark.parametrize("where", [AGENT, SALES, DEFAULTS])
+@pytest.mark.parametrize("layer", [AGENT, SALES, DEFAULTS])
 async def test_a_file_is_no_directory_and_a_directory_no_file(
-    owner: httpx.AsyncClient, where: str
+    owner: httpx.AsyncClient, layer: str
 ) -> None:
     for path in ("plan", "log/2026/11.md"):
-        assert (await write(owner, where, path)).status_code == 200
-    await refused(owner, where, "plan/b.md", "plan")
-    await refused(owner, where, "log", "log/2026/11.md")
-    await refused(owner, where, "log/2026", "log/2026/11.md")
+        assert (await write(owner, layer, path)).status_code == 200
+    await assert_conflict(owner, layer, "plan/b.md", "plan")
+    await assert_conflict(owner, layer, "log", "log/2026/11.md")
+    await assert_conflict(owner, layer, "log/2026", "log/2026/11.md")
     for path in ("plan", "log/2026/11.md", "log/2026/12.md", "plan.md"):
-        assert (await write(owner, where, path)).status_code == 200
-    assert (await owner.delete(f"{where}/files/plan")).status_code == 204
-    assert (await write(owner, where, "plan/b.md")).status_code == 200
+        assert (await write(owner, layer, path)).status_code == 200
+    assert (await owner.delete(f"{layer}/files/plan")).status_code == 204
+    assert (await write(owner, layer, "plan/b.md")).status_code == 200
 
 
 async def test_a_workspace_has_names_with_slashes_and_no_directories(
@@ -52,31 +54,31 @@ async def test_a_workspace_has_names_with_slashes_and_no_directories(
         assert (await write(owner, OWN, path)).status_code == 200
 
 
-async def test_an_agent_cannot_write_what_could_not_lie_beside_what_it_inherits(
+async def test_an_agent_cannot_write_a_path_that_conflicts_with_an_inherited_one(
     owner: httpx.AsyncClient,
 ) -> None:
     await write(owner, SALES, "plan")
     await write(owner, DEFAULTS, "log/a.md")
-    await refused(owner, AGENT, "plan/b.md", "plan")
-    await refused(owner, AGENT, "log", "log/a.md")
+    await assert_conflict(owner, AGENT, "plan/b.md", "plan")
+    await assert_conflict(owner, AGENT, "log", "log/a.md")
     assert (await write(owner, AGENT, "plan")).status_code == 200
     assert (await write(owner, AGENT, "log/a.md")).status_code == 200
 
 
-async def test_a_template_may_say_what_an_agent_has_said_otherwise_and_the_agent_can_mend_it(
+async def test_a_template_may_conflict_with_an_agents_file_and_the_agent_can_resolve_it(
     owner: httpx.AsyncClient,
 ) -> None:
     await write(owner, AGENT, "plan")
     assert (await write(owner, SALES, "plan/b.md")).status_code == 200
-    found = [row["path"] for row in (await owner.get(f"{AGENT}/files")).json()["files"]]
-    assert [path for path in found if path.startswith("plan")] == ["plan", "plan/b.md"]
+    paths = [row["path"] for row in (await owner.get(f"{AGENT}/files")).json()["files"]]
+    assert [path for path in paths if path.startswith("plan")] == ["plan", "plan/b.md"]
     assert (await write(owner, AGENT, "plan")).status_code == 200
-    await refused(owner, AGENT, "plan/b.md/c.md", "plan")
+    await assert_conflict(owner, AGENT, "plan/b.md/c.md", "plan")
     assert (await owner.delete(f"{AGENT}/files/plan")).status_code == 204
-    await refused(owner, AGENT, "plan", "plan/b.md")
+    await assert_conflict(owner, AGENT, "plan", "plan/b.md")
 
 
-async def test_a_restored_version_and_a_first_review_find_room_too(
+async def test_restore_and_first_accept_check_for_conflicts_too(
     owner: httpx.AsyncClient,
 ) -> None:
     await write(owner, AGENT, "plan")
@@ -96,4 +98,4 @@ async def test_a_restored_version_and_a_first_review_find_room_too(
     assert answer.json()["failed"] == 1
     await owner.delete(f"{AGENT}/files/rules/mine.md")
     assert (await owner.post(pin, json={"sha256": sha})).json()["accepted"] == 1
-    await refused(owner, AGENT, "rules/mine.md", "rules")
+    await assert_conflict(owner, AGENT, "rules/mine.md", "rules")

@@ -1,4 +1,4 @@
-"""Pins and their review, and agents that change, through the wire."""
+"""Pins, their review, and changes of agents over REST."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ def sha(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-async def rows(who: httpx.AsyncClient) -> dict[str, dict[str, Any]]:
-    """What the agent has, contents included, by path."""
-    found = (await who.get(f"{AGENT}/files?content=true")).json()["files"]
-    return {row["path"]: row for row in found}
+async def rows(client: httpx.AsyncClient) -> dict[str, dict[str, Any]]:
+    """The agent's files with contents, by path."""
+    files = (await client.get(f"{AGENT}/files?content=true")).json()["files"]
+    return {row["path"]: row for row in files}
 
 
-async def write(who: httpx.AsyncClient, where: str, text: str, **more: object) -> httpx.Response:
-    return await who.put(where, json={"content": text, **more})
+async def write(client: httpx.AsyncClient, url: str, text: str, **more: object) -> httpx.Response:
+    return await client.put(url, json={"content": text, **more})
 
 
 @pytest.fixture
@@ -34,15 +34,15 @@ async def marco(owner: httpx.AsyncClient) -> dict[str, str]:
     await write(owner, f"{SALES}/files/GUARDRAILS.md", "be good")
     await write(owner, f"{SALES}/files/SOUL.md", "{{AGENT_NAME}} is brisk")
     new = {"slug": "marco", "name": "Marco", "templateId": "sales"}
-    made: dict[str, str] = (await owner.post("/v1/agents", json=new)).json()
-    return made
+    created: dict[str, str] = (await owner.post("/v1/agents", json=new)).json()
+    return created
 
 
-async def test_rows_tell_source_class_and_both_digests(
+async def test_rows_have_source_class_and_both_digests(
     owner: httpx.AsyncClient, marco: dict[str, str]
 ) -> None:
-    found = await rows(owner)
-    rules, soul = found["GUARDRAILS.md"], found["SOUL.md"]
+    by_path = await rows(owner)
+    rules, soul = by_path["GUARDRAILS.md"], by_path["SOUL.md"]
     assert (rules["source"], rules["class"], rules["content"]) == (
         *("template-pinned", "pinned"),
         "be good",
@@ -58,19 +58,19 @@ async def test_rows_tell_source_class_and_both_digests(
     assert (await owner.get(f"{AGENT}/files/SOUL.md")).json()["content"] == "Marco is brisk"
 
 
-async def test_the_lists_tag_changes_with_a_name_and_else_not(
+async def test_the_lists_etag_changes_with_the_agents_name(
     owner: httpx.AsyncClient, marco: dict[str, str]
 ) -> None:
     url = f"{AGENT}/files?content=true"
-    known = {"If-None-Match": (await owner.get(url)).headers["etag"]}
-    assert (await owner.get(url, headers=known)).status_code == 304
+    cached = {"If-None-Match": (await owner.get(url)).headers["etag"]}
+    assert (await owner.get(url, headers=cached)).status_code == 304
     assert (await owner.patch(AGENT, json={"name": "Polo"})).status_code == 200
-    fresh = await owner.get(url, headers=known)
+    fresh = await owner.get(url, headers=cached)
     assert fresh.status_code == 200
     assert (await rows(owner))["SOUL.md"]["content"] == "Polo is brisk"
 
 
-async def test_a_pinned_file_is_overridden_only_on_purpose_and_reverts_to_its_pin(
+async def test_a_pinned_file_is_overridden_only_with_the_flag_and_reverts_to_its_pin(
     owner: httpx.AsyncClient, marco: dict[str, str]
 ) -> None:
     url = f"{AGENT}/files/GUARDRAILS.md"
@@ -111,30 +111,30 @@ async def test_an_update_is_reviewed_accepted_and_rolled_back(
     ] == "validation_error"
 
 
-async def test_accepting_for_all_tells_of_each(
-    here: RestServer, owner: httpx.AsyncClient, marco: dict[str, str]
+async def test_a_bulk_accept_reports_every_agent(
+    server: RestServer, owner: httpx.AsyncClient, marco: dict[str, str]
 ) -> None:
     polo = {"slug": "polo", "name": "Polo", "templateId": "sales"}
     await owner.post("/v1/agents", json=polo)
     await write(owner, f"{SALES}/files/GUARDRAILS.md", "be better")
     url, body = f"{SALES}/pins/GUARDRAILS.md/accept", {"sha256": sha("be better")}
-    machine = await here.key(owner)
+    machine = await server.key(owner)
     assert (await machine.post(url, json=body)).status_code == 403
-    told = (await owner.post(url, json=body)).json()
-    assert (told["accepted"], told["failed"]) == (2, 0)
-    assert {one["success"] for one in told["results"]} == {True}
-    assert (await owner.post("/v1/templates/nobody/pins/GUARDRAILS.md/accept", json=body)).json()[
+    result = (await owner.post(url, json=body)).json()
+    assert (result["accepted"], result["failed"]) == (2, 0)
+    assert {entry["success"] for entry in result["results"]} == {True}
+    assert (await owner.post("/v1/templates/missing/pins/GUARDRAILS.md/accept", json=body)).json()[
         "error"
     ] == "not_found"
 
 
-async def test_an_agent_is_paired_with_somebody_of_its_own_tenant(
-    here: RestServer, owner: httpx.AsyncClient, marco: dict[str, str]
+async def test_an_agent_is_paired_only_with_a_person_of_its_tenant(
+    server: RestServer, owner: httpx.AsyncClient, marco: dict[str, str]
 ) -> None:
     await write(owner, f"{DEFAULTS}/files/USER.md", "for {{HUMAN_NAME}}")
     bob = {"name": "Bob", "email": "bob@example.org", "role": "member"}
     mine = (await owner.post("/v1/people", json=bob)).json()["id"]
-    other = await here.create_tenant("globex")
+    other = await server.create_tenant("globex")
     theirs = (await other.post("/v1/people", json=bob)).json()["id"]
     assert (await owner.patch(AGENT, json={"humanPairId": theirs})).status_code == 404
     paired = await owner.patch(AGENT, json={"humanPairId": mine})
@@ -145,73 +145,76 @@ async def test_an_agent_is_paired_with_somebody_of_its_own_tenant(
     assert (await other.patch(AGENT, json={"name": "X"})).status_code == 404
 
 
-async def test_the_class_of_a_file_is_told_where_it_is_edited_too(
+async def test_template_and_default_files_have_their_class(
     owner: httpx.AsyncClient, marco: dict[str, str]
 ) -> None:
-    for where in (SALES, DEFAULTS):
-        put = await write(owner, f"{where}/files/GUARDRAILS.md", "be better")
+    for layer in (SALES, DEFAULTS):
+        put = await write(owner, f"{layer}/files/GUARDRAILS.md", "be better")
         assert put.json()["class"] == "pinned"
-        assert (await owner.get(f"{where}/files/GUARDRAILS.md")).json()["class"] == "pinned"
+        assert (await owner.get(f"{layer}/files/GUARDRAILS.md")).json()["class"] == "pinned"
     listed = await owner.get(f"{DEFAULTS}/files")
-    found = {row["path"]: row["class"] for row in listed.json()["files"]}
-    assert (found["USER.md"], found["PLATFORM.md"], found["SOUL.md"]) == (
+    classes = {row["path"]: row["class"] for row in listed.json()["files"]}
+    assert (classes["USER.md"], classes["PLATFORM.md"], classes["SOUL.md"]) == (
         *("managed", "pinned"),
         "live",
     )
     rule = {"pattern": "SOUL.md", "class": "pinned"}
     assert (await owner.put("/v1/policy", json={"classes": [rule]})).status_code == 200
-    known = {"If-None-Match": listed.headers["etag"]}
-    rows = (await owner.get(f"{DEFAULTS}/files", headers=known)).json()["files"]
+    cached = {"If-None-Match": listed.headers["etag"]}
+    rows = (await owner.get(f"{DEFAULTS}/files", headers=cached)).json()["files"]
     assert {row["path"]: row["class"] for row in rows}["SOUL.md"] == "pinned"
 
 
 @pytest.mark.parametrize(
     ("path", "flag"), [("GUARDRAILS.md", {"acceptTemplateUpdate": True}), ("SOUL.md", {})]
 )
-async def test_a_files_tag_tells_that_an_update_has_come_and_a_write_does_not_mind(
+async def test_an_available_update_changes_the_etag_but_the_old_etag_still_allows_a_write(
     owner: httpx.AsyncClient, marco: dict[str, str], path: str, flag: dict[str, bool]
 ) -> None:
     url = f"{AGENT}/files/{path}"
-    seen = (await write(owner, url, "mine", **flag)).headers["etag"]
-    known = {"If-None-Match": seen}
-    assert (await owner.get(url, headers=known)).status_code == 304
+    old_etag = (await write(owner, url, "mine", **flag)).headers["etag"]
+    cached = {"If-None-Match": old_etag}
+    assert (await owner.get(url, headers=cached)).status_code == 304
     await write(owner, f"{SALES}/files/{path}", "newer")
-    now = await owner.get(url, headers=known)
+    now = await owner.get(url, headers=cached)
     assert (now.status_code, now.json()["updateAvailable"]) == (200, True)
     assert now.headers["etag"] == now.json()["etag"] == (await rows(owner))[path]["etag"]
-    known = {"If-None-Match": now.headers["etag"]}
-    assert (await owner.get(url, headers=known)).status_code == 304
+    cached = {"If-None-Match": now.headers["etag"]}
+    assert (await owner.get(url, headers=cached)).status_code == 304
 
     body = {"content": "mine again", **flag}
-    done = await owner.put(url, json=body, headers={"If-Match": seen})
+    done = await owner.put(url, json=body, headers={"If-Match": old_etag})
     assert done.status_code == 200
-    for stale in (seen, now.headers["etag"]):
+    for stale in (old_etag, now.headers["etag"]):
         late = await owner.put(url, json=body, headers={"If-Match": stale})
         assert (late.status_code, late.json()["error"]) == (409, "workspace_conflict")
     current = (await owner.get(url)).headers["etag"]
     assert (await owner.put(url, json=body, headers={"If-Match": current})).status_code == 200
 
 
-async def test_a_version_is_of_a_layer_and_the_tag_tells_which(
+async def test_versions_count_per_layer_and_etags_differ_per_layer(
     owner: httpx.AsyncClient, marco: dict[str, str]
 ) -> None:
     url = f"{AGENT}/files/GUARDRAILS.md"
-    seen = []
+    served = []
     for text in ("be better", "be best"):
-        made_with = (await owner.get(url)).json()
-        seen.append((made_with["version"], made_with["etag"], made_with["content"]))
-        then = await owner.get(f"{url}?version={made_with['version']}")
-        told = then.json()
-        assert (told["version"], told["content"]) == (made_with["version"], made_with["content"])
-        assert then.headers["etag"] == told["etag"] == made_with["etag"]
+        current = (await owner.get(url)).json()
+        served.append((current["version"], current["etag"], current["content"]))
+        then = await owner.get(f"{url}?version={current['version']}")
+        versioned = then.json()
+        assert (versioned["version"], versioned["content"]) == (
+            current["version"],
+            current["content"],
+        )
+        assert then.headers["etag"] == versioned["etag"] == current["etag"]
         await write(owner, f"{SALES}/files/GUARDRAILS.md", text)
         accept = {"sha256": sha(text)}
         assert (await owner.post(f"{AGENT}/pins/GUARDRAILS.md/accept", json=accept)).is_success
-    (first, first_tag, _), (again, again_tag, _) = seen
+    (first, first_tag, _), (again, again_tag, _) = served
     assert (first, again) == (1, 1)
     assert first_tag != again_tag
-    known = {"If-None-Match": first_tag}
-    assert (await owner.get(f"{url}?version=1", headers=known)).json()["content"] == "be better"
+    cached = {"If-None-Match": first_tag}
+    assert (await owner.get(f"{url}?version=1", headers=cached)).json()["content"] == "be better"
     stale = {"If-Match": first_tag}
     body = {"content": "mine", "acceptTemplateUpdate": True}
     assert (await owner.put(url, json=body, headers=stale)).status_code == 409
@@ -219,7 +222,7 @@ async def test_a_version_is_of_a_layer_and_the_tag_tells_which(
         assert (await owner.get(f"{url}?version={number}")).json()["content"] == text
 
 
-async def test_a_tag_that_was_weakened_on_the_way_is_known_again(
+async def test_a_weakened_etag_still_returns_304(
     owner: httpx.AsyncClient, marco: dict[str, str]
 ) -> None:
     for url in (f"{AGENT}/files?content=true", f"{AGENT}/files/SOUL.md"):
@@ -229,7 +232,7 @@ async def test_a_tag_that_was_weakened_on_the_way_is_known_again(
         assert (await owner.get(url, headers=other)).status_code == 200
 
 
-async def test_an_override_can_be_restored_on_purpose(
+async def test_an_override_can_be_restored_with_the_flag(
     owner: httpx.AsyncClient, marco: dict[str, str]
 ) -> None:
     url = f"{AGENT}/files/GUARDRAILS.md"
@@ -240,7 +243,7 @@ async def test_an_override_can_be_restored_on_purpose(
     assert (await owner.post(f"{url}/restore", json=body)).json()["content"] == "mine"
 
 
-async def test_a_digest_is_64_digits_and_nothing_after(
+async def test_a_digest_is_exactly_64_lowercase_hex_digits(
     owner: httpx.AsyncClient, marco: dict[str, str]
 ) -> None:
     url = f"{AGENT}/pins/GUARDRAILS.md/accept"

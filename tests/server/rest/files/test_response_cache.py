@@ -1,4 +1,4 @@
-"""Answers that are kept: the same bytes as if made anew, made once, never more than fit."""
+"""The response cache: equal bytes, one build per key, bounded size."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from carrel.core.identifiers import Path, Scope, ScopeKind, digest
 from carrel.core.overlay.agent_files import RenderContext
 from carrel.core.overlay.compose import File
 from carrel.core.overlay.placeholders import PlaceholderValues
-from carrel.core.store.tree import Blob, Entry, Head, Tree
+from carrel.core.store.blob import Blob
+from carrel.core.store.entry import Entry, Head
+from carrel.core.store.tree import Tree
 from carrel.server.http.response import encode
 from carrel.server.rest.files.file_models import OverlayFileListModel, overlay_file_to_model
 from carrel.server.rest.files.listing_templates import build_template
@@ -31,7 +33,7 @@ contents = st.sampled_from(
         "plain",
         "x" * 20_000,
         '\\"\n\u2028\0"etag":',
-        "{{NOBODY}}",
+        "{{UNKNOWN}}",
     ]
 )
 paths = st.sampled_from(
@@ -45,29 +47,29 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-def tree(scope: Scope, said: dict[Path, str]) -> Tree:
+def tree(scope: Scope, contents: dict[Path, str]) -> Tree:
     def head(path: Path, text: str) -> Head:
         blob = Blob(digest(text.encode()), len(text.encode()))
         return Head(path, 3, 7, 1_800_000_000_000, Entry(blob, blob))
 
-    return Tree(scope, 7, {path: head(path, text) for path, text in said.items()})
+    return Tree(scope, 7, {path: head(path, text) for path, text in contents.items()})
 
 
 @given(texts, texts, st.text(min_size=1), st.booleans())
-def test_rows_in_pieces_are_the_same_bytes(
+def test_rows_encoded_in_pieces_equal_the_encoded_list(
     own: dict[Path, str], below: dict[Path, str], name: str, raw: bool
 ) -> None:
     rows, layers = RowCache(), (tree(AGENT, own), tree(DEFAULTS, below))
     stored = {digest(text.encode()): text.encode() for text in (*own.values(), *below.values())}
     for agent in (name, "Marco", name):
-        shown = RenderContext(variables=PlaceholderValues(agent_name=agent)).compose(layers).files
-        listed: list[tuple[File, bytes]] = [(f, stored[f.blob.digest]) for f in shown.values()]
-        whole = OverlayFileListModel(files=[overlay_file_to_model(*row, raw=raw) for row in listed])
-        assert rows.encode_listing(listed, raw=raw).join() == encode(whole)
+        files = RenderContext(variables=PlaceholderValues(agent_name=agent)).compose(layers).files
+        listed: list[tuple[File, bytes]] = [(f, stored[f.blob.digest]) for f in files.values()]
+        full = OverlayFileListModel(files=[overlay_file_to_model(*row, raw=raw) for row in listed])
+        assert rows.encode_listing(listed, raw=raw).join() == encode(full)
 
 
 @given(texts, st.lists(st.text(min_size=1), min_size=1, max_size=3))
-def test_a_mould_gives_whoever_it_is_filled_for_the_same_bytes(
+def test_a_filled_listing_template_equals_the_encoded_list(
     below: dict[Path, str], names: list[str]
 ) -> None:
     layers = (
@@ -78,95 +80,95 @@ def test_a_mould_gives_whoever_it_is_filled_for_the_same_bytes(
     stored = {digest(text.encode()): text.encode() for text in below.values()}
     for name in names:
         render_context = RenderContext(variables=PlaceholderValues(agent_name=name))
-        alike = render_context.inherited_files(layers)
-        assert alike is not None
-        template = build_template(alike, stored)
+        inherited = render_context.inherited_files(layers)
+        assert inherited is not None
+        template = build_template(inherited, stored)
         assert template
-        shown = render_context.compose(layers).files.values()
-        rows = [overlay_file_to_model(file, stored[file.blob.digest]) for file in shown]
+        files = render_context.compose(layers).files.values()
+        rows = [overlay_file_to_model(file, stored[file.blob.digest]) for file in files]
         assert template.fill(render_context.variables).join() == encode(
             OverlayFileListModel(files=rows)
         )
 
 
-class Making:
-    """Somebody who takes their time, and counts."""
+class SlowBuilder:
+    """A builder that waits until it is released and counts its calls."""
 
     def __init__(self) -> None:
         self.times = 0
-        self.begun = asyncio.Event()
+        self.started = asyncio.Event()
         self.go = asyncio.Event()
 
     async def __call__(self) -> object:
         self.times += 1
-        self.begun.set()
+        self.started.set()
         await self.go.wait()
         return {"made": self.times}
 
 
-async def begun(make: Making, *asked: Awaitable[bytes]) -> list[asyncio.Task[bytes]]:
-    tasks = [asyncio.ensure_future(one) for one in asked]
-    await make.begun.wait()
+async def start_all(make: SlowBuilder, *requests: Awaitable[bytes]) -> list[asyncio.Task[bytes]]:
+    tasks = [asyncio.ensure_future(request) for request in requests]
+    await make.started.wait()
     return tasks
 
 
-async def test_what_many_ask_for_at_once_is_made_once() -> None:
-    kept, make = ResponseCache(), Making()
-    tasks = await begun(make, *(kept.get_or_create("key", make) for _ in range(5)))
+async def test_concurrent_requests_for_one_key_build_once() -> None:
+    cache, make = ResponseCache(), SlowBuilder()
+    tasks = await start_all(make, *(cache.get_or_create("key", make) for _ in range(5)))
     make.go.set()
     assert set(await asyncio.gather(*tasks)) == {b'{"made":1}'}
-    assert (make.times, kept.get("key")) == (1, b'{"made":1}')
+    assert (make.times, cache.get("key")) == (1, b'{"made":1}')
 
 
-async def test_who_gives_up_takes_nobody_along() -> None:
-    kept, make = ResponseCache(), Making()
-    first, *others = await begun(make, *(kept.get_or_create("key", make) for _ in range(3)))
+async def test_a_cancelled_request_does_not_cancel_the_others() -> None:
+    cache, make = ResponseCache(), SlowBuilder()
+    first, *others = await start_all(make, *(cache.get_or_create("key", make) for _ in range(3)))
     first.cancel()
     with pytest.raises(asyncio.CancelledError):
         await first
     make.go.set()
     assert set(await asyncio.gather(*others)) == {b'{"made":2}'}
     with pytest.raises(ZeroDivisionError):
-        await kept.get_or_create("other", _broken)
-    assert await kept.get_or_create("other", make) == b'{"made":3}'
+        await cache.get_or_create("other", _broken)
+    assert await cache.get_or_create("other", make) == b'{"made":3}'
 
 
 async def _broken() -> object:
     raise ZeroDivisionError
 
 
-class Unsure(Struct):
+class Uncacheable(Struct):
     is_cacheable: bool = False
 
 
-async def test_what_does_not_last_is_not_kept() -> None:
-    kept = ResponseCache()
+async def test_an_uncacheable_value_is_not_stored() -> None:
+    cache = ResponseCache()
 
     async def make() -> object:
-        return Unsure()
+        return Uncacheable()
 
-    assert await kept.get_or_create("key", make) == b'{"is_cacheable":false}'
-    assert kept.get("key") is None
+    assert await cache.get_or_create("key", make) == b'{"is_cacheable":false}'
+    assert cache.get("key") is None
 
 
 @given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 60)), max_size=40))
-def test_there_is_never_more_than_there_is_room(asked: list[tuple[int, int]]) -> None:
-    kept, said = ResponseCache(max_bytes=100, max_entry_bytes=50), {}
-    for key, size in asked:
-        found = kept.get(key)
-        if found is None:
-            said[key] = kept.put(key, "x" * size)
+def test_the_cache_never_exceeds_its_limit(requests: list[tuple[int, int]]) -> None:
+    cache, stored = ResponseCache(max_bytes=100, max_entry_bytes=50), {}
+    for key, size in requests:
+        cached = cache.get(key)
+        if cached is None:
+            stored[key] = cache.put(key, "x" * size)
         else:
-            assert found == said[key]
-    assert kept._size == sum(map(len, kept._entries.values())) <= 100  # type: ignore[arg-type]
+            assert cached == stored[key]
+    assert cache._size == sum(map(len, cache._entries.values())) <= 100  # type: ignore[arg-type]
 
 
-async def test_pieces_that_are_asked_for_often_are_kept_whole() -> None:
-    kept, rows = ResponseCache(), RowCache()
+async def test_pieces_that_are_read_often_are_stored_joined() -> None:
+    cache, rows = ResponseCache(), RowCache()
     layers = (tree(AGENT, {}), tree(DEFAULTS, {Path("SOUL.md"): "kind"}))
     files = RenderContext().compose(layers).files.values()
     pieces = rows.encode_listing([(file, b"kind") for file in files], raw=False)
-    body = kept.put("key", pieces)
-    assert [kept.get("key") for _ in range(4)] == [body] * 4
-    assert kept._entries["key"] == body
-    assert kept._size == len(body)
+    body = cache.put("key", pieces)
+    assert [cache.get("key") for _ in range(4)] == [body] * 4
+    assert cache._entries["key"] == body
+    assert cache._size == len(body)

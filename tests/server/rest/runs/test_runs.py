@@ -1,4 +1,4 @@
-"""Runs through the wire: frozen files, what changed since, their log, and who may see them."""
+"""Runs over REST: snapshots, diffs, logs and access."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ RUNS = "/v1/runs"
 
 
 @pytest.fixture
-async def here(tmp_path: File) -> AsyncIterator[FullApp]:
+async def server(tmp_path: File) -> AsyncIterator[FullApp]:
     async with open_full_app(tmp_path) as opened:
         yield opened
 
 
 @pytest.fixture
-async def ada(here: FullApp) -> httpx.AsyncClient:
-    return await here.owner()
+async def ada(server: FullApp) -> httpx.AsyncClient:
+    return await server.owner()
 
 
 async def put(client: httpx.AsyncClient, path: str, text: str, **headers: str) -> dict[str, Any]:
     answer = await client.put(f"{FILES}/{path}", json={"content": text}, headers=headers)
     assert answer.status_code == 200, answer.text
-    told: dict[str, Any] = answer.json()
-    return told
+    file: dict[str, Any] = answer.json()
+    return file
 
 
 async def start(client: httpx.AsyncClient, **body: Any) -> str:
@@ -45,38 +45,38 @@ async def start(client: httpx.AsyncClient, **body: Any) -> str:
     return str(answer.json()["runId"])
 
 
-async def shown(client: httpx.AsyncClient, run: str, below: str = "") -> Any:
+async def get_run(client: httpx.AsyncClient, run: str, below: str = "") -> Any:
     answer = await client.get(f"{RUNS}/{run}{below}")
     assert answer.status_code == 200, answer.text
     return answer.json()
 
 
-async def test_a_run_is_started_and_says_where_to_look(ada: httpx.AsyncClient) -> None:
+async def test_a_started_run_returns_its_urls(ada: httpx.AsyncClient) -> None:
     answer = await ada.post(RUNS, json={"workflowId": "conformance-noop"})
     assert answer.status_code == 201
-    told = answer.json()
-    run = told["runId"]
-    assert told == {
+    body = answer.json()
+    run = body["runId"]
+    assert body == {
         "runId": run,
         "status": "completed",
         "eventsUrl": f"{RUNS}/{run}/events",
         "statusUrl": f"{RUNS}/{run}",
     }
-    assert answer.headers["location"] == told["statusUrl"]
-    assert (await ada.get(told["statusUrl"])).json()["status"] == "completed"
+    assert answer.headers["location"] == body["statusUrl"]
+    assert (await ada.get(body["statusUrl"])).json()["status"] == "completed"
 
 
-async def test_a_run_shows_its_owner_and_what_it_sees_in_order(ada: httpx.AsyncClient) -> None:
+async def test_a_run_has_its_owner_and_its_files_in_order(ada: httpx.AsyncClient) -> None:
     for path in ("b.md", "a/c.md", "a.md", "b.md"):
         await put(ada, path, "x")
     run = await start(ada, workflowId="daily report", scope="main")
-    told = await shown(ada, run)
-    owner = told.pop("owner")
+    body = await get_run(ada, run)
+    owner = body.pop("owner")
     assert {"tenant", "workspace", "principal"} == set(owner)
     assert (owner["tenant"], owner["workspace"]) == ("acme", "default")
     assert re.fullmatch(r"per_[0-9a-f]{24}", owner["principal"])
-    assert told.pop("startedAt").endswith("Z")
-    assert told == {
+    assert body.pop("startedAt").endswith("Z")
+    assert body == {
         "runId": run,
         "workflowId": "daily report",
         "status": "running",
@@ -95,7 +95,7 @@ async def test_a_run_shows_its_owner_and_what_it_sees_in_order(ada: httpx.AsyncC
     }
 
 
-async def test_what_openwop_s_clients_say_beside_is_ignored(ada: httpx.AsyncClient) -> None:
+async def test_extra_fields_of_openwop_clients_are_ignored(ada: httpx.AsyncClient) -> None:
     run = await start(
         ada,
         workflowId="w",
@@ -106,7 +106,7 @@ async def test_what_openwop_s_clients_say_beside_is_ignored(ada: httpx.AsyncClie
         tags=["a"],
         somethingNew=7,
     )
-    assert (await shown(ada, run))["owner"]["tenant"] == "acme"
+    assert (await get_run(ada, run))["owner"]["tenant"] == "acme"
 
 
 @pytest.mark.parametrize(
@@ -117,12 +117,12 @@ async def test_an_unknown_scope_is_shared(
     ada: httpx.AsyncClient, scope: str | None, mode: str
 ) -> None:
     body = {"workflowId": "w"} | ({} if scope is None else {"scope": scope})
-    assert (await shown(ada, await start(ada, **body)))["scope"] == mode
+    assert (await get_run(ada, await start(ada, **body)))["scope"] == mode
 
 
-async def test_frozen_bytes_survive_whatever_happens_to_the_file(ada: httpx.AsyncClient) -> None:
+async def test_a_runs_files_survive_edits_and_deletion(ada: httpx.AsyncClient) -> None:
     await ada.put("/v1/policy", json={"limits": {"maxVersions": 1}})
-    made = await put(ada, "a/b.md", "as it was")
+    created = await put(ada, "a/b.md", "as it was")
     run = await start(ada)
     await put(ada, "a/b.md", "edited")
     await ada.delete(f"{FILES}/a/b.md")
@@ -130,16 +130,16 @@ async def test_frozen_bytes_survive_whatever_happens_to_the_file(ada: httpx.Asyn
     await put(ada, "later.md", "x")
     for path in ("a/b.md", "a%2Fb.md"):
         answer = await ada.get(f"{RUNS}/{run}/files/{path}")
-        told = answer.json()
+        file = answer.json()
         for field in ("path", "content", "contentType", "version", "etag", "updatedAt"):
-            assert told[field] == made[field]
-        assert answer.headers["etag"] == made["etag"]
+            assert file[field] == created[field]
+        assert answer.headers["etag"] == created["etag"]
         assert answer.headers["cache-control"] == "private, max-age=31536000, immutable"
-    [row] = (await shown(ada, run, "/files"))["files"]
+    [row] = (await get_run(ada, run, "/files"))["files"]
     assert (row["path"], row["version"], "content" in row) == ("a/b.md", 1, False)
-    assert (await shown(ada, run))["workspace"] == [{"path": "a/b.md", "version": 1}]
-    known = {"If-None-Match": made["etag"]}
-    unchanged = await ada.get(f"{RUNS}/{run}/files/a/b.md", headers=known)
+    assert (await get_run(ada, run))["workspace"] == [{"path": "a/b.md", "version": 1}]
+    cached = {"If-None-Match": created["etag"]}
+    unchanged = await ada.get(f"{RUNS}/{run}/files/a/b.md", headers=cached)
     assert (unchanged.status_code, unchanged.content) == (304, b"")
     assert "immutable" in unchanged.headers["cache-control"]
     for absent in ("later.md", "nowhere"):
@@ -153,9 +153,9 @@ async def test_a_write_in_a_run_is_in_its_log_and_seen_by_the_next_run_only(
     run = await start(ada)
     await put(ada, "note.md", "x", **{"Carrel-Run": run})
     after = await start(ada)
-    assert (await shown(ada, run))["workspace"] == []
-    assert (await shown(ada, after))["workspace"] == [{"path": "note.md", "version": 1}]
-    log = await shown(ada, run, "/events")
+    assert (await get_run(ada, run))["workspace"] == []
+    assert (await get_run(ada, after))["workspace"] == [{"path": "note.md", "version": 1}]
+    log = await get_run(ada, run, "/events")
     assert [(event["type"], event["sequence"]) for event in log["events"]] == [
         ("run.started", 1),
         ("workspace.updated", 2),
@@ -192,7 +192,7 @@ async def test_the_log_of_an_ended_run_is_streamed_to_its_end(ada: httpx.AsyncCl
         assert await stream.rest() == []
 
 
-async def test_children_and_replays_over_the_wire(ada: httpx.AsyncClient) -> None:
+async def test_children_and_replays_read_the_right_snapshot(ada: httpx.AsyncClient) -> None:
     await put(ada, "AGENTS.md", "old")
     parent = await start(ada, workflowId="w", scope="shared")
     await put(ada, "AGENTS.md", "new")
@@ -201,16 +201,16 @@ async def test_children_and_replays_over_the_wire(ada: httpx.AsyncClient) -> Non
     replay = await start(ada, replayOf=parent)
     versions = {}
     for run in (child, sharing, replay):
-        told = await shown(ada, run)
-        versions[run] = told["workspace"][0]["version"]
-        assert (told["scope"], told["workflowId"]) == ("shared", "w")
+        body = await get_run(ada, run)
+        versions[run] = body["workspace"][0]["version"]
+        assert (body["scope"], body["workflowId"]) == ("shared", "w")
     assert versions == {child: 2, sharing: 1, replay: 1}
-    assert (await shown(ada, child))["parentRunId"] == parent
-    assert (await shown(ada, replay))["replayOf"] == parent
-    assert (await shown(ada, replay, "/files/AGENTS.md"))["content"] == "old"
+    assert (await get_run(ada, child))["parentRunId"] == parent
+    assert (await get_run(ada, replay))["replayOf"] == parent
+    assert (await get_run(ada, replay, "/files/AGENTS.md"))["content"] == "old"
 
 
-async def test_a_run_that_was_let_go_is_still_known_but_has_no_files(
+async def test_a_run_with_a_deleted_snapshot_has_no_files(
     ada: httpx.AsyncClient,
 ) -> None:
     await put(ada, "a.md", "x")
@@ -218,7 +218,7 @@ async def test_a_run_that_was_let_go_is_still_known_but_has_no_files(
     assert (await ada.patch(f"{RUNS}/{run}", json={"kept": False})).status_code == 409
     ended = await ada.patch(f"{RUNS}/{run}", json={"status": "failed", "kept": False})
     assert (ended.status_code, ended.json()["kept"], ended.json()["workspace"]) == (200, False, [])
-    assert (await shown(ada, run))["workspace"] == []
+    assert (await get_run(ada, run))["workspace"] == []
     for below in ("/files", "/files/a.md", "/diff", "/diff?path=a.md"):
         answer = await ada.get(f"{RUNS}/{run}{below}")
         assert answer.status_code == 404
@@ -229,18 +229,18 @@ async def test_a_run_that_was_let_go_is_still_known_but_has_no_files(
     assert (await ada.patch(f"{RUNS}/{run}", json={"status": "completed"})).status_code == 409
 
 
-async def test_an_agent_s_run_names_the_agent(here: FullApp, ada: httpx.AsyncClient) -> None:
-    made = (await ada.post("/v1/agents", json={"slug": "marco", "name": "Marco"})).json()
+async def test_an_agent_s_run_names_the_agent(server: FullApp, ada: httpx.AsyncClient) -> None:
+    created = (await ada.post("/v1/agents", json={"slug": "marco", "name": "Marco"})).json()
     await ada.put("/v1/agents/marco/files/SOUL.md", json={"content": "kind"})
     run = await start(ada, agentId="marco")
-    told = await shown(ada, run)
-    assert (told["agentId"], "workspace" in told["owner"]) == (made["id"], False)
-    assert {"path": "SOUL.md", "version": 1} in told["workspace"]
-    assert {row["path"] for row in told["workspace"]} == set(defaults.FILES)
+    body = await get_run(ada, run)
+    assert (body["agentId"], "workspace" in body["owner"]) == (created["id"], False)
+    assert {"path": "SOUL.md", "version": 1} in body["workspace"]
+    assert {row["path"] for row in body["workspace"]} == set(defaults.FILES)
     [mine] = (await ada.get(RUNS, params={"agentId": "marco"})).json()["items"]
     assert mine["runId"] == run
-    marco = await here.key(ada, agent=made["id"])
-    assert (await shown(marco, await start(marco)))["agentId"] == made["id"]
+    marco = await server.key(ada, agent=created["id"])
+    assert (await get_run(marco, await start(marco)))["agentId"] == created["id"]
 
 
 async def test_runs_are_listed_newest_first_without_their_files(ada: httpx.AsyncClient) -> None:
@@ -259,8 +259,8 @@ async def test_a_diff_shows_paths_and_for_one_path_the_text(ada: httpx.AsyncClie
     await put(ada, "a.md", "one\n2\n")
     await ada.delete(f"{FILES}/b.md")
     await put(ada, "c.md", "y")
-    told = await shown(ada, run, "/diff")
-    assert told == {
+    diff = await get_run(ada, run, "/diff")
+    assert diff == {
         "runId": run,
         "changes": [
             {"path": "a.md", "change": "changed", "beforeVersion": 1, "afterVersion": 2},
@@ -268,8 +268,8 @@ async def test_a_diff_shows_paths_and_for_one_path_the_text(ada: httpx.AsyncClie
             {"path": "c.md", "change": "added", "beforeVersion": None, "afterVersion": 1},
         ],
     }
-    [one] = (await shown(ada, run, "/diff?path=a.md"))["changes"]
-    assert one["diff"].splitlines()[-3:] == [" one", "-two", "+2"]
+    [change] = (await get_run(ada, run, "/diff?path=a.md"))["changes"]
+    assert change["diff"].splitlines()[-3:] == [" one", "-two", "+2"]
     assert (await ada.get(f"{RUNS}/{run}/diff?path=none.md")).status_code == 404
     assert (await ada.get(f"{RUNS}/{run}/diff?path=a/../b")).status_code == 400
 
@@ -286,12 +286,14 @@ async def test_the_same_request_sent_twice_starts_one_run(ada: httpx.AsyncClient
 BELOW = ("", "/files", "/files/a.md", "/diff", "/diff?path=a.md", "/events")
 
 
-async def test_a_run_of_another_is_not_there(here: FullApp, ada: httpx.AsyncClient) -> None:
+async def test_a_run_of_another_tenant_or_workspace_is_404(
+    server: FullApp, ada: httpx.AsyncClient
+) -> None:
     await put(ada, "a.md", "canary")
     run = await start(ada)
-    stranger = await here.owner("globex")
-    confined = await here.key(ada, workspace="attic")
-    for other in (stranger, confined):
+    other_owner = await server.owner("globex")
+    confined = await server.key(ada, workspace="attic")
+    for other in (other_owner, confined):
         for below in BELOW:
             answer = await other.get(f"{RUNS}/{run}{below}")
             assert answer.status_code == 404
@@ -300,11 +302,11 @@ async def test_a_run_of_another_is_not_there(here: FullApp, ada: httpx.AsyncClie
         for body in ({"parentRunId": run}, {"replayOf": run}):
             assert (await other.post(RUNS, json=body)).status_code == 404
         assert (await other.get(RUNS)).json()["items"] == []
-    assert (await shown(ada, run))["status"] == "running"
+    assert (await get_run(ada, run))["status"] == "running"
 
 
-async def test_a_key_does_what_it_carries_and_strangers_nothing(
-    here: FullApp, ada: httpx.AsyncClient
+async def test_every_run_endpoint_needs_its_permission(
+    server: FullApp, ada: httpx.AsyncClient
 ) -> None:
     await put(ada, "a.md", "x")
     run = await start(ada)
@@ -318,12 +320,12 @@ async def test_a_key_does_what_it_carries_and_strangers_nothing(
     }
     for (method, below), needed in needs.items():
         for permission in (needed, Permission.TENANT_ADMIN):
-            client = await here.key(ada, permission)
+            client = await server.key(ada, permission)
             answer = await client.request(method, f"{RUNS}/{run}{below}", content=b"{}")
             assert answer.status_code == (200 if permission is needed else 403)
-        nobody = here.as_(None)
+        anonymous = server.as_(None)
         for path in (run, "run_none"):
-            assert (await nobody.request(method, f"{RUNS}/{path}{below}")).status_code == 401
+            assert (await anonymous.request(method, f"{RUNS}/{path}{below}")).status_code == 401
 
 
 @pytest.mark.parametrize(
@@ -347,9 +349,7 @@ async def test_a_bad_body_is_refused_and_starts_nothing(
 
 
 @pytest.mark.parametrize("name", ["\x00", "a\x00b", "../x", "run_none", "é", "x" * 200, " "])
-async def test_what_names_no_run_and_no_agent_is_not_found(
-    ada: httpx.AsyncClient, name: str
-) -> None:
+async def test_an_unknown_run_or_agent_is_404(ada: httpx.AsyncClient, name: str) -> None:
     for key in ("agentId", "parentRunId", "replayOf"):
         assert (await ada.post(RUNS, json={"workflowId": "w", key: name})).status_code == 404
     for below in BELOW:

@@ -1,4 +1,4 @@
-"""Approvals through the wire: asked, listed, answered, waited for, told of."""
+"""Approvals over REST: request, list, answer and wait."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def anyio_backend() -> str:
 
 
 @pytest.fixture
-async def desk(tmp_path: File) -> AsyncIterator[FullApp]:
-    async with open_full_app(tmp_path) as found:
-        yield found
+async def server(tmp_path: File) -> AsyncIterator[FullApp]:
+    async with open_full_app(tmp_path) as opened:
+        yield opened
 
 
 @pytest.fixture
@@ -50,45 +50,55 @@ def shell(monkeypatch: pytest.MonkeyPatch) -> Shell:
 
 
 @pytest.fixture
-async def ada(desk: FullApp, shell: Shell) -> httpx.AsyncClient:
-    owner = await desk.owner()
-    await store_sandbox(desk.ports, await tenant(desk, owner))
-    made = await owner.post(
+async def ada(server: FullApp, shell: Shell) -> httpx.AsyncClient:
+    owner = await server.owner()
+    await store_sandbox(server.ports, await tenant_of(server, owner))
+    created = await owner.post(
         "/v1/agents", json={"slug": "kate", "name": "Kate", "config": SANDBOX_CONFIG}
     )
-    assert made.status_code == 201, made.text
+    assert created.status_code == 201, created.text
     return owner
 
 
-async def tenant(desk: FullApp, who: httpx.AsyncClient) -> str:
-    token = who.headers["Authorization"].partition(" ")[2]
-    return (await authenticate(desk.ports, token)).tenant
+async def tenant_of(server: FullApp, client: httpx.AsyncClient) -> str:
+    token = client.headers["Authorization"].partition(" ")[2]
+    return (await authenticate(server.ports, token)).tenant
 
 
-async def asked(who: httpx.AsyncClient, **more: Any) -> dict[str, Any]:
-    answer = await who.post(f"{TOOLS}/bash", json={**RUN, **more})
+async def request_approval(client: httpx.AsyncClient, **more: Any) -> dict[str, Any]:
+    answer = await client.post(f"{TOOLS}/bash", json={**RUN, **more})
     assert answer.status_code == 202, answer.text
     assert list(answer.json()) == ["approval"]
-    found: dict[str, Any] = answer.json()["approval"]
-    return found
+    approval: dict[str, Any] = answer.json()["approval"]
+    return approval
 
 
-async def said(who: httpx.AsyncClient, id: str, approved: bool, **more: Any) -> httpx.Response:
-    return await who.post(f"{LIST}/{id}", json={"approved": approved, **more})
+async def answer_approval(
+    client: httpx.AsyncClient, id: str, approved: bool, **more: Any
+) -> httpx.Response:
+    return await client.post(f"{LIST}/{id}", json={"approved": approved, **more})
 
 
-async def test_a_call_is_answered_with_202_and_its_result_is_waited_for(
-    desk: FullApp, ada: httpx.AsyncClient
+async def test_a_call_that_needs_approval_is_202_and_a_get_waits_for_its_result(
+    server: FullApp, ada: httpx.AsyncClient
 ) -> None:
-    async with run_approval_workers(desk.ports):
-        one = await asked(ada, callId="call_1")
-        assert (one["status"], one["tool"], one["input"]) == ("requested", "bash", RUN["arguments"])
-        assert (one["sandboxId"], one["callId"], one["result"]) == (SANDBOX, "call_1", None)
-        assert (await ada.get(f"{LIST}/{one['id']}")).json() == one
-        waits = asyncio.create_task(ada.get(f"{LIST}/{one['id']}", params={"wait": 25}))
-        answer = await said(ada, one["id"], True)
+    async with run_approval_workers(server.ports):
+        approval = await request_approval(ada, callId="call_1")
+        assert (approval["status"], approval["tool"], approval["input"]) == (
+            "requested",
+            "bash",
+            RUN["arguments"],
+        )
+        assert (approval["sandboxId"], approval["callId"], approval["result"]) == (
+            SANDBOX,
+            "call_1",
+            None,
+        )
+        assert (await ada.get(f"{LIST}/{approval['id']}")).json() == approval
+        waiting = asyncio.create_task(ada.get(f"{LIST}/{approval['id']}", params={"wait": 25}))
+        answer = await answer_approval(ada, approval["id"], True)
         assert (answer.status_code, answer.json()["status"]) == (200, "approved")
-        done = (await waits).json()
+        done = (await waiting).json()
         assert done["status"] == "finished"
         assert done["result"] == {"content": "ran rm -r old", "isError": False}
         again = await ada.post(f"{TOOLS}/bash", json={**RUN, "callId": "call_1"})
@@ -97,79 +107,85 @@ async def test_a_call_is_answered_with_202_and_its_result_is_waited_for(
         assert (await ada.post(f"{TOOLS}/bash", json=other)).status_code == 409
 
 
-async def test_an_answer_is_idempotent_another_is_409_late_is_410_and_unknown_404(
-    desk: FullApp, ada: httpx.AsyncClient, shell: Shell
+async def test_a_repeated_answer_is_200_a_different_409_a_late_410_an_unknown_404(
+    server: FullApp, ada: httpx.AsyncClient, shell: Shell
 ) -> None:
-    no, late = await asked(ada), await asked(ada)
-    first = await said(ada, no["id"], False, reason="not today")
+    denied, late = await request_approval(ada), await request_approval(ada)
+    first = await answer_approval(ada, denied["id"], False, reason="not today")
     assert (first.status_code, first.json()["reason"]) == (200, "not today")
     assert first.json()["result"] == {
         "content": "Error: denied by a person: not today",
         "isError": True,
     }
-    again = await said(ada, no["id"], False, reason="never")
+    again = await answer_approval(ada, denied["id"], False, reason="never")
     assert (again.status_code, again.json()) == (200, first.json())
-    other = await said(ada, no["id"], True)
+    other = await answer_approval(ada, denied["id"], True)
     assert (other.status_code, other.json()["error"]) == (409, "conflict")
-    advance_clock(desk.ports, DAY_MS)
-    gone = await said(ada, late["id"], True)
+    advance_clock(server.ports, DAY_MS)
+    gone = await answer_approval(ada, late["id"], True)
     assert (gone.status_code, gone.json()["error"]) == (410, "expired")
-    assert (await said(ada, "apr_" + "0" * 24, True)).status_code == 404
-    assert (await said(ada, "..", True)).status_code == 404
-    async with run_approval_workers(desk.ports):
+    assert (await answer_approval(ada, "apr_" + "0" * 24, True)).status_code == 404
+    assert (await answer_approval(ada, "..", True)).status_code == 404
+    async with run_approval_workers(server.ports):
         pass
     assert shell.ran == []
 
 
-async def test_what_waits_is_listed_by_status_and_agent(
-    desk: FullApp, ada: httpx.AsyncClient
+async def test_approvals_are_listed_by_status_and_agent(
+    server: FullApp, ada: httpx.AsyncClient
 ) -> None:
-    ones = [await asked(ada) for _ in range(3)]
-    await said(ada, ones[0]["id"], False)
+    requested = [await request_approval(ada) for _ in range(3)]
+    await answer_approval(ada, requested[0]["id"], False)
     page = (await ada.get(LIST, params={"status": "requested", "limit": 1})).json()
-    assert ([one["id"] for one in page["items"]], page["next"]) == ([ones[1]["id"]], ones[1]["id"])
+    assert ([approval["id"] for approval in page["items"]], page["next"]) == (
+        [requested[1]["id"]],
+        requested[1]["id"],
+    )
     rest = {"status": "requested", "agent": "kate", "cursor": page["next"]}
     last = (await ada.get(LIST, params=rest)).json()
-    assert ([one["id"] for one in last["items"]], last["next"]) == ([ones[2]["id"]], None)
+    assert ([approval["id"] for approval in last["items"]], last["next"]) == (
+        [requested[2]["id"]],
+        None,
+    )
     assert len((await ada.get(LIST)).json()["items"]) == 3
     for wrong in ({"status": "maybe"}, {"cursor": "x"}, {"agent": "a b"}, {"who": "x"}):
         assert (await ada.get(LIST, params=wrong)).status_code == 400, wrong
-    assert (await ada.get(LIST, params={"agent": "nobody"})).status_code == 404
+    assert (await ada.get(LIST, params={"agent": "missing"})).status_code == 404
 
 
-async def test_an_agent_asks_and_looks_but_never_answers(
-    desk: FullApp, ada: httpx.AsyncClient
+async def test_an_agent_requests_and_reads_approvals_but_never_answers(
+    server: FullApp, ada: httpx.AsyncClient
 ) -> None:
     agent = (await ada.get("/v1/agents/kate")).json()["id"]
-    made = await ada.post("/v1/keys", json={"name": "kate", "kind": "agent", "agentId": agent})
-    kate, service = desk.as_(made.json()["key"]), await desk.key(ada)
-    one = await asked(kate)
-    assert (await kate.get(f"{LIST}/{one['id']}")).status_code == 200
-    for who in (kate, service):
-        assert (await said(who, one["id"], True)).status_code == 403
-    reader = await desk.key(ada, Permission.WORKSPACE_READ)
+    created = await ada.post("/v1/keys", json={"name": "kate", "kind": "agent", "agentId": agent})
+    kate, service = server.as_(created.json()["key"]), await server.key(ada)
+    approval = await request_approval(kate)
+    assert (await kate.get(f"{LIST}/{approval['id']}")).status_code == 200
+    for client in (kate, service):
+        assert (await answer_approval(client, approval["id"], True)).status_code == 403
+    reader = await server.key(ada, Permission.WORKSPACE_READ)
     assert (await reader.post(f"{TOOLS}/bash", json=RUN)).status_code == 403
-    assert (await said(reader, one["id"], True)).status_code == 403
-    stranger = await desk.owner("globex")
-    assert (await stranger.get(f"{LIST}/{one['id']}")).status_code == 404
-    assert (await said(stranger, one["id"], True)).status_code == 404
-    assert (await stranger.get(LIST)).json()["items"] == []
+    assert (await answer_approval(reader, approval["id"], True)).status_code == 403
+    other_owner = await server.owner("globex")
+    assert (await other_owner.get(f"{LIST}/{approval['id']}")).status_code == 404
+    assert (await answer_approval(other_owner, approval["id"], True)).status_code == 404
+    assert (await other_owner.get(LIST)).json()["items"] == []
 
 
 @pytest.mark.parametrize(
     "body",
     [b"{}", b'{"approved": "yes"}', b'{"approved": 1}', b'{"approved": true, "x": 1}', b"["],
 )
-async def test_what_is_no_answer_is_400(desk: FullApp, ada: httpx.AsyncClient, body: bytes) -> None:
-    one = await asked(ada)
+async def test_a_malformed_answer_is_400(
+    server: FullApp, ada: httpx.AsyncClient, body: bytes
+) -> None:
+    approval = await request_approval(ada)
     head = {"Content-Type": "application/json"}
-    answer = await ada.post(f"{LIST}/{one['id']}", content=body, headers=head)
+    answer = await ada.post(f"{LIST}/{approval['id']}", content=body, headers=head)
     assert answer.status_code == 400
 
 
-async def test_what_no_text_can_be_is_400_and_not_a_failure(
-    desk: FullApp, ada: httpx.AsyncClient
-) -> None:
+async def test_strings_that_are_not_text_are_400(server: FullApp, ada: httpx.AsyncClient) -> None:
     head = {"Content-Type": "application/json"}
     for body in (
         b'{"arguments": {"command": "\\ud800"}}',
@@ -183,39 +199,39 @@ async def test_what_no_text_can_be_is_400_and_not_a_failure(
     assert (await ada.get(f"{LIST}/apr_1", params={"wait": 26})).status_code == 400
 
 
-async def test_a_list_of_tools_is_fitted_to_the_agent_and_outlives_what_is_gone(
-    desk: FullApp, ada: httpx.AsyncClient
+async def test_the_tool_list_follows_the_config_and_survives_deleted_records(
+    server: FullApp, ada: httpx.AsyncClient
 ) -> None:
-    owner = await tenant(desk, ada)
+    tenant_id = await tenant_of(server, ada)
 
-    async def told() -> dict[str, Any]:
+    async def list_tools() -> dict[str, Any]:
         items = (await ada.get(TOOLS)).json()["items"]
         return {tool["name"]: tool["inputSchema"]["properties"] for tool in items}
 
-    async def configured(**config: Any) -> None:
+    async def set_config(**config: Any) -> None:
         answer = await ada.patch("/v1/agents/kate", json={"config": config})
         assert answer.status_code == 200, answer.text
 
-    assert list((await told())["bash"]) == ["command"]
-    await store_record(desk.ports, owner, RecordType.WORKSPACE, SHARED, {})
-    one = {"name": "a", "workspaceId": SHARED}
-    await configured(**SANDBOX_CONFIG, workspaces=[one, {**one, "name": "b"}])
-    assert list((await told())["bash"]) == ["command", "workspace"]
-    assert "async_status" not in await told()
-    await store_sandbox(desk.ports, owner, "bypass", persistent=True)
-    assert "async_status" in await told()
-    called = await ada.post(f"{TOOLS}/async_status", json={"arguments": {"command": "x"}})
-    assert called.json()["content"] == "ran x"
-    await store_sandbox(desk.ports, owner, None)
-    assert "bash" in await told()
-    assert "async_status" not in await told()
+    assert list((await list_tools())["bash"]) == ["command"]
+    await store_record(server.ports, tenant_id, RecordType.WORKSPACE, SHARED, {})
+    attachment = {"name": "a", "workspaceId": SHARED}
+    await set_config(**SANDBOX_CONFIG, workspaces=[attachment, {**attachment, "name": "b"}])
+    assert list((await list_tools())["bash"]) == ["command", "workspace"]
+    assert "async_status" not in await list_tools()
+    await store_sandbox(server.ports, tenant_id, "bypass", persistent=True)
+    assert "async_status" in await list_tools()
+    reply = await ada.post(f"{TOOLS}/async_status", json={"arguments": {"command": "x"}})
+    assert reply.json()["content"] == "ran x"
+    await store_sandbox(server.ports, tenant_id, None)
+    assert "bash" in await list_tools()
+    assert "async_status" not in await list_tools()
     broken = await ada.post(f"{TOOLS}/bash", json=RUN)
     assert broken.json() == {
         "content": f"Error: Referenced sandbox not found: {SANDBOX}",
         "isError": True,
     }
-    await configured(workspaces=[one])
-    assert "bash" not in await told()
+    await set_config(workspaces=[attachment])
+    assert "bash" not in await list_tools()
     assert (await ada.post(f"{TOOLS}/bash", json=RUN)).status_code == 404
-    await configured(**SANDBOX_CONFIG, allowedTools=["recall"])
-    assert list(await told()) == ["recall"]
+    await set_config(**SANDBOX_CONFIG, allowedTools=["recall"])
+    assert list(await list_tools()) == ["recall"]

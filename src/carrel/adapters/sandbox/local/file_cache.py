@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from carrel.adapters.sandbox.local import safe_walk
 from carrel.core.identifiers import Digest, Path
-from carrel.core.store.tree import Blob
+from carrel.core.store.blob import Blob
 from carrel.ports.sandbox import FetchContents, FileKind, InputFile
 
 MAX_FARMS: Final = 32

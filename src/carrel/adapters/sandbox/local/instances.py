@@ -15,7 +15,7 @@ from carrel.adapters.sandbox.local.instance_exec import InstanceInit, InstanceJo
 from carrel.adapters.sandbox.local.instance_files import InstanceFiles
 from carrel.adapters.sandbox.local.local_sandbox import LocalResult, shield_until_done
 from carrel.core.identifiers import Path, digest
-from carrel.core.store.tree import Blob
+from carrel.core.store.blob import Blob
 from carrel.ports.sandbox import CommandResult, CommandSpec, InputFile
 
 MAX_JOBS: Final = 10

@@ -37,7 +37,7 @@ from carrel.adapters.sandbox.local.self_test import (
     sandbox_user,
 )
 from carrel.core.identifiers import Digest, Path, digest
-from carrel.core.store.tree import Blob
+from carrel.core.store.blob import Blob
 from carrel.ports.sandbox import (
     ChangedFile,
     CommandResult,

@@ -18,7 +18,7 @@ from carrel.core.errors import (
     WorkspaceConflict,
     WorkspaceTooLarge,
 )
-from carrel.core.store.tree import Version
+from carrel.core.store.entry import Version
 from carrel.server.http.endpoint import IF_MATCH, Endpoint, RequestModel, ResponseModel, endpoint
 from carrel.server.http.response import Response
 from carrel.server.rest.files.file_models import OverlayFileModel, PositiveInt, Rfc3339, rfc3339

@@ -14,7 +14,7 @@ from carrel.core.access import Permission
 from carrel.core.errors import Busy, Forbidden, NotFound, ValidationError, WorkspaceConflict
 from carrel.core.identifiers import Digest, Path, Scope, ScopeKind
 from carrel.core.overlay.pins import PinStatus
-from carrel.core.store.tree import Blob
+from carrel.core.store.blob import Blob
 from carrel.ports import CorruptContent
 from carrel.server.http.endpoint import Request, RequestModel, ResponseModel, endpoint
 from carrel.server.http.response import Response

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from carrel.actions.files.files import render_content
 from carrel.core.overlay.compose import File
-from carrel.core.store.tree import Head
+from carrel.core.store.entry import Head
 from carrel.server.http.response import encode
 from carrel.server.rest.files.file_models import overlay_file_to_model
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from carrel.core.identifiers import ScopeKind
+from carrel.core.store.entry import MARKDOWN
 from carrel.core.store.event import EVENT_TYPES
-from carrel.core.store.tree import MARKDOWN
 from carrel.server.rest.files.file_models import WIRE_PATTERN
 
 Json = dict[str, Any]

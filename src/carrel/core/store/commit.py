@@ -1,0 +1,155 @@
+"""Commits: the only way in which trees and records change.
+
+A commit states what was read (expects) and what to write (writes, changes); a store applies all of
+it or nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from carrel.core.identifiers import Path, Scope, TimestampMs
+from carrel.core.store.entry import Entry, Head
+from carrel.core.store.event import RECORD_CHANGED, EventDraft
+from carrel.core.store.idempotency import IdempotencyKey
+from carrel.core.store.record import (
+    EVENTED_TYPES,
+    UNAUDITED_TYPES,
+    CollectionRevision,
+    RecordChange,
+)
+from carrel.core.store.tree import Tree
+
+
+class Expect(Struct, frozen=True, gc=False):
+    """Expectation about one path: its version (0: never existed) or liveness."""
+
+    scope: Scope
+    path: Path
+    version: int | None = None
+    live: bool | None = None
+
+    def holds(self, head: Head | None) -> bool:
+        if self.version is not None and self.version != (head.version if head else 0):
+            return False
+        return self.live is None or self.live == bool(head and head.entry)
+
+
+def expect_unchanged(tree: Tree, path: Path) -> Expect:
+    """Expectation that a path is as `tree` shows it. Listings contain no tombstones."""
+    head = tree.heads.get(path)
+    return Expect(tree.scope, path, head.version) if head else Expect(tree.scope, path, live=False)
+
+
+class Write(Struct, frozen=True, gc=False):
+    scope: Scope
+    path: Path
+    entry: Entry | None
+    """None writes a tombstone: the path is deleted here, or inherited again."""
+
+
+class Quota(Struct, frozen=True, gc=False):
+    """Limits that a scope must meet after a commit."""
+
+    scope: Scope
+    max_files: int
+    """Checked only if a path is added, so files over a lowered limit can still change."""
+    max_bytes: int | None = None
+    """Total size of all live files."""
+
+
+class PathFree(Struct, frozen=True, gc=False):
+    """Expectation that `path` is free: no parent is a file and nothing lies below it."""
+
+    path: Path
+    scopes: tuple[Scope, ...]
+    """Scopes that are checked together.
+
+    Always satisfied if the path is live in the first.
+    """
+
+
+class Commit(Struct, frozen=True, gc=False):
+    """Expectations and writes that a store applies atomically."""
+
+    writes: tuple[Write, ...]
+    author: str
+    reason: str
+    at: TimestampMs
+    expects: tuple[Expect, ...] = ()
+    collection_revisions: tuple[CollectionRevision, ...] = ()
+    """Collections the decision read; the commit is refused if one has changed."""
+    changes: tuple[RecordChange, ...] = ()
+    path_checks: tuple[PathFree, ...] = ()
+    """Checked against the state before the commit."""
+    quotas: tuple[Quota, ...] = ()
+    max_versions: int = 100
+    """Versions kept per path; versions visible to a kept run are always kept."""
+    run: str | None = None
+    """Run that writes; the events are also added to its log."""
+    audit_subjects: tuple[str, ...] = ()
+    """Records to name in the audit beside those that change, as `type/id`."""
+    events: tuple[EventDraft, ...] = ()
+    """Events to log after those of the writes, also in the run's log."""
+    idempotency_key: IdempotencyKey | None = None
+    """Marked with the resulting versions in the same transaction."""
+
+
+def audit_subjects(commit: Commit) -> Mapping[str, tuple[str, ...]]:
+    """Audit subjects of a commit by tenant."""
+    subjects: dict[str, tuple[str, ...]] = {}
+    for change in commit.changes:
+        if change.type in UNAUDITED_TYPES:
+            continue
+        subjects[change.tenant] = (*subjects.get(change.tenant, ()), f"{change.type}/{change.id}")
+    if commit.audit_subjects:
+        tenant = commit.writes[0].scope.tenant
+        subjects[tenant] = (*subjects.get(tenant, ()), *commit.audit_subjects)
+    return subjects
+
+
+def event_drafts(commit: Commit) -> tuple[EventDraft, ...]:
+    """Events of a commit beside those of its writes."""
+    changed = tuple(
+        EventDraft(change.tenant, RECORD_CHANGED, {"noun": change.type.value, "id": change.id})
+        for change in commit.changes
+        if change.type in EVENTED_TYPES
+    )
+    return (*changed, *commit.events) if changed else commit.events
+
+
+class Applied(Struct, frozen=True, gc=False):
+    heads: tuple[Head, ...]
+    """Result of each write, in order."""
+
+
+class ExpectationFailed(Struct, frozen=True, gc=False):
+    """Not applied: an expectation did not hold."""
+
+    expected: Expect | CollectionRevision | RecordChange
+    current: Head | None = None
+    """For an Expect: the current head."""
+    unique_key: str | None = None
+    """For a RecordChange: the unique key that another record has."""
+
+
+class PathOccupied(Struct, frozen=True, gc=False):
+    """Not applied: a new path is not free."""
+
+    check: PathFree
+    occupant: Path
+    """Existing file that is a parent of the path or lies below it."""
+
+
+class QuotaExceeded(Struct, frozen=True, gc=False):
+    """Not applied: the scope would exceed its quota."""
+
+    quota: Quota
+    files: int
+    size: int
+    """Bytes that the scope would have had."""
+
+
+Outcome = Applied | ExpectationFailed | PathOccupied | QuotaExceeded

@@ -1,0 +1,94 @@
+"""Operations that run at most once per idempotency key."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+from tests.support.sample_endpoints import ADA, MovableClock, sample_ports
+
+from carrel.actions.idempotency import (
+    CLAIM_LEASE_MS,
+    IdempotentOperation,
+    json_codec,
+    parse_key,
+    run_once,
+)
+from carrel.core.errors import (
+    Busy,
+    IdempotencyInFlight,
+    IdempotencyKeyMismatch,
+    ValidationError,
+)
+from carrel.ports import Ports
+
+pytestmark = pytest.mark.anyio
+
+OPERATION: IdempotentOperation[str] = IdempotentOperation(
+    key=parse_key(ADA, ("test",), "k-1", "key"),
+    fingerprint="same",
+    codec=json_codec(str),
+    mismatch=IdempotencyKeyMismatch("different request"),
+    in_progress=IdempotencyInFlight("still in progress"),
+    polls=False,
+)
+
+
+async def run(ports: Ports, result: str | Exception, **changes: Any) -> str:
+    async def action() -> str:
+        if isinstance(result, Exception):
+            raise result
+        return result
+
+    return await run_once(ports, replace(OPERATION, **changes), action)
+
+
+async def test_a_final_result_is_returned_again_without_running() -> None:
+    ports = sample_ports()
+    assert await run(ports, "first") == "first"
+    assert await run(ports, "second") == "first"
+
+
+async def test_a_different_fingerprint_is_refused() -> None:
+    ports = sample_ports()
+    await run(ports, "first")
+    with pytest.raises(IdempotencyKeyMismatch, match="different request"):
+        await run(ports, "second", fingerprint="other")
+
+
+async def test_a_result_that_is_not_final_and_an_error_release_the_key() -> None:
+    ports = sample_ports()
+    with pytest.raises(Busy):
+        await run(ports, Busy("later"))
+    assert await run(ports, "temporary", is_final=lambda _: False) == "temporary"
+    assert await run(ports, "final") == "final"
+
+
+@pytest.mark.parametrize("lease_ms", [CLAIM_LEASE_MS, None])
+async def test_only_a_claim_with_a_lease_is_taken_over(lease_ms: int | None) -> None:
+    clock = MovableClock()
+    ports = sample_ports(clock)
+    await ports.idempotency.claim(OPERATION.key, "same", clock.now(), 0)
+    with pytest.raises(IdempotencyInFlight):
+        await run(ports, "early", lease_ms=lease_ms)
+    clock.ahead += CLAIM_LEASE_MS + 1
+    if lease_ms is None:
+        with pytest.raises(IdempotencyInFlight):
+            await run(ports, "late", lease_ms=lease_ms)
+    else:
+        assert await run(ports, "late", lease_ms=lease_ms) == "late"
+
+
+async def test_an_error_without_a_lease_keeps_the_claim() -> None:
+    ports = sample_ports()
+    with pytest.raises(KeyError):
+        await run(ports, KeyError("bug"), lease_ms=None)
+    with pytest.raises(IdempotencyInFlight):
+        await run(ports, "second", lease_ms=None)
+
+
+@pytest.mark.parametrize("key", ["", "a b", "x" * 256, "ü"])
+def test_a_key_is_visible_ascii(key: str) -> None:
+    with pytest.raises(ValidationError, match="an idempotencyKey is 1 to 255 visible ASCII"):
+        parse_key(ADA, ("test",), key, "idempotencyKey")
