@@ -292,7 +292,7 @@ def test_unreferenced_content_is_a_warning_after_the_grace_period() -> None:
 
     assert finding_texts(check_tables(tables, grace=60_000)) == []
     findings = check_tables(tables, grace=59_999)
-    assert finding_texts(findings) == ["warning: content: 1 rows are unreferenced; run carrel gc"]
+    assert finding_texts(findings) == ["warning: content: 1 row is unreferenced; run carrel gc"]
     assert findings.is_clean
 
 
