@@ -11,6 +11,8 @@ from itertools import count
 from pathlib import Path as File
 from time import perf_counter
 
+from msgspec.structs import replace
+
 from bench.report import Results
 from carrel.actions.accounts import tenants
 from carrel.actions.agents import agents, templates
@@ -18,7 +20,7 @@ from carrel.actions.agents.agents import NewAgent
 from carrel.actions.files import files
 from carrel.actions.overlay import stacks
 from carrel.core.access import Actor, Role
-from carrel.core.agents.agent import agent_change, agent_fields
+from carrel.core.agents.agent import agent_change, agent_from_record
 from carrel.core.identifiers import Path, Scope, ScopeKind
 from carrel.core.store.commit import Commit, Write
 from carrel.core.store.entry import Entry
@@ -68,8 +70,8 @@ async def _create_template(ports: Ports, actor: Actor, number: int) -> Record:
 
 async def _agent_commit(ports: Ports, first: Record, number: int) -> Commit:
     id, timestamp = ports.clock.new_id("agt"), ports.clock.now()
-    body = {**agent_fields(first), "slug": slug_of(number), "name": f"Agent {number}"}
-    change = agent_change(first.tenant, id, body, 0)
+    agent = replace(agent_from_record(first), slug=slug_of(number), name=f"Agent {number}")
+    change = agent_change(first.tenant, id, agent)
     writes: tuple[Write, ...] = ()
     if number % OVERRIDDEN == 0:
         [blob] = await ports.blobs.put([f"the soul of {number}".encode()])

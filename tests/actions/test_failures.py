@@ -16,7 +16,7 @@ from carrel.actions.agents.agents import NewAgent
 from carrel.actions.files import files
 from carrel.actions.overlay import stacks
 from carrel.core.access import Actor
-from carrel.core.agents.agent import agent_fields
+from carrel.core.agents.agent import agent_from_record
 from carrel.core.identifiers import Path
 from carrel.ports import Ports
 
@@ -78,16 +78,16 @@ class PairedTenant:
 
     async def check_agreement(self) -> str:
         """Assert that the records and the two files agree; returns the expected USER.md."""
-        agent = agent_fields(await agents.get(self.ports, self.owner, "marco"))
+        agent = agent_from_record(await agents.get(self.ports, self.owner, "marco"))
         account = await tenants.get_current(self.ports, self.owner)
         human = {"name": "\u2014", "title": None}
-        if agent["humanPairId"]:
-            human = dict((await people.get(self.ports, self.owner, agent["humanPairId"])).body)
+        if agent.human_pair_id:
+            human = dict((await people.get(self.ports, self.owner, agent.human_pair_id)).body)
         described = f"{human['name']} ({human['title'] or chr(0x2014)})"
-        about = f"{described} of {account.body['name']} and {agent['name']}"
+        about = f"{described} of {account.body['name']} and {agent.name}"
         assert await self.read(USER) == about.encode()
         assert await self.read(IDENTITY) == b"- **Name:** %s\n- **Vibe:** calm\n" % (
-            agent["name"].encode()
+            agent.name.encode()
         )
         return about
 
@@ -113,13 +113,13 @@ Change = Callable[[Ports, PairedTenant], Awaitable[Any]]
 CHANGES: Final[dict[str, Change]] = {
     "a rename": lambda ports, tenant: agents.patch(ports, tenant.owner, "marco", {"name": "Ada"}),
     "a pairing": lambda ports, tenant: agents.patch(
-        ports, tenant.owner, "marco", {"humanPairId": tenant.bob}
+        ports, tenant.owner, "marco", {"human_pair_id": tenant.bob}
     ),
     "both at once": lambda ports, tenant: agents.patch(
-        ports, tenant.owner, "marco", {"humanPairId": tenant.bob, "name": "Ada"}
+        ports, tenant.owner, "marco", {"human_pair_id": tenant.bob, "name": "Ada"}
     ),
     "an unpairing": lambda ports, tenant: agents.patch(
-        ports, tenant.owner, "marco", {"humanPairId": None}
+        ports, tenant.owner, "marco", {"human_pair_id": None}
     ),
     "a profile change": lambda ports, tenant: people.patch(
         ports, tenant.owner, tenant.ann, {"title": "Dr", "name": "Annabel"}

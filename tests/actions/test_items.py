@@ -161,11 +161,11 @@ async def test_items_stay_when_an_agent_becomes_shared_or_private(
     await create_agent(ports, owner, "cook", owner=owner.person)
     await create_agent(ports, owner, "main", owner=owner.person)
     await items.put(ports, owner, "cook", "private", "p")
-    await agents.patch(ports, owner, "cook", {"isShared": True})
+    await agents.patch(ports, owner, "cook", {"is_shared": True})
     assert await read_items(ports, owner, "cook") == {}
     await items.put(ports, owner, "cook", "shared", "s")
     assert await read_items(ports, owner, "main") == {"private": "p"}
-    await agents.patch(ports, owner, "cook", {"isShared": False})
+    await agents.patch(ports, owner, "cook", {"is_shared": False})
     assert await read_items(ports, owner, "cook") == {"private": "p"}
 
 

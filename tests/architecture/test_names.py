@@ -143,3 +143,18 @@ def test_folders_have_fewer_than_45_files() -> None:
 )
 def test_bare_names_are_detected_in_every_binding(text: str) -> None:
     assert bare_names(ast.parse(text))
+
+
+def test_bodies_of_records_are_read_through_their_structs() -> None:
+    """A key of a stored body is spelt once, in the struct of its record type."""
+    by_key = [
+        f"{file.relative_to(ROOT)}:{node.lineno}"
+        for file in sorted((ROOT / "src").rglob("*.py"))
+        for node in ast.walk(parse(file))
+        if isinstance(node, ast.Subscript | ast.Attribute)
+        and (isinstance(node, ast.Subscript) or node.attr == "get")
+        and isinstance(node.value, ast.Attribute)
+        and node.value.attr == "body"
+        and ast.unparse(node.value.value) != "request"
+    ]
+    assert by_key == []

@@ -51,7 +51,7 @@ def test_watch_copies_changes_of_both_sides(pair: SyncProcess) -> None:
         pair.write("notes/mine.md", "mine")
         wait_until_sync(
             lambda: pair.server_files() == {"notes/mine.md": "mine"},
-            "the server has_local notes/mine.md alone, with: mine",
+            "the server has notes/mine.md alone, with: mine",
         )
         pair.editor.put("notes/theirs.md", "theirs")
         wait_until_sync(
@@ -67,7 +67,7 @@ def test_watch_copies_changes_of_both_sides(pair: SyncProcess) -> None:
             lambda: not (pair.dir / "notes/mine.md").exists(), "notes/mine.md is deleted"
         )
         (pair.dir / "notes/theirs.md").unlink()
-        wait_until_sync(lambda: pair.server_files() == {}, "the server has_local no file")
+        wait_until_sync(lambda: pair.server_files() == {}, "the server has no file")
     assert process.returncode == 0
 
 
@@ -75,22 +75,22 @@ def test_saves_by_renaming_or_in_pieces_make_one_version(pair: SyncProcess) -> N
     pair.write("a.md", "1")
     with pair.watched("--settle", "2"):
         wait_until_sync(
-            lambda: pair.server_files() == {"a.md": "1"}, "the server has_local a.md alone, with: 1"
+            lambda: pair.server_files() == {"a.md": "1"}, "the server has a.md alone, with: 1"
         )
-        # Like vim: the old one is has_files away, the new one is written, the old one is removed.
+        # Like vim: rename the old file, write the new one, remove the old one.
         file = pair.dir / "a.md"
         os.rename(file, pair.dir / "a.md~")
         file.write_text("2")
         (pair.dir / "a.md~").unlink()
         wait_until_sync(
-            lambda: pair.server_files() == {"a.md": "2"}, "the server has_local a.md alone, with: 2"
+            lambda: pair.server_files() == {"a.md": "2"}, "the server has a.md alone, with: 2"
         )
         assert versions(pair, "a.md") == 2
         # Like other editors: replace the old file with a complete new one.
         pair.write(".a.md.new", "3")
         os.rename(pair.dir / ".a.md.new", file)
         wait_until_sync(
-            lambda: pair.server_files() == {"a.md": "3"}, "the server has_local a.md alone, with: 3"
+            lambda: pair.server_files() == {"a.md": "3"}, "the server has a.md alone, with: 3"
         )
         assert versions(pair, "a.md") == 3
         # Like a slow program: empty the file, then fill it in pieces.
@@ -100,7 +100,7 @@ def test_saves_by_renaming_or_in_pieces_make_one_version(pair: SyncProcess) -> N
                 slow.flush()
         wait_until_sync(
             lambda: pair.server_files() == {"a.md": "4" * 200},
-            "the server has_local a.md alone, with the text",
+            "the server has a.md alone, with the text",
         )
         assert versions(pair, "a.md") == 4
 
@@ -146,7 +146,7 @@ def test_conflict_is_reported_once_and_sync_continues_when_resolved(pair: SyncPr
         wait_until_sync(lambda: len(pair.local_files()) == 2, "there are two local files")
         [copy] = [path for path in pair.local_files() if path != "a.md"]
         pair.write("b.md", "another")
-        wait_until_sync(lambda: "b.md" in pair.server_files(), "the server has_local b.md")
+        wait_until_sync(lambda: "b.md" in pair.server_files(), "the server has b.md")
         assert (pair.server_files()["a.md"], has_local(pair, "a.md", "mine")) == ("theirs", True)
         (pair.dir / copy).unlink()
         wait_until_sync(
@@ -165,19 +165,18 @@ def test_watch_survives_a_restart_of_the_server(tmp_path: File) -> None:
                 pair.write("a.md", "1")
                 wait_until_sync(
                     lambda: pair.server_files() == {"a.md": "1"},
-                    "the server has_local a.md alone, with: 1",
+                    "the server has a.md alone, with: 1",
                 )
                 first.kill()
                 pair.write("a.md", "written during the outage")
                 with serving(data, port=port):
                     wait_until_sync(
                         lambda: _text(pair) == {"a.md": "written during the outage"},
-                        "the server has_local what was written meanwhile",
+                        "the server has what was written meanwhile",
                     )
-                    pair.editor.put("b.md", "written later")
+                    pair.editor.put("b.md", "heard again")
                     wait_until_sync(
-                        lambda: has_local(pair, "b.md", "written later"),
-                        "b.md contains: written later",
+                        lambda: has_local(pair, "b.md", "heard again"), "b.md contains: heard again"
                     )
             assert process.returncode == 0
 
@@ -197,7 +196,7 @@ def test_second_watch_of_a_directory_is_refused(pair: SyncProcess) -> None:
     with pair.watched():
         pair.write("a.md", "1")
         wait_until_sync(
-            lambda: pair.server_files() == {"a.md": "1"}, "the server has_local a.md alone, with: 1"
+            lambda: pair.server_files() == {"a.md": "1"}, "the server has a.md alone, with: 1"
         )
         assert "is being synced by another process" in pair.sync()["problem"]
 
@@ -222,12 +221,12 @@ def test_watch_stops_when_the_directory_is_removed(pair: SyncProcess) -> None:
     pair.write("a.md", "1")
     with pair.watched() as process:
         wait_until_sync(
-            lambda: pair.server_files() == {"a.md": "1"}, "the server has_local a.md alone, with: 1"
+            lambda: pair.server_files() == {"a.md": "1"}, "the server has a.md alone, with: 1"
         )
         os.rename(pair.dir, pair.dir.parent / "moved")
         pair.dir.mkdir()
         pair.editor.put("b.md", "something happens")
-        wait_until_sync(lambda: process.poll() is not None, "the process has_local ended")
+        wait_until_sync(lambda: process.poll() is not None, "the process has ended")
     assert process.returncode == 1
     assert pair.server_files() == {"a.md": "1", "b.md": "something happens"}
     assert not list(pair.dir.iterdir())
@@ -243,7 +242,7 @@ def test_key_of_an_agent_syncs_its_own_files(pair: SyncProcess, http: httpx.Clie
     with pair.watched("--token", key):
         wait_until_sync(
             lambda: pair.server_files() == {"notes/mine.md": "mine"},
-            "the server has_local notes/mine.md alone, with: mine",
+            "the server has notes/mine.md alone, with: mine",
         )
         pair.editor.put("notes/theirs.md", "theirs")
         wait_until_sync(

@@ -26,13 +26,13 @@ def test_server_tests_its_isolation_and_reports_the_tier(
     with serving(tmp_path, sandbox=setting) as live:
         with httpx.Client(base_url=live.url, verify=PLAIN) as http:
 
-            def sandbox() -> Any:
+            def load_status() -> Any:
                 return http.get("/readyz").json()["sandbox"]
 
-            wait_until_sync(lambda: sandbox() != {"tier": "untested"}, "the sandbox is tested")
-            reported = sandbox()
+            wait_until_sync(lambda: load_status() != {"tier": "untested"}, "the sandbox is tested")
+            status = load_status()
         limits = "enforced" if cgroups.find_cgroups() else "refused"
-        assert reported == {"tier": tier} | ({"memoryLimit": limits} if tier != "none" else {})
+        assert status == {"tier": tier} | ({"memoryLimit": limits} if tier != "none" else {})
         assert owner_of(live.process.pid) == 0, "no process of the same user may look into it"
         live.process.send_signal(signal.SIGTERM)
         live.process.wait()

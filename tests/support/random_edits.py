@@ -89,7 +89,7 @@ class Simulation:
         await agents.patch(self.ports, owner, _pick(SLUGS, first), patch)
 
     async def move_agent(self, owner: Actor, first: int, second: int) -> None:
-        patch = {"templateId": _pick((None, *TEMPLATES), second)}
+        patch = {"template_id": _pick((None, *TEMPLATES), second)}
         await agents.patch(self.ports, owner, _pick(SLUGS, first), patch)
 
     async def make_template(self, owner: Actor, first: int, second: int) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 
 from carrel.actions.accounts import credentials, keys, people, tenants
 from carrel.actions.accounts.keys import KeySpec
-from carrel.actions.accounts.people import Profile
 from carrel.core.access import Actor, CredentialKind, Role
+from carrel.core.accounts import PersonRecord
 from carrel.core.store.record import Record
 from carrel.ports import Ports
 
@@ -24,7 +24,7 @@ async def add_person(
     ports: Ports, owner: Actor, name: str, role: Role = Role.MEMBER
 ) -> tuple[Record, Actor]:
     """Create a person in a tenant; return the record and the person as a caller."""
-    profile = Profile(name.title(), f"{name}@example.org", role)
+    profile = PersonRecord(name.title(), f"{name}@example.org", role)
     person = await people.create(ports, owner, profile)
     issued = await keys.create(
         ports, owner, KeySpec(f"{name}'s", CredentialKind.PERSON, person=person.id)

@@ -262,7 +262,7 @@ async def test_only_authorized_people_may_answer_and_never_the_agent(
     _, member = await add_person(tenant.ports, tenant.ada, "bob")
     person, human = await add_person(tenant.ports, tenant.ada, "eve")
     owner_id, owner = await add_person(tenant.ports, tenant.ada, "tom")
-    facts = {"humanPairId": person.id, "ownerId": owner_id.id}
+    facts = {"human_pair_id": person.id, "owner_id": owner_id.id}
     await agents.patch(tenant.ports, tenant.ada, "kate", facts)
     reader = replace(tenant.ada, permissions=frozenset({Permission.WORKSPACE_READ}))
     for actor in (tenant.kate, member, reader):

@@ -19,7 +19,7 @@ from carrel.actions.runs import runs
 from carrel.actions.runs.runs import RunRequest
 from carrel.actions.sandbox import workspaces
 from carrel.actions.sessions import sessions
-from carrel.core.agents.agent import agent_fields
+from carrel.core.agents.agent import agent_from_record
 from carrel.core.errors import (
     CapabilityNotProvided,
     Conflict,
@@ -251,7 +251,7 @@ async def test_writes_name_their_run_which_must_be_running(tools: ToolTenant) ->
 
 
 async def test_the_same_call_id_is_separate_per_agent_and_session(tools: ToolTenant) -> None:
-    config = agent_fields(tools.agent)["config"]
+    config = agent_from_record(tools.agent).config
     await agents.create(tools.ports, tools.owner, NewAgent("marco", "Marco", config=config))
     session = await sessions.start(tools.ports, tools.owner, "kate")
     contexts = {

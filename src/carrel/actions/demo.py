@@ -12,7 +12,6 @@ import msgspec
 
 from carrel.actions import items
 from carrel.actions.accounts import keys, people, secrets, tenants
-from carrel.actions.accounts.people import Profile
 from carrel.actions.agents import agents, templates
 from carrel.actions.agents.agents import NewAgent
 from carrel.actions.approvals import approvals
@@ -31,6 +30,7 @@ from carrel.actions.sandbox import sandboxes, workspaces
 from carrel.actions.sessions import sessions
 from carrel.actions.sessions.sessions import NewEntry
 from carrel.core.access import Actor, CredentialKind, Role
+from carrel.core.accounts import PersonRecord
 from carrel.core.identifiers import Path, Stack, TimestampMs
 from carrel.core.overlay.file_classes import FileClass
 from carrel.core.runs import Audience, RunStatus
@@ -115,7 +115,7 @@ async def _update_owner(scene: DemoScene, owner: Actor, **profile: str) -> None:
 
 
 async def _add_person(scene: DemoScene, author: Actor, key: str, role: str, **profile: str) -> None:
-    person = await people.create(scene.ports, author, Profile(role=Role(role), **profile))
+    person = await people.create(scene.ports, author, PersonRecord(role=Role(role), **profile))
     scene.people[key] = _actor(person, Role(role))
 
 

@@ -28,7 +28,7 @@ CLAIM_LEASE_MS: Final = 60_000
 """Milliseconds after which an unfinished claim may be taken over."""
 
 _KEY: Final = re.compile(r"[\x21-\x7e]{1,255}")
-_VAULT_CONTEXT: Final = "receipt"
+_VAULT_CONTEXT: Final = "idempotency"
 _POLL_DELAYS_SECONDS: Final = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 0.64)
 _STATUS_OK: Final = 200
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -10,11 +10,12 @@ from msgspec import Struct
 from carrel.actions.overlay.pending_updates import PendingPin, list_pending_pins
 from carrel.actions.records import iter_records
 from carrel.core.access import Actor
-from carrel.core.agents.agent import by_human_index, by_owner_index
+from carrel.core.agents.agent import agent_from_record, by_human_index, by_owner_index
+from carrel.core.agents.template import template_from_record
 from carrel.core.approvals import Approval, ApprovalStatus, approval_from_record, approval_index_key
 from carrel.core.errors import Forbidden
 from carrel.core.memory.dream_records import PROPOSALS_INDEX_KEY, Dream, dream_from_record
-from carrel.core.store.record import Record, RecordType
+from carrel.core.store.record import Record, RecordType, decode_body
 from carrel.ports import Ports
 
 MAX_LISTED: Final = 500
@@ -40,10 +41,15 @@ class Inbox(Struct, frozen=True):
     """Names of the templates of listed agents, by id."""
 
 
+class _AgentReference(Struct, frozen=True):
+    """The field that approvals and dreams have in common."""
+
+    agent: str
+
+
 def is_callers_agent(actor: Actor, agent: Record) -> bool:
     """Return whether the agent is paired with the caller or owned by them."""
-    pair = {agent.body.get("humanPairId"), agent.body.get("ownerId")}
-    return actor.person is not None and actor.person in pair
+    return agent_from_record(agent).is_of_person(actor.person)
 
 
 async def load_inbox(ports: Ports, actor: Actor, *, mine: bool = False) -> Inbox:
@@ -53,10 +59,10 @@ async def load_inbox(ports: Ports, actor: Actor, *, mine: bool = False) -> Inbox
     pins = await _load_pins(ports, actor, mine)
     approvals = await _load_approvals(ports, actor, mine)
     dreams = await _load_dreams(ports, actor, mine)
-    template_ids = [agent.body.get("templateId") for agent, _ in pins.pins]
+    template_ids = [agent_from_record(agent).template_id for agent, _ in pins.pins]
     ids = sorted({id for id in template_ids if id})
     templates = await ports.records.get(actor.tenant, RecordType.TEMPLATE, ids) if ids else ()
-    names = {template.id: str(template.body["name"]) for template in templates if template}
+    names = {record.id: template_from_record(record).name for record in templates if record}
     return Inbox(pins, approvals, dreams, names)
 
 
@@ -96,7 +102,9 @@ async def _load_approvals(ports: Ports, actor: Actor, mine: bool) -> InboxSectio
     count, first = 0, list[Approval]()
     async for agents, records in _iter_pending(ports, actor, RecordType.APPROVAL, index_key):
         visible = [
-            record for record in records if not mine or _is_of_callers_agent(actor, agents, record)
+            record
+            for id, record in records
+            if not mine or (id in agents and is_callers_agent(actor, agents[id]))
         ]
         count += len(visible)
         first += [approval_from_record(record) for record in visible[: MAX_LISTED - len(first)]]
@@ -106,30 +114,26 @@ async def _load_approvals(ports: Ports, actor: Actor, mine: bool) -> InboxSectio
 async def _load_dreams(ports: Ports, actor: Actor, mine: bool) -> InboxSection:
     count, first = 0, list[tuple[Record, Dream]]()
     async for agents, records in _iter_pending(ports, actor, RecordType.DREAM, PROPOSALS_INDEX_KEY):
-        visible = [record for record in records if record.body["agent"] in agents]
-        visible = [
-            record for record in visible if not mine or _is_of_callers_agent(actor, agents, record)
-        ]
+        dreams = [(agents[id], record) for id, record in records if id in agents]
+        visible = [item for item in dreams if not mine or is_callers_agent(actor, item[0])]
         count += len(visible)
         listed = visible[: MAX_LISTED - len(first)]
-        first += [(agents[record.body["agent"]], dream_from_record(record)) for record in listed]
+        first += [(agent, dream_from_record(record)) for agent, record in listed]
     return InboxSection(count, dreams=tuple(first))
-
-
-def _is_of_callers_agent(actor: Actor, agents: Mapping[str, Record], record: Record) -> bool:
-    agent = agents.get(record.body["agent"])
-    return agent is not None and is_callers_agent(actor, agent)
 
 
 async def _iter_pending(
     ports: Ports, actor: Actor, record_type: RecordType, index_key: str
-) -> AsyncIterator[tuple[Mapping[str, Record], Collection[Record]]]:
-    """Iterate over batches of records under an index key, with their agents by id."""
+) -> AsyncIterator[tuple[Mapping[str, Record], Sequence[tuple[str, Record]]]]:
+    """Iterate over batches: agents by id, and each record with the id of its agent."""
     after = ""
     while batch := await ports.records.list(
         actor.tenant, record_type, index_key=index_key, after=after, limit=MAX_LISTED
     ):
-        ids = sorted({str(record.body["agent"]) for record in batch})
-        agents = await ports.records.get(actor.tenant, RecordType.AGENT, ids)
-        yield {agent.id: agent for agent in agents if agent}, batch
+        owners = [decode_body(record, _AgentReference).agent for record in batch]
+        agents = await ports.records.get(actor.tenant, RecordType.AGENT, sorted(set(owners)))
+        yield (
+            {agent.id: agent for agent in agents if agent},
+            list(zip(owners, batch, strict=True)),
+        )
         after = batch[-1].id

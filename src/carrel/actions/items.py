@@ -17,7 +17,7 @@ from carrel.actions.policy.tenant_rules import TenantRules
 from carrel.actions.records import Page, get_by_id_or_slug
 from carrel.actions.retry import retry_on_conflict
 from carrel.core.access import Actor, CredentialKind, Role
-from carrel.core.agents.agent import agent_fields
+from carrel.core.agents.agent import agent_from_record
 from carrel.core.errors import (
     Busy,
     Conflict,
@@ -203,10 +203,10 @@ async def publish(  # noqa: PLR0913 - source, target and options
     Checks the publishing agent first, then the target, then the item.
     """
     record = await _get_agent(ports, actor, agent)
-    if agent_fields(record)["isShared"]:
+    if agent_from_record(record).is_shared:
         raise Forbidden("a shared agent cannot publish: only private agents can")
     target_agent = await get_by_id_or_slug(ports, actor.tenant, RecordType.AGENT, target)
-    if not agent_fields(target_agent)["isShared"]:
+    if not agent_from_record(target_agent).is_shared:
         raise Forbidden("items can be published to shared agents only, and the target is private")
     parse_item_key(target_key or key)
     _, scope = await _resolve_scope(ports, actor, agent)
@@ -226,10 +226,10 @@ async def _get_agent(ports: Ports, actor: Actor, name: str) -> Record:
 async def _resolve_scope(ports: Ports, actor: Actor, name: str) -> tuple[Record, Scope]:
     """Return the agent and its items' scope. Raises NotFound, Forbidden or Conflict."""
     record = await _get_agent(ports, actor, name)
-    fields = agent_fields(record)
-    if fields["isShared"]:
+    fields = agent_from_record(record)
+    if fields.is_shared:
         return record, agent_items_scope(record.tenant, record.id)
-    person = fields["ownerId"] or fields["humanPairId"] or actor.person
+    person = fields.owner_id or fields.human_pair_id or actor.person
     if person is None:
         raise Conflict("this agent has no person whose items it shares: set its ownerId")
     if actor.kind is CredentialKind.PERSON and actor.role is Role.MEMBER and actor.person != person:

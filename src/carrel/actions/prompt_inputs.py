@@ -5,7 +5,8 @@ from __future__ import annotations
 from carrel.actions.overlay.agent_layers import AgentLayers
 from carrel.actions.sandbox.tool_access import load_tool_access
 from carrel.actions.timezones import local_date
-from carrel.core.agents.config import AgentConfig, config_from_stored, is_allowed
+from carrel.core.agents.agent import agent_config
+from carrel.core.agents.config import AgentConfig, is_allowed
 from carrel.core.identifiers import Scope, ScopeKind, Stack
 from carrel.core.prompt.inputs import PromptInputs
 from carrel.core.prompt.workspace_notes import WorkspaceNotes, workspace_notes
@@ -22,7 +23,7 @@ async def load_prompt_inputs(
     Raises NotFound if the agent's config refers to a deleted workspace or sandbox.
     """
     agent = agent_layers.agent
-    config = config_from_stored(agent.body.get("config") or {})
+    config = agent_config(agent)
     today = local_date(ports.clock.now(), config.timezone)
     notes = await _load_workspace_notes(ports, agent.tenant, config)
     return PromptInputs(

@@ -6,10 +6,8 @@ in git.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
-from carrel.core.agents.config import config_from_stored
 from carrel.core.store.entry import Version
 
 
@@ -37,11 +35,6 @@ def prunable_versions(
     newest = versions[-1][0]
     visible_to_runs = visible_versions(versions, revisions)
     return tuple(v for v, _ in versions if v <= newest - keep and v not in visible_to_runs)
-
-
-def keeps_full_history(agent: Mapping[str, Any] | None) -> bool:
-    """Whether no version of the agent may be pruned: git needs its full history."""
-    return agent is not None and config_from_stored(agent.get("config") or {}).workspace_git.enabled
 
 
 def complete_since(versions: Sequence[Version]) -> int:

@@ -1,4 +1,4 @@
-"""Webhook deliveries: signatures, retry schedule and attempt results."""
+"""Webhooks and their deliveries: signatures, retry schedule and attempt results."""
 
 from __future__ import annotations
 
@@ -13,9 +13,19 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from carrel.core.identifiers import TimestampMs
+from carrel.core.store.record import Record, decode_body
 
 BACKOFF_SECONDS: Final = (5, 30, 120, 600, 3600, 6 * 3600, 24 * 3600)
 """Wait after each failed attempt; the delivery fails after the last one."""
+
+
+class WebhookRecord(Struct, frozen=True, rename="camel"):
+    url: str
+    events: list[str]
+    """Event types, or `*` for all."""
+    active: bool
+    sealed: str
+    """Signing secret, sealed."""
 
 
 class DeliveryState(StrEnum):
@@ -52,6 +62,10 @@ class PostResult(Struct, frozen=True):
 class DeliveryAttempt(Struct, frozen=True):
     at: TimestampMs
     result: PostResult
+
+
+def webhook_from_record(record: Record) -> WebhookRecord:
+    return decode_body(record, WebhookRecord)
 
 
 def apply_attempt(

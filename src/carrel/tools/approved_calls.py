@@ -156,10 +156,13 @@ async def _claim(ports: Ports, tenant: str, id: str) -> PreparedCall | None:
     """
     revisions = await load_collection_revisions(ports, tenant, _DEPENDENCY_TYPES)
     [record] = await ports.records.get(tenant, RecordType.APPROVAL, [id])
-    if record is None or record.body["status"] != ApprovalStatus.APPROVED:
+    if record is None:
+        return None
+    approval = approval_from_record(record)
+    if approval.status is not ApprovalStatus.APPROVED:
         return None
     try:
-        prepared = await _prepare(ports, approval_from_record(record))
+        prepared = await _prepare(ports, approval)
     except Busy:
         raise
     except (Refusal, CorruptContent) as refusal:

@@ -24,8 +24,8 @@ from msgspec.structs import fields
 from carrel.actions.files import files
 from carrel.actions.runs import snapshots
 from carrel.core.access import Actor
-from carrel.core.agents.agent import agent_fields
-from carrel.core.agents.config import AgentConfig, config_from_stored
+from carrel.core.agents.agent import agent_config, agent_from_record
+from carrel.core.agents.config import AgentConfig
 from carrel.core.approvals import Approval
 from carrel.core.errors import NotFound
 from carrel.core.identifiers import Path, Stack
@@ -59,7 +59,7 @@ class ToolContext(Struct, frozen=True):
 
     @property
     def slug(self) -> str:
-        return str(agent_fields(self.agent)["slug"])
+        return agent_from_record(self.agent).slug
 
     @property
     def workspace_uri(self) -> str:
@@ -68,7 +68,7 @@ class ToolContext(Struct, frozen=True):
 
     @property
     def config(self) -> AgentConfig:
-        return config_from_stored(agent_fields(self.agent)["config"])
+        return agent_config(self.agent)
 
     async def read_text(self, path: Path) -> str | None:
         """Text of an agent's file; None if absent or not text."""

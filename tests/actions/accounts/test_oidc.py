@@ -11,9 +11,9 @@ from tests.support.tenants import add_person, create_tenant, race
 
 from carrel.actions.accounts import audit, credentials, people
 from carrel.actions.accounts.oidc import AMBIGUOUS_EMAIL, authenticate_person, is_jwt
-from carrel.actions.accounts.people import Profile
 from carrel.actions.files import files
 from carrel.core.access import MEMBER_PERMISSIONS, CredentialKind, Role
+from carrel.core.accounts import PersonRecord
 from carrel.core.errors import Unauthenticated
 from carrel.core.identifiers import Path
 from carrel.core.store.record import RecordType
@@ -117,7 +117,7 @@ async def test_the_link_is_created_once_and_leaves_the_profile(ports: Ports) -> 
     for _ in range(3):
         await authenticate_person(ports, issuer_of(ADA), ADA.sub)
     linked = await people.get(ports, owner, created.owner.id)
-    signed_in = {**created.owner.body, people.SUBJECT_FIELD: f"{ISSUER}|{ADA.sub}"}
+    signed_in = {**created.owner.body, "subject": f"{ISSUER}|{ADA.sub}"}
     assert (linked.body, linked.revision) == (signed_in, created.owner.revision + 1)
     assert await people.get_by_email(ports, owner, "ada@acme.example") == linked
     [entry, *_] = (await audit.list_audit_entries(ports, owner)).items
@@ -210,7 +210,7 @@ async def test_a_sign_in_without_a_verified_existing_email_is_refused(
 
 async def test_email_case_is_ignored_and_look_alike_emails_are_refused(ports: Ports) -> None:
     _, owner = await create_tenant(ports)
-    kis = await people.create(ports, owner, Profile("Kis", "kiss@example.org", Role.MEMBER))
+    kis = await people.create(ports, owner, PersonRecord("Kis", "kiss@example.org", Role.MEMBER))
     for alike in ("\u212aiss@example.org", "ki\u017f\u017f@example.org", "ki\xdf@example.org"):
         await assert_refused(ports, TokenClaims("eve", alike))
     assert (

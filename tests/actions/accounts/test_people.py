@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from tests.support.tenants import add_person, create_tenant, race, start_after_yields
 
 from carrel.actions.accounts import audit, credentials, keys, people, sign_in
 from carrel.actions.accounts.keys import KeySpec
-from carrel.actions.accounts.people import Profile
 from carrel.core.access import Actor, CredentialKind, Permission, Role
+from carrel.core.accounts import PersonRecord
 from carrel.core.errors import Conflict, Forbidden, NotFound, Unauthenticated, ValidationError
 from carrel.core.store.record import RecordType
 from carrel.ports import Ports
 
 pytestmark = pytest.mark.anyio
-BOB = Profile("Bob", "bob@example.org", Role.MEMBER)
+BOB = PersonRecord("Bob", "bob@example.org", Role.MEMBER)
 
 
 async def test_a_person_is_stored_with_the_profile(ports: Ports) -> None:
     _, owner = await create_tenant(ports)
-    profile = Profile(
+    profile = PersonRecord(
         "Zoë", "zoe@example.org", Role.ADMIN, "Librarian", "America/New_York", "they/them"
     )
     zoe = await people.create(ports, owner, profile)
     assert zoe == await people.get(ports, owner, zoe.id)
-    assert Profile(**zoe.body) == profile
+    assert PersonRecord(**zoe.body) == profile
     assert await people.get_by_email(ports, owner, "ZOE@example.org") == zoe
 
 
@@ -125,7 +125,7 @@ async def test_a_patch_changes_its_fields_and_clears_with_none(ports: Ports) -> 
     bob = await people.create(ports, owner, replace(BOB, title="Cook", pronouns="he/him"))
     changed = await people.patch(ports, owner, bob.id, {"title": None, "timezone": "UTC"})
     expected = replace(BOB, pronouns="he/him", timezone="UTC")
-    assert Profile(**changed.body) == expected
+    assert PersonRecord(**changed.body) == expected
     assert changed == await people.get(ports, owner, bob.id)
     assert await people.patch(ports, owner, bob.id, {}) == changed
 

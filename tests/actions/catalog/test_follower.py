@@ -28,11 +28,11 @@ from carrel.adapters.postgres import open_store
 from carrel.adapters.postgres.leader_lock import PostgresLeaderLock
 from carrel.adapters.sqlite.leader_lock import FileLeaderLock
 from carrel.core.access import Actor
+from carrel.core.agents.layers import build_stack
 from carrel.core.catalog.layout import AgentFileKey, ReviewedFileKey, TemplateFileKey
 from carrel.core.identifiers import Path, digest
 from carrel.core.overlay.agent_files import pinned_entry
 from carrel.core.overlay.file_classes import FileClass
-from carrel.core.overlay.layers import build_stack
 from carrel.core.store.record import Record, RecordType
 from carrel.ports import Ports
 

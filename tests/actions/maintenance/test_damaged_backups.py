@@ -79,14 +79,14 @@ DAMAGES: dict[str, tuple[Change, type[Exception], str]] = {
         r"entry\.jsonl",
     ),
     "a lost row": (
-        lambda members: members.update({"usage.jsonl": b""}),
+        lambda members: members.update({"key_usage.jsonl": b""}),
         CorruptContent,
-        r"usage\.jsonl does not match its manifest",
+        r"key_usage\.jsonl does not match its manifest",
     ),
     "a row of another type": (
-        replace("usage.jsonl", b'"key_1"', b"17"),
+        replace("key_usage.jsonl", b'"key_1"', b"17"),
         CorruptContent,
-        r"usage\.jsonl cannot be read",
+        r"key_usage\.jsonl cannot be read",
     ),
     "changed large content": (
         lambda members: members.update({first_object(members): b"0" * 99_999 + b"1"}),
@@ -105,7 +105,11 @@ DAMAGES: dict[str, tuple[Change, type[Exception], str]] = {
         CorruptContent,
         "members differ from its manifest",
     ),
-    "a lost table": (lambda members: members.pop("mark.jsonl"), CorruptContent, "members differ"),
+    "a lost table": (
+        lambda members: members.pop("delivery_cursor.jsonl"),
+        CorruptContent,
+        "members differ",
+    ),
     "an extra member": (
         lambda members: members.update({"more": b""}),
         CorruptContent,

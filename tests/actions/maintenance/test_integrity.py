@@ -312,7 +312,7 @@ async def test_a_collection_keeps_the_newest_versions_and_those_of_runs(
     await run_collect(backend, NOW + 2 * HOUR)
 
     after = await rows_of(backend)
-    assert {t: r for t, r in after.items() if t != "receipt"} == {
-        t: r for t, r in before.items() if t != "receipt"
+    assert {t: r for t, r in after.items() if t != "idempotency_key"} == {
+        t: r for t, r in before.items() if t != "idempotency_key"
     }
     assert (await backend.store.trees.read([AGENT], [SOUL]))[0].entry(SOUL)

@@ -8,6 +8,7 @@ from pathlib import Path as File
 from typing import Any
 
 import pytest
+from msgspec import structs
 from tests.support.stores import open_ports
 from tests.support.tenants import create_tenant
 
@@ -17,7 +18,7 @@ from carrel.actions.agents.agents import NewAgent
 from carrel.actions.files import files
 from carrel.actions.overlay import pins, stacks
 from carrel.core.access import Actor
-from carrel.core.agents.agent import agent_change, agent_fields
+from carrel.core.agents.agent import agent_change, agent_from_record
 from carrel.core.identifiers import Path, digest
 from carrel.core.store.commit import Commit
 from carrel.core.store.record import Record
@@ -59,8 +60,9 @@ async def create_copies(ports: Ports, owner: Actor, first: Record, size: int) ->
     """Copies of the first agent, in one transaction."""
     commits = []
     for number in range(size):
-        body = {**agent_fields(first), "slug": f"agent-{number}", "name": f"Agent {number}"}
-        change = agent_change(owner.tenant, ports.clock.new_id("agt"), body, 0)
+        fields = {"slug": f"agent-{number}", "name": f"Agent {number}"}
+        agent = structs.replace(agent_from_record(first), **fields)
+        change = agent_change(owner.tenant, ports.clock.new_id("agt"), agent)
         commits.append(Commit((), "x", "create", ports.clock.now(), changes=(change,)))
     await ports.trees.commit(commits)
 
@@ -103,7 +105,7 @@ async def test_an_agent_changed_at_the_same_time_is_decided_again(counted_ports:
         """Patch an agent between the read of the trees and the commit."""
         trees = await read(*args, **options)
         if name := next(patched, None):
-            await agents.patch(ports, owner, name, {"templateId": None})
+            await agents.patch(ports, owner, name, {"template_id": None})
         return trees
 
     counted_ports.trees.read = read_and_patch  # type: ignore[method-assign]

@@ -11,11 +11,11 @@ from tests.support.tenants import add_person, create_tenant, race
 
 from carrel.actions.accounts import credentials, keys, people, secrets, sign_in, tenants
 from carrel.actions.accounts.keys import KeySpec
-from carrel.actions.accounts.people import Profile
 from carrel.actions.agents import agents, templates
 from carrel.actions.agents.agents import NewAgent
 from carrel.adapters.postgres import open_store
 from carrel.core.access import CredentialKind, Role
+from carrel.core.accounts import PersonRecord
 from carrel.core.errors import Conflict, Forbidden, NotFound, Unauthenticated, ValidationError
 from carrel.core.store.record import RecordType
 from carrel.ports import Ports
@@ -48,7 +48,7 @@ async def test_of_concurrent_requests_in_two_processes_exactly_one_wins(
     signed_in, refused = await race(*(sign_in.redeem_code(ports, code) for ports in stores * 2))
     assert (len(signed_in), {type(reason) for reason in refused}) == (1, {Unauthenticated})
 
-    bob = Profile("Bob", "bob@example.org", Role.MEMBER)
+    bob = PersonRecord("Bob", "bob@example.org", Role.MEMBER)
     succeeded, refused = await race(*(people.create(ports, owner, bob) for ports in stores * 2))
     assert (len(succeeded), {type(reason) for reason in refused}) == (1, {Conflict})
 
@@ -95,7 +95,7 @@ async def test_characters_that_postgresql_cannot_store_are_refused_before_the_qu
                 await request
     for text in set(ODD) - {"é", "a/b"}:
         for write in (
-            people.create(ports, owner, Profile(text, "bob@example.org", Role.MEMBER)),
+            people.create(ports, owner, PersonRecord(text, "bob@example.org", Role.MEMBER)),
             tenants.rename(ports, owner, text),
             templates.create(ports, owner, "sales", text),
             keys.create(ports, owner, KeySpec(text, CredentialKind.SERVICE)),

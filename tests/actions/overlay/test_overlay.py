@@ -55,10 +55,10 @@ async def test_a_live_edit_applies_at_the_next_read_and_a_pinned_one_once_accept
     await tenant.write(tenant.sales, RULES, b"be better")
     await tenant.write(tenant.sales, RULES, b"be best")
     await agents.patch(tenant.ports, tenant.owner, "marco", {"name": "Polo"})
-    await agents.patch(tenant.ports, tenant.owner, "marco", {"templateId": other.id})
+    await agents.patch(tenant.ports, tenant.owner, "marco", {"template_id": other.id})
     await templates.delete(tenant.ports, tenant.owner, "sales")
     assert await tenant.read(RULES) == b"be good"
-    await agents.patch(tenant.ports, tenant.owner, "marco", {"templateId": None})
+    await agents.patch(tenant.ports, tenant.owner, "marco", {"template_id": None})
     assert await tenant.read(RULES) == b"be good"
 
 
@@ -160,7 +160,7 @@ async def test_the_humans_file_follows_every_profile_change(tenant: OverlayTenan
     assert await tenant.read(USER) == unpaired
     assert await tenant.source(USER) == "defaults"
 
-    await agents.patch(ports, owner, "marco", {"humanPairId": bob.id})
+    await agents.patch(ports, owner, "marco", {"human_pair_id": bob.id})
     assert await tenant.read(USER) == b"- **Human:** Bob, \xe2\x80\x94, of Acme, served by Marco\n"
     assert await tenant.source(USER) == "agent-override"
     await people.patch(ports, owner, bob.id, {"title": "Cook", "name": "Bobby"})
@@ -172,13 +172,13 @@ async def test_the_humans_file_follows_every_profile_change(tenant: OverlayTenan
     expected = unpaired.replace(b"Acme", b"Globex").replace(b"Marco", b"Polo")
     assert await tenant.read(USER) == expected
     with pytest.raises(NotFound):
-        await agents.patch(ports, owner, "marco", {"humanPairId": bob.id})
+        await agents.patch(ports, owner, "marco", {"human_pair_id": bob.id})
 
 
 async def test_the_humans_file_follows_its_template_at_the_next_read(tenant: OverlayTenant) -> None:
     ports, owner = tenant.ports, tenant.owner
     bob, _ = await add_person(ports, owner, "bob")
-    await agents.patch(ports, owner, "marco", {"humanPairId": bob.id})
+    await agents.patch(ports, owner, "marco", {"human_pair_id": bob.id})
     for stack, source in ((tenant.defaults, "defaults"), (tenant.sales, "template")):
         await tenant.write(stack, USER, b"{{HUMAN_NAME}}, says the " + source.encode())
         assert await tenant.read(USER) == b"Bob, says the " + source.encode()
@@ -207,7 +207,7 @@ async def test_no_change_makes_a_managed_file_exceed_the_limit(tenant: OverlayTe
         assert refusal.value.details["maxBytes"] == limit
         assert refusal.value.details["providedBytes"] > limit
 
-    await agents.patch(ports, owner, "marco", {"humanPairId": bob.id})
+    await agents.patch(ports, owner, "marco", {"human_pair_id": bob.id})
     before = await tenant.read(USER)
     await assert_too_large(people.patch(ports, owner, bob.id, {"name": long}))
     await assert_too_large(agents.patch(ports, owner, "marco", {"name": long}))
@@ -330,7 +330,7 @@ async def test_a_run_reads_the_same_after_everything_has_changed(tenant: Overlay
         for path in (SOUL, RULES, USER, IDENTITY)
     }
     before = {path: files.render_content(*content) for path, content in loaded.items()}
-    await agents.patch(ports, owner, "marco", {"name": "Polo", "templateId": None})
+    await agents.patch(ports, owner, "marco", {"name": "Polo", "template_id": None})
     await templates.delete(ports, owner, "sales")
     await policies.put(
         ports, owner, PolicyModel(classes=(ClassRuleModel("SOUL.md", FileClass.PINNED),))

@@ -66,7 +66,7 @@ class Model:
 
     async def move(self, agent: str, template: str | None) -> None:
         if agent in self.follows:
-            change = {"templateId": template, "name": f"{agent} of {template}"}
+            change = {"template_id": template, "name": f"{agent} of {template}"}
             await agents.patch(self.ports, self.owner, agent, change)
             self.follows[agent] = template
 

@@ -15,7 +15,7 @@ from carrel.actions.overlay import pins
 from carrel.actions.policy import policies
 from carrel.actions.policy.policies import ClassRuleModel, LimitsModel, PolicyModel
 from carrel.core.access import Actor, CredentialKind
-from carrel.core.agents.agent import agent_fields
+from carrel.core.agents.agent import agent_from_record
 from carrel.core.errors import Forbidden, NotFound, ValidationError
 from carrel.core.identifiers import Path, digest
 from carrel.core.overlay.file_classes import FileClass
@@ -53,7 +53,7 @@ async def test_explain_states_why_a_pinned_or_managed_file_has_its_content(
     assert "overridden for this agent; an update awaits review" in await reason(RULES)
     assert await reason(USER) == "managed; without a paired human, defaults applies"
     ann, _ = await add_person(ports, tenant.owner, "ann")
-    await agents.patch(ports, tenant.owner, "marco", {"humanPairId": ann.id})
+    await agents.patch(ports, tenant.owner, "marco", {"human_pair_id": ann.id})
     assert await reason(USER) == "managed: written from the profile of the paired human"
     await policies.put(
         ports, tenant.owner, PolicyModel(classes=(ClassRuleModel("NOTICE.md", FileClass.PINNED),))
@@ -162,7 +162,7 @@ async def test_a_pin_without_a_layer_below_is_kept_as_an_override_when_loosened(
     await tenant.create_agent("polo", "Polo")
     await tenant.write(await tenant.agent_stack(), NOTICE, b"mine", accept_template_update=True)
     for name in ("marco", "polo"):
-        await agents.patch(ports, owner, name, {"templateId": None})
+        await agents.patch(ports, owner, name, {"template_id": None})
     await templates.delete(ports, owner, "sales")
     assert await tenant.read(NOTICE, "polo") == b"mind the gap"
     with pytest.raises(ValidationError, match="reason"):
@@ -195,11 +195,11 @@ async def test_deleting_a_person_clears_owner_and_human_pair(tenant: OverlayTena
     ports, owner = tenant.ports, tenant.owner
     ann, _ = await add_person(ports, owner, "ann")
     bob, _ = await add_person(ports, owner, "bob")
-    await agents.patch(ports, owner, "marco", {"ownerId": ann.id, "humanPairId": bob.id})
+    await agents.patch(ports, owner, "marco", {"owner_id": ann.id, "human_pair_id": bob.id})
     await people.delete(ports, owner, ann.id)
-    fields = agent_fields(await agents.get(ports, owner, "marco"))
-    assert (fields["ownerId"], fields["humanPairId"]) == (None, bob.id)
-    await agents.patch(ports, owner, "marco", {"ownerId": bob.id})
+    fields = agent_from_record(await agents.get(ports, owner, "marco"))
+    assert (fields.owner_id, fields.human_pair_id) == (None, bob.id)
+    await agents.patch(ports, owner, "marco", {"owner_id": bob.id})
     await people.delete(ports, owner, bob.id)
-    fields = agent_fields(await agents.get(ports, owner, "marco"))
-    assert (fields["ownerId"], fields["humanPairId"]) == (None, None)
+    fields = agent_from_record(await agents.get(ports, owner, "marco"))
+    assert (fields.owner_id, fields.human_pair_id) == (None, None)

@@ -12,7 +12,6 @@ from tests.support.stores import advance_clock
 from tests.support.tenants import create_tenant
 
 from carrel.actions.accounts import people, tenants
-from carrel.actions.accounts.people import Profile
 from carrel.actions.agents import agents, templates
 from carrel.actions.files import files
 from carrel.actions.policy import policies
@@ -23,6 +22,7 @@ from carrel.actions.runs.runs import RunRequest
 from carrel.actions.timezones import local_date
 from carrel.adapters.tokenizers.splintr import SplintrTokens
 from carrel.core.access import Role
+from carrel.core.accounts import PersonRecord
 from carrel.core.errors import Conflict, NotFound, ValidationError
 from carrel.core.identifiers import Path
 from carrel.core.runs import Audience, Run, RunStatus
@@ -140,9 +140,9 @@ async def test_the_prompt_of_a_run_never_changes(anywhere: Ports) -> None:
     await files.delete(ports, await tenant.agent_stack(), Path("b.md"), owner)
     await tenant.write(tenant.sales, Path("SOUL.md"), b"third")
     await configure(tenant, timezone="Asia/Tokyo", extraDocs=[], promptChars=50_000)
-    bob = await people.create(ports, owner, Profile("Bob", "bob@example.org", Role.MEMBER))
-    await agents.patch(ports, owner, "marco", {"name": "Mara", "humanPairId": bob.id})
-    await agents.patch(ports, owner, "marco", {"templateId": None, "slug": "mara"})
+    bob = await people.create(ports, owner, PersonRecord("Bob", "bob@example.org", Role.MEMBER))
+    await agents.patch(ports, owner, "marco", {"name": "Mara", "human_pair_id": bob.id})
+    await agents.patch(ports, owner, "marco", {"template_id": None, "slug": "mara"})
     await templates.delete(ports, owner, "sales")
     await tenants.rename(ports, owner, "Renamed")
     for mode, run in started.items():

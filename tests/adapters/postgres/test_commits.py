@@ -239,7 +239,7 @@ async def test_content_of_a_pending_commit_is_not_collected(
 
     async with connection.transaction():
         shared = lock_number(content_lock_name(entry.blob.storage_ref))
-        await connection.execute("SELECT take_locks(ARRAY[$1::bigint], '{f}')", shared)
+        await connection.execute("SELECT acquire_locks(ARRAY[$1::bigint], '{f}')", shared)
         assert (await store.maintenance.collect(NOW + 1, 0, 0))["contents"] == 0
     assert (await store.maintenance.collect(NOW + 1, 0, 0))["contents"] == 1
     await connection.close()

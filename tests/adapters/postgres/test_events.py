@@ -180,7 +180,7 @@ async def test_log_continues_in_a_copy_on_another_server(postgres_url: str) -> N
     connection = await asyncpg.connect(postgres_url)
     await connection.execute(
         "UPDATE event SET xid = (xid::text::bigint + 1000000000)::text::xid8;"
-        " UPDATE mark SET cursor = (split_part(cursor, '.', 1)::bigint + 1000000000)"
+        " UPDATE delivery_cursor SET cursor = (split_part(cursor, '.', 1)::bigint + 1000000000)"
         " || '.' || split_part(cursor, '.', 2)"
     )
     await connection.close()

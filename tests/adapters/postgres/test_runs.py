@@ -79,7 +79,7 @@ async def test_run_waits_for_a_commit_that_may_prune_its_versions(
     connection = await asyncpg.connect(postgres_url)
     async with connection.transaction():
         lock = lock_number(scope_lock_name(TEMPLATE))
-        await connection.execute("SELECT take_locks(ARRAY[$1::bigint], '{t}')", lock)
+        await connection.execute("SELECT acquire_locks(ARRAY[$1::bigint], '{t}')", lock)
         starting = asyncio.create_task(start(stores[1], "run_1"))
         done, _ = await asyncio.wait([starting], timeout=0.2)
         assert not done

@@ -1,22 +1,42 @@
-"""Schema of a PostgreSQL database: result of the migrations, and refused databases."""
+"""PostgreSQL migrations: the schema they produce, upgrades, and refused databases.
+
+There is one real migration so far, so upgrades are tested with a second one that exists only here.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import re
 from importlib.resources import files
+from pathlib import Path as File
 
 import asyncpg
 import pytest
+from tests.support.empty_stores import SOUL, OpenedStore, fill, put_text, read_view, rows_of
+from tests.support.empty_stores import check_findings as findings_of
 from tests.support.services import databases
 
-from carrel.adapters.postgres import PostgresSchemaMismatch, open_store, prepare
+from carrel.adapters.filesystem.blob_directory import DirectoryBlobStore
+from carrel.adapters.postgres import PostgresSchemaMismatch, database, open_store, prepare
 from carrel.adapters.postgres.database import MIGRATIONS
 from carrel.core.maintenance.tables import DERIVED_TABLES, TABLES
 
 pytestmark = pytest.mark.anyio
 
 HERE = files("carrel.adapters.postgres")
+LATER = """
+-- Adds a table, rebuilds another and replaces a function.
+CREATE TABLE note (id bigint PRIMARY KEY, text text NOT NULL);
+INSERT INTO note (id, text) VALUES (1, 'a;b');
+ALTER TABLE run_layer RENAME TO old_run_layer;
+CREATE TABLE run_layer (LIKE old_run_layer INCLUDING ALL);
+INSERT INTO run_layer SELECT * FROM old_run_layer;
+DROP TABLE old_run_layer;
+CREATE OR REPLACE FUNCTION acquire_global_lock() RETURNS void LANGUAGE sql AS $$
+    SELECT pg_advisory_xact_lock(0);
+$$;
+"""
+BOTH = {**MIGRATIONS, "0002_later.sql": LATER}
 SHAPE = {
     "columns": """
         SELECT c.relname, a.attnum, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull,
@@ -76,7 +96,7 @@ def ascii_url(postgres_server: str) -> str:
     return databases.within(postgres_server, name)
 
 
-async def test_migrations_result_in_the_schema(postgres_url: str, empty_postgres_url: str) -> None:
+async def test_migrations_produce_the_schema(postgres_url: str, empty_postgres_url: str) -> None:
     functions = sorted((HERE / "functions").iterdir(), key=lambda file: file.name)
     scripts = [HERE / "schema.sql", *functions]
     await execute(empty_postgres_url, *[script.read_text("utf-8") for script in scripts])
@@ -101,31 +121,70 @@ async def test_tables_have_the_columns_of_a_backup(postgres_url: str) -> None:
     for table, column in rows:
         actual.setdefault(table, []).append(column)
     actual["event"].remove("xid")
-    for table in ("migration", "utterance_text", *DERIVED_TABLES):
+    for table in ("migration", "session_entry_text", *DERIVED_TABLES):
         del actual[table]
     assert {table: tuple(columns) for table, columns in actual.items()} == TABLES
 
 
-async def test_first_process_migrates_and_the_others_wait(empty_postgres_url: str) -> None:
+def add_later_migration(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Upgrade Carrel: from now on there is a second migration."""
+    monkeypatch.setattr(database, "MIGRATIONS", BOTH)
+
+
+async def test_an_upgrade_keeps_what_the_database_holds(
+    postgres_url: str, tmp_path: File, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    objects = DirectoryBlobStore(tmp_path)
+    async with open_store(postgres_url, objects=objects) as store:
+        older = OpenedStore(store, objects)
+        await fill(older)
+        rows, view = await rows_of(older), await read_view(older)
+        assert await store.maintenance.migrations() == tuple(MIGRATIONS)
+    add_later_migration(monkeypatch)
+
+    async with open_store(postgres_url, objects=objects) as store:
+        upgraded = OpenedStore(store, objects)
+        assert await store.maintenance.migrations() == tuple(BOTH)
+        assert await rows_of(upgraded) == rows
+        assert await read_view(upgraded) == view
+        assert await findings_of(upgraded) == []
+        head = await put_text(upgraded, "after", run="run_1")
+        assert head.version == view["trees"][0].version(SOUL) + 1
+
+
+@pytest.mark.parametrize("exists", [False, True], ids=["new database", "older database"])
+async def test_of_concurrent_starts_one_migrates_and_the_others_wait(
+    empty_postgres_url: str, monkeypatch: pytest.MonkeyPatch, exists: bool
+) -> None:
+    if exists:
+        await prepare(empty_postgres_url)
+    add_later_migration(monkeypatch)
+
     await asyncio.gather(*[prepare(empty_postgres_url) for _ in range(4)])
 
     async with open_store(empty_postgres_url) as store:
-        assert await store.maintenance.migrations() == tuple(MIGRATIONS)
+        assert await store.maintenance.migrations() == tuple(BOTH)
         await store.maintenance.ping()
 
 
-async def test_database_of_a_later_version_is_refused(postgres_url: str) -> None:
-    await execute(postgres_url, "INSERT INTO migration VALUES ('9999_later.sql', 'x', 0)")
+async def test_a_database_of_a_later_version_is_refused(postgres_url: str) -> None:
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        add_later_migration(monkeypatch)
+        await prepare(postgres_url)
 
     with pytest.raises(
-        PostgresSchemaMismatch, match=r"unknown migration 9999_later\.sql; use a newer version"
+        PostgresSchemaMismatch, match=r"unknown migration 0002_later\.sql; use a newer version"
     ):
         async with open_store(postgres_url):
             pass
 
 
-async def test_database_with_another_migration_history_is_refused(postgres_url: str) -> None:
-    name = next(iter(MIGRATIONS))
+@pytest.mark.parametrize("name", BOTH)
+async def test_a_database_with_a_different_migration_of_the_same_name_is_refused(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    add_later_migration(monkeypatch)
+    await prepare(postgres_url)
     await execute(postgres_url, f"UPDATE migration SET checksum = 'x' WHERE name = '{name}'")
 
     with pytest.raises(
@@ -134,13 +193,29 @@ async def test_database_with_another_migration_history_is_refused(postgres_url: 
         await prepare(postgres_url)
 
 
-async def test_failed_migration_leaves_nothing_behind(empty_postgres_url: str) -> None:
-    await execute(empty_postgres_url, "CREATE TABLE mark (in_the_way integer)")
+async def test_a_failed_migration_leaves_the_older_database_unchanged(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await execute(postgres_url, "CREATE TABLE old_run_layer (in_the_way integer)")
+    before = await shape(postgres_url)
+    add_later_migration(monkeypatch)
+
+    with pytest.raises(asyncpg.DuplicateTableError):
+        await prepare(postgres_url)
+    assert await shape(postgres_url) == before
+
+    await execute(postgres_url, "DROP TABLE old_run_layer")
+    async with open_store(postgres_url) as store:
+        assert await store.maintenance.migrations() == tuple(BOTH)
+
+
+async def test_a_failed_first_migration_leaves_nothing_behind(empty_postgres_url: str) -> None:
+    await execute(empty_postgres_url, "CREATE TABLE delivery_cursor (in_the_way integer)")
 
     with pytest.raises(asyncpg.DuplicateTableError):
         await prepare(empty_postgres_url)
 
-    await execute(empty_postgres_url, "DROP TABLE mark")
+    await execute(empty_postgres_url, "DROP TABLE delivery_cursor")
     await prepare(empty_postgres_url)
 
 

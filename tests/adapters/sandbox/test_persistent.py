@@ -364,7 +364,7 @@ async def test_changes_are_written_back_before_an_instance_is_stopped(instance: 
     home = WriteBack(instance)
     late = "(setsid sh -c 'sleep 0.2; echo late > a' >/dev/null 2>&1 &)"
     await instance.run(late, write_back=home, idle_seconds=2)
-    await wait_until(lambda: home.received, "the changes are received back")
+    await wait_until(lambda: home.received, "the changes are written back")
     assert home.received == [(None, {"a": b"late\n"})]
     await instance.start("echo half > b; sleep 1717", write_back=home)
     await instance.holds("b", b"half\n")

@@ -1,15 +1,15 @@
-"""Schema of a SQLite file: result of the migrations, and what they preserve."""
+"""SQLite migrations: the schema they produce, and upgrades of existing files.
+
+There is one real migration so far, so upgrades are tested with a second one that exists only here.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import re
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path as File
-from typing import Any
 
 import pytest
 from tests.support.empty_stores import (
@@ -19,7 +19,6 @@ from tests.support.empty_stores import (
     SOUL,
     TEMPLATE,
     OpenedStore,
-    Stores,
     check_findings,
     fill,
     put_text,
@@ -27,7 +26,8 @@ from tests.support.empty_stores import (
     rows_of,
 )
 
-from carrel.adapters.sqlite import open_store
+from carrel.adapters.filesystem.blob_directory import DirectoryBlobStore
+from carrel.adapters.sqlite import database, open_store
 from carrel.adapters.sqlite.database import MIGRATIONS, PACKAGE_FILES, SqliteSchemaMismatch, prepare
 from carrel.core.maintenance.tables import DERIVED_TABLES, TABLES
 from carrel.core.runs import Audience, Run, RunStatus
@@ -35,7 +35,23 @@ from carrel.core.store.event import EventFilter
 
 pytestmark = pytest.mark.anyio
 
-Rows = Mapping[str, Sequence[Sequence[Any]]]
+LATER = """
+-- Adds a table and rebuilds another.
+CREATE TABLE note (id INTEGER PRIMARY KEY, text TEXT NOT NULL);
+INSERT INTO note (text) VALUES ('a;b');
+ALTER TABLE run_layer RENAME TO old_run_layer;
+CREATE TABLE run_layer (
+    run      TEXT    NOT NULL,
+    position INTEGER NOT NULL,
+    scope    INTEGER NOT NULL REFERENCES scope,
+    revision INTEGER NOT NULL,
+    PRIMARY KEY (run, position)
+) WITHOUT ROWID;
+INSERT INTO run_layer SELECT * FROM old_run_layer;
+DROP TABLE old_run_layer;
+CREATE INDEX run_layer_by_scope ON run_layer (scope, revision);
+"""
+BOTH = {**MIGRATIONS, "0002_later.sql": LATER}
 
 
 @pytest.fixture
@@ -49,106 +65,81 @@ def file(tmp_path: File) -> File:
 
 
 @pytest.fixture
-def stores(tmp_path: File) -> Iterator[Stores]:
-    def no_database() -> str:
-        raise AssertionError("this is about files")
-
-    yield Stores(tmp_path, no_database)
+def objects(tmp_path: File) -> DirectoryBlobStore:
+    return DirectoryBlobStore(tmp_path / "objects")
 
 
-def migrated(file: File, upto: int) -> None:
-    """A file as it was after the first migrations."""
-    with closing(sqlite3.connect(file)) as db, db:
-        db.execute("PRAGMA journal_mode = WAL")
-        db.execute(
-            "CREATE TABLE migration"
-            " (name TEXT PRIMARY KEY, checksum TEXT NOT NULL, at INTEGER NOT NULL) WITHOUT ROWID"
-        )
-        for name in MIGRATIONS[:upto]:
-            text = (PACKAGE_FILES / "migrations" / name).read_text("utf-8")
-            db.executescript(text)
-            checksum = hashlib.sha256(text.encode()).hexdigest()
-            db.execute("INSERT INTO migration VALUES (?, ?, 0)", (name, checksum))
-
-
-def filled(file: File, rows: Rows) -> None:
-    with closing(sqlite3.connect(file)) as db, db:
-        for table, batch in rows.items():
-            if not batch:  # an older schema may lack the table
-                continue
-            columns = TABLES[table]
-            marks = ", ".join("?" * len(columns))
-            if batch:
-                db.executemany(
-                    f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})", batch
-                )
+def add_later_migration(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Upgrade Carrel: from now on there is a second migration."""
+    monkeypatch.setattr(database, "MIGRATIONS", BOTH)
 
 
 def shape(file: File) -> dict[str, str]:
-    """Every table and index as created, without comments and layout."""
+    """Return the SQL of every table and index, without comments and layout."""
     with closing(sqlite3.connect(file)) as db:
-        statements = db.execute(
-            "SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL"
-        ).fetchall()
-    plain = {name: re.sub(r"--[^\n]*", "", sql) for name, sql in statements if name != "migration"}
+        rows = db.execute("SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL").fetchall()
+    plain = {name: re.sub(r"--[^\n]*", "", sql) for name, sql in rows if name != "migration"}
     return {name: re.sub(r"\s+", " ", sql).strip() for name, sql in plain.items()}
 
 
-def test_migrations_result_in_the_schema(file: File, tmp_path: File) -> None:
+def test_migrations_produce_the_schema(file: File, tmp_path: File) -> None:
     prepare(file)
-    meant = tmp_path / "meant.db"
-    with closing(sqlite3.connect(meant)) as db, db:
+    expected = tmp_path / "expected.db"
+    with closing(sqlite3.connect(expected)) as db, db:
         db.executescript((PACKAGE_FILES / "schema.sql").read_text("utf-8"))
 
-    assert shape(file) == shape(meant)
-    assert len(shape(meant)) > len(TABLES)
+    assert shape(file) == shape(expected)
+    assert len(shape(expected)) > len(TABLES)
 
 
 def test_tables_have_the_columns_of_a_backup(file: File) -> None:
     prepare(file)
     with closing(sqlite3.connect(file)) as db:
-        actual = {
+        columns = {
             table: {row[1] for row in db.execute(f"PRAGMA table_info({table})")}
             for (table,) in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
         }
 
-    del actual["migration"], actual["sqlite_sequence"]
-    actual = {table: its for table, its in actual.items() if not table.startswith("utterance_text")}
-    actual["utterance"].remove("id")
-    assert {table: actual[table] for table in actual.keys() - DERIVED_TABLES} == {
-        table: set(columns) for table, columns in TABLES.items()
+    internal = {"migration", "sqlite_sequence", *DERIVED_TABLES}
+    internal |= {table for table in columns if table.startswith("session_entry_text")}
+    columns["session_entry"].remove("id")
+    assert {table: columns[table] for table in columns.keys() - internal} == {
+        table: set(names) for table, names in TABLES.items()
     }
 
 
-@pytest.mark.parametrize("upto", range(1, len(MIGRATIONS)))
-async def test_migrated_file_has_all_earlier_rows(stores: Stores, file: File, upto: int) -> None:
-    async with stores.open("sqlite") as source:
-        await fill(source, talks=False)
-        rows, view = await rows_of(source), await read_view(source)
-    migrated(file, upto)
-    filled(file, rows)
+async def test_an_upgrade_keeps_what_the_file_holds(
+    file: File, objects: DirectoryBlobStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_store(file, objects=objects) as store:
+        older = OpenedStore(store, objects)
+        await fill(older)
+        rows, view = await rows_of(older), await read_view(older)
+        assert await store.maintenance.migrations() == tuple(MIGRATIONS)
+    add_later_migration(monkeypatch)
 
-    async with open_store(file, objects=source.objects) as store:
-        old = OpenedStore(store, source.objects)
-        assert await store.maintenance.migrations() == MIGRATIONS
-        assert await rows_of(old) == rows
-        assert await read_view(old) == view
-        assert await check_findings(old) == []
+    async with open_store(file, objects=objects) as store:
+        upgraded = OpenedStore(store, objects)
+        assert await store.maintenance.migrations() == tuple(BOTH)
+        assert store.reader.db.execute("SELECT text FROM note").fetchall() == [("a;b",)]
+        assert await rows_of(upgraded) == rows
+        assert await read_view(upgraded) == view
+        assert await check_findings(upgraded) == []
 
 
-async def test_migrated_file_can_be_used_further(stores: Stores, file: File) -> None:
-    async with stores.open("sqlite") as source:
-        await fill(source, talks=False)
-        rows = await rows_of(source)
-    migrated(file, 1)
-    filled(file, rows)
+async def test_an_upgraded_file_continues_versions_events_and_runs(
+    file: File, objects: DirectoryBlobStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_store(file, objects=objects) as store:
+        await fill(OpenedStore(store, objects))
+    add_later_migration(monkeypatch)
 
-    async with open_store(file, objects=source.objects) as store:
-        old = OpenedStore(store, source.objects)
+    async with open_store(file, objects=objects) as store:
+        upgraded = OpenedStore(store, objects)
         latest = int(await store.events.latest_cursor())
-        [was] = await store.trees.read([AGENT], [SOUL])
-        head = await put_text(old, "after", run="run_1")
-        assert (head.version, head.revision) == (was.version(SOUL) + 1, was.revision + 1)
+        [tree] = await store.trees.read([AGENT], [SOUL])
+        head = await put_text(upgraded, "after", run="run_1")
+        assert (head.version, head.revision) == (tree.version(SOUL) + 1, tree.revision + 1)
         [event] = await store.events.read_after(str(latest), EventFilter("acme"))
         assert (event.cursor, event.run) == (str(latest + 1), "run_1")
         [before, *_] = [
@@ -161,13 +152,18 @@ async def test_migrated_file_can_be_used_further(stores: Stores, file: File) -> 
         listed = await store.runs.list("acme")
         assert [run.id for run in listed] == ["run_3", "run_2", "run_1"]
         await store.maintenance.collect(NOW + 100 * HOUR, 0, 0)
-        assert await check_findings(old) == []
+        assert await check_findings(upgraded) == []
 
 
-async def test_ids_given_out_before_a_migration_are_not_given_again(file: File) -> None:
-    """The counter was stored beside the rows, of which the newest may be deleted."""
-    migrated(file, 1)
-    filled(file, {"counter": [("content", 70), ("event", 90), ("records", 5)]})
+async def test_an_upgraded_file_does_not_reuse_ids(
+    file: File, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Counters hold ids of rows that were deleted."""
+    prepare(file)
+    with closing(sqlite3.connect(file)) as db, db:
+        counters = [("content", 70), ("event", 90), ("records", 5)]
+        db.executemany("INSERT INTO counter (name, value) VALUES (?, ?)", counters)
+    add_later_migration(monkeypatch)
 
     async with open_store(file) as store:
         assert await store.events.latest_cursor() == "90"
@@ -178,43 +174,57 @@ async def test_ids_given_out_before_a_migration_are_not_given_again(file: File) 
         assert store.reader.db.execute("SELECT id FROM content").fetchall() == [(71,)]
 
 
-async def test_first_process_migrates_and_the_others_wait(file: File) -> None:
-    migrated(file, 1)
+@pytest.mark.parametrize("exists", [False, True], ids=["new file", "older file"])
+async def test_of_concurrent_starts_one_migrates_and_the_others_wait(
+    file: File, monkeypatch: pytest.MonkeyPatch, exists: bool
+) -> None:
+    if exists:
+        prepare(file)
+    add_later_migration(monkeypatch)
 
     await asyncio.gather(*[asyncio.to_thread(prepare, file) for _ in range(4)])
 
     async with open_store(file) as store:
-        assert await store.maintenance.migrations() == MIGRATIONS
+        assert await store.maintenance.migrations() == tuple(BOTH)
+        assert store.reader.db.execute("SELECT count(*) FROM note").fetchone() == (1,)
 
 
-def test_file_of_a_later_version_is_refused(file: File) -> None:
-    prepare(file)
-    with closing(sqlite3.connect(file)) as db, db:
-        db.execute("INSERT INTO migration VALUES ('9999_later.sql', 'x', 0)")
+def test_a_file_of_a_later_version_is_refused(file: File) -> None:
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        add_later_migration(monkeypatch)
+        prepare(file)
+    before = shape(file)
 
     with pytest.raises(
-        SqliteSchemaMismatch, match=r"unknown migration 9999_later\.sql; use a newer version"
+        SqliteSchemaMismatch, match=r"unknown migration 0002_later\.sql; use a newer version"
+    ):
+        prepare(file)
+    assert shape(file) == before
+
+
+@pytest.mark.parametrize("name", BOTH)
+def test_a_file_with_a_different_migration_of_the_same_name_is_refused(
+    file: File, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    add_later_migration(monkeypatch)
+    prepare(file)
+    with closing(sqlite3.connect(file)) as db, db:
+        db.execute("UPDATE migration SET checksum = 'x' WHERE name = ?", (name,))
+
+    with pytest.raises(
+        SqliteSchemaMismatch, match=f"{name} was applied to the store with different content"
     ):
         prepare(file)
 
 
-def test_file_with_another_migration_history_is_refused(file: File) -> None:
+async def test_a_failed_migration_leaves_the_older_file_unchanged(
+    file: File, monkeypatch: pytest.MonkeyPatch
+) -> None:
     prepare(file)
-    with closing(sqlite3.connect(file)) as db, db:
-        db.execute("UPDATE migration SET checksum = 'x' WHERE name = ?", (MIGRATIONS[0],))
-
-    with pytest.raises(
-        SqliteSchemaMismatch,
-        match=f"{MIGRATIONS[0]} was applied to the store with different content",
-    ):
-        prepare(file)
-
-
-def test_failed_migration_leaves_an_older_file_unchanged(file: File) -> None:
-    migrated(file, 1)
     with closing(sqlite3.connect(file)) as db, db:
         db.execute("CREATE TABLE old_run_layer (in_the_way INTEGER)")
     before = shape(file)
+    add_later_migration(monkeypatch)
 
     with pytest.raises(sqlite3.OperationalError):
         prepare(file)
@@ -222,4 +232,5 @@ def test_failed_migration_leaves_an_older_file_unchanged(file: File) -> None:
 
     with closing(sqlite3.connect(file)) as db, db:
         db.execute("DROP TABLE old_run_layer")
-    prepare(file)
+    async with open_store(file) as store:
+        assert await store.maintenance.migrations() == tuple(BOTH)

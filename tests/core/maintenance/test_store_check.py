@@ -58,7 +58,7 @@ def rename(path: str, other: str) -> Break:
 
 
 def test_every_table_of_the_sample_store_has_rows_to_damage() -> None:
-    assert {table for table, rows in intact_tables().items() if not rows} == {"receipt"}
+    assert {table for table, rows in intact_tables().items() if not rows} == {"idempotency_key"}
 
 
 def test_an_intact_store_is_clean() -> None:
@@ -138,14 +138,14 @@ DAMAGES: dict[str, tuple[Break, str]] = {
     "a lost records counter": (drop("counter", 2), "counter records: is 0 although records exist"),
     "a lost record": (drop("record"), "index key all of acme: refers to a missing person: per_1"),
     "a record without a collection revision": (
-        drop("shelf"),
+        drop("collection_revision"),
         "person per_1 of acme: its collection revision is missing",
     ),
     "a collection revision of zero": (
-        put("shelf", "revision", 0),
+        put("collection_revision", "revision", 0),
         "collection revision person of acme: has no rev",
     ),
-    "a record of an unknown type": (put("record", "noun", "unknown"), "has an unknown record type"),
+    "a record of an unknown type": (put("record", "type", "unknown"), "has an unknown record type"),
     "a record without a revision": (put("record", "revision", 0), "per_1 of acme: has no revision"),
     "a record that is not JSON": (put("record", "body", "{"), "its body is not a JSON object"),
     "a record that is not an object": (
@@ -154,11 +154,11 @@ DAMAGES: dict[str, tuple[Break, str]] = {
     ),
     "a record nested too deeply": (put("record", "body", "[" * 10**5), "is not a JSON object"),
     "a unique key to a missing record": (
-        put("handle", "id", "per_2"),
+        put("unique_key", "id", "per_2"),
         "unique key acme/person/email: refers to a missing person: per_2",
     ),
     "an index key to a missing record": (
-        put("link", "noun", "key"),
+        put("index_key", "type", "key"),
         "refers to a missing key: per_1",
     ),
     "a lost run": (drop("run"), "layer 0 of run run_1: the run is missing"),
@@ -176,7 +176,7 @@ DAMAGES: dict[str, tuple[Break, str]] = {
     ),
     "a run with invalid variables": (put("run", "variables", "no"), "its variables are not a JSON"),
     "a released run with layers": (
-        put("run", "kept", 0),
+        put("run", "snapshot_kept", 0),
         "the run was released but still has layers",
     ),
     "a layer of a missing scope": (
@@ -206,11 +206,11 @@ DAMAGES: dict[str, tuple[Break, str]] = {
         "del_1: has an unknown state",
     ),
     "an invalid delivery cursor": (
-        put("mark", "cursor", "x"),
+        put("delivery_cursor", "cursor", "x"),
         "delivery cursor deliveries: is not an event id",
     ),
     "a delivery cursor past the last event": (
-        put("mark", "cursor", "99"),
+        put("delivery_cursor", "cursor", "99"),
         "delivery cursor deliveries: is past the last event",
     ),
     "a lost session": (drop("session"), "entry 1 of session 5f0c8a52-2f5e-4d3c-9f10-000000000000"),
@@ -220,15 +220,21 @@ DAMAGES: dict[str, tuple[Break, str]] = {
     ),
     "a session with an unknown mode": (put("session", "mode", "lost"), "its mode is unknown"),
     "a session with invalid timestamps": (
-        put("session", "last", 1),
+        put("session", "last_entry_at", 1),
         "its entry count or timestamps are invalid",
     ),
-    "a lost last entry": (drop("utterance", 2), "1 sessions have fewer entries than they state"),
-    "a lost entry between": (drop("utterance", 1), "follows entry 1"),
-    "a lost first entry": (drop("utterance", 3), "entry 2 of session"),
-    "an entry too many": (put("session", "entries", 2), "exceeds the session's entry count"),
-    "an entry with an unknown role": (put("utterance", "role", "judge"), "its role is unknown"),
-    "an entry that is not text": (put("utterance", "content", b"\xff"), "its content is not text"),
+    "a lost last entry": (
+        drop("session_entry", 2),
+        "1 sessions have fewer entries than they state",
+    ),
+    "a lost entry between": (drop("session_entry", 1), "follows entry 1"),
+    "a lost first entry": (drop("session_entry", 3), "entry 2 of session"),
+    "an entry too many": (put("session", "entry_count", 2), "exceeds the session's entry count"),
+    "an entry with an unknown role": (put("session_entry", "role", "judge"), "its role is unknown"),
+    "an entry that is not text": (
+        put("session_entry", "content", b"\xff"),
+        "its content is not text",
+    ),
 }
 
 
@@ -257,7 +263,7 @@ def test_a_head_that_differs_from_its_newest_version_is_reported(column: str) ->
 @pytest.mark.parametrize("table", TABLES)
 def test_a_duplicate_or_misplaced_row_is_reported(table: str) -> None:
     tables = intact_tables()
-    if table == "receipt":
+    if table == "idempotency_key":
         tables[table] = [["acme", "put", key, "f", NOW, None, None, None] for key in ("a", "b")]
     tables[table].append(list(tables[table][0]))
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from msgspec.structs import asdict
+
 from carrel.core.identifiers import Digest
 from carrel.core.memory.dream_records import (
     Dream,
     DreamSchedule,
     DreamStatus,
+    PromotionRecord,
     demotion_change,
     dream_change,
     dream_from_record,
@@ -44,7 +47,9 @@ def test_a_promotion_is_created_once_and_indexed_until_its_demotion() -> None:
     change = promotion_change("acme", "agt_1", TEA, promoted)
     assert (change.expected, change.index_keys) == (0, ("agent:agt_1", "standing:agt_1"))
     record = stored_record(change)
-    assert (promotion_from_record(record), promoted_line_from_record(record)) == (TEA, promoted)
+    expected = PromotionRecord(**asdict(TEA), agent_id="agt_1", heading="## Dreamed x", at=7)
+    assert promotion_from_record(record) == expected
+    assert promoted_line_from_record(record) == promoted
     demotion = demotion_change(record)
     assert (demotion.index_keys, demotion.body, demotion.expected) == (
         ("agent:agt_1",),

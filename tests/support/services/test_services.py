@@ -56,7 +56,7 @@ def test_each_test_has_its_own_database(postgres_url: str, turn: str) -> None:
 
 
 def test_copy_has_the_content_of_its_template(postgres_server: str) -> None:
-    async def scenario() -> object:
+    async def story() -> object:
         template = await databases.create(postgres_server)
         await value(databases.within(postgres_server, template), "CREATE TABLE seed ()")
         copy = await databases.create(postgres_server, template)
@@ -65,7 +65,7 @@ def test_copy_has_the_content_of_its_template(postgres_server: str) -> None:
         await databases.drop(postgres_server, template)
         return answer
 
-    assert asyncio.run(scenario()) == 0
+    assert asyncio.run(story()) == 0
 
 
 @pytest.mark.parametrize("place", ["in its place", "copied"])
@@ -78,7 +78,7 @@ def test_postgres_of_the_wheel_works_without_a_system_installation(
         binaries = copied(binaries, directory / "binaries")
     monkeypatch.setenv("CARREL_TEST_POSTGRES_BIN", str(binaries))
 
-    async def scenario(server: Postgres) -> object:
+    async def story(server: Postgres) -> object:
         try:
             await server.start()
             return await value(server.url, "SHOW fsync")
@@ -87,7 +87,7 @@ def test_postgres_of_the_wheel_works_without_a_system_installation(
 
     mine = slot.take()
     with mine.guard:
-        answer = asyncio.run(scenario(Postgres(directory, mine.ports[0])))
+        answer = asyncio.run(story(Postgres(directory, mine.ports[0])))
     shutil.rmtree(directory)
     assert answer == "on"
 
@@ -165,7 +165,7 @@ def test_servers_end_when_their_requester_is_killed() -> None:
     assert not any(listens(port) for port in ports)
     assert not File(daemon).parent.exists()
     leftovers = removal_path(File(daemon).parent)
-    wait_until_sync(lambda: not leftovers.exists(), "their files are removed")
+    wait_until_sync(lambda: not leftovers.exists(), "what they left is removed")
 
 
 def program(text: str, *arguments: str) -> list[str]:
@@ -241,7 +241,7 @@ def test_returned_database_is_restored(postgres_server: str, postgres_template: 
         for statement in statements:
             await databases.execute(databases.within(postgres_server, name), statement)
 
-    async def scenario(copies: databases.Copies) -> None:
+    async def story(copies: databases.Copies) -> None:
         first = copies.take()
         url = databases.within(postgres_server, first)
         other = await asyncpg.connect(url)  # remaining sessions are ended
@@ -249,20 +249,22 @@ def test_returned_database_is_restored(postgres_server: str, postgres_template: 
         await change(
             first,
             "UPDATE counter SET value = 7",
-            "INSERT INTO mark (name, cursor) VALUES ('a', 'b')",
-            "INSERT INTO audit (tenant, at, by, why, subjects) VALUES ('t', 0, 'b', 'w', '[]')",
+            "INSERT INTO delivery_cursor (name, cursor) VALUES ('a', 'b')",
+            "INSERT INTO audit (tenant, at, author, reason, subjects)"
+            " VALUES ('t', 0, 'b', 'w', '[]')",
         )
         copies.give_back(first)
         assert copies.take() == first
         assert await databases.form(url) == fresh
-        [count] = await _rows(url, "SELECT count(*) FROM mark, audit")
+        [count] = await _rows(url, "SELECT count(*) FROM delivery_cursor, audit")
         assert count == 0
         await change(
-            first, "INSERT INTO audit (tenant, at, by, why, subjects) VALUES ('t',0,'','','[]')"
+            first,
+            "INSERT INTO audit (tenant, at, author, reason, subjects) VALUES ('t',0,'','','[]')",
         )
         assert await _rows(url, "SELECT id FROM audit") == [1]
         other.terminate()
-        for spoil in ("ALTER TABLE mark ADD COLUMN more text", "DELETE FROM migration"):
+        for spoil in ("ALTER TABLE delivery_cursor ADD COLUMN more text", "DELETE FROM migration"):
             await change(first, spoil)
             copies.give_back(first)
             second = copies.take()
@@ -270,7 +272,7 @@ def test_returned_database_is_restored(postgres_server: str, postgres_template: 
             first = second
 
     with closing(databases.Copies(postgres_server, postgres_template)) as copies:
-        asyncio.run(scenario(copies))
+        asyncio.run(story(copies))
 
 
 async def _rows(url: str, question: str) -> list[object]:

@@ -5,9 +5,14 @@ from __future__ import annotations
 import hashlib
 import hmac
 from dataclasses import replace
-from typing import Any
 
-from carrel.core.access import Actor, CredentialKind, Permission, Role, effective_permissions
+from carrel.core.access import Actor, CredentialKind, Role, effective_permissions
+from carrel.core.accounts import (
+    KeyRecord,
+    key_from_record,
+    person_from_record,
+    tenant_from_record,
+)
 from carrel.core.errors import Unauthenticated
 from carrel.core.identifiers import TimestampMs
 from carrel.core.store.record import Record, RecordType, global_unique_key
@@ -67,34 +72,37 @@ async def _tenant_matches(ports: Ports, tenant: str, name: str) -> bool:
     slug: str | None = ports.record_cache.get(revision, ("slug", tenant))
     if slug is None:
         [record] = await ports.records.get(tenant, RecordType.TENANT, [tenant])
-        slug = str(record.body["slug"]) if record else ""
+        slug = tenant_from_record(record).slug if record else ""
         ports.record_cache.put(revision, ("slug", tenant), slug)
     return bool(name) and name == slug
 
 
 async def _load_actor_by_hash(ports: Ports, token_hash: str) -> tuple[Actor, str, TimestampMs]:
-    [key] = await ports.records.get_by_unique_key([key_unique_key(token_hash)])
-    if key is None or not hmac.compare_digest(str(key.body["hash"]), token_hash):
+    [record] = await ports.records.get_by_unique_key([key_unique_key(token_hash)])
+    if record is None:
         raise Unauthenticated(INVALID_CREDENTIAL)
-    return await _actor_from_key(ports, key), key.id, key.body.get("expires") or 0
+    key = key_from_record(record)
+    if not hmac.compare_digest(key.hash, token_hash):
+        raise Unauthenticated(INVALID_CREDENTIAL)
+    return await _actor_from_key(ports, record, key), record.id, key.expires
 
 
-async def _actor_from_key(ports: Ports, key: Record) -> Actor:
-    body = key.body
-    kind = CredentialKind(body["kind"])
-    role = await _load_role(ports, key.tenant, body) if kind is CredentialKind.PERSON else None
-    scopes = body.get("scopes")
-    requested_scopes = None if scopes is None else frozenset(map(Permission, scopes))
+async def _actor_from_key(ports: Ports, record: Record, key: KeyRecord) -> Actor:
+    name, role = record.id, None
+    if key.kind is CredentialKind.PERSON:
+        name = key.person_id or ""
+        role = await _load_role(ports, record.tenant, name)
+    scopes = None if key.scopes is None else frozenset(key.scopes)
     return Actor(
-        tenant=key.tenant,
-        name=body["personId"] if kind is CredentialKind.PERSON else key.id,
-        permissions=effective_permissions(kind, role, requested_scopes),
-        kind=kind,
+        tenant=record.tenant,
+        name=name,
+        permissions=effective_permissions(key.kind, role, scopes),
+        kind=key.kind,
         role=role,
-        person=body.get("personId"),
-        agent=body.get("agentId"),
-        workspace=body.get("workspace"),
-        key=key.id,
+        person=key.person_id,
+        agent=key.agent_id,
+        workspace=key.workspace,
+        key=record.id,
     )
 
 
@@ -104,13 +112,12 @@ async def reload_actor(ports: Ports, actor: Actor) -> Actor:
     Raises Unauthenticated if the key or the person was deleted.
     """
     if actor.key:
-        [key] = await ports.records.get(actor.tenant, RecordType.KEY, [actor.key])
-        expires = (key.body.get("expires") or 0) if key else 0
-        if key is None or (expires and ports.clock.now() >= expires):
+        [record] = await ports.records.get(actor.tenant, RecordType.KEY, [actor.key])
+        if record is None or (key := key_from_record(record)).is_expired(ports.clock.now()):
             raise Unauthenticated(INVALID_CREDENTIAL)
-        current = await _actor_from_key(ports, key)
+        current = await _actor_from_key(ports, record, key)
     elif actor.person is not None:
-        role = await _load_role(ports, actor.tenant, {"personId": actor.person})
+        role = await _load_role(ports, actor.tenant, actor.person)
         current = replace(
             actor, role=role, permissions=effective_permissions(actor.kind, role, None)
         )
@@ -119,9 +126,9 @@ async def reload_actor(ports: Ports, actor: Actor) -> Actor:
     return replace(current, permissions=current.permissions & actor.permissions)
 
 
-async def _load_role(ports: Ports, tenant: str, body: Any) -> Role:
+async def _load_role(ports: Ports, tenant: str, id: str) -> Role:
     """Load the person's current role; roles are never copied into a key."""
-    [person] = await ports.records.get(tenant, RecordType.PERSON, [body["personId"]])
+    [person] = await ports.records.get(tenant, RecordType.PERSON, [id])
     if person is None:
         raise Unauthenticated(INVALID_CREDENTIAL)
-    return Role(person.body["role"])
+    return person_from_record(person).role

@@ -27,10 +27,18 @@ from carrel.core.access import (
     Role,
     effective_permissions,
 )
+from carrel.core.accounts import KeyRecord, key_from_record, person_from_record
 from carrel.core.errors import Forbidden, NotFound, ValidationError
 from carrel.core.identifiers import TimestampMs, parse_identifier
 from carrel.core.store.idempotency import IdempotencyKey
-from carrel.core.store.record import CollectionRevision, Record, RecordChange, RecordType
+from carrel.core.store.record import (
+    CollectionRevision,
+    Record,
+    RecordChange,
+    RecordType,
+    deletion,
+    encode_body,
+)
 from carrel.core.text_validation import single_line
 from carrel.ports import Ports
 
@@ -79,26 +87,25 @@ def new_key(ports: Ports, tenant: str, spec: KeySpec, token: str | None = None) 
     """Build a key and its record change, for the caller to commit."""
     token = token or ports.clock.new_token("carrel")
     token_hash = hash_token(token)
-    scopes = None if spec.scopes is None else sorted(scope.value for scope in spec.scopes)
-    body = {
-        "name": spec.name,
-        "kind": spec.kind.value,
-        "personId": spec.person,
-        "agentId": spec.agent,
-        "workspace": spec.workspace,
-        "scopes": scopes,
-        "hash": token_hash,
-        "expires": spec.expires or 0,
+    key = KeyRecord(
+        name=spec.name,
+        kind=spec.kind,
+        person_id=spec.person,
+        agent_id=spec.agent,
+        workspace=spec.workspace,
+        scopes=None if spec.scopes is None else sorted(spec.scopes),
+        hash=token_hash,
+        expires=spec.expires or 0,
         # An operator may choose a short token: store at most a quarter of it in the clear.
-        "prefix": token[: min(_PREFIX_LENGTH, len(token) // 4)],
-    }
+        prefix=token[: min(_PREFIX_LENGTH, len(token) // 4)],
+    )
     index_keys = [by_person_index(spec.person)] if spec.person else []
     index_keys += [by_agent_index(spec.agent)] if spec.agent else []
     change = RecordChange(
         tenant,
         RecordType.KEY,
         ports.clock.new_id("key"),
-        body,
+        encode_body(key),
         expected=0,
         unique_keys=(key_unique_key(token_hash),),
         index_keys=tuple(index_keys),
@@ -181,9 +188,8 @@ async def _resolve_holder(
     expected_revisions = await load_collection_revisions(ports, actor.tenant, record_types)
     role, agent = None, None
     if spec.person is not None:
-        role = Role(
-            (await get_record(ports, actor.tenant, RecordType.PERSON, spec.person)).body["role"]
-        )
+        person = await get_record(ports, actor.tenant, RecordType.PERSON, spec.person)
+        role = person_from_record(person).role
     if spec.agent is not None:
         agent = (await get_by_id_or_slug(ports, actor.tenant, RecordType.AGENT, spec.agent)).id
     _require_grantable(actor, spec, role)
@@ -244,13 +250,12 @@ async def revoke(
 ) -> None:
     """Delete a key; it stops working with the next request."""
     key = await get(ports, actor, id)
-    change = RecordChange(key.tenant, RecordType.KEY, key.id, None, key.revision)
     await commit_changes(
-        ports, actor.name, "revoke a key", [change], idempotency_key=idempotency_key
+        ports, actor.name, "revoke a key", [deletion(key)], idempotency_key=idempotency_key
     )
 
 
 def _is_callers_key(actor: Actor, key: Record) -> bool:
     return key.id == actor.key or (
-        actor.person is not None and key.body["personId"] == actor.person
+        actor.person is not None and key_from_record(key).person_id == actor.person
     )

@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 from typing import Final, Protocol
 
+from msgspec.structs import replace
+
 from carrel.actions.accounts import people
 from carrel.actions.accounts.credentials import INVALID_CREDENTIAL
 from carrel.actions.records import commit_changes
 from carrel.actions.retry import retry_on_conflict
-from carrel.core.access import Actor, CredentialKind, Role, effective_permissions
+from carrel.core.access import Actor, CredentialKind, effective_permissions
+from carrel.core.accounts import person_from_record
 from carrel.core.errors import Busy, Conflict, Unauthenticated, ValidationError
 from carrel.core.store.record import Record, RecordType, unique_key
 from carrel.core.text_validation import email_key, parse_email
@@ -73,7 +76,7 @@ async def authenticate_person(ports: Ports, issuer: Issuer, token: str) -> Actor
 
 
 def _actor(person: Record) -> Actor:
-    role = Role(person.body["role"])
+    role = person_from_record(person).role
     return Actor(
         tenant=person.tenant,
         name=person.id,
@@ -118,7 +121,7 @@ async def _find_person_by_email(ports: Ports, address: str) -> Record:
         matches += [
             person
             for person in people_by_key
-            if person and _is_same_address(person.body["email"], address)
+            if person and _is_same_address(person_from_record(person).email, address)
         ]
         after = tenants[-1].id
     if len(matches) > 1:
@@ -146,8 +149,8 @@ async def _link_subject(ports: Ports, person: Record, subject: str) -> None:
     index_key = people.by_oidc_subject_index(person.id)
     if await ports.records.list(person.tenant, RecordType.PERSON, index_key=index_key, limit=1):
         return
-    body = {**person.body, people.SUBJECT_FIELD: subject}
-    change = people.person_change(person.tenant, person.id, person.revision, body)
+    linked = replace(person_from_record(person), subject=subject)
+    change = people.person_change(person.tenant, person.id, linked, person)
     try:
         await commit_changes(ports, person.id, "link a sign-in", [change])
     except Conflict:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 from zoneinfo import available_timezones
+
+from msgspec.structs import replace
 
 from carrel.actions.overlay.human_pairs import draft_person_changed, draft_person_removed
 from carrel.actions.policy.tenant_rules import load_rules
@@ -23,6 +24,7 @@ from carrel.actions.records import (
 )
 from carrel.actions.retry import retry_on_conflict
 from carrel.core.access import Actor, Role
+from carrel.core.accounts import PersonRecord, person_from_record
 from carrel.core.errors import Busy, Conflict, Forbidden, NotFound, ValidationError
 from carrel.core.store.idempotency import IdempotencyKey
 from carrel.core.store.record import (
@@ -30,6 +32,8 @@ from carrel.core.store.record import (
     Record,
     RecordChange,
     RecordType,
+    deletion,
+    encode_body,
     global_unique_key,
     unique_key,
 )
@@ -39,26 +43,10 @@ from carrel.ports import Ports
 OWNERS_INDEX: Final = f"role:{Role.OWNER}"
 """Index key of a tenant's owners."""
 
-SUBJECT_FIELD: Final = "subject"
-"""Body field with the OIDC issuer and subject of a person who signed in that way."""
-
 _OWNED_TYPES: Final = (RecordType.KEY, RecordType.CODE)
 """Record types deleted together with the person who owns them."""
 
 _EXCLUDED_TIMEZONES: Final = {"Factory", "localtime"}
-
-
-@dataclass(frozen=True, slots=True)
-class Profile:
-    name: str
-    email: str
-    role: Role
-    title: str | None = None
-    timezone: str | None = None
-    pronouns: str | None = None
-
-
-FIELDS: Final = tuple(Profile.__dataclass_fields__)
 
 
 def by_person_index(id: str) -> str:
@@ -86,16 +74,16 @@ async def get_by_email(ports: Ports, actor: Actor, address: str) -> Record:
 
 @retry_on_conflict()
 async def create(
-    ports: Ports, actor: Actor, profile: Profile, idempotency_key: IdempotencyKey | None = None
+    ports: Ports, actor: Actor, person: PersonRecord, idempotency_key: IdempotencyKey | None = None
 ) -> Record:
     """Create a person.
 
     Raises Conflict if the e-mail address is in use, and Forbidden if the role is owner and the
     caller is not one.
     """
-    body = await person_body(profile)
-    change = person_change(actor.tenant, ports.clock.new_id("per"), 0, body)
-    expected_revisions = await _require_owner(ports, actor, {profile.role})
+    valid = await validate_person(person)
+    change = person_change(actor.tenant, ports.clock.new_id("per"), valid)
+    expected_revisions = await _require_owner(ports, actor, {valid.role})
     committed_at = await commit_changes(
         ports,
         actor.name,
@@ -120,14 +108,14 @@ async def patch(
     Raises Conflict if the e-mail address is in use, or if the tenant would lose its last owner.
     """
     existing = await get(ports, actor, id)
-    profile = Profile(**{**_profile_fields(existing), **fields})
-    body = {**_sign_in_fields(existing.body), **await person_body(profile)}
-    if body == existing.body:
+    current = person_from_record(existing)
+    person = await validate_person(replace(current, **fields))
+    if person == current:
         return existing
-    expected_revisions = await _require_owner(ports, actor, {existing.body["role"], body["role"]})
-    if body["role"] != Role.OWNER:
+    expected_revisions = await _require_owner(ports, actor, {current.role, person.role})
+    if person.role is not Role.OWNER:
         await _require_another_owner(ports, existing, expected_revisions)
-    change = person_change(existing.tenant, id, existing.revision, body)
+    change = person_change(existing.tenant, id, person, existing)
     expected_revisions.append(await load_collection_revision(ports, actor.tenant, RecordType.AGENT))
     rules = await load_rules(ports, actor.tenant)
     drafts = await draft_person_changed(ports, rules, record_after(change, 0, existing))
@@ -150,7 +138,7 @@ async def delete(
     """Delete a person and all their keys. Raises Conflict for the last owner."""
     expected_revisions = await load_collection_revisions(ports, actor.tenant, _OWNED_TYPES)
     existing = await get(ports, actor, id)
-    expected_revisions += await _require_owner(ports, actor, {existing.body["role"]})
+    expected_revisions += await _require_owner(ports, actor, {person_from_record(existing).role})
     await _require_another_owner(ports, existing, expected_revisions)
     deleted = [existing]
     for record_type in _OWNED_TYPES:
@@ -160,10 +148,7 @@ async def delete(
                 ports, existing.tenant, record_type, by_person_index(id)
             )
         ]
-    changes = [
-        RecordChange(record.tenant, record.type, record.id, None, record.revision)
-        for record in deleted
-    ]
+    changes = [deletion(record) for record in deleted]
     expected_revisions.append(await load_collection_revision(ports, actor.tenant, RecordType.AGENT))
     rules = await load_rules(ports, actor.tenant)
     unpaired, drafts = await draft_person_removed(ports, rules, existing)
@@ -178,33 +163,35 @@ async def delete(
     )
 
 
-async def person_body(profile: Profile) -> dict[str, Any]:
-    """Validate a profile and return it as a record body. Raises ValidationError."""
-    timezone = profile.timezone
+async def validate_person(person: PersonRecord) -> PersonRecord:
+    """Return the person with normalized fields. Raises ValidationError."""
+    timezone = person.timezone
     if timezone is not None and timezone not in await asyncio.to_thread(_timezone_names):
         raise ValidationError("timezone must be an IANA zone such as Europe/Paris")
-    return {
-        "name": single_line(profile.name, "name"),
-        "email": parse_email(profile.email),
-        "role": Role(profile.role).value,
-        "title": None if profile.title is None else single_line(profile.title, "title"),
-        "timezone": timezone,
-        "pronouns": None if profile.pronouns is None else single_line(profile.pronouns, "pronouns"),
-    }
+    return replace(
+        person,
+        name=single_line(person.name, "name"),
+        email=parse_email(person.email),
+        role=Role(person.role),
+        title=None if person.title is None else single_line(person.title, "title"),
+        pronouns=None if person.pronouns is None else single_line(person.pronouns, "pronouns"),
+    )
 
 
-def person_change(tenant: str, id: str, expected: int, body: Mapping[str, Any]) -> RecordChange:
-    index_keys = [OWNERS_INDEX] if body["role"] == Role.OWNER else []
-    unique_keys = [_email_unique_key(tenant, body["email"])]
-    if subject := body.get(SUBJECT_FIELD):
-        unique_keys.append(subject_unique_key(subject))
+def person_change(
+    tenant: str, id: str, person: PersonRecord, existing: Record | None = None
+) -> RecordChange:
+    index_keys = [OWNERS_INDEX] if person.role is Role.OWNER else []
+    unique_keys = [_email_unique_key(tenant, person.email)]
+    if person.subject:
+        unique_keys.append(subject_unique_key(person.subject))
         index_keys.append(by_oidc_subject_index(id))
     return RecordChange(
         tenant,
         RecordType.PERSON,
         id,
-        body,
-        expected,
+        encode_body(person, existing),
+        existing.revision if existing else 0,
         unique_keys=tuple(unique_keys),
         index_keys=tuple(index_keys),
     )
@@ -220,13 +207,8 @@ def by_oidc_subject_index(id: str) -> str:
     return f"oidc:{id}"
 
 
-def _sign_in_fields(body: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the sign-in fields, which a change of the profile must preserve."""
-    return {SUBJECT_FIELD: body[SUBJECT_FIELD]} if SUBJECT_FIELD in body else {}
-
-
 async def _require_owner(
-    ports: Ports, actor: Actor, roles: Collection[str]
+    ports: Ports, actor: Actor, roles: Collection[Role]
 ) -> list[CollectionRevision]:
     """Return the revisions a change of owners expects. Raises Forbidden.
 
@@ -236,7 +218,8 @@ async def _require_owner(
         return []
     people_revision = await load_collection_revision(ports, actor.tenant, RecordType.PERSON)
     [caller] = await ports.records.get(actor.tenant, RecordType.PERSON, [actor.person or ""])
-    if actor.role is not Role.OWNER or caller is None or caller.body["role"] != Role.OWNER:
+    is_owner = caller is not None and person_from_record(caller).role is Role.OWNER
+    if actor.role is not Role.OWNER or not is_owner:
         raise Forbidden("only an owner may add, change or remove an owner")
     return [people_revision]
 
@@ -259,10 +242,6 @@ async def _require_another_owner(
 
 def _email_unique_key(tenant: str, address: str) -> str:
     return unique_key(tenant, RecordType.PERSON, "email", email_key(address))
-
-
-def _profile_fields(person: Record) -> dict[str, Any]:
-    return {name: person.body.get(name) for name in FIELDS}
 
 
 @cache

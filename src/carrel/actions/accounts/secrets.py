@@ -12,10 +12,11 @@ from carrel.actions.records import (
 )
 from carrel.actions.retry import retry_on_conflict
 from carrel.core.access import Actor
+from carrel.core.accounts import SecretRecord
 from carrel.core.errors import ValidationError
 from carrel.core.redaction.redactor import secret_problem
 from carrel.core.store.idempotency import IdempotencyKey
-from carrel.core.store.record import Record, RecordChange, RecordType
+from carrel.core.store.record import Record, RecordChange, RecordType, deletion, encode_body
 from carrel.ports import Ports
 
 
@@ -39,7 +40,8 @@ async def put(
     [existing] = await ports.records.get(actor.tenant, RecordType.SECRET, [id])
     sealed = ports.vault.seal(value.encode(), secret_context(actor.tenant, id))
     expected = existing.revision if existing else None
-    change = RecordChange(actor.tenant, RecordType.SECRET, id, {"sealed": sealed}, expected)
+    body = encode_body(SecretRecord(sealed), existing)
+    change = RecordChange(actor.tenant, RecordType.SECRET, id, body, expected)
     reason = "replace a secret" if existing else "add a secret"
     committed_at = await commit_changes(
         ports, actor.name, reason, [change], idempotency_key=idempotency_key
@@ -52,7 +54,10 @@ async def delete(
     ports: Ports, actor: Actor, id: str, idempotency_key: IdempotencyKey | None = None
 ) -> None:
     existing = await get(ports, actor, id)
-    change = RecordChange(existing.tenant, RecordType.SECRET, existing.id, None, existing.revision)
     await commit_changes(
-        ports, actor.name, "remove a secret", [change], idempotency_key=idempotency_key
+        ports,
+        actor.name,
+        "remove a secret",
+        [deletion(existing)],
+        idempotency_key=idempotency_key,
     )

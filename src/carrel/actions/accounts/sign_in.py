@@ -17,7 +17,8 @@ from carrel.actions.records import (
     load_collection_revisions,
 )
 from carrel.actions.retry import retry_on_conflict
-from carrel.core.access import Actor, CredentialKind, Permission
+from carrel.core.access import Actor, CredentialKind
+from carrel.core.accounts import KeyRecord, SignInCodeRecord, key_from_record
 from carrel.core.errors import Forbidden, NotFound, Unauthenticated
 from carrel.core.identifiers import TimestampMs
 from carrel.core.store.record import (
@@ -25,6 +26,9 @@ from carrel.core.store.record import (
     Record,
     RecordChange,
     RecordType,
+    decode_body,
+    deletion,
+    encode_body,
     global_unique_key,
 )
 from carrel.ports import Ports
@@ -66,9 +70,9 @@ async def issue_code(ports: Ports, tenant: str, person: str) -> str:
         )
     ]
     changes = [
-        _code_deletion(stored_code)
+        deletion(stored_code)
         for stored_code in stored_codes
-        if stored_code.body["expires"] <= now
+        if decode_body(stored_code, SignInCodeRecord).expires <= now
     ]
     changes.append(_code_creation(ports, tenant, person, code))
     await commit_changes(
@@ -92,14 +96,14 @@ async def redeem_code(ports: Ports, code: str, name: str = "web sign-in") -> Sig
     """
     [stored_code] = await ports.records.get_by_unique_key([_code_unique_key(hash_token(code))])
     now = ports.clock.now()
-    if stored_code is None or now >= stored_code.body["expires"]:
+    if stored_code is None or now >= decode_body(stored_code, SignInCodeRecord).expires:
         raise Unauthenticated(INVALID_CREDENTIAL)
     expected_revision, person = await _load_holder(ports, stored_code)
     spec = keys.KeySpec(
         name, CredentialKind.PERSON, person=person.id, expires=now + KEY_LIFETIME_MS
     )
     key = keys.new_key(ports, stored_code.tenant, spec)
-    changes = [_code_deletion(stored_code), key.change]
+    changes = [deletion(stored_code), key.change]
     await commit_changes(
         ports, key.change.id, "sign in", changes, collection_revisions=[expected_revision]
     )
@@ -119,9 +123,11 @@ async def create_session(ports: Ports, token: str) -> str:
     expected_revisions = await load_collection_revisions(
         ports, actor.tenant, (RecordType.PERSON, RecordType.KEY)
     )
-    current_key = await _find_or_unauthenticated(ports, actor.tenant, RecordType.KEY, actor.key)
+    current_key = key_from_record(
+        await _find_or_unauthenticated(ports, actor.tenant, RecordType.KEY, actor.key)
+    )
     await _find_or_unauthenticated(
-        ports, actor.tenant, RecordType.PERSON, current_key.body["personId"]
+        ports, actor.tenant, RecordType.PERSON, current_key.person_id or ""
     )
     key = keys.new_key(ports, actor.tenant, _session_spec(current_key, ports.clock.now()))
     await commit_changes(
@@ -150,18 +156,17 @@ def _with_article(kind: CredentialKind) -> str:
     return {CredentialKind.AGENT: "an agent"}.get(kind, f"a {kind}")
 
 
-def _session_spec(key: Record, now: TimestampMs) -> keys.KeySpec:
+def _session_spec(key: KeyRecord, now: TimestampMs) -> keys.KeySpec:
     """Return a session key with the key's holder, confinement and scopes."""
-    body, max_expires = key.body, now + KEY_LIFETIME_MS
-    scopes = body.get("scopes")
+    max_expires = now + KEY_LIFETIME_MS
     return keys.KeySpec(
         BROWSER_KEY_NAME,
         CredentialKind.PERSON,
-        person=body["personId"],
-        agent=body.get("agentId"),
-        workspace=body.get("workspace"),
-        scopes=None if scopes is None else frozenset(map(Permission, scopes)),
-        expires=min(body.get("expires") or max_expires, max_expires),
+        person=key.person_id,
+        agent=key.agent_id,
+        workspace=key.workspace,
+        scopes=None if key.scopes is None else frozenset(key.scopes),
+        expires=min(key.expires or max_expires, max_expires),
     )
 
 
@@ -184,7 +189,7 @@ async def current_credential(ports: Ports, actor: Actor) -> CredentialDetails:
         )
     if actor.key:
         key = await _find_or_unauthenticated(ports, actor.tenant, RecordType.KEY, actor.key)
-        expires = key.body.get("expires") or 0
+        expires = key_from_record(key).expires
     return CredentialDetails(tenant, person, expires)
 
 
@@ -199,25 +204,23 @@ async def _find_or_unauthenticated(
 
 async def _load_holder(ports: Ports, code: Record) -> tuple[CollectionRevision, Record]:
     expected_revision = await load_collection_revision(ports, code.tenant, RecordType.PERSON)
+    person = decode_body(code, SignInCodeRecord).person_id
     return expected_revision, await _find_or_unauthenticated(
-        ports, code.tenant, RecordType.PERSON, code.body["personId"]
+        ports, code.tenant, RecordType.PERSON, person
     )
 
 
 def _code_creation(ports: Ports, tenant: str, person: str, code: str) -> RecordChange:
+    sign_in_code = SignInCodeRecord(person, ports.clock.now() + CODE_LIFETIME_MS)
     return RecordChange(
         tenant,
         RecordType.CODE,
         ports.clock.new_id("cod"),
-        {"personId": person, "expires": ports.clock.now() + CODE_LIFETIME_MS},
+        encode_body(sign_in_code),
         expected=0,
         unique_keys=(_code_unique_key(hash_token(code)),),
         index_keys=(by_person_index(person),),
     )
-
-
-def _code_deletion(code: Record) -> RecordChange:
-    return RecordChange(code.tenant, RecordType.CODE, code.id, None, code.revision)
 
 
 def _code_unique_key(hash: str) -> str:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from msgspec.structs import replace
+
 from carrel.actions.accounts import keys, people
 from carrel.actions.accounts.credentials import hash_token, key_unique_key
-from carrel.actions.accounts.people import Profile
 from carrel.actions.overlay import default_files
 from carrel.actions.overlay.human_pairs import draft_tenant_renamed
 from carrel.actions.policy.tenant_rules import load_rules
@@ -19,10 +20,17 @@ from carrel.actions.records import (
 )
 from carrel.actions.retry import retry_on_conflict
 from carrel.core.access import Actor, CredentialKind, Role
+from carrel.core.accounts import PersonRecord, TenantRecord, tenant_from_record
 from carrel.core.errors import Conflict, NotFound
 from carrel.core.redaction.redactor import Redactor
 from carrel.core.store.idempotency import IdempotencyKey
-from carrel.core.store.record import Record, RecordChange, RecordType, global_unique_key
+from carrel.core.store.record import (
+    Record,
+    RecordChange,
+    RecordType,
+    encode_body,
+    global_unique_key,
+)
 from carrel.core.text_validation import parse_unreserved_slug, single_line
 from carrel.ports import Ports
 
@@ -55,9 +63,11 @@ async def create(  # noqa: PLR0913 - fields of the tenant and its owner
     Raises Conflict if the slug is in use.
     """
     id, person = ports.clock.new_id("ten"), ports.clock.new_id("per")
-    tenant = _tenant_change(id, 0, parse_unreserved_slug(slug), single_line(name, "name"))
-    profile = Profile(owner_name, owner_email, Role.OWNER)
-    owner = people.person_change(id, person, 0, await people.person_body(profile))
+    tenant = _tenant_change(
+        id, TenantRecord(parse_unreserved_slug(slug), single_line(name, "name"))
+    )
+    first_owner = await people.validate_person(PersonRecord(owner_name, owner_email, Role.OWNER))
+    owner = people.person_change(id, person, first_owner)
     owner_key = keys.new_key(
         ports, id, keys.KeySpec("owner", CredentialKind.PERSON, person=person), token
     )
@@ -137,9 +147,10 @@ async def rename(
 ) -> Record:
     name = single_line(name, "name")
     existing = await get_current(ports, actor)
-    if existing.body["name"] == name:
+    tenant = tenant_from_record(existing)
+    if tenant.name == name:
         return existing
-    change = _tenant_change(existing.id, existing.revision, existing.body["slug"], name)
+    change = _tenant_change(existing.id, replace(tenant, name=name), existing)
     expected_revisions = await load_collection_revisions(
         ports, existing.id, (RecordType.AGENT, RecordType.PERSON)
     )
@@ -156,7 +167,12 @@ async def rename(
     return record_after(change, committed_at, existing)
 
 
-def _tenant_change(id: str, expected: int, slug: str, name: str) -> RecordChange:
-    slug_key = global_unique_key(RecordType.TENANT, "slug", slug)
-    body = {"slug": slug, "name": name}
-    return RecordChange(id, RecordType.TENANT, id, body, expected, unique_keys=(slug_key,))
+def _tenant_change(id: str, tenant: TenantRecord, existing: Record | None = None) -> RecordChange:
+    return RecordChange(
+        id,
+        RecordType.TENANT,
+        id,
+        encode_body(tenant, existing),
+        existing.revision if existing else 0,
+        unique_keys=(global_unique_key(RecordType.TENANT, "slug", tenant.slug),),
+    )

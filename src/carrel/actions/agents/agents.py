@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from msgspec.structs import replace
+
 from carrel.actions.accounts.keys import by_agent_index
 from carrel.actions.memory.cleanup import delete_agent_memory
 from carrel.actions.overlay.agent_layers import load_placeholder_values
@@ -29,17 +31,18 @@ from carrel.actions.records import (
 from carrel.actions.retry import retry_on_conflict
 from carrel.actions.timezones import parse_timezone
 from carrel.core.access import Actor
-from carrel.core.agents.agent import DEFAULT_FIELDS, agent_change, agent_fields
+from carrel.core.agents.agent import AgentRecord, agent_change, agent_from_record
 from carrel.core.agents.config import parse_config
+from carrel.core.agents.layers import upstream_stack
 from carrel.core.errors import NotFound
+from carrel.core.identifiers import Stack
 from carrel.core.overlay.compose import resolve
 from carrel.core.overlay.file_classes import FileClass
-from carrel.core.overlay.layers import upstream_stack
 from carrel.core.overlay.pin_sets import pin_set_scope, plan_missing_pins
 from carrel.core.store.commit import expect_unchanged
 from carrel.core.store.entry import Entry
 from carrel.core.store.idempotency import IdempotencyKey
-from carrel.core.store.record import CollectionRevision, Record, RecordChange, RecordType
+from carrel.core.store.record import CollectionRevision, Record, RecordType, deletion
 from carrel.core.text_validation import parse_unreserved_slug, single_line
 from carrel.ports import Ports
 
@@ -81,23 +84,21 @@ async def create(
     id = ports.clock.new_id("agt")
     expected_revisions = await _load_expected_revisions(ports, actor.tenant)
     rules = await load_rules(ports, actor.tenant)
-    body = {
-        **DEFAULT_FIELDS,
-        "slug": slug,
-        "name": name,
-        "templateId": await _resolve_template_id(ports, actor, new.template),
-        "humanPairId": await _check_person_id(ports, actor, new.human),
-        "isShared": new.is_shared,
-        "ownerId": await _check_person_id(ports, actor, new.owner),
-        "config": _validate_config(new.config or {}),
-        "userFile": new.human is not None,
-    }
-    change = agent_change(actor.tenant, id, body, 0)
-    body["pins"], drafts = await _build_pin_set(ports, rules, record_after(change, 0))
-    change = agent_change(actor.tenant, id, body, 0)
-    agent = record_after(change, 0)
+    agent = AgentRecord(
+        slug=slug,
+        name=name,
+        template_id=await _resolve_template_id(ports, actor, new.template),
+        human_pair_id=await _check_person_id(ports, actor, new.human),
+        is_shared=new.is_shared,
+        owner_id=await _check_person_id(ports, actor, new.owner),
+        config=_validate_config(new.config or {}),
+        user_file=new.human is not None,
+    )
+    upstream = upstream_stack(record_after(agent_change(actor.tenant, id, agent), 0))
+    pins, drafts = await _build_pin_set(ports, rules, actor.tenant, upstream)
+    change = agent_change(actor.tenant, id, replace(agent, pins=pins))
     if new.human is not None:
-        drafts += await _user_file(ports, rules, agent)
+        drafts += await _user_file(ports, rules, record_after(change, 0))
     committed_at = await commit_changes(
         ports,
         actor.name,
@@ -125,11 +126,12 @@ async def patch(
     expected_revisions = await _load_expected_revisions(ports, actor.tenant)
     rules = await load_rules(ports, actor.tenant)
     existing = await get(ports, actor, name)
-    body = await _apply_patch(ports, actor, existing, fields)
-    if body == agent_fields(existing):
+    current = agent_from_record(existing)
+    agent = await _apply_patch(ports, actor, current, fields)
+    if agent == current:
         return existing
-    change = agent_change(existing.tenant, existing.id, body, existing.revision)
-    drafts = await _dependent_files(ports, rules, existing, record_after(change, 0, existing))
+    change = agent_change(existing.tenant, existing.id, agent, existing)
+    drafts = await _dependent_files(ports, rules, current, record_after(change, 0, existing))
     committed_at = await commit_changes(
         ports,
         actor.name,
@@ -163,10 +165,7 @@ async def _delete_with_keys(
             ports, existing.tenant, RecordType.KEY, by_agent_index(existing.id)
         )
     ]
-    changes = [
-        RecordChange(record.tenant, record.type, record.id, None, record.revision)
-        for record in deleted
-    ]
+    changes = [deletion(record) for record in deleted]
     await commit_changes(
         ports,
         actor.name,
@@ -202,22 +201,21 @@ async def _check_person_id(ports: Ports, actor: Actor, id: str | None) -> str | 
 
 
 async def _apply_patch(
-    ports: Ports, actor: Actor, existing: Record, fields: Mapping[str, Any]
-) -> dict[str, Any]:
-    body = {**agent_fields(existing), **fields}
+    ports: Ports, actor: Actor, current: AgentRecord, fields: Mapping[str, Any]
+) -> AgentRecord:
+    agent = replace(current, **fields)
     if "slug" in fields:
-        body["slug"] = parse_unreserved_slug(fields["slug"])
+        parse_unreserved_slug(agent.slug)
     if "name" in fields:
-        body["name"] = single_line(fields["name"], "name")
+        agent = replace(agent, name=single_line(agent.name, "name"))
     if "config" in fields:
-        body["config"] = _validate_config(fields["config"])
-    if fields.get("templateId") is not None:
-        body["templateId"] = await _resolve_template_id(ports, actor, fields["templateId"])
-    for field in ("humanPairId", "ownerId"):
-        if fields.get(field) is not None:
-            body[field] = await _check_person_id(ports, actor, fields[field])
-    body["userFile"] = body["userFile"] or body["humanPairId"] is not None
-    return body
+        agent = replace(agent, config=_validate_config(agent.config))
+    if "template_id" in fields:
+        template_id = await _resolve_template_id(ports, actor, agent.template_id)
+        agent = replace(agent, template_id=template_id)
+    for name in {"human_pair_id", "owner_id"} & fields.keys():
+        await _check_person_id(ports, actor, fields[name])
+    return replace(agent, user_file=agent.user_file or agent.human_pair_id is not None)
 
 
 def _validate_config(raw: Mapping[str, Any]) -> dict[str, Any]:
@@ -229,10 +227,10 @@ def _validate_config(raw: Mapping[str, Any]) -> dict[str, Any]:
 
 
 async def _build_pin_set(
-    ports: Ports, rules: TenantRules, agent: Record
+    ports: Ports, rules: TenantRules, tenant: str, upstream: Stack
 ) -> tuple[str | None, FileDrafts]:
     """Return the name of the current pin set and drafts of its missing entries."""
-    layers = await ports.trees.read(upstream_stack(agent))
+    layers = await ports.trees.read(upstream)
     paths = sorted({path for tree in layers for path in tree.heads})
     pins = {
         path: Entry(file.blob, file.blob, file.entry.type)
@@ -242,7 +240,7 @@ async def _build_pin_set(
     }
     if not pins:
         return None, FileDrafts()
-    scope = pin_set_scope(agent.tenant, pins)
+    scope = pin_set_scope(tenant, pins)
     [pin_tree] = await ports.trees.read([scope], pins)
     unchanged = tuple(expect_unchanged(tree, path) for tree in layers for path in pins)
     writes, unwritten = plan_missing_pins(pin_tree, pins)
@@ -250,18 +248,18 @@ async def _build_pin_set(
 
 
 async def _dependent_files(
-    ports: Ports, rules: TenantRules, existing: Record, agent: Record
+    ports: Ports, rules: TenantRules, old: AgentRecord, record: Record
 ) -> FileDrafts:
     """Draft the files generated from the agent's fields."""
-    drafts = FileDrafts()
-    old_fields, new_fields = agent_fields(existing), agent_fields(agent)
-    if old_fields["name"] != new_fields["name"]:
-        drafts += await draft_identity_file(ports, rules, agent, new_fields["name"])
-    file_fields = ("name", "humanPairId", "templateId")
-    if new_fields["userFile"] and any(
-        old_fields[field] != new_fields[field] for field in file_fields
+    drafts, new = FileDrafts(), agent_from_record(record)
+    if old.name != new.name:
+        drafts += await draft_identity_file(ports, rules, record, new.name)
+    if new.user_file and (old.name, old.human_pair_id, old.template_id) != (
+        new.name,
+        new.human_pair_id,
+        new.template_id,
     ):
-        drafts += await _user_file(ports, rules, agent)
+        drafts += await _user_file(ports, rules, record)
     return drafts
 
 

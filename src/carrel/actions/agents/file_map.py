@@ -10,6 +10,7 @@ from carrel.actions.files.rewrite import RewriteOutcome, rewrite
 from carrel.actions.overlay.agent_layers import load_agent_layers
 from carrel.actions.records import iter_records
 from carrel.core.access import Actor
+from carrel.core.agents.agent import agent_from_record
 from carrel.core.agents.file_map import (
     AGENTS_PATH,
     MAX_FILES,
@@ -77,17 +78,22 @@ async def _load_peers(ports: Ports, stack: Stack) -> list[PeerAgent]:
     scope = stack[0]
     agent = (await load_agent_layers(ports, scope.tenant, scope.name)).agent
     allowed = _allowed_delegates(agent)
+    if allowed is None:
+        return []
+    others = [
+        agent_from_record(record)
+        async for record in iter_records(ports, scope.tenant, RecordType.AGENT)
+        if record.id != agent.id
+    ]
     peers = [
-        PeerAgent(other.body["slug"], other.body["name"])
-        async for other in iter_records(ports, scope.tenant, RecordType.AGENT)
-        if allowed is not None
-        and other.id != agent.id
-        and can_delegate_to(allowed, other.body["slug"])
+        PeerAgent(other.slug, other.name)
+        for other in others
+        if can_delegate_to(allowed, other.slug)
     ]
     return sorted(peers, key=lambda peer: peer.slug)
 
 
 def _allowed_delegates(agent: Record) -> list[object] | None:
     """Slug patterns the agent may delegate to; empty allows all, None if invalid."""
-    patterns = (agent.body.get("config") or {}).get("allowedDelegates")
+    patterns = agent_from_record(agent).config.get("allowedDelegates")
     return patterns if isinstance(patterns, list) else [] if patterns is None else None

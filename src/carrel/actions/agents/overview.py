@@ -11,13 +11,13 @@ from carrel.actions.overlay.pins import can_see_agent
 from carrel.actions.policy.tenant_rules import load_rules
 from carrel.actions.records import ID_PREFIXES, Page, get_by_id_or_slug, validate_cursor
 from carrel.core.access import Actor
-from carrel.core.agents.agent import by_template_index
+from carrel.core.agents.agent import agent_from_record, by_template_index
+from carrel.core.agents.layers import build_stack
 from carrel.core.errors import NotFound
 from carrel.core.identifiers import Path, Scope, ScopeKind, Stack
 from carrel.core.overlay.agent_files import RenderContext, overridden_paths
 from carrel.core.overlay.compose import Workspace, compose, resolve
 from carrel.core.overlay.file_classes import FileClass
-from carrel.core.overlay.layers import build_stack
 from carrel.core.runs import Run
 from carrel.core.store.blob import Blob
 from carrel.core.store.record import Record, RecordType
@@ -66,8 +66,8 @@ async def list_agents(
 
 
 def _has_prefix(agent: Record, folded_prefix: str) -> bool:
-    slug, name = str(agent.body["slug"]), str(agent.body["name"])
-    return slug.startswith(folded_prefix) or name.casefold().startswith(folded_prefix)
+    fields = agent_from_record(agent)
+    return fields.slug.startswith(folded_prefix) or fields.name.casefold().startswith(folded_prefix)
 
 
 async def count_followers(ports: Ports, tenant: str, templates: Sequence[str]) -> tuple[int, ...]:

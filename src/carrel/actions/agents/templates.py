@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from msgspec.structs import replace
+
 from carrel.actions.records import (
     Page,
     commit_changes,
@@ -15,9 +17,14 @@ from carrel.actions.records import (
 from carrel.actions.retry import retry_on_conflict
 from carrel.core.access import Actor
 from carrel.core.agents.agent import by_template_index
+from carrel.core.agents.template import (
+    TemplateRecord,
+    template_change,
+    template_from_record,
+)
 from carrel.core.errors import Conflict
 from carrel.core.store.idempotency import IdempotencyKey
-from carrel.core.store.record import Record, RecordChange, RecordType, unique_key
+from carrel.core.store.record import Record, RecordType, deletion
 from carrel.core.text_validation import parse_unreserved_slug, single_line
 from carrel.ports import Ports
 
@@ -37,14 +44,8 @@ async def create(
     ports: Ports, actor: Actor, slug: str, name: str, idempotency_key: IdempotencyKey | None = None
 ) -> Record:
     """Create a template. Raises Conflict if the slug is in use."""
-    change = RecordChange(
-        actor.tenant,
-        RecordType.TEMPLATE,
-        ports.clock.new_id("tpl"),
-        {"slug": parse_unreserved_slug(slug), "name": single_line(name, "name")},
-        expected=0,
-        unique_keys=(unique_key(actor.tenant, RecordType.TEMPLATE, "slug", slug),),
-    )
+    template = TemplateRecord(parse_unreserved_slug(slug), single_line(name, "name"))
+    change = template_change(actor.tenant, ports.clock.new_id("tpl"), template)
     committed_at = await commit_changes(
         ports, actor.name, "create a template", [change], idempotency_key=idempotency_key
     )
@@ -64,19 +65,13 @@ async def patch(
     Raises Conflict if the slug is in use.
     """
     existing = await get(ports, actor, name)
-    body = {**existing.body, **fields}
-    slug, body["name"] = parse_unreserved_slug(body["slug"]), single_line(body["name"], "name")
-    if body == existing.body:
+    current = template_from_record(existing)
+    template = replace(current, **fields)
+    slug, title = parse_unreserved_slug(template.slug), single_line(template.name, "name")
+    template = TemplateRecord(slug, title)
+    if template == current:
         return existing
-    unique_keys = (unique_key(existing.tenant, RecordType.TEMPLATE, "slug", slug),)
-    change = RecordChange(
-        existing.tenant,
-        RecordType.TEMPLATE,
-        existing.id,
-        body,
-        existing.revision,
-        unique_keys=unique_keys,
-    )
+    change = template_change(existing.tenant, existing.id, template, existing)
     committed_at = await commit_changes(
         ports, actor.name, "change a template", [change], idempotency_key=idempotency_key
     )
@@ -93,14 +88,11 @@ async def delete(
     index_key = by_template_index(existing.id)
     if await ports.records.list(actor.tenant, RecordType.AGENT, index_key=index_key, limit=1):
         raise Conflict("agents follow this template")
-    change = RecordChange(
-        existing.tenant, RecordType.TEMPLATE, existing.id, None, existing.revision
-    )
     await commit_changes(
         ports,
         actor.name,
         "delete a template",
-        [change],
+        [deletion(existing)],
         collection_revisions=[expected_revision],
         idempotency_key=idempotency_key,
     )

@@ -21,7 +21,7 @@ from carrel.actions.records import Page, get_record, iter_records, list_page
 from carrel.actions.retry import retry_on_conflict
 from carrel.core import approvals
 from carrel.core.access import Actor, CredentialKind, Permission, Role
-from carrel.core.agents.agent import agent_fields
+from carrel.core.agents.agent import agent_from_record
 from carrel.core.approvals import (
     ID_PREFIX,
     SUPERSEDED_REASON,
@@ -120,7 +120,8 @@ async def find_for_call(ports: Ports, tenant: str, request: ApprovalRequest) -> 
 
 async def get(ports: Ports, actor: Actor, id: str) -> Approval:
     """Get an approval. Raises NotFound, also if the caller may not see it."""
-    return approval_from_record(await _get_record(ports, actor, id))
+    _, approval = await _get_with_record(ports, actor, id)
+    return approval
 
 
 async def list_approvals(
@@ -177,8 +178,8 @@ async def answer(ports: Ports, actor: Actor, id: str, approved: bool, reason: st
 async def _commit_answer(
     ports: Ports, actor: Actor, id: str, approved: bool, reason: str
 ) -> Approval:
-    record = await _get_record(ports, actor, id)
-    current, answered_at = approval_from_record(record), ports.clock.now()
+    record, current = await _get_with_record(ports, actor, id)
+    answered_at = ports.clock.now()
     await _require_approver(ports, actor, current)
     if is_past_deadline(current, answered_at):
         await expire(ports, record)
@@ -203,11 +204,12 @@ async def supersede(ports: Ports, tenant: str, session: str) -> None:
             await cancel(ports, record, SUPERSEDED_REASON)
 
 
-async def _get_record(ports: Ports, actor: Actor, id: str) -> Record:
+async def _get_with_record(ports: Ports, actor: Actor, id: str) -> tuple[Record, Approval]:
     record = await get_record(ports, actor.tenant, RecordType.APPROVAL, id)
-    if actor.is_confined and actor.agent != record.body["agent"]:
+    approval = approval_from_record(record)
+    if actor.is_confined and actor.agent != approval.agent:
         raise NotFound(f"no such approval: {id}")
-    return record
+    return record, approval
 
 
 async def _require_approver(ports: Ports, actor: Actor, approval: Approval) -> None:
@@ -217,8 +219,7 @@ async def _require_approver(ports: Ports, actor: Actor, approval: Approval) -> N
         if actor.role in {Role.OWNER, Role.ADMIN}:
             return
         [agent] = await ports.records.get(actor.tenant, RecordType.AGENT, [approval.agent])
-        fields = agent_fields(agent) if agent else {}
-        if actor.person and actor.person in {fields.get("humanPairId"), fields.get("ownerId")}:
+        if agent and agent_from_record(agent).is_of_person(actor.person):
             return
     raise Forbidden("only an owner, an admin or the agent's person may answer")
 

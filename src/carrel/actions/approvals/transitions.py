@@ -76,11 +76,14 @@ async def begin(
 async def finish(ports: Ports, tenant: str, id: str, result: ToolResult) -> None:
     """Store the result of a call. An approval that is not running stays as it is."""
     [record] = await ports.records.get(tenant, RecordType.APPROVAL, [id])
-    if record is None or record.body["status"] != ApprovalStatus.RUNNING:
+    if record is None:
+        return
+    running = approval_from_record(record)
+    if running.status is not ApprovalStatus.RUNNING:
         return
     text = (await load_rules(ports, tenant)).redact_text(result.content)
     redacted = result if text == result.content else ToolResult(text, result.is_error)
-    finished = approvals.finish_approval(approval_from_record(record), redacted, ports.clock.now())
+    finished = approvals.finish_approval(running, redacted, ports.clock.now())
     await commit(
         ports, SERVER_AUTHOR, f"finish a call of {finished.tool}", finished, record.revision
     )

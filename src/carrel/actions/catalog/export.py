@@ -18,10 +18,14 @@ from carrel.actions.catalog.writer import CatalogWriter, ExportResult
 from carrel.actions.policy.policies import POLICY_ID, policy_from_record
 from carrel.actions.progress import ProgressCallback, ProgressCounter, no_progress
 from carrel.actions.records import iter_records
+from carrel.core.accounts import tenant_from_record
+from carrel.core.agents.agent import agent_from_record
+from carrel.core.agents.template import template_from_record
 from carrel.core.catalog import layout
 from carrel.core.catalog.layout import DEFAULTS_SLUG, CatalogAgent, CatalogLayer, CatalogPlan
 from carrel.core.errors import Conflict, NotFound
 from carrel.core.identifiers import Digest, Path, Scope, ScopeKind
+from carrel.core.overlay.default_files import seed_state_from_record
 from carrel.core.overlay.file_classes import FileClass, FileClassRules
 from carrel.core.store.record import Record, RecordType
 from carrel.core.store.tree import Tree
@@ -70,7 +74,7 @@ async def export(
     slugs: set[str] = set()
     async for tenant in _iter_tenants(ports, tenants):
         await export_tenant(ports, object_store, tenant, result, progress)
-        slugs.add(tenant.body["slug"])
+        slugs.add(tenant_from_record(tenant).slug)
     if tenants is None:
         result.deleted += await remove_unknown_tenants(object_store, slugs)
     return result
@@ -109,11 +113,11 @@ async def export_tenant(
     progress: ProgressCounter | None = None,
 ) -> ReviewedDigests:
     """Export one tenant."""
-    slug, classes = tenant.body["slug"], await _load_classes(ports, tenant)
+    slug, classes = tenant_from_record(tenant).slug, await _load_classes(ports, tenant)
     writer, digests = CatalogWriter(ports, object_store, result), dict[Scope, Digest]()
     await writer.load_existing(layout.tenant_prefix(slug))
     templates = {
-        template.id: template.body["slug"]
+        template.id: template_from_record(template).slug
         async for template in iter_records(ports, tenant.id, RecordType.TEMPLATE)
     }
     scopes = {Scope(tenant.id, ScopeKind.DEFAULTS, ""): DEFAULTS_SLUG}
@@ -158,14 +162,14 @@ async def export_scopes(
         return False
     layers, templates, agents = loaded
     plans = await _plan_layers(ports, tenant, classes, layers, partial_result)
-    slug = tenant.body["slug"]
+    slug = tenant_from_record(tenant).slug
     plans |= await _plan_agents(ports, slug, classes, templates, agents, partial_result)
     if any(
         changed[scope].reviewed_digest != digest
         for scope, digest in _reviewed_digests(plans).items()
     ):
         return False
-    names = {agent.id: agent.body["slug"] for agent in agents}
+    names = {agent.id: agent_from_record(agent).slug for agent in agents}
     for scope, plan in plans.items():
         prefix = (
             layout.agent_prefix(slug, names[scope.name])
@@ -196,10 +200,12 @@ async def _load_slugs(
     ]
     template_ids = {scope.name for scope in scopes if scope.kind is ScopeKind.TEMPLATE}
     ids_to_load = sorted(
-        template_ids | {agent.body.get("templateId") or "" for agent in agents} - {""}
+        template_ids | {agent_from_record(agent).template_id or "" for agent in agents} - {""}
     )
     template_records = await ports.records.get(tenant.id, RecordType.TEMPLATE, ids_to_load)
-    templates = {record.id: str(record.body["slug"]) for record in template_records if record}
+    templates = {
+        record.id: template_from_record(record).slug for record in template_records if record
+    }
     if len(agents) < len(ids) or not template_ids <= templates.keys():
         return None
     upper_scopes = [scope for scope in scopes if scope.kind is not ScopeKind.AGENT]
@@ -232,8 +238,8 @@ async def _plan_layers(
 ) -> Plans:
     """Plan the objects of the defaults and templates."""
     [defaults_record] = await ports.records.get(tenant.id, RecordType.DEFAULTS, [tenant.id])
-    version = defaults_record.body["version"] if defaults_record else 0
-    slug, plans = tenant.body["slug"], dict[Scope, CatalogPlan]()
+    version = seed_state_from_record(defaults_record).version
+    slug, plans = tenant_from_record(tenant).slug, dict[Scope, CatalogPlan]()
     for tree in await ports.trees.read(tuple(scopes)) if scopes else ():
         layer = CatalogLayer(scopes[tree.scope], tree)
         _record_left_out(result, f"{slug}/_catalog/{layer.slug}", tree)
@@ -251,16 +257,20 @@ async def _plan_agents(
     result: ExportResult,
 ) -> Plans:
     """Plan the objects of these agents with one read of their trees."""
+    fields = [agent_from_record(agent) for agent in agents]
     agent_scopes = [Scope(agent.tenant, ScopeKind.AGENT, agent.id) for agent in agents]
-    pins = [Scope(agent.tenant, ScopeKind.PINS, agent.body.get("pins") or "") for agent in agents]
+    pins = [
+        Scope(agent.tenant, ScopeKind.PINS, item.pins or "")
+        for agent, item in zip(agents, fields, strict=True)
+    ]
     scopes = tuple(dict.fromkeys((*agent_scopes, *pins)))
     trees = dict(zip(scopes, await ports.trees.read(scopes) if scopes else (), strict=True))
     served = await load_served_files(ports, classes, agents, trees)
     plans: Plans = {}
-    for agent, scope, pinset in zip(agents, agent_scopes, pins, strict=True):
+    for agent, item, scope, pinset in zip(agents, fields, agent_scopes, pins, strict=True):
         # A template created since the listing is exported with its own change.
-        template = templates.get(agent.body.get("templateId") or "", DEFAULTS_SLUG)
-        slug, tree = agent.body["slug"], trees[scope]
+        template = templates.get(item.template_id or "", DEFAULTS_SLUG)
+        slug, tree = item.slug, trees[scope]
         _record_left_out(result, f"{tenant}/{slug}", tree)
         served_files = served.get(agent.id, {})
         catalog_agent = CatalogAgent(

@@ -22,6 +22,7 @@ from carrel.actions.catalog.export import (
 )
 from carrel.actions.catalog.writer import ExportFailure, ExportResult
 from carrel.actions.records import iter_records
+from carrel.core.accounts import tenant_from_record
 from carrel.core.errors import Refusal
 from carrel.core.identifiers import Path, Scope, ScopeKind, TimestampMs
 from carrel.core.store.event import WORKSPACE_UPDATED
@@ -217,7 +218,7 @@ class CatalogFollower:
         for id, collection_revisions in revisions.items():
             if self._collection_revisions.get(id) != collection_revisions:
                 self._due[id] = 0
-        slugs = frozenset(tenant.body["slug"] for tenant in tenants)
+        slugs = frozenset(tenant_from_record(tenant).slug for tenant in tenants)
         self._cleanup_due |= bool(self._slugs - slugs)
         self._collection_revisions, self._slugs = revisions, slugs
 

@@ -11,11 +11,11 @@ from carrel.actions.blob_contents import load_contents
 from carrel.actions.files.files import render_content
 from carrel.actions.overlay.agent_layers import load_many_agent_layers
 from carrel.actions.policy.tenant_rules import load_rules
+from carrel.core.agents.layers import upstream_stack
 from carrel.core.catalog.layout import ServedFile
 from carrel.core.identifiers import Path, Scope, ScopeKind
 from carrel.core.overlay.agent_files import FileSource, RenderContext
 from carrel.core.overlay.file_classes import FileClass, FileClassRules
-from carrel.core.overlay.layers import upstream_stack
 from carrel.core.store.record import Record
 from carrel.core.store.tree import Tree
 from carrel.ports import CorruptContent, Ports

@@ -28,6 +28,7 @@ from carrel.core.webhooks import (
     PostResult,
     apply_attempt,
     signature_headers,
+    webhook_from_record,
 )
 from carrel.ports import CorruptContent, Ports
 from carrel.ports.logging import get_logger
@@ -220,18 +221,18 @@ class DeliveryWorker:
     async def _post(self, delivery: Delivery, timestamp: TimestampMs) -> tuple[PostResult, bool]:
         """Post a delivery; return the result and whether a retry is useless."""
         lookup = (delivery.tenant, RecordType.WEBHOOK, [delivery.webhook])
-        [webhook] = await self._ports.records.get(*lookup)
-        if webhook is None or not webhook.body["active"]:
-            state = "removed" if webhook is None else "switched off"
-            return PostResult(None, f"the webhook was {state}"), True
+        [record] = await self._ports.records.get(*lookup)
+        if record is None:
+            return PostResult(None, "the webhook was removed"), True
+        webhook = webhook_from_record(record)
+        if not webhook.active:
+            return PostResult(None, "the webhook was switched off"), True
         try:
-            secret = webhooks.open_secret(self._ports, webhook)
+            secret = webhooks.open_secret(self._ports, record)
         except CorruptContent:
             return PostResult(None, "the webhook's secret cannot be opened"), False
         headers = {
             **signature_headers(secret, delivery.id, timestamp, delivery.body),
             "content-type": "application/json",
         }
-        return await self._ports.webhook_sender.send(
-            webhook.body["url"], headers, delivery.body
-        ), False
+        return await self._ports.webhook_sender.send(webhook.url, headers, delivery.body), False

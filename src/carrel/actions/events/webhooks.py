@@ -27,8 +27,8 @@ from carrel.core.errors import Forbidden, NotFound, ValidationError
 from carrel.core.identifiers import parse_identifier
 from carrel.core.store.event import EVENT_TYPES
 from carrel.core.store.idempotency import IdempotencyKey
-from carrel.core.store.record import Record, RecordChange, RecordType
-from carrel.core.webhooks import Delivery, DeliveryAttempt
+from carrel.core.store.record import Record, RecordChange, RecordType, deletion, encode_body
+from carrel.core.webhooks import Delivery, DeliveryAttempt, WebhookRecord, webhook_from_record
 from carrel.ports import Ports
 
 ALL_EVENTS: Final = "*"
@@ -57,13 +57,12 @@ async def create(
 ) -> NewWebhook:
     """Create a webhook. Raises ValidationError, also if the URL is not allowed."""
     _require_unconfined(actor)
-    body = {"url": await _check_url(ports, url), "events": _check_events(events), "active": True}
+    valid_url, valid_events = await _check_url(ports, url), _check_events(events)
     secret = secret or _new_secret(ports)
     id = ports.clock.new_id("whk")
     sealed = ports.vault.seal(_parse_secret(secret), _seal_context(actor.tenant, id))
-    change = RecordChange(
-        actor.tenant, RecordType.WEBHOOK, id, {**body, "sealed": sealed}, expected=0
-    )
+    body = encode_body(WebhookRecord(valid_url, valid_events, active=True, sealed=sealed))
+    change = RecordChange(actor.tenant, RecordType.WEBHOOK, id, body, expected=0)
     await has_no_webhooks(
         ports
     )  # moves the cursor, so the first webhook receives no earlier events
@@ -112,11 +111,12 @@ async def update(
     if patch.active is not None:
         fields["active"] = patch.active
     existing = await get(ports, actor, id)
+    updated = replace(webhook_from_record(existing), **fields)
     record_change = RecordChange(
         existing.tenant,
         existing.type,
         existing.id,
-        {**existing.body, **fields},
+        encode_body(updated, existing),
         existing.revision,
     )
     reason = "change a webhook"
@@ -131,11 +131,12 @@ async def delete(
     ports: Ports, actor: Actor, id: str, idempotency_key: IdempotencyKey | None = None
 ) -> None:
     existing = await get(ports, actor, id)
-    record_change = RecordChange(
-        existing.tenant, existing.type, existing.id, None, existing.revision
-    )
     await commit_changes(
-        ports, actor.name, "remove a webhook", [record_change], idempotency_key=idempotency_key
+        ports,
+        actor.name,
+        "remove a webhook",
+        [deletion(existing)],
+        idempotency_key=idempotency_key,
     )
 
 
@@ -185,18 +186,20 @@ async def load_active_webhooks(ports: Ports, tenant: str) -> tuple[Record, ...]:
     cached: tuple[Record, ...] | None = ports.record_cache.get(revision, ("webhooks", tenant))
     if cached is None:
         all_webhooks = [record async for record in iter_records(ports, tenant, RecordType.WEBHOOK)]
-        cached = tuple(record for record in all_webhooks if record.body["active"])
+        cached = tuple(record for record in all_webhooks if webhook_from_record(record).active)
         ports.record_cache.put(revision, ("webhooks", tenant), cached)
     return cached
 
 
 def is_subscribed(webhook: Record, type: str) -> bool:
-    return bool({ALL_EVENTS, type} & set(webhook.body["events"]))
+    return bool({ALL_EVENTS, type} & set(webhook_from_record(webhook).events))
 
 
 def open_secret(ports: Ports, webhook: Record) -> bytes:
     """Decrypt the signing secret. Raises CorruptContent if sealed with another key."""
-    return ports.vault.open(webhook.body["sealed"], _seal_context(webhook.tenant, webhook.id))
+    return ports.vault.open(
+        webhook_from_record(webhook).sealed, _seal_context(webhook.tenant, webhook.id)
+    )
 
 
 def _seal_context(tenant: str, id: str) -> str:

@@ -17,12 +17,12 @@ from carrel.actions.files.file_writer import (
 )
 from carrel.actions.overlay.agent_layers import AgentLayers, load_agent_layers, load_classes
 from carrel.core.access import Actor
+from carrel.core.agents.layers import agent_scopes
 from carrel.core.errors import NotFound
 from carrel.core.identifiers import Path, ScopeKind, Stack
 from carrel.core.overlay.agent_files import RenderContext
 from carrel.core.overlay.compose import File, Layers, Workspace, compose, resolve, revisions_etag
 from carrel.core.overlay.file_classes import FileClassRules
-from carrel.core.overlay.layers import agent_scopes
 from carrel.core.overlay.placeholders import PlaceholderValues, render_bytes
 from carrel.core.store.entry import Head
 from carrel.ports import CorruptContent, Ports

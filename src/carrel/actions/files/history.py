@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from carrel.actions.overlay.agent_layers import load_render_context
 from carrel.actions.records import Page
+from carrel.core.agents.layers import agent_scopes
 from carrel.core.errors import NotFound
 from carrel.core.files.diff import unified_diff
 from carrel.core.identifiers import Path, Scope, ScopeKind, Stack
 from carrel.core.overlay import agent_files
 from carrel.core.overlay.compose import File, Layers, resolve
 from carrel.core.overlay.file_classes import FileClass
-from carrel.core.overlay.layers import agent_scopes
 from carrel.core.store.entry import Head, Version
 from carrel.ports import Ports
 

@@ -15,7 +15,7 @@ from carrel.core.access import Actor
 from carrel.core.errors import Conflict, ValidationError
 from carrel.core.git.log import Checkpoint
 from carrel.core.identifiers import Scope
-from carrel.core.store.record import Record, RecordChange, RecordType
+from carrel.core.store.record import RecordChange, RecordType, decode_body, encode_body
 from carrel.ports import Ports
 
 MAX_NOTE_LENGTH: Final = 500
@@ -25,7 +25,7 @@ async def load_checkpoints(ports: Ports, scope: Scope) -> Mapping[int, Checkpoin
     """Load an agent's checkpoints by revision; each revision has at most one."""
     index_key = _by_agent_index(scope)
     checkpoints = [
-        _checkpoint_from_record(item)
+        decode_body(item, Checkpoint)
         async for item in iter_records(ports, scope.tenant, RecordType.CHECKPOINT, index_key)
     ]
     return {item.revision: item for item in checkpoints}
@@ -43,13 +43,7 @@ async def create_checkpoint(
     redacted_note = redactor.redact(_normalize_note(note).encode()).content.decode()
     checkpoint = Checkpoint(revision, ports.clock.now(), actor.name, redacted_note)
     id = f"{scope.name}.{revision:012}"
-    body = {
-        "agentId": scope.name,
-        "revision": revision,
-        "at": checkpoint.at,
-        "by": checkpoint.author,
-        "note": redacted_note,
-    }
+    body = {**encode_body(checkpoint), "agentId": scope.name}
     change = RecordChange(
         scope.tenant,
         RecordType.CHECKPOINT,
@@ -63,13 +57,8 @@ async def create_checkpoint(
     except Conflict:
         [existing] = await ports.records.get(scope.tenant, RecordType.CHECKPOINT, [id])
         assert existing
-        return _checkpoint_from_record(existing), False
+        return decode_body(existing, Checkpoint), False
     return checkpoint, True
-
-
-def _checkpoint_from_record(record: Record) -> Checkpoint:
-    body = record.body
-    return Checkpoint(body["revision"], body["at"], body["by"], body["note"])
 
 
 def _by_agent_index(scope: Scope) -> str:

@@ -17,11 +17,11 @@ from carrel.actions.git.projection import ProjectionResult, project
 from carrel.actions.overlay import stacks
 from carrel.actions.progress import ProgressCallback, no_progress
 from carrel.core.access import Actor, Permission
+from carrel.core.agents.agent import agent_config
 from carrel.core.errors import CapabilityNotProvided, NotFound
 from carrel.core.files.diff import unified_diff
 from carrel.core.git.log import Checkpoint, GitCommit, parse_revision
 from carrel.core.identifiers import Scope
-from carrel.core.retention import keeps_full_history
 from carrel.ports import Ports, Repositories, Repository
 
 MAX_COMMITS: Final = 100
@@ -129,7 +129,8 @@ async def create_pack(
 async def _resolve_repository(ports: Ports, actor: Actor, name: str) -> tuple[Scope, Repositories]:
     actor.require(Permission.WORKSPACE_READ)
     scope = (await stacks.agent_stack(ports, actor, name))[0]
-    if not keeps_full_history((await agents.get(ports, actor, scope.name)).body):
+    agent = await agents.get(ports, actor, scope.name)
+    if not agent_config(agent).workspace_git.enabled:
         raise NotFound(f"agent {name} has no git history")
     if ports.repositories is None:
         raise CapabilityNotProvided("git history is not enabled on this server")

@@ -12,11 +12,12 @@ from carrel.actions.accounts import vault_check
 from carrel.actions.policy.tenant_rules import secret_context
 from carrel.actions.progress import ProgressCallback, ProgressCounter, no_progress
 from carrel.actions.records import iter_records
+from carrel.core.accounts import SecretRecord
 from carrel.core.identifiers import Digest, TimestampMs
 from carrel.core.maintenance.findings import FindingList
 from carrel.core.maintenance.store_check import PHASES, TREE_TABLES, StoreCheck
 from carrel.core.maintenance.tables import KEY_LENGTHS
-from carrel.core.store.record import RecordType
+from carrel.core.store.record import RecordType, decode_body
 from carrel.ports import CorruptContent, LargeBlobStore, Ports, StoreMaintenance, StoreSnapshot
 
 Row = Sequence[Any]
@@ -97,9 +98,8 @@ async def check_secrets(ports: Ports, findings: FindingList) -> None:
         return
     async for record in iter_records(ports, "", RecordType.SECRET):
         try:
-            ports.vault.open(
-                str(record.body.get("sealed")), secret_context(record.tenant, record.id)
-            )
+            sealed = decode_body(record, SecretRecord).sealed
+            ports.vault.open(sealed, secret_context(record.tenant, record.id))
         except CorruptContent:
             text = "the vault key does not open it"
             findings.error(f"secret {record.id} of {record.tenant}", text)

@@ -21,6 +21,7 @@ from carrel.core.memory.dream_records import (
     demotion_change,
     dream_change,
     dream_from_record,
+    dream_header,
     dream_schedule_change,
     promoted_line_from_record,
     promotion_change,
@@ -33,7 +34,7 @@ from carrel.core.memory.promoted_lines import (
     block_heading,
     find_missing,
 )
-from carrel.core.store.record import Record, RecordChange, RecordType
+from carrel.core.store.record import Record, RecordChange, RecordType, deletion
 from carrel.ports import Ports
 
 
@@ -97,11 +98,9 @@ async def expired_dream_changes(ports: Ports, scope: Scope) -> list[RecordChange
     dreams = await ports.records.list(
         scope.tenant, RecordType.DREAM, index_key=agent_index_key(scope.name), limit=500
     )
-    ended = [dream for dream in dreams if dream.body.get("status") != DreamStatus.PROPOSED]
+    ended = [dream for dream in dreams if dream_header(dream).status is not DreamStatus.PROPOSED]
     deleted = ended[: max(0, len(dreams) + 1 - MAX_DREAMS)]
-    return [
-        RecordChange(dream.tenant, dream.type, dream.id, None, dream.revision) for dream in deleted
-    ]
+    return [deletion(dream) for dream in deleted]
 
 
 def close_proposal(

@@ -14,7 +14,8 @@ from carrel.actions.memory.memory_files import MemoryFiles
 from carrel.actions.overlay.agent_layers import load_agent_layers
 from carrel.actions.policy.tenant_rules import TenantRules
 from carrel.actions.records import iter_records
-from carrel.core.agents.config import DreamConfig, config_from_stored
+from carrel.core.agents.agent import agent_config
+from carrel.core.agents.config import DreamConfig
 from carrel.core.identifiers import Scope, TimestampMs
 from carrel.core.memory.dream_records import (
     promoted_index_key,
@@ -64,7 +65,7 @@ class DreamInputs:
 
     @property
     def contents(self) -> Mapping[str, str]:
-        return {id: record.body["content"] for id, record in self.memories.items()}
+        return {id: memory_from_record(record).content for id, record in self.memories.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +90,14 @@ async def load_dream_inputs(ports: Ports, scope: Scope, rules: TenantRules) -> D
     return DreamInputs(
         scope,
         ports.clock.now(),
-        config_from_stored(agent_layers.agent.body.get("config") or {}).dreaming,
+        agent_config(agent_layers.agent).dreaming,
         files,
         recall_stats,
-        {id: record for id, record in memories.items() if record.body["agentId"] == agent},
+        {
+            id: record
+            for id, record in memories.items()
+            if memory_from_record(record).agent == agent
+        },
         [id for id in ids if id in promotions],
         [redact_promotion(record, rules.redact_text) async for record in promotion_ledger],
         await ports.records.list(tenant, RecordType.DREAM, index_key=proposed_index_key(agent)),

@@ -10,8 +10,7 @@ from typing import Final
 
 from carrel.actions.memory.dreams import record_failure, sweep
 from carrel.core.access import Actor
-from carrel.core.agents.agent import DREAMING_INDEX
-from carrel.core.agents.config import config_from_stored
+from carrel.core.agents.agent import DREAMING_INDEX, agent_config
 from carrel.core.errors import Busy, NotFound
 from carrel.core.identifiers import TimestampMs
 from carrel.core.memory.dream_records import schedule_from_record
@@ -58,7 +57,7 @@ async def _find_due(ports: Ports, agents: Sequence[Record], now: TimestampMs) ->
             tenant, RecordType.DREAM, [agent.id for agent in tenant_agents]
         )
         for agent, schedule in zip(tenant_agents, schedules, strict=True):
-            settings = config_from_stored(agent.body.get("config") or {}).dreaming
+            settings = agent_config(agent).dreaming
             if (
                 settings.enabled
                 and schedule_from_record(schedule).next_due(settings.interval_secs) <= now

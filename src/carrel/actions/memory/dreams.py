@@ -30,6 +30,7 @@ from carrel.core.memory.dream_records import (
     Dream,
     DreamStatus,
     dream_from_record,
+    dream_header,
     dream_schedule_change,
     schedule_from_record,
 )
@@ -221,7 +222,7 @@ async def _load_report(ports: Ports, scope: Scope, record: Record) -> DreamRepor
 
 async def _get_record(ports: Ports, scope: Scope, id: str) -> Record:
     record = await get_record(ports, scope.tenant, RecordType.DREAM, id)
-    if record.body.get("agent") != scope.name:
+    if dream_header(record).agent != scope.name:
         raise NotFound(f"no such dream: {id}")
     return record
 

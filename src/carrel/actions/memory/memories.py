@@ -52,7 +52,7 @@ from carrel.core.memory.recall import Recall
 from carrel.core.runs import Audience
 from carrel.core.search.full_text import query_terms, rank_texts, searched_text
 from carrel.core.store.idempotency import IdempotencyKey
-from carrel.core.store.record import Record, RecordChange, RecordType
+from carrel.core.store.record import Record, RecordChange, RecordType, deletion
 from carrel.ports import Ports
 
 DEFAULT_RESULTS: Final = 5
@@ -229,9 +229,7 @@ async def _delete_memory(
     memory_record = await _get_record(ports, scope.tenant, scope.name, id)
     [promotion] = await ports.records.get(scope.tenant, RecordType.PROMOTION, [id])
     deleted = [item for item in (memory_record, promotion) if item]
-    changes = [
-        RecordChange(item.tenant, item.type, item.id, None, item.revision) for item in deleted
-    ]
+    changes = [deletion(item) for item in deleted]
     changes += await _supersede_proposals(ports, scope.tenant, scope.name, id)
     drafts = await _draft_without_memory(ports, rules, promotion, at) if promotion else FileDrafts()
     reason = "forget a memory"
@@ -251,7 +249,7 @@ async def _draft_without_memory(
     ports: Ports, rules: TenantRules, promotion: Record, at: TimestampMs
 ) -> FileDrafts:
     """Draft the memory files without the lines of a promotion."""
-    agent = promotion.body["agentId"]
+    agent = promotion_from_record(promotion).agent_id
     files = await memory_files.load_memory_files(ports, promotion.tenant, agent, rules)
     ledger = iter_records(ports, promotion.tenant, RecordType.PROMOTION, promoted_index_key(agent))
     lines = [
@@ -299,7 +297,7 @@ async def _supersede_proposals(
 
 async def _get_record(ports: Ports, tenant: str, agent: str, id: str) -> Record:
     record = await get_record(ports, tenant, RecordType.MEMORY, id)
-    if record.body["agentId"] != agent:
+    if memory_from_record(record).agent != agent:
         raise NotFound(f"no such memory: {id}")
     return record
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from carrel.actions.records import load_collection_revision
 from carrel.core.identifiers import Scope
-from carrel.core.memory.memory import agent_index_key, normalize_question
+from carrel.core.memory.memory import agent_index_key, memory_from_record, normalize_question
 from carrel.core.search.full_text import contains_phrase, searched_text
 from carrel.core.search.rank_fusion import MIN_SIMILARITY, fuse_rankings
 from carrel.core.store.record import Record, RecordType
@@ -27,7 +27,9 @@ async def find_nearest_memories(
     [scored] = await semantic_index.nearest([normalize_question(query)], texts, limit=limit)
     ids = [id for id, cosine in scored if cosine >= MIN_SIMILARITY]
     records = await ports.records.get(scope.tenant, RecordType.MEMORY, ids) if ids else ()
-    return [memory for memory in records if memory and memory.body["agentId"] == scope.name]
+    return [
+        memory for memory in records if memory and memory_from_record(memory).agent == scope.name
+    ]
 
 
 def merge_hits(

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from carrel.actions.policy.tenant_rules import load_rules
+from carrel.core.accounts import person_from_record, tenant_from_record
+from carrel.core.agents.agent import agent_from_record
+from carrel.core.agents.layers import build_stack
 from carrel.core.errors import NotFound, ValidationError
 from carrel.core.identifiers import ScopeKind, Stack, parse_identifier
 from carrel.core.overlay.agent_files import RenderContext
 from carrel.core.overlay.file_classes import FileClassRules
-from carrel.core.overlay.layers import build_stack
 from carrel.core.overlay.placeholders import PlaceholderValues
 from carrel.core.store.record import Record, RecordType
 from carrel.ports import Ports
@@ -70,14 +73,13 @@ async def _load_and_cache(
         tenant_record = next(
             iter(await _load_records(ports, tenant, RecordType.TENANT, [tenant])), None
         )
-    person_ids = sorted({pair for agent in agents if (pair := agent.body.get("humanPairId"))})
+    pairs = [agent_from_record(agent).human_pair_id for agent in agents]
+    person_ids = sorted({pair for pair in pairs if pair})
     people = await ports.records.get(tenant, RecordType.PERSON, person_ids) if person_ids else ()
     humans = {person.id: person for person in people if person}
     by_id: dict[str, AgentLayers] = {}
-    for agent in agents:
-        variables = placeholder_values(
-            agent, tenant_record, humans.get(agent.body.get("humanPairId") or "")
-        )
+    for agent, pair in zip(agents, pairs, strict=True):
+        variables = placeholder_values(agent, tenant_record, humans.get(pair or ""))
         render_context = RenderContext(classes, variables)
         by_id[agent.id] = agent_layers = AgentLayers(
             agent, build_stack(agent), render_context, render_context.key
@@ -127,7 +129,7 @@ async def load_placeholder_values(
 ) -> PlaceholderValues:
     """Load the placeholder values of an agent; `human` overrides its stored human."""
     [tenant] = await ports.records.get(agent.tenant, RecordType.TENANT, [agent.tenant])
-    pair = agent.body.get("humanPairId")
+    pair = agent_from_record(agent).human_pair_id
     if human is None and pair:
         [human] = await ports.records.get(agent.tenant, RecordType.PERSON, [pair])
     return placeholder_values(agent, tenant, human)
@@ -136,13 +138,18 @@ async def load_placeholder_values(
 def placeholder_values(
     agent: Record, tenant: Record | None, human: Record | None
 ) -> PlaceholderValues:
-    body = human.body if human else {}
-    return PlaceholderValues(
-        agent_name=agent.body["name"],
-        tenant_name=tenant.body["name"] if tenant else None,
-        human_name=body.get("name"),
-        human_email=body.get("email"),
-        human_title=body.get("title"),
-        human_timezone=body.get("timezone"),
-        human_pronouns=body.get("pronouns"),
+    values = PlaceholderValues(
+        agent_name=agent_from_record(agent).name,
+        tenant_name=tenant_from_record(tenant).name if tenant else None,
+    )
+    if human is None:
+        return values
+    person = person_from_record(human)
+    return replace(
+        values,
+        human_name=person.name,
+        human_email=person.email,
+        human_title=person.title,
+        human_timezone=person.timezone,
+        human_pronouns=person.pronouns,
     )

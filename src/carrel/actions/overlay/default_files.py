@@ -16,6 +16,7 @@ from carrel.actions.records import (
 )
 from carrel.actions.retry import retry_on_conflict
 from carrel.core.access import Actor
+from carrel.core.accounts import tenant_from_record
 from carrel.core.errors import NotFound, Refusal
 from carrel.core.identifiers import Digest, Path, Scope, ScopeKind, digest
 from carrel.core.overlay import default_files
@@ -24,7 +25,7 @@ from carrel.core.redaction.redactor import Redactor
 from carrel.core.store.commit import Expect, Write
 from carrel.core.store.entry import Entry
 from carrel.core.store.idempotency import IdempotencyKey
-from carrel.core.store.record import Record, RecordChange, RecordType
+from carrel.core.store.record import RecordChange, RecordType
 from carrel.core.store.tree import Tree
 from carrel.defaults import FILES, VERSION
 from carrel.ports import Ports
@@ -78,7 +79,7 @@ async def seed_new_tenant(
     package = _Package.redacted(redactor)
     plan = default_files.plan_defaults(package.packaged, SeedState(), {})
     empty_tree = Tree(_scope(tenant), 0, {})
-    return _change(tenant, plan.seed_state, 0), await _drafts(
+    return default_files.seed_state_change(tenant, plan.seed_state, 0), await _drafts(
         ports, package, plan.writes, empty_tree
     )
 
@@ -107,7 +108,7 @@ async def update(
 async def list_tenant_ids(ports: Ports, slug: str | None = None) -> Mapping[str, str]:
     """Return tenant ids by slug, of all tenants or one. Raises NotFound."""
     ids_by_slug = {
-        tenant.body["slug"]: tenant.id
+        tenant_from_record(tenant).slug: tenant.id
         async for tenant in iter_records(ports, "", RecordType.TENANT)
     }
     if slug is None:
@@ -120,12 +121,13 @@ async def list_tenant_ids(ports: Ports, slug: str | None = None) -> Mapping[str,
 async def update_all_tenants(ports: Ports) -> AsyncIterator[DefaultsUpdate]:
     """Update the defaults of every tenant; a refusal for one does not stop the others."""
     async for tenant in iter_records(ports, "", RecordType.TENANT):
+        slug = tenant_from_record(tenant).slug
         try:
             status_before = await _apply_update(ports, Actor(tenant.id, SERVER_AUTHOR))
             written, offers = tuple(status_before.plan.writes), tuple(status_before.plan.offers)
-            yield DefaultsUpdate(tenant.body["slug"], written, offers)
+            yield DefaultsUpdate(slug, written, offers)
         except Refusal as problem:
-            yield DefaultsUpdate(tenant.body["slug"], problem=problem)
+            yield DefaultsUpdate(slug, problem=problem)
 
 
 @retry_on_conflict()
@@ -150,7 +152,7 @@ async def _apply_update(
         ports,
         actor.name,
         f"update the defaults to version {after.version}",
-        [_change(tenant, after, current.revision)],
+        [default_files.seed_state_change(tenant, after, current.revision)],
         collection_revisions=rules.collection_revisions,
         idempotency_key=idempotency_key,
         drafts=await _drafts(ports, package, writes, tree),
@@ -172,7 +174,10 @@ async def _load_status(
 ) -> tuple[DefaultsStatus, _Package, Tree]:
     await get_record(ports, tenant, RecordType.TENANT, tenant)
     [record] = await ports.records.get(tenant, RecordType.DEFAULTS, [tenant])
-    seeded, package = _seed_state(record), _Package.redacted(rules.redactor)
+    seeded, package = (
+        default_files.seed_state_from_record(record),
+        _Package.redacted(rules.redactor),
+    )
     paths = {*package.packaged.files, *seeded.files}
     [tree] = await ports.trees.read([_scope(tenant)], paths)
     stored_digests = {path: entry.blob.digest for path in paths if (entry := tree.entry(path))}
@@ -195,17 +200,3 @@ async def _drafts(
 
 def _scope(tenant: str) -> Scope:
     return Scope(tenant, ScopeKind.DEFAULTS, "")
-
-
-def _change(tenant: str, seeded: SeedState, expected: int) -> RecordChange:
-    files = {path.text: digest for path, digest in seeded.files.items()}
-    return RecordChange(
-        tenant, RecordType.DEFAULTS, tenant, {"version": seeded.version, "files": files}, expected
-    )
-
-
-def _seed_state(record: Record | None) -> SeedState:
-    if record is None:
-        return SeedState()
-    files = {Path(path): digest for path, digest in record.body["files"].items()}
-    return SeedState(record.body["version"], files)

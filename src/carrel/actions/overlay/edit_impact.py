@@ -9,11 +9,11 @@ from msgspec import Struct
 
 from carrel.actions.policy.tenant_rules import load_rules
 from carrel.actions.records import iter_records
-from carrel.core.agents.agent import by_template_index
+from carrel.core.agents.agent import agent_from_record, by_template_index
+from carrel.core.agents.layers import build_stack
 from carrel.core.identifiers import Path, Scope, ScopeKind, Stack
 from carrel.core.overlay.agent_files import agent_entry
 from carrel.core.overlay.file_classes import FileClass
-from carrel.core.overlay.layers import build_stack
 from carrel.core.store.record import Record, RecordType
 from carrel.ports import Ports
 
@@ -48,7 +48,9 @@ async def load_impact(ports: Ports, stack: Stack, path: Path) -> EditImpact:
     async for agents in _iter_followers(ports, layer):
         followers += len(agents)
         affected = [
-            agent for agent in agents if agent.body.get("templateId") not in shadowing_templates
+            agent
+            for agent in agents
+            if agent_from_record(agent).template_id not in shadowing_templates
         ]
         match file_class:
             case FileClass.PINNED:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+
+from msgspec.structs import replace
 
 from carrel.actions.overlay.agent_layers import placeholder_values
 from carrel.actions.overlay.managed_files import AgentWithVariables, draft_user_files
@@ -11,8 +12,9 @@ from carrel.actions.policy.tenant_rules import TenantRules
 from carrel.actions.records import FileDrafts, get_record, iter_records
 from carrel.core.agents.agent import (
     USER_FILE_INDEX,
+    AgentRecord,
     agent_change,
-    agent_fields,
+    agent_from_record,
     by_human_index,
     by_owner_index,
 )
@@ -61,8 +63,8 @@ async def draft_person_removed(
         agent_change(
             agent_record.tenant,
             agent_record.id,
-            _without_person(agent_fields(agent_record), person.id),
-            agent_record.revision,
+            _without_person(agent_from_record(agent_record), person.id),
+            agent_record,
         )
         for agent_record in affected.values()
     ]
@@ -72,9 +74,12 @@ async def draft_person_removed(
     return changes, await draft_user_files(ports, rules, paired_agents)
 
 
-def _without_person(fields: dict[str, Any], person: str) -> dict[str, Any]:
-    field_names = ("humanPairId", "ownerId")
-    return {**fields, **{field: None for field in field_names if fields[field] == person}}
+def _without_person(agent: AgentRecord, person: str) -> AgentRecord:
+    return replace(
+        agent,
+        human_pair_id=None if agent.human_pair_id == person else agent.human_pair_id,
+        owner_id=None if agent.owner_id == person else agent.owner_id,
+    )
 
 
 async def draft_tenant_renamed(ports: Ports, rules: TenantRules, tenant: Record) -> FileDrafts:
@@ -83,15 +88,13 @@ async def draft_tenant_renamed(ports: Ports, rules: TenantRules, tenant: Record)
         agent_record
         async for agent_record in iter_records(ports, tenant.id, RecordType.AGENT, USER_FILE_INDEX)
     ]
-    ids = sorted({pair for agent in agents if (pair := agent_fields(agent)["humanPairId"])})
+    pairs = [agent_from_record(agent).human_pair_id for agent in agents]
+    ids = sorted({pair for pair in pairs if pair})
     people = await ports.records.get(tenant.id, RecordType.PERSON, ids)
     people_by_id = {person.id: person for person in people if person}
     agents_with_files = [
-        AgentWithVariables(
-            agent,
-            placeholder_values(agent, tenant, people_by_id.get(agent_fields(agent)["humanPairId"])),
-        )
-        for agent in agents
+        AgentWithVariables(agent, placeholder_values(agent, tenant, people_by_id.get(pair or "")))
+        for agent, pair in zip(agents, pairs, strict=True)
     ]
     return (
         await draft_user_files(ports, rules, agents_with_files)

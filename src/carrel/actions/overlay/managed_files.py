@@ -9,13 +9,14 @@ from msgspec import Struct
 
 from carrel.actions.policy.tenant_rules import TenantRules
 from carrel.actions.records import FileDrafts
+from carrel.core.agents.agent import agent_from_record
 from carrel.core.agents.identity_name import IDENTITY_PATH, rename_identity, uses_agent_name
+from carrel.core.agents.layers import build_stack
 from carrel.core.errors import WorkspaceTooLarge
 from carrel.core.identifiers import Path, Scope
 from carrel.core.overlay.agent_files import pinned_entry, upstream_layers
 from carrel.core.overlay.compose import Layers, upstream_blob
 from carrel.core.overlay.file_classes import FileClass
-from carrel.core.overlay.layers import build_stack
 from carrel.core.overlay.placeholders import PlaceholderValues, render_bytes
 from carrel.core.store.blob import Blob
 from carrel.core.store.commit import Expect, Write, expect_unchanged
@@ -104,7 +105,7 @@ def _checked_write(rules: TenantRules, agent: Record, path: Path, entry: Entry) 
     try:
         rules.policy.limits_of(scope).check_file_size(entry.blob.size)
     except WorkspaceTooLarge as problem:
-        subject = f"{path} of agent {agent.body['slug']}"
+        subject = f"{path} of agent {agent_from_record(agent).slug}"
         raise WorkspaceTooLarge(
             f"{subject} would be too large: {problem}", **problem.details
         ) from None

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Final, TypeAlias
 
 from carrel.actions.policy.tenant_rules import load_rules
+from carrel.core.agents.layers import build_stack
 from carrel.core.identifiers import Path, Scope, ScopeKind, Stack
 from carrel.core.overlay.compose import Layers
 from carrel.core.overlay.file_classes import FileClass, FileClassRules
-from carrel.core.overlay.layers import build_stack
 from carrel.core.overlay.pins import PinStatus, pin_status
 from carrel.core.store.record import Record
 from carrel.core.store.tree import Tree

@@ -21,13 +21,13 @@ from carrel.actions.policy.tenant_rules import load_rules
 from carrel.actions.records import get_by_id_or_slug
 from carrel.actions.retry import MAX_ATTEMPTS, retry_on_conflict
 from carrel.core.access import Actor
-from carrel.core.agents.agent import by_template_index
+from carrel.core.agents.agent import agent_from_record, by_template_index
+from carrel.core.agents.layers import build_stack
 from carrel.core.errors import Busy, NotFound
 from carrel.core.identifiers import Digest, Path, Scope, ScopeKind, Stack
 from carrel.core.overlay import pins
 from carrel.core.overlay.compose import Layers, upstream_blob
 from carrel.core.overlay.file_classes import FileClass
-from carrel.core.overlay.layers import build_stack
 from carrel.core.overlay.pins import PinStatus
 from carrel.core.store.entry import Head
 from carrel.core.store.idempotency import IdempotencyKey
@@ -157,7 +157,9 @@ async def _accept_batch(
         review = await start_review(review.ports, review.actor, review.path)
         reloaded = await review.ports.records.get(review.actor.tenant, RecordType.AGENT, conflicted)
         pending = [
-            agent for agent in reloaded if agent and agent.body.get("templateId") == template
+            agent
+            for agent in reloaded
+            if agent and agent_from_record(agent).template_id == template
         ]
         for id in set(conflicted) - {agent.id for agent in pending}:
             results[id] = BulkAcceptOutcome(

@@ -18,10 +18,10 @@ from carrel.actions.policy.policies import (
 )
 from carrel.actions.records import iter_records
 from carrel.core.access import Actor
+from carrel.core.agents.layers import build_stack
 from carrel.core.identifiers import Path, Scope, ScopeKind
 from carrel.core.overlay import agent_files
 from carrel.core.overlay.file_classes import FileClass, FileClassRules
-from carrel.core.overlay.layers import build_stack
 from carrel.core.store.record import Record, RecordType
 from carrel.core.store.tree import Tree
 from carrel.ports import Ports

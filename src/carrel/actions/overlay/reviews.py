@@ -12,13 +12,13 @@ from msgspec import Struct
 from carrel.actions.policy.tenant_rules import TenantRules, load_rules
 from carrel.actions.records import load_collection_revision
 from carrel.core.access import Actor, CredentialKind, Role
+from carrel.core.agents.layers import build_stack
 from carrel.core.errors import Busy, Conflict, Forbidden, NotFound, Refusal, ValidationError
 from carrel.core.identifiers import Digest, Path, ScopeKind
 from carrel.core.overlay import agent_files, pins
 from carrel.core.overlay.compose import Layers
 from carrel.core.overlay.edit import PlannedWrite, path_occupied_error
 from carrel.core.overlay.file_classes import FileClass
-from carrel.core.overlay.layers import build_stack
 from carrel.core.store.commit import Applied, Commit, Outcome, PathOccupied
 from carrel.core.store.entry import Entry, Head, Version
 from carrel.core.store.idempotency import IdempotencyKey

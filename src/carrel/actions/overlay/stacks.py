@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from carrel.actions.records import get_by_id_or_slug, load_collection_revision
 from carrel.core.access import Actor
+from carrel.core.agents.layers import build_stack
 from carrel.core.errors import NotFound
 from carrel.core.identifiers import Scope, ScopeKind, Stack, parse_identifier
-from carrel.core.overlay.layers import build_stack
 from carrel.core.store.record import CollectionRevision, Record, RecordType
 from carrel.ports import Ports
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Annotated
 
 import msgspec
+from msgspec.structs import replace
 
 from carrel.actions.records import (
     FileDrafts,
@@ -15,7 +16,8 @@ from carrel.actions.records import (
 )
 from carrel.actions.retry import retry_on_conflict
 from carrel.core.access import Actor
-from carrel.core.agents.agent import agent_change, agent_fields
+from carrel.core.agents.agent import agent_change, agent_from_record
+from carrel.core.agents.layers import build_stack
 from carrel.core.errors import ValidationError
 from carrel.core.identifiers import Path, Scope, ScopeKind
 from carrel.core.overlay import agent_files
@@ -29,12 +31,11 @@ from carrel.core.overlay.file_classes import (
     FileClassRules,
     parse_pattern,
 )
-from carrel.core.overlay.layers import build_stack
 from carrel.core.overlay.pin_sets import pin_set_scope
 from carrel.core.policy import DEFAULT_AGENT_WRITABLE, SHARED_WORKSPACE_LIMITS, Limits, Policy
 from carrel.core.redaction.redactor import SecretPatternMode
 from carrel.core.store.commit import Write
-from carrel.core.store.record import Record, RecordChange, RecordType
+from carrel.core.store.record import Record, RecordChange, RecordType, decode_body, encode_body
 from carrel.core.text_validation import single_line
 from carrel.ports import Ports
 
@@ -83,7 +84,7 @@ class PolicyModel(msgspec.Struct, rename="camel", forbid_unknown_fields=True, fr
 
 
 def model_from_record(record: Record | None) -> PolicyModel:
-    return msgspec.convert(record.body, PolicyModel) if record else PolicyModel()
+    return decode_body(record, PolicyModel) if record else PolicyModel()
 
 
 def policy_from_record(record: Record | None) -> Policy:
@@ -136,7 +137,7 @@ async def put(
         loosened or await has_loosened_paths(ports, actor.tenant, before, after)
     ):
         raise ValidationError("making a pinned file live needs a reason")
-    change = RecordChange(actor.tenant, RecordType.POLICY, POLICY_ID, msgspec.to_builtins(form))
+    change = RecordChange(actor.tenant, RecordType.POLICY, POLICY_ID, encode_body(form))
     reason = (
         f"change the policy: {single_line(change_reason, 'reason')}"
         if change_reason
@@ -198,9 +199,8 @@ async def _plan_pin_changes(
 
 
 def _with_pins(agent: Record, pins: str | None) -> RecordChange:
-    return agent_change(
-        agent.tenant, agent.id, {**agent_fields(agent), "pins": pins}, agent.revision
-    )
+    with_pins = replace(agent_from_record(agent), pins=pins)
+    return agent_change(agent.tenant, agent.id, with_pins, agent)
 
 
 async def has_loosened_paths(

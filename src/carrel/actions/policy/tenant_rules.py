@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 from carrel.actions.policy.policies import POLICY_ID, policy_from_record
 from carrel.actions.records import iter_records
+from carrel.core.accounts import SecretRecord
 from carrel.core.policy import Policy
 from carrel.core.redaction.redactor import Redactor
-from carrel.core.store.record import CollectionRevision, RecordType
+from carrel.core.store.record import CollectionRevision, RecordType, decode_body
 from carrel.ports import Ports
 
 
@@ -54,7 +55,9 @@ async def _load_uncached(ports: Ports, tenant: str) -> TenantRules:
     [record] = await ports.records.get(tenant, RecordType.POLICY, [POLICY_ID])
     policy = policy_from_record(record)
     secrets = {
-        secret.id: ports.vault.open(secret.body["sealed"], secret_context(tenant, secret.id))
+        secret.id: ports.vault.open(
+            decode_body(secret, SecretRecord).sealed, secret_context(tenant, secret.id)
+        )
         async for secret in iter_records(ports, tenant, RecordType.SECRET)
     }
     redactor = Redactor({id: value.decode() for id, value in secrets.items()}, policy.redaction)

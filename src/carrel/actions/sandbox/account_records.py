@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
+from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
 
 from carrel.actions.records import commit_changes, iter_records, record_after
 from carrel.actions.retry import retry_on_conflict
@@ -15,8 +17,9 @@ from carrel.core import field_validation
 from carrel.core.access import Actor
 from carrel.core.errors import NotFound, ValidationError
 from carrel.core.identifiers import parse_identifier
+from carrel.core.sandbox.account_record import AccountRecord, account_from_record
 from carrel.core.store.idempotency import IdempotencyKey
-from carrel.core.store.record import Record, RecordChange, RecordType, unique_key
+from carrel.core.store.record import Record, RecordChange, RecordType, encode_body, unique_key
 from carrel.ports import Ports
 
 Config = Mapping[str, Any]
@@ -63,16 +66,11 @@ async def create(
 ) -> Record:
     """Create a record. Raises ValidationError."""
     id = ports.clock.new_id(account_type.prefix)
-    body: dict[str, Any] = {
-        "name": field_validation.require_name(fields.get("name")),
-        **_description_fields(fields),
-    }
-    body["config"] = await account_type.merge_config(
-        ports, actor.tenant, id, _validate_config(fields), {}
-    )
-    if idempotency_key is not None:
-        body["request"] = _hash_request(idempotency_key)
-    change = _record_change(actor.tenant, account_type, id, body, 0)
+    name, description = field_validation.require_name(fields.get("name")), _description(fields)
+    config = await account_type.merge_config(ports, actor.tenant, id, _validate_config(fields), {})
+    request = UNSET if idempotency_key is None else _hash_request(idempotency_key)
+    new = AccountRecord(name=name, config=config, description=description, request=request)
+    change = _record_change(actor.tenant, account_type, id, new)
     reason = f"create a {account_type.record_type}"
     committed_at = await commit_changes(
         ports, actor.name, reason, [change], idempotency_key=idempotency_key
@@ -103,20 +101,20 @@ async def patch(
 ) -> Record:
     """Change the given fields. Raises NotFound and ValidationError."""
     existing = await get(ports, actor, account_type, id)
-    body = dict(existing.body)
+    current = updated = account_from_record(existing)
     if "name" in fields:
-        body["name"] = field_validation.require_name(fields["name"])
+        updated = replace(updated, name=field_validation.require_name(fields["name"]))
     if "description" in fields:
-        body.pop("description", None)
-        body |= _description_fields(fields)
+        updated = replace(updated, description=_description(fields))
     if "config" in fields:
-        stored = {} if fields["config"] is None else existing.body["config"]
-        body["config"] = await account_type.merge_config(
+        stored = {} if fields["config"] is None else current.config
+        config = await account_type.merge_config(
             ports, existing.tenant, id, _validate_config(fields), stored
         )
-    if body == existing.body:
+        updated = replace(updated, config=config)
+    if updated == current:
         return existing
-    change = _record_change(existing.tenant, account_type, id, body, existing.revision)
+    change = _record_change(existing.tenant, account_type, id, updated, existing)
     reason = f"change a {account_type.record_type}"
     committed_at = await commit_changes(
         ports, actor.name, reason, [change], idempotency_key=idempotency_key
@@ -132,16 +130,20 @@ def _validate_config(fields: Config) -> Config:
     return config
 
 
-def _description_fields(fields: Config) -> dict[str, str]:
+def _description(fields: Config) -> str | UnsetType:
     description = field_validation.parse_description(fields.get("description"))
-    return {} if description is None else {"description": description}
+    return UNSET if description is None else description
 
 
 def _record_change(
-    tenant: str, account_type: AccountRecordType, id: str, body: Config, expected: int
+    tenant: str,
+    account_type: AccountRecordType,
+    id: str,
+    new: AccountRecord,
+    existing: Record | None = None,
 ) -> RecordChange:
-    request = body.get("request")
-    unique_keys = (_request_unique_key(tenant, account_type, request),) if request else ()
+    body, expected = encode_body(new, existing), existing.revision if existing else 0
+    unique_keys = (_request_unique_key(tenant, account_type, new.request),) if new.request else ()
     return RecordChange(tenant, account_type.record_type, id, body, expected, unique_keys)
 
 

@@ -22,7 +22,7 @@ from carrel.core.errors import NotFound, Refusal, ValidationError
 from carrel.core.identifiers import TimestampMs
 from carrel.core.sandbox.command_report import was_interrupted
 from carrel.core.sandbox.tool_access import ToolAccess
-from carrel.core.store.record import Record, RecordChange, RecordType
+from carrel.core.store.record import Record, RecordChange, RecordType, decode_body, encode_body
 from carrel.ports import Ports
 from carrel.ports.logging import get_logger
 from carrel.ports.sandbox import (
@@ -61,7 +61,7 @@ async def start_job(
     Raises ValidationError if the provider is not persistent, and SandboxUnavailable.
     """
     provider = _persistent_provider(ports, job_record)
-    body = {name: getattr(job_record, name) for name in JobRecord.__struct_fields__}
+    body = encode_body(job_record)
     change = RecordChange(
         actor.tenant, RecordType.JOB, command.id, body, 0, index_keys=(f"agent:{job_record.agent}",)
     )
@@ -83,7 +83,7 @@ async def get_job(
     )
     if not record:
         raise _not_found(id)
-    job_record = JobRecord(**record.body)
+    job_record = decode_body(record, JobRecord)
     attached = {
         (workspace.workspace, workspace.sandbox.id)
         for workspace in tool_access.workspaces
@@ -118,7 +118,7 @@ async def delete_ended(ports: Ports, before: TimestampMs) -> int:
 
 async def _delete_if_ended(ports: Ports, record: Record) -> bool:
     """Delete the provider's job data; False if the job is still running."""
-    job_record = JobRecord(**record.body)
+    job_record = decode_body(record, JobRecord)
     provider = ports.sandboxes.get(job_record.provider)
     if isinstance(provider, PersistentSandbox):
         job = await provider.get_job(job_record.reservation, record.id)

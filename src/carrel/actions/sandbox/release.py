@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator
 from typing import Final
 
 from carrel.actions.records import iter_records
+from carrel.core.sandbox.account_record import account_from_record
 from carrel.core.sandbox.tool_access import derive_instance_key, derive_namespace
 from carrel.core.store.record import Record, RecordType
 from carrel.ports import Ports
@@ -38,7 +39,7 @@ async def _release(ports: Ports, pairs: AsyncIterator[tuple[Record, str]]) -> No
     try:
         async with asyncio.timeout(_TIMEOUT_SECONDS):
             async for sandbox, workspace in pairs:
-                provider = ports.sandboxes.get(sandbox.body["config"]["provider"])
+                provider = ports.sandboxes.get(account_from_record(sandbox).config["provider"])
                 if isinstance(provider, PersistentSandbox):
                     workspace_namespace = derive_namespace(sandbox.tenant, workspace)
                     await provider.release_instance(

@@ -15,6 +15,7 @@ from carrel.core.access import Actor
 from carrel.core.errors import ValidationError
 from carrel.core.field_validation import merge_patch
 from carrel.core.sandbox import tool_access
+from carrel.core.sandbox.account_record import account_from_record
 from carrel.core.sandbox.sandbox_config import (
     DEFAULT_OUTPUT_BYTES,
     DEFAULT_TIMEOUT_SECONDS,
@@ -25,7 +26,7 @@ from carrel.core.sandbox.sandbox_config import (
     restore_secrets,
 )
 from carrel.core.store.idempotency import IdempotencyKey
-from carrel.core.store.record import Record, RecordChange, RecordType
+from carrel.core.store.record import Record, RecordType, deletion
 from carrel.ports import Ports
 from carrel.ports.sandbox import ResourceLimits
 
@@ -72,7 +73,7 @@ async def patch(
 
 def _instance_settings(ports: Ports, record: Record) -> Mapping[str, Any]:
     """Return the settings an instance is created with."""
-    config = _decrypt(ports, record.tenant, record.id, record.body["config"])
+    config = _decrypt(ports, record.tenant, record.id, account_from_record(record).config)
     settings = {name: config.get(name) for name in _INSTANCE_FIELDS}
     max_lifetime = config.get("lifecycle", {}).get("maxLifetimeSeconds")
     return {**settings, "lifetime": max_lifetime, "network": has_network_access(config)}
@@ -95,9 +96,8 @@ async def _delete_record(
     ports: Ports, actor: Actor, id: str, idempotency_key: IdempotencyKey | None
 ) -> Record:
     existing = await get(ports, actor, id)
-    change = RecordChange(existing.tenant, existing.type, existing.id, None, existing.revision)
     await commit_changes(
-        ports, actor.name, "delete a sandbox", [change], idempotency_key=idempotency_key
+        ports, actor.name, "delete a sandbox", [deletion(existing)], idempotency_key=idempotency_key
     )
     return existing
 

@@ -9,6 +9,7 @@ from msgspec import UNSET
 from carrel.core.agents.config import AgentConfig
 from carrel.core.errors import NotFound, ValidationError
 from carrel.core.identifiers import parse_identifier
+from carrel.core.sandbox.account_record import account_from_record
 from carrel.core.sandbox.tool_access import (
     NO_ACCESS,
     AttachedWorkspace,
@@ -87,7 +88,7 @@ def _is_valid_id(id: str) -> bool:
 
 
 def sandbox_from_record(record: Record) -> SandboxSpec:
-    config = record.body["config"]
+    config = account_from_record(record).config
     mode = PermissionMode(config["permissionMode"])
     return SandboxSpec(record.id, record.revision, mode, config, record.tenant)
 
@@ -95,12 +96,13 @@ def sandbox_from_record(record: Record) -> SandboxSpec:
 def _attached_workspace(
     name: str, record: Record, sandbox: SandboxSpec | None
 ) -> AttachedWorkspace:
-    notes = record.body["config"].get("harness", {}).get("enabled") is not False
+    workspace = account_from_record(record)
+    notes = workspace.config.get("harness", {}).get("enabled") is not False
     return AttachedWorkspace(
         name,
         record.id,
         derive_namespace(record.tenant, record.id),
         sandbox,
-        record.body.get("description") or "",
+        workspace.description or "",
         notes,
     )

@@ -16,7 +16,7 @@ from carrel.core.identifiers import Scope, ScopeKind
 from carrel.core.sandbox.workspace_config import parse_workspace_config
 from carrel.core.store.commit import Write
 from carrel.core.store.idempotency import IdempotencyKey
-from carrel.core.store.record import Record, RecordChange, RecordType
+from carrel.core.store.record import Record, RecordType, deletion
 from carrel.ports import Ports
 
 
@@ -78,14 +78,13 @@ async def _delete_with_files(
 ) -> Scope:
     existing = await get(ports, actor, id)
     scope = Scope(existing.tenant, ScopeKind.WORKSPACE, existing.id)
-    removal = RecordChange(existing.tenant, existing.type, existing.id, None, existing.revision)
     drafts = await _draft_removal(ports, scope)
     reason = "delete a workspace"
     await commit_changes(
         ports,
         actor.name,
         reason,
-        [removal],
+        [deletion(existing)],
         idempotency_key=idempotency_key,
         drafts=drafts,
         max_versions=max_versions,

@@ -19,6 +19,7 @@ from carrel.actions.records import get_record
 from carrel.actions.search import file_search
 from carrel.actions.search.file_search import MatchedFile
 from carrel.core.access import Actor, Permission
+from carrel.core.agents.agent import agent_from_record
 from carrel.core.identifiers import ScopeKind, TimestampMs
 from carrel.core.memory.memory import agent_index_key
 from carrel.core.runs import Audience
@@ -155,7 +156,8 @@ async def _list_agents(
             break
 
     def sort_key(agent: Record) -> tuple[bool, TimestampMs]:
-        return has_all_terms(terms, f"{agent.body['name']} {agent.body['slug']}"), agent.updated_at
+        fields = agent_from_record(agent)
+        return has_all_terms(terms, f"{fields.name} {fields.slug}"), agent.updated_at
 
     return sorted(collector.limit_items(agents, MAX_AGENTS), key=sort_key, reverse=True)
 
@@ -216,7 +218,7 @@ async def _search_memories(
 def _hit_from_memory(agent: Record, memory: Record) -> SearchHit:
     return SearchHit(
         kind=SearchScope.MEMORIES,
-        title=agent.body["name"],
+        title=agent_from_record(agent).name,
         text=searched_text(memory.body),
         scope=ScopeKind.AGENT,
         at=memory.created_at,
@@ -242,7 +244,7 @@ async def _search_sessions(
         return [
             SearchHit(
                 kind=SearchScope.SESSIONS,
-                title=agent.body["name"],
+                title=agent_from_record(agent).name,
                 text=hit.entry.content,
                 scope=ScopeKind.AGENT,
                 at=hit.entry.at,

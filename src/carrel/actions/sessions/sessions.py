@@ -15,6 +15,7 @@ from carrel.actions.progress import ProgressCallback, ProgressCounter, no_progre
 from carrel.actions.records import Page
 from carrel.core import sessions
 from carrel.core.access import Actor
+from carrel.core.agents.agent import agent_from_record
 from carrel.core.errors import Conflict, NotFound, PayloadTooLarge, ValidationError
 from carrel.core.identifiers import TimestampMs
 from carrel.core.redaction.redactor import Redactor
@@ -245,7 +246,7 @@ async def search(
 async def export_jsonl(ports: Ports, session: Session) -> AsyncIterator[bytes]:
     """Yield the JSON lines of a transcript, up to the given session's entry count."""
     [agent] = await ports.records.get(session.tenant, RecordType.AGENT, [session.agent])
-    yield sessions.encode_header(session, agent.body["slug"] if agent else session.agent)
+    yield sessions.encode_header(session, agent_from_record(agent).slug if agent else session.agent)
     position = 0
     while position < session.entry_count:
         limit = min(_PAGE_SIZE, session.entry_count - position)

@@ -13,7 +13,7 @@ from typing import Final
 
 from carrel.actions.catalog.follower import error_fields, wait_for_first
 from carrel.actions.records import iter_records
-from carrel.core.agents.config import config_from_stored
+from carrel.core.agents.agent import agent_config, agent_from_record
 from carrel.core.errors import Refusal, ValidationError
 from carrel.core.identifiers import TimestampMs
 from carrel.core.sessions import Session, encode_entries
@@ -35,7 +35,7 @@ _log = get_logger("carrel.transcripts")
 
 def transcript_folder(agent: Record) -> str | None:
     """Return the folder of an agent's transcript files, None if not configured."""
-    return config_from_stored(agent.body.get("config") or {}).transcripts_dir or None
+    return agent_config(agent).transcripts_dir or None
 
 
 async def run_mirror(
@@ -107,7 +107,7 @@ class MirrorFollower:
         async for agent in iter_records(self._ports, "", RecordType.AGENT):
             if folder := transcript_folder(agent):
                 folders[agent.tenant, agent.id] = folder
-                slugs[agent.tenant, agent.id] = agent.body["slug"]
+                slugs[agent.tenant, agent.id] = agent_from_record(agent).slug
         self._claimed = {
             owner: folder_claimed
             for owner, folder_claimed in self._claimed.items()

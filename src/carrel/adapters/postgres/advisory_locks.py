@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Final
 
 from carrel.core.identifiers import Scope
+from carrel.core.store.idempotency import IdempotencyKey
 
 RECORDS_LOCK: Final = "records"
 """Lock of all records; held by every writer of an audited record."""
@@ -18,11 +19,15 @@ def scope_lock_name(scope: Scope) -> str:
 
 
 def collection_lock_name(tenant: str, record_type: str) -> str:
-    return f"shelf/{tenant}/{record_type}"
+    return f"collection/{tenant}/{record_type}"
 
 
 def content_lock_name(id: int) -> str:
     return f"content/{id}"
+
+
+def idempotency_key_lock_name(key: IdempotencyKey) -> str:
+    return f"idempotency_key/{key.tenant}/{key.endpoint}/{key.key}"
 
 
 def run_lock_name(id: str) -> str:

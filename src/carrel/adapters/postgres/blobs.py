@@ -67,7 +67,7 @@ class PostgresBlobs:
 
     async def _read_bodies(self, requests: Sequence[tuple[int, ...]]) -> Sequence[_Bodies]:
         ids = {id for request in requests for id in request}
-        bodies = {id: body for id, body in await self._database.rows("bodies", list(ids))}
+        bodies = {id: body for id, body in await self._database.rows("blob_bodies", list(ids))}
         return [{id: bodies[id] for id in request if id in bodies} for request in requests]
 
     async def _read_object(self, content_digest: Digest) -> bytes:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 from carrel.adapters.postgres.advisory_locks import (
     RECORDS_LOCK,
     collection_lock_name,
     content_lock_name,
+    idempotency_key_lock_name,
     ordered_locks,
     run_lock_name,
     scope_lock_name,
@@ -38,9 +39,6 @@ from carrel.core.store.commit import (
 )
 from carrel.core.store.entry import Entry, Head
 from carrel.core.store.record import UNAUDITED_TYPES, RecordType
-
-_EVENT_FLAGS: Final = {"note": True, "quiet": True}
-"""Marks an item as neither a record change nor an audit subject."""
 
 
 class CommitColumns:
@@ -93,37 +91,37 @@ class CommitColumns:
         ]
 
     def outcomes(self, result: Row) -> list[Outcome]:
-        codes, rows, writes, facts, *heads_and_ids = result
+        codes, rows, writes, states, *heads_and_ids = result
         heads = self._heads(*heads_and_ids)
         outcomes: list[Outcome] = []
         for index, commit in enumerate(self._commits):
             starts = self._starts[index]
-            if codes[index] == "a":
+            if codes[index] == "applied":
                 outcomes.append(Applied(tuple(heads[starts[3] : self._starts[index + 1][3]])))
-            elif codes[index] == "e":
+            elif codes[index] == "expectation":
                 expect = commit.expects[rows[index] - starts[0] - 1]
                 head = (
                     heads[writes[index] - 1]
                     if writes[index]
-                    else _head_from_json(expect.path, facts[index])
+                    else _head_from_json(expect.path, states[index])
                 )
                 outcomes.append(ExpectationFailed(expect, head))
-            elif codes[index] == "s":
+            elif codes[index] == "collection":
                 outcomes.append(
                     ExpectationFailed(commit.collection_revisions[rows[index] - starts[1] - 1])
                 )
-            elif codes[index] == "c":
-                position, unique_key = from_json(facts[index])
+            elif codes[index] == "change":
+                position, unique_key = from_json(states[index])
                 outcomes.append(
                     ExpectationFailed(commit.changes[position - 1], unique_key=unique_key)
                 )
-            elif codes[index] == "r":
+            elif codes[index] == "path":
                 outcomes.append(
-                    PathOccupied(self._path_checks[rows[index] - 1], Path(from_json(facts[index])))
+                    PathOccupied(self._path_checks[rows[index] - 1], Path(from_json(states[index])))
                 )
             else:
                 quota = commit.quotas[rows[index] - starts[2] - 1]
-                outcomes.append(QuotaExceeded(quota, *from_json(facts[index])))
+                outcomes.append(QuotaExceeded(quota, *from_json(states[index])))
         return outcomes
 
     def _heads(self, versions: Row, revisions: Row, timestamps: Row, ids: Row) -> list[Head]:
@@ -258,30 +256,37 @@ class CommitColumns:
         return to_json(
             [
                 {
+                    "kind": "change",
                     "tenant": change.tenant,
-                    "noun": change.type,
+                    "type": change.type,
                     "id": change.id,
                     "body": None if change.body is None else to_json(change.body),
                     "expected": change.expected,
-                    "handles": () if change.body is None else change.unique_keys,
-                    "links": change.index_keys,
-                    "words": () if change.body is None else index_terms(change.type, change.body),
-                    "quiet": change.type in UNAUDITED_TYPES,
+                    "unique_keys": () if change.body is None else change.unique_keys,
+                    "index_keys": change.index_keys,
+                    "terms": () if change.body is None else index_terms(change.type, change.body),
+                    "audited": change.type not in UNAUDITED_TYPES,
                 }
                 for change in changes
             ]
             + [
                 {
+                    "kind": "subject",
                     "tenant": commit.writes[0].scope.tenant,
-                    "noun": record_type,
+                    "type": record_type,
                     "id": id,
-                    "note": True,
+                    "audited": True,
                 }
                 for record_type, _, id in subjects
             ]
             + [
-                {"tenant": draft.tenant, "tell": draft.type, "payload": to_json(draft.payload)}
-                | _EVENT_FLAGS
+                {
+                    "kind": "event",
+                    "tenant": draft.tenant,
+                    "type": draft.type,
+                    "payload": to_json(draft.payload),
+                    "audited": False,
+                }
                 for draft in event_drafts(commit)
             ]
         )
@@ -290,7 +295,7 @@ class CommitColumns:
         key = commit.idempotency_key
         if key is None:
             return None
-        self._exclusive_locks.add(f"receipt/{key.tenant}/{key.endpoint}/{key.key}")
+        self._exclusive_locks.add(idempotency_key_lock_name(key))
         return to_json((key.tenant, key.endpoint, key.key))
 
 

@@ -122,17 +122,17 @@ async def prepare(url: str) -> None:
     async with exclusive_connection(url) as connection:
         if connection.get_server_version().major < MIN_SERVER_VERSION:
             raise PostgresSchemaMismatch(f"Carrel needs PostgreSQL {MIN_SERVER_VERSION} or newer")
-        if await connection.fetchval(STATEMENTS["encoding"]) != "UTF8":
+        if await connection.fetchval(STATEMENTS["database_encoding"]) != "UTF8":
             raise PostgresSchemaMismatch("the database encoding must be UTF8")
         async with connection.transaction():
-            await connection.execute(STATEMENTS["migration_lock"])
+            await connection.execute(STATEMENTS["lock_migrations"])
             await _migrate(connection)
-            if await connection.fetchval(STATEMENTS["events_from_elsewhere"]):
-                await connection.execute(STATEMENTS["rebase"])
+            if await connection.fetchval(STATEMENTS["has_future_events"]):
+                await connection.execute(STATEMENTS["reset_event_xids"])
 
 
 async def _migrate(connection: asyncpg.Connection) -> None:
-    await connection.execute(STATEMENTS["migration_table"])
+    await connection.execute(STATEMENTS["create_migration_table"])
     applied = {
         name: checksum for name, checksum in await connection.fetch(STATEMENTS["migrations"])
     }

@@ -15,7 +15,7 @@ class PostgresDeliveries:
         self._database = database
 
     async def cursor(self) -> str | None:
-        value: str | None = await self._database.value("mark")
+        value: str | None = await self._database.value("delivery_cursor")
         return value
 
     async def enqueue(
@@ -50,7 +50,7 @@ class PostgresDeliveries:
             )
             for d, a in results
         ]
-        await self._database.rows("settle_deliveries", *transpose(rows, 8))
+        await self._database.rows("record_attempts", *transpose(rows, 8))
 
     async def get(self, tenant: str, ids: Sequence[str]) -> tuple[Delivery | None, ...]:
         requested = [searchable_text(id) for id in ids]
@@ -62,7 +62,7 @@ class PostgresDeliveries:
         self, tenant: str, webhook: str, *, before: str = "", limit: int = 100
     ) -> tuple[tuple[Delivery, tuple[DeliveryAttempt, ...]], ...]:
         parameters = (searchable_text(tenant), searchable_text(webhook), before or None, limit)
-        rows = await self._database.rows("deliveries_listed", *parameters)
+        rows = await self._database.rows("list_deliveries", *parameters)
         return tuple((_delivery_from_row(row), _attempts_from_json(row[9])) for row in rows)
 
     async def replay(self, delivery: Delivery) -> None:
@@ -71,8 +71,10 @@ class PostgresDeliveries:
 
 
 def _delivery_from_row(row: Row) -> Delivery:
-    id, tenant, webhook, type, body, state, created, due, tries = row[:9]
-    return Delivery(id, tenant, webhook, type, body, DeliveryState(state), created, due, tries)
+    id, tenant, webhook, type, body, state, created_at, due_at, attempts = row[:9]
+    return Delivery(
+        id, tenant, webhook, type, body, DeliveryState(state), created_at, due_at, attempts
+    )
 
 
 def _attempts_from_json(text: str | None) -> tuple[DeliveryAttempt, ...]:

@@ -27,10 +27,10 @@ class PostgresGarbageCollector:
         return {
             "versions": await self._collect_versions(),
             "contents": await self._collect_contents(now - grace),
-            "receipts": await self._delete_before("drop_receipts", now - _DAY_MS),
-            "attempts": await self._delete_before("drop_attempts", now - 30 * _DAY_MS),
-            "deliveries": await self._delete_before("drop_deliveries", now - 30 * _DAY_MS),
-            "events": await self._delete_before("drop_events", now - events_kept),
+            "receipts": await self._delete_before("delete_expired_idempotency_keys", now - _DAY_MS),
+            "attempts": await self._delete_before("delete_old_attempts", now - 30 * _DAY_MS),
+            "deliveries": await self._delete_before("delete_old_deliveries", now - 30 * _DAY_MS),
+            "events": await self._delete_before("delete_expired_events", now - events_kept),
         }
 
     async def _delete_before(self, name: str, before: TimestampMs) -> int:
@@ -43,15 +43,17 @@ class PostgresGarbageCollector:
         ]
         rows = await self._connection.fetch(STATEMENTS["prunable_scopes"], *transpose(policies, 3))
         deleted = 0
-        for id, tenant, kind, name, keep in rows:
+        for id, tenant, kind, name, max_versions in rows:
             lock = lock_number(scope_lock_name(scope_from_row(tenant, kind, name)))
-            deleted += await self._connection.fetchval(STATEMENTS["prune_scope"], lock, id, keep)
+            deleted += await self._connection.fetchval(
+                STATEMENTS["prune_versions"], lock, id, max_versions
+            )
         return deleted
 
     async def _collect_contents(self, before: TimestampMs) -> int:
         deleted, last_id = 0, 0
         while rows := await self._connection.fetch(
-            STATEMENTS["unused_contents"], last_id, before, _SELECT_BATCH_SIZE
+            STATEMENTS["unreferenced_contents"], last_id, before, _SELECT_BATCH_SIZE
         ):
             ids = [row[0] for row in rows]
             last_id = ids[-1]
@@ -59,7 +61,7 @@ class PostgresGarbageCollector:
                 batch = ids[start : start + _DELETE_BATCH_SIZE]
                 locks = [lock_number(content_lock_name(id)) for id in batch]
                 deleted += await self._connection.fetchval(
-                    STATEMENTS["drop_contents"], batch, locks
+                    STATEMENTS["delete_contents"], batch, locks
                 )
         return deleted
 

@@ -26,7 +26,7 @@ class PostgresIdempotencyStore:
     ) -> Claim:
         parameters = (*_key_columns(key), fingerprint, now, stale_before)
         is_claimed, stored_fingerprint, versions, status, sealed = await self._database.row(
-            "claim_receipt", *parameters
+            "claim_idempotency_key", *parameters
         )
         if is_claimed:
             return Claimed()
@@ -38,10 +38,10 @@ class PostgresIdempotencyStore:
 
     async def complete(self, key: IdempotencyKey, response: StoredResponse) -> None:
         parameters = (*_key_columns(key), response.status, response.sealed)
-        await self._database.rows("settle_receipt", *parameters)
+        await self._database.rows("complete_idempotency_key", *parameters)
 
     async def release(self, key: IdempotencyKey) -> None:
-        await self._database.rows("drop_receipt", *_key_columns(key))
+        await self._database.rows("release_idempotency_key", *_key_columns(key))
 
 
 def _key_columns(key: IdempotencyKey) -> tuple[str, str, str]:

@@ -47,10 +47,10 @@ class PostgresLeaderLock:
             )
         if self._is_leader:
             await self._connection.fetchval(
-                STATEMENTS["still_there"], timeout=_QUERY_TIMEOUT_SECONDS
+                STATEMENTS["check_connection"], timeout=_QUERY_TIMEOUT_SECONDS
             )
         else:
-            query = (STATEMENTS["try_turn"], self._lock)
+            query = (STATEMENTS["try_leader_lock"], self._lock)
             self._is_leader = await self._connection.fetchval(
                 *query, timeout=_QUERY_TIMEOUT_SECONDS
             )

@@ -24,12 +24,22 @@ from carrel.core.search.full_text import SEARCHED_TYPES, index_terms
 
 Rows = Sequence[Sequence[Any]]
 
-_SEARCH_TERM_COLUMNS: Final = ("tenant", "noun", "link", "word", "id")
-_BATCH_SIZES: Final = {"content": 64, "delivery": 64, "utterance": 64}
+_SEARCH_TERM_COLUMNS: Final = ("tenant", "type", "index_key", "term", "id")
+_BATCH_SIZES: Final = {"content": 64, "delivery": 64, "session_entry": 64}
 """Rows fetched at a time from tables with long rows."""
 
-
 _INDEX_BATCH_SIZE: Final = 500
+_SNAPSHOT_STATEMENTS: Final = {
+    "counter": "snapshot_counter",
+    "delivery_cursor": "snapshot_delivery_cursor",
+}
+"""Statements for tables whose rows are converted for other stores."""
+_AFTER_RESTORE: Final = (
+    "end_restore",
+    "advance_id_sequences",
+    "restore_delivery_cursor",
+    "set_restored_event",
+)
 
 
 class PostgresSnapshot:
@@ -63,14 +73,14 @@ class PostgresMaintenance:
 
     async def load(self, rows: AsyncIterator[tuple[str, Rows]]) -> None:
         async with exclusive_connection(self._database.url) as connection, connection.transaction():
-            await connection.execute(STATEMENTS["take_everything"])
+            await connection.execute(STATEMENTS["acquire_global_lock"])
             if not await connection.fetchval(STATEMENTS["is_empty"]):
                 raise Conflict("the store is not empty; restore needs an empty store")
-            await connection.execute(STATEMENTS["loading"])
+            await connection.execute(STATEMENTS["begin_restore"])
             with translate_text_errors():
                 async for table, batch in rows:
                     await _load(connection, table, batch)
-            for name in ("loaded", "continue_numbers", "load_marks", "note_loaded"):
+            for name in _AFTER_RESTORE:
                 await connection.execute(STATEMENTS[name])
             await _index_session_entries(connection)
             await _index_records(connection)
@@ -86,11 +96,11 @@ class PostgresMaintenance:
 
     async def reindex(self) -> int:
         async with exclusive_connection(self._database.url) as connection, connection.transaction():
-            await connection.execute(STATEMENTS["take_everything"])
+            await connection.execute(STATEMENTS["acquire_global_lock"])
             return await _index_records(connection)
 
     async def referenced_digests(self) -> frozenset[Digest]:
-        rows = await self._database.rows("outside_digests")
+        rows = await self._database.rows("external_digests")
         return frozenset(Digest("sha256:" + row[0].hex()) for row in rows)
 
     async def migrations(self) -> tuple[str, ...]:
@@ -110,17 +120,17 @@ async def _index_session_entries(connection: asyncpg.Connection) -> None:
 
 def _select(table: str) -> str:
     names = ", ".join(TABLES[table])
-    if table in {"counter", "mark"}:
-        return STATEMENTS[f"frozen_{table}"]
+    if table in _SNAPSHOT_STATEMENTS:
+        return STATEMENTS[_SNAPSHOT_STATEMENTS[table]]
     return f"SELECT {names} FROM {table} ORDER BY {key_columns(table)}"
 
 
 async def _index_records(connection: asyncpg.Connection) -> int:
     """Rebuild the search terms of records; return their number."""
-    await connection.execute(STATEMENTS["forget_words"])
+    await connection.execute(STATEMENTS["delete_all_search_terms"])
     count = 0
     for record_type in sorted(SEARCHED_TYPES):
-        cursor = await connection.cursor(STATEMENTS["links_and_bodies"], record_type)
+        cursor = await connection.cursor(STATEMENTS["index_keys_with_bodies"], record_type)
         while batch := await cursor.fetch(500):
             rows = [
                 (tenant, record_type, index_key, term, id)
@@ -128,7 +138,7 @@ async def _index_records(connection: asyncpg.Connection) -> int:
                 for term in index_terms(record_type, from_json(body))
             ]
             await connection.copy_records_to_table(
-                "word", records=rows, columns=_SEARCH_TERM_COLUMNS
+                "search_term", records=rows, columns=_SEARCH_TERM_COLUMNS
             )
             count += len(rows)
     return count
@@ -137,6 +147,6 @@ async def _index_records(connection: asyncpg.Connection) -> int:
 async def _load(connection: asyncpg.Connection, table: str, rows: Rows) -> None:
     names = TABLES[table]
     if table == "counter":
-        await connection.execute(STATEMENTS["load_counter"], *transpose(rows, 2))
+        await connection.execute(STATEMENTS["restore_counter"], *transpose(rows, 2))
     else:
         await connection.copy_records_to_table(table, records=rows, columns=names)

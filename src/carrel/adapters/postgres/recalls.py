@@ -29,13 +29,16 @@ class PostgresRecalls:
         self, tenant: str, agent: str, *, limit: int = 10_000
     ) -> tuple[RecallStats, ...]:
         rows = await self._database.rows(
-            "tallies", searchable_text(tenant), searchable_text(agent), limit
+            "recall_stats", searchable_text(tenant), searchable_text(agent), limit
         )
         return tuple(RecallStats(*row) for row in rows)
 
     async def count_since(self, tenant: str, agent: str, start: TimestampMs) -> Mapping[str, int]:
         ask = (searchable_text(tenant), searchable_text(agent), start)
-        return {memory: count for memory, count in await self._database.rows("recalls_since", *ask)}
+        return {
+            memory: count
+            for memory, count in await self._database.rows("recall_counts_since", *ask)
+        }
 
     async def delete(
         self,
@@ -47,7 +50,7 @@ class PostgresRecalls:
     ) -> int:
         ids = [id for memory in memories if (id := searchable_text(memory))]
         upto = _MAX_TIMESTAMP if before is None else before
-        deleted = await self._database.value("drop_recalls", tenant, agent, ids, upto)
+        deleted = await self._database.value("delete_recalls", tenant, agent, ids, upto)
         return int(deleted)
 
     async def prune(self, tenant: str, agent: str, before: TimestampMs) -> int:

@@ -12,7 +12,7 @@ from carrel.core.identifiers import TimestampMs
 from carrel.core.store.record import AuditEntry, Record, RecordType
 
 _AFTER_ANY_SUFFIX: Final = "\U0010ffff"
-"""Sorts after any suffix of a word."""
+"""Sorts after any suffix of a term."""
 
 
 class PostgresRecords:
@@ -32,7 +32,7 @@ class PostgresRecords:
 
     async def get_by_unique_key(self, unique_keys: Sequence[str]) -> tuple[Record | None, ...]:
         rows = await self._database.rows(
-            "records_named", [searchable_text(name) for name in unique_keys]
+            "records_by_unique_key", [searchable_text(name) for name in unique_keys]
         )
         return _records_by_index(rows, len(unique_keys))
 
@@ -48,16 +48,18 @@ class PostgresRecords:
         owner, name = searchable_text(tenant), searchable_text(index_key)
         if tenant and index_key:
             rows = await self._database.rows(
-                "records_linked", owner, record_type, name, after, limit
+                "list_records_by_index_key", owner, record_type, name, after, limit
             )
         elif tenant:
-            rows = await self._database.rows("records_listed", owner, record_type, after, limit)
+            rows = await self._database.rows("list_records", owner, record_type, after, limit)
         elif index_key:
             rows = await self._database.rows(
-                "records_linked_everywhere", record_type, name, after, limit
+                "list_records_of_all_tenants_by_index_key", record_type, name, after, limit
             )
         else:
-            rows = await self._database.rows("records_everywhere", record_type, after, limit)
+            rows = await self._database.rows(
+                "list_records_of_all_tenants", record_type, after, limit
+            )
         return tuple(map(record_from_row, rows))
 
     async def count(
@@ -65,7 +67,7 @@ class PostgresRecords:
     ) -> tuple[int, ...]:
         names = [searchable_text(name) for name in index_keys]
         rows = await self._database.rows(
-            "records_counted", names, searchable_text(tenant), record_type
+            "count_records", names, searchable_text(tenant), record_type
         )
         counts = {position: count for position, count in rows}
         return tuple(counts.get(index + 1, 0) for index in range(len(index_keys)))
@@ -79,8 +81,8 @@ class PostgresRecords:
         *,
         limit: int = 100,
     ) -> tuple[Record, ...]:
-        prefixes = [word for query_word in terms if (word := searchable_text(query_word))]
-        upper_bounds = [word + _AFTER_ANY_SUFFIX for word in prefixes]
+        prefixes = [text for term in terms if (text := searchable_text(term))]
+        upper_bounds = [prefix + _AFTER_ANY_SUFFIX for prefix in prefixes]
         parameters = (
             prefixes,
             upper_bounds,
@@ -89,14 +91,16 @@ class PostgresRecords:
             searchable_text(index_key),
             limit,
         )
-        rows = await self._database.rows("ids_by_words", *parameters) if prefixes else ()
+        rows = await self._database.rows("record_ids_by_terms", *parameters) if prefixes else ()
         return tuple(filter(None, await self.get(tenant, record_type, [row[0] for row in rows])))
 
     async def collection_revisions(
         self, collections: Sequence[tuple[str, RecordType]]
     ) -> tuple[int, ...]:
         revisions = (
-            await self._database.value("shelves", *transpose(collections, 2)) if collections else ()
+            await self._database.value("collection_revisions", *transpose(collections, 2))
+            if collections
+            else ()
         )
         return tuple(revisions)
 
@@ -105,17 +109,19 @@ class PostgresRecords:
 
     async def mark_used(self, used_at: Mapping[str, TimestampMs]) -> None:
         if used_at:
-            await self._database.rows("use", *transpose(sorted(used_at.items()), 2))
+            await self._database.rows("mark_used", *transpose(sorted(used_at.items()), 2))
 
     async def last_used(self, ids: Sequence[str]) -> tuple[TimestampMs | None, ...]:
-        rows = await self._database.rows("used", [searchable_text(id) for id in ids])
+        rows = await self._database.rows("last_used", [searchable_text(id) for id in ids])
         timestamps = {position: at for position, at in rows}
         return tuple(timestamps.get(index + 1) for index in range(len(ids)))
 
     async def audit(
         self, tenant: str, *, before: int = 0, limit: int = 100
     ) -> tuple[AuditEntry, ...]:
-        rows = await self._database.rows("audit", searchable_text(tenant), before or 2**62, limit)
+        rows = await self._database.rows(
+            "audit_entries", searchable_text(tenant), before or 2**62, limit
+        )
         return tuple(
             AuditEntry(id, owner, at, author, reason, tuple(from_json(subjects)))
             for id, owner, at, author, reason, subjects in rows

@@ -65,10 +65,10 @@ class PostgresRuns:
     ) -> tuple[Run, ...]:
         parameters = (tenant, before or None, limit)
         if scope is None:
-            rows = await self._database.rows("runs_listed", *parameters)
+            rows = await self._database.rows("list_runs", *parameters)
         else:
             name = (scope.tenant, scope.kind, scope.name)
-            rows = await self._database.rows("runs_of_scope", *parameters, *name)
+            rows = await self._database.rows("list_runs_of_scope", *parameters, *name)
         return tuple(map(_run_from_row, rows))
 
     async def newest_by_scope(self, tenant: str, scopes: Sequence[Scope]) -> tuple[Run | None, ...]:
@@ -80,7 +80,7 @@ class PostgresRuns:
     async def update(self, run: Run, expected: Run) -> bool:
         event_type = None if run.status is expected.status else RUN_ENDED_BY_STATUS[run.status]
         changed: bool = await self._database.value(
-            "change_run",
+            "update_run",
             lock_number(run_lock_name(run.id)),
             *(run.id, run.tenant, expected.status, expected.ended_at, int(expected.snapshot_kept)),
             *(run.status, run.ended_at, int(run.snapshot_kept)),

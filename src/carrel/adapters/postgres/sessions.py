@@ -72,7 +72,7 @@ class PostgresSessions:
         parameters = (*transpose(addition_rows, 6), *transpose(rows, 7))
         by_position = {
             position: _session_from_row(row)
-            for position, *row in await self._database.rows("append_utterances", *parameters)
+            for position, *row in await self._database.rows("append_session_entries", *parameters)
         }
         return tuple(by_position.get(position) for position in range(1, len(additions) + 1))
 
@@ -90,7 +90,7 @@ class PostgresSessions:
         return tuple(by_key.get((tenant, id)) for id in ids)
 
     async def count(self, tenant: str, agents: Sequence[str]) -> tuple[int, ...]:
-        rows = await self._database.rows("sessions_counted", list(agents), tenant)
+        rows = await self._database.rows("count_sessions", list(agents), tenant)
         return tuple(row[1] for row in rows)
 
     async def list(
@@ -104,14 +104,16 @@ class PostgresSessions:
     ) -> tuple[Session, ...]:
         parameters = (tenant, agent, *(before or _AFTER_ALL_SESSIONS), mode, limit)
         return tuple(
-            map(_session_from_row, await self._database.rows("sessions_listed", *parameters))
+            map(_session_from_row, await self._database.rows("list_sessions", *parameters))
         )
 
     async def read(
         self, tenant: str, id: str, *, after: int = 0, limit: int = 100
     ) -> tuple[TranscriptEntry, ...]:
         parameters = (tenant, searchable_text(id), after, limit, MAX_READ_BYTES)
-        return tuple(map(_entry_from_row, await self._database.rows("utterances", *parameters)))
+        return tuple(
+            map(_entry_from_row, await self._database.rows("session_entries", *parameters))
+        )
 
     async def search(
         self,
@@ -127,23 +129,23 @@ class PostgresSessions:
             return ()
         query = _tsquery(_owner_term(tenant, agent), terms, every=match_all)
         parameters = (query, tenant, agent, mode, limit, MAX_READ_BYTES)
-        rows = await self._database.rows("utterances_found", *parameters)
+        rows = await self._database.rows("search_session_entries", *parameters)
         return tuple(TranscriptHit(row[0], _entry_from_row(row[1:])) for row in rows)
 
     async def list_updated(
         self, since: TimestampMs, *, after: Session | None = None, limit: int = 500
     ) -> tuple[Session, ...]:
-        place = (after.last_entry_at, after.tenant, after.id) if after else (-1, "", "")
-        rows = await self._database.rows("sessions_touched", since, *place, limit)
+        position = (after.last_entry_at, after.tenant, after.id) if after else (-1, "", "")
+        rows = await self._database.rows("list_updated_sessions", since, *position, limit)
         return tuple(map(_session_from_row, rows))
 
     async def delete(self, sessions: Sequence[Session]) -> int:
         rows = [(session.tenant, session.id, session.entry_count) for session in sessions]
-        return int(await self._database.value("drop_sessions", *transpose(rows, 3)))
+        return int(await self._database.value("delete_sessions", *transpose(rows, 3)))
 
     async def clear_index(self) -> int:
-        await self._database.rows("drop_all_words")
-        return int(await self._database.value("utterances_counted"))
+        await self._database.rows("delete_all_session_entry_terms")
+        return int(await self._database.value("count_session_entries"))
 
     async def index_batch(
         self, after: EntryPosition | None = None, *, limit: int = 500
@@ -162,12 +164,14 @@ async def index_batch(
     run: RunStatement, after: EntryPosition | None, limit: int
 ) -> tuple[EntryPosition | None, int]:
     """Index entries after a position; return the new position and the number read."""
-    rows = await run("utterances_unindexed", *(after or ("", "", 0)), min(limit, _MAX_INDEX_BATCH))
+    rows = await run(
+        "session_entries_to_index", *(after or ("", "", 0)), min(limit, _MAX_INDEX_BATCH)
+    )
     unindexed = [row for row in rows if not row[5]]
     vectors = await asyncio.to_thread(_tsvectors, unindexed)
     if unindexed:
         positions = [tuple(row[:3]) for row in unindexed]
-        await run("add_words", *transpose(positions, 3), vectors)
+        await run("add_session_entry_terms", *transpose(positions, 3), vectors)
     return (tuple(rows[-1][:3]) if rows else None), len(rows)
 
 
@@ -198,17 +202,17 @@ def _owner_term(tenant: str, agent: str) -> str:
     return f"@{tenant}/{agent}"
 
 
-def _tsvector(owner: str, words: Sequence[str]) -> str:
-    return " ".join(map(_quote, (owner, *words)))
+def _tsvector(owner: str, terms: Sequence[str]) -> str:
+    return " ".join(map(_quote, (owner, *terms)))
 
 
-def _tsquery(owner: str, words: Sequence[str], *, every: bool) -> str:
-    prefixes = (" & " if every else " | ").join(f"{_quote(word)}:*" for word in words)
+def _tsquery(owner: str, terms: Sequence[str], *, every: bool) -> str:
+    prefixes = (" & " if every else " | ").join(f"{_quote(term)}:*" for term in terms)
     return f"{_quote(owner)} & ({prefixes})"
 
 
-def _quote(word: str) -> str:
-    escaped = word.replace("\\", "\\\\").replace("'", "''")
+def _quote(term: str) -> str:
+    escaped = term.replace("\\", "\\\\").replace("'", "''")
     return f"'{escaped}'"
 
 
@@ -218,5 +222,7 @@ def _session_from_row(row: Row) -> Session:
 
 
 def _entry_from_row(row: Row) -> TranscriptEntry:
-    number, at, role, content, message, plugin, sender = row
-    return TranscriptEntry(number, at, SpeakerRole(role), content.decode(), message, plugin, sender)
+    sequence, at, role, content, message, plugin, sender = row
+    return TranscriptEntry(
+        sequence, at, SpeakerRole(role), content.decode(), message, plugin, sender
+    )

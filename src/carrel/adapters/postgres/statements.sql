@@ -1,39 +1,39 @@
 -- Named statements. If a key is joined from two tables, OFFSET 0 keeps the planner from using only
 -- a part of it and scanning the rest.
 
--- name: encoding
+-- name: database_encoding
 SELECT pg_encoding_to_char(encoding) FROM pg_database WHERE datname = current_database();
 
--- name: migration_lock
+-- name: lock_migrations
 SELECT pg_advisory_xact_lock(hashtextextended('carrel/migration', 0));
 
--- name: try_turn
+-- name: try_leader_lock
 SELECT pg_try_advisory_lock($1);
 
--- name: still_there
+-- name: check_connection
 SELECT true;
 
--- name: migration_table
+-- name: create_migration_table
 CREATE TABLE IF NOT EXISTS migration (
-    name     text COLLATE "C" PRIMARY KEY,
-    checksum text NOT NULL,
-    at       bigint NOT NULL
+    name       text COLLATE "C" PRIMARY KEY,
+    checksum   text NOT NULL,
+    applied_at bigint NOT NULL
 );
 
 -- name: migrations
 SELECT name, checksum FROM migration ORDER BY name;
 
 -- name: add_migration
-INSERT INTO migration (name, checksum, at) VALUES ($1, $2, $3);
+INSERT INTO migration (name, checksum, applied_at) VALUES ($1, $2, $3);
 
--- name: events_from_elsewhere
+-- name: has_future_events
 SELECT EXISTS (SELECT FROM event WHERE xid >= pg_snapshot_xmax(pg_current_snapshot()));
 
--- name: take_everything
-SELECT take_everything();
+-- name: acquire_global_lock
+SELECT acquire_global_lock();
 
--- name: rebase
-SELECT take_everything(), rebase_events();
+-- name: reset_event_xids
+SELECT acquire_global_lock(), reset_event_xids();
 
 -- name: apply_commits
 SELECT * FROM apply_commits(
@@ -52,7 +52,7 @@ SELECT coalesce(s.revision, 0)
   LEFT JOIN scope AS s ON s.tenant = w.tenant AND s.kind = w.kind AND s.name = w.name
  ORDER BY w.n;
 
--- name: heads
+-- name: heads_by_path
 SELECT coalesce(s.revision, 0), e.version, e.revision, e.at, e.content, e.digest, e.size, e.type,
        e.base, b.digest, b.size
   FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) WITH ORDINALITY
@@ -63,7 +63,7 @@ SELECT coalesce(s.revision, 0), e.version, e.revision, e.at, e.content, e.digest
   LEFT JOIN content AS b ON b.id = e.base
  ORDER BY w.n;
 
--- name: heads_then
+-- name: heads_by_path_at_revision
 SELECT coalesce(w.revision, s.revision, 0), h.version, h.revision, h.at, h.content, h.digest, h.size,
        h.type, h.base, b.digest, b.size
   FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[]) WITH ORDINALITY
@@ -81,7 +81,7 @@ SELECT coalesce(w.revision, s.revision, 0), h.version, h.revision, h.at, h.conte
   LEFT JOIN content AS b ON b.id = h.base
  ORDER BY w.n;
 
--- name: trees
+-- name: heads_by_prefix
 SELECT w.n, coalesce(w.revision, s.revision, 0), h.path, h.version, h.revision, h.at, h.content,
        h.digest, h.size, h.type, h.base, b.digest, b.size
   FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[]) WITH ORDINALITY
@@ -105,7 +105,7 @@ SELECT w.n, coalesce(w.revision, s.revision, 0), h.path, h.version, h.revision, 
 
 -- name: versions
 SELECT w.n, v.version, v.revision, v.at, v.content, v.digest, v.size, v.type, v.base, b.digest,
-       b.size, v.by, v.why, v.run
+       b.size, v.author, v.reason, v.run
   FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[]) WITH ORDINALITY
     AS w (tenant, kind, name, path, version, n)
   JOIN scope AS s ON s.tenant = w.tenant AND s.kind = w.kind AND s.name = w.name
@@ -116,16 +116,16 @@ SELECT w.n, v.version, v.revision, v.at, v.content, v.digest, v.size, v.type, v.
 
 -- name: history
 SELECT v.version, v.revision, v.at, v.content, v.digest, v.size, v.type, v.base, b.digest, b.size,
-       v.by, v.why, v.run
+       v.author, v.reason, v.run
   FROM scope AS s
   JOIN version AS v ON v.scope = s.id AND v.path = $4 AND v.version < $5
   LEFT JOIN content AS b ON b.id = v.base
  WHERE s.tenant = $1 AND s.kind = $2 AND s.name = $3
  ORDER BY v.version DESC LIMIT $6;
 
--- name: log
+-- name: version_log
 SELECT v.path, v.version, v.revision, v.at, v.content, v.digest, v.size, v.type, v.base, b.digest,
-       b.size, v.by, v.why, v.run
+       b.size, v.author, v.reason, v.run
   FROM scope AS s
   JOIN version AS v ON v.scope = s.id
   LEFT JOIN content AS b ON b.id = v.base
@@ -133,98 +133,103 @@ SELECT v.path, v.version, v.revision, v.at, v.content, v.digest, v.size, v.type,
    AND (v.revision, v.path, v.version) > ($4, $5, $6)
  ORDER BY v.revision, v.path, v.version LIMIT $7;
 
--- name: unbroken
+-- name: complete_since
 SELECT coalesce(max(v.revision), 0)
   FROM scope AS s JOIN version AS v ON v.scope = s.id AND v.version > 1
  WHERE s.tenant = $1 AND s.kind = $2 AND s.name = $3
    AND NOT EXISTS (SELECT FROM version AS p
                     WHERE p.scope = v.scope AND p.path = v.path AND p.version = v.version - 1);
 
--- name: bodies
+-- name: blob_bodies
 SELECT id, body FROM content WHERE id = ANY ($1::bigint[]);
 
 -- name: records
-SELECT w.n, r.tenant, r.noun, r.id, r.revision, r.body, r.created, r.changed
+SELECT w.n, r.tenant, r.type, r.id, r.revision, r.body, r.created_at, r.updated_at
   FROM unnest($1::text[]) WITH ORDINALITY AS w (id, n)
-  JOIN record AS r ON r.tenant = $2 AND r.noun = $3 AND r.id = w.id;
+  JOIN record AS r ON r.tenant = $2 AND r.type = $3 AND r.id = w.id;
 
--- name: records_named
-SELECT w.n, r.tenant, r.noun, r.id, r.revision, r.body, r.created, r.changed
+-- name: records_by_unique_key
+SELECT w.n, r.tenant, r.type, r.id, r.revision, r.body, r.created_at, r.updated_at
   FROM unnest($1::text[]) WITH ORDINALITY AS w (name, n)
-  JOIN handle AS h ON h.name = w.name
-  JOIN record AS r ON r.tenant = h.tenant AND r.noun = h.noun AND r.id = h.id;
+  JOIN unique_key AS k ON k.name = w.name
+  JOIN record AS r ON r.tenant = k.tenant AND r.type = k.type AND r.id = k.id;
 
--- name: records_listed
-SELECT tenant, noun, id, revision, body, created, changed FROM record
- WHERE tenant = $1 AND noun = $2 AND id > $3 ORDER BY id LIMIT $4;
+-- name: list_records
+SELECT tenant, type, id, revision, body, created_at, updated_at FROM record
+ WHERE tenant = $1 AND type = $2 AND id > $3 ORDER BY id LIMIT $4;
 
--- name: records_everywhere
-SELECT r.tenant, r.noun, r.id, r.revision, r.body, r.created, r.changed
-  FROM shelf AS s JOIN record AS r ON r.tenant = s.tenant AND r.noun = s.noun
- WHERE s.noun = $1 AND r.id > $2 ORDER BY r.id, r.tenant LIMIT $3;
+-- name: list_records_of_all_tenants
+SELECT r.tenant, r.type, r.id, r.revision, r.body, r.created_at, r.updated_at
+  FROM collection_revision AS c JOIN record AS r ON r.tenant = c.tenant AND r.type = c.type
+ WHERE c.type = $1 AND r.id > $2 ORDER BY r.id, r.tenant LIMIT $3;
 
--- name: records_counted
+-- name: count_records
 SELECT w.n, count(*) FROM unnest($1::text[]) WITH ORDINALITY AS w (name, n)
-  JOIN link AS l ON l.tenant = $2 AND l.noun = $3 AND l.name = w.name GROUP BY w.n;
+  JOIN index_key AS i ON i.tenant = $2 AND i.type = $3 AND i.name = w.name GROUP BY w.n;
 
--- name: records_linked
-SELECT r.tenant, r.noun, r.id, r.revision, r.body, r.created, r.changed
-  FROM link AS l JOIN record AS r ON r.tenant = l.tenant AND r.noun = l.noun AND r.id = l.id
- WHERE l.tenant = $1 AND l.noun = $2 AND l.name = $3 AND l.id > $4 ORDER BY l.id LIMIT $5;
+-- name: list_records_by_index_key
+SELECT r.tenant, r.type, r.id, r.revision, r.body, r.created_at, r.updated_at
+  FROM index_key AS i JOIN record AS r ON r.tenant = i.tenant AND r.type = i.type AND r.id = i.id
+ WHERE i.tenant = $1 AND i.type = $2 AND i.name = $3 AND i.id > $4 ORDER BY i.id LIMIT $5;
 
--- name: records_linked_everywhere
-SELECT r.tenant, r.noun, r.id, r.revision, r.body, r.created, r.changed
-  FROM shelf AS s
-  JOIN link AS l ON l.tenant = s.tenant AND l.noun = s.noun AND l.name = $2 AND l.id > $3
-  JOIN record AS r ON r.tenant = l.tenant AND r.noun = l.noun AND r.id = l.id
- WHERE s.noun = $1 ORDER BY l.id, l.tenant LIMIT $4;
+-- name: list_records_of_all_tenants_by_index_key
+SELECT r.tenant, r.type, r.id, r.revision, r.body, r.created_at, r.updated_at
+  FROM collection_revision AS c
+  JOIN index_key AS i ON i.tenant = c.tenant AND i.type = c.type AND i.name = $2 AND i.id > $3
+  JOIN record AS r ON r.tenant = i.tenant AND r.type = i.type AND r.id = i.id
+ WHERE c.type = $1 ORDER BY i.id, i.tenant LIMIT $4;
 
--- name: shelves
-SELECT shelf_revisions($1, $2);
+-- name: collection_revisions
+SELECT collection_revisions($1, $2);
 
 -- name: records_revision
 SELECT value FROM counter WHERE name = 'records';
 
--- name: use
-INSERT INTO usage AS u (id, at) SELECT * FROM unnest($1::text[], $2::bigint[]) AS w (id, at)
-ON CONFLICT (id) DO UPDATE SET at = excluded.at WHERE u.at < excluded.at;
+-- name: mark_used
+INSERT INTO key_usage AS u (id, last_used_at) SELECT * FROM unnest($1::text[], $2::bigint[])
+ON CONFLICT (id) DO UPDATE SET last_used_at = excluded.last_used_at
+ WHERE u.last_used_at < excluded.last_used_at;
 
--- name: used
-SELECT w.n, u.at FROM unnest($1::text[]) WITH ORDINALITY AS w (id, n) JOIN usage AS u ON u.id = w.id;
+-- name: last_used
+SELECT w.n, u.last_used_at FROM unnest($1::text[]) WITH ORDINALITY AS w (id, n)
+  JOIN key_usage AS u ON u.id = w.id;
 
--- name: audit
-SELECT id, tenant, at, by, why, subjects FROM audit
+-- name: audit_entries
+SELECT id, tenant, at, author, reason, subjects FROM audit
  WHERE tenant = $1 AND id < $2 ORDER BY id DESC LIMIT $3;
 
 -- name: start_runs
 SELECT start_runs($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18,
                   $19, $20, $21, $22);
 
--- name: change_run
-SELECT change_run($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12);
+-- name: update_run
+SELECT update_run($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12);
 
 -- name: runs
-SELECT r.id, r.tenant, s.tenant, s.kind, s.name, r.workflow, r.mode, r.status, r.by, r.started,
-       r.ended, r.parent, r.replay_of, r.kept, r.variables,
-       (SELECT jsonb_agg(jsonb_build_array(f.tenant, f.kind, f.name, l.revision) ORDER BY l.place)
+SELECT r.id, r.tenant, s.tenant, s.kind, s.name, r.workflow, r.mode, r.status, r.author,
+       r.started_at, r.ended_at, r.parent, r.replay_of, r.snapshot_kept, r.variables,
+       (SELECT jsonb_agg(jsonb_build_array(f.tenant, f.kind, f.name, l.revision)
+                         ORDER BY l.position)
           FROM run_layer AS l JOIN scope AS f ON f.id = l.scope WHERE l.run = r.id)
   FROM unnest($2::text[]) AS w (id)
   JOIN run AS r ON r.id = w.id AND r.tenant = $1
   JOIN scope AS s ON s.id = r.scope;
 
--- name: runs_listed
-SELECT r.id, r.tenant, s.tenant, s.kind, s.name, r.workflow, r.mode, r.status, r.by, r.started,
-       r.ended, r.parent, r.replay_of, r.kept, r.variables,
-       (SELECT jsonb_agg(jsonb_build_array(f.tenant, f.kind, f.name, l.revision) ORDER BY l.place)
+-- name: list_runs
+SELECT r.id, r.tenant, s.tenant, s.kind, s.name, r.workflow, r.mode, r.status, r.author,
+       r.started_at, r.ended_at, r.parent, r.replay_of, r.snapshot_kept, r.variables,
+       (SELECT jsonb_agg(jsonb_build_array(f.tenant, f.kind, f.name, l.revision)
+                         ORDER BY l.position)
           FROM run_layer AS l JOIN scope AS f ON f.id = l.scope WHERE l.run = r.id)
   FROM run AS r JOIN scope AS s ON s.id = r.scope
  WHERE r.tenant = $1 AND ($2::text IS NULL OR r.id < $2)
  ORDER BY r.id DESC LIMIT $3;
 
--- name: runs_of_scope
-SELECT r.id, r.tenant, s.tenant, s.kind, s.name, r.workflow, r.mode, r.status, r.by, r.started,
-       r.ended, r.parent, r.replay_of, r.kept, r.variables,
-       (SELECT jsonb_agg(jsonb_build_array(f.tenant, f.kind, f.name, l.revision) ORDER BY l.place)
+-- name: list_runs_of_scope
+SELECT r.id, r.tenant, s.tenant, s.kind, s.name, r.workflow, r.mode, r.status, r.author,
+       r.started_at, r.ended_at, r.parent, r.replay_of, r.snapshot_kept, r.variables,
+       (SELECT jsonb_agg(jsonb_build_array(f.tenant, f.kind, f.name, l.revision)
+                         ORDER BY l.position)
           FROM run_layer AS l JOIN scope AS f ON f.id = l.scope WHERE l.run = r.id)
   FROM scope AS s JOIN run AS r ON r.scope = s.id
  WHERE s.tenant = $4 AND s.kind = $5 AND s.name = $6 AND r.tenant = $1
@@ -232,9 +237,10 @@ SELECT r.id, r.tenant, s.tenant, s.kind, s.name, r.workflow, r.mode, r.status, r
  ORDER BY r.id DESC LIMIT $3;
 
 -- name: newest_runs
-SELECT r.id, r.tenant, s.tenant, s.kind, s.name, r.workflow, r.mode, r.status, r.by, r.started,
-       r.ended, r.parent, r.replay_of, r.kept, r.variables,
-       (SELECT jsonb_agg(jsonb_build_array(f.tenant, f.kind, f.name, l.revision) ORDER BY l.place)
+SELECT r.id, r.tenant, s.tenant, s.kind, s.name, r.workflow, r.mode, r.status, r.author,
+       r.started_at, r.ended_at, r.parent, r.replay_of, r.snapshot_kept, r.variables,
+       (SELECT jsonb_agg(jsonb_build_array(f.tenant, f.kind, f.name, l.revision)
+                         ORDER BY l.position)
           FROM run_layer AS l JOIN scope AS f ON f.id = l.scope WHERE l.run = r.id)
   FROM unnest($2::text[], $3::text[], $4::text[]) AS w (tenant, kind, name)
   JOIN scope AS s ON s.tenant = w.tenant AND s.kind = w.kind AND s.name = w.name
@@ -248,51 +254,53 @@ SELECT * FROM events_after($1::text::xid8, $2, $3, $4, $5, $6, $7, $8);
 -- name: latest_event
 SELECT event_horizon()::text, (SELECT last_value FROM event_id_seq);
 
--- name: claim_receipt
-SELECT * FROM claim_receipt($1, $2, $3, $4, $5, $6);
+-- name: claim_idempotency_key
+SELECT * FROM claim_idempotency_key($1, $2, $3, $4, $5, $6);
 
--- name: settle_receipt
-UPDATE receipt SET status = $4, sealed = $5
+-- name: complete_idempotency_key
+UPDATE idempotency_key SET status = $4, sealed = $5
  WHERE tenant = $1 AND endpoint = $2 AND key = $3 AND status IS NULL;
 
--- name: drop_receipt
-DELETE FROM receipt
+-- name: release_idempotency_key
+DELETE FROM idempotency_key
  WHERE tenant = $1 AND endpoint = $2 AND key = $3 AND versions IS NULL AND status IS NULL;
 
--- name: mark
-SELECT cursor FROM mark WHERE name = 'deliveries';
+-- name: delivery_cursor
+SELECT cursor FROM delivery_cursor WHERE name = 'deliveries';
 
 -- name: enqueue_deliveries
 SELECT enqueue_deliveries($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11);
 
 -- name: lease_deliveries
-WITH ripe AS (
-    SELECT d.id, d.due FROM delivery AS d WHERE d.state = 'pending' AND d.due <= $1
-     ORDER BY d.due, d.id LIMIT $3 FOR UPDATE SKIP LOCKED
+WITH due AS (
+    SELECT d.id, d.due_at FROM delivery AS d WHERE d.state = 'pending' AND d.due_at <= $1
+     ORDER BY d.due_at, d.id LIMIT $3 FOR UPDATE SKIP LOCKED
 ), leased AS (
-    UPDATE delivery AS d SET due = $2 FROM ripe WHERE d.id = ripe.id
-    RETURNING d.id, d.tenant, d.webhook, d.type, d.body, d.state, d.created, d.due, d.tries,
-              ripe.due AS was
+    UPDATE delivery AS d SET due_at = $2 FROM due WHERE d.id = due.id
+    RETURNING d.id, d.tenant, d.webhook, d.type, d.body, d.state, d.created_at, d.due_at,
+              d.attempts, due.due_at AS previous_due_at
 )
-SELECT id, tenant, webhook, type, body, state, created, due, tries FROM leased ORDER BY was, id;
+SELECT id, tenant, webhook, type, body, state, created_at, due_at, attempts FROM leased
+ ORDER BY previous_due_at, id;
 
--- name: settle_deliveries
-SELECT settle_deliveries($1, $2, $3, $4, $5, $6, $7, $8);
+-- name: record_attempts
+SELECT record_attempts($1, $2, $3, $4, $5, $6, $7, $8);
 
 -- name: deliveries
-SELECT d.id, d.tenant, d.webhook, d.type, d.body, d.state, d.created, d.due, d.tries
+SELECT d.id, d.tenant, d.webhook, d.type, d.body, d.state, d.created_at, d.due_at, d.attempts
   FROM unnest($2::text[]) AS w (id) JOIN delivery AS d ON d.id = w.id AND d.tenant = $1;
 
--- name: deliveries_listed
-SELECT d.id, d.tenant, d.webhook, d.type, d.body, d.state, d.created, d.due, d.tries,
-       (SELECT jsonb_agg(jsonb_build_array(a.at, a.status, a.problem, a.took) ORDER BY a.place)
+-- name: list_deliveries
+SELECT d.id, d.tenant, d.webhook, d.type, d.body, d.state, d.created_at, d.due_at, d.attempts,
+       (SELECT jsonb_agg(jsonb_build_array(a.at, a.status, a.problem, a.elapsed_ms)
+                         ORDER BY a.position)
           FROM attempt AS a WHERE a.delivery = d.id)
   FROM delivery AS d
  WHERE d.tenant = $1 AND d.webhook = $2 AND ($3::text IS NULL OR d.id < $3)
  ORDER BY d.id DESC LIMIT $4;
 
 -- name: replay_delivery
-UPDATE delivery SET state = 'pending', due = $3, tries = 0 WHERE id = $1 AND tenant = $2;
+UPDATE delivery SET state = 'pending', due_at = $3, attempts = 0 WHERE id = $1 AND tenant = $2;
 
 -- name: ping
 SELECT 1;
@@ -301,181 +309,192 @@ SELECT 1;
 SELECT NOT EXISTS (SELECT FROM scope) AND NOT EXISTS (SELECT FROM record)
    AND NOT EXISTS (SELECT FROM event) AND NOT EXISTS (SELECT FROM content);
 
--- name: frozen_counter
+-- name: snapshot_counter
 SELECT name, CASE name WHEN 'content' THEN greatest(value, (SELECT max(id) FROM content))
-                       WHEN 'event' THEN greatest_event() ELSE value END
-  FROM counter WHERE name <> 'loaded' ORDER BY name;
+                       WHEN 'event' THEN max_event_id() ELSE value END
+  FROM counter WHERE name <> 'restored_event' ORDER BY name;
 
--- name: frozen_mark
-SELECT name, portable_mark(cursor)::text FROM mark ORDER BY name;
+-- name: snapshot_delivery_cursor
+SELECT name, delivery_cursor_event_id(cursor)::text FROM delivery_cursor ORDER BY name;
 
 -- name: prunable_scopes
-SELECT s.id, s.tenant, s.kind, s.name, k.keep
+SELECT s.id, s.tenant, s.kind, s.name, k.max_versions
   FROM scope AS s
-  LEFT JOIN unnest($1::text[], $2::bigint[], $3::bigint[]) AS p (tenant, keep, shared)
-    ON p.tenant = s.tenant
+  LEFT JOIN unnest($1::text[], $2::bigint[], $3::bigint[])
+    AS p (tenant, max_versions, shared_max_versions) ON p.tenant = s.tenant
  CROSS JOIN LATERAL (
        SELECT coalesce(CASE WHEN s.kind = 'workspace' AND starts_with(s.name, 'ws_')
-                            THEN p.shared ELSE p.keep END, 100) AS keep) AS k
+                            THEN p.shared_max_versions ELSE p.max_versions END, 100)) AS k (max_versions)
  WHERE EXISTS (SELECT FROM entry AS e JOIN version AS v ON v.scope = e.scope AND v.path = e.path
-                WHERE e.scope = s.id AND e.version > k.keep AND v.version <= e.version - k.keep);
+                WHERE e.scope = s.id AND e.version > k.max_versions
+                  AND v.version <= e.version - k.max_versions);
 
--- name: prune_scope
-SELECT prune_scope($1, $2, $3);
+-- name: prune_versions
+SELECT prune_versions($1, $2, $3);
 
 -- name: policies
-SELECT tenant, body FROM record WHERE noun = 'policy' AND id = 'policy';
+SELECT tenant, body FROM record WHERE type = 'policy' AND id = 'policy';
 
--- name: unused_contents
+-- name: unreferenced_contents
 SELECT c.id FROM content AS c
- WHERE c.id > $1 AND c.at < $2
+ WHERE c.id > $1 AND c.created_at < $2
    AND NOT EXISTS (SELECT FROM version AS v WHERE v.content = c.id)
    AND NOT EXISTS (SELECT FROM version AS v WHERE v.base = c.id)
  ORDER BY c.id LIMIT $3;
 
--- name: drop_contents
-SELECT drop_contents($1, $2);
+-- name: delete_contents
+SELECT delete_contents($1, $2);
 
--- name: drop_receipts
-WITH gone AS (DELETE FROM receipt WHERE claimed < $1 RETURNING 1) SELECT count(*) FROM gone;
+-- name: delete_expired_idempotency_keys
+WITH deleted AS (DELETE FROM idempotency_key WHERE claimed_at < $1 RETURNING 1)
+SELECT count(*) FROM deleted;
 
--- name: drop_attempts
-WITH gone AS (
+-- name: delete_old_attempts
+WITH deleted AS (
     DELETE FROM attempt AS a USING delivery AS d
-     WHERE d.id = a.delivery AND d.state <> 'pending' AND d.created < $1 RETURNING 1
+     WHERE d.id = a.delivery AND d.state <> 'pending' AND d.created_at < $1 RETURNING 1
 )
-SELECT count(*) FROM gone;
+SELECT count(*) FROM deleted;
 
--- name: drop_deliveries
-WITH gone AS (
-    DELETE FROM delivery WHERE state <> 'pending' AND created < $1 RETURNING 1
+-- name: delete_old_deliveries
+WITH deleted AS (
+    DELETE FROM delivery WHERE state <> 'pending' AND created_at < $1 RETURNING 1
 )
-SELECT count(*) FROM gone;
+SELECT count(*) FROM deleted;
 
--- name: drop_events
-WITH gone AS (
-    DELETE FROM event AS e USING mark AS m
-     WHERE m.name = 'deliveries' AND e.at < $1
-       AND (e.xid, e.id) <= (split_part(m.cursor, '.', 1)::xid8, split_part(m.cursor, '.', 2)::bigint)
-       AND NOT EXISTS (SELECT FROM run AS r WHERE r.id = e.run AND r.kept = 1)
+-- name: delete_expired_events
+WITH deleted AS (
+    DELETE FROM event AS e USING delivery_cursor AS c
+     WHERE c.name = 'deliveries' AND e.at < $1
+       AND (e.xid, e.id) <= (split_part(c.cursor, '.', 1)::xid8,
+                             split_part(c.cursor, '.', 2)::bigint)
+       AND NOT EXISTS (SELECT FROM run AS r WHERE r.id = e.run AND r.snapshot_kept = 1)
     RETURNING e.id
-), noted AS (
-    UPDATE counter SET value = greatest(value, (SELECT max(id) FROM gone)) WHERE name = 'event'
+), updated_counter AS (
+    UPDATE counter SET value = greatest(value, (SELECT max(id) FROM deleted)) WHERE name = 'event'
 )
-SELECT count(*) FROM gone;
+SELECT count(*) FROM deleted;
 
--- name: outside_digests
+-- name: external_digests
 SELECT DISTINCT digest FROM content WHERE body IS NULL;
 
--- name: load_counter
+-- name: restore_counter
 INSERT INTO counter (name, value) SELECT * FROM unnest($1::text[], $2::bigint[])
 ON CONFLICT (name) DO UPDATE SET value = excluded.value;
 
--- name: loading
+-- name: begin_restore
 ALTER TABLE event ALTER COLUMN xid SET DEFAULT '0';
 
--- name: loaded
+-- name: end_restore
 ALTER TABLE event ALTER COLUMN xid SET DEFAULT pg_current_xact_id();
 
--- name: continue_numbers
-SELECT continue_numbers();
+-- name: advance_id_sequences
+SELECT advance_id_sequences();
 
--- name: load_marks
-UPDATE mark SET cursor = '0.' || cursor;
+-- name: restore_delivery_cursor
+UPDATE delivery_cursor SET cursor = '0.' || cursor;
 
--- name: note_loaded
-UPDATE counter SET value = greatest_event() WHERE name = 'loaded';
+-- name: set_restored_event
+UPDATE counter SET value = max_event_id() WHERE name = 'restored_event';
 
 -- name: start_sessions
-INSERT INTO session (tenant, id, agent, mode, plugin, started, ended, entries, last)
-SELECT n.*, 0, n.started
+INSERT INTO session (tenant, id, agent, mode, plugin, started_at, ended_at, entry_count,
+                     last_entry_at)
+SELECT n.*, 0, n.started_at
   FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::bigint[])
-    AS n (tenant, id, agent, mode, plugin, started, ended)
+    AS n (tenant, id, agent, mode, plugin, started_at, ended_at)
  ORDER BY 1, 2
 ON CONFLICT DO NOTHING;
 
 -- name: sessions
-SELECT s.tenant, s.id, s.agent, s.mode, s.plugin, s.started, s.ended, s.entries, s.last
+SELECT s.tenant, s.id, s.agent, s.mode, s.plugin, s.started_at, s.ended_at, s.entry_count,
+       s.last_entry_at
   FROM unnest($1::text[], $2::text[]) AS w (tenant, id)
   JOIN session AS s ON s.tenant = w.tenant AND s.id = w.id;
 
--- name: append_utterances
-SELECT a.place, (a.became).* FROM append_utterances(
+-- name: append_session_entries
+SELECT a.addition, (a.updated).* FROM append_session_entries(
     $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) AS a;
 
 -- name: close_sessions
-UPDATE session SET ended = $4
- WHERE tenant = $1 AND id = ANY ($3::text[]) AND agent = $2 AND ended IS NULL;
+UPDATE session SET ended_at = $4
+ WHERE tenant = $1 AND id = ANY ($3::text[]) AND agent = $2 AND ended_at IS NULL;
 
--- name: sessions_counted
+-- name: count_sessions
 SELECT w.n, (SELECT count(*) FROM session AS s WHERE s.tenant = $2 AND s.agent = w.agent)
   FROM unnest($1::text[]) WITH ORDINALITY AS w (agent, n) ORDER BY w.n;
 
--- name: sessions_listed
-SELECT tenant, id, agent, mode, plugin, started, ended, entries, last
+-- name: list_sessions
+SELECT tenant, id, agent, mode, plugin, started_at, ended_at, entry_count, last_entry_at
   FROM session
- WHERE tenant = $1 AND agent = $2 AND (last, id) < ($3, $4) AND ($5::text IS NULL OR mode = $5)
- ORDER BY last DESC, id DESC LIMIT $6;
+ WHERE tenant = $1 AND agent = $2 AND (last_entry_at, id) < ($3, $4)
+   AND ($5::text IS NULL OR mode = $5)
+ ORDER BY last_entry_at DESC, id DESC LIMIT $6;
 
--- name: utterances
-SELECT number, at, role, content, message, plugin, sender
-  FROM (SELECT u.*, sum(octet_length(u.content)) OVER (ORDER BY u.number)
-                    - octet_length(u.content) AS before
-          FROM (SELECT * FROM utterance
-                 WHERE tenant = $1 AND session = $2 AND number > $3 ORDER BY number LIMIT $4) AS u
+-- name: session_entries
+SELECT sequence, at, role, content, message, plugin, sender
+  FROM (SELECT e.*, sum(octet_length(e.content)) OVER (ORDER BY e.sequence)
+                    - octet_length(e.content) AS before
+          FROM (SELECT * FROM session_entry
+                 WHERE tenant = $1 AND session = $2 AND sequence > $3
+                 ORDER BY sequence LIMIT $4) AS e
        ) AS x
- WHERE before < $5 ORDER BY number;
+ WHERE before < $5 ORDER BY sequence;
 
--- name: utterances_found
-SELECT session, number, at, role, content, message, plugin, sender
-  FROM (SELECT u.*, sum(octet_length(u.content)) OVER (ORDER BY u.at DESC, u.session DESC, u.number DESC)
-                    - octet_length(u.content) AS before
-          FROM (SELECT u.*
-                  FROM utterance_text AS t
-                  JOIN utterance AS u ON u.tenant = t.tenant AND u.session = t.session
-                                     AND u.number = t.number
-                  JOIN session AS s ON s.tenant = u.tenant AND s.id = u.session
-                 WHERE t.words @@ $1::text::tsquery AND s.tenant = $2 AND s.agent = $3
+-- name: search_session_entries
+SELECT session, sequence, at, role, content, message, plugin, sender
+  FROM (SELECT e.*, sum(octet_length(e.content))
+                      OVER (ORDER BY e.at DESC, e.session DESC, e.sequence DESC)
+                    - octet_length(e.content) AS before
+          FROM (SELECT e.*
+                  FROM session_entry_text AS t
+                  JOIN session_entry AS e ON e.tenant = t.tenant AND e.session = t.session
+                                         AND e.sequence = t.sequence
+                  JOIN session AS s ON s.tenant = e.tenant AND s.id = e.session
+                 WHERE t.terms @@ $1::text::tsquery AND s.tenant = $2 AND s.agent = $3
                    AND ($4::text IS NULL OR s.mode = $4)
-                 ORDER BY u.at DESC, u.session DESC, u.number DESC LIMIT $5) AS u
+                 ORDER BY e.at DESC, e.session DESC, e.sequence DESC LIMIT $5) AS e
        ) AS x
- WHERE before < $6 ORDER BY at DESC, session DESC, number DESC;
+ WHERE before < $6 ORDER BY at DESC, session DESC, sequence DESC;
 
--- name: sessions_touched
-SELECT tenant, id, agent, mode, plugin, started, ended, entries, last
-  FROM session WHERE last >= $1 AND (last, tenant, id) > ($2, $3, $4)
- ORDER BY last, tenant, id LIMIT $5;
+-- name: list_updated_sessions
+SELECT tenant, id, agent, mode, plugin, started_at, ended_at, entry_count, last_entry_at
+  FROM session WHERE last_entry_at >= $1 AND (last_entry_at, tenant, id) > ($2, $3, $4)
+ ORDER BY last_entry_at, tenant, id LIMIT $5;
 
--- name: drop_sessions
-SELECT drop_sessions($1, $2, $3);
+-- name: delete_sessions
+SELECT delete_sessions($1, $2, $3);
 
--- name: drop_all_words
-TRUNCATE utterance_text;
+-- name: delete_all_session_entry_terms
+TRUNCATE session_entry_text;
 
--- name: utterances_counted
-SELECT count(*) FROM utterance;
+-- name: count_session_entries
+SELECT count(*) FROM session_entry;
 
--- name: utterances_unindexed
-SELECT u.tenant, u.session, u.number, s.agent, u.content,
-       EXISTS (SELECT FROM utterance_text AS t
-                WHERE t.tenant = u.tenant AND t.session = u.session AND t.number = u.number)
-  FROM utterance AS u JOIN session AS s ON s.tenant = u.tenant AND s.id = u.session
- WHERE (u.tenant, u.session, u.number) > ($1, $2, $3)
- ORDER BY u.tenant, u.session, u.number LIMIT $4;
+-- name: session_entries_to_index
+SELECT e.tenant, e.session, e.sequence, s.agent, e.content,
+       EXISTS (SELECT FROM session_entry_text AS t
+                WHERE t.tenant = e.tenant AND t.session = e.session AND t.sequence = e.sequence)
+  FROM session_entry AS e JOIN session AS s ON s.tenant = e.tenant AND s.id = e.session
+ WHERE (e.tenant, e.session, e.sequence) > ($1, $2, $3)
+ ORDER BY e.tenant, e.session, e.sequence LIMIT $4;
 
--- name: add_words
-INSERT INTO utterance_text (tenant, session, number, words)
-SELECT u.tenant, u.session, u.number, w.words::tsvector
-  FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[]) AS w (tenant, session, number, words)
-  JOIN utterance AS u ON u.tenant = w.tenant AND u.session = w.session AND u.number = w.number
+-- name: add_session_entry_terms
+INSERT INTO session_entry_text (tenant, session, sequence, terms)
+SELECT e.tenant, e.session, e.sequence, w.terms::tsvector
+  FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[])
+    AS w (tenant, session, sequence, terms)
+  JOIN session_entry AS e ON e.tenant = w.tenant AND e.session = w.session
+                         AND e.sequence = w.sequence
 ON CONFLICT DO NOTHING;
 
--- name: ids_by_words
-SELECT w.id, count(DISTINCT q.n) AS begun, count(*) FILTER (WHERE w.word = q.word) AS whole
-  FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS q (word, upto, n)
-  JOIN word AS w ON w.tenant = $3 AND w.noun = $4 AND w.link = $5
-                AND w.word >= q.word AND w.word < q.upto
- GROUP BY w.id ORDER BY begun DESC, whole DESC, w.id DESC LIMIT $6;
+-- name: record_ids_by_terms
+SELECT t.id, count(DISTINCT q.n) AS matched_terms,
+       count(*) FILTER (WHERE t.term = q.term) AS exact_terms
+  FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS q (term, upper_bound, n)
+  JOIN search_term AS t ON t.tenant = $3 AND t.type = $4 AND t.index_key = $5
+                       AND t.term >= q.term AND t.term < q.upper_bound
+ GROUP BY t.id ORDER BY matched_terms DESC, exact_terms DESC, t.id DESC LIMIT $6;
 
 -- name: add_recalls
 INSERT INTO recall (tenant, agent, memory, id, query, score, at)
@@ -484,30 +503,30 @@ SELECT $1, n.agent, n.memory, n.id, n.query, n.score, n.at
     AS n (agent, memory, id, query, score, at)
 ON CONFLICT DO NOTHING;
 
--- name: tallies
+-- name: recall_stats
 SELECT memory, count(*) AS hits, avg(score), count(DISTINCT query),
        count(DISTINCT at / 86400000), max(at)
   FROM recall WHERE tenant = $1 AND agent = $2
  GROUP BY memory ORDER BY hits DESC, memory LIMIT $3;
 
--- name: recalls_since
+-- name: recall_counts_since
 SELECT memory, count(*) FROM recall WHERE tenant = $1 AND agent = $2 AND at >= $3 GROUP BY memory;
 
--- name: drop_recalls
-WITH gone AS (
+-- name: delete_recalls
+WITH deleted AS (
     DELETE FROM recall WHERE tenant = $1 AND agent = $2 AND memory = ANY ($3::text[]) AND at < $4
     RETURNING 1
 )
-SELECT count(*) FROM gone;
+SELECT count(*) FROM deleted;
 
 -- name: prune_recalls
-WITH gone AS (DELETE FROM recall WHERE tenant = $1 AND agent = $2 AND at < $3 RETURNING 1)
-SELECT count(*) FROM gone;
+WITH deleted AS (DELETE FROM recall WHERE tenant = $1 AND agent = $2 AND at < $3 RETURNING 1)
+SELECT count(*) FROM deleted;
 
--- name: links_and_bodies
-SELECT l.tenant, l.noun, l.name, l.id, r.body
-  FROM link AS l JOIN record AS r ON r.tenant = l.tenant AND r.noun = l.noun AND r.id = l.id
- WHERE l.noun = $1;
+-- name: index_keys_with_bodies
+SELECT i.tenant, i.type, i.name, i.id, r.body
+  FROM index_key AS i JOIN record AS r ON r.tenant = i.tenant AND r.type = i.type AND r.id = i.id
+ WHERE i.type = $1;
 
--- name: forget_words
-DELETE FROM word;
+-- name: delete_all_search_terms
+DELETE FROM search_term;

@@ -95,12 +95,12 @@ class PostgresTrees:
         self, scope: Scope, *, after: tuple[int, str, int] = (0, "", 0), limit: int = 1000
     ) -> tuple[Version, ...]:
         parameters = (scope.tenant, scope.kind, scope.name, *after, limit)
-        rows = await self._database.rows("log", *parameters)
+        rows = await self._database.rows("version_log", *parameters)
         return tuple(version_from_row(Path(row[0]), row, 1) for row in rows)
 
     async def complete_since(self, scope: Scope) -> int:
         parameters = (scope.tenant, scope.kind, scope.name)
-        return int(await self._database.value("unbroken", *parameters))
+        return int(await self._database.value("complete_since", *parameters))
 
     async def commit(self, commits: Sequence[Commit]) -> tuple[Outcome, ...]:
         if not commits:
@@ -111,7 +111,7 @@ class PostgresTrees:
         self, layers: Sequence[Scope | SnapshotLayer], prefix: str
     ) -> tuple[Tree, ...]:
         rows = await self._database.rows(
-            "trees",
+            "heads_by_prefix",
             *_scope_columns(layers),
             [_revision(layer) for layer in layers],
             prefix,
@@ -145,9 +145,9 @@ class PostgresTrees:
         ]
         *arrays, revisions = transpose(rows_requested, 5)
         if any(revision is not None for revision in revisions):
-            rows = iter(await self._database.rows("heads_then", *arrays, revisions))
+            rows = iter(await self._database.rows("heads_by_path_at_revision", *arrays, revisions))
         else:
-            rows = iter(await self._database.rows("heads", *arrays))
+            rows = iter(await self._database.rows("heads_by_path", *arrays))
         return [tuple(_tree(layer, paths, rows) for layer in layers) for layers, paths in requests]
 
     async def _commit_batch(

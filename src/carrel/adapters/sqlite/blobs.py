@@ -65,7 +65,7 @@ class SqliteBlobs:
             row = self._reader.read_body(ids[0])
             return () if row is None else (row,)
         return (
-            self._reader.db.execute(STATEMENTS["bodies"], (json.dumps(ids),)).fetchall()
+            self._reader.db.execute(STATEMENTS["blob_bodies"], (json.dumps(ids),)).fetchall()
             if ids
             else ()
         )

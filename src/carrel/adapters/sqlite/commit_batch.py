@@ -154,7 +154,7 @@ class CommitBatch:
             self.add_event(event.tenant, None, run, sequence, columns)
 
     def next_run_sequence(self, run: str, tenant: str) -> int | None:
-        row = self._db.execute(STATEMENTS["next_in_run"], (run, tenant)).fetchone()
+        row = self._db.execute(STATEMENTS["next_run_sequence"], (run, tenant)).fetchone()
         return row[0] if row else None
 
     def flush(self) -> None:
@@ -169,7 +169,7 @@ class CommitBatch:
             ("set_entry", self._entries.values()),
             ("add_event", self._events),
             ("prune_version", self._prunes),
-            ("move_scope", scope_rows),
+            ("update_scope", scope_rows),
         ):
             if rows:
                 self._db.executemany(STATEMENTS[statement], rows)
@@ -226,7 +226,9 @@ class CommitBatch:
         changed = self._changed_below.get((scope, directory), ())
         first_changed = min((path for path in changed if self._is_live(scope, path)), default=None)
         id, text = self.scope_state(scope).id, directory.text
-        for [text_below] in self._db.execute(STATEMENTS["beneath"], (id, f"{text}/", f"{text}0")):
+        for [text_below] in self._db.execute(
+            STATEMENTS["heads_below_path"], (id, f"{text}/", f"{text}0")
+        ):
             path = Path(text_below)
             if (scope, path) not in self.written_heads or self._is_live(scope, path):
                 return path if first_changed is None else min(first_changed, path)
@@ -326,7 +328,9 @@ class CommitBatch:
         key = commit.idempotency_key
         assert key
         versions = json.dumps([head.version for head in heads])
-        self._db.execute(STATEMENTS["mark_receipt"], (versions, key.tenant, key.endpoint, key.key))
+        self._db.execute(
+            STATEMENTS["commit_idempotency_key"], (versions, key.tenant, key.endpoint, key.key)
+        )
 
 
 def _entry_of(head: Head | None) -> Entry | None:

@@ -5,20 +5,23 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from importlib.resources import files
 from pathlib import Path as File
 from types import NoneType
+from typing import Final
 
 from carrel.adapters.sqlite.write_lock import WriteLock
 from carrel.core import sql_statements
 
 PACKAGE_FILES = files("carrel.adapters.sqlite")
 STATEMENTS = sql_statements.parse_statements((PACKAGE_FILES / "statements.sql").read_text("utf-8"))
-MIGRATIONS = tuple(
-    sorted(f.name for f in (PACKAGE_FILES / "migrations").iterdir() if f.name.endswith("sql"))
-)
+MIGRATIONS: Final[Mapping[str, str]] = {
+    file.name: file.read_text("utf-8")
+    for file in sorted((PACKAGE_FILES / "migrations").iterdir(), key=lambda file: file.name)
+    if file.name.endswith(".sql")
+}
 
 # Without an adapter sqlite3 raises and drops an exception per value. A write binds nine values of
 # these two types, and that would take longer than all other binding.
@@ -64,16 +67,15 @@ def prepare(file: File) -> None:
 
 def _migrate(db: sqlite3.Connection) -> None:
     db.execute(
-        "CREATE TABLE IF NOT EXISTS migration"
-        " (name TEXT PRIMARY KEY, checksum TEXT NOT NULL, at INTEGER NOT NULL) WITHOUT ROWID"
+        "CREATE TABLE IF NOT EXISTS migration (name TEXT PRIMARY KEY,"
+        " checksum TEXT NOT NULL, applied_at INTEGER NOT NULL) WITHOUT ROWID"
     )
     applied = dict(db.execute("SELECT name, checksum FROM migration").fetchall())
-    if unknown := sorted(applied.keys() - set(MIGRATIONS)):
+    if unknown := sorted(applied.keys() - MIGRATIONS.keys()):
         raise SqliteSchemaMismatch(
             f"the store has unknown migration {unknown[-1]}; use a newer version of Carrel"
         )
-    for name in MIGRATIONS:
-        text = (PACKAGE_FILES / "migrations" / name).read_text("utf-8")
+    for name, text in MIGRATIONS.items():
         checksum = hashlib.sha256(text.encode()).hexdigest()
         if applied.get(name, checksum) != checksum:
             raise SqliteSchemaMismatch(

@@ -19,7 +19,7 @@ class SqliteDeliveries:
         self._reader, self._writer = reader, writer
 
     async def cursor(self) -> str | None:
-        row = self._reader.db.execute(STATEMENTS["mark"]).fetchone()
+        row = self._reader.db.execute(STATEMENTS["delivery_cursor"]).fetchone()
         return row[0] if row else None
 
     async def enqueue(
@@ -33,7 +33,10 @@ class SqliteDeliveries:
         parameters = (now, leased_until, limit)
         return await self._writer.submit(
             lambda db, _: tuple(
-                map(_delivery_from_row, db.execute(STATEMENTS["lease"], parameters).fetchall())
+                map(
+                    _delivery_from_row,
+                    db.execute(STATEMENTS["lease_deliveries"], parameters).fetchall(),
+                )
             )
         )
 
@@ -55,7 +58,7 @@ class SqliteDeliveries:
         parameters = (tenant, webhook, before or "~", limit)
         attempts: dict[str, list[DeliveryAttempt]] = {}
         with transaction(self._reader.db, "DEFERRED") as db:
-            rows = db.execute(STATEMENTS["deliveries_listed"], parameters).fetchall()
+            rows = db.execute(STATEMENTS["list_deliveries"], parameters).fetchall()
             ids = json.dumps([row[0] for row in rows])
             for id, at, *posted in db.execute(STATEMENTS["attempts"], (ids,)).fetchall():
                 attempts.setdefault(id, []).append(DeliveryAttempt(at, PostResult(*posted)))
@@ -69,14 +72,16 @@ class SqliteDeliveries:
 
 
 def _delivery_from_row(row: Row) -> Delivery:
-    id, tenant, webhook, type, body, state, created, due, tries = row
-    return Delivery(id, tenant, webhook, type, body, DeliveryState(state), created, due, tries)
+    id, tenant, webhook, type, body, state, created_at, due_at, attempts = row
+    return Delivery(
+        id, tenant, webhook, type, body, DeliveryState(state), created_at, due_at, attempts
+    )
 
 
 def _enqueue(
     db: Connection, expected: str | None, new_cursor: str, deliveries: Sequence[Delivery]
 ) -> bool:
-    row = db.execute(STATEMENTS["mark"]).fetchone()
+    row = db.execute(STATEMENTS["delivery_cursor"]).fetchone()
     if (row[0] if row else None) != expected:
         return False
     rows = [
@@ -84,14 +89,14 @@ def _enqueue(
         for d in deliveries
     ]
     db.executemany(STATEMENTS["add_delivery"], rows)
-    db.execute(STATEMENTS["set_mark"], (new_cursor,))
+    db.execute(STATEMENTS["set_delivery_cursor"], (new_cursor,))
     return True
 
 
 def _record_attempts(db: Connection, results: Sequence[tuple[Delivery, DeliveryAttempt]]) -> None:
     for delivery, attempt in results:
         db.execute(
-            STATEMENTS["settle_delivery"],
+            STATEMENTS["update_delivery"],
             (delivery.state, delivery.due_at, delivery.attempts, delivery.id),
         )
         posted = attempt.result

@@ -34,13 +34,13 @@ class SqliteIdempotencyStore:
     async def complete(self, key: IdempotencyKey, response: StoredResponse) -> None:
         parameters = (response.status, response.sealed, *_key_columns(key))
         await self._writer.submit(
-            lambda db, _: db.execute(STATEMENTS["settle_receipt"], parameters) and None
+            lambda db, _: db.execute(STATEMENTS["complete_idempotency_key"], parameters) and None
         )
 
     async def release(self, key: IdempotencyKey) -> None:
         parameters = _key_columns(key)
         await self._writer.submit(
-            lambda db, _: db.execute(STATEMENTS["drop_receipt"], parameters) and None
+            lambda db, _: db.execute(STATEMENTS["release_idempotency_key"], parameters) and None
         )
 
 
@@ -55,7 +55,7 @@ def _claim(
     now: TimestampMs,
     stale_before: TimestampMs,
 ) -> Claim:
-    row = db.execute(STATEMENTS["receipt"], _key_columns(key)).fetchone()
+    row = db.execute(STATEMENTS["idempotency_key"], _key_columns(key)).fetchone()
     if row:
         stored_fingerprint, claimed_at, versions, status, sealed = row
         if stored_fingerprint != fingerprint:
@@ -66,5 +66,5 @@ def _claim(
             return Committed(tuple(json.loads(versions)))
         if claimed_at >= stale_before:
             return InProgress()
-    db.execute(STATEMENTS["set_receipt"], (*_key_columns(key), fingerprint, now))
+    db.execute(STATEMENTS["claim_idempotency_key"], (*_key_columns(key), fingerprint, now))
     return Claimed()

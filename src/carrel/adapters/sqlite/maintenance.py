@@ -27,8 +27,11 @@ _DELETE_BATCH_SIZE: Final = 500
 """Rows deleted per transaction, so that other writes need not wait long."""
 _MAX_BATCH_BYTES: Final = 4 * 2**20
 """Size after which a batch of long rows is returned, however few they are."""
-_COUNTER_STATEMENTS: Final = {"drop_content": "continue_contents", "drop_event": "continue_events"}
-_TABLES_WITH_LONG_ROWS: Final = frozenset({"content", "delivery", "utterance"})
+_COUNTER_STATEMENTS: Final = {
+    "delete_content": "save_content_counter",
+    "delete_event": "save_event_counter",
+}
+_TABLES_WITH_LONG_ROWS: Final = frozenset({"content", "delivery", "session_entry"})
 Rows = Sequence[Sequence[Any]]
 
 
@@ -74,8 +77,8 @@ class SqliteMaintenance:
                     f"INSERT OR REPLACE INTO {table} ({', '.join(columns)}) VALUES ({placeholders})"
                 )
                 await asyncio.to_thread(_insert, db, sql, batch)
-            db.execute(STATEMENTS["continue_contents"])
-            db.execute(STATEMENTS["continue_events"])
+            db.execute(STATEMENTS["save_content_counter"])
+            db.execute(STATEMENTS["save_event_counter"])
             await asyncio.to_thread(_index_session_entries, db)
             await asyncio.to_thread(_index_records, db)
 
@@ -89,11 +92,15 @@ class SqliteMaintenance:
         """
         return {
             "versions": await self._collect_versions(),
-            "contents": await self._collect("old_contents", now - grace_ms, "drop_content"),
-            "receipts": await self._delete_before("collect_receipts", now - _DAY_MS),
-            "attempts": await self._delete_before("collect_attempts", now - 30 * _DAY_MS),
-            "deliveries": await self._delete_before("collect_deliveries", now - 30 * _DAY_MS),
-            "events": await self._collect("old_events", now - event_retention_ms, "drop_event"),
+            "contents": await self._collect(
+                "unreferenced_contents", now - grace_ms, "delete_content"
+            ),
+            "receipts": await self._delete_before("delete_expired_idempotency_keys", now - _DAY_MS),
+            "attempts": await self._delete_before("delete_old_attempts", now - 30 * _DAY_MS),
+            "deliveries": await self._delete_before("delete_old_deliveries", now - 30 * _DAY_MS),
+            "events": await self._collect(
+                "expired_events", now - event_retention_ms, "delete_event"
+            ),
         }
 
     async def reindex(self) -> int:
@@ -101,7 +108,7 @@ class SqliteMaintenance:
 
     async def referenced_digests(self) -> frozenset[Digest]:
         rows = await self._reader.scan(
-            lambda db: db.execute(STATEMENTS["outside_digests"]).fetchall()
+            lambda db: db.execute(STATEMENTS["external_digests"]).fetchall()
         )
         return frozenset(Digest("sha256:" + row[0].hex()) for row in rows)
 
@@ -114,7 +121,7 @@ class SqliteMaintenance:
         """Repeat until nothing is left, since one scan returns a bounded number of rows."""
         total, deleted = 0, 1
         while deleted:
-            deleted = await self._delete("prune_version", await self._find("old_versions"))
+            deleted = await self._delete("prune_version", await self._find("prunable_versions"))
             total += deleted
         return total
 
@@ -167,17 +174,17 @@ def _index_session_entries(db: sqlite3.Connection) -> None:
 
 def _index_records(db: sqlite3.Connection) -> int:
     """Rebuild the search terms of records; return their number."""
-    db.execute(STATEMENTS["forget_words"])
+    db.execute(STATEMENTS["delete_all_search_terms"])
     count = 0
     for record_type in sorted(SEARCHED_TYPES):
         for tenant, _, index_key, id, body in db.execute(
-            STATEMENTS["links_and_bodies"], (record_type,)
+            STATEMENTS["index_keys_with_bodies"], (record_type,)
         ):
             rows = [
                 (tenant, record_type, index_key, term, id)
                 for term in index_terms(record_type, decode(body))
             ]
-            count += db.executemany(STATEMENTS["add_word"], rows).rowcount if rows else 0
+            count += db.executemany(STATEMENTS["add_search_term"], rows).rowcount if rows else 0
     return count
 
 

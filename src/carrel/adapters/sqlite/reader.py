@@ -72,13 +72,15 @@ class Reader:
         self._refresh()
         if id in self._bodies:
             return id, self._bodies.pop(id)
-        row: tuple[int, bytes | None] | None = self.db.execute(STATEMENTS["body"], (id,)).fetchone()
+        row: tuple[int, bytes | None] | None = self.db.execute(
+            STATEMENTS["blob_body"], (id,)
+        ).fetchone()
         return row
 
     def _query_path(self, scope: Scope, path: Path) -> tuple[int, Head | None]:
         """Return the scope's revision (0 if unknown) and the path's head."""
         parameters = (path.text, scope.tenant, scope.kind, scope.name)
-        row = self.db.execute(STATEMENTS["one"], parameters).fetchone()
+        row = self.db.execute(STATEMENTS["head_with_body"], parameters).fetchone()
         if row is None:
             return 0, None
         if row[1] is None:

@@ -32,13 +32,15 @@ class SqliteRecalls:
         self, tenant: str, agent: str, *, limit: int = 10_000
     ) -> tuple[RecallStats, ...]:
         ask = (tenant, agent, limit)
-        rows = await self._reader.scan(lambda db: db.execute(STATEMENTS["tallies"], ask).fetchall())
+        rows = await self._reader.scan(
+            lambda db: db.execute(STATEMENTS["recall_stats"], ask).fetchall()
+        )
         return tuple(RecallStats(*row) for row in rows)
 
     async def count_since(self, tenant: str, agent: str, start: TimestampMs) -> Mapping[str, int]:
         ask = (tenant, agent, start)
         rows = await self._reader.scan(
-            lambda db: db.execute(STATEMENTS["recalls_since"], ask).fetchall()
+            lambda db: db.execute(STATEMENTS["recall_counts_since"], ask).fetchall()
         )
         return dict(rows)
 
@@ -53,7 +55,7 @@ class SqliteRecalls:
         upto = _MAX_TIMESTAMP if before is None else before
         rows = [(tenant, agent, memory, upto) for memory in memories]
         return await self._writer.submit(
-            lambda db, _: db.executemany(STATEMENTS["drop_recalls"], rows).rowcount if rows else 0
+            lambda db, _: db.executemany(STATEMENTS["delete_recalls"], rows).rowcount if rows else 0
         )
 
     async def prune(self, tenant: str, agent: str, before: TimestampMs) -> int:

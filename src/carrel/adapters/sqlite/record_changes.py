@@ -55,7 +55,7 @@ class RecordChanges:
         """Apply the changes and collect audit entries."""
         changed = [change for change in commit.changes if self._change(change, commit.at)]
         for tenant, record_type in {(change.tenant, change.type) for change in changed}:
-            self._db.execute(STATEMENTS["raise_shelf"], (tenant, record_type))
+            self._db.execute(STATEMENTS["bump_collection_revision"], (tenant, record_type))
             self._collection_revisions.pop((tenant, record_type), None)
             self.has_changed = self.has_changed or record_type not in UNAUDITED_TYPES
         for tenant, subjects in sorted(audit_subjects(commit).items()):
@@ -65,7 +65,7 @@ class RecordChanges:
 
     def flush(self) -> None:
         if self._audit_rows:
-            self._db.executemany(STATEMENTS["add_audit"], self._audit_rows)
+            self._db.executemany(STATEMENTS["add_audit_entry"], self._audit_rows)
         if self.has_changed:
             row = self._db.execute(STATEMENTS["records_revision"]).fetchone()
             self._db.execute(STATEMENTS["set_counter"], ("records", (row[0] if row else 0) + 1))
@@ -74,7 +74,7 @@ class RecordChanges:
         key = (collection.tenant, collection.type)
         revision = self._collection_revisions.get(key)
         if revision is None:
-            row = self._db.execute(STATEMENTS["shelf"], key).fetchone()
+            row = self._db.execute(STATEMENTS["collection_revision"], key).fetchone()
             revision = self._collection_revisions[key] = row[0] if row else 0
         return revision
 
@@ -86,7 +86,7 @@ class RecordChanges:
 
     def _owner(self, name: str, commit: Commit) -> _RecordKey | None:
         """Return the record that owns a unique key, unless this commit releases it."""
-        row = self._db.execute(STATEMENTS["handle"], (name,)).fetchone()
+        row = self._db.execute(STATEMENTS["unique_key_owner"], (name,)).fetchone()
         if row is None:
             return None
         owner = (row[0], RecordType(row[1]), row[2])
@@ -99,23 +99,25 @@ class RecordChanges:
     def _change(self, change: RecordChange, at: TimestampMs) -> bool:
         """Write or delete one record; return False if there was nothing to delete."""
         existing, key = self._find(change), _record_key(change)
-        self._db.execute(STATEMENTS["drop_handles"], key)
-        self._db.execute(STATEMENTS["drop_links"], key)
+        self._db.execute(STATEMENTS["delete_unique_keys"], key)
+        self._db.execute(STATEMENTS["delete_index_keys"], key)
         if change.type in SEARCHED_TYPES:
-            self._db.execute(STATEMENTS["drop_words"], key)
+            self._db.execute(STATEMENTS["delete_search_terms"], key)
         if change.body is None:
-            self._db.execute(STATEMENTS["drop_record"], key)
+            self._db.execute(STATEMENTS["delete_record"], key)
             return existing is not None
         revision, created_at = (existing.revision + 1, existing.created_at) if existing else (1, at)
         body = json.dumps(change.body, ensure_ascii=False, separators=(",", ":"))
         self._db.execute(STATEMENTS["set_record"], (*key, revision, body, created_at, at))
         for name in change.unique_keys:
-            self._db.execute(STATEMENTS["free_handle"], (name,))
-            self._db.execute(STATEMENTS["add_handle"], (name, *key))
+            self._db.execute(STATEMENTS["delete_unique_key"], (name,))
+            self._db.execute(STATEMENTS["add_unique_key"], (name, *key))
         for name in change.index_keys:
-            self._db.execute(STATEMENTS["add_link"], (change.tenant, change.type, name, change.id))
+            self._db.execute(
+                STATEMENTS["add_index_key"], (change.tenant, change.type, name, change.id)
+            )
         if change.type in SEARCHED_TYPES:
-            self._db.executemany(STATEMENTS["add_word"], _search_term_rows(change))
+            self._db.executemany(STATEMENTS["add_search_term"], _search_term_rows(change))
         return True
 
 

@@ -33,7 +33,7 @@ class SqliteRecords:
             )
         parameters = (json.dumps(list(unique_keys)),)
         return _records_by_index(
-            self._reader.db.execute(STATEMENTS["records_named"], parameters).fetchall(),
+            self._reader.db.execute(STATEMENTS["records_by_unique_key"], parameters).fetchall(),
             len(unique_keys),
         )
 
@@ -49,23 +49,27 @@ class SqliteRecords:
         db = self._reader.db
         if index_key and tenant:
             rows = db.execute(
-                STATEMENTS["records_linked"], (tenant, record_type, index_key, after, limit)
+                STATEMENTS["list_records_by_index_key"],
+                (tenant, record_type, index_key, after, limit),
             )
         elif index_key:
             rows = db.execute(
-                STATEMENTS["records_linked_everywhere"], (record_type, index_key, after, limit)
+                STATEMENTS["list_records_of_all_tenants_by_index_key"],
+                (record_type, index_key, after, limit),
             )
         elif tenant:
-            rows = db.execute(STATEMENTS["records_listed"], (tenant, record_type, after, limit))
+            rows = db.execute(STATEMENTS["list_records"], (tenant, record_type, after, limit))
         else:
-            rows = db.execute(STATEMENTS["records_everywhere"], (record_type, after, limit))
+            rows = db.execute(
+                STATEMENTS["list_records_of_all_tenants"], (record_type, after, limit)
+            )
         return tuple(map(record_from_row, rows.fetchall()))
 
     async def count(
         self, tenant: str, record_type: RecordType, index_keys: Sequence[str]
     ) -> tuple[int, ...]:
         parameters = (json.dumps(list(index_keys)), tenant, record_type)
-        counts = dict(self._reader.db.execute(STATEMENTS["records_counted"], parameters).fetchall())
+        counts = dict(self._reader.db.execute(STATEMENTS["count_records"], parameters).fetchall())
         return tuple(counts.get(index, 0) for index in range(len(index_keys)))
 
     async def find(
@@ -79,7 +83,7 @@ class SqliteRecords:
     ) -> tuple[Record, ...]:
         parameters = (json.dumps(list(terms)), tenant, record_type, index_key, limit)
         rows = (
-            self._reader.db.execute(STATEMENTS["ids_by_words"], parameters).fetchall()
+            self._reader.db.execute(STATEMENTS["record_ids_by_terms"], parameters).fetchall()
             if terms
             else ()
         )
@@ -89,7 +93,7 @@ class SqliteRecords:
         self, collections: Sequence[tuple[str, RecordType]]
     ) -> tuple[int, ...]:
         requested = json.dumps([list(pair) for pair in collections])
-        rows = self._reader.db.execute(STATEMENTS["shelves"], (requested,)).fetchall()
+        rows = self._reader.db.execute(STATEMENTS["collection_revisions"], (requested,)).fetchall()
         revisions = dict(rows)
         return tuple(revisions.get(index, 0) for index in range(len(collections)))
 
@@ -99,19 +103,19 @@ class SqliteRecords:
     async def mark_used(self, used_at: Mapping[str, TimestampMs]) -> None:
         rows = list(used_at.items())
         await self._writer.submit(
-            lambda db, _: db.executemany(STATEMENTS["set_used"], rows) and None
+            lambda db, _: db.executemany(STATEMENTS["mark_used"], rows) and None
         )
 
     async def last_used(self, ids: Sequence[str]) -> tuple[TimestampMs | None, ...]:
         parameters = (json.dumps(list(ids)),)
-        timestamps = dict(self._reader.db.execute(STATEMENTS["used"], parameters).fetchall())
+        timestamps = dict(self._reader.db.execute(STATEMENTS["last_used"], parameters).fetchall())
         return tuple(timestamps.get(index) for index in range(len(ids)))
 
     async def audit(
         self, tenant: str, *, before: int = 0, limit: int = 100
     ) -> tuple[AuditEntry, ...]:
         rows = self._reader.db.execute(
-            STATEMENTS["audit"], (tenant, before or 2**62, limit)
+            STATEMENTS["audit_entries"], (tenant, before or 2**62, limit)
         ).fetchall()
         return tuple(
             AuditEntry(id, owner, at, author, reason, tuple(json.loads(subjects)))
@@ -120,7 +124,7 @@ class SqliteRecords:
 
 
 def _query_by_unique_key(db: Connection, unique_key: str) -> tuple[Record | None]:
-    row = db.execute(STATEMENTS["record_named"], (unique_key,)).fetchone()
+    row = db.execute(STATEMENTS["record_by_unique_key"], (unique_key,)).fetchone()
     return (record_from_row(row) if row else None,)
 
 

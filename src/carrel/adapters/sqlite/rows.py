@@ -14,7 +14,7 @@ from carrel.core.store.entry import MARKDOWN, Entry, Head, Version
 from carrel.core.store.record import Record, RecordType
 
 Row = Sequence[Any]
-_RECORD_TYPES: Final = {noun.value: noun for noun in RecordType}
+_RECORD_TYPES: Final = {record_type.value: record_type for record_type in RecordType}
 AFTER_ANY_PATH = "\U0010ffff" * 257
 """Sorts after any path suffix, since it is longer than a path may be."""
 

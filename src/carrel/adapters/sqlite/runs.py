@@ -47,7 +47,7 @@ class SqliteRuns:
     ) -> tuple[Run, ...]:
         scope_filter = (scope.kind, scope.name) if scope else (None, None)
         parameters = (tenant, before or "~", limit, *scope_filter)
-        return self._read_runs("runs_listed", parameters)
+        return self._read_runs("list_runs", parameters)
 
     async def newest_by_scope(self, tenant: str, scopes: Sequence[Scope]) -> tuple[Run | None, ...]:
         ask = (scopes_to_json(dict.fromkeys(scopes)), tenant)
@@ -64,7 +64,7 @@ class SqliteRuns:
             rows = db.execute(STATEMENTS[statement], parameters).fetchall()
             ids = json.dumps([row[0] for row in rows])
             for id, tenant, kind, name, revision in db.execute(
-                STATEMENTS["layers"], (ids,)
+                STATEMENTS["run_layers"], (ids,)
             ).fetchall():
                 layers.setdefault(id, []).append(
                     SnapshotLayer(scope_from_row(tenant, kind, name), revision)
@@ -73,7 +73,7 @@ class SqliteRuns:
 
 
 def _run_from_row(row: Row, layers: tuple[SnapshotLayer, ...]) -> Run:
-    id, tenant, kind, name, workflow, mode, status, author, started, ended = row[:10]
+    id, tenant, kind, name, workflow, mode, status, author, started_at, ended_at = row[:10]
     parent, replay_of, snapshot_kept, variables = row[10:]
     return Run(
         id=id,
@@ -83,8 +83,8 @@ def _run_from_row(row: Row, layers: tuple[SnapshotLayer, ...]) -> Run:
         mode=Audience(mode),
         status=RunStatus(status),
         author=author,
-        started_at=started,
-        ended_at=ended,
+        started_at=started_at,
+        ended_at=ended_at,
         parent=parent,
         replay_of=replay_of,
         snapshot_kept=bool(snapshot_kept),
@@ -112,7 +112,7 @@ def _start_run(
     )
     for position, layer in enumerate(frozen):
         row = (run.id, position, batch.ensure_scope(layer.scope).id, layer.revision)
-        db.execute(STATEMENTS["add_layer"], row)
+        db.execute(STATEMENTS["add_run_layer"], row)
     batch.add_event(
         run.tenant, scope_id, run.id, 1, (RUN_STARTED, _event_payload(run), run.started_at)
     )
@@ -129,10 +129,10 @@ def _change_run(db: Connection, batch: CommitBatch, run: Run, expected: Run) -> 
         expected.status,
         expected.snapshot_kept,
     )
-    if not db.execute(STATEMENTS["change_run"], parameters).rowcount:
+    if not db.execute(STATEMENTS["update_run"], parameters).rowcount:
         return False
     if not run.snapshot_kept:
-        db.execute(STATEMENTS["drop_layers"], (run.id,))
+        db.execute(STATEMENTS["delete_run_layers"], (run.id,))
     if run.status is not expected.status:
         sequence = batch.next_run_sequence(run.id, run.tenant)
         event = (

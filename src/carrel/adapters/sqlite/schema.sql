@@ -21,11 +21,11 @@ CREATE TABLE scope (
 
 -- File contents, append-only. `body` is NULL if the content is in the large blob store.
 CREATE TABLE content (
-    id     INTEGER PRIMARY KEY,
-    digest BLOB    NOT NULL,
-    size   INTEGER NOT NULL,
-    at     INTEGER NOT NULL,
-    body   BLOB
+    id         INTEGER PRIMARY KEY,
+    digest     BLOB    NOT NULL,
+    size       INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    body       BLOB
 );
 
 -- Current head of each path. `content` NULL is a tombstone, which continues the version numbers.
@@ -55,28 +55,29 @@ CREATE TABLE version (
     size     INTEGER,
     base     INTEGER REFERENCES content,
     type     TEXT,
-    by       TEXT    NOT NULL,
-    why      TEXT    NOT NULL,
+    author   TEXT    NOT NULL,
+    reason   TEXT    NOT NULL,
     run      TEXT,
     PRIMARY KEY (scope, path, version)
 ) WITHOUT ROWID;
 
 -- Runs and the revisions of their layers. A run whose snapshot was released has no layers.
+-- `event_count` is the last sequence in the run's log.
 CREATE TABLE run (
-    tenant    TEXT    NOT NULL,
-    id        TEXT    NOT NULL,
-    scope     INTEGER NOT NULL REFERENCES scope,
-    workflow  TEXT    NOT NULL,
-    mode      TEXT    NOT NULL,
-    status    TEXT    NOT NULL,
-    by        TEXT    NOT NULL,
-    started   INTEGER NOT NULL,
-    ended     INTEGER,
-    parent    TEXT,
-    replay_of TEXT,
-    kept      INTEGER NOT NULL,
-    variables TEXT    NOT NULL,
-    events    INTEGER NOT NULL,
+    tenant        TEXT    NOT NULL,
+    id            TEXT    NOT NULL,
+    scope         INTEGER NOT NULL REFERENCES scope,
+    workflow      TEXT    NOT NULL,
+    mode          TEXT    NOT NULL,
+    status        TEXT    NOT NULL,
+    author        TEXT    NOT NULL,
+    started_at    INTEGER NOT NULL,
+    ended_at      INTEGER,
+    parent        TEXT,
+    replay_of     TEXT,
+    snapshot_kept INTEGER NOT NULL,
+    variables     TEXT    NOT NULL,
+    event_count   INTEGER NOT NULL,
     PRIMARY KEY (tenant, id)
 ) WITHOUT ROWID;
 
@@ -84,10 +85,10 @@ CREATE INDEX run_by_scope ON run (scope, tenant, id);
 
 CREATE TABLE run_layer (
     run      TEXT    NOT NULL,
-    place    INTEGER NOT NULL,
+    position INTEGER NOT NULL,
     scope    INTEGER NOT NULL REFERENCES scope,
     revision INTEGER NOT NULL,
-    PRIMARY KEY (run, place)
+    PRIMARY KEY (run, position)
 ) WITHOUT ROWID;
 CREATE INDEX run_layer_by_scope ON run_layer (scope, revision);
 
@@ -104,40 +105,41 @@ CREATE TABLE event (
 );
 CREATE INDEX event_by_run ON event (run, id) WHERE run IS NOT NULL;
 
--- Records as JSON documents, with their unique keys and index keys.
+-- Records as JSON documents, their unique keys, the index keys that they are listed by, and the
+-- revision of each collection (tenant and type).
 CREATE TABLE record (
-    tenant   TEXT    NOT NULL,
-    noun     TEXT    NOT NULL,
-    id       TEXT    NOT NULL,
-    revision INTEGER NOT NULL,
-    body     TEXT    NOT NULL,
-    created  INTEGER NOT NULL,
-    changed  INTEGER NOT NULL,
-    PRIMARY KEY (tenant, noun, id)
+    tenant     TEXT    NOT NULL,
+    type       TEXT    NOT NULL,
+    id         TEXT    NOT NULL,
+    revision   INTEGER NOT NULL,
+    body       TEXT    NOT NULL,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    PRIMARY KEY (tenant, type, id)
 ) WITHOUT ROWID;
 
-CREATE TABLE handle (
+CREATE TABLE unique_key (
     name   TEXT PRIMARY KEY,
     tenant TEXT NOT NULL,
-    noun   TEXT NOT NULL,
+    type   TEXT NOT NULL,
     id     TEXT NOT NULL
 ) WITHOUT ROWID;
-CREATE INDEX handle_of ON handle (tenant, noun, id);
+CREATE INDEX unique_key_by_record ON unique_key (tenant, type, id);
 
-CREATE TABLE link (
+CREATE TABLE index_key (
     tenant TEXT NOT NULL,
-    noun   TEXT NOT NULL,
+    type   TEXT NOT NULL,
     name   TEXT NOT NULL,
     id     TEXT NOT NULL,
-    PRIMARY KEY (tenant, noun, name, id)
+    PRIMARY KEY (tenant, type, name, id)
 ) WITHOUT ROWID;
-CREATE INDEX link_of ON link (tenant, noun, id);
+CREATE INDEX index_key_by_record ON index_key (tenant, type, id);
 
-CREATE TABLE shelf (
+CREATE TABLE collection_revision (
     tenant   TEXT    NOT NULL,
-    noun     TEXT    NOT NULL,
+    type     TEXT    NOT NULL,
     revision INTEGER NOT NULL,
-    PRIMARY KEY (tenant, noun)
+    PRIMARY KEY (tenant, type)
 ) WITHOUT ROWID;
 
 -- Audit log of record changes. Append-only.
@@ -145,24 +147,25 @@ CREATE TABLE audit (
     id       INTEGER PRIMARY KEY AUTOINCREMENT,
     tenant   TEXT    NOT NULL,
     at       INTEGER NOT NULL,
-    by       TEXT    NOT NULL,
-    why      TEXT    NOT NULL,
+    author   TEXT    NOT NULL,
+    reason   TEXT    NOT NULL,
     subjects TEXT    NOT NULL
 );
 CREATE INDEX audit_by_tenant ON audit (tenant, id);
 
-CREATE TABLE usage (
-    id TEXT    PRIMARY KEY,
-    at INTEGER NOT NULL
+-- Last use of each API key and last heartbeat of each running tool call, by record id.
+CREATE TABLE key_usage (
+    id           TEXT    PRIMARY KEY,
+    last_used_at INTEGER NOT NULL
 ) WITHOUT ROWID;
 
 -- Idempotency keys with their responses. `versions` is set by the commit itself.
-CREATE TABLE receipt (
+CREATE TABLE idempotency_key (
     tenant      TEXT    NOT NULL,
     endpoint    TEXT    NOT NULL,
     key         TEXT    NOT NULL,
     fingerprint TEXT    NOT NULL,
-    claimed     INTEGER NOT NULL,
+    claimed_at  INTEGER NOT NULL,
     versions    TEXT,
     status      INTEGER,
     sealed      TEXT,
@@ -171,81 +174,80 @@ CREATE TABLE receipt (
 
 -- Webhook deliveries, their attempts, and the cursor up to which events were enqueued.
 CREATE TABLE delivery (
-    id      TEXT    PRIMARY KEY,
-    tenant  TEXT    NOT NULL,
-    webhook TEXT    NOT NULL,
-    type    TEXT    NOT NULL,
-    body    BLOB    NOT NULL,
-    state   TEXT    NOT NULL,
-    created INTEGER NOT NULL,
-    due     INTEGER NOT NULL,
-    tries   INTEGER NOT NULL
+    id         TEXT    PRIMARY KEY,
+    tenant     TEXT    NOT NULL,
+    webhook    TEXT    NOT NULL,
+    type       TEXT    NOT NULL,
+    body       BLOB    NOT NULL,
+    state      TEXT    NOT NULL,
+    created_at INTEGER NOT NULL,
+    due_at     INTEGER NOT NULL,
+    attempts   INTEGER NOT NULL
 ) WITHOUT ROWID;
-CREATE INDEX delivery_by_due ON delivery (due) WHERE state = 'pending';
+CREATE INDEX delivery_by_due ON delivery (due_at) WHERE state = 'pending';
 CREATE INDEX delivery_by_webhook ON delivery (tenant, webhook, id);
 
 CREATE TABLE attempt (
-    delivery TEXT    NOT NULL REFERENCES delivery,
-    place    INTEGER NOT NULL,
-    at       INTEGER NOT NULL,
-    status   INTEGER,
-    problem  TEXT    NOT NULL,
-    took     INTEGER NOT NULL,
-    PRIMARY KEY (delivery, place)
+    delivery   TEXT    NOT NULL REFERENCES delivery,
+    position   INTEGER NOT NULL,
+    at         INTEGER NOT NULL,
+    status     INTEGER,
+    problem    TEXT    NOT NULL,
+    elapsed_ms INTEGER NOT NULL,
+    PRIMARY KEY (delivery, position)
 ) WITHOUT ROWID;
 
-CREATE TABLE mark (
+CREATE TABLE delivery_cursor (
     name   TEXT PRIMARY KEY,
     cursor TEXT NOT NULL
 ) WITHOUT ROWID;
 
--- Sessions and their entries, append-only. `last` is the time of the last entry, `entries` their
--- number; `number` counts from 1 in each session.
+-- Sessions and their entries, append-only. `sequence` counts from 1 in each session.
 CREATE TABLE session (
-    tenant  TEXT    NOT NULL,
-    id      TEXT    NOT NULL,
-    agent   TEXT    NOT NULL,
-    mode    TEXT    NOT NULL,
-    plugin  TEXT    NOT NULL,
-    started INTEGER NOT NULL,
-    ended   INTEGER,
-    entries INTEGER NOT NULL,
-    last    INTEGER NOT NULL,
+    tenant        TEXT    NOT NULL,
+    id            TEXT    NOT NULL,
+    agent         TEXT    NOT NULL,
+    mode          TEXT    NOT NULL,
+    plugin        TEXT    NOT NULL,
+    started_at    INTEGER NOT NULL,
+    ended_at      INTEGER,
+    entry_count   INTEGER NOT NULL,
+    last_entry_at INTEGER NOT NULL,
     PRIMARY KEY (tenant, id)
 ) WITHOUT ROWID;
-CREATE INDEX session_by_agent ON session (tenant, agent, last, id);
-CREATE INDEX session_by_last ON session (last, tenant, id);
+CREATE INDEX session_by_agent ON session (tenant, agent, last_entry_at, id);
+CREATE INDEX session_by_last_entry ON session (last_entry_at, tenant, id);
 
-CREATE TABLE utterance (
-    id      INTEGER PRIMARY KEY,
-    tenant  TEXT    NOT NULL,
-    session TEXT    NOT NULL,
-    number  INTEGER NOT NULL,
-    at      INTEGER NOT NULL,
-    role    TEXT    NOT NULL,
-    content BLOB    NOT NULL,
-    message TEXT,
-    plugin  TEXT    NOT NULL,
-    sender  TEXT,
-    UNIQUE (tenant, session, number)
+CREATE TABLE session_entry (
+    id       INTEGER PRIMARY KEY,
+    tenant   TEXT    NOT NULL,
+    session  TEXT    NOT NULL,
+    sequence INTEGER NOT NULL,
+    at       INTEGER NOT NULL,
+    role     TEXT    NOT NULL,
+    content  BLOB    NOT NULL,
+    message  TEXT,
+    plugin   TEXT    NOT NULL,
+    sender   TEXT,
+    UNIQUE (tenant, session, sequence)
 );
 
 -- Full-text index of session entries by row id, rebuilt by `carrel reindex`. `owner` identifies
 -- tenant and agent, so that a search never scans the terms of others.
-CREATE VIRTUAL TABLE utterance_text USING fts5 (
-    owner, words, content = '', detail = column, tokenize = 'ascii'
+CREATE VIRTUAL TABLE session_entry_text USING fts5 (
+    owner, terms, content = '', detail = column, tokenize = 'ascii'
 );
 
 -- Search terms of records, for each of their index keys. Derived from the records.
-CREATE TABLE word (
-    tenant TEXT NOT NULL,
-    noun   TEXT NOT NULL,
-    link   TEXT NOT NULL,
-    word   TEXT NOT NULL,
-    id     TEXT NOT NULL,
-    PRIMARY KEY (tenant, noun, link, word, id)
+CREATE TABLE search_term (
+    tenant    TEXT NOT NULL,
+    type      TEXT NOT NULL,
+    index_key TEXT NOT NULL,
+    term      TEXT NOT NULL,
+    id        TEXT NOT NULL,
+    PRIMARY KEY (tenant, type, index_key, term, id)
 ) WITHOUT ROWID;
-CREATE INDEX word_of ON word (tenant, noun, id);
+CREATE INDEX search_term_by_record ON search_term (tenant, type, id);
 
 -- Recall log: which memory matched which query of an agent, with its score.
 CREATE TABLE recall (

@@ -79,7 +79,7 @@ class SqliteSessions:
 
     async def count(self, tenant: str, agents: Sequence[str]) -> tuple[int, ...]:
         parameters = (json.dumps(list(agents)), tenant)
-        rows = self._reader.db.execute(STATEMENTS["sessions_counted"], parameters).fetchall()
+        rows = self._reader.db.execute(STATEMENTS["count_sessions"], parameters).fetchall()
         return tuple(count for _, count in rows)
 
     async def list(
@@ -92,7 +92,7 @@ class SqliteSessions:
         limit: int = 100,
     ) -> tuple[Session, ...]:
         parameters = (tenant, agent, *(before or _AFTER_ALL_SESSIONS), mode, limit)
-        rows = self._reader.db.execute(STATEMENTS["sessions_listed"], parameters).fetchall()
+        rows = self._reader.db.execute(STATEMENTS["list_sessions"], parameters).fetchall()
         return tuple(map(_session_from_row, rows))
 
     async def read(
@@ -100,7 +100,7 @@ class SqliteSessions:
     ) -> tuple[TranscriptEntry, ...]:
         parameters = (tenant, id, after, limit)
         rows = await self._reader.scan(
-            lambda db: _limit_bytes(db.execute(STATEMENTS["utterances"], parameters), 3)
+            lambda db: _limit_bytes(db.execute(STATEMENTS["session_entries"], parameters), 3)
         )
         return tuple(map(_entry_from_row, rows))
 
@@ -129,9 +129,11 @@ class SqliteSessions:
     async def list_updated(
         self, since: TimestampMs, *, after: Session | None = None, limit: int = 500
     ) -> tuple[Session, ...]:
-        place = (after.last_entry_at, after.tenant, after.id) if after else (-1, "", "")
+        position = (after.last_entry_at, after.tenant, after.id) if after else (-1, "", "")
         rows = await self._reader.scan(
-            lambda db: db.execute(STATEMENTS["sessions_touched"], (since, *place, limit)).fetchall()
+            lambda db: db.execute(
+                STATEMENTS["list_updated_sessions"], (since, *position, limit)
+            ).fetchall()
         )
         return tuple(map(_session_from_row, rows))
 
@@ -156,11 +158,11 @@ def index_batch(
 ) -> tuple[EntryPosition | None, int]:
     """Index entries after a position; return the new position and the number read."""
     rows = _limit_bytes(
-        db.execute(STATEMENTS["utterances_unindexed"], (*(after or ("", "", 0)), limit)), 5
+        db.execute(STATEMENTS["session_entries_to_index"], (*(after or ("", "", 0)), limit)), 5
     )
     for tenant, _, _, id, agent, content, is_indexed in rows:
         if not is_indexed:
-            _add_words(db, id, _owner_term(tenant, agent), distinct_terms(content.decode()))
+            _add_terms(db, id, _owner_term(tenant, agent), distinct_terms(content.decode()))
     return (tuple(rows[-1][:3]) if rows else None), len(rows)
 
 
@@ -178,14 +180,14 @@ def _append_entries(
     db: Connection, addition: SessionAppend, terms_by_entry: Sequence[Sequence[str]]
 ) -> Session | None:
     entries = addition.entries
-    last = max([0, *[entry.at for entry in entries]])
-    parameters = (len(entries), last, addition.tenant, addition.session, addition.agent)
+    last_entry_at = max([0, *[entry.at for entry in entries]])
+    parameters = (len(entries), last_entry_at, addition.tenant, addition.session, addition.agent)
     row = db.execute(STATEMENTS["extend_session"], parameters).fetchone()
     if row is None:
         return None
     session = _session_from_row(row)
     first = session.entry_count - len(entries) + 1
-    [id] = db.execute(STATEMENTS["last_utterance"]).fetchone()
+    [id] = db.execute(STATEMENTS["last_session_entry_id"]).fetchone()
     owner = _owner_term(addition.tenant, addition.agent)
     for offset, (entry, terms) in enumerate(zip(entries, terms_by_entry, strict=True)):
         key_columns = (id + 1 + offset, addition.tenant, addition.session, first + offset)
@@ -197,34 +199,37 @@ def _append_entries(
             entry.plugin,
             entry.sender,
         )
-        db.execute(STATEMENTS["add_utterance"], (*key_columns, *content_columns))
-        _add_words(db, key_columns[0], owner, terms)
+        db.execute(STATEMENTS["add_session_entry"], (*key_columns, *content_columns))
+        _add_terms(db, key_columns[0], owner, terms)
     if key := addition.idempotency_key:
-        numbers = json.dumps(list(range(first, session.entry_count + 1)))
-        db.execute(STATEMENTS["mark_receipt"], (numbers, key.tenant, key.endpoint, key.key))
+        sequences = json.dumps(list(range(first, session.entry_count + 1)))
+        db.execute(
+            STATEMENTS["commit_idempotency_key"], (sequences, key.tenant, key.endpoint, key.key)
+        )
     return session
 
 
 def _delete_session(session: Session, db: Connection, _: CommitBatch) -> int:
     key = (session.tenant, session.id)
-    if not db.execute(STATEMENTS["drop_session"], (*key, session.entry_count)).rowcount:
+    if not db.execute(STATEMENTS["delete_session"], (*key, session.entry_count)).rowcount:
         return 0
     owner = _owner_term(session.tenant, session.agent)
-    for id, content in db.execute(STATEMENTS["words_of_session"], key).fetchall():
+    for id, content in db.execute(STATEMENTS["indexed_entries_of_session"], key).fetchall():
         db.execute(
-            STATEMENTS["drop_said_words"], (id, owner, " ".join(distinct_terms(content.decode())))
+            STATEMENTS["delete_session_entry_terms"],
+            (id, owner, " ".join(distinct_terms(content.decode()))),
         )
-    db.execute(STATEMENTS["drop_utterances"], key)
+    db.execute(STATEMENTS["delete_session_entries"], key)
     return 1
 
 
 def _unindex(db: Connection, _: CommitBatch) -> int:
-    db.execute(STATEMENTS["drop_all_words"])
-    return int(db.execute(STATEMENTS["utterances_counted"]).fetchone()[0])
+    db.execute(STATEMENTS["delete_all_session_entry_terms"])
+    return int(db.execute(STATEMENTS["count_session_entries"]).fetchone()[0])
 
 
-def _add_words(db: Connection, id: int, owner: str, words: Sequence[str]) -> None:
-    db.execute(STATEMENTS["add_words"], (id, owner, " ".join(words)))
+def _add_terms(db: Connection, id: int, owner: str, terms: Sequence[str]) -> None:
+    db.execute(STATEMENTS["add_session_entry_terms"], (id, owner, " ".join(terms)))
 
 
 def _search_terms(texts: Sequence[Sequence[str]]) -> list[list[tuple[str, ...]]]:
@@ -236,10 +241,10 @@ def _owner_term(tenant: str, agent: str) -> str:
     return hashlib.blake2b(f"{tenant}/{agent}".encode(), digest_size=12).hexdigest()
 
 
-def _match_expression(owner: str, words: Sequence[str], *, every: bool) -> str:
+def _match_expression(owner: str, terms: Sequence[str], *, every: bool) -> str:
     """Return an FTS5 query. Terms are letters and digits, so quoting is enough."""
-    prefixes = (" AND " if every else " OR ").join(f'"{word}" *' for word in words)
-    return f'{{owner}} : "{owner}" AND {{words}} : ({prefixes})'
+    prefixes = (" AND " if every else " OR ").join(f'"{term}" *' for term in terms)
+    return f'{{owner}} : "{owner}" AND {{terms}} : ({prefixes})'
 
 
 def _read_sessions(
@@ -255,14 +260,18 @@ def _session_from_row(row: Row) -> Session:
 
 
 def _entry_from_row(row: Row) -> TranscriptEntry:
-    number, at, role, content, message, plugin, sender = row
-    return TranscriptEntry(number, at, SpeakerRole(role), content.decode(), message, plugin, sender)
+    sequence, at, role, content, message, plugin, sender = row
+    return TranscriptEntry(
+        sequence, at, SpeakerRole(role), content.decode(), message, plugin, sender
+    )
 
 
 def _search_rows(db: Connection, parameters: Row) -> list[Row]:
     """Find ids first, so that only short rows are sorted."""
-    ids = [row[0] for row in db.execute(STATEMENTS["utterances_found"], parameters).fetchall()]
-    return _limit_bytes(db.execute(STATEMENTS["utterances_by_id"], (json.dumps(ids),)), 4)
+    ids = [
+        row[0] for row in db.execute(STATEMENTS["search_session_entries"], parameters).fetchall()
+    ]
+    return _limit_bytes(db.execute(STATEMENTS["session_entries_by_id"], (json.dumps(ids),)), 4)
 
 
 def _limit_bytes(rows: Cursor, content: int) -> list[Row]:

@@ -28,11 +28,8 @@ SELECT w.key, s.id, s.revision, s.files, s.size
 -- name: add_scope
 INSERT INTO scope (id, tenant, kind, name, revision, files, size) VALUES (?, ?, ?, ?, 0, 0, 0);
 
--- name: move_scope
+-- name: update_scope
 UPDATE scope SET revision = ?, files = ?, size = ? WHERE id = ?;
-
--- name: scope_names
-SELECT id, tenant, kind, name FROM scope WHERE id IN (SELECT value FROM json_each(?));
 
 -- name: head
 SELECT e.path, e.version, e.revision, e.at, e.content, e.digest, e.size, e.type,
@@ -40,7 +37,7 @@ SELECT e.path, e.version, e.revision, e.at, e.content, e.digest, e.size, e.type,
   FROM entry AS e LEFT JOIN content AS b ON b.id = e.base
  WHERE e.scope = ? AND e.path = ?;
 
--- name: beneath
+-- name: heads_below_path
 SELECT path FROM entry WHERE scope = ? AND path > ? AND path < ? AND content IS NOT NULL
  ORDER BY path;
 
@@ -51,7 +48,7 @@ SELECT w.key, e.path, e.version, e.revision, e.at, e.content, e.digest, e.size, 
   CROSS JOIN entry AS e ON e.scope = w.value ->> 0 AND e.path = w.value ->> 1
   LEFT JOIN content AS b ON b.id = e.base;
 
--- name: one
+-- name: head_with_body
 SELECT s.revision, e.path, e.version, e.revision, e.at, e.content, e.digest, e.size, e.type,
        e.base, b.digest, b.size, c.body
   FROM scope AS s
@@ -60,14 +57,14 @@ SELECT s.revision, e.path, e.version, e.revision, e.at, e.content, e.digest, e.s
   LEFT JOIN content AS b ON b.id = e.base
  WHERE s.tenant = ? AND s.kind = ? AND s.name = ?;
 
--- name: some
+-- name: heads_by_path
 SELECT e.scope, e.path, e.version, e.revision, e.at, e.content, e.digest, e.size, e.type,
        e.base, b.digest, b.size
   FROM json_each(?) AS w CROSS JOIN json_each(?) AS p
   JOIN entry AS e ON e.scope = w.value AND e.path = p.value
   LEFT JOIN content AS b ON b.id = e.base;
 
--- name: all
+-- name: heads_by_prefix
 SELECT e.scope, e.path, e.version, e.revision, e.at, e.content, e.digest, e.size, e.type,
        e.base, b.digest, b.size
   FROM json_each(?) AS w
@@ -75,7 +72,7 @@ SELECT e.scope, e.path, e.version, e.revision, e.at, e.content, e.digest, e.size
   LEFT JOIN content AS b ON b.id = e.base
  WHERE e.content IS NOT NULL;
 
--- name: some_at
+-- name: heads_by_path_at_revision
 SELECT v.path, v.version, v.revision, v.at, v.content, v.digest, v.size, v.type,
        v.base, b.digest, b.size
   FROM json_each(?3) AS p
@@ -85,7 +82,7 @@ SELECT v.path, v.version, v.revision, v.at, v.content, v.digest, v.size, v.type,
          ORDER BY n.version DESC LIMIT 1)
   LEFT JOIN content AS b ON b.id = v.base;
 
--- name: all_at
+-- name: heads_by_prefix_at_revision
 SELECT e.path, e.version, e.revision, e.at, e.content, e.digest, e.size, e.type,
        e.base, b.digest, b.size
   FROM entry AS e LEFT JOIN content AS b ON b.id = e.base
@@ -103,7 +100,7 @@ SELECT v.path, v.version, v.revision, v.at, v.content, v.digest, v.size, v.type,
 
 -- name: versions
 SELECT w.key, v.path, v.version, v.revision, v.at, v.content, v.digest, v.size, v.type,
-       v.base, b.digest, b.size, v.by, v.why, v.run
+       v.base, b.digest, b.size, v.author, v.reason, v.run
   FROM json_each(?) AS w
   CROSS JOIN scope AS s ON s.tenant = w.value ->> 0 AND s.kind = w.value ->> 1 AND s.name = w.value ->> 2
   JOIN version AS v ON v.scope = s.id AND v.path = w.value ->> 3 AND v.version = w.value ->> 4
@@ -111,16 +108,16 @@ SELECT w.key, v.path, v.version, v.revision, v.at, v.content, v.digest, v.size, 
 
 -- name: history
 SELECT v.path, v.version, v.revision, v.at, v.content, v.digest, v.size, v.type,
-       v.base, b.digest, b.size, v.by, v.why, v.run
+       v.base, b.digest, b.size, v.author, v.reason, v.run
   FROM scope AS s
   JOIN version AS v ON v.scope = s.id AND v.path = ? AND v.version < ?
   LEFT JOIN content AS b ON b.id = v.base
  WHERE s.tenant = ? AND s.kind = ? AND s.name = ?
  ORDER BY v.version DESC LIMIT ?;
 
--- name: log
+-- name: version_log
 SELECT v.path, v.version, v.revision, v.at, v.content, v.digest, v.size, v.type,
-       v.base, b.digest, b.size, v.by, v.why, v.run
+       v.base, b.digest, b.size, v.author, v.reason, v.run
   FROM scope AS s
   JOIN version AS v ON v.scope = s.id
   LEFT JOIN content AS b ON b.id = v.base
@@ -128,7 +125,7 @@ SELECT v.path, v.version, v.revision, v.at, v.content, v.digest, v.size, v.type,
    AND (v.revision, v.path, v.version) > (?, ?, ?)
  ORDER BY v.revision, v.path, v.version LIMIT ?;
 
--- name: unbroken
+-- name: complete_since
 SELECT coalesce(max(v.revision), 0)
   FROM scope AS s JOIN version AS v ON v.scope = s.id AND v.version > 1
  WHERE s.tenant = ? AND s.kind = ? AND s.name = ?
@@ -136,11 +133,11 @@ SELECT coalesce(max(v.revision), 0)
                     WHERE p.scope = v.scope AND p.path = v.path AND p.version = v.version - 1);
 
 -- name: add_content
-INSERT INTO content (id, digest, size, at, body) VALUES (?, ?, ?, ?, ?);
+INSERT INTO content (id, digest, size, created_at, body) VALUES (?, ?, ?, ?, ?);
 
 -- name: add_version
 INSERT INTO version (scope, path, version, revision, at, content, digest, size, base, type,
-                     by, why, run)
+                     author, reason, run)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: set_entry
@@ -161,14 +158,14 @@ DELETE FROM version AS v
                 ORDER BY n.version LIMIT 1))
    AND NOT EXISTS (
        SELECT 1 FROM scope AS s
-         JOIN record AS r ON r.tenant = s.tenant AND r.noun = 'agent' AND r.id = s.name
+         JOIN record AS r ON r.tenant = s.tenant AND r.type = 'agent' AND r.id = s.name
         WHERE s.id = ?1 AND s.kind = 'agent'
           AND json_type(r.body, '$.config.workspaceGit.enabled') = 'true');
 
--- name: bodies
+-- name: blob_bodies
 SELECT id, body FROM content WHERE id IN (SELECT value FROM json_each(?));
 
--- name: body
+-- name: blob_body
 SELECT id, body FROM content WHERE id = ?;
 
 -- name: add_event
@@ -205,246 +202,250 @@ SELECT max(coalesce((SELECT max(id) FROM event), 0),
            coalesce((SELECT value FROM counter WHERE name = 'event'), 0));
 
 -- name: record
-SELECT tenant, noun, id, revision, body, created, changed FROM record
- WHERE tenant = ? AND noun = ? AND id = ?;
+SELECT tenant, type, id, revision, body, created_at, updated_at FROM record
+ WHERE tenant = ? AND type = ? AND id = ?;
 
 -- name: records
-SELECT w.key, r.tenant, r.noun, r.id, r.revision, r.body, r.created, r.changed
-  FROM json_each(?) AS w CROSS JOIN record AS r ON r.tenant = ? AND r.noun = ? AND r.id = w.value;
+SELECT w.key, r.tenant, r.type, r.id, r.revision, r.body, r.created_at, r.updated_at
+  FROM json_each(?) AS w CROSS JOIN record AS r ON r.tenant = ? AND r.type = ? AND r.id = w.value;
 
--- name: record_named
-SELECT r.tenant, r.noun, r.id, r.revision, r.body, r.created, r.changed
-  FROM handle AS h JOIN record AS r ON r.tenant = h.tenant AND r.noun = h.noun AND r.id = h.id
- WHERE h.name = ?;
+-- name: record_by_unique_key
+SELECT r.tenant, r.type, r.id, r.revision, r.body, r.created_at, r.updated_at
+  FROM unique_key AS k JOIN record AS r ON r.tenant = k.tenant AND r.type = k.type AND r.id = k.id
+ WHERE k.name = ?;
 
--- name: records_named
-SELECT w.key, r.tenant, r.noun, r.id, r.revision, r.body, r.created, r.changed
+-- name: records_by_unique_key
+SELECT w.key, r.tenant, r.type, r.id, r.revision, r.body, r.created_at, r.updated_at
   FROM json_each(?) AS w
-  CROSS JOIN handle AS h ON h.name = w.value
-  JOIN record AS r ON r.tenant = h.tenant AND r.noun = h.noun AND r.id = h.id;
+  CROSS JOIN unique_key AS k ON k.name = w.value
+  JOIN record AS r ON r.tenant = k.tenant AND r.type = k.type AND r.id = k.id;
 
--- name: records_listed
-SELECT tenant, noun, id, revision, body, created, changed FROM record
- WHERE tenant = ? AND noun = ? AND id > ? ORDER BY id LIMIT ?;
+-- name: list_records
+SELECT tenant, type, id, revision, body, created_at, updated_at FROM record
+ WHERE tenant = ? AND type = ? AND id > ? ORDER BY id LIMIT ?;
 
--- name: records_everywhere
-SELECT r.tenant, r.noun, r.id, r.revision, r.body, r.created, r.changed
-  FROM shelf AS s CROSS JOIN record AS r ON r.tenant = s.tenant AND r.noun = s.noun
- WHERE s.noun = ? AND r.id > ? ORDER BY r.id, r.tenant LIMIT ?;
+-- name: list_records_of_all_tenants
+SELECT r.tenant, r.type, r.id, r.revision, r.body, r.created_at, r.updated_at
+  FROM collection_revision AS c CROSS JOIN record AS r ON r.tenant = c.tenant AND r.type = c.type
+ WHERE c.type = ? AND r.id > ? ORDER BY r.id, r.tenant LIMIT ?;
 
--- name: records_counted
+-- name: count_records
 SELECT w.key, count(*) FROM json_each(?) AS w
- CROSS JOIN link AS l ON l.tenant = ? AND l.noun = ? AND l.name = w.value GROUP BY w.key;
+ CROSS JOIN index_key AS i ON i.tenant = ? AND i.type = ? AND i.name = w.value GROUP BY w.key;
 
--- name: records_linked
-SELECT r.tenant, r.noun, r.id, r.revision, r.body, r.created, r.changed
-  FROM link AS l JOIN record AS r ON r.tenant = l.tenant AND r.noun = l.noun AND r.id = l.id
- WHERE l.tenant = ? AND l.noun = ? AND l.name = ? AND l.id > ? ORDER BY l.id LIMIT ?;
+-- name: list_records_by_index_key
+SELECT r.tenant, r.type, r.id, r.revision, r.body, r.created_at, r.updated_at
+  FROM index_key AS i JOIN record AS r ON r.tenant = i.tenant AND r.type = i.type AND r.id = i.id
+ WHERE i.tenant = ? AND i.type = ? AND i.name = ? AND i.id > ? ORDER BY i.id LIMIT ?;
 
 -- name: set_record
-INSERT INTO record (tenant, noun, id, revision, body, created, changed)
+INSERT INTO record (tenant, type, id, revision, body, created_at, updated_at)
 VALUES (?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT DO UPDATE SET revision = excluded.revision, body = excluded.body,
-   changed = excluded.changed;
+   updated_at = excluded.updated_at;
 
--- name: drop_record
-DELETE FROM record WHERE tenant = ? AND noun = ? AND id = ?;
+-- name: delete_record
+DELETE FROM record WHERE tenant = ? AND type = ? AND id = ?;
 
--- name: handle
-SELECT tenant, noun, id FROM handle WHERE name = ?;
+-- name: unique_key_owner
+SELECT tenant, type, id FROM unique_key WHERE name = ?;
 
--- name: drop_handles
-DELETE FROM handle WHERE tenant = ? AND noun = ? AND id = ?;
+-- name: delete_unique_keys
+DELETE FROM unique_key WHERE tenant = ? AND type = ? AND id = ?;
 
--- name: free_handle
-DELETE FROM handle WHERE name = ?;
+-- name: delete_unique_key
+DELETE FROM unique_key WHERE name = ?;
 
--- name: add_handle
-INSERT INTO handle (name, tenant, noun, id) VALUES (?, ?, ?, ?);
+-- name: add_unique_key
+INSERT INTO unique_key (name, tenant, type, id) VALUES (?, ?, ?, ?);
 
--- name: drop_links
-DELETE FROM link WHERE tenant = ? AND noun = ? AND id = ?;
+-- name: delete_index_keys
+DELETE FROM index_key WHERE tenant = ? AND type = ? AND id = ?;
 
--- name: add_link
-INSERT INTO link (tenant, noun, name, id) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING;
+-- name: add_index_key
+INSERT INTO index_key (tenant, type, name, id) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING;
 
--- name: shelf
-SELECT revision FROM shelf WHERE tenant = ? AND noun = ?;
+-- name: collection_revision
+SELECT revision FROM collection_revision WHERE tenant = ? AND type = ?;
 
--- name: shelves
-SELECT w.key, s.revision FROM json_each(?) AS w
-  CROSS JOIN shelf AS s ON s.tenant = w.value ->> 0 AND s.noun = w.value ->> 1;
+-- name: collection_revisions
+SELECT w.key, c.revision FROM json_each(?) AS w
+  CROSS JOIN collection_revision AS c ON c.tenant = w.value ->> 0 AND c.type = w.value ->> 1;
 
--- name: raise_shelf
-INSERT INTO shelf (tenant, noun, revision) VALUES (?, ?, 1)
+-- name: bump_collection_revision
+INSERT INTO collection_revision (tenant, type, revision) VALUES (?, ?, 1)
 ON CONFLICT DO UPDATE SET revision = revision + 1;
 
--- name: add_audit
-INSERT INTO audit (tenant, at, by, why, subjects) VALUES (?, ?, ?, ?, ?);
+-- name: add_audit_entry
+INSERT INTO audit (tenant, at, author, reason, subjects) VALUES (?, ?, ?, ?, ?);
 
--- name: audit
-SELECT id, tenant, at, by, why, subjects FROM audit
+-- name: audit_entries
+SELECT id, tenant, at, author, reason, subjects FROM audit
  WHERE tenant = ? AND id < ? ORDER BY id DESC LIMIT ?;
 
--- name: set_used
-INSERT INTO usage (id, at) VALUES (?, ?) ON CONFLICT DO UPDATE SET at = max(at, excluded.at);
+-- name: mark_used
+INSERT INTO key_usage (id, last_used_at) VALUES (?, ?)
+ON CONFLICT DO UPDATE SET last_used_at = max(last_used_at, excluded.last_used_at);
 
--- name: used
-SELECT w.key, u.at FROM json_each(?) AS w CROSS JOIN usage AS u ON u.id = w.value;
+-- name: last_used
+SELECT w.key, u.last_used_at FROM json_each(?) AS w CROSS JOIN key_usage AS u ON u.id = w.value;
 
 -- name: add_run
-INSERT INTO run (id, tenant, scope, workflow, mode, status, by, started, ended, parent, replay_of,
-                 kept, variables, events)
+INSERT INTO run (id, tenant, scope, workflow, mode, status, author, started_at, ended_at, parent,
+                 replay_of, snapshot_kept, variables, event_count)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, 1);
 
--- name: add_layer
-INSERT INTO run_layer (run, place, scope, revision) VALUES (?, ?, ?, ?);
+-- name: add_run_layer
+INSERT INTO run_layer (run, position, scope, revision) VALUES (?, ?, ?, ?);
 
 -- name: runs
-SELECT r.id, r.tenant, s.kind, s.name, r.workflow, r.mode, r.status, r.by, r.started, r.ended,
-       r.parent, r.replay_of, r.kept, r.variables
+SELECT r.id, r.tenant, s.kind, s.name, r.workflow, r.mode, r.status, r.author, r.started_at,
+       r.ended_at, r.parent, r.replay_of, r.snapshot_kept, r.variables
   FROM json_each(?) AS w
   CROSS JOIN run AS r ON r.tenant = ? AND r.id = w.value JOIN scope AS s ON s.id = r.scope;
 
--- name: runs_listed
-SELECT r.id, r.tenant, s.kind, s.name, r.workflow, r.mode, r.status, r.by, r.started, r.ended,
-       r.parent, r.replay_of, r.kept, r.variables
+-- name: list_runs
+SELECT r.id, r.tenant, s.kind, s.name, r.workflow, r.mode, r.status, r.author, r.started_at,
+       r.ended_at, r.parent, r.replay_of, r.snapshot_kept, r.variables
   FROM run AS r JOIN scope AS s ON s.id = r.scope
  WHERE r.tenant = ?1 AND r.id < ?2 AND (?4 IS NULL OR (s.kind = ?4 AND s.name = ?5))
  ORDER BY r.id DESC LIMIT ?3;
 
 -- name: newest_runs
-SELECT r.id, r.tenant, s.kind, s.name, r.workflow, r.mode, r.status, r.by, r.started, r.ended,
-       r.parent, r.replay_of, r.kept, r.variables
+SELECT r.id, r.tenant, s.kind, s.name, r.workflow, r.mode, r.status, r.author, r.started_at,
+       r.ended_at, r.parent, r.replay_of, r.snapshot_kept, r.variables
   FROM json_each(?1) AS w
   CROSS JOIN scope AS s ON s.tenant = w.value ->> 0 AND s.kind = w.value ->> 1 AND s.name = w.value ->> 2
   CROSS JOIN run AS r ON r.tenant = ?2 AND r.id =
        (SELECT max(l.id) FROM run AS l WHERE l.scope = s.id AND l.tenant = ?2);
 
--- name: layers
+-- name: run_layers
 SELECT l.run, s.tenant, s.kind, s.name, l.revision
   FROM json_each(?) AS w
   CROSS JOIN run_layer AS l ON l.run = w.value JOIN scope AS s ON s.id = l.scope
- ORDER BY l.run, l.place;
+ ORDER BY l.run, l.position;
 
--- name: change_run
-UPDATE run SET status = ?, ended = ?, kept = ?
- WHERE id = ? AND tenant = ? AND status = ? AND kept = ?;
+-- name: update_run
+UPDATE run SET status = ?, ended_at = ?, snapshot_kept = ?
+ WHERE id = ? AND tenant = ? AND status = ? AND snapshot_kept = ?;
 
--- name: drop_layers
+-- name: delete_run_layers
 DELETE FROM run_layer WHERE run = ?;
 
--- name: next_in_run
-UPDATE run SET events = events + 1 WHERE id = ? AND tenant = ? RETURNING events;
+-- name: next_run_sequence
+UPDATE run SET event_count = event_count + 1 WHERE id = ? AND tenant = ? RETURNING event_count;
 
--- name: receipt
-SELECT fingerprint, claimed, versions, status, sealed FROM receipt
+-- name: idempotency_key
+SELECT fingerprint, claimed_at, versions, status, sealed FROM idempotency_key
  WHERE tenant = ? AND endpoint = ? AND key = ?;
 
--- name: set_receipt
-INSERT INTO receipt (tenant, endpoint, key, fingerprint, claimed) VALUES (?, ?, ?, ?, ?)
-ON CONFLICT DO UPDATE SET fingerprint = excluded.fingerprint, claimed = excluded.claimed,
+-- name: claim_idempotency_key
+INSERT INTO idempotency_key (tenant, endpoint, key, fingerprint, claimed_at) VALUES (?, ?, ?, ?, ?)
+ON CONFLICT DO UPDATE SET fingerprint = excluded.fingerprint, claimed_at = excluded.claimed_at,
    versions = NULL, status = NULL, sealed = NULL;
 
--- name: mark_receipt
-UPDATE receipt SET versions = ? WHERE tenant = ? AND endpoint = ? AND key = ?;
+-- name: commit_idempotency_key
+UPDATE idempotency_key SET versions = ? WHERE tenant = ? AND endpoint = ? AND key = ?;
 
--- name: settle_receipt
-UPDATE receipt SET status = ?, sealed = ?
+-- name: complete_idempotency_key
+UPDATE idempotency_key SET status = ?, sealed = ?
  WHERE tenant = ? AND endpoint = ? AND key = ? AND status IS NULL;
 
--- name: drop_receipt
-DELETE FROM receipt
+-- name: release_idempotency_key
+DELETE FROM idempotency_key
  WHERE tenant = ? AND endpoint = ? AND key = ? AND versions IS NULL AND status IS NULL;
 
--- name: mark
-SELECT cursor FROM mark WHERE name = 'deliveries';
+-- name: delivery_cursor
+SELECT cursor FROM delivery_cursor WHERE name = 'deliveries';
 
--- name: set_mark
-INSERT INTO mark (name, cursor) VALUES ('deliveries', ?)
+-- name: set_delivery_cursor
+INSERT INTO delivery_cursor (name, cursor) VALUES ('deliveries', ?)
 ON CONFLICT DO UPDATE SET cursor = excluded.cursor;
 
 -- name: add_delivery
-INSERT INTO delivery (id, tenant, webhook, type, body, state, created, due, tries)
+INSERT INTO delivery (id, tenant, webhook, type, body, state, created_at, due_at, attempts)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?);
 
--- name: lease
-UPDATE delivery SET due = ?2
- WHERE id IN (SELECT id FROM delivery WHERE state = 'pending' AND due <= ?1 ORDER BY due LIMIT ?3)
-RETURNING id, tenant, webhook, type, body, state, created, due, tries;
+-- name: lease_deliveries
+UPDATE delivery SET due_at = ?2
+ WHERE id IN (SELECT id FROM delivery WHERE state = 'pending' AND due_at <= ?1
+               ORDER BY due_at LIMIT ?3)
+RETURNING id, tenant, webhook, type, body, state, created_at, due_at, attempts;
 
--- name: settle_delivery
-UPDATE delivery SET state = ?, due = ?, tries = ? WHERE id = ?;
+-- name: update_delivery
+UPDATE delivery SET state = ?, due_at = ?, attempts = ? WHERE id = ?;
 
 -- name: add_attempt
-INSERT INTO attempt (delivery, place, at, status, problem, took)
-VALUES (?1, (SELECT coalesce(max(place), 0) + 1 FROM attempt WHERE delivery = ?1), ?2, ?3, ?4, ?5);
+INSERT INTO attempt (delivery, position, at, status, problem, elapsed_ms)
+VALUES (?1, (SELECT coalesce(max(position), 0) + 1 FROM attempt WHERE delivery = ?1),
+        ?2, ?3, ?4, ?5);
 
 -- name: deliveries
-SELECT d.id, d.tenant, d.webhook, d.type, d.body, d.state, d.created, d.due, d.tries
+SELECT d.id, d.tenant, d.webhook, d.type, d.body, d.state, d.created_at, d.due_at, d.attempts
   FROM json_each(?) AS w CROSS JOIN delivery AS d ON d.id = w.value WHERE d.tenant = ?;
 
--- name: deliveries_listed
-SELECT id, tenant, webhook, type, body, state, created, due, tries FROM delivery
+-- name: list_deliveries
+SELECT id, tenant, webhook, type, body, state, created_at, due_at, attempts FROM delivery
  WHERE tenant = ? AND webhook = ? AND id < ? ORDER BY id DESC LIMIT ?;
 
 -- name: attempts
-SELECT a.delivery, a.at, a.status, a.problem, a.took
-  FROM json_each(?) AS w CROSS JOIN attempt AS a ON a.delivery = w.value ORDER BY a.delivery, a.place;
+SELECT a.delivery, a.at, a.status, a.problem, a.elapsed_ms
+  FROM json_each(?) AS w CROSS JOIN attempt AS a ON a.delivery = w.value
+ ORDER BY a.delivery, a.position;
 
 -- name: replay_delivery
-UPDATE delivery SET state = 'pending', due = ?, tries = 0 WHERE id = ? AND tenant = ?;
+UPDATE delivery SET state = 'pending', due_at = ?, attempts = 0 WHERE id = ? AND tenant = ?;
 
--- name: drop_words
-DELETE FROM word WHERE tenant = ? AND noun = ? AND id = ?;
+-- name: delete_search_terms
+DELETE FROM search_term WHERE tenant = ? AND type = ? AND id = ?;
 
--- name: add_word
-INSERT OR IGNORE INTO word (tenant, noun, link, word, id) VALUES (?, ?, ?, ?, ?);
+-- name: add_search_term
+INSERT OR IGNORE INTO search_term (tenant, type, index_key, term, id) VALUES (?, ?, ?, ?, ?);
 
--- name: ids_by_words
-SELECT w.id, count(DISTINCT q.key) AS begun, sum(w.word = q.value) AS whole
+-- name: record_ids_by_terms
+SELECT t.id, count(DISTINCT q.key) AS matched_terms, sum(t.term = q.value) AS exact_terms
   FROM json_each(?1) AS q
- CROSS JOIN word AS w ON w.tenant = ?2 AND w.noun = ?3 AND w.link = ?4
-        AND w.word >= q.value AND w.word < q.value || char(1114111)
- GROUP BY w.id ORDER BY begun DESC, whole DESC, w.id DESC LIMIT ?5;
+ CROSS JOIN search_term AS t ON t.tenant = ?2 AND t.type = ?3 AND t.index_key = ?4
+        AND t.term >= q.value AND t.term < q.value || char(1114111)
+ GROUP BY t.id ORDER BY matched_terms DESC, exact_terms DESC, t.id DESC LIMIT ?5;
 
 -- name: add_recall
 INSERT OR IGNORE INTO recall (tenant, agent, memory, id, query, score, at)
 VALUES (?, ?, ?, ?, ?, ?, ?);
 
--- name: tallies
+-- name: recall_stats
 SELECT memory, count(*) AS hits, avg(score), count(DISTINCT query),
        count(DISTINCT at / 86400000), max(at)
   FROM recall WHERE tenant = ? AND agent = ? GROUP BY memory ORDER BY hits DESC, memory LIMIT ?;
 
--- name: recalls_since
+-- name: recall_counts_since
 SELECT memory, count(*) FROM recall WHERE tenant = ? AND agent = ? AND at >= ? GROUP BY memory;
 
--- name: drop_recalls
+-- name: delete_recalls
 DELETE FROM recall WHERE tenant = ? AND agent = ? AND memory = ? AND at < ?;
 
 -- name: prune_recalls
 DELETE FROM recall WHERE tenant = ? AND agent = ? AND at < ?;
 
--- name: records_linked_everywhere
-SELECT r.tenant, r.noun, r.id, r.revision, r.body, r.created, r.changed
-  FROM shelf AS s
- CROSS JOIN link AS l ON l.tenant = s.tenant AND l.noun = s.noun AND l.name = ?2 AND l.id > ?3
- CROSS JOIN record AS r ON r.tenant = l.tenant AND r.noun = l.noun AND r.id = l.id
- WHERE s.noun = ?1 ORDER BY l.id, l.tenant LIMIT ?4;
+-- name: list_records_of_all_tenants_by_index_key
+SELECT r.tenant, r.type, r.id, r.revision, r.body, r.created_at, r.updated_at
+  FROM collection_revision AS c
+ CROSS JOIN index_key AS i ON i.tenant = c.tenant AND i.type = c.type AND i.name = ?2 AND i.id > ?3
+ CROSS JOIN record AS r ON r.tenant = i.tenant AND r.type = i.type AND r.id = i.id
+ WHERE c.type = ?1 ORDER BY i.id, i.tenant LIMIT ?4;
 
--- name: links_and_bodies
-SELECT l.tenant, l.noun, l.name, l.id, r.body
-  FROM link AS l JOIN record AS r ON r.tenant = l.tenant AND r.noun = l.noun AND r.id = l.id
- WHERE l.noun = ?;
+-- name: index_keys_with_bodies
+SELECT i.tenant, i.type, i.name, i.id, r.body
+  FROM index_key AS i JOIN record AS r ON r.tenant = i.tenant AND r.type = i.type AND r.id = i.id
+ WHERE i.type = ?;
 
--- name: forget_words
-DELETE FROM word;
+-- name: delete_all_search_terms
+DELETE FROM search_term;
 
--- name: old_versions
+-- name: prunable_versions
 SELECT v.scope, v.path, v.version
   FROM scope AS s
-  LEFT JOIN record AS p ON p.tenant = s.tenant AND p.noun = 'policy' AND p.id = 'policy'
+  LEFT JOIN record AS p ON p.tenant = s.tenant AND p.type = 'policy' AND p.id = 'policy'
  CROSS JOIN entry AS e ON e.scope = s.id
  CROSS JOIN version AS v ON v.scope = e.scope AND v.path = e.path AND v.version <= e.version
        - coalesce(json_extract(p.body, CASE WHEN s.kind = 'workspace' AND s.name LIKE 'ws\_%' ESCAPE '\'
@@ -458,45 +459,48 @@ SELECT v.scope, v.path, v.version
                 ORDER BY n.version LIMIT 1))
    AND NOT EXISTS (
        SELECT 1 FROM record AS r
-        WHERE r.tenant = s.tenant AND r.noun = 'agent' AND r.id = s.name AND s.kind = 'agent'
+        WHERE r.tenant = s.tenant AND r.type = 'agent' AND r.id = s.name AND s.kind = 'agent'
           AND json_type(r.body, '$.config.workspaceGit.enabled') = 'true')
  LIMIT 100000;
 
--- name: old_contents
+-- name: unreferenced_contents
 SELECT id FROM content
- WHERE at < ? AND id NOT IN (SELECT content FROM version WHERE content IS NOT NULL
-                             UNION ALL SELECT base FROM version WHERE base IS NOT NULL);
+ WHERE created_at < ?
+   AND id NOT IN (SELECT content FROM version WHERE content IS NOT NULL
+                  UNION ALL SELECT base FROM version WHERE base IS NOT NULL);
 
--- name: drop_content
+-- name: delete_content
 DELETE FROM content WHERE id = ?;
 
--- name: outside_digests
+-- name: external_digests
 SELECT DISTINCT digest FROM content WHERE body IS NULL;
 
--- name: collect_receipts
-DELETE FROM receipt WHERE claimed < ?;
+-- name: delete_expired_idempotency_keys
+DELETE FROM idempotency_key WHERE claimed_at < ?;
 
--- name: collect_attempts
+-- name: delete_old_attempts
 DELETE FROM attempt WHERE delivery IN
-       (SELECT id FROM delivery WHERE state <> 'pending' AND created < ?);
+       (SELECT id FROM delivery WHERE state <> 'pending' AND created_at < ?);
 
--- name: collect_deliveries
-DELETE FROM delivery WHERE state <> 'pending' AND created < ?;
+-- name: delete_old_deliveries
+DELETE FROM delivery WHERE state <> 'pending' AND created_at < ?;
 
--- name: old_events
+-- name: expired_events
 SELECT id FROM event WHERE at < ?
-   AND id <= coalesce((SELECT CAST(cursor AS INTEGER) FROM mark WHERE name = 'deliveries'), 0)
+   AND id <= coalesce((SELECT CAST(cursor AS INTEGER) FROM delivery_cursor
+                        WHERE name = 'deliveries'), 0)
    AND (run IS NULL OR NOT EXISTS (
-        SELECT 1 FROM run AS r WHERE r.tenant = event.tenant AND r.id = event.run AND r.kept = 1));
+        SELECT 1 FROM run AS r
+         WHERE r.tenant = event.tenant AND r.id = event.run AND r.snapshot_kept = 1));
 
--- name: drop_event
+-- name: delete_event
 DELETE FROM event WHERE id = ?;
 
--- name: continue_contents
+-- name: save_content_counter
 INSERT INTO counter (name, value) SELECT 'content', max(id) FROM content HAVING max(id) IS NOT NULL
 ON CONFLICT DO UPDATE SET value = max(value, excluded.value);
 
--- name: continue_events
+-- name: save_event_counter
 INSERT INTO counter (name, value) SELECT 'event', max(id) FROM event HAVING max(id) IS NOT NULL
 ON CONFLICT DO UPDATE SET value = max(value, excluded.value);
 
@@ -504,84 +508,88 @@ ON CONFLICT DO UPDATE SET value = max(value, excluded.value);
 SELECT name FROM migration ORDER BY name;
 
 -- name: start_session
-INSERT INTO session (tenant, id, agent, mode, plugin, started, ended, entries, last)
+INSERT INTO session (tenant, id, agent, mode, plugin, started_at, ended_at, entry_count,
+                     last_entry_at)
 VALUES (?, ?, ?, ?, ?, ?, ?, 0, ?) ON CONFLICT DO NOTHING;
 
 -- name: sessions
-SELECT s.tenant, s.id, s.agent, s.mode, s.plugin, s.started, s.ended, s.entries, s.last
+SELECT s.tenant, s.id, s.agent, s.mode, s.plugin, s.started_at, s.ended_at, s.entry_count,
+       s.last_entry_at
   FROM json_each(?) AS w CROSS JOIN session AS s ON s.tenant = w.value ->> 0 AND s.id = w.value ->> 1;
 
 -- name: extend_session
-UPDATE session SET entries = entries + ?, last = max(last, ?)
- WHERE tenant = ? AND id = ? AND agent = ? AND ended IS NULL
-RETURNING tenant, id, agent, mode, plugin, started, ended, entries, last;
+UPDATE session SET entry_count = entry_count + ?, last_entry_at = max(last_entry_at, ?)
+ WHERE tenant = ? AND id = ? AND agent = ? AND ended_at IS NULL
+RETURNING tenant, id, agent, mode, plugin, started_at, ended_at, entry_count, last_entry_at;
 
--- name: last_utterance
-SELECT coalesce(max(id), 0) FROM utterance;
+-- name: last_session_entry_id
+SELECT coalesce(max(id), 0) FROM session_entry;
 
--- name: add_utterance
-INSERT INTO utterance (id, tenant, session, number, at, role, content, message, plugin, sender)
+-- name: add_session_entry
+INSERT INTO session_entry (id, tenant, session, sequence, at, role, content, message, plugin,
+                           sender)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
--- name: add_words
-INSERT INTO utterance_text (rowid, owner, words) VALUES (?, ?, ?);
+-- name: add_session_entry_terms
+INSERT INTO session_entry_text (rowid, owner, terms) VALUES (?, ?, ?);
 
 -- name: close_session
-UPDATE session SET ended = ? WHERE tenant = ? AND id = ? AND agent = ? AND ended IS NULL;
+UPDATE session SET ended_at = ? WHERE tenant = ? AND id = ? AND agent = ? AND ended_at IS NULL;
 
--- name: sessions_counted
+-- name: count_sessions
 SELECT w.key, (SELECT count(*) FROM session AS s WHERE s.tenant = ?2 AND s.agent = w.value)
   FROM json_each(?1) AS w ORDER BY w.key;
 
--- name: sessions_listed
-SELECT tenant, id, agent, mode, plugin, started, ended, entries, last
+-- name: list_sessions
+SELECT tenant, id, agent, mode, plugin, started_at, ended_at, entry_count, last_entry_at
   FROM session
- WHERE tenant = ?1 AND agent = ?2 AND (last, id) < (?3, ?4) AND (?5 IS NULL OR mode = ?5)
- ORDER BY last DESC, id DESC LIMIT ?6;
+ WHERE tenant = ?1 AND agent = ?2 AND (last_entry_at, id) < (?3, ?4) AND (?5 IS NULL OR mode = ?5)
+ ORDER BY last_entry_at DESC, id DESC LIMIT ?6;
 
--- name: utterances
-SELECT number, at, role, content, message, plugin, sender FROM utterance
- WHERE tenant = ? AND session = ? AND number > ? ORDER BY number LIMIT ?;
+-- name: session_entries
+SELECT sequence, at, role, content, message, plugin, sender FROM session_entry
+ WHERE tenant = ? AND session = ? AND sequence > ? ORDER BY sequence LIMIT ?;
 
--- name: utterances_found
-SELECT u.id
-  FROM utterance_text AS t
-  JOIN utterance AS u ON u.id = t.rowid
-  JOIN session AS s ON s.tenant = u.tenant AND s.id = u.session
- WHERE utterance_text MATCH ?1 AND s.tenant = ?2 AND s.agent = ?3 AND (?4 IS NULL OR s.mode = ?4)
- ORDER BY u.at DESC, u.session DESC, u.number DESC LIMIT ?5;
+-- name: search_session_entries
+SELECT e.id
+  FROM session_entry_text AS t
+  JOIN session_entry AS e ON e.id = t.rowid
+  JOIN session AS s ON s.tenant = e.tenant AND s.id = e.session
+ WHERE session_entry_text MATCH ?1 AND s.tenant = ?2 AND s.agent = ?3
+   AND (?4 IS NULL OR s.mode = ?4)
+ ORDER BY e.at DESC, e.session DESC, e.sequence DESC LIMIT ?5;
 
--- name: utterances_by_id
-SELECT u.session, u.number, u.at, u.role, u.content, u.message, u.plugin, u.sender
-  FROM json_each(?) AS w CROSS JOIN utterance AS u ON u.id = w.value ORDER BY w.key;
+-- name: session_entries_by_id
+SELECT e.session, e.sequence, e.at, e.role, e.content, e.message, e.plugin, e.sender
+  FROM json_each(?) AS w CROSS JOIN session_entry AS e ON e.id = w.value ORDER BY w.key;
 
--- name: sessions_touched
-SELECT tenant, id, agent, mode, plugin, started, ended, entries, last
-  FROM session WHERE last >= ? AND (last, tenant, id) > (?, ?, ?)
- ORDER BY last, tenant, id LIMIT ?;
+-- name: list_updated_sessions
+SELECT tenant, id, agent, mode, plugin, started_at, ended_at, entry_count, last_entry_at
+  FROM session WHERE last_entry_at >= ? AND (last_entry_at, tenant, id) > (?, ?, ?)
+ ORDER BY last_entry_at, tenant, id LIMIT ?;
 
--- name: drop_session
-DELETE FROM session WHERE tenant = ? AND id = ? AND entries = ?;
+-- name: delete_session
+DELETE FROM session WHERE tenant = ? AND id = ? AND entry_count = ?;
 
--- name: words_of_session
-SELECT u.id, u.content FROM utterance AS u JOIN utterance_text_docsize AS d ON d.id = u.id
- WHERE u.tenant = ? AND u.session = ?;
+-- name: indexed_entries_of_session
+SELECT e.id, e.content FROM session_entry AS e JOIN session_entry_text_docsize AS d ON d.id = e.id
+ WHERE e.tenant = ? AND e.session = ?;
 
--- name: drop_said_words
-INSERT INTO utterance_text (utterance_text, rowid, owner, words) VALUES ('delete', ?, ?, ?);
+-- name: delete_session_entry_terms
+INSERT INTO session_entry_text (session_entry_text, rowid, owner, terms) VALUES ('delete', ?, ?, ?);
 
--- name: drop_utterances
-DELETE FROM utterance WHERE tenant = ? AND session = ?;
+-- name: delete_session_entries
+DELETE FROM session_entry WHERE tenant = ? AND session = ?;
 
--- name: drop_all_words
-INSERT INTO utterance_text (utterance_text) VALUES ('delete-all');
+-- name: delete_all_session_entry_terms
+INSERT INTO session_entry_text (session_entry_text) VALUES ('delete-all');
 
--- name: utterances_counted
-SELECT count(*) FROM utterance;
+-- name: count_session_entries
+SELECT count(*) FROM session_entry;
 
--- name: utterances_unindexed
-SELECT u.tenant, u.session, u.number, u.id, s.agent, u.content, d.id IS NOT NULL
-  FROM utterance AS u JOIN session AS s ON s.tenant = u.tenant AND s.id = u.session
-  LEFT JOIN utterance_text_docsize AS d ON d.id = u.id
- WHERE (u.tenant, u.session, u.number) > (?, ?, ?)
- ORDER BY u.tenant, u.session, u.number LIMIT ?;
+-- name: session_entries_to_index
+SELECT e.tenant, e.session, e.sequence, e.id, s.agent, e.content, d.id IS NOT NULL
+  FROM session_entry AS e JOIN session AS s ON s.tenant = e.tenant AND s.id = e.session
+  LEFT JOIN session_entry_text_docsize AS d ON d.id = e.id
+ WHERE (e.tenant, e.session, e.sequence) > (?, ?, ?)
+ ORDER BY e.tenant, e.session, e.sequence LIMIT ?;

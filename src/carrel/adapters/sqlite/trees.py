@@ -86,14 +86,14 @@ class SqliteTrees:
     ) -> tuple[Version, ...]:
         parameters = (scope.tenant, scope.kind, scope.name, *after, limit)
         rows = await self._reader.scan(
-            lambda db: db.execute(STATEMENTS["log"], parameters).fetchall()
+            lambda db: db.execute(STATEMENTS["version_log"], parameters).fetchall()
         )
         return tuple(map(version_from_row, rows))
 
     async def complete_since(self, scope: Scope) -> int:
         parameters = (scope.tenant, scope.kind, scope.name)
         [row] = await self._reader.scan(
-            lambda db: db.execute(STATEMENTS["unbroken"], parameters).fetchall()
+            lambda db: db.execute(STATEMENTS["complete_since"], parameters).fetchall()
         )
         return int(row[0])
 
@@ -127,7 +127,9 @@ class SqliteTrees:
 
     def _scope_rows(self, scopes: tuple[Scope, ...]) -> Mapping[int, tuple[int, int, int]]:
         """Return (id, revision, files) by index, cached; scopes without a row are absent."""
-        return self._reader.cached(("places", scopes), lambda db: self._load_scope_rows(db, scopes))
+        return self._reader.cached(
+            ("scope_rows", scopes), lambda db: self._load_scope_rows(db, scopes)
+        )
 
     def _load_scope_rows(
         self, db: sqlite3.Connection, scopes: tuple[Scope, ...]
@@ -244,10 +246,12 @@ def _current_heads(
 ) -> dict[int, dict[Path, Head]]:
     scope_ids = json.dumps(sorted(ids))
     if paths is None:
-        rows = db.execute(STATEMENTS["all"], (scope_ids, prefix, prefix + AFTER_ANY_PATH))
+        rows = db.execute(
+            STATEMENTS["heads_by_prefix"], (scope_ids, prefix, prefix + AFTER_ANY_PATH)
+        )
     else:
         rows = db.execute(
-            STATEMENTS["some"], (scope_ids, json.dumps([path.text for path in paths]))
+            STATEMENTS["heads_by_path"], (scope_ids, json.dumps([path.text for path in paths]))
         )
     heads: dict[int, dict[Path, Head]] = {}
     for row in rows.fetchall():
@@ -260,10 +264,14 @@ def _heads_at_revision(
     db: sqlite3.Connection, id: int, revision: int, paths: Sequence[Path] | None, prefix: str
 ) -> dict[Path, Head]:
     if paths is None:
-        rows = db.execute(STATEMENTS["all_at"], (id, revision, prefix, prefix + AFTER_ANY_PATH))
+        rows = db.execute(
+            STATEMENTS["heads_by_prefix_at_revision"],
+            (id, revision, prefix, prefix + AFTER_ANY_PATH),
+        )
     else:
         rows = db.execute(
-            STATEMENTS["some_at"], (id, revision, json.dumps([p.text for p in paths]))
+            STATEMENTS["heads_by_path_at_revision"],
+            (id, revision, json.dumps([p.text for p in paths])),
         )
     heads = map(head_from_row, rows.fetchall())
     return {head.path: head for head in heads}

@@ -5,8 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from carrel.core.agents.config import config_from_stored
-from carrel.core.store.record import Record, RecordChange, RecordType, unique_key
+from msgspec import Struct
+
+from carrel.core.agents.config import AgentConfig, config_from_stored
+from carrel.core.store.record import (
+    Record,
+    RecordChange,
+    RecordType,
+    decode_body,
+    encode_body,
+    unique_key,
+)
 
 USER_FILE_INDEX: Final = "user-file"
 """Index key of agents that have their own USER.md."""
@@ -14,16 +23,33 @@ USER_FILE_INDEX: Final = "user-file"
 DREAMING_INDEX: Final = "dreaming"
 """Index key of agents with scheduled dreams."""
 
-DEFAULT_FIELDS: Final[Mapping[str, Any]] = {
-    "templateId": None,
-    "pins": None,
-    "humanPairId": None,
-    "isShared": False,
-    "ownerId": None,
-    "config": {},
-    "userFile": False,
-}
-"""Fields of an agent that are not stored."""
+
+class AgentRecord(Struct, frozen=True, rename="camel", omit_defaults=True):
+    """Defaults are not stored, which keeps records small with very many agents."""
+
+    slug: str
+    name: str
+    template_id: str | None = None
+    pins: str | None = None
+    """Name of the agent's pin set."""
+    human_pair_id: str | None = None
+    """Person the agent works for."""
+    is_shared: bool = False
+    owner_id: str | None = None
+    """Person whose private items the agent uses."""
+    config: Mapping[str, Any] = {}
+    """As sent, with fields that this version does not know."""
+    user_file: bool = False
+    """Whether the agent has its own USER.md."""
+
+    @property
+    def known_config(self) -> AgentConfig:
+        """Valid fields of the config; decoded with every access."""
+        return config_from_stored(self.config)
+
+    def is_of_person(self, person: str | None) -> bool:
+        """Whether the agent is paired with the person or owned by them."""
+        return person is not None and person in {self.human_pair_id, self.owner_id}
 
 
 def by_template_index(id: str) -> str:
@@ -41,35 +67,30 @@ def by_owner_index(id: str) -> str:
     return f"owner:{id}"
 
 
-def agent_fields(agent: Record) -> dict[str, Any]:
-    """All fields of an agent, defaults included."""
-    return {**DEFAULT_FIELDS, **agent.body}
+def agent_from_record(record: Record) -> AgentRecord:
+    return decode_body(record, AgentRecord)
 
 
-def agent_change(tenant: str, id: str, body: Mapping[str, Any], expected: int) -> RecordChange:
-    """Record change for an agent, with its unique and index keys.
+def agent_config(record: Record) -> AgentConfig:
+    """Valid fields of an agent's config."""
+    return agent_from_record(record).known_config
 
-    Default values are not stored, which keeps records small with very many agents.
-    """
-    index_keys = [by_template_index(body["templateId"])] if body["templateId"] else []
-    index_keys += [by_human_index(body["humanPairId"])] if body["humanPairId"] else []
-    index_keys += [by_owner_index(body["ownerId"])] if body["ownerId"] else []
-    index_keys += [USER_FILE_INDEX] if body["userFile"] else []
-    index_keys += (
-        [DREAMING_INDEX] if config_from_stored(body["config"] or {}).dreaming.enabled else []
-    )
-    slug = unique_key(tenant, RecordType.AGENT, "slug", body["slug"])
-    stored_fields = {
-        name: value
-        for name, value in body.items()
-        if name not in DEFAULT_FIELDS or value != DEFAULT_FIELDS[name]
-    }
+
+def agent_change(
+    tenant: str, id: str, agent: AgentRecord, existing: Record | None = None
+) -> RecordChange:
+    """Record change that creates an agent or replaces the existing one."""
+    index_keys = [by_template_index(agent.template_id)] if agent.template_id else []
+    index_keys += [by_human_index(agent.human_pair_id)] if agent.human_pair_id else []
+    index_keys += [by_owner_index(agent.owner_id)] if agent.owner_id else []
+    index_keys += [USER_FILE_INDEX] if agent.user_file else []
+    index_keys += [DREAMING_INDEX] if agent.known_config.dreaming.enabled else []
     return RecordChange(
         tenant,
         RecordType.AGENT,
         id,
-        stored_fields,
-        expected,
-        unique_keys=(slug,),
+        encode_body(agent, existing),
+        existing.revision if existing else 0,
+        unique_keys=(unique_key(tenant, RecordType.AGENT, "slug", agent.slug),),
         index_keys=tuple(index_keys),
     )

@@ -37,7 +37,7 @@ class StoreCommit(Struct, frozen=True):
         return self.versions[0].head.revision
 
 
-class Checkpoint(Struct, frozen=True):
+class Checkpoint(Struct, frozen=True, rename={"author": "by"}):
     """A revision with a note; a tag in git."""
 
     revision: int

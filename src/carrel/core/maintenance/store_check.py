@@ -25,9 +25,10 @@ from carrel.core.webhooks import DeliveryState
 
 TREE_TABLES: Final = ("scope", "entry", "version")
 PHASES: Final[tuple[tuple[str, ...], ...]] = (
-    *(("counter",), ("shelf",), ("record",), ("handle",), ("link",), ("scope",), ("run",)),
-    *(("run_layer",), ("content",), TREE_TABLES, ("event",), ("audit",), ("usage",), ("receipt",)),
-    *(("delivery",), ("attempt",), ("mark",), ("session",), ("utterance",), ("recall",)),
+    *(("counter",), ("collection_revision",), ("record",), ("unique_key",), ("index_key",)),
+    *(("scope",), ("run",), ("run_layer",), ("content",), TREE_TABLES, ("event",), ("audit",)),
+    *(("key_usage",), ("idempotency_key",), ("delivery",), ("attempt",), ("delivery_cursor",)),
+    *(("session",), ("session_entry",), ("recall",)),
 )
 """Order of the tables. The tables of TREE_TABLES are read merged by key."""
 
@@ -68,10 +69,10 @@ class StoreCheck:
         self._transcripts = TranscriptCheck(self.findings)
         self._checks: Mapping[str, Callable[[Row], None]] = {
             "counter": self._check_counter,
-            "shelf": self._check_collection_revision,
+            "collection_revision": self._check_collection_revision,
             "record": self._check_record,
-            "handle": self._check_unique_key,
-            "link": self._check_index_key,
+            "unique_key": self._check_unique_key,
+            "index_key": self._check_index_key,
             "scope": self._check_scope,
             "run": self._check_run,
             "run_layer": self._check_run_layer,
@@ -79,7 +80,7 @@ class StoreCheck:
             "event": self._check_event,
             "delivery": self._check_delivery,
             "attempt": self._check_attempt,
-            "mark": self._check_delivery_cursor,
+            "delivery_cursor": self._check_delivery_cursor,
             **self._transcripts.checks,
         }
 
@@ -187,8 +188,8 @@ class StoreCheck:
 
     def _check_run(self, row: Row) -> None:
         id, _, scope, _, mode, status = row[:6]
-        snapshot_kept, variables, events = row[11:]
-        self._runs[hash(id)] = events << 1 | bool(snapshot_kept)
+        snapshot_kept, variables, event_count = row[11:]
+        self._runs[hash(id)] = event_count << 1 | bool(snapshot_kept)
         if not self._scopes[scope]:
             self.findings.error(f"run {id}", f"refers to the missing scope {scope}")
         if status not in set(RunStatus) or mode not in set(Audience) or snapshot_kept not in {0, 1}:
@@ -214,9 +215,9 @@ class StoreCheck:
             self._run_revisions.setdefault(scope, set()).add(revision)
 
     def _check_content(self, row: Row) -> None:
-        id, digest, size, at, body = row
+        id, digest, size, created_at, body = row
         self._max_ids["content"] = id
-        self._contents.add(id, digest, size, used=at >= self._grace_start)
+        self._contents.add(id, digest, size, used=created_at >= self._grace_start)
         if body is None:
             if self.external_blobs.setdefault(digest, size) != size:
                 self.findings.error(

@@ -28,47 +28,47 @@ COLUMNS: Final[Mapping[str, Mapping[str, Any]]] = {
         **{"id": int, "tenant": str, "kind": str, "name": str},
         **{"revision": int, "files": int, "size": int},
     },
-    "content": {"id": int, "digest": bytes, "size": int, "at": int, "body": bytes | None},
+    "content": {"id": int, "digest": bytes, "size": int, "created_at": int, "body": bytes | None},
     "entry": _ENTRY_COLUMNS,
-    "version": {**_ENTRY_COLUMNS, "by": str, "why": str, "run": str | None},
+    "version": {**_ENTRY_COLUMNS, "author": str, "reason": str, "run": str | None},
     "run": {
         **{"id": str, "tenant": str, "scope": int, "workflow": str, "mode": str, "status": str},
-        **{"by": str, "started": int, "ended": int | None, "parent": str | None},
-        **{"replay_of": str | None, "kept": int, "variables": str, "events": int},
+        **{"author": str, "started_at": int, "ended_at": int | None, "parent": str | None},
+        **{"replay_of": str | None, "snapshot_kept": int, "variables": str, "event_count": int},
     },
-    "run_layer": {"run": str, "place": int, "scope": int, "revision": int},
+    "run_layer": {"run": str, "position": int, "scope": int, "revision": int},
     "event": {
         **{"id": int, "tenant": str, "scope": int | None, "run": str | None},
         **{"sequence": int | None, "type": str, "payload": str, "at": int},
     },
     "record": {
-        **{"tenant": str, "noun": str, "id": str},
-        **{"revision": int, "body": str, "created": int, "changed": int},
+        **{"tenant": str, "type": str, "id": str},
+        **{"revision": int, "body": str, "created_at": int, "updated_at": int},
     },
-    "handle": {"name": str, "tenant": str, "noun": str, "id": str},
-    "link": {"tenant": str, "noun": str, "name": str, "id": str},
-    "shelf": {"tenant": str, "noun": str, "revision": int},
-    "audit": {"id": int, "tenant": str, "at": int, "by": str, "why": str, "subjects": str},
-    "usage": {"id": str, "at": int},
-    "receipt": {
-        **{"tenant": str, "endpoint": str, "key": str, "fingerprint": str, "claimed": int},
+    "unique_key": {"name": str, "tenant": str, "type": str, "id": str},
+    "index_key": {"tenant": str, "type": str, "name": str, "id": str},
+    "collection_revision": {"tenant": str, "type": str, "revision": int},
+    "audit": {"id": int, "tenant": str, "at": int, "author": str, "reason": str, "subjects": str},
+    "key_usage": {"id": str, "last_used_at": int},
+    "idempotency_key": {
+        **{"tenant": str, "endpoint": str, "key": str, "fingerprint": str, "claimed_at": int},
         **{"versions": str | None, "status": int | None, "sealed": str | None},
     },
     "delivery": {
         **{"id": str, "tenant": str, "webhook": str, "type": str, "body": bytes},
-        **{"state": str, "created": int, "due": int, "tries": int},
+        **{"state": str, "created_at": int, "due_at": int, "attempts": int},
     },
     "attempt": {
-        **{"delivery": str, "place": int, "at": int},
-        **{"status": int | None, "problem": str, "took": int},
+        **{"delivery": str, "position": int, "at": int},
+        **{"status": int | None, "problem": str, "elapsed_ms": int},
     },
-    "mark": {"name": str, "cursor": str},
+    "delivery_cursor": {"name": str, "cursor": str},
     "session": {
         **{"tenant": str, "id": str, "agent": str, "mode": str, "plugin": str},
-        **{"started": int, "ended": int | None, "entries": int, "last": int},
+        **{"started_at": int, "ended_at": int | None, "entry_count": int, "last_entry_at": int},
     },
-    "utterance": {
-        **{"tenant": str, "session": str, "number": int, "at": int, "role": str},
+    "session_entry": {
+        **{"tenant": str, "session": str, "sequence": int, "at": int, "role": str},
         **{"content": bytes, "message": str | None, "plugin": str, "sender": str | None},
     },
     "recall": {
@@ -78,20 +78,21 @@ COLUMNS: Final[Mapping[str, Mapping[str, Any]]] = {
 }
 """Columns with their types by table; referenced tables come first."""
 
-OPTIONAL_TABLES: Final = frozenset({"session", "utterance", "recall"})
+OPTIONAL_TABLES: Final = frozenset({"session", "session_entry", "recall"})
 """Tables added in later versions; older backups lack them."""
 
 TABLES: Final[Mapping[str, tuple[str, ...]]] = {
     table: tuple(columns) for table, columns in COLUMNS.items()
 }
 
-DERIVED_TABLES: Final = frozenset({"word"})
+DERIVED_TABLES: Final = frozenset({"search_term"})
 """Tables rebuilt from the others after a restore."""
 
 KEY_LENGTHS: Final[Mapping[str, int]] = {
     **dict.fromkeys(TABLES, 1),
-    **{"entry": 2, "version": 3, "run_layer": 2, "record": 3, "link": 4, "shelf": 2},
-    **{"receipt": 3, "attempt": 2, "session": 2, "utterance": 3, "recall": 4},
+    **{"entry": 2, "version": 3, "run_layer": 2, "record": 3, "index_key": 4},
+    **{"collection_revision": 2, "idempotency_key": 3, "attempt": 2},
+    **{"session": 2, "session_entry": 3, "recall": 4},
 }
 """Number of leading columns that form the unique, ordered key of a table."""
 

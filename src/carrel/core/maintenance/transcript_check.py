@@ -25,7 +25,7 @@ class TranscriptCheck:
         self._last_entry: tuple[str, str, int] = ("", "", 0)
         self.checks: Mapping[str, Callable[[Row], None]] = {
             "session": self._check_session,
-            "utterance": self._check_entry,
+            "session_entry": self._check_entry,
         }
 
     def finish(self) -> None:
@@ -34,14 +34,14 @@ class TranscriptCheck:
             self._findings.error("sessions", text)
 
     def _check_session(self, row: Row) -> None:
-        tenant, id, _, mode, _, started, ended, entries, last = row
+        tenant, id, _, mode, _, started_at, ended_at, entry_count, last_entry_at = row
         subject = f"session {id} of {tenant}"
-        self._remaining[hash((tenant, id))] = entries
+        self._remaining[hash((tenant, id))] = entry_count
         if not _is_canonical_uuid(id):
             self._findings.error(subject, "its id is not a canonical UUID")
         if mode not in _MODES:
             self._findings.error(subject, "its mode is unknown")
-        if entries < 0 or last < started or (ended is not None and ended < 0):
+        if entry_count < 0 or last_entry_at < started_at or (ended_at or 0) < 0:
             self._findings.error(subject, "its entry count or timestamps are invalid")
 
     def _check_entry(self, row: Row) -> None:

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from enum import StrEnum
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from carrel.core.identifiers import Digest, TimestampMs
 from carrel.core.memory.memory import agent_index_key
 from carrel.core.memory.promoted_lines import PromotedLine, Promotion
 from carrel.core.memory.promotion_score import RejectedCandidate
-from carrel.core.store.record import Record, RecordChange, RecordType
+from carrel.core.store.record import (
+    Record,
+    RecordChange,
+    RecordType,
+    decode_body,
+    encode_body,
+)
 
 MAX_DREAMS: Final = 50
 """Dreams kept per agent; the oldest are deleted."""
@@ -61,6 +67,22 @@ class Dream(Struct, frozen=True, rename="camel", omit_defaults=True):
     reason: str = ""
 
 
+class DreamHeader(Struct, frozen=True):
+    """Agent and status of a dream, decoded without its candidates."""
+
+    agent: str | None = None
+    """None in a schedule, which is stored among the dreams."""
+    status: DreamStatus = DreamStatus.DONE
+
+
+class PromotionRecord(Promotion, frozen=True, rename="camel"):
+    """Promotion as stored, with the agent and the place of its line in MEMORY.md."""
+
+    agent_id: str
+    heading: str
+    at: TimestampMs
+
+
 class DreamSchedule(Struct, frozen=True, rename="camel", omit_defaults=True):
     """Last dream of an agent and failures since."""
 
@@ -95,6 +117,10 @@ def dream_from_record(record: Record) -> Dream:
     return msgspec.convert({"id": record.id, **record.body}, Dream)
 
 
+def dream_header(record: Record) -> DreamHeader:
+    return decode_body(record, DreamHeader)
+
+
 def dream_change(tenant: str, dream: Dream, expected: int) -> RecordChange:
     body = msgspec.to_builtins(dream)
     del body["id"]
@@ -105,14 +131,14 @@ def dream_change(tenant: str, dream: Dream, expected: int) -> RecordChange:
 
 
 def schedule_from_record(record: Record | None) -> DreamSchedule:
-    return DreamSchedule() if record is None else msgspec.convert(record.body, DreamSchedule)
+    return DreamSchedule() if record is None else decode_body(record, DreamSchedule)
 
 
 def dream_schedule_change(
     tenant: str, agent: str, schedule: DreamSchedule, record: Record | None
 ) -> RecordChange:
     """Stored under the agent's id, which differs from any dream id."""
-    body = msgspec.to_builtins(schedule)
+    body = encode_body(schedule)
     return RecordChange(tenant, RecordType.DREAM, agent, body, record.revision if record else 0)
 
 
@@ -120,31 +146,39 @@ def promotion_change(
     tenant: str, agent: str, promotion: Promotion, line: PromotedLine
 ) -> RecordChange:
     """Record that a memory was promoted. A concurrent second promotion is refused."""
-    body: dict[str, Any] = {**msgspec.to_builtins(promotion), "agentId": agent}
-    body |= {"heading": line.heading, "at": line.at}
+    promoted = PromotionRecord(
+        **asdict(promotion), agent_id=agent, heading=line.heading, at=line.at
+    )
     index_keys = (agent_index_key(agent), promoted_index_key(agent))
     return RecordChange(
-        tenant, RecordType.PROMOTION, promotion.memory, body, 0, index_keys=index_keys
+        tenant,
+        RecordType.PROMOTION,
+        promotion.memory,
+        encode_body(promoted),
+        0,
+        index_keys=index_keys,
     )
 
 
 def demotion_change(record: Record) -> RecordChange:
     """Remove the index key of a promotion whose line is gone; the record stays."""
-    index_keys = (agent_index_key(record.body["agentId"]),)
+    index_keys = (agent_index_key(promotion_from_record(record).agent_id),)
     return RecordChange(
         record.tenant, record.type, record.id, record.body, record.revision, index_keys=index_keys
     )
 
 
-def promotion_from_record(record: Record) -> Promotion:
-    return msgspec.convert(record.body, Promotion)
+def promotion_from_record(record: Record) -> PromotionRecord:
+    return decode_body(record, PromotionRecord)
 
 
 def redact_promotion(record: Record, redact: Callable[[str], str]) -> Record:
     """Promotion record with secrets redacted from its line."""
-    return replace(record, body={**record.body, "line": redact(record.body["line"])})
+    promotion = promotion_from_record(record)
+    redacted = replace(promotion, line=redact(promotion.line))
+    return replace(record, body=encode_body(redacted, record))
 
 
 def promoted_line_from_record(record: Record) -> PromotedLine:
-    body = record.body
-    return PromotedLine(record.id, body["heading"], body["line"], body["at"])
+    promotion = promotion_from_record(record)
+    return PromotedLine(record.id, promotion.heading, promotion.line, promotion.at)

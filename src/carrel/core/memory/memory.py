@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Any, Final
 
+import msgspec
 from msgspec import Struct
 
 from carrel.core.errors import ValidationError
@@ -24,7 +25,14 @@ MAX_TAG_LENGTH: Final = 64
 MEMORY_KINDS: Final = ("user", "feedback", "project", "reference")
 
 
-class Memory(Struct, frozen=True):
+_STORED_NAMES: Final = {
+    "agent": "agentId",
+    "concepts": "conceptTags",
+    "promoted_at": "promotedAt",
+}
+
+
+class Memory(Struct, frozen=True, rename=_STORED_NAMES, omit_defaults=True):
     id: str
     agent: str
     content: str
@@ -70,31 +78,8 @@ def normalize_question(query: str) -> str:
 
 
 def memory_from_record(record: Record) -> Memory:
-    body = record.body
-    return Memory(
-        record.id,
-        body["agentId"],
-        body["content"],
-        Audience(body["mode"]),
-        record.created_at,
-        tuple(body.get("tags", ())),
-        tuple(body.get("conceptTags", ())),
-        body.get("kind"),
-        body.get("promotedAt"),
-    )
-
-
-def memory_to_body(memory: Memory) -> dict[str, Any]:
-    fields = {
-        "agentId": memory.agent,
-        "content": memory.content,
-        "mode": memory.mode.value,
-        "tags": list(memory.tags),
-        "conceptTags": list(memory.concepts),
-        "kind": memory.kind,
-        "promotedAt": memory.promoted_at,
-    }
-    return {name: value for name, value in fields.items() if value not in (None, [])}
+    fields = {**record.body, "id": record.id, "created_at": record.created_at}
+    return msgspec.convert(fields, Memory)
 
 
 def memory_change(tenant: str, memory: Memory, expected: int) -> RecordChange:
@@ -102,11 +87,13 @@ def memory_change(tenant: str, memory: Memory, expected: int) -> RecordChange:
 
     An agent cannot have the same text twice for one audience.
     """
+    body = msgspec.to_builtins(memory)
+    del body["id"], body["created_at"]
     return RecordChange(
         tenant,
         RecordType.MEMORY,
         memory.id,
-        memory_to_body(memory),
+        body,
         expected,
         unique_keys=(content_unique_key(tenant, memory.agent, memory.mode, memory.content),),
         index_keys=(agent_index_key(memory.agent),),

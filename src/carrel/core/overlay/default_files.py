@@ -12,6 +12,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 from carrel.core.identifiers import Digest, Path
+from carrel.core.store.record import Record, RecordChange, RecordType, decode_body, encode_body
 
 
 class PackagedFiles(Struct, frozen=True):
@@ -29,6 +30,13 @@ class SeedState(Struct, frozen=True):
 
     None if the operator's file came first.
     """
+
+
+class DefaultsRecord(Struct, frozen=True, rename="camel"):
+    """Seed state as stored."""
+
+    version: int
+    files: Mapping[str, Digest | None]
 
 
 class UpdateFile(Struct, frozen=True):
@@ -100,6 +108,19 @@ class DefaultsPlan(Struct, frozen=True):
     def offers(self) -> Mapping[Path, Digest]:
         """Packaged versions that the operator may accept."""
         return dict(_offers(self.outcomes))
+
+
+def seed_state_from_record(record: Record | None) -> SeedState:
+    if record is None:
+        return SeedState()
+    stored = decode_body(record, DefaultsRecord)
+    return SeedState(stored.version, {Path(path): digest for path, digest in stored.files.items()})
+
+
+def seed_state_change(tenant: str, seeded: SeedState, expected: int) -> RecordChange:
+    files = {path.text: digest for path, digest in seeded.files.items()}
+    body = encode_body(DefaultsRecord(seeded.version, files))
+    return RecordChange(tenant, RecordType.DEFAULTS, tenant, body, expected)
 
 
 def plan_defaults(

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
+import msgspec
 from msgspec import Struct
 
 from carrel.core.identifiers import TimestampMs
@@ -77,6 +78,9 @@ Members may see them, and their ids are not sensitive.
 """
 
 
+Body = TypeVar("Body", bound=Struct)
+
+
 class Record(Struct, frozen=True):
     tenant: str
     type: RecordType
@@ -84,6 +88,7 @@ class Record(Struct, frozen=True):
     revision: int
     """Starts at 1 and increases with every change of the record."""
     body: Mapping[str, Any]
+    """Stored JSON; read with `decode_body` or the `x_from_record` of its type."""
     created_at: TimestampMs
     updated_at: TimestampMs
 
@@ -103,6 +108,28 @@ class RecordChange(Struct, frozen=True):
     expected: int | None = None
     unique_keys: tuple[str, ...] = ()
     index_keys: tuple[str, ...] = ()
+
+
+def decode_body(record: Record, body_type: type[Body]) -> Body:
+    """Body of a record as the struct of its type; ignores keys it does not define."""
+    return msgspec.convert(record.body, body_type)
+
+
+def encode_body(body: Struct, previous: Record | None = None) -> dict[str, Any]:
+    """Body to store, with the keys of `previous` that its struct does not define.
+
+    Another version of the server may have written such keys.
+    """
+    encoded: dict[str, Any] = msgspec.to_builtins(body)
+    if previous is None:
+        return encoded
+    defined = body.__struct_encode_fields__
+    return {name: value for name, value in previous.body.items() if name not in defined} | encoded
+
+
+def deletion(record: Record) -> RecordChange:
+    """Change that deletes the record if it is unchanged."""
+    return RecordChange(record.tenant, record.type, record.id, None, record.revision)
 
 
 class AuditEntry(Struct, frozen=True):

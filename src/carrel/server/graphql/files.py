@@ -10,10 +10,10 @@ from carrel.actions.files import files, history
 from carrel.actions.overlay import stacks
 from carrel.actions.overlay.pins import can_see_agent
 from carrel.core.access import Permission
+from carrel.core.agents.layers import build_stack
 from carrel.core.errors import Conflict, NotFound, ValidationError
 from carrel.core.identifiers import Path, Scope, ScopeKind, Stack, digest
 from carrel.core.overlay.compose import Workspace
-from carrel.core.overlay.layers import build_stack
 from carrel.server.graphql.arguments import ArgumentMap, parse_prefix
 from carrel.server.graphql.context import Info, ResolverContext
 from carrel.server.graphql.file_types import ExplanationType, FileType, LayerEntryType, VersionType

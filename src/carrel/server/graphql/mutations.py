@@ -8,11 +8,11 @@ import msgspec
 from ariadne import MutationType
 
 from carrel.actions.accounts import people
-from carrel.actions.accounts.people import Profile
 from carrel.actions.agents import agents, templates
 from carrel.actions.policy import policies
 from carrel.actions.policy.policies import PolicyModel
 from carrel.core.access import Actor, CredentialKind, Permission
+from carrel.core.accounts import PersonRecord
 from carrel.core.errors import ValidationError
 from carrel.core.store.idempotency import IdempotencyKey
 from carrel.core.store.record import Record
@@ -62,11 +62,10 @@ async def create_agent(_: Any, info: Info, input: ArgumentMap) -> AgentType:
 async def update_agent(_: Any, info: Info, id: str, input: ArgumentMap) -> AgentType:
     context = info.context
     context.begin_mutation(Permission.TENANT_ADMIN)
-    fields = {name: value for name, value in input.items() if name != "config"}
-    changes: dict[str, Any] = to_camel_case_keys(fields)
+    changes = dict(input)
     if "config" in input:
         changes["config"] = parse_config(input["config"])
-    require_not_null(changes, ("name", "slug", "isShared"))
+    require_not_null(to_camel_case_keys(changes), ("name", "slug", "isShared"))
     record = await agents.patch(context.ports, context.actor, id, changes)
     return context.agent_from_record(record)
 
@@ -99,7 +98,7 @@ async def update_profile(_: Any, info: Info, user_id: str, input: ArgumentMap) -
 async def create_person(_: Any, info: Info, input: ArgumentMap) -> PersonType:
     context = info.context
     context.begin_mutation(Permission.TENANT_ADMIN)
-    record = await people.create(context.ports, context.actor, Profile(**input))
+    record = await people.create(context.ports, context.actor, PersonRecord(**input))
     return PersonType.from_record(record)
 
 

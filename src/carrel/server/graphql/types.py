@@ -8,11 +8,13 @@ from typing import Any, Generic, TypeVar
 from msgspec import Struct
 
 from carrel.core.access import Actor, CredentialKind, Role
-from carrel.core.agents.agent import agent_fields
+from carrel.core.accounts import person_from_record, tenant_from_record
+from carrel.core.agents.agent import agent_from_record
+from carrel.core.agents.template import template_from_record
 from carrel.core.identifiers import ScopeKind, TimestampMs
 from carrel.core.overlay.pins import PinStatus as Pin
 from carrel.core.store.blob import Blob
-from carrel.core.store.record import AuditEntry, Record
+from carrel.core.store.record import AuditEntry, Record, RecordType
 
 Item = TypeVar("Item")
 
@@ -57,8 +59,9 @@ class NamedRecordType(Struct, frozen=True):
 
     @classmethod
     def from_record(cls, record: Record) -> NamedRecordType:
-        body = record.body
-        return cls(record.id, body["slug"], body["name"], record.created_at, record.updated_at)
+        is_tenant = record.type is RecordType.TENANT
+        fields = tenant_from_record(record) if is_tenant else template_from_record(record)
+        return cls(record.id, fields.slug, fields.name, record.created_at, record.updated_at)
 
 
 class AgentType(Struct, frozen=True):
@@ -77,18 +80,18 @@ class AgentType(Struct, frozen=True):
 
     @classmethod
     def from_record(cls, record: Record) -> AgentType:
-        fields = agent_fields(record)
+        agent = agent_from_record(record)
         return cls(
             record=record,
             id=record.id,
             tenant_id=record.tenant,
-            slug=fields["slug"],
-            name=fields["name"],
-            template_id=fields["templateId"],
-            human_pair_id=fields["humanPairId"],
-            is_shared=fields["isShared"],
-            owner_id=fields["ownerId"],
-            config=fields["config"],
+            slug=agent.slug,
+            name=agent.name,
+            template_id=agent.template_id,
+            human_pair_id=agent.human_pair_id,
+            is_shared=agent.is_shared,
+            owner_id=agent.owner_id,
+            config=agent.config,
             created_at=record.created_at,
             updated_at=record.updated_at,
         )
@@ -107,15 +110,15 @@ class PersonType(Struct, frozen=True):
 
     @classmethod
     def from_record(cls, record: Record) -> PersonType:
-        body = record.body
+        person = person_from_record(record)
         return cls(
             id=record.id,
-            name=body["name"],
-            email=body["email"],
-            role=Role(body["role"]),
-            title=body["title"],
-            timezone=body["timezone"],
-            pronouns=body["pronouns"],
+            name=person.name,
+            email=person.email,
+            role=person.role,
+            title=person.title,
+            timezone=person.timezone,
+            pronouns=person.pronouns,
             created_at=record.created_at,
             updated_at=record.updated_at,
         )

@@ -8,7 +8,6 @@ from typing import Any, Final
 
 from carrel.actions.overlay import stacks
 from carrel.core.access import Actor
-from carrel.core.agents.agent import agent_fields
 from carrel.core.errors import ValidationError
 from carrel.core.runs import Audience, parse_audience
 from carrel.ports import Ports
@@ -88,7 +87,7 @@ class McpRequest:
 
     async def slug(self) -> str:
         """Slug of the agent. Raises NotFound."""
-        return str(agent_fields((await self.tool_context(None)).agent)["slug"])
+        return (await self.tool_context(None)).slug
 
     async def affects_agent(self, scope: object) -> bool:
         """Whether a change in `scope` can change the agent's files."""

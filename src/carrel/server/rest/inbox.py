@@ -9,6 +9,7 @@ from msgspec import Meta
 from carrel.actions import inbox as inboxes
 from carrel.actions.inbox import Inbox, is_callers_agent
 from carrel.core.access import Actor, Permission
+from carrel.core.agents.agent import agent_from_record
 from carrel.core.errors import Forbidden
 from carrel.core.memory.dream_records import Dream
 from carrel.core.overlay.pins import PinStatus
@@ -80,12 +81,13 @@ def _hex_digest(blob: Blob) -> str:
 
 
 def _pin_to_model(actor: Actor, contents: Inbox, agent: Record, pin: PinStatus) -> InboxPinModel:
-    template = agent.body.get("templateId")
+    fields = agent_from_record(agent)
+    template = fields.template_id
     assert pin.latest is not None, "a pin in the inbox has a latest version"
     return InboxPinModel(
         agent_id=agent.id,
-        agent_name=agent.body["name"],
-        agent_slug=agent.body["slug"],
+        agent_name=fields.name,
+        agent_slug=fields.slug,
         template_id=template,
         template_name=contents.templates.get(template) if template else None,
         path=pin.path.text,
@@ -99,7 +101,7 @@ def _pin_to_model(actor: Actor, contents: Inbox, agent: Record, pin: PinStatus) 
 def _dream_to_model(actor: Actor, agent: Record, dream: Dream) -> InboxDreamModel:
     return InboxDreamModel(
         agent_id=agent.id,
-        agent_name=agent.body["name"],
+        agent_name=agent_from_record(agent).name,
         dream_id=dream.id,
         at=rfc3339(dream.started),
         promoted=len(dream.promoted),

@@ -1,9 +1,9 @@
 -- Trigger that keeps all versions of agents with git enabled: their repository is built from them.
-CREATE FUNCTION hold_for_git() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION keep_versions_for_git() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF EXISTS (
         SELECT FROM scope AS s
-          JOIN record AS r ON r.tenant = s.tenant AND r.noun = 'agent' AND r.id = s.name
+          JOIN record AS r ON r.tenant = s.tenant AND r.type = 'agent' AND r.id = s.name
          WHERE s.id = OLD.scope AND s.kind = 'agent'
            AND r.body::jsonb #> '{config,workspaceGit,enabled}' = 'true'::jsonb
     ) THEN
@@ -12,5 +12,5 @@ BEGIN
     RETURN OLD;
 END $$;
 
-CREATE TRIGGER version_held_for_git BEFORE DELETE ON version
-    FOR EACH ROW EXECUTE FUNCTION hold_for_git();
+CREATE TRIGGER version_kept_for_git BEFORE DELETE ON version
+    FOR EACH ROW EXECUTE FUNCTION keep_versions_for_git();

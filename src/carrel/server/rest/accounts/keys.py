@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 from msgspec import Meta
@@ -11,12 +12,14 @@ from msgspec import Meta
 from carrel.actions.accounts import keys
 from carrel.actions.accounts.keys import KeySpec
 from carrel.core.access import CredentialKind, Permission
+from carrel.core.accounts import key_from_record
 from carrel.core.errors import Busy, Conflict, Forbidden, NotFound
 from carrel.core.identifiers import TimestampMs
 from carrel.core.store.record import Record
 from carrel.server.http.endpoint import Request, RequestModel, ResponseModel, endpoint
-from carrel.server.http.query_fields import Id, Line, PageQuery
+from carrel.server.http.query_fields import Id, Line
 from carrel.server.http.response import Response
+from carrel.server.rest.collections import RecordCollection
 from carrel.server.rest.files.file_models import Rfc3339, rfc3339
 
 _TAG: Final = "Keys"
@@ -59,19 +62,18 @@ class KeyPageModel(ResponseModel, frozen=True):
 
 
 def key_to_model(record: Record, last_used: TimestampMs | None) -> KeyModel:
-    body = record.body
-    scopes = body["scopes"]
+    key = key_from_record(record)
     return KeyModel(
         id=record.id,
-        name=body["name"],
-        kind=CredentialKind(body["kind"]),
-        person_id=body["personId"],
-        agent_id=body["agentId"],
-        workspace=body["workspace"],
-        scopes=None if scopes is None else [Permission(scope) for scope in scopes],
-        prefix=body["prefix"],
+        name=key.name,
+        kind=key.kind,
+        person_id=key.person_id,
+        agent_id=key.agent_id,
+        workspace=key.workspace,
+        scopes=key.scopes,
+        prefix=key.prefix,
         created_at=rfc3339(record.created_at),
-        expires_at=rfc3339(body["expires"]) if body["expires"] else None,
+        expires_at=rfc3339(key.expires) if key.expires else None,
         last_used_at=None if last_used is None else rfc3339(last_used),
     )
 
@@ -92,23 +94,9 @@ def _key_spec(body: CreateKeyBody) -> KeySpec:
     )
 
 
-@endpoint(
-    "GET",
-    "/v1/keys",
-    permission=Permission.TENANT_READ,
-    query=PageQuery,
-    responses={200: KeyPageModel},
-    tag=_TAG,
-)
-async def list_keys(request: Request[None, PageQuery]) -> Response:
-    """List your keys; with tenant:admin, all keys of the tenant."""
-    query = request.query
-    page = await keys.list_keys(
-        request.ports, request.actor, cursor=query.cursor, limit=query.limit
-    )
-    last_used = await keys.last_used(request.ports, page.items)
-    items = [key_to_model(*key_and_use) for key_and_use in zip(page.items, last_used, strict=True)]
-    return Response.json(KeyPageModel(items=items, next=page.next))
+async def _load_models(request: Request[Any, Any], records: Sequence[Record]) -> list[KeyModel]:
+    last_used = await keys.last_used(request.ports, tuple(records))
+    return [key_to_model(*key_and_use) for key_and_use in zip(records, last_used, strict=True)]
 
 
 @endpoint(
@@ -136,39 +124,22 @@ async def create(request: Request[CreateKeyBody]) -> Response:
     )
 
 
-@endpoint(
-    "GET",
-    "/v1/keys/{id}",
-    permission=Permission.TENANT_READ,
-    responses={200: KeyModel},
-    refusals=(NotFound,),
-    tag=_TAG,
+_KEYS: Final = RecordCollection(
+    "keys",
+    "/v1/keys",
+    _TAG,
+    KeyModel,
+    _load_models,
+    keys.get,
+    write_permission=Permission.TENANT_READ,
 )
-async def get(request: Request) -> Response:
-    """Get a key: your own, or with tenant:admin any."""
-    key = await keys.get(request.ports, request.actor, request.params["id"])
-    [last_used] = await keys.last_used(request.ports, (key,))
-    return Response.json(key_to_model(key, last_used))
-
-
-async def _rebuild_delete(request: Request, versions: tuple[int, ...]) -> Response:
-    return Response.empty(204)
-
-
-@endpoint(
-    "DELETE",
-    "/v1/keys/{id}",
-    permission=Permission.TENANT_READ,
-    responses={204: None},
-    refusals=(NotFound, Busy),
-    tag=_TAG,
-    idempotent=True,
-    rebuild=_rebuild_delete,
+ENDPOINTS: Final = (
+    _KEYS.list(
+        "List your keys; with tenant:admin, all keys of the tenant.", keys.list_keys, KeyPageModel
+    ),
+    create,
+    _KEYS.get("Get a key: your own, or with tenant:admin any."),
+    _KEYS.delete(
+        "Revoke a key: your own, or with tenant:admin any.", keys.revoke, (NotFound, Busy)
+    ),
 )
-async def delete(request: Request) -> Response:
-    """Revoke a key: your own, or with tenant:admin any."""
-    await keys.revoke(request.ports, request.actor, request.params["id"], request.idempotency_key)
-    return Response.empty(204)
-
-
-ENDPOINTS: Final = (list_keys, create, get, delete)

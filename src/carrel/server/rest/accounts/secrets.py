@@ -12,8 +12,9 @@ from carrel.core.errors import Busy, NotFound, ValidationError
 from carrel.core.redaction.redactor import MAX_SECRET_BYTES, MIN_SECRET_LENGTH
 from carrel.core.store.record import Record
 from carrel.server.http.endpoint import Request, RequestModel, ResponseModel, endpoint
-from carrel.server.http.query_fields import Id, PageQuery
+from carrel.server.http.query_fields import Id
 from carrel.server.http.response import Response
+from carrel.server.rest.collections import RecordCollection, each_record
 from carrel.server.rest.files.file_models import Rfc3339, rfc3339
 
 _TAG: Final = "Secrets"
@@ -42,44 +43,20 @@ def secret_to_model(record: Record) -> SecretModel:
     )
 
 
-@endpoint(
-    "GET",
+_SECRETS: Final = RecordCollection(
+    "secrets",
     "/v1/secrets",
-    permission=Permission.TENANT_ADMIN,
-    query=PageQuery,
-    responses={200: SecretPageModel},
-    tag=_TAG,
+    _TAG,
+    SecretModel,
+    each_record(secret_to_model),
+    secrets.get,
+    read_permission=Permission.TENANT_ADMIN,
 )
-async def list_secrets(request: Request[None, PageQuery]) -> Response:
-    """List secrets, without their values."""
-    query = request.query
-    page = await secrets.list_secrets(
-        request.ports, request.actor, cursor=query.cursor, limit=query.limit
-    )
-    return Response.json(
-        SecretPageModel(items=[secret_to_model(record) for record in page.items], next=page.next)
-    )
-
-
-@endpoint(
-    "GET",
-    "/v1/secrets/{id}",
-    permission=Permission.TENANT_ADMIN,
-    responses={200: SecretModel},
-    refusals=(NotFound,),
-    tag=_TAG,
-)
-async def get(request: Request) -> Response:
-    """Get a secret, without its value."""
-    return Response.json(
-        secret_to_model(await secrets.get(request.ports, request.actor, request.params["id"]))
-    )
 
 
 async def _rebuild_put(request: Request[UpdateSecretBody], versions: tuple[int, ...]) -> Response:
-    return Response.json(
-        secret_to_model(await secrets.get(request.ports, request.actor, request.params["id"]))
-    )
+    record = await secrets.get(request.ports, request.actor, request.params["id"])
+    return Response.json(secret_to_model(record))
 
 
 @endpoint(
@@ -104,26 +81,11 @@ async def put(request: Request[UpdateSecretBody]) -> Response:
     )
 
 
-async def _rebuild_delete(request: Request, versions: tuple[int, ...]) -> Response:
-    return Response.empty(204)
-
-
-@endpoint(
-    "DELETE",
-    "/v1/secrets/{id}",
-    permission=Permission.TENANT_ADMIN,
-    responses={204: None},
-    refusals=(NotFound, Busy),
-    tag=_TAG,
-    idempotent=True,
-    rebuild=_rebuild_delete,
+ENDPOINTS: Final = (
+    _SECRETS.list("List secrets, without their values.", secrets.list_secrets, SecretPageModel),
+    _SECRETS.get("Get a secret, without its value."),
+    put,
+    _SECRETS.delete(
+        "Delete a secret. Its value is no longer redacted.", secrets.delete, (NotFound, Busy)
+    ),
 )
-async def delete(request: Request) -> Response:
-    """Delete a secret. Its value is no longer redacted."""
-    await secrets.delete(
-        request.ports, request.actor, request.params["id"], request.idempotency_key
-    )
-    return Response.empty(204)
-
-
-ENDPOINTS: Final = (list_secrets, get, put, delete)

@@ -8,6 +8,7 @@ import msgspec
 
 from carrel.actions.accounts import tenants
 from carrel.core.access import Permission
+from carrel.core.accounts import tenant_from_record
 from carrel.core.errors import Busy, Conflict, WorkspaceTooLarge
 from carrel.core.store.record import Record
 from carrel.server.http.endpoint import Request, RequestModel, ResponseModel, endpoint
@@ -49,10 +50,11 @@ class CreatedTenantModel(TenantModel, frozen=True):
 
 
 def tenant_to_model(record: Record) -> TenantModel:
+    tenant = tenant_from_record(record)
     return TenantModel(
         id=record.id,
-        slug=record.body["slug"],
-        name=record.body["name"],
+        slug=tenant.slug,
+        name=tenant.name,
         created_at=rfc3339(record.created_at),
         updated_at=rfc3339(record.updated_at),
     )

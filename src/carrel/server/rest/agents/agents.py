@@ -8,16 +8,14 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from carrel.actions.agents import agents
-from carrel.core.access import Permission
-from carrel.core.agents.agent import agent_fields
+from carrel.core.agents.agent import agent_from_record
 from carrel.core.errors import Busy, Conflict, NotFound, ValidationError, WorkspaceTooLarge
 from carrel.core.store.record import Record
-from carrel.server.http.endpoint import Request, RequestModel, ResponseModel, endpoint
-from carrel.server.http.query_fields import Id, Line, PageQuery, Slug
-from carrel.server.http.response import Response
+from carrel.server.http.endpoint import Request, RequestModel, ResponseModel
+from carrel.server.http.query_fields import Id, Line, Slug
+from carrel.server.rest.collections import RecordCollection, each_record
 from carrel.server.rest.files.file_models import Rfc3339, rfc3339
 
-_TAG: Final = "Agents"
 TemplateRef = Annotated[Id, Meta(description="Id or slug.")]
 Config = Annotated[dict[str, Any], Meta(max_length=64)]
 
@@ -61,59 +59,22 @@ class AgentPageModel(ResponseModel, frozen=True):
 
 
 def agent_to_model(record: Record) -> AgentModel:
-    fields = agent_fields(record)
+    agent = agent_from_record(record)
     return AgentModel(
         id=record.id,
-        slug=fields["slug"],
-        name=fields["name"],
-        template_id=fields["templateId"],
-        human_pair_id=fields["humanPairId"],
-        is_shared=fields["isShared"],
-        owner_id=fields["ownerId"],
-        config=fields["config"],
+        slug=agent.slug,
+        name=agent.name,
+        template_id=agent.template_id,
+        human_pair_id=agent.human_pair_id,
+        is_shared=agent.is_shared,
+        owner_id=agent.owner_id,
+        config=dict(agent.config),
         created_at=rfc3339(record.created_at),
         updated_at=rfc3339(record.updated_at),
     )
 
 
-@endpoint(
-    "GET",
-    "/v1/agents",
-    permission=Permission.TENANT_READ,
-    query=PageQuery,
-    responses={200: AgentPageModel},
-    tag=_TAG,
-)
-async def list_agents(request: Request[None, PageQuery]) -> Response:
-    """List agents."""
-    query = request.query
-    page = await agents.list_agents(
-        request.ports, request.actor, cursor=query.cursor, limit=query.limit
-    )
-    return Response.json(
-        AgentPageModel(items=[agent_to_model(record) for record in page.items], next=page.next)
-    )
-
-
-async def _rebuild_create(request: Request[CreateAgentBody], versions: tuple[int, ...]) -> Response:
-    return Response.json(
-        agent_to_model(await agents.get(request.ports, request.actor, request.body.slug)), 201
-    )
-
-
-@endpoint(
-    "POST",
-    "/v1/agents",
-    permission=Permission.TENANT_ADMIN,
-    body=CreateAgentBody,
-    responses={201: AgentModel},
-    refusals=(NotFound, Conflict, WorkspaceTooLarge, Busy),
-    tag=_TAG,
-    idempotent=True,
-    rebuild=_rebuild_create,
-)
-async def create(request: Request[CreateAgentBody]) -> Response:
-    """Create an agent, optionally from a template."""
+async def _create(request: Request[CreateAgentBody]) -> Record:
     body = request.body
     new_agent = agents.NewAgent(
         slug=body.slug,
@@ -124,82 +85,34 @@ async def create(request: Request[CreateAgentBody]) -> Response:
         owner=body.owner_id,
         config=body.config,
     )
-    return Response.json(
-        agent_to_model(
-            await agents.create(request.ports, request.actor, new_agent, request.idempotency_key)
-        ),
-        201,
-    )
+    return await agents.create(request.ports, request.actor, new_agent, request.idempotency_key)
 
 
-@endpoint(
-    "GET",
-    "/v1/agents/{id}",
-    permission=Permission.TENANT_READ,
-    responses={200: AgentModel},
-    refusals=(NotFound,),
-    tag=_TAG,
+async def _get_created(request: Request[CreateAgentBody]) -> Record:
+    return await agents.get(request.ports, request.actor, request.body.slug)
+
+
+_AGENTS: Final = RecordCollection(
+    "agents", "/v1/agents", "Agents", AgentModel, each_record(agent_to_model), agents.get
 )
-async def get(request: Request) -> Response:
-    """Get an agent by id or slug."""
-    return Response.json(
-        agent_to_model(await agents.get(request.ports, request.actor, request.params["id"]))
-    )
+ENDPOINTS: Final = (
+    _AGENTS.list("List agents.", agents.list_agents, AgentPageModel),
+    _AGENTS.create(
+        "Create an agent, optionally from a template.",
+        CreateAgentBody,
+        _create,
+        _get_created,
+        (NotFound, Conflict, WorkspaceTooLarge, Busy),
+    ),
+    _AGENTS.get("Get an agent by id or slug."),
+    _AGENTS.patch(
+        """Update an agent: slug, name, template, paired person, owner or config.
 
-
-async def _rebuild_update(request: Request[UpdateAgentBody], versions: tuple[int, ...]) -> Response:
-    name = request.body.slug or request.params["id"]
-    return Response.json(agent_to_model(await agents.get(request.ports, request.actor, name)))
-
-
-@endpoint(
-    "PATCH",
-    "/v1/agents/{id}",
-    permission=Permission.TENANT_ADMIN,
-    body=UpdateAgentBody,
-    responses={200: AgentModel},
-    refusals=(ValidationError, NotFound, Conflict, WorkspaceTooLarge, Busy),
-    tag=_TAG,
-    idempotent=True,
-    rebuild=_rebuild_update,
+        IDENTITY.md and USER.md are updated in the same commit.
+        """,
+        UpdateAgentBody,
+        agents.patch,
+        (ValidationError, NotFound, Conflict, WorkspaceTooLarge, Busy),
+    ),
+    _AGENTS.delete("Delete an agent and its keys.", agents.delete, (NotFound, Busy)),
 )
-async def patch(request: Request[UpdateAgentBody]) -> Response:
-    """Update an agent: slug, name, template, paired person, owner or config.
-
-    IDENTITY.md and USER.md are updated in the same commit.
-    """
-    names = {field.name: field.encode_name for field in msgspec.structs.fields(UpdateAgentBody)}
-    changes = {
-        names[name]: value
-        for name, value in msgspec.structs.asdict(request.body).items()
-        if value is not UNSET
-    }
-    name = request.params["id"]
-    return Response.json(
-        agent_to_model(
-            await agents.patch(request.ports, request.actor, name, changes, request.idempotency_key)
-        )
-    )
-
-
-async def _rebuild_delete(request: Request, versions: tuple[int, ...]) -> Response:
-    return Response.empty(204)
-
-
-@endpoint(
-    "DELETE",
-    "/v1/agents/{id}",
-    permission=Permission.TENANT_ADMIN,
-    responses={204: None},
-    refusals=(NotFound, Busy),
-    tag=_TAG,
-    idempotent=True,
-    rebuild=_rebuild_delete,
-)
-async def delete(request: Request) -> Response:
-    """Delete an agent and its keys."""
-    await agents.delete(request.ports, request.actor, request.params["id"], request.idempotency_key)
-    return Response.empty(204)
-
-
-ENDPOINTS: Final = (list_agents, create, get, patch, delete)

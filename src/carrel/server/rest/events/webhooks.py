@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Final
 
 import msgspec
 from msgspec import Meta
 
 from carrel.actions.events import webhooks
-from carrel.actions.events.webhooks import MAX_URL_LENGTH
-from carrel.actions.events.webhooks import WebhookPatch as Patch
-from carrel.core.access import Permission
+from carrel.actions.events.webhooks import MAX_URL_LENGTH, WebhookPatch
+from carrel.core.access import Actor, Permission
 from carrel.core.errors import Busy, Forbidden, NotFound, ValidationError
+from carrel.core.store.idempotency import IdempotencyKey
 from carrel.core.store.record import Record
-from carrel.core.webhooks import Delivery, DeliveryAttempt, DeliveryState
+from carrel.core.webhooks import Delivery, DeliveryAttempt, DeliveryState, webhook_from_record
+from carrel.ports import Ports
 from carrel.server.http.endpoint import Request, RequestModel, ResponseModel, endpoint
 from carrel.server.http.query_fields import PageQuery
 from carrel.server.http.response import Response
+from carrel.server.rest.collections import RecordCollection, each_record
 from carrel.server.rest.files.file_models import Rfc3339, rfc3339
 
 _TAG: Final = "Webhooks"
@@ -81,11 +84,12 @@ class DeliveryPageModel(ResponseModel, frozen=True):
 
 
 def webhook_to_model(record: Record, secret: str | None = None) -> WebhookModel:
+    webhook = webhook_from_record(record)
     return WebhookModel(
         id=record.id,
-        url=record.body["url"],
-        events=record.body["events"],
-        active=record.body["active"],
+        url=webhook.url,
+        events=webhook.events,
+        active=webhook.active,
         created_at=rfc3339(record.created_at),
         updated_at=rfc3339(record.updated_at),
         secret=msgspec.UNSET if secret is None else secret,
@@ -141,89 +145,14 @@ async def create(request: Request[CreateWebhookBody]) -> Response:
     return Response.json(webhook_to_model(result.webhook, result.secret), 201)
 
 
-@endpoint(
-    "GET",
-    "/v1/webhooks",
-    query=PageQuery,
-    permission=Permission.TENANT_ADMIN,
-    responses={200: WebhookPageModel},
-    refusals=(ValidationError, Forbidden),
-    tag=_TAG,
-)
-async def list_webhooks(request: Request[None, PageQuery]) -> Response:
-    """List webhooks."""
-    query = request.query
-    page = await webhooks.list_webhooks(
-        request.ports, request.actor, cursor=query.cursor, limit=query.limit
-    )
-    return Response.json(
-        WebhookPageModel(items=[webhook_to_model(record) for record in page.items], next=page.next)
-    )
-
-
-@endpoint(
-    "GET",
-    "/v1/webhooks/{id}",
-    permission=Permission.TENANT_ADMIN,
-    responses={200: WebhookModel},
-    refusals=(NotFound, Forbidden),
-    tag=_TAG,
-)
-async def get(request: Request) -> Response:
-    """Get a webhook, without its secret."""
-    return Response.json(
-        webhook_to_model(await webhooks.get(request.ports, request.actor, request.params["id"]))
-    )
-
-
-async def _rebuild_update(
-    request: Request[UpdateWebhookBody], versions: tuple[int, ...]
-) -> Response:
-    return Response.json(
-        webhook_to_model(await webhooks.get(request.ports, request.actor, request.params["id"]))
-    )
-
-
-@endpoint(
-    "PATCH",
-    "/v1/webhooks/{id}",
-    body=UpdateWebhookBody,
-    permission=Permission.TENANT_ADMIN,
-    responses={200: WebhookModel},
-    refusals=(ValidationError, NotFound, Forbidden, Busy),
-    idempotent=True,
-    rebuild=_rebuild_update,
-    tag=_TAG,
-)
-async def patch(request: Request[UpdateWebhookBody]) -> Response:
-    """Update a webhook's URL or events, or enable or disable it."""
-    change = Patch(request.body.url, request.body.events, request.body.active)
-    record = await webhooks.update(
-        request.ports, request.actor, request.params["id"], change, request.idempotency_key
-    )
-    return Response.json(webhook_to_model(record))
-
-
-async def _rebuild_delete(request: Request, versions: tuple[int, ...]) -> Response:
-    return Response.empty(204)
-
-
-@endpoint(
-    "DELETE",
-    "/v1/webhooks/{id}",
-    permission=Permission.TENANT_ADMIN,
-    responses={204: None},
-    refusals=(NotFound, Forbidden, Busy),
-    idempotent=True,
-    rebuild=_rebuild_delete,
-    tag=_TAG,
-)
-async def delete(request: Request) -> Response:
-    """Delete a webhook."""
-    await webhooks.delete(
-        request.ports, request.actor, request.params["id"], request.idempotency_key
-    )
-    return Response.empty(204)
+async def _patch(
+    ports: Ports,
+    actor: Actor,
+    id: str,
+    fields: Mapping[str, Any],
+    idempotency_key: IdempotencyKey | None,
+) -> Record:
+    return await webhooks.update(ports, actor, id, WebhookPatch(**fields), idempotency_key)
 
 
 @endpoint(
@@ -261,4 +190,28 @@ async def replay(request: Request) -> Response:
     return Response.json(delivery_to_model(delivery), 202)
 
 
-ENDPOINTS: Final = (create, list_webhooks, get, patch, delete, list_deliveries, replay)
+_WEBHOOKS: Final = RecordCollection(
+    "webhooks",
+    "/v1/webhooks",
+    _TAG,
+    WebhookModel,
+    each_record(webhook_to_model),
+    webhooks.get,
+    read_permission=Permission.TENANT_ADMIN,
+)
+ENDPOINTS: Final = (
+    create,
+    _WEBHOOKS.list(
+        "List webhooks.", webhooks.list_webhooks, WebhookPageModel, (ValidationError, Forbidden)
+    ),
+    _WEBHOOKS.get("Get a webhook, without its secret.", (NotFound, Forbidden)),
+    _WEBHOOKS.patch(
+        "Update a webhook's URL or events, or enable or disable it.",
+        UpdateWebhookBody,
+        _patch,
+        (ValidationError, NotFound, Forbidden, Busy),
+    ),
+    _WEBHOOKS.delete("Delete a webhook.", webhooks.delete, (NotFound, Forbidden, Busy)),
+    list_deliveries,
+    replay,
+)

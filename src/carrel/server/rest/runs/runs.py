@@ -10,6 +10,7 @@ from msgspec import Meta
 from carrel.actions.runs import runs, snapshots
 from carrel.actions.runs.runs import RunRequest
 from carrel.core.access import Permission
+from carrel.core.accounts import tenant_from_record
 from carrel.core.errors import Busy, Conflict, NotFound, ValidationError
 from carrel.core.identifiers import ScopeKind
 from carrel.core.runs import Audience, Run, RunStatus
@@ -98,7 +99,7 @@ async def _tenant_slug(request: AnyRequest) -> str:
     """Slug of the caller's tenant."""
     id = request.actor.tenant
     [record] = await request.ports.records.get(id, RecordType.TENANT, [id])
-    return str(record.body["slug"]) if record else id
+    return tenant_from_record(record).slug if record else id
 
 
 def run_to_summary(run: Run, tenant: str) -> RunSummaryModel:

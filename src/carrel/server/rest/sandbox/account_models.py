@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final
 from msgspec import UNSET, Meta, UnsetType
 
 from carrel.core import field_validation
+from carrel.core.sandbox.account_record import account_from_record
 from carrel.core.sandbox.sandbox_config import (
     MAX_LIFECYCLE_SECONDS,
     MAX_MEMORY_MB,
@@ -152,25 +153,27 @@ ACCOUNT_DIALECT: Final = ErrorDialect([], AccountErrorModel, _format_error)
 
 
 def sandbox_to_model(record: Record) -> SandboxModel:
+    sandbox = account_from_record(record)
     return SandboxModel(
         account_id=record.tenant,
         sandbox_id=record.id,
-        name=record.body["name"],
-        description=record.body.get("description", UNSET),
-        config=mask_secrets(record.body["config"]),
+        name=sandbox.name,
+        description=sandbox.description,
+        config=mask_secrets(sandbox.config),
         created_at=rfc3339(record.created_at),
         updated_at=rfc3339(record.updated_at),
     )
 
 
 def workspace_to_model(record: Record) -> SharedWorkspaceModel:
+    workspace = account_from_record(record)
     return SharedWorkspaceModel(
         account_id=record.tenant,
         workspace_id=record.id,
         namespace=derive_namespace(record.tenant, record.id),
-        name=record.body["name"],
-        description=record.body.get("description", UNSET),
-        config=dict(record.body["config"]),
+        name=workspace.name,
+        description=workspace.description,
+        config=dict(workspace.config),
         created_at=rfc3339(record.created_at),
         updated_at=rfc3339(record.updated_at),
     )

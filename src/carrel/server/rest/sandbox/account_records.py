@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
 from carrel.actions.sandbox import account_records, sandboxes, workspaces
-from carrel.core.access import Permission
-from carrel.core.errors import Busy, NotFound, Refusal, ValidationError
+from carrel.actions.sandbox.account_records import AccountRecordType
+from carrel.core.access import Actor, Permission
+from carrel.core.errors import Busy, NotFound, ValidationError
+from carrel.core.store.idempotency import IdempotencyKey
+from carrel.core.store.record import Record
+from carrel.ports import Ports
 from carrel.server.http.endpoint import Request, endpoint
 from carrel.server.http.response import Response
+from carrel.server.rest.collections import AnyRequest, RecordCollection, RecordLoader, each_record
 from carrel.server.rest.sandbox.account_models import (
     ACCOUNT_DIALECT,
     CreateSandboxBody,
@@ -25,58 +31,61 @@ from carrel.server.rest.sandbox.account_models import (
 )
 
 _TAG: Final = "Sandboxes and shared workspaces"
-_MAX_BODY_BYTES: Final = 2**18
+_OPTIONS: Final[Mapping[str, Any]] = {
+    "allow_unknown_query": True,
+    "max_body": 2**18,
+    "error_dialect": ACCOUNT_DIALECT,
+}
+_PATCH_REFUSALS: Final = (ValidationError, NotFound, Busy)
+CreateAction = Callable[[Ports, Actor, Mapping[str, Any], IdempotencyKey | None], Awaitable[Record]]
 
-
-def _endpoint_options(id: str, permission: Permission, *refusals: type[Refusal]) -> dict[str, Any]:
-    return {
-        "id": id,
-        "permission": permission,
-        "refusals": refusals,
-        "allow_unknown_query": True,
-        "max_body": _MAX_BODY_BYTES,
-        "error_dialect": ACCOUNT_DIALECT,
-        "tag": _TAG,
-    }
-
-
-async def _rebuild_delete(request: Request, versions: tuple[int, ...]) -> Response:
-    return Response.json(DeletedModel())
-
-
-async def _rebuild_create_sandbox(request: Request, versions: tuple[int, ...]) -> Response:
-    assert request.idempotency_key is not None
-    record = await account_records.get_created(
-        request.ports, request.actor, sandboxes.SANDBOX_TYPE, request.idempotency_key
-    )
-    return Response.json(sandbox_to_model(record), 201)
-
-
-@endpoint(
-    "POST",
+_SANDBOXES: Final = RecordCollection(
+    "sandboxes",
     "/accounts/me/sandboxes",
-    body=CreateSandboxBody,
-    responses={201: SandboxModel},
-    idempotent=True,
-    rebuild=_rebuild_create_sandbox,
-    **_endpoint_options("sandboxes_create", Permission.TENANT_ADMIN, ValidationError, Busy),
+    _TAG,
+    SandboxModel,
+    each_record(sandbox_to_model),
+    sandboxes.get,
+    deleted=DeletedModel(),
+    options=_OPTIONS,
 )
-async def create_sandbox(request: Request[dict[str, Any]]) -> Response:
-    """Create a sandbox: provider, limits, environment variables and permission mode.
+_WORKSPACES: Final = RecordCollection(
+    "shared_workspaces",
+    "/accounts/me/workspaces",
+    _TAG,
+    SharedWorkspaceModel,
+    each_record(workspace_to_model),
+    workspaces.get,
+    deleted=DeletedModel(),
+    options=_OPTIONS,
+)
 
-    Defaults: provider `local`, permissionMode `ask`, no network.
-    """
-    record = await sandboxes.create(
-        request.ports, request.actor, request.body, request.idempotency_key
-    )
-    return Response.json(sandbox_to_model(record), 201)
+
+def _create_with(create: CreateAction) -> RecordLoader:
+    async def run(request: AnyRequest) -> Record:
+        return await create(request.ports, request.actor, request.body, request.idempotency_key)
+
+    return run
+
+
+def _get_created(account_type: AccountRecordType) -> RecordLoader:
+    async def run(request: AnyRequest) -> Record:
+        assert request.idempotency_key is not None
+        return await account_records.get_created(
+            request.ports, request.actor, account_type, request.idempotency_key
+        )
+
+    return run
 
 
 @endpoint(
     "GET",
-    "/accounts/me/sandboxes",
+    _SANDBOXES.path,
     responses={200: SandboxListModel},
-    **_endpoint_options("sandboxes_list", Permission.TENANT_READ),
+    id="sandboxes_list",
+    permission=Permission.TENANT_READ,
+    tag=_TAG,
+    **_OPTIONS,
 )
 async def list_sandboxes(request: Request) -> Response:
     """List sandboxes."""
@@ -88,93 +97,12 @@ async def list_sandboxes(request: Request) -> Response:
 
 @endpoint(
     "GET",
-    "/accounts/me/sandboxes/{id}",
-    responses={200: SandboxModel},
-    **_endpoint_options("sandboxes_get", Permission.TENANT_READ, NotFound),
-)
-async def get_sandbox(request: Request) -> Response:
-    """Get a sandbox."""
-    record = await sandboxes.get(request.ports, request.actor, request.params["id"])
-    return Response.json(sandbox_to_model(record))
-
-
-async def _rebuild_patch_sandbox(request: Request, versions: tuple[int, ...]) -> Response:
-    record = await sandboxes.get(request.ports, request.actor, request.params["id"])
-    return Response.json(sandbox_to_model(record))
-
-
-@endpoint(
-    "PATCH",
-    "/accounts/me/sandboxes/{id}",
-    body=UpdateSandboxBody,
-    responses={200: SandboxModel},
-    idempotent=True,
-    rebuild=_rebuild_patch_sandbox,
-    **_endpoint_options(
-        "sandboxes_patch", Permission.TENANT_ADMIN, ValidationError, NotFound, Busy
-    ),
-)
-async def patch_sandbox(request: Request[dict[str, Any]]) -> Response:
-    """Update a sandbox with a merge patch.
-
-    `null` removes a field; a masked secret that is sent back is kept. The result must be valid.
-    """
-    id = request.params["id"]
-    record = await sandboxes.patch(
-        request.ports, request.actor, id, request.body, request.idempotency_key
-    )
-    return Response.json(sandbox_to_model(record))
-
-
-@endpoint(
-    "DELETE",
-    "/accounts/me/sandboxes/{id}",
-    responses={200: DeletedModel},
-    idempotent=True,
-    rebuild=_rebuild_delete,
-    **_endpoint_options("sandboxes_delete", Permission.TENANT_ADMIN, NotFound, Busy),
-)
-async def delete_sandbox(request: Request) -> Response:
-    """Delete a sandbox. Tool calls of agents that refer to it then fail."""
-    await sandboxes.delete(
-        request.ports, request.actor, request.params["id"], request.idempotency_key
-    )
-    return Response.json(DeletedModel())
-
-
-async def _rebuild_create_workspace(request: Request, versions: tuple[int, ...]) -> Response:
-    assert request.idempotency_key is not None
-    record = await account_records.get_created(
-        request.ports, request.actor, workspaces.WORKSPACE_TYPE, request.idempotency_key
-    )
-    return Response.json(workspace_to_model(record), 201)
-
-
-@endpoint(
-    "POST",
-    "/accounts/me/workspaces",
-    body=CreateSharedWorkspaceBody,
-    responses={201: SharedWorkspaceModel},
-    idempotent=True,
-    rebuild=_rebuild_create_workspace,
-    **_endpoint_options("shared_workspaces_create", Permission.TENANT_ADMIN, ValidationError, Busy),
-)
-async def create_workspace(request: Request[dict[str, Any]]) -> Response:
-    """Create a shared workspace, which agents attach in their config.
-
-    Its files are at `/v1/workspaces/{id}/files`.
-    """
-    record = await workspaces.create(
-        request.ports, request.actor, request.body, request.idempotency_key
-    )
-    return Response.json(workspace_to_model(record), 201)
-
-
-@endpoint(
-    "GET",
-    "/accounts/me/workspaces",
+    _WORKSPACES.path,
     responses={200: SharedWorkspaceListModel},
-    **_endpoint_options("shared_workspaces_list", Permission.TENANT_READ),
+    id="shared_workspaces_list",
+    permission=Permission.TENANT_READ,
+    tag=_TAG,
+    **_OPTIONS,
 )
 async def list_workspaces(request: Request) -> Response:
     """List shared workspaces."""
@@ -184,71 +112,57 @@ async def list_workspaces(request: Request) -> Response:
     )
 
 
-@endpoint(
-    "GET",
-    "/accounts/me/workspaces/{id}",
-    responses={200: SharedWorkspaceModel},
-    **_endpoint_options("shared_workspaces_get", Permission.TENANT_READ, NotFound),
-)
-async def get_workspace(request: Request) -> Response:
-    """Get a shared workspace."""
-    record = await workspaces.get(request.ports, request.actor, request.params["id"])
-    return Response.json(workspace_to_model(record))
-
-
-async def _rebuild_patch_workspace(request: Request, versions: tuple[int, ...]) -> Response:
-    record = await workspaces.get(request.ports, request.actor, request.params["id"])
-    return Response.json(workspace_to_model(record))
-
-
-@endpoint(
-    "PATCH",
-    "/accounts/me/workspaces/{id}",
-    body=UpdateSharedWorkspaceBody,
-    responses={200: SharedWorkspaceModel},
-    idempotent=True,
-    rebuild=_rebuild_patch_workspace,
-    **_endpoint_options(
-        "shared_workspaces_patch", Permission.TENANT_ADMIN, ValidationError, NotFound, Busy
-    ),
-)
-async def patch_workspace(request: Request[dict[str, Any]]) -> Response:
-    """Update a shared workspace with a merge patch."""
-    id = request.params["id"]
-    record = await workspaces.patch(
-        request.ports, request.actor, id, request.body, request.idempotency_key
-    )
-    return Response.json(workspace_to_model(record))
-
-
-@endpoint(
-    "DELETE",
-    "/accounts/me/workspaces/{id}",
-    responses={200: DeletedModel},
-    idempotent=True,
-    rebuild=_rebuild_delete,
-    **_endpoint_options("shared_workspaces_delete", Permission.TENANT_ADMIN, NotFound, Busy),
-)
-async def delete_workspace(request: Request) -> Response:
-    """Delete a shared workspace and all its files, in one commit.
-
-    Snapshots of runs are kept.
-    """
-    await workspaces.delete(
-        request.ports, request.actor, request.params["id"], request.idempotency_key
-    )
-    return Response.json(DeletedModel())
-
-
 ENDPOINTS: Final = (
-    create_sandbox,
+    _SANDBOXES.create(
+        """Create a sandbox: provider, limits, environment variables and permission mode.
+
+        Defaults: provider `local`, permissionMode `ask`, no network.
+        """,
+        CreateSandboxBody,
+        _create_with(sandboxes.create),
+        _get_created(sandboxes.SANDBOX_TYPE),
+        (ValidationError, Busy),
+    ),
     list_sandboxes,
-    get_sandbox,
-    patch_sandbox,
-    delete_sandbox,
-    create_workspace,
+    _SANDBOXES.get("Get a sandbox."),
+    _SANDBOXES.patch(
+        """Update a sandbox with a merge patch.
+
+        `null` removes a field; a masked secret that is sent back is kept. The result must be valid.
+        """,
+        UpdateSandboxBody,
+        sandboxes.patch,
+        _PATCH_REFUSALS,
+    ),
+    _SANDBOXES.delete(
+        "Delete a sandbox. Tool calls of agents that refer to it then fail.",
+        sandboxes.delete,
+        (NotFound, Busy),
+    ),
+    _WORKSPACES.create(
+        """Create a shared workspace, which agents attach in their config.
+
+        Its files are at `/v1/workspaces/{id}/files`.
+        """,
+        CreateSharedWorkspaceBody,
+        _create_with(workspaces.create),
+        _get_created(workspaces.WORKSPACE_TYPE),
+        (ValidationError, Busy),
+    ),
     list_workspaces,
-    get_workspace,
-    patch_workspace,
-    delete_workspace,
+    _WORKSPACES.get("Get a shared workspace."),
+    _WORKSPACES.patch(
+        "Update a shared workspace with a merge patch.",
+        UpdateSharedWorkspaceBody,
+        workspaces.patch,
+        _PATCH_REFUSALS,
+    ),
+    _WORKSPACES.delete(
+        """Delete a shared workspace and all its files, in one commit.
+
+        Snapshots of runs are kept.
+        """,
+        workspaces.delete,
+        (NotFound, Busy),
+    ),
 )

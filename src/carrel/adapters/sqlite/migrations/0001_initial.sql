@@ -1,0 +1,240 @@
+CREATE TABLE counter (
+    name  TEXT    PRIMARY KEY,
+    value INTEGER NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE scope (
+    id       INTEGER PRIMARY KEY,
+    tenant   TEXT    NOT NULL,
+    kind     TEXT    NOT NULL,
+    name     TEXT    NOT NULL,
+    revision INTEGER NOT NULL,
+    files    INTEGER NOT NULL,
+    size     INTEGER NOT NULL,
+    UNIQUE (tenant, kind, name)
+);
+
+CREATE TABLE content (
+    id         INTEGER PRIMARY KEY,
+    digest     BLOB    NOT NULL,
+    size       INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    body       BLOB
+);
+
+CREATE TABLE entry (
+    scope    INTEGER NOT NULL REFERENCES scope,
+    path     TEXT    NOT NULL,
+    version  INTEGER NOT NULL,
+    revision INTEGER NOT NULL,
+    at       INTEGER NOT NULL,
+    content  INTEGER REFERENCES content,
+    digest   BLOB,
+    size     INTEGER,
+    base     INTEGER REFERENCES content,
+    type     TEXT,
+    PRIMARY KEY (scope, path)
+) WITHOUT ROWID;
+
+CREATE TABLE version (
+    scope    INTEGER NOT NULL REFERENCES scope,
+    path     TEXT    NOT NULL,
+    version  INTEGER NOT NULL,
+    revision INTEGER NOT NULL,
+    at       INTEGER NOT NULL,
+    content  INTEGER REFERENCES content,
+    digest   BLOB,
+    size     INTEGER,
+    base     INTEGER REFERENCES content,
+    type     TEXT,
+    author   TEXT    NOT NULL,
+    reason   TEXT    NOT NULL,
+    run      TEXT,
+    PRIMARY KEY (scope, path, version)
+) WITHOUT ROWID;
+
+CREATE TABLE run (
+    tenant        TEXT    NOT NULL,
+    id            TEXT    NOT NULL,
+    scope         INTEGER NOT NULL REFERENCES scope,
+    workflow      TEXT    NOT NULL,
+    mode          TEXT    NOT NULL,
+    status        TEXT    NOT NULL,
+    author        TEXT    NOT NULL,
+    started_at    INTEGER NOT NULL,
+    ended_at      INTEGER,
+    parent        TEXT,
+    replay_of     TEXT,
+    snapshot_kept INTEGER NOT NULL,
+    variables     TEXT    NOT NULL,
+    event_count   INTEGER NOT NULL,
+    PRIMARY KEY (tenant, id)
+) WITHOUT ROWID;
+
+CREATE INDEX run_by_scope ON run (scope, tenant, id);
+
+CREATE TABLE run_layer (
+    run      TEXT    NOT NULL,
+    position INTEGER NOT NULL,
+    scope    INTEGER NOT NULL REFERENCES scope,
+    revision INTEGER NOT NULL,
+    PRIMARY KEY (run, position)
+) WITHOUT ROWID;
+CREATE INDEX run_layer_by_scope ON run_layer (scope, revision);
+
+CREATE TABLE event (
+    id       INTEGER PRIMARY KEY,
+    tenant   TEXT    NOT NULL,
+    scope    INTEGER REFERENCES scope,
+    run      TEXT,
+    sequence INTEGER,
+    type     TEXT    NOT NULL,
+    payload  TEXT    NOT NULL,
+    at       INTEGER NOT NULL
+);
+CREATE INDEX event_by_run ON event (run, id) WHERE run IS NOT NULL;
+
+CREATE TABLE record (
+    tenant     TEXT    NOT NULL,
+    type       TEXT    NOT NULL,
+    id         TEXT    NOT NULL,
+    revision   INTEGER NOT NULL,
+    body       TEXT    NOT NULL,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    PRIMARY KEY (tenant, type, id)
+) WITHOUT ROWID;
+
+CREATE TABLE unique_key (
+    name   TEXT PRIMARY KEY,
+    tenant TEXT NOT NULL,
+    type   TEXT NOT NULL,
+    id     TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX unique_key_by_record ON unique_key (tenant, type, id);
+
+CREATE TABLE index_key (
+    tenant TEXT NOT NULL,
+    type   TEXT NOT NULL,
+    name   TEXT NOT NULL,
+    id     TEXT NOT NULL,
+    PRIMARY KEY (tenant, type, name, id)
+) WITHOUT ROWID;
+CREATE INDEX index_key_by_record ON index_key (tenant, type, id);
+
+CREATE TABLE collection_revision (
+    tenant   TEXT    NOT NULL,
+    type     TEXT    NOT NULL,
+    revision INTEGER NOT NULL,
+    PRIMARY KEY (tenant, type)
+) WITHOUT ROWID;
+
+CREATE TABLE audit (
+    id       INTEGER PRIMARY KEY AUTOINCREMENT,
+    tenant   TEXT    NOT NULL,
+    at       INTEGER NOT NULL,
+    author   TEXT    NOT NULL,
+    reason   TEXT    NOT NULL,
+    subjects TEXT    NOT NULL
+);
+CREATE INDEX audit_by_tenant ON audit (tenant, id);
+
+CREATE TABLE key_usage (
+    id           TEXT    PRIMARY KEY,
+    last_used_at INTEGER NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE idempotency_key (
+    tenant      TEXT    NOT NULL,
+    endpoint    TEXT    NOT NULL,
+    key         TEXT    NOT NULL,
+    fingerprint TEXT    NOT NULL,
+    claimed_at  INTEGER NOT NULL,
+    versions    TEXT,
+    status      INTEGER,
+    sealed      TEXT,
+    PRIMARY KEY (tenant, endpoint, key)
+) WITHOUT ROWID;
+
+CREATE TABLE delivery (
+    id         TEXT    PRIMARY KEY,
+    tenant     TEXT    NOT NULL,
+    webhook    TEXT    NOT NULL,
+    type       TEXT    NOT NULL,
+    body       BLOB    NOT NULL,
+    state      TEXT    NOT NULL,
+    created_at INTEGER NOT NULL,
+    due_at     INTEGER NOT NULL,
+    attempts   INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX delivery_by_due ON delivery (due_at) WHERE state = 'pending';
+CREATE INDEX delivery_by_webhook ON delivery (tenant, webhook, id);
+
+CREATE TABLE attempt (
+    delivery   TEXT    NOT NULL REFERENCES delivery,
+    position   INTEGER NOT NULL,
+    at         INTEGER NOT NULL,
+    status     INTEGER,
+    problem    TEXT    NOT NULL,
+    elapsed_ms INTEGER NOT NULL,
+    PRIMARY KEY (delivery, position)
+) WITHOUT ROWID;
+
+CREATE TABLE delivery_cursor (
+    name   TEXT PRIMARY KEY,
+    cursor TEXT NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE session (
+    tenant        TEXT    NOT NULL,
+    id            TEXT    NOT NULL,
+    agent         TEXT    NOT NULL,
+    mode          TEXT    NOT NULL,
+    plugin        TEXT    NOT NULL,
+    started_at    INTEGER NOT NULL,
+    ended_at      INTEGER,
+    entry_count   INTEGER NOT NULL,
+    last_entry_at INTEGER NOT NULL,
+    PRIMARY KEY (tenant, id)
+) WITHOUT ROWID;
+CREATE INDEX session_by_agent ON session (tenant, agent, last_entry_at, id);
+CREATE INDEX session_by_last_entry ON session (last_entry_at, tenant, id);
+
+CREATE TABLE session_entry (
+    id       INTEGER PRIMARY KEY,
+    tenant   TEXT    NOT NULL,
+    session  TEXT    NOT NULL,
+    sequence INTEGER NOT NULL,
+    at       INTEGER NOT NULL,
+    role     TEXT    NOT NULL,
+    content  BLOB    NOT NULL,
+    message  TEXT,
+    plugin   TEXT    NOT NULL,
+    sender   TEXT,
+    UNIQUE (tenant, session, sequence)
+);
+
+CREATE VIRTUAL TABLE session_entry_text USING fts5 (
+    owner, terms, content = '', detail = column, tokenize = 'ascii'
+);
+
+CREATE TABLE search_term (
+    tenant    TEXT NOT NULL,
+    type      TEXT NOT NULL,
+    index_key TEXT NOT NULL,
+    term      TEXT NOT NULL,
+    id        TEXT NOT NULL,
+    PRIMARY KEY (tenant, type, index_key, term, id)
+) WITHOUT ROWID;
+CREATE INDEX search_term_by_record ON search_term (tenant, type, id);
+
+CREATE TABLE recall (
+    tenant TEXT NOT NULL,
+    agent  TEXT NOT NULL,
+    memory TEXT NOT NULL,
+    id     TEXT NOT NULL,
+    query  TEXT NOT NULL,
+    score  REAL    NOT NULL,
+    at     INTEGER NOT NULL,
+    PRIMARY KEY (tenant, agent, memory, id)
+) WITHOUT ROWID;

@@ -1,0 +1,68 @@
+"""Records of accounts: tenants, people, API keys, sign-in codes and secrets."""
+
+from __future__ import annotations
+
+from msgspec import UNSET, Struct, UnsetType
+
+from carrel.core.access import CredentialKind, Permission, Role
+from carrel.core.identifiers import TimestampMs
+from carrel.core.store.record import Record, decode_body
+
+
+class TenantRecord(Struct, frozen=True, rename="camel"):
+    slug: str
+    name: str
+
+
+class PersonRecord(Struct, frozen=True, rename="camel"):
+    name: str
+    email: str
+    role: Role
+    title: str | None = None
+    timezone: str | None = None
+    pronouns: str | None = None
+    subject: str | UnsetType = UNSET
+    """OIDC issuer and subject of a person who signed in that way."""
+
+
+class KeyRecord(Struct, frozen=True, rename="camel"):
+    name: str
+    kind: CredentialKind
+    person_id: str | None = None
+    agent_id: str | None = None
+    workspace: str | None = None
+    scopes: list[Permission] | None = None
+    """None grants everything the holder may do."""
+    hash: str = ""
+    expires: TimestampMs = 0
+    """0 if it does not expire."""
+    prefix: str = ""
+    """First characters of the token."""
+
+    def is_expired(self, now: TimestampMs) -> bool:
+        return bool(self.expires) and now >= self.expires
+
+
+class SignInCodeRecord(Struct, frozen=True, rename="camel"):
+    person_id: str
+    expires: TimestampMs
+
+
+class SecretRecord(Struct, frozen=True, rename="camel"):
+    sealed: str
+
+
+class VaultRecord(Struct, frozen=True, rename="camel"):
+    fingerprint: str
+
+
+def tenant_from_record(record: Record) -> TenantRecord:
+    return decode_body(record, TenantRecord)
+
+
+def person_from_record(record: Record) -> PersonRecord:
+    return decode_body(record, PersonRecord)
+
+
+def key_from_record(record: Record) -> KeyRecord:
+    return decode_body(record, KeyRecord)
